@@ -1,0 +1,32 @@
+# Everything a fresh machine needs: Python 3.11, make, pip.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.PHONY: install demo test lint bench clean
+
+install: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,demo]'
+	touch $@
+
+demo: install
+	$(BIN)/python examples/flights.py --output demo
+
+test: install
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: install
+	$(BIN)/python benchmarks/kernels.py
+	$(BIN)/python benchmarks/search.py
+
+clean:
+	rm -rf .venv demo .cache

@@ -1,0 +1,91 @@
+"""What happened, as frozen records: progress bars, logs and reports read these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened ``elapsed`` seconds after the run began."""
+
+    elapsed: float
+
+
+@dataclass(frozen=True)
+class TrialStarted(Event):
+    """A configuration was proposed and entered the batch."""
+
+    trial: int
+    family: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TrialScored(Event):
+    """A trial was looked at after ``passes`` passes over its rows."""
+
+    trial: int
+    family: str
+    passes: int
+    score: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class TrialPruned(Event):
+    """The bandit gave a trial up."""
+
+    trial: int
+    passes: int
+    score: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class TrialFailed(Event):
+    """A trial raised, or scored what is not a number."""
+
+    trial: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class TrialFinished(Event):
+    """A trial is fully trained."""
+
+    trial: int
+    passes: int
+    score: float
+
+
+@dataclass(frozen=True)
+class RungDone(Event):
+    """One round of the search: everything active was trained on and looked at."""
+
+    rung: int
+    active: int
+    pruned: int
+    finished: int
+    failed: int
+    passes: int
+    best_score: float
+    best_trial: int
+
+
+@dataclass(frozen=True)
+class Message(Event):
+    """A sentence for the log: what was decided, and why."""
+
+    text: str
+
+
+Observer = Callable[[Event], None]
+"""Called with every event, in order, from the thread that drives the run."""
+
+
+def ignore(event: Event) -> None:
+    """The observer that does nothing."""
+    del event
