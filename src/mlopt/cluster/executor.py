@@ -1,0 +1,143 @@
+"""Where work runs: one interface, in process or on a Dask cluster."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+Handle = Any
+"""A value that an executor holds or is working on: opaque, to be given back to it."""
+
+
+class Executor(ABC):
+    """Runs functions in parallel, each on one thread with one BLAS thread.
+
+    Functions are pure: they leave their arguments alone, so that a lost result can be made
+    again. Results never depend on how many threads or workers there are.
+
+    Attributes
+    ----------
+    threads : int
+        How many calls run at the same time.
+    memory : int or None
+        Bytes that one call may hold at most; None when nobody set a limit.
+    """
+
+    threads: int
+    memory: int | None = None
+
+    @abstractmethod
+    def map(
+        self, function: Callable[..., Any], items: Iterable[Any], *shared: Any
+    ) -> list[Any]:
+        """Call ``function(item, *shared)`` for every item; results in the items' order.
+
+        Items and shared arguments may be handles. The first error in the items' order is
+        raised; calls that have not begun by then are dropped.
+        """
+
+    @abstractmethod
+    def reduce(
+        self,
+        function: Callable[..., Any],
+        combine: Callable[[Any, Any], Any],
+        items: Sequence[Any],
+        *shared: Any,
+    ) -> Any:
+        """Combine ``function(item, *shared)`` of all items in the order of a `Tree`."""
+
+    @abstractmethod
+    def fold(
+        self,
+        function: Callable[..., Any],
+        items: Sequence[Any],
+        states: Sequence[Any],
+        *shared: Any,
+    ) -> list[Any]:
+        """Take each state through all items in order: ``state = function(item, state,
+        *shared)``; several states go in parallel. Returns the last states."""
+
+    @abstractmethod
+    def put(self, value: Any) -> Handle:
+        """Hold ``value`` where the work is; it travels once, however many calls use it."""
+
+    @abstractmethod
+    def submit(self, function: Callable[..., Any], *args: Any) -> Handle:
+        """Start ``function(*args)``.
+
+        Handles stand for their values, in lists, tuples and dicts of the arguments too.
+        """
+
+    @abstractmethod
+    def load(self, delayed: Sequence[Any]) -> list[Handle]:
+        """Start the given `dask.delayed` values, all in one graph."""
+
+    @abstractmethod
+    def as_completed(self, handles: Iterable[Handle]) -> Iterator[Handle]:
+        """The handles again, each when its value is there or has failed."""
+
+    @abstractmethod
+    def result(self, handle: Handle) -> Any:
+        """Wait for the value; raises what the call raised."""
+
+    @abstractmethod
+    def release(self, handle: Handle) -> None:
+        """Forget a handle; a call that has not begun is dropped."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Drop what has not begun and let go of the threads; a client stays open."""
+
+
+class Tree:
+    """Partial results on their way up one fixed binary tree.
+
+    ::
+
+        0   1   2   3   4
+        └─┬─┘   └─┬─┘   │
+          └───┬───┘     │
+              └────┬────┘
+
+    Which partials meet depends on their number alone, never on who is ready first; so a sum
+    of floats is the same to the last bit whatever the threads. At most one partial waits at
+    each place, so few are alive at a time.
+    """
+
+    def __init__(self, combine: Callable[[Any, Any], Any], leaves: int) -> None:
+        self._combine = combine
+        self._leaves = leaves
+        self._waiting: dict[tuple[int, int], Any] = {}
+        self._lock = threading.Lock()
+
+    def add(self, leaf: int, value: Any) -> None:
+        """Bring in one partial and combine whatever that makes ready; thread-safe."""
+        level, place, width = 0, leaf, self._leaves
+        while width > 1:
+            if place ^ 1 < width:
+                with self._lock:
+                    if (level, place ^ 1) not in self._waiting:
+                        self._waiting[level, place] = value
+                        return
+                    other = self._waiting.pop((level, place ^ 1))
+                pair = (other, value) if place & 1 else (value, other)
+                value = self._combine(*pair)
+            level, place, width = level + 1, place >> 1, (width + 1) >> 1
+        self._waiting[level, 0] = value
+
+    @property
+    def root(self) -> Any:
+        """The combination of all partials, once all are in."""
+        ((_, value),) = self._waiting.items()
+        return value
+
+
+def tree_reduce(combine: Callable[[Any, Any], Any], partials: Iterable[Any]) -> Any:
+    """Combine ``partials`` in the order of a `Tree`, one after the other."""
+    values = list(partials)
+    tree = Tree(combine, len(values))
+    for leaf, value in enumerate(values):
+        tree.add(leaf, value)
+    return tree.root

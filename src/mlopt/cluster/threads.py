@@ -1,0 +1,174 @@
+"""Work in this process, on threads that release the GIL inside kernels and BLAS."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent import futures
+from typing import Any
+
+from mlopt.cluster.executor import Executor, Handle, Tree
+from mlopt.cluster.limits import inside_task, single_threaded
+from mlopt.errors import InputError
+
+
+class Threads(Executor):
+    """A pool of threads in this process.
+
+    Work that is started from inside one of its calls runs at once, in the calling thread:
+    the slots are taken already, and waiting for one could wait for ever.
+
+    Parameters
+    ----------
+    n_jobs : int, optional
+        Threads: None or -1 for all cores that this process may use, -2 for all but one.
+    """
+
+    def __init__(self, n_jobs: int | None = None) -> None:
+        self.threads = count_threads(n_jobs)
+        self._pool = futures.ThreadPoolExecutor(self.threads, thread_name_prefix="mlopt")
+
+    def map(
+        self, function: Callable[..., Any], items: Iterable[Any], *shared: Any
+    ) -> list[Any]:
+        values, others = resolve(list(items)), resolve(shared)
+        results: list[Any] = [None] * len(values)
+
+        def work(number: int) -> None:
+            results[number] = function(values[number], *others)
+
+        self._run(work, len(values))
+        return results
+
+    def reduce(
+        self,
+        function: Callable[..., Any],
+        combine: Callable[[Any, Any], Any],
+        items: Sequence[Any],
+        *shared: Any,
+    ) -> Any:
+        values, others = resolve(list(items)), resolve(shared)
+        tree = Tree(combine, len(values))
+
+        def work(number: int) -> None:
+            tree.add(number, function(values[number], *others))
+
+        self._run(work, len(values))
+        return tree.root
+
+    def fold(
+        self,
+        function: Callable[..., Any],
+        items: Sequence[Any],
+        states: Sequence[Any],
+        *shared: Any,
+    ) -> list[Any]:
+        values, others = resolve(list(items)), resolve(shared)
+
+        def through(state: Any) -> Any:
+            for item in values:
+                state = function(item, state, *others)
+            return state
+
+        return self.map(through, states)
+
+    def put(self, value: Any) -> Handle:
+        handle: futures.Future[Any] = futures.Future()
+        handle.set_result(value)
+        return handle
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> Handle:
+        if not inside_task():
+            # The queue is first in, first out: what a call waits for has begun before it.
+            return self._pool.submit(_call, function, args)
+        handle: futures.Future[Any] = futures.Future()
+        try:
+            handle.set_result(_call(function, args))
+        except Exception as error:
+            handle.set_exception(error)
+        return handle
+
+    def load(self, delayed: Sequence[Any]) -> list[Handle]:
+        import dask
+
+        values = dask.compute(*delayed, scheduler="threads", num_workers=self.threads)
+        return [self.put(value) for value in values]
+
+    def as_completed(self, handles: Iterable[Handle]) -> Iterator[Handle]:
+        return futures.as_completed(list(handles))
+
+    def result(self, handle: Handle) -> Any:
+        return handle.result()
+
+    def release(self, handle: Handle) -> None:
+        handle.cancel()
+
+    def close(self) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    def _run(self, work: Callable[[int], None], count: int) -> None:
+        """Call ``work`` with 0 ... count-1; the calling thread does its share."""
+        crew = _Crew(work, count)
+        helpers: list[futures.Future[None]] = []
+        if not inside_task():
+            size = min(self.threads, count) - 1
+            helpers = [self._pool.submit(crew.work) for _ in range(size)]
+        try:
+            crew.work()
+        finally:
+            crew.stop.set()
+            for helper in helpers:
+                helper.cancel()
+            futures.wait(helpers)
+        if crew.errors:
+            raise crew.errors[min(crew.errors)]
+
+
+class _Crew:
+    """Threads that take the next number until none is left or one of them fails."""
+
+    def __init__(self, call: Callable[[int], None], count: int) -> None:
+        self.call = call
+        self.numbers = iter(range(count))
+        self.stop = threading.Event()
+        self.errors: dict[int, BaseException] = {}
+
+    def work(self) -> None:
+        with single_threaded():
+            # No two threads get the same number: the iterator advances under the GIL.
+            for number in self.numbers:
+                try:
+                    self.call(number)
+                except BaseException as error:
+                    self.errors[number] = error
+                    self.stop.set()
+                if self.stop.is_set():
+                    return
+
+
+def _call(function: Callable[..., Any], args: Sequence[Any]) -> Any:
+    values = resolve(args)
+    with single_threaded():
+        return function(*values)
+
+
+def resolve(value: Any) -> Any:
+    """Handles replaced by their values, in lists, tuples and dicts too."""
+    if isinstance(value, futures.Future):
+        return value.result()
+    if type(value) in (list, tuple):
+        return type(value)(resolve(item) for item in value)
+    if type(value) is dict:
+        return {key: resolve(item) for key, item in value.items()}
+    return value
+
+
+def count_threads(n_jobs: int | None) -> int:
+    """How many threads ``n_jobs`` means, as in joblib; None means all cores."""
+    if n_jobs == 0:
+        raise InputError("`n_jobs` must not be 0: give a number of threads, or -1 for all.")
+    if n_jobs is not None and n_jobs > 0:
+        return n_jobs
+    from joblib import cpu_count
+
+    return max(1, int(cpu_count()) + 1 + (n_jobs or -1))

@@ -1,0 +1,86 @@
+"""What must hold of X: finite numbers; found out in one pass over the blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mlopt.errors import InputError
+from mlopt.rows.block import array_bytes
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one block is like; ``bad`` is its first column with NaN or infinity."""
+
+    rows: int
+    columns: int
+    nonzero: int
+    nbytes: int
+    dtype: np.dtype
+    sparse: bool
+    bad: int | None = None
+    bad_value: float = 0.0
+
+
+def inspect(X: Any) -> Found:
+    """Shape, size and the first column that is not finite."""
+    sparse = bool(sp.issparse(X))
+    values = X.data if sparse else X
+    bad, value = None, 0.0
+    if not _all_finite(values):
+        bad, value = _first_bad(X)
+    rows, columns = X.shape
+    return Found(
+        rows, columns, int(values.size), array_bytes(X), X.dtype, sparse, bad, value
+    )
+
+
+def _all_finite(values: np.ndarray) -> bool:
+    # One NaN or infinity spoils the sum, which is several times faster than a mask; a sum
+    # that overflows is looked at again.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(values.sum())) or bool(np.isfinite(values).all())
+
+
+def _first_bad(X: Any) -> tuple[int, float]:
+    if sp.issparse(X):
+        wrong = np.flatnonzero(~np.isfinite(X.data))
+        first = wrong[np.argmin(X.indices[wrong])]
+        return int(X.indices[first]), float(X.data[first])
+    wrong = ~np.isfinite(X)
+    column = int(np.argmax(wrong.any(axis=0)))
+    return column, float(X[np.argmax(wrong[:, column]), column])
+
+
+def check_finite(found: Sequence[Found], names: Sequence[str] | None) -> None:
+    """Raise for the first block that is not finite, naming column and block."""
+    start = 0
+    for number, one in enumerate(found):
+        if one.bad is not None:
+            name = f"`{names[one.bad]}`" if names else f"number {one.bad}"
+            value = "NaN" if np.isnan(one.bad_value) else str(one.bad_value)
+            raise InputError(
+                f"X must not hold NaN or infinity: column {name} has {value} in block "
+                f"{number} (rows {start} to {start + one.rows - 1}). Impute it, for "
+                "example with `SimpleImputer`, or leave these rows out."
+            )
+        start += one.rows
+
+
+def check_shape(shape: tuple[int, ...]) -> None:
+    """X must be 2-D with a row and a column at least."""
+    if len(shape) != 2:
+        raise InputError(
+            f"X must be 2-D (rows, columns), got {len(shape)}-D of shape {shape}: reshape "
+            "it with `X.reshape(-1, 1)` for one column or `X.reshape(1, -1)` for one row."
+        )
+    if 0 in shape:
+        raise InputError(
+            f"X must have at least one row and one column, got shape {shape}: look at how "
+            "it was read or selected."
+        )
