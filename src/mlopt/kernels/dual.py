@@ -67,37 +67,36 @@ def _sparse_add(data: Array, indices: Array, step: float, w: Array) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _box(cost: float, squared: bool) -> tuple[float, float]:
-    """Upper bound and extra curvature of a row's variable."""
-    if squared:
-        return math.inf, 0.5 / cost
-    return cost, 0.0
+def _visit(
+    margin: float,
+    sign: float,
+    cost: float,
+    squared: bool,
+    norm: float,
+    alpha: float,
+    low: float,
+    high: float,
+) -> tuple[bool, float, float]:
+    """One variable with all others fixed.
 
-
-@njit(cache=True, nogil=True)
-def _violation(alpha: float, upper: float, gradient: float) -> float:
-    """The gradient, projected on the box; 0 where the variable is optimal."""
+    Returns whether it is stuck at its bound, its violation (the gradient projected on the
+    box: 0 where the variable is optimal) and its best value.
+    """
+    upper = math.inf if squared else cost
+    extra = 0.5 / cost if squared else 0.0
+    gradient = sign * margin - 1.0 + extra * alpha
+    curvature = norm + extra
     if alpha <= 0.0:
-        return min(gradient, 0.0)
-    if alpha >= upper:
-        return max(gradient, 0.0)
-    return gradient
-
-
-@njit(cache=True, nogil=True)
-def _stuck(alpha: float, upper: float, gradient: float, low: float, high: float) -> bool:
-    """Whether a variable at its bound is so far inside it that it will stay there."""
-    if alpha <= 0.0:
-        return gradient > high
-    return alpha >= upper and gradient < low
-
-
-@njit(cache=True, nogil=True)
-def _minimum(alpha: float, upper: float, gradient: float, curvature: float) -> float:
-    """The variable's best value with all others fixed."""
+        stuck, violation = gradient > high, min(gradient, 0.0)
+    elif alpha >= upper:
+        stuck, violation = gradient < low, max(gradient, 0.0)
+    else:
+        stuck, violation = False, gradient
+    if abs(violation) <= _SMALL_STEP:
+        return stuck, violation, alpha
     if curvature <= 0.0:  # an empty row: its loss can only be paid in full
-        return upper if gradient < 0.0 else alpha
-    return min(max(alpha - gradient / curvature, 0.0), upper)
+        return stuck, violation, upper
+    return stuck, violation, min(max(alpha - gradient / curvature, 0.0), upper)
 
 
 @njit(cache=True, nogil=True)
@@ -116,40 +115,39 @@ def dual_epoch_dense(
     low: float,
     high: float,
 ) -> tuple[int, float, float]:
-    """Minimise over each variable of ``order`` in turn; ``alpha`` and ``w`` change in place.
+    """Minimise over each variable of ``order`` in turn, in place of ``alpha`` and ``w``.
 
     Parameters
     ----------
     costs : (float, float)
         Cost of a unit of loss in a negative and in a positive row of weight 1.
     order : ndarray of shape (m,), int64
-        Rows to visit, all of positive weight. Rows that are not stuck at a bound move to
-        the front.
+        Rows to visit, all of positive cost. Rows that are not stuck at a bound move to the
+        front.
     low, high : float
-        Least and greatest violation of the last epoch: beyond them a variable at its
-        bound is shrunk. ``-inf, inf`` shrinks none.
+        Least and greatest violation of the last epoch: a variable at its bound whose
+        gradient lies beyond is shrunk. ``-inf, inf`` shrinks none.
 
     Returns
     -------
     kept, low, high : int, float, float
-        How many rows of ``order`` stay, and the violations seen.
+        How many rows of ``order`` stay, and the least and greatest violation seen.
     """
     d, kept, least, greatest = X.shape[1], 0, math.inf, -math.inf
     for position in range(order.shape[0]):
         i = order[position]
-        sign = 1.0 if codes[i] == positive else -1.0
-        cost = weights[i] * (costs[1] if sign > 0.0 else costs[0])
-        upper, extra = _box(cost, squared)
+        sign, cost = (1.0, costs[1]) if codes[i] == positive else (-1.0, costs[0])
         margin = _dot(X[i], w) + bias * w[d]
-        gradient = sign * margin - 1.0 + extra * alpha[i]
-        if _stuck(alpha[i], upper, gradient, low, high):
+        norm, cost = norms[i] + bias * bias, cost * weights[i]
+        stuck, violation, best = _visit(
+            margin, sign, cost, squared, norm, alpha[i], low, high
+        )
+        if stuck:
             continue
         order[kept], order[position] = i, order[kept]
         kept += 1
-        violation = _violation(alpha[i], upper, gradient)
         least, greatest = min(least, violation), max(greatest, violation)
-        if abs(violation) > _SMALL_STEP:
-            best = _minimum(alpha[i], upper, gradient, norms[i] + bias * bias + extra)
+        if best != alpha[i]:
             step = (best - alpha[i]) * sign
             alpha[i] = best
             _add(X[i], step, w)
@@ -179,31 +177,39 @@ def dual_epoch_csr(
     d, kept, least, greatest = w.shape[0] - 1, 0, math.inf, -math.inf
     for position in range(order.shape[0]):
         i = order[position]
-        start, stop = indptr[i], indptr[i + 1]
-        sign = 1.0 if codes[i] == positive else -1.0
-        cost = weights[i] * (costs[1] if sign > 0.0 else costs[0])
-        upper, extra = _box(cost, squared)
-        margin = _sparse_dot(data[start:stop], indices[start:stop], w) + bias * w[d]
-        gradient = sign * margin - 1.0 + extra * alpha[i]
-        if _stuck(alpha[i], upper, gradient, low, high):
+        values = data[indptr[i] : indptr[i + 1]]
+        columns = indices[indptr[i] : indptr[i + 1]]
+        sign, cost = (1.0, costs[1]) if codes[i] == positive else (-1.0, costs[0])
+        margin = _sparse_dot(values, columns, w) + bias * w[d]
+        norm, cost = norms[i] + bias * bias, cost * weights[i]
+        stuck, violation, best = _visit(
+            margin, sign, cost, squared, norm, alpha[i], low, high
+        )
+        if stuck:
             continue
         order[kept], order[position] = i, order[kept]
         kept += 1
-        violation = _violation(alpha[i], upper, gradient)
         least, greatest = min(least, violation), max(greatest, violation)
-        if abs(violation) > _SMALL_STEP:
-            best = _minimum(alpha[i], upper, gradient, norms[i] + bias * bias + extra)
+        if best != alpha[i]:
             step = (best - alpha[i]) * sign
             alpha[i] = best
-            _sparse_add(data[start:stop], indices[start:stop], step, w)
+            _sparse_add(values, columns, step, w)
             w[d] += step * bias
     return kept, least, greatest
+
+
+def dual_epoch(X: Any, *rest: Any) -> tuple[int, float, float]:
+    """`dual_epoch_dense` or `dual_epoch_csr`, by what ``X`` is."""
+    if isinstance(X, np.ndarray):
+        return dual_epoch_dense(X, *rest)  # type: ignore[no-any-return]
+    return dual_epoch_csr(X.data, X.indices, X.indptr, *rest)  # type: ignore[no-any-return]
 
 
 def squared_norms(X: Any) -> NDArray[np.float64]:
     """Squared length of every row of ``X``, dense or CSR, in float64."""
     if isinstance(X, np.ndarray):
-        return np.einsum("ij,ij->i", X, X, dtype=np.float64, casting="same_kind")
-    squares = X.data.astype(np.float64) ** 2
-    sums = np.concatenate(([0.0], np.cumsum(squares)))
-    return np.asarray(np.diff(sums[X.indptr]))
+        norms = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    else:
+        rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        norms = np.bincount(rows, X.data.astype(np.float64) ** 2, minlength=X.shape[0])
+    return np.asarray(norms, np.float64)
