@@ -34,8 +34,8 @@ class Executor(ABC):
     ) -> list[Any]:
         """Call ``function(item, *shared)`` for every item; results in the items' order.
 
-        Items and shared arguments may be handles. The first error in the items' order is
-        raised; calls that have not begun by then are dropped.
+        Items and shared arguments may be handles. Of several errors the first in the
+        items' order is raised.
         """
 
     @abstractmethod
@@ -61,7 +61,10 @@ class Executor(ABC):
 
     @abstractmethod
     def put(self, value: Any) -> Handle:
-        """Hold ``value`` where the work is; it travels once, however many calls use it."""
+        """Hold ``value`` where the work is; it travels once, however many calls use it.
+
+        It must not be changed afterwards.
+        """
 
     @abstractmethod
     def submit(self, function: Callable[..., Any], *args: Any) -> Handle:

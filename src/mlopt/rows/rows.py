@@ -98,7 +98,8 @@ class Rows:
 
     def attach(self, **arrays: Any) -> Rows:
         """Place per-row arrays (n, ...) beside their rows, once, in ``Block.extra``."""
-        slices = self._slices({name: np.asarray(array) for name, array in arrays.items()})
+        # Views of columns are added up in another order than contiguous arrays.
+        slices = self._slices({name: np.ascontiguousarray(a) for name, a in arrays.items()})
         blocks = [
             self.executor.submit(beside, block, self.executor.put(part))
             for block, part in zip(self.blocks, slices, strict=True)

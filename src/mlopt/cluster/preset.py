@@ -1,0 +1,53 @@
+"""A cluster on this machine that keeps its workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import dask
+import distributed
+
+PRESET = {
+    # Dask's 15 s give a nanny up for good when its worker is slow to come back.
+    "distributed.deploy.lost-worker-timeout": "600 s",
+    # Otherwise tasks wait for ever once the last worker is gone.
+    "distributed.scheduler.no-workers-timeout": "60 s",
+    # A worker that hangs is given up, and its work done elsewhere.
+    "distributed.scheduler.worker-ttl": "30 s",
+}
+
+
+@contextmanager
+def local_cluster(
+    n_workers: int, threads_per_worker: int = 1, *, memory_limit: Any = "auto"
+) -> Iterator[distributed.Client]:
+    """Worker processes on this machine, reached through loopback only, and their client.
+
+    Parameters
+    ----------
+    n_workers : int
+        Processes.
+    threads_per_worker : int, default=1
+    memory_limit : int, float or str, default="auto"
+        Of one worker, as in `distributed.LocalCluster`.
+
+    Yields
+    ------
+    distributed.Client
+        Active until the block ends; then the processes end too.
+    """
+    with (
+        dask.config.set(PRESET),
+        distributed.LocalCluster(
+            n_workers=n_workers,
+            threads_per_worker=threads_per_worker,
+            processes=True,
+            memory_limit=memory_limit,
+            host="127.0.0.1",
+            dashboard_address=None,
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client

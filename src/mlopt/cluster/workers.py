@@ -1,0 +1,259 @@
+"""Work on the workers of a Dask cluster, so that losing one changes nothing.
+
+Every value is the result of a task: what a lost worker held is made again from its task,
+and that from the tasks before it. So nothing is scattered: a value that comes from the
+driver travels inside the task that makes it.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import dask
+import distributed
+
+from mlopt.cluster.executor import Executor, Handle, tree_reduce
+from mlopt.cluster.limits import single_threaded
+from mlopt.cluster.parcel import Parcel, pack, unpack, usable
+from mlopt.errors import ClusterError, InputError, TaskError
+
+# More partials than these are combined eight at a time on the workers; the driver does the
+# rest. Another round of tasks takes longer than to send sixteen.
+_FEW, _GROUP = 16, 8
+# Bytes, over all calls of a map, up to which a value goes along with each of them.
+_SMALL = 1 << 20
+
+
+class Cluster(Executor):
+    """The workers behind a `distributed.Client`.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    patience : float, default=60
+        Seconds to wait for a worker to appear when there is none.
+
+    Raises
+    ------
+    ClusterError
+        From any call that waits: the scheduler is gone, or all workers are.
+    TaskError
+        From any call that waits: a call killed every worker that tried it.
+    """
+
+    def __init__(self, client: Any, *, patience: float = 60.0) -> None:
+        if client.asynchronous:
+            raise InputError(
+                "The client must be synchronous: make it with `Client(asynchronous=False)`."
+            )
+        self.client = client
+        self.patience = patience
+        workers = client.scheduler_info(n_workers=-1)["workers"].values()
+        limits = [worker["memory_limit"] for worker in workers if worker["memory_limit"]]
+        self.threads = max(1, sum(worker["nthreads"] for worker in workers))
+        self.memory = min(limits, default=None)
+
+    def map(
+        self, function: Callable[..., Any], items: Iterable[Any], *shared: Any
+    ) -> list[Any]:
+        return self._gather(self._start(function, list(items), *shared))
+
+    def reduce(
+        self,
+        function: Callable[..., Any],
+        combine: Callable[[Any, Any], Any],
+        items: Sequence[Any],
+        *shared: Any,
+    ) -> Any:
+        partials = self._start(function, items, *shared)
+        if len(partials) > _FEW:
+            # Eight neighbours are a whole subtree: the order is that of one big tree.
+            groups = [partials[i : i + _GROUP] for i in range(0, len(partials), _GROUP)]
+            partials = self._start(functools.partial(tree_reduce, combine), groups)
+        values = self._gather(partials)
+        with single_threaded():
+            return tree_reduce(combine, values)
+
+    def fold(
+        self,
+        function: Callable[..., Any],
+        items: Sequence[Any],
+        states: Sequence[Any],
+        *shared: Any,
+    ) -> list[Any]:
+        if not items:
+            return list(states)
+        calls = len(items) * len(states)
+        code, *others = self._arguments((function, *shared), calls)
+        handles = self._arguments(states, 1)
+        for item in items:
+            handles = [
+                self._submit(_name(function), code, item, state, *others)
+                for state in handles
+            ]
+        return self._gather(handles)
+
+    def put(self, value: Any) -> Handle:
+        return self._put(pack(value))
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> Handle:
+        code, *values = self._arguments((function, *args), 1)
+        return self._submit(_name(function), code, *values)
+
+    def load(self, delayed: Sequence[Any]) -> list[Handle]:
+        with _any_graph_size():
+            return list(self.client.compute(list(delayed)))
+
+    def as_completed(self, handles: Iterable[Handle]) -> Iterator[Handle]:
+        waiting = list(handles)
+        while waiting:
+            self._wait(waiting, "FIRST_COMPLETED")
+            yield from [handle for handle in waiting if handle.status != "pending"]
+            waiting = [handle for handle in waiting if handle.status == "pending"]
+
+    def result(self, handle: Handle) -> Any:
+        return self._gather([handle])[0]
+
+    def release(self, handle: Handle) -> None:
+        handle.release()
+
+    def close(self) -> None:
+        """Nothing to let go of: the client belongs to who made it."""
+
+    def _start(
+        self, function: Callable[..., Any], items: Sequence[Any], *shared: Any
+    ) -> list[Handle]:
+        if not items:
+            return []
+        name, count = _name(function), len(items)
+        code, *others = self._arguments((function, *shared), count)
+        with _any_graph_size():
+            return list(
+                self.client.map(
+                    _call,
+                    [code] * count,
+                    self._arguments(items, 1),
+                    *([other] * count for other in others),
+                    key=[_key(name) for _ in range(count)],
+                    pure=False,
+                )
+            )
+
+    def _submit(self, name: str, code: Any, *args: Any) -> Handle:
+        with _any_graph_size():
+            return self.client.submit(_call, code, *args, key=_key(name), pure=False)
+
+    def _put(self, parcel: Parcel) -> Handle:
+        with _any_graph_size():
+            return self.client.submit(unpack, parcel, key=_key("put"), pure=False)
+
+    def _arguments(self, values: Sequence[Any], calls: int) -> list[Any]:
+        """Parcels of the values, or handles where that is too much to send along."""
+        return [
+            value if _holds_handle(value) else self._sent(value, calls) for value in values
+        ]
+
+    def _sent(self, value: Any, calls: int) -> Any:
+        parcel = pack(value)
+        return parcel if parcel.nbytes * calls <= _SMALL else self._put(parcel)
+
+    def _gather(self, handles: Sequence[Handle]) -> list[Any]:
+        self._wait(handles, "ALL_COMPLETED")
+        for handle in handles:
+            if handle.status == "error":
+                _raise(handle)
+        try:
+            return list(self.client.gather(list(handles)))
+        except (distributed.CancelledError, OSError) as error:
+            raise self._lost("while it sent results") from error
+
+    def _wait(self, handles: Sequence[Handle], until: str) -> None:
+        """Wait, and look every few seconds whether there is still somebody to wait for."""
+        seen = time.monotonic()
+        while True:
+            try:
+                distributed.wait(
+                    list(handles), timeout=self.patience / 12, return_when=until
+                )
+                return
+            except TimeoutError:
+                seen = time.monotonic() if self._workers() else seen
+            except distributed.CancelledError as error:
+                raise self._lost("and dropped the work") from error
+            if time.monotonic() - seen > self.patience:
+                raise ClusterError(
+                    f"No Dask worker has been there for {self.patience:.0f} s: start some "
+                    f"for the scheduler at {self.client.scheduler.address}, and run again."
+                )
+
+    def _workers(self) -> int:
+        try:
+            return len(self.client.nthreads())
+        except (OSError, distributed.CancelledError) as error:
+            raise self._lost("and does not answer") from error
+
+    def _lost(self, how: str) -> ClusterError:
+        return ClusterError(
+            f"The Dask scheduler went away {how} (client status: {self.client.status}): "
+            "start the cluster, then run again."
+        )
+
+
+def _raise(handle: Handle) -> None:
+    """Raise the error of a failed call, in mlopt's words when it is Dask's."""
+    try:
+        handle.result()
+    except distributed.KilledWorker as error:
+        raise TaskError(
+            f"The call `{handle.key}` ended {error.allowed_failures + 1} workers, the last "
+            f"at {getattr(error.last_worker, 'address', error.last_worker)}: it crashes "
+            "its process or needs more memory than a worker has. Look at that worker's log."
+        ) from error
+    except distributed.scheduler.NoValidWorkerError as error:
+        raise ClusterError(
+            "No Dask worker was left to run on: start workers, then run again."
+        ) from error
+
+
+def _call(function: Any, *args: Any) -> Any:
+    code = _code(function) if isinstance(function, Parcel) else function
+    values = [unpack(arg) if isinstance(arg, Parcel) else usable(arg) for arg in args]
+    with single_threaded():
+        return code(*values)
+
+
+def _code(parcel: Parcel) -> Any:
+    return unpack(parcel) if parcel.arrays else _unpickled(parcel.pickled)
+
+
+@functools.lru_cache(maxsize=64)
+def _unpickled(pickled: bytes) -> Any:
+    return unpack(Parcel(pickled, ()))
+
+
+def _holds_handle(value: Any) -> bool:
+    if type(value) in (list, tuple):
+        return any(_holds_handle(item) for item in value)
+    if type(value) is dict:
+        return any(_holds_handle(item) for item in value.values())
+    return isinstance(value, distributed.Future)
+
+
+def _name(function: Any) -> str:
+    """A short name for the dashboard."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return str(getattr(function, "__name__", type(function).__name__)).strip("_<>")
+
+
+def _key(name: str) -> str:
+    return f"{name}-{uuid.uuid4().hex}"
+
+
+def _any_graph_size() -> Any:
+    # Data travel inside tasks on purpose; Dask's warning would say to scatter them.
+    return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"})
