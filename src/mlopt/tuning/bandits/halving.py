@@ -1,0 +1,155 @@
+"""Successive halving and Hyperband: brackets of trials, of which the best part goes on.
+
+::
+
+    passes      3        9        27       81
+    trials      27  ->   9   ->   3   ->   1       one bracket, factor 3
+
+Source: Jamieson and Talwalkar (2016); Li, Jamieson, DeSalvo, Rostamizadeh and Talwalkar
+(2018), "Hyperband", Algorithm 1. Brackets run one after the other, each in step.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, count, takewhile
+from typing import ClassVar
+
+from mlopt.tuning.bandits.base import Bandit, Progress, Verdicts, latest, require, verdicts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Brackets(Bandit):
+    """What the two have in common.
+
+    Parameters
+    ----------
+    factor : int, default=3
+        One in ``factor`` trials of a bracket goes on after each look.
+    min_passes : int, default=3
+        Passes before the first look: after one pass, luck decides.
+    """
+
+    factor: int = 3
+    min_passes: int = 3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require("factor", self.factor, self.factor >= 2, "at least 2")
+        require("min_passes", self.min_passes, self.min_passes >= 1, "at least 1")
+
+    @property
+    @abstractmethod
+    def sizes(self) -> tuple[int, ...]:
+        """Trials at the start of each bracket; after the last, the first comes again."""
+
+    @abstractmethod
+    def stops(self, bracket: int) -> tuple[int, ...]:
+        """Passes at which the trials of ``bracket`` are looked at, ending at the maximum."""
+
+    def next_stop(self, progress: Progress) -> int:
+        stops = self.stops(progress.bracket)
+        return next((s for s in stops if s > progress.passes), self.max_passes)
+
+    def bracket(self, number: int) -> int:
+        rounds, rest = divmod(number, sum(self.sizes))
+        ends = list(accumulate(self.sizes))
+        return rounds * len(ends) + next(i for i, end in enumerate(ends) if rest < end)
+
+    def room(self, active: Sequence[Progress], slots: int, proposed: int = 0) -> int:
+        """The rest of the next bracket once nothing is active, whatever ``slots``.
+
+        A bracket competes as a whole; who trains it may do so in several batches.
+        """
+        if len(self.stops(0)) == 1:  # nobody competes with anybody
+            return super().room(active, slots, proposed)
+        rounds, bracket = divmod(self.bracket(proposed), len(self.sizes))
+        end = rounds * sum(self.sizes) + sum(self.sizes[: bracket + 1])
+        return 0 if active else end - proposed
+
+    def allocate(self, active: Sequence[Progress], history: Sequence[Progress]) -> Verdicts:
+        seen = latest(history, active)
+        reasons: dict[int, str] = {}
+        for bracket in {p.bracket for p in active}:
+            here = [p for p in active if p.bracket == bracket and not p.done]
+            reasons |= self._losers(here, [p for p in seen if p.bracket == bracket])
+        return verdicts(active, self.max_passes, reasons)
+
+    def _losers(
+        self, here: Sequence[Progress], entered: Sequence[Progress]
+    ) -> dict[int, str]:
+        """Why those in ``here`` that are not among the best of their bracket are given up.
+
+        Who converged early still holds its place: it shows what the others must reach.
+        """
+        passes = max((p.passes for p in here), default=0)
+        stops = self.stops(here[0].bracket) if here else ()
+        if passes not in stops:
+            return {}
+        kept = max(1, len(entered) // self.factor ** (1 + stops.index(passes)))
+        field = [p for p in entered if p.done or p.passes >= passes]
+        ranked = sorted(field, key=lambda p: (-p.score, p.trial))
+        return {
+            p.trial: f"rank {rank} of {len(field)} after {passes} passes, where {kept} go on"
+            for rank, p in enumerate(ranked, start=1)
+            if rank > kept and p in here
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuccessiveHalving(Brackets):
+    """One bracket: looks after ``min_passes * factor**k`` passes, and at the end.
+
+    Parameters
+    ----------
+    size : int, optional
+        Trials of a bracket; by default all of the search, or without a known number as
+        many as leave one at the last look.
+    """
+
+    name: ClassVar[str] = "successive-halving"
+
+    size: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require("size", self.size, self.size is None or self.size >= 1, "at least 1")
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return (self.size or self.n_trials or self.factor ** (len(self.stops(0)) - 1),)
+
+    def stops(self, bracket: int) -> tuple[int, ...]:
+        del bracket
+        rungs = (self.min_passes * self.factor**k for k in count())
+        return (*takewhile(lambda passes: passes < self.max_passes, rungs), self.max_passes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hyperband(Brackets):
+    """Brackets that trade many short trials against few long ones (Li et al. 2018).
+
+    With ``s_max`` the largest s such that ``min_passes * factor**s <= max_passes``, bracket
+    s = s_max ... 0 starts with ``ceil((s_max + 1) / (s + 1) * factor**s)`` trials and looks
+    after ``max_passes / factor**s, ..., max_passes / factor, max_passes`` passes.
+    """
+
+    name: ClassVar[str] = "hyperband"
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        most = self._most
+        return tuple(
+            -(-(most + 1) * self.factor**s // (s + 1)) for s in range(most, -1, -1)
+        )
+
+    def stops(self, bracket: int) -> tuple[int, ...]:
+        s = self._most - bracket % (self._most + 1)
+        return tuple(round(self.max_passes / self.factor**k) for k in range(s, -1, -1))
+
+    @property
+    def _most(self) -> int:
+        rungs = (self.min_passes * self.factor**s for s in count(1))
+        return sum(1 for _ in takewhile(lambda passes: passes <= self.max_passes, rungs))
