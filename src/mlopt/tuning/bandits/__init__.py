@@ -22,15 +22,11 @@ __all__ = [
     "bandit_of",
 ]
 
-FAMILY: tuple[type[Bandit], ...] = (
-    ActionElimination,
-    SuccessiveHalving,
-    Hyperband,
-    NoPruning,
-)
+BANDITS: dict[str, type[Bandit]] = {
+    bandit.name: bandit
+    for bandit in (ActionElimination, SuccessiveHalving, Hyperband, NoPruning)
+}
 """The family's table: a new bandit is added here and nowhere else."""
-
-BANDITS: dict[str, type[Bandit]] = {bandit.name: bandit for bandit in FAMILY}
 
 
 def bandit_of(
@@ -65,6 +61,7 @@ def bandit_of(
         close = get_close_matches(str(name), BANDITS, n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise InputError(
-            f"`bandit` must be one of {sorted(BANDITS)}, None or a Bandit, got {bandit!r}.{hint}"
+            f"`bandit` must be one of {sorted(BANDITS)}, None or a Bandit, "
+            f"got {bandit!r}.{hint}"
         )
     return BANDITS[name](max_passes=max_passes, n_trials=n_trials, perfect=perfect)

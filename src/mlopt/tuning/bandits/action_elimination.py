@@ -91,7 +91,8 @@ class ActionElimination(Bandit):
             p.trial: f"error {self.perfect - p.score:.4g} is above {bar:.4g}, "
             f"{1 + self.eps:g} times the best so far (trial {best.trial})"
             for p in active
-            if self.perfect - p.score > bar
+            # equal up to rounding counts as equal
+            if self.perfect - p.score > bar * (1 + 1e-9)
         }
 
     def _by_quality(

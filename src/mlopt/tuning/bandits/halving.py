@@ -47,7 +47,7 @@ class Brackets(Bandit):
 
     @abstractmethod
     def stops(self, bracket: int) -> tuple[int, ...]:
-        """Passes at which the trials of ``bracket`` are looked at, ending at the maximum."""
+        """Passes at which trials of ``bracket`` are looked at; the last is the maximum."""
 
     def next_stop(self, progress: Progress) -> int:
         stops = self.stops(progress.bracket)
@@ -84,6 +84,7 @@ class Brackets(Bandit):
 
         Who converged early still holds its place: it shows what the others must reach.
         """
+        running = {p.trial for p in here}
         passes = max((p.passes for p in here), default=0)
         stops = self.stops(here[0].bracket) if here else ()
         if passes not in stops:
@@ -92,9 +93,9 @@ class Brackets(Bandit):
         field = [p for p in entered if p.done or p.passes >= passes]
         ranked = sorted(field, key=lambda p: (-p.score, p.trial))
         return {
-            p.trial: f"rank {rank} of {len(field)} after {passes} passes, where {kept} go on"
+            p.trial: f"rank {rank} of {len(field)} after {passes} passes; {kept} go on"
             for rank, p in enumerate(ranked, start=1)
-            if rank > kept and p in here
+            if rank > kept and p.trial in running
         }
 
 
