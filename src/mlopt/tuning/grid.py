@@ -1,0 +1,98 @@
+"""Grids: every combination of lists, with ranges cut into levels to meet a budget.
+
+On a space of k ranges and a budget of n**k points, each range has n levels (TuPAQ 4.1).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The product of ``axes``, in the order of nested loops, the last axis innermost."""
+
+    axes: dict[str, list[Any]]
+
+    def __len__(self) -> int:
+        return math.prod(len(levels) for levels in self.axes.values())
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        """Point ``index``, without building the others."""
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        point = {}
+        for name, levels in reversed(list(self.axes.items())):
+            index, place = divmod(index, len(levels))
+            point[name] = levels[place]
+        return {name: point[name] for name in self.axes}
+
+
+def grid(distributions: Mapping[str, BaseDistribution], budget: int | None) -> Grid:
+    """The grid of at most about ``budget`` points.
+
+    Choices are all kept, even when they alone exceed the budget; a range has one level at
+    least, and levels are added to the range with the fewest while the budget allows.
+
+    Parameters
+    ----------
+    distributions : mapping of str to optuna distribution
+    budget : int, optional
+        Without one, every value of every distribution; all must be finite then.
+    """
+    levels = {n: _fewest(d) if budget else _most(d) for n, d in distributions.items()}
+    open_ = {n for n, d in distributions.items() if levels[n] < (count(d) or math.inf)}
+    while budget and open_:
+        name = min(sorted(open_, key=list(levels).index), key=lambda n: levels[n])
+        grown = math.prod(levels.values()) // levels[name] * (levels[name] + 1)
+        if grown > budget:
+            break
+        levels[name] += 1
+        if levels[name] == count(distributions[name]):
+            open_.remove(name)
+    return Grid({n: cut(d, levels[n]) for n, d in distributions.items()})
+
+
+def count(distribution: BaseDistribution) -> int | None:
+    """How many values there are; None for a continuous range."""
+    if isinstance(distribution, CategoricalDistribution):
+        return len(distribution.choices)
+    if distribution.single():
+        return 1
+    if distribution.step is None:
+        return None
+    steps: float = (distribution.high - distribution.low) / distribution.step
+    return round(steps) + 1
+
+
+def cut(distribution: BaseDistribution, levels: int) -> list[Any]:
+    """Evenly spaced values from end to end, in the logarithm where the range says so."""
+    if isinstance(distribution, CategoricalDistribution):
+        return list(distribution.choices)
+    low, high = distribution.low, distribution.high
+    every = levels == count(distribution)
+    space = np.geomspace if distribution.log and not every else np.linspace
+    middle = math.sqrt(low * high) if distribution.log else (low + high) / 2
+    values = space(low, high, levels) if levels > 1 else np.array([middle])
+    if distribution.step is not None:
+        steps = np.unique(np.rint((values - low) / distribution.step))
+        values = low + steps * distribution.step
+    whole = isinstance(distribution, IntDistribution)
+    return [int(v) if whole else float(min(max(v, low), high)) for v in values]
+
+
+def _fewest(distribution: BaseDistribution) -> int:
+    categorical = isinstance(distribution, CategoricalDistribution)
+    return len(distribution.choices) if categorical else 1
+
+
+def _most(distribution: BaseDistribution) -> int:
+    values = count(distribution)
+    assert values is not None
+    return values

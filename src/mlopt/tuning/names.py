@@ -1,0 +1,111 @@
+"""Names of hyperparameters: checked against the estimator, found without ``__``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
+from typing import Any, Protocol, runtime_checkable
+
+from mlopt.errors import InputError
+from mlopt.tuning.parameters import name_of_value
+
+# They change where and how loudly it runs, not what comes out.
+WITHOUT_EFFECT = ("n_jobs", "verbose", "memory")
+
+
+@runtime_checkable
+class Tunable(Protocol):
+    """An estimator, as far as a search needs to know one."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name, with those of nested estimators."""
+        ...
+
+    def set_params(self, **params: Any) -> Any:
+        """Change parameters."""
+        ...
+
+
+def resolve(space: Mapping[str, Any], estimator: Any, where: str = "") -> dict[str, str]:
+    """The full name of each parameter in ``space``.
+
+    Parameters
+    ----------
+    space : mapping of str to values
+    estimator : estimator or None
+        Without one, names stay as they are.
+    where : str
+        Ends "The space ..." in messages.
+
+    Raises
+    ------
+    InputError
+        A name that no parameter has, or that several nested ones end with.
+    """
+    known = None if estimator is None else _known(space, estimator)
+    names = {given: _full_name(given, known, where) for given in space}
+    for given, name in names.items():
+        twins = [other for other in names if names[other] == name and other != given]
+        if twins:
+            raise InputError(
+                f"The space{where} names one parameter twice: `{given}` and `{twins[0]}`."
+            )
+    return names
+
+
+def fixed_parameters(estimator: Any, varied: Collection[str]) -> dict[str, str]:
+    """The parameters of ``estimator`` that are not ``varied``, as text."""
+    if not isinstance(estimator, Tunable):
+        return {}
+    return {
+        name: name_of_value(value)
+        for name, value in sorted(estimator.get_params(deep=True).items())
+        if name not in varied
+        and name.rpartition("__")[2] not in WITHOUT_EFFECT
+        and not _composite(value)
+    }
+
+
+def _composite(value: Any) -> bool:
+    """Whether ``value`` is or lists estimators, which are there by their parameters."""
+    items = value if isinstance(value, (list, tuple)) else ()
+    return isinstance(value, Tunable) or any(isinstance(i, (tuple, Tunable)) for i in items)
+
+
+def _known(space: Mapping[str, Any], estimator: Any) -> list[str]:
+    """Parameters of the estimator, and of estimators that the space puts into it."""
+    known = set(estimator.get_params(deep=True))
+    for name, values in space.items():
+        choices = values if isinstance(values, (list, tuple)) else ()
+        for choice in choices:
+            if isinstance(choice, Tunable) and not isinstance(choice, type):
+                known |= {f"{name}__{nested}" for nested in choice.get_params(deep=True)}
+    return sorted(known)
+
+
+def _full_name(given: str, known: list[str] | None, where: str) -> str:
+    if known is None or given in known:
+        return given
+    endings = [name for name in known if name.endswith(f"__{given}")]
+    if len(endings) == 1:
+        return endings[0]
+    if endings:
+        raise InputError(
+            f"`{given}` in the space{where} must name one parameter, "
+            f"and {len(endings)} end so. Write one of {endings}."
+        )
+    raise InputError(
+        f"`{given}` in the space{where} must be a parameter of the estimator."
+        f"{_hint(given, known)}"
+    )
+
+
+def _hint(given: str, known: list[str]) -> str:
+    tails: dict[str, str] = {}
+    for name in known:
+        tails.setdefault(name.rpartition("__")[2], name)
+    close = get_close_matches(given, known, n=1)
+    close = close or [tails[t] for t in get_close_matches(given, tails, n=1)]
+    if close:
+        return f" Did you mean `{close[0]}`?"
+    return f" Its parameters are: {', '.join(known)}."

@@ -1,0 +1,220 @@
+"""What is searched: families of models, each an estimator with its hyperparameters.
+
+A point is a dict of plain values, one for each parameter that applies, as an Optuna study
+holds it: ``{"C": 0.1}`` with one family; ``{"family": "svm", "svm:C": 0.1}`` with several,
+so that a sampler learns across families.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    distribution_to_json,
+)
+
+from mlopt.errors import InputError
+from mlopt.tuning.grid import Grid, count, grid
+from mlopt.tuning.names import Tunable, fixed_parameters, resolve
+from mlopt.tuning.parameters import Parameter, parameter
+
+FAMILY = "family"
+
+Draw = Callable[[str, BaseDistribution], Any]
+"""Gives a coordinate for a name and a distribution."""
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """One kind of model: an estimator and what is varied of it."""
+
+    name: str
+    estimator: Any
+    parameters: tuple[Parameter, ...]
+    prefix: str = ""
+
+    @cached_property
+    def distributions(self) -> dict[str, BaseDistribution]:
+        """Distributions by their names in a study."""
+        return {self.prefix + p.label: p.distribution for p in self.parameters}
+
+    def decode(self, point: Mapping[str, Any]) -> dict[str, Any]:
+        """What ``set_params`` gets. Estimators among the values must be cloned first."""
+        return {p.name: p.value(point[self.prefix + p.label]) for p in self.parameters}
+
+    def key(self, point: Mapping[str, Any]) -> Hashable:
+        """Equal for two points exactly when they mean the same model."""
+        coordinates = ((p, point[self.prefix + p.label]) for p in self.parameters)
+        return self.name, tuple(p.value(c) if p.quantile else c for p, c in coordinates)
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """Families of models to search over; `space_of` makes one from what users write."""
+
+    families: tuple[Family, ...]
+
+    @classmethod
+    def of(cls, space: Mapping[str, Any], estimator: Any = None) -> Space:
+        """One family.
+
+        Parameters
+        ----------
+        space : mapping of str to values
+            Optuna or scipy distributions, ranges, lists. A name without ``__`` may stand
+            for the one nested parameter that ends so.
+        estimator : estimator, optional
+            Its parameters are checked when given.
+
+        Raises
+        ------
+        InputError
+            An unknown parameter, or values that are none.
+        """
+        return cls((_family("", estimator, space),))
+
+    @classmethod
+    def of_families(cls, families: Mapping[str, Any]) -> Space:
+        """Several families, ``{"name": (estimator, space), ...}``; errors as in `of`."""
+        if not families:
+            raise InputError("The families must be at least one, got none.")
+        many = len(families) > 1
+        return cls(
+            tuple(
+                _family(name, *_pair(name, given), prefix=f"{name}:" if many else "")
+                for name, given in families.items()
+            )
+        )
+
+    def __getitem__(self, name: str) -> Family:
+        return next(family for family in self.families if family.name == name)
+
+    @cached_property
+    def chooser(self) -> dict[str, BaseDistribution]:
+        """The choice of family; empty when there is none."""
+        names = [family.name for family in self.families]
+        return {FAMILY: CategoricalDistribution(names)} if len(names) > 1 else {}
+
+    @cached_property
+    def distributions(self) -> dict[str, BaseDistribution]:
+        """Every distribution by its name in a study, the choice of family first."""
+        return self.chooser | {
+            n: d for f in self.families for n, d in f.distributions.items()
+        }
+
+    @cached_property
+    def size(self) -> int | None:
+        """The number of different points; None when there is no end of them."""
+        total = 0
+        for family in self.families:
+            counts = [count(d) for d in family.distributions.values()]
+            if None in counts:
+                return None
+            total += math.prod(c for c in counts if c is not None)
+        return total
+
+    def grids(self, budget: int | None = None) -> list[Grid]:
+        """A grid for each family, of about ``budget`` points together.
+
+        Without a budget, every point there is; the space must be finite then.
+        """
+        share = budget and max(1, budget // len(self.families))
+        return [
+            Grid({n: [f.name] for n in self.chooser} | grid(f.distributions, share).axes)
+            for f in self.families
+        ]
+
+    def draw(self, draw: Draw) -> dict[str, Any]:
+        """A point whose coordinates come from ``draw``, the family first."""
+        point = {name: draw(name, d) for name, d in self.chooser.items()}
+        rest = self.family(point).distributions
+        return point | {name: draw(name, d) for name, d in rest.items()}
+
+    def family(self, point: Mapping[str, Any]) -> Family:
+        """The family that ``point`` belongs to."""
+        return self[point[FAMILY]] if self.chooser else self.families[0]
+
+    def applicable(self, point: Mapping[str, Any]) -> dict[str, BaseDistribution]:
+        """The distributions of the coordinates of ``point``."""
+        return self.chooser | self.family(point).distributions
+
+    def decode(self, point: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        """The name of the family, and what its estimator's ``set_params`` gets."""
+        family = self.family(point)
+        return family.name, family.decode(point)
+
+    def key(self, point: Mapping[str, Any]) -> Hashable:
+        """Equal for two points exactly when they mean the same model."""
+        return self.family(point).key(point)
+
+    def fingerprint(self) -> dict[str, str]:
+        """What must stay the same for a study to go on, as text by name."""
+        kinds = {
+            f"estimator {f.name}".strip(): type(f.estimator).__name__ for f in self.families
+        }
+        fixed = {
+            f"fixed {family.prefix}{name}": value
+            for family in self.families
+            for name, value in fixed_parameters(
+                family.estimator, {p.name for p in family.parameters}
+            ).items()
+        }
+        varied = {name: distribution_to_json(d) for name, d in self.distributions.items()}
+        return kinds | fixed | varied
+
+
+def space_of(estimator: Any, space: Mapping[str, Any] | None) -> Space:
+    """The space of ``ModelSearchCV(estimator, space)``.
+
+    Parameters
+    ----------
+    estimator : estimator, or mapping of str to (estimator, space)
+        A mapping brings the spaces of several families with it.
+    space : mapping of str to values, or None
+
+    Raises
+    ------
+    InputError
+        An unknown parameter, values that are none, a family without an estimator.
+    """
+    if not isinstance(estimator, Mapping):
+        return Space.of({} if space is None else space, estimator)
+    if space:
+        raise InputError(
+            "`space` must be left out when `estimator` is a mapping of families: each "
+            'brings its own, {"name": (estimator, space), ...}.'
+        )
+    return Space.of_families(estimator)
+
+
+def _family(name: str, estimator: Any, space: Any, prefix: str = "") -> Family:
+    where = f" of family `{name}`" if name else ""
+    if not isinstance(space, Mapping):
+        raise InputError(
+            f"The space{where} must map names of parameters to values, got {space!r}."
+        )
+    names = resolve(space, estimator, where)
+    return Family(
+        name, estimator, tuple(parameter(names[n], v) for n, v in space.items()), prefix
+    )
+
+
+def _pair(name: str, given: Any) -> tuple[Any, Any]:
+    """(estimator, space) of a family; an estimator alone has an empty space."""
+    if not isinstance(name, str):
+        raise InputError(f"Families must be named by text, got {name!r}.")
+    estimator, space = (
+        given if isinstance(given, (tuple, list)) and len(given) == 2 else (given, {})
+    )
+    if not isinstance(estimator, Tunable) or isinstance(estimator, type):
+        raise InputError(
+            f"Family `{name}` must be (estimator, space) with an estimator that has "
+            f"`get_params` and `set_params`, got {given!r}."
+        )
+    return estimator, {} if space is None else space
