@@ -101,11 +101,10 @@ def _full_name(given: str, known: list[str] | None, where: str) -> str:
 
 
 def _hint(given: str, known: list[str]) -> str:
-    tails: dict[str, str] = {}
-    for name in known:
-        tails.setdefault(name.rpartition("__")[2], name)
-    close = get_close_matches(given, known, n=1)
-    close = close or [tails[t] for t in get_close_matches(given, tails, n=1)]
-    if close:
-        return f" Did you mean `{close[0]}`?"
+    """The parameter that was probably meant, in whole or by its last part."""
+    written = {name.lower(): name for name in reversed(known)}
+    ends = {name.rpartition("__")[2].lower(): name for name in reversed(known)}
+    for names in (written, ends):
+        for close in get_close_matches(given.lower(), names, n=1):
+            return f" Did you mean `{names[close]}`?"
     return f" Its parameters are: {', '.join(known)}."

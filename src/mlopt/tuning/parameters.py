@@ -26,6 +26,7 @@ from optuna.distributions import (
     CategoricalDistribution,
     FloatDistribution,
     IntDistribution,
+    distribution_to_json,
 )
 
 from mlopt.errors import InputError
@@ -95,6 +96,13 @@ class Parameter:
         if self.choices is not None:
             return self.choices[self.distribution.choices.index(coordinate)]
         return coordinate
+
+    def __str__(self) -> str:
+        """The values, as text that changes when they do."""
+        text = distribution_to_json(self.distribution)
+        if self.quantile is None:
+            return str(text)
+        return f"{text} of {[self.value(level) for level in (0.1, 0.5, 0.9)]}"
 
     @property
     def label(self) -> str:

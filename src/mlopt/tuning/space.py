@@ -16,7 +16,6 @@ from typing import Any
 from optuna.distributions import (
     BaseDistribution,
     CategoricalDistribution,
-    distribution_to_json,
 )
 
 from mlopt.errors import InputError
@@ -165,7 +164,7 @@ class Space:
                 family.estimator, {p.name for p in family.parameters}
             ).items()
         }
-        varied = {name: distribution_to_json(d) for name, d in self.distributions.items()}
+        varied = {f.prefix + p.label: str(p) for f in self.families for p in f.parameters}
         return kinds | fixed | varied
 
 
