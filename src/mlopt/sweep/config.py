@@ -1,0 +1,168 @@
+"""The settings of a sweep: a strict TOML file, or the defaults, with command line on top.
+
+::
+
+    [data]
+    path = "adult.csv"
+    target = "income"
+
+    [search]
+    timeout = 120
+    scoring = "roc_auc"
+
+    [families.forest]
+    estimator = "RandomForestClassifier"
+    params = { n_estimators = 200 }
+    space.max_features = { low = 0.1, high = 1.0 }
+
+An unknown key, a value of the wrong type or out of range is an error that names the file,
+the key and what is allowed.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from mlopt.errors import ConfigError
+from mlopt.sweep.strict import Strict, convert
+
+Task = Literal["auto", "classification", "regression"]
+Sampler = Literal["random", "grid", "tpe"]
+Bandit = Literal["action-elimination", "successive-halving", "hyperband", "none"]
+Positive = Annotated[float, Meta(gt=0)]
+Count = Annotated[int, Meta(ge=1)]
+Share = Annotated[float, Meta(gt=0, lt=1)]
+Folds = Annotated[int, Meta(ge=2)]
+
+
+class Data(Strict, frozen=True):
+    """What is read, and what is to be predicted.
+
+    Parameters
+    ----------
+    path : str
+        CSV, TSV, Parquet, LIBSVM or .npz, also compressed, or ``sklearn:NAME``.
+    target : str
+        Column to predict; may be left out where the format itself knows (LIBSVM, .npz).
+    test : str, optional
+        File to test on at the end. Without one, ``holdout`` of the rows are set aside.
+    drop : tuple of str
+        Columns that must not be used.
+    """
+
+    path: str = ""
+    target: str | None = None
+    test: str | None = None
+    holdout: Share = 0.2
+    task: Task = "auto"
+    drop: tuple[str, ...] = ()
+
+
+class Search(Strict, frozen=True):
+    """Budgets, who proposes, who prunes, how trials are judged, where it is remembered.
+
+    Parameters
+    ----------
+    timeout : float
+        Seconds for the whole sweep: reading, search and the final fit.
+    n_trials : int, optional
+        Configurations to try; None for as many as the time allows.
+    storage : str, optional
+        Optuna storage URL. By default an SQLite file in the output directory.
+    """
+
+    timeout: Positive | None = 60.0
+    n_trials: Count | None = None
+    max_passes: Count | None = None
+    sampler: Sampler = "tpe"
+    bandit: Bandit = "action-elimination"
+    batch_size: Count | Literal["auto"] = "auto"
+    cv: Folds | Literal["auto"] = "auto"
+    scoring: str | None = None
+    seed: Annotated[int, Meta(ge=0)] = 0
+    storage: str | None = None
+    study_name: str = "sweep"
+    scheduler: str | None = None
+    n_jobs: Count | None = None
+
+
+class Output(Strict, frozen=True):
+    """Where results are written, and in which formats."""
+
+    directory: str | None = None
+    joblib: bool = False
+    trials: Literal["parquet", "csv"] = "parquet"
+
+
+class Family(Strict, frozen=True):
+    """One model family: a default one with other values, or an estimator by its name."""
+
+    estimator: str | None = None
+    params: dict[str, Any] = msgspec.field(default_factory=dict)
+    space: dict[str, Any] = msgspec.field(default_factory=dict)
+    enabled: bool = True
+
+
+class Config(Strict, frozen=True):
+    """All settings of one sweep."""
+
+    data: Data = Data()
+    search: Search = Search()
+    output: Output = Output()
+    families: dict[str, Family] = msgspec.field(default_factory=dict)
+
+
+def load(path: Path) -> Config:
+    """Read a TOML file.
+
+    Raises
+    ------
+    ConfigError
+        The file cannot be read, is not TOML, or has keys or values that are not allowed.
+    """
+    try:
+        tree = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} must be UTF-8; byte {error.start} is not.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}.") from None
+    config = convert(tree, Config, f"{path}: ")
+    if not config.data.path:
+        raise ConfigError(f"{path}: `data.path` must name the data, it is missing.")
+    return _beside(config, path.parent)
+
+
+def override(config: Config, **given: Any) -> Config:
+    """``config`` with every value of ``given`` that is not None, by the key's own name.
+
+    Raises
+    ------
+    ConfigError
+        A value of the wrong type or out of range.
+    """
+    given = {key: value for key, value in given.items() if value is not None}
+    changed = {}
+    for section, struct in (("data", Data), ("search", Search), ("output", Output)):
+        old = msgspec.structs.asdict(getattr(config, section))
+        new = {key: given[key] for key in struct.__struct_fields__ if key in given}
+        changed[section] = convert(old | new, struct, "")
+    return msgspec.structs.replace(config, **changed)
+
+
+def _beside(config: Config, folder: Path) -> Config:
+    """Files named in a configuration are looked for beside it."""
+
+    def place(name: str | None) -> str | None:
+        elsewhere = name is None or name.startswith("sklearn:")
+        return name if elsewhere else str(folder / str(name))
+
+    data = config.data
+    placed = msgspec.structs.replace(data, path=place(data.path), test=place(data.test))
+    return msgspec.structs.replace(config, data=placed)

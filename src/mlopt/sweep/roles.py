@@ -1,0 +1,183 @@
+"""What each column of a table is: a number, a category, a date, or of no use.
+
+Judged by dtype and by how many values there are, on the training rows, never by the target.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas.api import types
+
+CODE_LEVELS = 12
+"""Whole numbers with at most so many values are taken as categories by linear models."""
+
+FEW_LEVELS = 200
+"""Categories with more values than this are replaced by what the target does there."""
+
+FORMATS = (
+    "ISO8601",
+    "%m/%d/%Y",
+    "%d/%m/%Y",
+    "%d.%m.%Y",
+    "%m/%d/%Y %H:%M",
+    "%d/%m/%Y %H:%M",
+)
+PARTS = ("year", "month", "day", "dayofweek", "hour", "minute")
+LOOKS_LIKE_A_DATE = re.compile(r"\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The columns of a table by role.
+
+    Parameters
+    ----------
+    numbers : tuple of str
+        Used as they are.
+    codes : tuple of str
+        Whole numbers with few values: numbers to a tree, categories to a linear model.
+    categories : mapping of str to int
+        Text and the like, with the number of values each has.
+    dates : mapping of str to str
+        Dates, with the format that reads them ("" when they are dates already).
+    parts : mapping of str to tuple of str
+        Which parts of each date differ between rows: only they say anything.
+    dropped : mapping of str to str
+        Columns that are not used, and why.
+    """
+
+    numbers: tuple[str, ...] = ()
+    codes: tuple[str, ...] = ()
+    categories: Mapping[str, int] = field(default_factory=dict)
+    dates: Mapping[str, str] = field(default_factory=dict)
+    parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    dropped: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def few(self) -> tuple[str, ...]:
+        """Categories that can be spelled out."""
+        return tuple(name for name, n in self.categories.items() if n <= FEW_LEVELS)
+
+    @property
+    def many(self) -> tuple[str, ...]:
+        """Categories with too many values for that."""
+        return tuple(name for name, n in self.categories.items() if n > FEW_LEVELS)
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """All columns that models see."""
+        return (*self.numbers, *self.codes, *self.categories, *self.dates)
+
+    def describe(self) -> list[str]:
+        """A sentence a role, for the log and the report."""
+        kinds = (
+            ("numbers", self.numbers),
+            ("whole-number codes", self.codes),
+            ("categories", [f"{name} ({n})" for name, n in self.categories.items()]),
+            ("dates", list(self.dates)),
+            ("dropped", [f"{name} ({why})" for name, why in self.dropped.items()]),
+        )
+        return [f"{len(names)} {kind}: {_listed(names)}" for kind, names in kinds if names]
+
+
+def roles_of(frame: pd.DataFrame, drop: Iterable[str] = ()) -> Roles:
+    """Judge every column of ``frame``; those in ``drop`` are left out on request."""
+    found: dict[str, dict[str, Any]] = {
+        kind: {} for kind in ("number", "code", "category", "date", "dropped")
+    }
+    parts: dict[str, tuple[str, ...]] = {}
+    unwanted = set(drop)
+    for name in frame.columns:
+        column = frame[name]
+        kind, detail = ("dropped", "on request") if name in unwanted else judge(column)
+        found[kind][name] = detail
+        if kind == "date":
+            parts[name] = varying_parts(read_dates(column, detail))
+    return Roles(
+        numbers=tuple(found["number"]),
+        codes=tuple(found["code"]),
+        categories=found["category"],
+        dates=found["date"],
+        parts=parts,
+        dropped=found["dropped"],
+    )
+
+
+def judge(column: pd.Series) -> tuple[str, Any]:
+    """("number" | "code" | "category" | "date" | "dropped", detail) of one column."""
+    known = column.dropna()
+    levels = int(known.astype(str).nunique() if column.dtype == object else known.nunique())
+    if levels <= 1:
+        return "dropped", ("no values" if levels == 0 else "the same value everywhere")
+    if types.is_bool_dtype(column.dtype):
+        return "number", None
+    if types.is_datetime64_any_dtype(column.dtype):
+        return "date", ""
+    if types.is_numeric_dtype(column.dtype) or types.is_timedelta64_dtype(column.dtype):
+        return _judge_numbers(known, levels)
+    return _judge_text(known.astype(str), levels)
+
+
+def _judge_numbers(known: pd.Series, levels: int) -> tuple[str, Any]:
+    if not types.is_integer_dtype(known.dtype):
+        return "number", None
+    is_row_number = levels == len(known) > 20 and known.max() - known.min() == levels - 1
+    if is_row_number:
+        return "dropped", "it numbers the rows"
+    return ("code", None) if 2 < levels <= CODE_LEVELS else ("number", None)
+
+
+def _judge_text(known: pd.Series, levels: int) -> tuple[str, Any]:
+    if pd.to_numeric(known, errors="coerce").notna().mean() > 0.99:
+        return "number", None
+    layout = date_format(known)
+    if layout is not None:
+        return "date", layout
+    if levels > 50 and levels > 0.9 * len(known):
+        return "dropped", "nearly every row has a value of its own"
+    return "category", levels
+
+
+def date_format(known: pd.Series) -> str | None:
+    """The format of `FORMATS` that reads nearly all of these texts as dates, or None."""
+    sample = known.iloc[:: max(1, len(known) // 1000)]
+    if sample.str.match(LOOKS_LIKE_A_DATE).mean() < 0.95:
+        return None
+    for layout in FORMATS:
+        if read_dates(sample, layout).notna().mean() > 0.95:
+            return layout
+    return None
+
+
+def read_dates(column: pd.Series, layout: str) -> pd.Series:
+    """Dates without a time zone; what cannot be read is missing."""
+    if not layout:
+        dates = pd.to_datetime(column, errors="coerce", utc=True)
+    else:
+        dates = pd.to_datetime(column, errors="coerce", utc=True, format=layout)
+    return dates.dt.tz_localize(None)
+
+
+def varying_parts(dates: pd.Series) -> tuple[str, ...]:
+    """The parts of a date that differ between rows, and "days" since 1970."""
+    known = dates.dropna()
+    return ("days", *(p for p in PARTS if getattr(known.dt, p).nunique() > 1))
+
+
+def date_part(dates: pd.Series, part: str) -> np.ndarray:
+    """One part of dates as floats, (n,); NaN where the date is missing."""
+    if part == "days":
+        return np.asarray((dates - pd.Timestamp(0)) / pd.Timedelta(days=1), dtype=float)
+    return np.asarray(getattr(dates.dt, part), dtype=float)
+
+
+def _listed(names: Iterable[str], most: int = 8) -> str:
+    names = list(names)
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")

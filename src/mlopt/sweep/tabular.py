@@ -1,0 +1,224 @@
+"""From a table to what models take: plain scikit-learn steps behind one that reads columns.
+
+::
+
+    table -> ReadColumns -> one-hot, scaled   -> linear models
+                         -> ordinal           -> trees (missing stays missing)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    OneHotEncoder,
+    OrdinalEncoder,
+    StandardScaler,
+    TargetEncoder,
+)
+from sklearn.utils.validation import check_is_fitted
+
+from mlopt.errors import InputError
+from mlopt.sweep.roles import Roles, date_part, read_dates
+from mlopt.sweep.strict import did_you_mean
+
+SPELLED_OUT = 24
+"""Forests see categories with at most so many values as codes, others by their target."""
+
+DENSE_COLUMNS = 512
+"""One-hot columns up to which a dense matrix is faster than a sparse one."""
+
+
+class ReadColumns(TransformerMixin, BaseEstimator):
+    """Read a table as it was read in training, whatever a new file makes of its columns.
+
+    Parameters
+    ----------
+    numbers : list of str
+        Read as float; what is no number is missing.
+    categories : list of str
+        Read as text.
+    dates : dict of str to str
+        Read by this format and replaced by ``parts``.
+    parts : dict of str to list of str
+    """
+
+    def __init__(
+        self,
+        numbers: Sequence[str] = (),
+        categories: Sequence[str] = (),
+        dates: Mapping[str, str] | None = None,
+        parts: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        self.numbers = numbers
+        self.categories = categories
+        self.dates = dates
+        self.parts = parts
+
+    def fit(self, X: Any, y: Any = None) -> ReadColumns:
+        """Remember the names; nothing else is learned."""
+        del y
+        self._check(X)
+        wanted = [*self.numbers, *self.categories, *(self.dates or {})]
+        self.feature_names_in_ = np.asarray(wanted, dtype=object)
+        self.n_features_in_ = len(wanted)
+        return self
+
+    def transform(self, X: Any) -> pd.DataFrame:
+        """A data frame of floats and texts, with dates as numbers."""
+        check_is_fitted(self)
+        self._check(X)
+        columns: dict[str, Any] = {name: _as_number(X[name]) for name in self.numbers}
+        for name, layout in (self.dates or {}).items():
+            dates = read_dates(X[name], layout)
+            for part in (self.parts or {})[name]:
+                columns[f"{name}: {part}"] = date_part(dates, part)
+        for name in self.categories:
+            columns[name] = _as_text(X[name])
+        return pd.DataFrame(columns, index=X.index)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Numbers, parts of dates, then categories."""
+        del input_features
+        parts = [
+            f"{name}: {p}" for name in self.dates or {} for p in (self.parts or {})[name]
+        ]
+        return np.asarray([*self.numbers, *parts, *self.categories], dtype=object)
+
+    def _check(self, X: Any) -> None:
+        if not isinstance(X, pd.DataFrame):
+            raise InputError(
+                f"A model of a table needs a pandas data frame, got {type(X).__name__}."
+            )
+        wanted = [*self.numbers, *self.categories, *(self.dates or {})]
+        missing = [name for name in wanted if name not in X.columns]
+        if missing:
+            hint = did_you_mean(missing[0], X.columns)
+            raise InputError(
+                f"The table must have the columns of the training data; {missing[0]!r} is "
+                f"missing{f' and {len(missing) - 1} more' * (len(missing) > 1)}.{hint}"
+            )
+
+
+class ToFloat32(TransformerMixin, BaseEstimator):
+    """Halve the bytes that every pass must read; for scaled values nothing is lost."""
+
+    def fit(self, X: Any, y: Any = None) -> ToFloat32:
+        """Learn nothing."""
+        del y
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """The same values as float32, dense or CSR."""
+        check_is_fitted(self, "n_features_in_")
+        if sparse.issparse(X):
+            return X.tocsr().astype(np.float32)
+        return np.ascontiguousarray(X, dtype=np.float32)
+
+
+def read_columns(roles: Roles) -> ReadColumns:
+    """The first step of every pipeline over a table."""
+    return ReadColumns(
+        numbers=[*roles.numbers, *roles.codes],
+        categories=list(roles.categories),
+        dates=dict(roles.dates),
+        parts={name: list(parts) for name, parts in roles.parts.items()},
+    )
+
+
+def for_linear(
+    roles: Roles, target_type: str, rows: int, seed: int
+) -> list[tuple[str, Any]]:
+    """Steps that one-hot encode, impute, scale and narrow to float32."""
+    few = {name: roles.categories[name] for name in roles.few}
+    width = sum(few.values()) + 12 * len(roles.codes) + len(roles.used)
+    one_hot = OneHotEncoder(
+        handle_unknown="infrequent_if_exist",
+        min_frequency=max(2, min(20, rows // 1000)),
+        sparse_output=width > DENSE_COLUMNS,
+    )
+    scaled = make_pipeline(
+        SimpleImputer(strategy="median", add_indicator=True), StandardScaler()
+    )
+    encoders = [
+        ("scaled", scaled, _numeric_names(roles, codes=False)),
+        ("one_hot", one_hot, [*roles.codes, *roles.few]),
+        (
+            "by_target",
+            make_pipeline(_by_target(target_type, seed), StandardScaler()),
+            roles.many,
+        ),
+    ]
+    return _steps(roles, encoders, [("float32", ToFloat32())])
+
+
+def for_trees(
+    roles: Roles, target_type: str, seed: int, *, spelled_out: int
+) -> tuple[list[tuple[str, Any]], list[int]]:
+    """Steps that keep numbers as they are, and the positions of columns that are codes.
+
+    Categories with more than ``spelled_out`` values are replaced by their target's mean.
+    """
+    coded = [name for name, n in roles.categories.items() if n <= spelled_out]
+    others = [name for name in roles.categories if name not in coded]
+    ordinal = OrdinalEncoder(
+        handle_unknown="use_encoded_value",
+        unknown_value=np.nan,
+        encoded_missing_value=np.nan,
+    )
+    encoders = [
+        ("codes", ordinal, coded),
+        ("by_target", _by_target(target_type, seed), others),
+        ("numbers", "passthrough", _numeric_names(roles, codes=True)),
+    ]
+    return _steps(roles, encoders, []), list(range(len(coded)))
+
+
+def _steps(
+    roles: Roles,
+    encoders: Iterable[tuple[str, Any, Sequence[str]]],
+    last: list[tuple[str, Any]],
+) -> list[tuple[str, Any]]:
+    present = [
+        (name, encoder, list(columns)) for name, encoder, columns in encoders if columns
+    ]
+    encode = ColumnTransformer(present, verbose_feature_names_out=False)
+    return [("read", read_columns(roles)), ("encode", encode), *last]
+
+
+def _numeric_names(roles: Roles, *, codes: bool) -> list[str]:
+    parts = [f"{name}: {part}" for name, parts in roles.parts.items() for part in parts]
+    return [*roles.numbers, *(roles.codes if codes else ()), *parts]
+
+
+def _by_target(target_type: str, seed: int) -> TargetEncoder:
+    # Its own folds keep a row's target out of that row's features.
+    return TargetEncoder(target_type=target_type, random_state=seed)
+
+
+def _as_number(column: pd.Series) -> np.ndarray:
+    if column.dtype.kind in "fiub" and isinstance(column.dtype, np.dtype):
+        return np.asarray(column, dtype=float)
+    if column.dtype.kind == "m":
+        return np.asarray(column / pd.Timedelta(seconds=1), dtype=float)
+    numbers = pd.to_numeric(column, errors="coerce").astype("Float64")
+    return np.asarray(numbers.to_numpy(dtype=float, na_value=np.nan))
+
+
+def _as_text(column: pd.Series) -> np.ndarray:
+    """Texts with NaN where missing; whole numbers read the same as integer or float."""
+    missing = column.isna().to_numpy()
+    if column.dtype.kind == "f" and (column.dropna() % 1 == 0).all():
+        column = column.astype("Int64")
+    texts = np.asarray(column.astype(str).to_numpy(dtype=object))
+    texts[missing] = np.nan
+    return texts

@@ -1,0 +1,190 @@
+"""What is to be predicted: classes or numbers, and whether that can work at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.api import types
+from sklearn.model_selection import (
+    KFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    StratifiedShuffleSplit,
+)
+
+from mlopt.errors import InputError
+
+FEW_CLASSES = 20
+"""Whole numbers with at most so many values are taken as classes."""
+
+MOST_CLASSES = 1000
+ONE_SPLIT_ROWS = 50_000
+THREE_FOLDS_ROWS = 10_000
+
+
+@dataclass(frozen=True)
+class Target:
+    """The task that a target column sets.
+
+    Parameters
+    ----------
+    name : str
+    task : str
+        "classification" or "regression".
+    why : str
+        How that was found out.
+    classes : ndarray
+        The labels in order; empty for regression.
+    """
+
+    name: str
+    task: str
+    why: str
+    classes: NDArray[Any] = field(default_factory=lambda: np.empty(0))
+
+    @property
+    def classifies(self) -> bool:
+        """Whether labels are predicted, not numbers."""
+        return self.task == "classification"
+
+    @property
+    def kind(self) -> str:
+        """scikit-learn's word for it: "binary", "multiclass" or "continuous"."""
+        if not self.classifies:
+            return "continuous"
+        return "binary" if len(self.classes) == 2 else "multiclass"
+
+    @property
+    def scoring(self) -> str:
+        """The metric when the user names none."""
+        return "accuracy" if self.classifies else "r2"
+
+
+def target_of(y: pd.Series, task: str = "auto") -> tuple[Target, NDArray[Any]]:
+    """Infer the task, and the target as an array without missing values.
+
+    Raises
+    ------
+    InputError
+        Missing values, a single class, too many classes, or text for a regression.
+    """
+    name = str(y.name or "target")
+    if y.isna().any():
+        raise InputError(f"The target {name!r} must have no missing values here.")
+    task, why = (task, "as asked") if task != "auto" else infer(y)
+    if task == "regression":
+        return Target(name, task, why), _numbers(y, name)
+    labels = as_labels(y)
+    classes = np.unique(labels)
+    if len(classes) < 2:
+        raise InputError(
+            f"The target {name!r} must have at least two classes; every row has "
+            f"{classes[0]!r}. Check the column, or the rows."
+        )
+    if len(classes) > MOST_CLASSES:
+        raise InputError(
+            f"The target {name!r} must have at most {MOST_CLASSES} classes, it has "
+            f"{len(classes)}: that is an identifier or free text. Choose another column."
+        )
+    return Target(name, task, why, classes), labels
+
+
+def infer(y: pd.Series) -> tuple[str, str]:
+    """(task, the reason in words) of a column without missing values."""
+    levels = y.nunique()
+    if not types.is_numeric_dtype(y.dtype) or types.is_bool_dtype(y.dtype):
+        return "classification", f"{levels} labels"
+    if levels <= 2:
+        return "classification", f"{levels} values"
+    whole = bool((np.asarray(y, dtype=float) % 1 == 0).all())
+    if whole and levels <= FEW_CLASSES and levels < len(y) / 5:
+        return "classification", f"{levels} whole numbers"
+    return "regression", f"{levels} different numbers"
+
+
+def as_labels(y: pd.Series | Sequence[Any]) -> NDArray[Any]:
+    """Labels as bool, integer, or text of fixed width."""
+    column = pd.Series(y)
+    if types.is_bool_dtype(column.dtype):
+        return np.asarray(column, dtype=bool)
+    if types.is_numeric_dtype(column.dtype):
+        values = np.asarray(column, dtype=float)
+        whole = bool((values % 1 == 0).all())
+        return np.asarray(column, dtype=np.int64) if whole else values
+    return np.asarray(column.astype(str).to_numpy(dtype=object), dtype=str)
+
+
+def align(y: pd.Series, target: Target) -> NDArray[Any]:
+    """The target of a test file, with labels as the training file writes them.
+
+    Raises
+    ------
+    InputError
+        Labels that training never saw, even without spaces around or a full stop behind.
+    """
+    if not target.classifies:
+        return _numbers(y, target.name)
+    labels = as_labels(y)
+    if set(np.unique(labels)) <= set(target.classes):
+        return labels
+    if labels.dtype.kind == "U":
+        plain = np.char.rstrip(np.char.strip(labels), ".")
+        if set(np.unique(plain)) <= set(target.classes):
+            return np.asarray(plain)
+    unknown = sorted(set(np.unique(labels).tolist()) - set(target.classes.tolist()))
+    raise InputError(
+        f"The test file must have labels that the training file has; it has {unknown[:5]}, "
+        f"training has {target.classes[:5].tolist()}."
+    )
+
+
+def splitter(cv: int | str, target: Target, rows: int, seed: int) -> tuple[Any, str]:
+    """The cross-validation and its name: one split when rows are many, folds otherwise."""
+    classifies = target.classifies
+    if cv == "auto" and rows > ONE_SPLIT_ROWS:
+        single = StratifiedShuffleSplit if classifies else ShuffleSplit
+        return single(
+            n_splits=1, test_size=0.2, random_state=seed
+        ), "one split, a fifth judges"
+    folds = cv if isinstance(cv, int) else (3 if rows > THREE_FOLDS_ROWS else 5)
+    many = StratifiedKFold if classifies else KFold
+    return many(folds, shuffle=True, random_state=seed), f"{folds} folds"
+
+
+def check_counts(labels: NDArray[Any], target: Target, least: int) -> None:
+    """Every class must reach every part of the data.
+
+    Raises
+    ------
+    InputError
+        A class with fewer than ``least`` rows.
+    """
+    if not target.classifies:
+        return
+    values, counts = np.unique(labels, return_counts=True)
+    rare = {str(v): int(n) for v, n in zip(values, counts, strict=True) if n < least}
+    if rare:
+        shown = ", ".join(f"{v!r}: {n}" for v, n in list(rare.items())[:5])
+        raise InputError(
+            f"Every class of {target.name!r} must have at least {least} rows, so that every "
+            f"part of the data holds one; these have fewer: {shown}. Drop or merge them, or ask "
+            "for fewer folds."
+        )
+
+
+def _numbers(y: pd.Series, name: str) -> NDArray[Any]:
+    try:
+        values = np.asarray(pd.to_numeric(y), dtype=float)
+    except (ValueError, TypeError):
+        raise InputError(
+            f"A regression needs numbers; the target {name!r} has texts such as "
+            f'{str(y.iloc[0])!r}. Use `task = "classification"`.'
+        ) from None
+    if not np.isfinite(values).all():
+        raise InputError(f"The target {name!r} must be finite; it has infinite values.")
+    return values
