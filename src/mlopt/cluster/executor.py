@@ -59,6 +59,21 @@ class Executor(ABC):
         """Take each state through all items in order: ``state = function(item, state,
         *shared)``; several states go in parallel. Returns the last states."""
 
+    def group(self, count: int, nbytes: int) -> int:
+        """How many neighbouring items one call should see to: a power of two.
+
+        One, unless a call costs more than the work it spreads.
+
+        Parameters
+        ----------
+        count : int
+            Items in all.
+        nbytes : int
+            Bytes in all.
+        """
+        del count, nbytes
+        return 1
+
     @abstractmethod
     def put(self, value: Any) -> Handle:
         """Hold ``value`` where the work is; it travels once, however many calls use it.

@@ -26,6 +26,8 @@ from mlopt.errors import ClusterError, InputError, TaskError
 _FEW, _GROUP = 16, 8
 # Bytes, over all calls of a map, up to which a value goes along with each of them.
 _SMALL = 1 << 20
+# Bytes that neighbouring items may have to be given to one call.
+_LARGEST = 1 << 30
 
 
 class Cluster(Executor):
@@ -96,6 +98,15 @@ class Cluster(Executor):
                 for state in handles
             ]
         return self._gather(handles)
+
+    def group(self, count: int, nbytes: int) -> int:
+        # A task costs milliseconds: two for each slot keep all busy, more are a waste. But
+        # what a task holds must be easy to move, and to lose.
+        least = max(2 * self.threads, nbytes / min(_LARGEST, (self.memory or nbytes) / 16))
+        size = 1
+        while -(-count // (2 * size)) >= least:
+            size *= 2
+        return size
 
     def put(self, value: Any) -> Handle:
         return self._put(pack(value))

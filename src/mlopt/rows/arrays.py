@@ -43,21 +43,19 @@ def as_matrix(X: Any, dtype: Any = None) -> Any:
             "X must not be a masked array, because masks would be ignored: fill it with "
             "`X.filled(value)`, or with NaN and an imputer."
         )
-    return _as_csr(X, dtype) if sp.issparse(X) else _as_dense(X, dtype)
+    matrix = X if sp.issparse(X) else np.asarray(X)
+    check_shape(matrix.shape)
+    return convert(matrix, float_dtype(matrix.dtype, dtype))
 
 
-def _as_dense(X: Any, dtype: Any) -> np.ndarray:
-    array = np.asarray(X)
-    check_shape(array.shape)
-    return np.ascontiguousarray(array, dtype=float_dtype(array.dtype, dtype))
-
-
-def _as_csr(X: Any, dtype: Any) -> sp.csr_array:
-    check_shape(X.shape)
-    matrix = sp.csr_array(X, dtype=float_dtype(X.dtype, dtype))
-    if matrix.has_canonical_format:
-        return matrix
+def convert(matrix: Any, dtype: np.dtype) -> Any:
+    """C-contiguous, or CSR in canonical order, of ``dtype``; the same memory if it can."""
+    if not sp.issparse(matrix):
+        return np.ascontiguousarray(matrix, dtype=dtype)
+    result = sp.csr_array(matrix, dtype=dtype)
+    if result.has_canonical_format:
+        return result
     # The arrays may be the caller's: put them in order in a copy.
-    matrix = matrix.copy()
-    matrix.sum_duplicates()
-    return matrix
+    result = result.copy()
+    result.sum_duplicates()
+    return result

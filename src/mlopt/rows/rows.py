@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from mlopt.cluster import Executor, Handle
+from mlopt.cluster import Executor, Handle, Tree
 from mlopt.cluster import executor as default_executor
 from mlopt.errors import InputError
-from mlopt.rows.arrays import as_matrix
-from mlopt.rows.block import Block, array_bytes, beside, boundaries, row_slice
-from mlopt.rows.check import Found, check_finite, inspect
+from mlopt.rows.block import Block, beside
+from mlopt.rows.check import check_finite
+from mlopt.rows.source import Shelf, split
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,10 @@ class Rows:
         Rows and columns.
     dtype : dtype
         float32 or float64.
+    shelves : tuple of handles
+        Each holds some neighbouring blocks, which one task works on.
+    sizes : tuple of int
+        Blocks of each shelf.
     sparse : bool
         Whether blocks hold CSR.
     nonzero : int
@@ -43,7 +47,8 @@ class Rows:
     executor : Executor
     """
 
-    blocks: tuple[Handle, ...]
+    shelves: tuple[Handle, ...]
+    sizes: tuple[int, ...]
     lengths: tuple[int, ...]
     d: int
     dtype: np.dtype
@@ -78,13 +83,19 @@ class Rows:
             When X is not 2-D, is empty, is not made of real numbers, or is not finite.
         """
         where = executor or default_executor()
-        matrix = as_matrix(X, dtype)
-        edges = boundaries(matrix.shape[0], array_bytes(matrix), block_rows)
-        blocks = [
-            Block(row_slice(matrix, start, stop), index=index, start=start)
-            for index, (start, stop) in enumerate(pairwise(edges))
-        ]
-        return _checked(where, [where.put(block) for block in blocks], None)
+        source = split(X, where, block_rows, dtype)
+        check_finite(source.found, source.names)
+        return Rows(
+            shelves=source.shelves,
+            sizes=source.sizes,
+            lengths=tuple(one.rows for one in source.found),
+            d=source.found[0].columns,
+            dtype=source.found[0].dtype,
+            sparse=source.found[0].sparse,
+            nonzero=sum(one.nonzero for one in source.found),
+            executor=where,
+            names=source.names,
+        )
 
     @property
     def n(self) -> int:
@@ -100,15 +111,24 @@ class Rows:
         """Place per-row arrays (n, ...) beside their rows, once, in ``Block.extra``."""
         # Views of columns are added up in another order than contiguous arrays.
         slices = self._slices({name: np.ascontiguousarray(a) for name, a in arrays.items()})
-        blocks = [
-            self.executor.submit(beside, block, self.executor.put(part))
-            for block, part in zip(self.blocks, slices, strict=True)
+        ends = np.cumsum(self.sizes)
+        shelves = [
+            self.executor.submit(
+                _beside, shelf, self.executor.put(slices[end - size : end])
+            )
+            for shelf, size, end in zip(self.shelves, self.sizes, ends, strict=True)
         ]
-        return replace(self, blocks=tuple(blocks))
+        return replace(self, shelves=tuple(shelves))
 
     def map(self, function: Callable[..., Any], *broadcast: Any) -> list[Any]:
         """``function(block, *broadcast)`` of every block, in their order."""
-        return self.executor.map(function, self.blocks, *broadcast)
+        parts = self.executor.map(partial(_map, function), self.shelves, *broadcast)
+        return [value for part in parts for value in part]
+
+    def first(self, function: Callable[..., Any], *broadcast: Any) -> Any:
+        """``function(block, *broadcast)`` of the first block only."""
+        job = partial(_first, function)
+        return self.executor.result(self.executor.submit(job, self.shelves[0], *broadcast))
 
     def map_reduce(
         self,
@@ -127,7 +147,8 @@ class Rows:
         *broadcast
             Given to every call; values of `Executor.put` travel only once.
         """
-        return self.executor.reduce(function, combine, self.blocks, *broadcast)
+        job = partial(_map_reduce, function, combine)
+        return self.executor.reduce(job, combine, self.shelves, *broadcast)
 
     def fold(
         self, function: Callable[..., Any], states: Sequence[Any], *broadcast: Any
@@ -146,7 +167,8 @@ class Rows:
         list
             The states after the last block.
         """
-        return self.executor.fold(function, self.blocks, states, *broadcast)
+        job = partial(_fold, function)
+        return self.executor.fold(job, self.shelves, states, *broadcast)
 
     def take(self, indices: Any) -> Any:
         """Rows by number, in the order given, as one ndarray or `csr_array`."""
@@ -154,10 +176,13 @@ class Rows:
         if wanted.size and not (wanted.min() >= 0 and wanted.max() < self.n):
             raise InputError(f"`indices` must lie in 0 ... {self.n - 1}.")
         order = np.argsort(wanted, kind="stable")
-        edges = np.searchsorted(wanted[order], (*self.starts, self.n))
+        lasts = np.cumsum(self.sizes)
+        edges = np.searchsorted(
+            wanted[order], np.append(0, np.cumsum(self.lengths)[lasts - 1])
+        )
         parts = [
-            self.executor.submit(_take, block, wanted[order[a:b]])
-            for block, a, b in zip(self.blocks, edges, edges[1:], strict=False)
+            self.executor.submit(_take, shelf, wanted[order[a:b]])
+            for shelf, a, b in zip(self.shelves, edges[:-1], edges[1:], strict=True)
             if b > a
         ]
         stacked = self._stack([self.executor.result(part) for part in parts])
@@ -188,30 +213,44 @@ class Rows:
         ]
 
 
+def _map(function: Callable[..., Any], shelf: Shelf, *broadcast: Any) -> list[Any]:
+    return [function(block, *broadcast) for block in shelf]
+
+
+def _first(function: Callable[..., Any], shelf: Shelf, *broadcast: Any) -> Any:
+    return function(shelf[0], *broadcast)
+
+
+def _map_reduce(
+    function: Callable[..., Any],
+    combine: Callable[[Any, Any], Any],
+    shelf: Shelf,
+    *broadcast: Any,
+) -> Any:
+    tree = Tree(combine, len(shelf))
+    for number, block in enumerate(shelf):
+        tree.add(number, function(block, *broadcast))
+    return tree.root
+
+
+def _fold(function: Callable[..., Any], shelf: Shelf, state: Any, *broadcast: Any) -> Any:
+    for block in shelf:
+        state = function(block, state, *broadcast)
+    return state
+
+
+def _beside(shelf: Shelf, extras: Sequence[Mapping[str, np.ndarray]]) -> Shelf:
+    return tuple(beside(block, extra) for block, extra in zip(shelf, extras, strict=True))
+
+
 def _features(block: Block) -> Any:
     return block.X
 
 
-def _take(block: Block, rows: np.ndarray) -> Any:
-    return block.X[rows - block.start]
-
-
-def _inspect(block: Block) -> Found:
-    return inspect(block.X)
-
-
-def _checked(
-    executor: Executor, blocks: Sequence[Handle], names: tuple[str, ...] | None
-) -> Rows:
-    found = executor.map(_inspect, blocks)
-    check_finite(found, names)
-    return Rows(
-        blocks=tuple(blocks),
-        lengths=tuple(one.rows for one in found),
-        d=found[0].columns,
-        dtype=found[0].dtype,
-        sparse=found[0].sparse,
-        nonzero=sum(one.nonzero for one in found),
-        executor=executor,
-        names=names,
+def _take(shelf: Shelf, rows: np.ndarray) -> Any:
+    edges = np.searchsorted(rows, [block.start for block in shelf[1:]])
+    parts = np.split(rows, edges)
+    taken = [b.X[part - b.start] for b, part in zip(shelf, parts, strict=True)]
+    return (
+        sp.vstack(taken, format="csr") if sp.issparse(taken[0]) else np.concatenate(taken)
     )

@@ -1,0 +1,82 @@
+"""Tables of numbers as matrices: pandas, polars and Arrow alike, through narwhals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from mlopt.errors import InputError
+from mlopt.rows.arrays import float_dtype
+
+
+def is_frame(X: Any) -> bool:
+    """Whether ``X`` is a table in memory that narwhals can read."""
+    return bool(nw.dependencies.is_into_dataframe(X))
+
+
+def frame_names(frame: Any) -> tuple[str, ...]:
+    """Column names as text; they must differ."""
+    try:
+        return unique_names(str(name) for name in _table(frame).columns)
+    except nw.exceptions.DuplicateError as error:
+        raise InputError(
+            f"Column names must differ: {' '.join(str(error).split())}. Rename or drop the "
+            "copies."
+        ) from error
+
+
+def unique_names(names: Iterable[str]) -> tuple[str, ...]:
+    """The same names, refused when one comes twice."""
+    found = tuple(names)
+    twice = [f"`{name}`" for name in sorted(set(found)) if found.count(name) > 1]
+    if twice:
+        raise InputError(
+            f"Column names must differ, but these come more than once: {_listed(twice)}. "
+            "Rename or drop the copies."
+        )
+    return found
+
+
+def frame_dtype(frame: Any, dtype: Any = None) -> np.dtype:
+    """float32 when every column is float32 or float16, else float64.
+
+    Raises
+    ------
+    InputError
+        When a column holds anything but numbers and booleans.
+    """
+    schema = _table(frame).schema
+    wrong = [f"`{name}` ({kind})" for name, kind in schema.items() if not _numeric(kind)]
+    if wrong:
+        raise InputError(
+            f"X must hold numbers only; these columns do not: {_listed(wrong)}. Encode "
+            "them, for example with `OneHotEncoder` or `OrdinalEncoder`, or drop them."
+        )
+    small = all(kind in (nw.Float32, nw.Float16) for kind in schema.values())
+    return float_dtype(np.dtype("f4" if small and schema else "f8"), dtype)
+
+
+def frame_matrix(frame: Any, dtype: np.dtype) -> np.ndarray:
+    """All columns as one C-contiguous matrix; missing values become NaN."""
+    table = _table(frame)
+    matrix = np.empty(table.shape, dtype)
+    kind = nw.Float32 if dtype == np.dtype("f4") else nw.Float64
+    for number, name in enumerate(table.columns):
+        matrix[:, number] = table.get_column(name).cast(kind).to_numpy()
+    return matrix
+
+
+def _table(frame: Any) -> nw.DataFrame[Any]:
+    return nw.from_native(frame, eager_only=True)
+
+
+def _numeric(kind: Any) -> bool:
+    return bool(kind.is_numeric()) or kind == nw.Boolean
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(names[:10])
+    return shown if len(names) <= 10 else f"{shown} and {len(names) - 10} more"
