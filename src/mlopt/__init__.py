@@ -1,1 +1,59 @@
-"""mlopt."""
+"""A query optimizer for machine learning on Dask: it predicts, chooses, runs, and says why.
+
+Public names are loaded on first use, so that ``import mlopt`` costs next to nothing and
+imports none of Dask, Optuna, scikit-learn or Numba.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mlopt.gd.least_squares import LinearRegression, Ridge
+    from mlopt.gd.logistic import LogisticRegression
+    from mlopt.gd.svm import LinearSVC
+    from mlopt.pipeline.library.random_features import RandomFeatures
+    from mlopt.plan import Plan
+    from mlopt.resources import Resources
+    from mlopt.tuning.search import ModelSearchCV
+
+    __version__: str
+
+__all__ = [
+    "LinearRegression",
+    "LinearSVC",
+    "LogisticRegression",
+    "ModelSearchCV",
+    "Plan",
+    "RandomFeatures",
+    "Resources",
+    "Ridge",
+    "__version__",
+]
+
+_HOMES = {
+    "LinearRegression": "mlopt.gd.least_squares",
+    "LinearSVC": "mlopt.gd.svm",
+    "LogisticRegression": "mlopt.gd.logistic",
+    "ModelSearchCV": "mlopt.tuning.search",
+    "Plan": "mlopt.plan",
+    "RandomFeatures": "mlopt.pipeline.library.random_features",
+    "Resources": "mlopt.resources",
+    "Ridge": "mlopt.gd.least_squares",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        value: Any = import_module("importlib.metadata").version("mlopt")
+    elif name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+    else:
+        raise AttributeError(f"module `mlopt` has no attribute `{name}`.")
+    globals()[name] = value  # the next look-up does not come here
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,93 @@
+"""Measuring a cluster through its client, which is only ever called, never imported."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from mlopt.errors import ClusterError
+from mlopt.resources.descriptor import Resources
+from mlopt.resources.measure import measure
+
+MEASURED_WORKERS = 4  # enough for a median; the others are taken to be alike
+PAYLOAD = 2**23
+WAIT = 60.0
+
+
+def cluster_counts(client: Any) -> tuple[str, dict[str, int]]:
+    """The scheduler's id, and workers, threads of the least worker, memory in all.
+
+    Raises
+    ------
+    ClusterError
+        If the cluster has no workers.
+    """
+    info = client.scheduler_info()
+    workers = list(info["workers"].values())
+    if not workers:
+        raise ClusterError(
+            "A cluster needs at least one worker to be probed, this one has none. Start "
+            "workers, or wait for them with `client.wait_for_workers(1)`."
+        )
+    memory = sum(int(worker["memory_limit"] or 0) for worker in workers)
+    threads = min(int(worker["nthreads"]) for worker in workers)
+    return str(info["id"]), {
+        "workers": len(workers),
+        "threads": max(1, threads),
+        "memory": memory or len(workers) * Resources().memory,
+    }
+
+
+def measure_cluster(client: Any, threads: int) -> dict[str, float]:
+    """The measured fields of `Resources` for the workers of ``client``."""
+    workers = _one_worker_a_host(client.scheduler_info()["workers"])
+    futures = [_submit(client, worker, measure, threads) for worker in workers]
+    found = [future.result(timeout=WAIT) for future in futures]
+    # One slow worker says little of the others; the median is what most of them do.
+    names = set.intersection(*(set(rates) for rates in found))
+    rates = {name: statistics.median(r[name] for r in found) for name in sorted(names)}
+    rates |= _task_seconds(client)
+    return rates | {"network": _network_rate(client, rates["round_trip"])}
+
+
+def _one_worker_a_host(workers: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Addresses of a few workers, no two on one host: they would measure one another."""
+    by_host = {str(info.get("host", address)): address for address, info in workers.items()}
+    return sorted(by_host.values())[:MEASURED_WORKERS]
+
+
+def _submit(client: Any, worker: str, function: Any, *args: Any) -> Any:
+    return client.submit(function, *args, workers=[worker], pure=False)
+
+
+def _task_seconds(client: Any, tasks: int = 64) -> dict[str, float]:
+    """What one round trip takes, and one more task among many."""
+    client.submit(int, pure=False).result(timeout=WAIT)  # the first one opens connections
+    trips = []
+    for _ in range(8):
+        start = time.perf_counter()
+        client.submit(int, pure=False).result(timeout=WAIT)
+        trips.append(time.perf_counter() - start)
+    trip = statistics.median(trips)
+    start = time.perf_counter()
+    client.gather(client.map(int, range(tasks), pure=False))
+    many = time.perf_counter() - start
+    return {"task": max(many - trip, 0.01 * many) / tasks, "round_trip": trip}
+
+
+def _network_rate(client: Any, round_trip: float) -> float:
+    """Bytes/s from one worker to another, or to the client where there is one worker."""
+    addresses = sorted(client.scheduler_info()["workers"])
+    payload = _submit(client, addresses[0], bytes, PAYLOAD)
+    payload.result(timeout=WAIT)
+    start = time.perf_counter()
+    if len(addresses) > 1:
+        _submit(client, addresses[1], len, payload).result(timeout=WAIT)
+        took = time.perf_counter() - start - round_trip
+    else:
+        client.gather(payload)
+        took = time.perf_counter() - start
+    # The trip of the task itself is not transfer, but it may have varied by as much.
+    return PAYLOAD / max(took, 0.1 * (time.perf_counter() - start), 1e-9)

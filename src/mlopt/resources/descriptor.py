@@ -1,0 +1,143 @@
+"""The resource descriptor: how many workers, how much memory, and measured rates.
+
+Rates are in units per second of ONE thread unless they say otherwise, so that a decision
+made from them does not change with the number of threads that happen to be idle.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from mlopt.errors import InputError
+
+GIB = 2**30
+RATES = ("gemm_f64", "gemm_f32", "bandwidth", "bandwidth_all", "disk", "network")
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What the machine or cluster can do.
+
+    The defaults describe a modest machine of one core; `Resources.probe` measures this one.
+
+    Parameters
+    ----------
+    workers : int, default=1
+        Processes that share the work; 1 means this process.
+    threads : int, default=1
+        Threads of one worker.
+    memory : int, default=8 GiB
+        Bytes of all workers together.
+    gemm_f64, gemm_f32 : float
+        Flop/s of a matrix product on one thread.
+    bandwidth, bandwidth_all : float
+        Bytes/s read from memory by one thread, and by all threads of one worker.
+    disk, network : float
+        Bytes/s read from disk; bytes/s between two workers.
+    task : float
+        Seconds that one more task costs its scheduler.
+    round_trip : float
+        Seconds from asking for a task of no work to having its answer.
+
+    References
+    ----------
+    KeystoneML, section III: a descriptor from configuration and microbenchmarks.
+    """
+
+    workers: int = 1
+    threads: int = 1
+    memory: int = 8 * GIB
+    gemm_f64: float = 3e10
+    gemm_f32: float = 6e10
+    bandwidth: float = 1e10
+    bandwidth_all: float = 2e10
+    disk: float = 5e8
+    network: float = 1e9
+    task: float = 1e-4
+    round_trip: float = 1e-3
+
+    def __post_init__(self) -> None:
+        for name in ("workers", "threads", "memory"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise InputError(
+                    f"`{name}` must be an integer of at least 1, got {value!r}."
+                )
+        for name in RATES:
+            if not _finite(value := getattr(self, name)) or value <= 0:
+                raise InputError(f"`{name}` must be finite and positive, got {value!r}.")
+        for name in ("task", "round_trip"):
+            if not _finite(value := getattr(self, name)) or value < 0:
+                raise InputError(f"`{name}` must be finite and at least 0, got {value!r}.")
+
+    @property
+    def slots(self) -> int:
+        """Tasks that can run at the same time."""
+        return self.workers * self.threads
+
+    def gemm(self, dtype: Any) -> float:
+        """Flop/s of one thread in ``dtype``: a dtype, its name, or a scalar type."""
+        return self.gemm_f32 if dtype_name(dtype) == "float32" else self.gemm_f64
+
+    def memory_rate(self, threads: int = 1) -> float:
+        """Bytes/s that ``threads`` threads of one worker read together.
+
+        Threads add up until the memory bus is full.
+        """
+        return min(
+            max(1, threads) * self.bandwidth, max(self.bandwidth, self.bandwidth_all)
+        )
+
+    def to_dict(self) -> dict[str, float]:
+        """Every field by name, ready for JSON."""
+        return asdict(self)
+
+    def with_rates(self, rates: Mapping[str, Any]) -> Resources:
+        """These resources with the fields named in ``rates`` replaced."""
+        return replace(self, **rates)
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """The names of the fields, in order."""
+        return tuple(field.name for field in fields(cls))
+
+    @classmethod
+    def probe(cls, client: Any = None, *, refresh: bool = False) -> Resources:
+        """Measure this process, or a cluster, in about a second; later calls remember.
+
+        Parameters
+        ----------
+        client : distributed.Client, optional
+            Probe its workers. Without one, this process is probed even if a client is
+            active somewhere.
+        refresh : bool, default=False
+            Measure again instead of remembering. Worth it when the first probe ran on a
+            busy machine.
+
+        Returns
+        -------
+        Resources
+            Fields set in ``dask.config`` under ``mlopt.resources`` replace measured ones.
+
+        Notes
+        -----
+        Rates of this process are kept in memory and for a week in the user's cache
+        directory, by host, processor, threads and NumPy version; those of a cluster in
+        memory, by the id of its scheduler. Workers, threads and memory are always looked
+        up anew.
+        """
+        from mlopt.resources.probe import probe
+
+        return probe(client, refresh=refresh)
+
+
+def _finite(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def dtype_name(dtype: Any) -> str:
+    """The name of a dtype given as a dtype, a name or a scalar type."""
+    return str(getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or dtype)

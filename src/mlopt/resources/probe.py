@@ -1,0 +1,93 @@
+"""Probing: counts looked up anew, rates measured once, settings of the user on top."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+from mlopt.errors import InputError
+from mlopt.resources import cache
+from mlopt.resources.cluster_probe import cluster_counts, measure_cluster
+from mlopt.resources.descriptor import Resources
+from mlopt.resources.measure import measure
+
+_known: dict[str, dict[str, float]] = {}
+_lock = threading.Lock()
+
+
+def probe(client: Any = None, *, refresh: bool = False) -> Resources:
+    """See `Resources.probe`."""
+    found = _probe_process(refresh) if client is None else _probe_cluster(client, refresh)
+    return configured(found)
+
+
+def _probe_process(refresh: bool) -> Resources:
+    from dask.system import cpu_count
+
+    threads = cpu_count()
+    key = cache.identity(threads)
+    with _lock:  # two probes at once would measure one another
+        rates = None if refresh else _known.get(str(key)) or cache.load(key)
+        if rates is None:
+            rates = measure(threads)
+            cache.store(key, rates)
+        _known[str(key)] = rates
+    return Resources(threads=threads, memory=memory_limit()).with_rates(rates)
+
+
+def _probe_cluster(client: Any, refresh: bool) -> Resources:
+    scheduler, counts = cluster_counts(client)
+    with _lock:
+        rates = None if refresh else _known.get(scheduler)
+        if rates is None:
+            rates = measure_cluster(client, counts["threads"])
+        _known[scheduler] = rates
+    return Resources(**counts).with_rates(rates)
+
+
+def configured(resources: Resources) -> Resources:
+    """``resources`` with what the user set under ``mlopt.resources`` in ``dask.config``.
+
+    Raises
+    ------
+    InputError
+        If a setting names no field of `Resources`.
+    """
+    import dask.config
+    from dask.utils import parse_bytes
+
+    settings = dask.config.get("mlopt.resources", None) or {}
+    settings = {str(name).replace("-", "_"): value for name, value in settings.items()}
+    if unknown := sorted(set(settings) - set(Resources.names())):
+        raise InputError(
+            f"`mlopt.resources` in dask.config names no field of Resources: {unknown}. "
+            f"Fields: {', '.join(Resources.names())}."
+        )
+    if isinstance(settings.get("memory"), str):
+        settings["memory"] = parse_bytes(settings["memory"])
+    return resources.with_rates(settings)
+
+
+def memory_limit() -> int:
+    """Bytes that this process may use: of the machine, or of its container if less."""
+    limits = [_cgroup_limit(), _physical_memory()]
+    return min((limit for limit in limits if limit), default=Resources().memory)
+
+
+def _physical_memory() -> int | None:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # not a POSIX system
+        return None
+
+
+def _cgroup_limit() -> int | None:
+    root = Path("/sys/fs/cgroup")
+    for file in (root / "memory.max", root / "memory/memory.limit_in_bytes"):
+        try:
+            return int(file.read_text())
+        except (OSError, ValueError):  # absent, or the word "max"
+            continue
+    return None
