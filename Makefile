@@ -24,9 +24,15 @@ lint: install
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: install
+bench: install .venv-dask-ml
 	$(BIN)/python benchmarks/kernels.py
-	$(BIN)/python benchmarks/search.py
+	$(BIN)/python benchmarks/search.py --dask-ml .venv-dask-ml/bin/python
+	$(BIN)/python benchmarks/tupaq.py
+
+# The newest versions that dask-ml's searches work with, apart from ours.
+.venv-dask-ml: benchmarks/dask-ml.txt
+	$(PYTHON) -m venv $@
+	$@/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/dask-ml.txt
 
 clean:
-	rm -rf .venv demo .cache
+	rm -rf .venv .venv-dask-ml demo .cache

@@ -1,0 +1,129 @@
+"""Linear models of many configurations and folds, trained as columns of one matrix.
+
+::
+
+    trial 0   C=0.1    fold 0 1 2 3 4   ->  columns 0..4   \\
+    trial 1   C=1      fold 0 1 2 3 4   ->  columns 5..9    >  W (d, B): every pass over
+    trial 2   C=10     fold 0 1 2 3 4   ->  columns 10..14 /   the rows serves all of them
+
+Folds are row masks. Without preprocessing all folds see one matrix; behind preprocessing
+each fold has a view of its own, and the configurations share it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from mlopt.tuning.families import Views
+from mlopt.tuning.problem import Problem, View
+from mlopt.tuning.scan import TRAIN, Owner, Scan, scan_scores
+from mlopt.tuning.trials import Order, Outcome, Trial
+
+
+@dataclass(eq=False)
+class BatchCrew:
+    """Trains the trials that have a batched form.
+
+    Parameters
+    ----------
+    problem : Problem
+    views : Views
+    max_passes : int
+        Passes that make a full training.
+    max_trials : int
+        Trials that share a scan at most; the cost model says from where on more do not pay.
+    """
+
+    problem: Problem
+    views: Views
+    max_passes: int
+    max_trials: int
+    scans: list[Scan] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def advance(self, orders: Sequence[Order]) -> Iterator[Outcome]:
+        """Train every order's trial, all that can in shared scans; one outcome a trial."""
+        known = {number for scan in self.scans for number in scan.trials}
+        self._open([order.trial for order in orders if order.trial.number not in known])
+        until = {order.trial.number: order.until for order in orders}
+        for group in self._groups():
+            if wanted := [until[number] for number in group[0].trials if number in until]:
+                yield from self._advance_group(group, min(wanted))
+
+    def drop(self, alive: set[int]) -> None:
+        """Let go of every trial whose number is not in ``alive``."""
+        for scan in self.scans:
+            scan.keep(self.problem, lambda scan=scan: self._views(scan), alive)  # type: ignore[misc]
+        self.scans = [scan for scan in self.scans if scan.owners]
+
+    def _views(self, scan: Scan) -> Sequence[View]:
+        return self.views.get(self.views.split(scan.owners[0].trial))
+
+    def _open(self, trials: Sequence[Trial]) -> None:
+        groups: dict[Hashable, list[Trial]] = {}
+        for trial in trials:
+            task = self.views.task(trial)
+            assert task is not None
+            groups.setdefault((self.views.split(trial).key, task.shared), []).append(trial)
+        for members in groups.values():
+            for start in range(0, len(members), self.max_trials):
+                self._open_scans(members[start : start + self.max_trials])
+
+    def _open_scans(self, trials: Sequence[Trial]) -> None:
+        parts = self.views.split(trials[0])
+        for part, splits in enumerate(self.views.layout(parts)):
+            owners = [
+                Owner(trial, self.views.batched(trial), column, split)
+                for column, split in enumerate(splits)
+                for trial in trials
+            ]
+            self.scans.append(Scan(parts.key, part, owners, self.max_passes))
+
+    def _groups(self) -> list[list[Scan]]:
+        """Scans of the same trials (one a view), together."""
+        groups: dict[tuple[int, ...], list[Scan]] = {}
+        for scan in self.scans:
+            groups.setdefault(tuple(scan.trials), []).append(scan)
+        return list(groups.values())
+
+    def _advance_group(self, group: list[Scan], until: int) -> Iterator[Outcome]:
+        trials = group[0].trials
+        start = time.perf_counter()
+        table: dict[int, dict[str, dict[int, float]]] = {number: {} for number in trials}
+        done = dict.fromkeys(trials, True)
+        for scan in group:
+            self._advance(scan, until, table, done)
+        took = time.perf_counter() - start
+        self.seconds += took
+        for number in trials:
+            by_name = {
+                name: tuple(by_split[s] for s in sorted(by_split))
+                for name, by_split in table[number].items()
+            }
+            train = {k[len(TRAIN) :]: v for k, v in by_name.items() if k.startswith(TRAIN)}
+            scores = {k: v for k, v in by_name.items() if not k.startswith(TRAIN)}
+            seconds = took / len(trials)
+            yield Outcome(
+                number, until, scores, done[number], seconds, train_scores=train or None
+            )
+
+    def _advance(
+        self,
+        scan: Scan,
+        until: int,
+        table: dict[int, dict[str, dict[int, float]]],
+        done: dict[int, bool],
+    ) -> None:
+        training = scan.wake(self.problem, self._views(scan))
+        training.advance(max(1, until - scan.passes))
+        scan.passes = until
+        for name, values in scan_scores(self.problem, scan).items():
+            for owner, value in zip(scan.owners, values, strict=True):
+                table[owner.trial.number].setdefault(name, {})[owner.split] = float(value)
+        for owner, stopped in zip(scan.owners, training.converged, strict=True):
+            done[owner.trial.number] &= bool(stopped) or training.done
+        for other in self.scans:
+            if not self.views.holds(other.key):
+                other.sleep()

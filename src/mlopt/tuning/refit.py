@@ -1,0 +1,108 @@
+"""The best configuration once more, on all rows; and its out-of-fold predictions.
+
+scikit-learn's linear classes get their coefficients from the same batched kernels as the
+search did, set on the user's own class: the objective is theirs, and so is the tolerance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import validate_data
+
+from mlopt.rows import Rows
+from mlopt.tuning.black_box import Fold, fit_arguments, make_fold
+from mlopt.tuning.families import Parts, cut
+from mlopt.tuning.linear_task import LinearTask, linear_task
+from mlopt.tuning.problem import Problem, View, as_matrix
+from mlopt.tuning.scan import Owner, training_of
+from mlopt.tuning.splits import Split
+from mlopt.tuning.trials import Trial
+
+
+def refit(problem: Problem, estimator: Any) -> Any:
+    """``estimator``, configured, fitted on every row of ``problem``."""
+    parts = cut(estimator)
+    task = _task(problem, parts)
+    if task is None:
+        return _plain(problem, estimator)
+    if parts.prefix is None:
+        return _batched(problem, parts.final, task, problem.X)
+    features = clone(parts.prefix)
+    X = as_matrix(features.fit_transform(problem.X, problem.y))
+    final = _batched(problem, parts.final, task, X)
+    steps = [*features.steps, (estimator.steps[-1][0], final)]
+    return Pipeline(_with_passthrough(estimator, dict(steps)), memory=estimator.memory)
+
+
+def _task(problem: Problem, parts: Parts) -> LinearTask | None:
+    ours = type(parts.final).__module__.startswith("mlopt.")
+    if ours or problem.fit_params or problem.y.ndim > 1 or not problem.supervised:
+        return None
+    return linear_task(parts.final)
+
+
+def _plain(problem: Problem, estimator: Any) -> Any:
+    y = problem.y if problem.supervised else None
+    whole = Fold(
+        problem.X,
+        y,
+        problem.sample_weight,
+        None,
+        None,
+        None,
+        dict(problem.fit_params),
+        None,
+    )
+    fresh = clone(estimator)
+    return fresh.fit(problem.X, y, **fit_arguments(fresh, whole))
+
+
+def _batched(problem: Problem, estimator: Any, task: LinearTask, X: Any) -> Any:
+    every = np.arange(len(problem.y))
+    alone = replace(problem, X=X, splits=(Split(every, every),))
+    rows = X if isinstance(X, Rows) else Rows.of(X, executor=problem.executor)
+    owner = Owner(Trial(0, "", {}), task, 0, 0)
+    training = training_of(alone, View(rows, (0,)), [owner], task.max_iter, judge=False)
+    training.advance(task.max_iter)
+    coef, intercept = training.coefficients(0)
+    fresh = clone(estimator)
+    if not isinstance(X, Rows):
+        validate_data(fresh, X, skip_check_array=True)
+    return task.fitted(fresh, coef, intercept, problem.classes, training.passes)
+
+
+def _with_passthrough(estimator: Pipeline, fitted: dict[str, Any]) -> list[tuple[str, Any]]:
+    return [(name, fitted.get(name, step)) for name, step in estimator.steps]
+
+
+def out_of_fold(problem: Problem, estimator: Any) -> NDArray[Any]:
+    """Predictions of each row by the model of the split that did not train on it, (n, ...).
+
+    Rows that no split tests stay NaN (or the first class, with labels that are not floats).
+    """
+    handles = [
+        problem.executor.submit(
+            _predict_fold, problem.data, estimator, split, problem.classes
+        )
+        for split in problem.splits
+    ]
+    parts = [problem.executor.result(handle) for handle in handles]
+    first = np.asarray(parts[0])
+    empty = np.nan if first.dtype.kind == "f" else first[0]
+    out = np.full((len(problem.y), *first.shape[1:]), empty, dtype=first.dtype)
+    for split, part in zip(problem.splits, parts, strict=True):
+        out[split.test] = part
+    return out
+
+
+def _predict_fold(data: Any, estimator: Any, split: Split, classes: Any) -> Any:
+    fold = make_fold(data, None, split, classes)
+    model = clone(estimator)
+    model.fit(fold.X, fold.y, **fit_arguments(model, fold))
+    return model.predict(fold.X_test)

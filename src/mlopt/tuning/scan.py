@@ -1,0 +1,184 @@
+"""A scan: the models that share every pass over one view of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlopt.gd.linear_training import LinearTraining, decision_values
+from mlopt.gd.lockstep import LockstepSGD
+from mlopt.gd.quasi_newton import QuasiNewton
+from mlopt.tuning import scoring
+from mlopt.tuning.linear_task import LinearTask
+from mlopt.tuning.problem import Problem, View
+from mlopt.tuning.trials import Trial
+
+FloatArray = NDArray[np.floating[Any]]
+TRAIN = "train:"
+"""Marks the scores on training rows where both travel in one table."""
+
+
+@dataclass(eq=False)
+class Scan:
+    """The models of some trials on one view: they share every pass over its rows.
+
+    Model ``i`` belongs to ``owners[i]``: a trial, its task, the column of its row set in
+    the view, and the split. A scan sleeps when its view had to be let go: only its state
+    is kept.
+    """
+
+    key: str
+    part: int
+    owners: list[Owner]
+    max_passes: int
+    passes: int = 0
+    training: LinearTraining | None = None
+    view: View | None = None
+    saved: Mapping[str, Any] | None = None
+
+    @property
+    def trials(self) -> dict[int, Trial]:
+        """Its trials by number, in order."""
+        return {owner.trial.number: owner.trial for owner in self.owners}
+
+    def wake(self, problem: Problem, views: Sequence[View]) -> LinearTraining:
+        """The training, made anew from the saved state when it slept."""
+        if self.training is None:
+            self.view = views[self.part]
+            self.training = training_of(problem, self.view, self.owners, self.max_passes)
+            if self.saved is not None:
+                self.training.restore(self.saved)
+        return self.training
+
+    def sleep(self) -> None:
+        """Keep the state, let go of the rows."""
+        if self.training is not None:
+            self.saved, self.training, self.view = self.training.state(), None, None
+
+    def keep(
+        self, problem: Problem, views: Callable[[], Sequence[View]], alive: set[int]
+    ) -> None:
+        """Let go of the columns of every trial whose number is not in ``alive``."""
+        mask = np.array([owner.trial.number in alive for owner in self.owners])
+        if mask.any() and not mask.all():
+            self.wake(problem, views()).keep(mask)
+        self.owners = [owner for owner, kept in zip(self.owners, mask, strict=True) if kept]
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Whose model it is."""
+
+    trial: Trial
+    task: LinearTask
+    column: int
+    split: int
+
+
+def training_of(
+    problem: Problem,
+    view: View,
+    owners: Sequence[Owner],
+    max_passes: int,
+    *,
+    judge: bool = True,
+) -> LinearTraining:
+    """The columns of all ``owners``, not yet trained; ``judge`` scores them as they go."""
+    task, dtype = owners[0].task, view.rows.dtype
+    weights, judged = problem.row_weights(view.splits, task.class_weight, dtype)
+    weights = view.arrange(weights)
+    beside = {"score_weights": view.arrange(judged)} if judge else {}
+    targets = view.arrange(problem.targets(dtype))
+    rows = view.rows.attach(targets=targets, weights=weights, **beside)
+    sums = weights.sum(axis=0, dtype=np.float64)
+    models = [
+        o.task.model(o.column, float(sums[o.column]), problem.outputs) for o in owners
+    ]
+    limit = min(max_passes, task.max_iter)
+    if task.schedule is None:
+        return QuasiNewton(rows, models, tol=task.tol, max_passes=limit)
+    schedules = [o.task.schedule for o in owners if o.task.schedule is not None]
+    return LockstepSGD(
+        rows, models, schedules, seed=problem.seed, tol=task.tol,
+        n_iter_no_change=task.n_iter_no_change, max_passes=limit,
+    )  # fmt: skip
+
+
+def scan_scores(problem: Problem, scan: Scan) -> dict[str, FloatArray]:
+    """Every metric of every model of a scan that is awake, (models,) each."""
+    assert scan.training is not None
+    counted = scoring.from_quality(problem.metrics, classifier=problem.classifier)
+    if counted is not None and not problem.train_scores:
+        variance = _test_variance(problem)[[owner.split for owner in scan.owners]]
+        quality = scoring.convert_quality(counted, scan.training.quality(), variance)
+        return {problem.metrics.main: quality}
+    rows = [
+        _scores_from_margins(problem, scan, owner, margins)
+        for owner, margins in zip(scan.owners, _margins(scan), strict=True)
+    ]
+    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+
+def _test_variance(problem: Problem) -> FloatArray:
+    """Weighted variance of y on the test rows of each split; r2 is relative to it."""
+    if problem.classifier:
+        return np.ones(len(problem.splits))
+    weight = problem.sample_weight if problem.weighted_scores else None
+    variances = []
+    for split in problem.splits:
+        y, w = problem.y[split.test], None if weight is None else weight[split.test]
+        variances.append(np.average((y - np.average(y, weights=w)) ** 2, weights=w))
+    return np.asarray(variances)
+
+
+def _margins(scan: Scan) -> Iterator[FloatArray]:
+    """Every model's margins on all rows of the view, from one matrix product for all."""
+    assert scan.training is not None
+    assert scan.view is not None
+    pairs = [scan.training.coefficients(i) for i in range(len(scan.owners))]
+    W = np.concatenate([coef for coef, _ in pairs]).T
+    b = np.concatenate([intercept for _, intercept in pairs])
+    margins = decision_values(scan.view.rows, np.ascontiguousarray(W), b)
+    start = 0
+    for coef, _ in pairs:
+        yield margins[:, start : start + len(coef)]
+        start += len(coef)
+
+
+def _scores_from_margins(
+    problem: Problem, scan: Scan, owner: Owner, margins: FloatArray
+) -> dict[str, float]:
+    assert scan.view is not None
+    split = problem.splits[owner.split]
+    where = _positions(scan.view, len(problem.y))
+    weight = problem.sample_weight if problem.weighted_scores else None
+
+    def score(rows: NDArray[np.int64], w: FloatArray | None) -> dict[str, float]:
+        estimator = _known(problem, owner.task, margins[where[rows]])
+        nothing = np.empty((len(rows), 0))  # named scorers look at predictions alone
+        return problem.metrics.score(estimator, nothing, problem.y[rows], w)
+
+    scores = score(split.test, None if weight is None else weight[split.test])
+    if problem.train_scores:
+        scores |= {TRAIN + name: value for name, value in score(split.train, None).items()}
+    return scores
+
+
+def _positions(view: View, n: int) -> NDArray[np.int64]:
+    """Where each row of the data stands in the view."""
+    if view.order is None:
+        return np.arange(n)
+    where = np.zeros(n, np.int64)
+    where[view.order] = np.arange(len(view.order))
+    return where
+
+
+def _known(problem: Problem, task: LinearTask, margins: FloatArray) -> Any:
+    if not problem.classifier:
+        return scoring.FromPredictions(margins[:, 0])
+    flat = margins[:, 0] if problem.outputs == 1 else margins
+    return scoring.FromMargins(flat, problem.classes, task.proba)

@@ -1,0 +1,214 @@
+"""The loop of TuPAQ (Algorithm 2): propose, train a while, let the bandit decide, repeat.
+
+Everything is synchronous by rung: what a rung decides is a function of the history alone,
+so the same seed gives the same search whatever the number of threads or workers, and a
+search that was killed is resumed by replaying what the storage holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mlopt import events
+from mlopt.errors import InputError
+from mlopt.training import Limits
+from mlopt.tuning.bandits import Bandit, Progress
+from mlopt.tuning.batching import BatchCrew
+from mlopt.tuning.black_box import BlackBoxCrew
+from mlopt.tuning.samplers import Proposer
+from mlopt.tuning.storage import Recorded, Store
+from mlopt.tuning.trials import Order, Outcome, Trial
+
+FAILURES_IN_A_ROW = 8
+"""When the first trials all fail, the search stops: something is wrong with all of them."""
+
+
+@dataclass(eq=False)
+class Scheduler:
+    """Runs a search to the end of its budget.
+
+    Parameters
+    ----------
+    proposer, bandit, store
+        Who proposes, who decides, where it is remembered.
+    batch, black_box : crews
+        Who trains: trials with a batched form, and the others.
+    is_batched : mapping of family to bool
+    metric : str
+        The metric that decides.
+    slots : int
+        Trials in training at the same time (TuPAQ's BatchSize).
+    n_trials : int or None
+    limits : Limits
+    observe : Observer
+    """
+
+    proposer: Proposer
+    bandit: Bandit
+    store: Store
+    batch: BatchCrew
+    black_box: BlackBoxCrew
+    metric: str
+    slots: int
+    n_trials: int | None
+    limits: Limits
+    observe: events.Observer = events.ignore
+    raise_errors: bool = False
+    trials: dict[int, Trial] = field(default_factory=dict)
+    active: list[Trial] = field(default_factory=list)
+    recorded: Mapping[int, Recorded] = field(default_factory=dict)
+    rung: int = 0
+    stopped: str = "budget"
+
+    def run(self) -> None:
+        """Search until the budget is spent or the space is."""
+        while self._round():
+            pass
+        for trial in self.active:
+            self._leave_unfinished(trial)
+
+    def _round(self) -> bool:
+        if self.limits.seconds_left <= 0:
+            self.stopped = "timeout"
+            return False
+        self._enter()
+        if not self.active:
+            return False
+        heard = self._train()
+        self._decide()
+        self.rung += 1
+        self._report()
+        return heard
+
+    def _enter(self) -> None:
+        """Fill the free slots with new proposals (TuPAQ, Algorithm 2, line 7)."""
+        room = self.bandit.room([self._progress(t) for t in self.active], self.slots)
+        if self.n_trials is not None:
+            room = min(room, self.n_trials - len(self.trials))
+        for proposal in self.proposer.ask(room) if room > 0 else ():
+            number = proposal.number
+            bracket = self.bandit.bracket(number)
+            trial = Trial(number, proposal.family, proposal.params, bracket)
+            self.trials[number] = trial
+            self.active.append(trial)
+            self.observe(
+                events.TrialStarted(self.limits.elapsed, number, trial.family, trial.params)
+            )
+
+    def _train(self) -> bool:
+        """One rung for everything active (line 8); whether anything was trained."""
+        orders = [Order(t, self.bandit.next_stop(self._progress(t))) for t in self.active]
+        heard = False
+        for outcome in self._outcomes(orders):
+            heard = True
+            trial = self.trials[outcome.trial]
+            trial.record(outcome)
+            if trial.reason is None and not math.isfinite(trial.mean(self.metric)):
+                trial.reason = f"its score is not finite: {trial.mean(self.metric)}"
+            if trial.reason is None:
+                self.observe(events.TrialScored(
+                    self.limits.elapsed, trial.number, trial.family, trial.passes,
+                    trial.mean(self.metric), outcome.seconds,
+                ))  # fmt: skip
+        return heard
+
+    def _outcomes(self, orders: Sequence[Order]) -> Iterator[Outcome]:
+        """Replayed from the storage where a trial had ended there, trained otherwise."""
+        fresh = []
+        for order in orders:
+            replay = self._replay(order)
+            if replay is None:
+                fresh.append(order)
+            else:
+                yield replay
+        batched = [o for o in fresh if self.batch.views.is_batched(o.trial)]
+        others = [o for o in fresh if not self.batch.views.is_batched(o.trial)]
+        if batched:
+            yield from self.batch.advance(batched)
+        if others:
+            yield from self.black_box.advance(others)
+
+    def _replay(self, order: Order) -> Outcome | None:
+        record = self.recorded.get(order.trial.number)
+        if record is None or record.state == "RUNNING":
+            return None
+        later = [passes for passes in sorted(record.rungs) if passes > order.trial.passes]
+        if not later:
+            reason = record.reason if record.state == "FAIL" else "nothing more is recorded"
+            return Outcome(
+                order.trial.number, order.trial.passes, {}, True, 0.0, reason=reason
+            )
+        ended = record.state == "COMPLETE" and len(later) == 1
+        seconds = record.seconds if len(later) == 1 else 0.0
+        return Outcome(order.trial.number, later[0], record.rungs[later[0]], ended, seconds)
+
+    def _decide(self) -> None:
+        """Finished, active or pruned (line 10); failures leave first."""
+        for trial in [t for t in self.active if t.reason is not None]:
+            self._end(trial, "FAIL", trial.reason)
+            if self.raise_errors:
+                raise InputError(f"Trial {trial.number} failed: {trial.reason}")
+        scored = [self._progress(t) for t in self.active if t.passes > 0]
+        history = [self._progress(t) for t in self.trials.values() if t.passes > 0]
+        verdicts = self.bandit.allocate(scored, history)
+        for number in verdicts.finished:
+            self._end(self.trials[number], "COMPLETE", None)
+        for number in verdicts.pruned:
+            self._end(self.trials[number], "PRUNED", verdicts.reasons.get(number))
+        self._stop_if_all_fail()
+        alive = {trial.number for trial in self.active}
+        self.batch.drop(alive)
+        self.black_box.drop(alive)
+        self.store.write(self.trials.values())
+
+    def _end(self, trial: Trial, state: str, reason: str | None) -> None:
+        trial.state, trial.reason = state, reason
+        self.active.remove(trial)
+        score = trial.mean(self.metric)
+        self.proposer.tell(trial.number, trial.rungs, self.metric, state, reason)
+        now = self.limits.elapsed
+        if state == "FAIL":
+            self.observe(events.TrialFailed(now, trial.number, reason or ""))
+        elif state == "PRUNED":
+            why = reason or ""
+            self.observe(events.TrialPruned(now, trial.number, trial.passes, score, why))
+        else:
+            self.observe(events.TrialFinished(now, trial.number, trial.passes, score))
+
+    def _stop_if_all_fail(self) -> None:
+        ended = [t for t in self.trials.values() if t.state != "RUNNING"]
+        if len(ended) >= FAILURES_IN_A_ROW and all(t.state == "FAIL" for t in ended):
+            raise InputError(
+                f"The first {len(ended)} trials all failed; the search stops. The first "
+                f"reason: {ended[0].reason}"
+            )
+
+    def _leave_unfinished(self, trial: Trial) -> None:
+        """Out of time: the storage keeps the trial as running, to be taken up again."""
+        trial.state = "PRUNED" if trial.passes else "FAIL"
+        trial.reason = "the time limit was reached"
+
+    def _report(self) -> None:
+        states = [t.state for t in self.trials.values()]
+        best = best_trial(self.trials.values(), self.metric)
+        self.observe(events.RungDone(
+            self.limits.elapsed, self.rung, len(self.active), states.count("PRUNED"),
+            states.count("COMPLETE"), states.count("FAIL"),
+            sum(t.passes for t in self.trials.values()),
+            best.mean(self.metric) if best else float("nan"), best.number if best else -1,
+        ))  # fmt: skip
+
+    def _progress(self, trial: Trial) -> Progress:
+        score = trial.mean(self.metric)
+        return Progress(trial.number, trial.passes, score, trial.done, trial.bracket)
+
+
+def best_trial(trials: Sequence[Trial] | Iterator[Trial], metric: str) -> Trial | None:
+    """The best fully trained trial; without one, the best of those that have a score."""
+    scored = [t for t in trials if math.isfinite(t.mean(metric)) and t.state != "FAIL"]
+    complete = [t for t in scored if t.state == "COMPLETE"]
+    # Of equals the earliest proposed wins, so that the answer does not depend on timing.
+    pool = sorted(complete or scored, key=lambda t: t.number)
+    return max(pool, key=lambda t: t.mean(metric), default=None)

@@ -1,0 +1,292 @@
+"""`ModelSearchCV`: scikit-learn's search contract, Optuna's study inside, TuPAQ underneath."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import FitFailedWarning
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.utils import get_tags
+
+from mlopt import events
+from mlopt.cluster import executor as executor_for
+from mlopt.errors import InputError
+from mlopt.plan import Plan
+from mlopt.tuning.families import configure
+from mlopt.tuning.inputs import problem_of
+from mlopt.tuning.problem import Problem
+from mlopt.tuning.refit import out_of_fold, refit
+from mlopt.tuning.results import cv_results
+from mlopt.tuning.scheduler import Scheduler, best_trial
+from mlopt.tuning.setup import prepare
+from mlopt.tuning.trials import Trial
+
+
+class ModelSearchCV(BaseSearchCV):
+    """Search hyperparameters and model families; train what can share a scan together.
+
+    Linear models of all configurations and folds train as columns of one matrix (TuPAQ,
+    section 3.3); everything else trains as scikit-learn would, in parallel. A bandit gives
+    up on what does not promise enough (TuPAQ, Algorithm 3), an Optuna sampler proposes.
+
+    Parameters
+    ----------
+    estimator : estimator, or mapping of name to (estimator, space)
+        One estimator or pipeline, or several model families.
+    space : mapping, optional
+        Parameter name to an Optuna distribution, a scipy distribution, or a list of values.
+        A name without ``__`` means the one nested parameter that ends so.
+    n_trials : int or None, default=64
+        Configurations to try; None to go on until ``timeout`` or the end of the space.
+    timeout : float, optional
+        Seconds for the search, the final fit included as far as it can be foreseen.
+    max_passes : int, optional
+        Passes over the rows that make a full training of one model. Default: what the
+        estimators' own ``max_iter`` say, at most 100. Ensembles that grow reach their full
+        size at this pass.
+    sampler : str or optuna.samplers.BaseSampler, default="tpe"
+        "random", "grid", "tpe", or any Optuna sampler.
+    bandit : str, Bandit or None, default="action-elimination"
+        "action-elimination", "successive-halving", "hyperband", or None to train everything
+        to the end.
+    batch_size : int or "auto", default="auto"
+        Models that share a scan; "auto" asks the cost model.
+    cv : int, splitter or iterable, default=5
+    scoring : str, callable, list, tuple, mapping or None
+        As in `sklearn.model_selection.GridSearchCV`.
+    refit : bool, str or callable, default=True
+        As in `sklearn.model_selection.GridSearchCV`.
+    storage : str or path, optional
+        Optuna storage URL, or the path of an SQLite file. The same call again resumes.
+    study_name : str, optional
+    random_state : int or None, default=0
+        With an int, the same search gives the same results, whatever the number of threads
+        or workers; estimators whose ``random_state`` is None get this one.
+    n_jobs : int, optional
+        Threads, without a cluster. Default: all.
+    verbose : int, default=0
+        1: a line a rung on stderr; 2: a line a trial too.
+    client : distributed.Client, optional
+        Default: the active client if there is one, else this process.
+    observer : callable, optional
+        Called with every `mlopt.events.Event`.
+    error_score : "raise" or float, default=nan
+        "raise": the first failing trial ends the search. Else the search goes on.
+    return_predictions : bool, default=False
+        Keep the best configuration's out-of-fold predictions as ``oof_predictions_``.
+    return_train_score : bool, default=False
+    weighted_scores : bool, default=False
+        Whether ``sample_weight`` counts in the scores too.
+
+    Attributes
+    ----------
+    best_estimator_, best_params_, best_score_, best_index_, cv_results_, refit_time_,
+    n_splits_, scorer_, multimetric_
+        As in scikit-learn. ``best_params_`` has the key "family" when there are several;
+        ``cv_results_`` has "family", "state", "passes" and "reason" besides.
+    study_ : optuna.Study
+    plan_ : mlopt.Plan
+        What was chosen, predicted beside measured.
+    events_ : tuple of mlopt.events.Event
+    passes_ : int
+        Passes over the rows, summed over trials.
+    n_pruned_, models_trained_ : int
+    interrupted_ : bool
+        Whether Ctrl-C ended it; everything until then is kept.
+
+    References
+    ----------
+    Sparks et al., "TuPAQ: An Efficient Planner for Large-scale Predictive Analytic
+    Queries", 2015.
+    """
+
+    _parameter_constraints: dict = {}
+
+    def __init__(  # noqa: PLR0913
+        self,
+        estimator: Any,
+        space: Mapping[str, Any] | None = None,
+        *,
+        n_trials: int | None = 64,
+        timeout: float | None = None,
+        max_passes: int | None = None,
+        sampler: Any = "tpe",
+        bandit: Any = "action-elimination",
+        batch_size: int | str = "auto",
+        cv: Any = 5,
+        scoring: Any = None,
+        refit: Any = True,
+        storage: Any = None,
+        study_name: str | None = None,
+        random_state: int | None = 0,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        client: Any = None,
+        observer: events.Observer | None = None,
+        error_score: Any = np.nan,
+        return_predictions: bool = False,
+        return_train_score: bool = False,
+        weighted_scores: bool = False,
+    ) -> None:
+        self.estimator = estimator
+        self.space = space
+        self.n_trials = n_trials
+        self.timeout = timeout
+        self.max_passes = max_passes
+        self.sampler = sampler
+        self.bandit = bandit
+        self.batch_size = batch_size
+        self.cv = cv
+        self.scoring = scoring
+        self.refit = refit
+        self.storage = storage
+        self.study_name = study_name
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.client = client
+        self.observer = observer
+        self.error_score = error_score
+        self.return_predictions = return_predictions
+        self.return_train_score = return_train_score
+        self.weighted_scores = weighted_scores
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        groups: Any = None,
+        sample_weight: Any = None,
+        **fit_params: Any,
+    ) -> ModelSearchCV:
+        """Search, then fit the best configuration on all rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse, data frame or dask collection of shape (n, d)
+        y : array-like of shape (n,) or (n, outputs), optional
+        groups : array-like of shape (n,), optional
+            For the splitter.
+        sample_weight : array-like of shape (n,), optional
+        **fit_params
+            For the estimators' ``fit``; arrays with n entries are cut like X.
+
+        Raises
+        ------
+        InputError
+            When the data, the space or the budget cannot work.
+        StudyError
+            When the storage cannot be opened or holds another search.
+        """
+        executor = executor_for(self.client, self.n_jobs)
+        try:
+            problem = problem_of(self, executor, X, y, groups, sample_weight, fit_params)
+            scheduler = prepare(self, problem)
+            self._search(scheduler)
+            self._keep(problem, scheduler)
+            if self.refit:
+                self._refit(problem, scheduler)
+            self._explain(scheduler)
+        finally:
+            executor.close()
+        return self
+
+    def explain(self, X: Any, y: Any = None, *, groups: Any = None) -> Plan:
+        """The plan of `fit` on these data, before anything runs."""
+        executor = executor_for(self.client, self.n_jobs)
+        try:
+            problem = problem_of(self, executor, X, y, groups, None, {})
+            return prepare(self, problem, remember=False).plan
+        finally:
+            executor.close()
+
+    def _search(self, scheduler: Scheduler) -> None:
+        self.interrupted_ = False
+        try:
+            scheduler.run()
+        except KeyboardInterrupt:
+            # What was found must not be lost: it stays here and in the storage.
+            self.interrupted_ = True
+            scheduler.interrupt()
+        finally:
+            scheduler.store.close()
+
+    def _keep(self, problem: Problem, scheduler: Scheduler) -> None:
+        trials = sorted(scheduler.trials.values(), key=lambda t: t.number)
+        metrics = problem.metrics
+        self.study_ = scheduler.proposer.study
+        self.events_ = tuple(scheduler.events)
+        self.scorer_ = (
+            dict(metrics.scorers) if metrics.multiple else metrics.scorers["score"]
+        )
+        self.multimetric_ = metrics.multiple
+        self.n_splits_ = len(problem.splits)
+        self.cv_results_ = cv_results(
+            trials, metrics.scorers, self.n_splits_, multiple=metrics.multiple
+        )
+        self.passes_ = sum(t.passes for t in trials)
+        self.n_pruned_ = sum(t.state == "PRUNED" for t in trials)
+        self.models_trained_ = sum(t.passes > 0 for t in trials) * self.n_splits_
+        self._select(trials, metrics.main)
+        _warn_of_failures(trials)
+
+    def _select(self, trials: list[Trial], metric: str) -> None:
+        if self.multimetric_ and self.refit is False:
+            return
+        if callable(self.refit):
+            self.best_index_ = int(self.refit(self.cv_results_))
+        else:
+            best = best_trial(trials, metric)
+            if best is None:
+                reason = trials[0].reason if trials else "the budget allowed none"
+                raise InputError(f"No trial gave a score. The first reason: {reason}")
+            self.best_index_ = trials.index(best)
+            self.best_score_ = best.mean(metric)
+        chosen = trials[self.best_index_]
+        family = {"family": chosen.family} if isinstance(self.estimator, Mapping) else {}
+        self.best_params_ = family | dict(chosen.params)
+
+    def _refit(self, problem: Problem, scheduler: Scheduler) -> None:
+        chosen = sorted(scheduler.trials.values(), key=lambda t: t.number)[self.best_index_]
+        template = scheduler.batch.views.estimators[chosen.family]
+        estimator = configure(template, chosen.params, self.random_state)
+        start = time.perf_counter()
+        self.best_estimator_ = refit(problem, estimator)
+        self.refit_time_ = time.perf_counter() - start
+        if hasattr(self.best_estimator_, "feature_names_in_"):
+            self.feature_names_in_ = self.best_estimator_.feature_names_in_
+        if self.return_predictions:
+            self.oof_predictions_ = out_of_fold(problem, estimator)
+
+    def _explain(self, scheduler: Scheduler) -> None:
+        self.plan_ = scheduler.measured_plan(getattr(self, "refit_time_", None))
+
+    def __sklearn_tags__(self) -> Any:
+        if not isinstance(self.estimator, Mapping):
+            return super().__sklearn_tags__()
+        tags = BaseEstimator.__sklearn_tags__(self)
+        first, _ = next(iter(self.estimator.values()))
+        inner = get_tags(first)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags, tags.regressor_tags = (
+            inner.classifier_tags,
+            inner.regressor_tags,
+        )
+        return tags
+
+
+def _warn_of_failures(trials: list[Trial]) -> None:
+    failed = [t for t in trials if t.state == "FAIL"]
+    if failed:
+        warnings.warn(
+            f"{len(failed)} of {len(trials)} trials failed; their scores are NaN. The first "
+            f"reason (trial {failed[0].number}): {failed[0].reason}",
+            FitFailedWarning,
+            stacklevel=4,
+        )

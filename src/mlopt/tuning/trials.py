@@ -1,0 +1,75 @@
+"""A trial: one configuration on its way through the rungs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+Scores = Mapping[str, tuple[float, ...]]
+"""Metric name to the scores of the splits, in order."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a trial that was trained for a while."""
+
+    trial: int
+    passes: int
+    scores: Scores
+    done: bool
+    seconds: float
+    score_seconds: float = 0.0
+    reason: str | None = None
+    """Why it failed; None when it did not."""
+    train_scores: Scores | None = None
+
+
+@dataclass(eq=False)
+class Trial:
+    """A configuration, and what is known of it so far."""
+
+    number: int
+    family: str
+    params: Mapping[str, Any]
+    bracket: int = 0
+    passes: int = 0
+    state: str = "RUNNING"
+    done: bool = False
+    reason: str | None = None
+    seconds: float = 0.0
+    score_seconds: float = 0.0
+    rungs: dict[int, Scores] = field(default_factory=dict)
+    train_scores: Scores | None = None
+
+    @property
+    def scores(self) -> Scores:
+        """The latest scores; empty before the first."""
+        return self.rungs.get(self.passes, {})
+
+    def mean(self, metric: str) -> float:
+        """The latest mean over splits; not a number before the first."""
+        scores = self.scores.get(metric, ())
+        return float(np.mean(scores)) if scores else float("nan")
+
+    def record(self, outcome: Outcome) -> None:
+        """Take in what one round of training gave."""
+        self.seconds += outcome.seconds
+        self.score_seconds += outcome.score_seconds
+        self.done = outcome.done
+        self.train_scores = outcome.train_scores or self.train_scores
+        if outcome.reason is not None:
+            self.reason = outcome.reason
+            return
+        self.passes = outcome.passes
+        self.rungs[outcome.passes] = dict(outcome.scores)
+
+
+@dataclass(frozen=True)
+class Order:
+    """Train ``trial`` until it has made ``until`` passes."""
+
+    trial: Trial
+    until: int
