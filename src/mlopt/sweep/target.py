@@ -171,9 +171,9 @@ def check_counts(labels: NDArray[Any], target: Target, least: int) -> None:
     if rare:
         shown = ", ".join(f"{v!r}: {n}" for v, n in list(rare.items())[:5])
         raise InputError(
-            f"Every class of {target.name!r} must have at least {least} rows, so that every "
-            f"part of the data holds one; these have fewer: {shown}. Drop or merge them, or ask "
-            "for fewer folds."
+            f"Every class of {target.name!r} must have at least {least} rows, so that each "
+            f"part of the data holds one; these have fewer: {shown}. Drop or merge them, "
+            "or ask for fewer folds."
         )
 
 
