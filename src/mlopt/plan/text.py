@@ -1,0 +1,141 @@
+"""A plan as text.
+
+::
+
+    fit pipeline                predicted 4.1 s   measured 3.8 s   memory 0.4 of 2.0 GiB
+    ├─ scale  StandardScaler    one pass, 4 blocks    50 ms   40 ms
+    └─ clf    LogisticRegression(C=1)   newton-cholesky, 7 ± 2 passes   0.6 s   0.5 s
+                rejected: lbfgs 1.9 s · sgd 4.0 s (tolerance 1e-4)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mlopt.plan.units import format_bytes, format_seconds, format_share
+
+if TYPE_CHECKING:
+    from mlopt.plan.tree import Alternative, Choice, Plan
+
+WIDTH = 100
+LONGEST = {"step": 30, "operator": 40, "chosen": 48}
+GAP = "   "
+
+
+@dataclass(frozen=True)
+class Line:
+    """One choice with its place in the tree.
+
+    ``branch`` is drawn before the step, ``trunk`` before the lines that follow it.
+    """
+
+    branch: str
+    trunk: str
+    choice: Choice
+
+
+def render_text(plan: Plan, *, verbose: bool = False) -> str:
+    """See `Plan.explain`."""
+    lines = list(_lines(plan.choices, ""))
+    cells = [_cells(line, verbose) for line in lines]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    measured = any(line.choice.measured is not None for line in lines)
+    left = sum(widths[:2]) + 2 + len(GAP) if lines else 0
+    out = [GAP.join([_one_line(plan.title).ljust(left - len(GAP)), *facts(plan)]).rstrip()]
+    indent = widths[0] + 4 if lines else 0
+    for line, row in zip(lines, cells, strict=True):
+        out.append(_row(row, widths, measured))
+        out += [line.trunk.ljust(indent) + text for text in _below(line, verbose, indent)]
+    return "\n".join([*out, *map(_one_line, plan.notes)])
+
+
+def facts(plan: Plan) -> list[str]:
+    """What is known of the plan as a whole."""
+    found = []
+    if plan.predicted is not None:
+        found.append(f"predicted {format_seconds(plan.predicted)}")
+    if plan.measured is not None:
+        found.append(f"measured {format_seconds(plan.measured)}")
+    if plan.memory is not None and plan.memory_budget is not None:
+        found.append(f"memory {format_share(plan.memory, plan.memory_budget)}")
+    elif plan.memory is not None:
+        found.append(f"memory {format_bytes(plan.memory)}")
+    elif plan.memory_budget is not None:
+        found.append(f"memory budget {format_bytes(plan.memory_budget)}")
+    return found
+
+
+def by_seconds(rejected: Sequence[Alternative]) -> list[Alternative]:
+    """Cheapest first; what cannot be comes last."""
+    return sorted(rejected, key=lambda a: math.inf if a.seconds is None else a.seconds)
+
+
+def _lines(choices: Sequence[Choice], prefix: str) -> Iterator[Line]:
+    for number, choice in enumerate(choices, 1):
+        last = number == len(choices)
+        below = prefix + ("   " if last else "│  ")
+        trunk = below + "│" if choice.children else below
+        yield Line(prefix + ("└─ " if last else "├─ "), trunk.rstrip(), choice)
+        yield from _lines(choice.children, below)
+
+
+def _cells(line: Line, verbose: bool) -> tuple[str, str, str, str, str]:
+    choice = line.choice
+    texts = {"step": choice.step, "operator": choice.operator, "chosen": choice.chosen}
+    step, operator, chosen = (
+        _one_line(text) if verbose else _shorten(_one_line(text), LONGEST[name])
+        for name, text in texts.items()
+    )
+    times = (choice.predicted, choice.measured)
+    predicted, measured = ("" if t is None else format_seconds(t) for t in times)
+    return line.branch + step, operator, chosen, predicted, measured
+
+
+def _row(cells: Sequence[str], widths: Sequence[int], measured: bool) -> str:
+    left = [cells[0].ljust(widths[0]) + "  " + cells[1].ljust(widths[1])]
+    right = [cells[3].rjust(widths[3])]
+    if measured:
+        right.append(cells[4].rjust(widths[4]))
+    return GAP.join([*left, cells[2].ljust(widths[2]), *right]).rstrip()
+
+
+def _below(line: Line, verbose: bool, indent: int) -> list[str]:
+    """The lines under a choice: what was rejected, then the notes."""
+    notes = [_one_line(note) for note in line.choice.notes]
+    found = [_alternative(a) for a in by_seconds(line.choice.rejected)]
+    if not found:
+        return notes
+    if verbose:
+        return [f"rejected: {text}" for text in found] + notes
+    return ["rejected: " + _fill(found, WIDTH - indent - len("rejected: ")), *notes]
+
+
+def _alternative(alternative: Alternative) -> str:
+    time = "" if alternative.seconds is None else f" {format_seconds(alternative.seconds)}"
+    reason = f" ({_one_line(alternative.reason)})" if alternative.reason else ""
+    return f"{_one_line(alternative.name)}{time}{reason}"
+
+
+def _fill(texts: Sequence[str], width: int) -> str:
+    """As many of ``texts`` as fit, at least one, and how many there are beyond."""
+    taken = len(texts)
+    while taken > 1 and len(_joined(texts, taken)) > width:
+        taken -= 1
+    return _joined(texts, taken)
+
+
+def _joined(texts: Sequence[str], taken: int) -> str:
+    more = [f"{len(texts) - taken} more"] if taken < len(texts) else []
+    return " · ".join([*texts[:taken], *more])
+
+
+def _one_line(text: str) -> str:
+    """Without line breaks, which the ``repr`` of an estimator may have."""
+    return " ".join(text.split())
+
+
+def _shorten(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"

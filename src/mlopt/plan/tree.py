@@ -1,0 +1,235 @@
+"""A plan is a frozen tree of choices; a choice keeps the alternatives it rejected."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mlopt.errors import InputError
+from mlopt.plan.html import render_html
+from mlopt.plan.text import render_text
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """What was not chosen.
+
+    Parameters
+    ----------
+    name : str
+    seconds : float, optional
+        Predicted. None where it cannot be: ``reason`` then says why. A prediction that
+        is not finite counts as none.
+    reason : str
+    """
+
+    name: str
+    seconds: float | None = None
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        _settle(self, seconds=_finite(self.seconds))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {"name": self.name, "seconds": self.seconds, "reason": self.reason}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Alternative:
+        """The inverse of `to_dict`."""
+        return cls(record["name"], record["seconds"], record["reason"])
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One decision: for this step and its operator, this way of doing it.
+
+    Parameters
+    ----------
+    step : str
+        The user's own name of the step.
+    operator : str
+        What is to be done.
+    chosen : str
+        How it is done.
+    predicted, measured : float, optional
+        Seconds.
+    rejected : tuple of Alternative
+    notes : tuple of str
+        What else was decided, as sentences: "kept in memory: output (80 MiB)".
+    children : tuple of Choice
+        The decisions within.
+    """
+
+    step: str
+    operator: str
+    chosen: str
+    predicted: float | None = None
+    measured: float | None = None
+    rejected: tuple[Alternative, ...] = ()
+    notes: tuple[str, ...] = ()
+    children: tuple[Choice, ...] = ()
+
+    def __post_init__(self) -> None:
+        _settle(
+            self,
+            predicted=_finite(self.predicted),
+            measured=_finite(self.measured),
+            rejected=tuple(self.rejected),
+            notes=tuple(self.notes),
+            children=tuple(self.children),
+        )
+
+    def walk(self, path: str = "") -> Iterator[tuple[str, Choice]]:
+        """This choice and all within, each with its path of steps: ``"clf/batch"``."""
+        here = f"{path}/{self.step}" if path else self.step
+        yield here, self
+        for child in self.children:
+            yield from child.walk(here)
+
+    def with_measured(self, seconds: Mapping[str, float], path: str = "") -> Choice:
+        """A copy with what the steps took; see `Plan.with_measured`."""
+        here = f"{path}/{self.step}" if path else self.step
+        took = seconds.get(here, seconds.get(self.step, self.measured))
+        children = tuple(child.with_measured(seconds, here) for child in self.children)
+        return replace(self, measured=took, children=children)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {
+            "step": self.step,
+            "operator": self.operator,
+            "chosen": self.chosen,
+            "predicted": self.predicted,
+            "measured": self.measured,
+            "rejected": [alternative.to_dict() for alternative in self.rejected],
+            "notes": list(self.notes),
+            "children": [child.to_dict() for child in self.children],
+        }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Choice:
+        """The inverse of `to_dict`."""
+        rejected = tuple(map(Alternative.from_dict, record["rejected"]))
+        children = tuple(map(Choice.from_dict, record["children"]))
+        return cls(**{**record, "rejected": rejected, "children": children})
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that was decided about one run, and afterwards what it took.
+
+    Law: ``Plan.from_dict(plan.to_dict()) == plan``.
+
+    Parameters
+    ----------
+    title : str
+    choices : tuple of Choice
+        In the order in which the steps run.
+    predicted, measured : float, optional
+        Seconds in all.
+    memory, memory_budget : int, optional
+        Bytes kept, and bytes that may be kept.
+    notes : tuple of str
+        About the plan as a whole.
+    """
+
+    title: str
+    choices: tuple[Choice, ...] = ()
+    predicted: float | None = None
+    measured: float | None = None
+    memory: int | None = None
+    memory_budget: int | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _settle(
+            self,
+            choices=tuple(self.choices),
+            predicted=_finite(self.predicted),
+            measured=_finite(self.measured),
+            memory=None if self.memory is None else int(self.memory),
+            memory_budget=None if self.memory_budget is None else int(self.memory_budget),
+            notes=tuple(self.notes),
+        )
+
+    def walk(self) -> Iterator[tuple[str, Choice]]:
+        """Every choice with its path, depth first."""
+        for choice in self.choices:
+            yield from choice.walk()
+
+    def with_measured(
+        self, seconds: Mapping[str, float] | None = None, total: float | None = None
+    ) -> Plan:
+        """A copy that says what was measured beside what was predicted.
+
+        Parameters
+        ----------
+        seconds : mapping of str to float, optional
+            What each step took, by its name or, where names repeat, by its path
+            ("clf/solver").
+        total : float, optional
+            What the whole run took.
+
+        Raises
+        ------
+        InputError
+            If a name is no step of this plan.
+        """
+        seconds = seconds or {}
+        known = {name for path, choice in self.walk() for name in (path, choice.step)}
+        if unknown := sorted(set(seconds) - known):
+            steps = ", ".join(path for path, _ in self.walk())
+            raise InputError(
+                f"`seconds` names no step of the plan: {unknown}. Steps: {steps}."
+            )
+        choices = tuple(choice.with_measured(seconds) for choice in self.choices)
+        return replace(
+            self, choices=choices, measured=self.measured if total is None else total
+        )
+
+    def explain(self, verbose: bool = False) -> str:
+        """The plan as text: a tree, what was chosen first, then what was rejected.
+
+        Parameters
+        ----------
+        verbose : bool, default=False
+            Show every rejected alternative with its reason, and shorten nothing.
+        """
+        return render_text(self, verbose=verbose)
+
+    def __str__(self) -> str:
+        return self.explain()
+
+    def _repr_html_(self) -> str:
+        return render_html(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON; the names of the keys are stable."""
+        return {
+            "title": self.title,
+            "predicted": self.predicted,
+            "measured": self.measured,
+            "memory": self.memory,
+            "memory_budget": self.memory_budget,
+            "notes": list(self.notes),
+            "choices": [choice.to_dict() for choice in self.choices],
+        }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Plan:
+        """The inverse of `to_dict`."""
+        return cls(**{**record, "choices": tuple(map(Choice.from_dict, record["choices"]))})
+
+
+def _finite(seconds: float | None) -> float | None:
+    """As a plain float; JSON has no infinity, and no NumPy scalars."""
+    return float(seconds) if seconds is not None and math.isfinite(seconds) else None
+
+
+def _settle(record: Any, **values: Any) -> None:
+    """Replace fields of a frozen record while it is being made."""
+    for name, value in values.items():
+        object.__setattr__(record, name, value)
