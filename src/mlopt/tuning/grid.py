@@ -6,7 +6,7 @@ On a space of k ranges and a budget of n**k points, each range has n levels (TuP
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,9 @@ class Grid:
 
     def __len__(self) -> int:
         return math.prod(len(levels) for levels in self.axes.values())
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return (self[index] for index in range(len(self)))
 
     def __getitem__(self, index: int) -> dict[str, Any]:
         """Point ``index``, without building the others."""
@@ -85,6 +88,22 @@ def cut(distribution: BaseDistribution, levels: int) -> list[Any]:
         values = low + steps * distribution.step
     whole = isinstance(distribution, IntDistribution)
     return [int(v) if whole else float(min(max(v, low), high)) for v in values]
+
+
+def at(distribution: BaseDistribution, level: float) -> Any:
+    """The value at a ``level`` in [0, 1): a uniform level gives a uniform draw."""
+    if isinstance(distribution, CategoricalDistribution):
+        return distribution.choices[int(level * len(distribution.choices))]
+    # every step has an interval of its own length around it
+    half = (distribution.step or 0) / 2
+    low, high = distribution.low - half, distribution.high + half
+    value = low * (high / low) ** level if distribution.log else low + level * (high - low)
+    if distribution.step is not None:
+        value = distribution.low + round((value - distribution.low) / distribution.step) * (
+            distribution.step
+        )
+    value = min(max(value, distribution.low), distribution.high)
+    return int(value) if isinstance(distribution, IntDistribution) else float(value)
 
 
 def _fewest(distribution: BaseDistribution) -> int:

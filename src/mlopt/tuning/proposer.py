@@ -1,0 +1,275 @@
+"""Ask and tell: configurations go out, scores come back, Optuna's study remembers.
+
+The study is in memory, because to ask one in a database costs more than to train a linear
+model; `mlopt.tuning.storage` keeps a copy of it. Scores are higher-is-better throughout, so the study maximizes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import math
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler, RandomSampler
+from optuna.storages import InMemoryStorage
+from optuna.trial import FrozenTrial, TrialState
+
+from mlopt.errors import StudyError
+from mlopt.tuning import records
+from mlopt.tuning.grid import at
+from mlopt.tuning.records import Recorded
+from mlopt.tuning.samplers import Point, sampler_of
+from mlopt.tuning.space import Space
+
+# A guide that repeats itself is asked again a few times: an ask may be expensive.
+REDRAWS = 4
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A configuration to train.
+
+    Parameters
+    ----------
+    number : int
+        Of the trial in the study.
+    family : str
+    params : mapping
+        For ``set_params``; estimators among the values must be cloned first.
+    recorded : Recorded, optional
+        What a stored study knows of this trial from an earlier run.
+    """
+
+    number: int
+    family: str
+    params: Mapping[str, Any]
+    recorded: Recorded | None = None
+
+
+class Proposer:
+    """Proposes configurations, no two alike, and takes in what became of them.
+
+    Parameters
+    ----------
+    space : Space
+    sampler : str or optuna sampler, default="tpe"
+    seed : int, default=0
+    n_trials : int, optional
+        Trials of the whole search, when known; a grid is fitted to it.
+    recorded : iterable of Recorded
+        Trials of an earlier run. They are proposed again under their numbers with their
+        configurations; then the sampler goes on. With "random" and "grid" the sequence is
+        that of an uninterrupted run.
+    study_name : str, optional
+
+    Attributes
+    ----------
+    study : optuna.Study
+    exhausted : str or None
+        A sentence once there is nothing new to propose.
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        sampler: str | BaseSampler = "tpe",
+        *,
+        seed: int = 0,
+        n_trials: int | None = None,
+        recorded: Iterable[Recorded] = (),
+        study_name: str | None = None,
+    ) -> None:
+        method = sampler_of(sampler)
+        self.space = space
+        self.exhausted: str | None = None
+        self._plan = method.plan(space, seed, n_trials)
+        self._guide = method.guide and method.guide(seed)
+        self._recorded = {r.number: r for r in recorded if self._check(r)}
+        self._storage = InMemoryStorage()
+        with quiet():
+            self.study = optuna.create_study(
+                storage=self._storage,
+                sampler=self._guide or RandomSampler(seed=seed),
+                pruner=optuna.pruners.NopPruner(),
+                study_name=study_name,
+                direction="maximize",
+            )
+        self._trials: list[optuna.Trial] = []
+        self._keys: set[Hashable] = {space.key(r.params) for r in self._recorded.values()}
+        self._changed: set[int] = set()
+
+    @property
+    def proposed(self) -> int:
+        """Trials proposed so far; the number of the next one."""
+        return len(self._trials)
+
+    def ask(self, n: int) -> list[Proposal]:
+        """Up to ``n`` new configurations; fewer when the space is `exhausted`."""
+        proposals: list[Proposal] = []
+        while len(proposals) < n and self.exhausted is None:
+            proposal = self._propose(self.proposed)
+            if proposal is None:
+                self.exhausted = f"All {self._plan} have been tried."
+            else:
+                proposals.append(proposal)
+        return proposals
+
+    def report(
+        self,
+        number: int,
+        passes: int,
+        score: float,
+        scores: Mapping[str, Iterable[float]] | None = None,
+    ) -> None:
+        """A look at a trial in training.
+
+        Parameters
+        ----------
+        number : int
+        passes : int
+            Passes over the rows it has made.
+        score : float
+            What the search compares.
+        scores : mapping of str to iterable of float, optional
+            Metric to the scores of the splits.
+        """
+        trial = self._trials[number]
+        trial.report(score, passes)
+        if scores is not None:
+            rungs = trial.user_attrs.get(records.SCORES, {})
+            rungs[str(passes)] = records.rung_to_json(scores)
+            self.note(number, **{records.SCORES: rungs})
+        self._changed.add(number)
+
+    def note(self, number: int, **attrs: Any) -> None:
+        """Keep something JSON can hold about a trial: ``reason``, ``seconds``, ..."""
+        for name, value in attrs.items():
+            self._trials[number].set_user_attr(name, value)
+        self._changed.add(number)
+
+    def tell(
+        self,
+        number: int,
+        score: float | None,
+        state: str = "COMPLETE",
+        reason: str | None = None,
+    ) -> str:
+        """What became of a trial.
+
+        Parameters
+        ----------
+        number : int
+        score : float or None
+            The final score; of a pruned trial, the last one reported counts.
+        state : {"COMPLETE", "PRUNED", "FAIL"}
+        reason : str, optional
+            Why it was pruned or failed.
+
+        Returns
+        -------
+        str
+            The state kept: a score that is not a finite number fails the trial.
+        """
+        if state == "COMPLETE" and (score is None or not math.isfinite(score)):
+            state, reason = "FAIL", reason or f"the score is {score}"
+        if reason is not None:
+            self.note(number, **{records.REASON: reason})
+        values = score if state == "COMPLETE" else None
+        try:
+            self.study.tell(self._trials[number], values, state=TrialState[state])
+        except RuntimeError as error:
+            # Optuna's exhaustive samplers end their own loop, which is not ours
+            if "Study.stop" not in str(error):
+                raise
+        self._changed.add(number)
+        return state
+
+    def changed(self) -> list[FrozenTrial]:
+        """Copies of the trials that changed since the last call, by number."""
+        numbers, self._changed = sorted(self._changed), set()
+        trials = self.study.get_trials(deepcopy=False)
+        return [copy.deepcopy(trials[number]) for number in numbers]
+
+    def _propose(self, number: int) -> Proposal | None:
+        earlier = self._recorded.get(number)
+        point = self._plan.point(number, self._taken) if earlier is None else earlier.params
+        if point is None:
+            return None
+        trial = self.study.ask()
+        if earlier is None and self._guide is not None:
+            point = self._guided(self._guide, trial) or point
+        self._enter(trial, point)
+        family, params = self.space.decode(point)
+        self.note(number, **{records.FAMILY: family})
+        return Proposal(number, family, params, earlier)
+
+    def _check(self, earlier: Recorded) -> bool:
+        try:
+            fits = earlier.params.keys() == self.space.applicable(earlier.params).keys()
+        except (KeyError, StopIteration):
+            fits = False
+        if not fits:
+            raise StudyError(
+                f"Trial {earlier.number} of the study must have the parameters of the "
+                f"space, and it has {dict(earlier.params)}. Use another `study_name`."
+            )
+        return True
+
+    def _taken(self, point: Point) -> bool:
+        return self.space.key(point) in self._keys
+
+    def _enter(self, trial: optuna.Trial, point: Mapping[str, Any]) -> None:
+        """Write the point into the study, as Optuna does when it suggests a value."""
+        storage = self._storage
+        study = storage.get_study_id_from_name(self.study.study_name)
+        trial_id = storage.get_trial_id_from_study_id_trial_number(study, trial.number)
+        for name, distribution in self.space.applicable(point).items():
+            internal = distribution.to_internal_repr(point[name])
+            storage.set_trial_param(trial_id, name, internal, distribution)
+        self._keys.add(self.space.key(point))
+        self._trials.append(trial)
+
+    def _guided(self, guide: BaseSampler, trial: optuna.Trial) -> Point | None:
+        """A new point of the guide, or None when it repeats itself."""
+        frozen = self.study.get_trials(deepcopy=False)[trial.number]
+        joint = guide.infer_relative_search_space(self.study, frozen)
+        for _ in range(REDRAWS):
+            point = self._draw(guide, copy.deepcopy(frozen), joint)
+            if not self._taken(point):
+                return point
+        return None
+
+    def _draw(
+        self, guide: BaseSampler, trial: FrozenTrial, joint: Mapping[str, BaseDistribution]
+    ) -> Point:
+        """What Optuna's own suggestions do, without writing to the study yet."""
+        drawn = guide.sample_relative(self.study, trial, joint)
+
+        def draw(name: str, distribution: BaseDistribution) -> Any:
+            if distribution.single():
+                value = at(distribution, 0.0)
+            elif name in drawn:
+                value = drawn[name]
+            else:
+                value = guide.sample_independent(self.study, trial, name, distribution)
+            trial.params[name] = value
+            trial.distributions[name] = distribution
+            return value
+
+        return self.space.draw(draw)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Without Optuna's messages about every study it makes."""
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        yield
+    finally:
+        optuna.logging.set_verbosity(before)

@@ -1,0 +1,185 @@
+"""Where new configurations come from: one table, and Optuna's own samplers beside it.
+
+A sampler is a plan and perhaps a guide. The plan names a point for a trial's *number*, so
+that a search that is taken up again goes on as if never interrupted. The guide is an
+Optuna sampler that learns from the scores; the plan's point stands in when the guide
+repeats itself.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import partial
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler
+
+from mlopt.errors import InputError
+from mlopt.tuning.grid import at
+from mlopt.tuning.space import Space
+
+Point = dict[str, Any]
+Taken = Callable[[Point], bool]
+
+TRIES = 64
+# Above this many points, a space is not listed to find the ones that are left.
+LISTED = 20_000
+# Points of a grid over continuous ranges when the number of trials is not known.
+GRID_POINTS = 100
+
+
+class Plan(ABC):
+    """Names a point for each trial; a pure function of the number and what is taken."""
+
+    @abstractmethod
+    def point(self, number: int, taken: Taken) -> Point | None:
+        """A point for trial ``number`` that is not ``taken``; None when there is none."""
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """What runs out, as the end of a sentence."""
+
+
+@dataclass(frozen=True)
+class RandomPlan(Plan):
+    """Independent uniform draws, the same for the same seed and number."""
+
+    space: Space
+    seed: int
+
+    def point(self, number: int, taken: Taken) -> Point | None:
+        for attempt in range(TRIES):
+            rng = np.random.default_rng((self.seed, number, attempt))
+            point = self.space.draw(partial(_uniform, rng))
+            if not taken(point):
+                return point
+        return self._left(rng, taken)
+
+    def _left(self, rng: np.random.Generator, taken: Taken) -> Point | None:
+        """One of the few points that are left, of a small space."""
+        if (self.space.size or math.inf) > LISTED:
+            return None
+        left = [point for grid in self.space.grids() for point in grid if not taken(point)]
+        return left[rng.integers(len(left))] if left else None
+
+    def __str__(self) -> str:
+        size = self.space.size
+        return "configurations of the space" if size is None else f"{size} configurations"
+
+
+def _uniform(rng: np.random.Generator, name: str, distribution: BaseDistribution) -> Any:
+    del name
+    return at(distribution, rng.random())
+
+
+class GridPlan(Plan):
+    """The points of a grid, families in turn, each in the order of nested loops.
+
+    Of a grid with more points than ``n_trials``, a random part: the first ones would leave
+    the outermost parameter at its first value.
+    """
+
+    def __init__(self, space: Space, seed: int, n_trials: int | None) -> None:
+        grids = space.grids(n_trials or GRID_POINTS)
+        fits = n_trials is None or sum(map(len, grids)) <= n_trials
+        share = max(1, (n_trials or 0) // len(grids))
+        orders = [_order(len(g), len(g) if fits else share, seed) for g in grids]
+        walks = (map(g.__getitem__, order) for g, order in zip(grids, orders, strict=True))
+        self.size = sum(map(len, orders))
+        self._rest = (
+            point for turn in zip_longest(*walks) for point in turn if point is not None
+        )
+        self._next: Point | None = next(self._rest, None)
+
+    def point(self, number: int, taken: Taken) -> Point | None:
+        del number  # the first that is left, so that a wider grid is walked from its start
+        while self._next is not None and taken(self._next):
+            self._next = next(self._rest, None)
+        return self._next
+
+    def __str__(self) -> str:
+        return f"{self.size} points of the grid"
+
+
+def _order(length: int, most: int, seed: int) -> Sequence[int]:
+    if length <= most:
+        return range(length)
+    return random.Random(seed).sample(range(length), most)
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """A way to propose configurations.
+
+    Parameters
+    ----------
+    name : str
+    plan : callable
+        ``plan(space, seed, n_trials)`` gives a `Plan`.
+    guide : callable, optional
+        ``guide(seed)`` gives the Optuna sampler that learns from scores.
+    """
+
+    name: str
+    plan: Callable[[Space, int, int | None], Plan]
+    guide: Callable[[int], BaseSampler] | None = None
+
+
+def _random_plan(space: Space, seed: int, n_trials: int | None) -> Plan:
+    del n_trials
+    return RandomPlan(space, seed)
+
+
+def _tpe(seed: int) -> BaseSampler:
+    """Tree-structured Parzen estimators, aware of what is being trained right now."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        return optuna.samplers.TPESampler(seed=seed, multivariate=True, constant_liar=True)
+
+
+SAMPLERS: dict[str, Sampler] = {
+    sampler.name: sampler
+    for sampler in (
+        Sampler("random", _random_plan),
+        Sampler("grid", GridPlan),
+        Sampler("tpe", _random_plan, _tpe),
+    )
+}
+"""The family's table: a new sampler is added here and nowhere else."""
+
+TO_COME = ("gp", "cmaes", "nelder-mead", "powell", "smac")
+
+
+def sampler_of(sampler: str | BaseSampler) -> Sampler:
+    """The sampler of that name, or the Optuna sampler given.
+
+    Raises
+    ------
+    InputError
+        No sampler has that name.
+    """
+    if isinstance(sampler, BaseSampler):
+        return Sampler(type(sampler).__name__, _random_plan, lambda seed: sampler)
+    if sampler in SAMPLERS:
+        return SAMPLERS[sampler]
+    if sampler in TO_COME:
+        raise InputError(
+            f"`sampler` {sampler!r} is not built in yet. Use one of {sorted(SAMPLERS)}, or "
+            "pass an optuna sampler, e.g. optuna.samplers.GPSampler(seed=0)."
+        )
+    close = get_close_matches(str(sampler), SAMPLERS, n=1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    raise InputError(
+        f"`sampler` must be one of {sorted(SAMPLERS)} or an optuna sampler, "
+        f"got {sampler!r}.{hint}"
+    )
