@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlopt.cluster.executor import Executor, Handle, Tree, tree_reduce
 from mlopt.cluster.limits import inside_task, single_threaded
+from mlopt.cluster.parcel import usable
 from mlopt.cluster.threads import Threads, count_threads
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ __all__ = [
     "local_cluster",
     "single_threaded",
     "tree_reduce",
+    "usable",
 ]
 
 

@@ -46,7 +46,7 @@ def local_cluster(
             processes=True,
             memory_limit=memory_limit,
             host="127.0.0.1",
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
         ) as cluster,
         distributed.Client(cluster) as client,
     ):

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from mlopt.cluster import usable
+
 
 @dataclass(frozen=True)
 class Block:
@@ -40,6 +42,13 @@ class Block:
     def nbytes(self) -> int:
         """Bytes of all its arrays."""
         return array_bytes(self.X) + sum(array.nbytes for array in self.extra.values())
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            object.__setattr__(self, name, usable(value))
+        if sp.issparse(self.X):
+            for name in ("data", "indices", "indptr"):
+                setattr(self.X, name, usable(getattr(self.X, name)))
 
     def __sizeof__(self) -> int:
         # Dask asks this when it places tasks and when it decides what to spill.

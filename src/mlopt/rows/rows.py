@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from mlopt.cluster import Executor, Handle, Tree
 from mlopt.cluster import executor as default_executor
 from mlopt.errors import InputError
+from mlopt.resources.probe import memory_limit
 from mlopt.rows.block import Block, beside
 from mlopt.rows.check import check_finite
 from mlopt.rows.source import Shelf, split
@@ -107,6 +108,14 @@ class Rows:
         """The first row of each block."""
         return tuple(int(start) for start in np.cumsum((0, *self.lengths))[:-1])
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the features, in all."""
+        # CSR has a 4-byte column number with each value, and a pointer for each row.
+        if self.sparse:
+            return self.nonzero * (self.dtype.itemsize + 4) + 4 * self.n
+        return self.n * self.d * self.dtype.itemsize
+
     def attach(self, **arrays: Any) -> Rows:
         """Place per-row arrays (n, ...) beside their rows, once, in ``Block.extra``."""
         # Views of columns are added up in another order than contiguous arrays.
@@ -191,7 +200,19 @@ class Rows:
         return stacked[place]
 
     def collect(self) -> Any:
-        """All rows as one ndarray or `csr_array`."""
+        """All rows as one ndarray or `csr_array`, in this process.
+
+        Raises
+        ------
+        InputError
+            When they need more memory than this process may use.
+        """
+        limit = memory_limit()
+        if self.nbytes > limit:
+            raise InputError(
+                f"All rows need {self.nbytes / 2**30:.1f} GB and this process may use "
+                f"{limit / 2**30:.1f}: work on blocks with `map_reduce`, or `take` some."
+            )
         return self._stack(self.map(_features))
 
     def _stack(self, parts: list[Any]) -> Any:
