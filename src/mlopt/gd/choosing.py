@@ -1,0 +1,55 @@
+"""One choice among methods by predicted cost, or the one the caller asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mlopt.costs import Cost
+from mlopt.errors import InputError
+from mlopt.plan import Alternative, Choice
+from mlopt.resources import Resources
+
+Options = Mapping[str, Cost | str]
+"""Methods by name: the cost of each, or why it cannot be used here."""
+
+
+def choose(
+    operator: str, wanted: str, options: Options, resources: Resources, step: str = "fit"
+) -> Choice:
+    """The cheapest method, or ``wanted`` unless that is "auto".
+
+    Parameters
+    ----------
+    operator : str
+        What is fitted, as the user would write it.
+    wanted : str
+        A name among ``options``, or "auto".
+    options : mapping of str to Cost or str
+    resources : Resources
+
+    Raises
+    ------
+    InputError
+        When ``wanted`` is unknown or cannot be used here, or when nothing can.
+    """
+    seconds = {
+        name: cost.seconds(resources, resources.threads)
+        for name, cost in options.items()
+        if isinstance(cost, Cost)
+    }
+    if not seconds:
+        reasons = "; ".join(f"`{name}`: {why}" for name, why in options.items())
+        raise InputError(f"No solver can fit {operator} here. {reasons}.")
+    chosen = min(seconds, key=seconds.__getitem__) if wanted == "auto" else wanted
+    if chosen not in seconds:
+        why = options.get(chosen, "unknown")
+        raise InputError(
+            f"`solver` must be one of {sorted(seconds)} or 'auto' for {operator}, got "
+            f"{wanted!r} ({why})."
+        )
+    rejected = tuple(
+        Alternative(name, seconds.get(name), "" if isinstance(cost, Cost) else cost)
+        for name, cost in options.items()
+        if name != chosen
+    )
+    return Choice(step, operator, chosen, seconds[chosen], rejected=rejected)

@@ -1,0 +1,209 @@
+"""What all estimators share: reading their input, and applying what they learnt.
+
+Data in memory go through scikit-learn's own validation. Dask collections do not, for that
+would load them: their blocks are checked where they are, and predictions stay lazy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_array, validate_data
+
+from mlopt.cluster import Executor
+from mlopt.errors import InputError
+from mlopt.resources import Resources
+from mlopt.rows import Rows
+
+FLOATS = (np.float64, np.float32)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The rows to learn from.
+
+    Attributes
+    ----------
+    rows : Rows
+    y : ndarray of shape (n,) or (n, T)
+    weights : ndarray of shape (n,), float64
+        Ones when the caller gave none.
+    """
+
+    rows: Rows
+    y: NDArray[Any]
+    weights: NDArray[np.float64]
+
+
+def read(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    executor: Executor,
+    numeric: bool,
+    block_rows: Callable[[Any], int | None] | None = None,
+) -> Sample:
+    """Validate what `fit` was given and cut it into blocks.
+
+    Sets ``n_features_in_`` and, if the columns have names, ``feature_names_in_``.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+    X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
+    y : array-like of shape (n,) or (n, T)
+    sample_weight : float or array-like of shape (n,), optional
+    executor : Executor
+    numeric : bool
+        Whether y holds numbers, perhaps of several targets; else it holds labels.
+    block_rows : callable, optional
+        From X in memory to the rows of a block, or None for the default.
+
+    Raises
+    ------
+    ValueError
+        When X or y is malformed, not finite, or their lengths differ.
+    """
+    y, sample_weight = in_memory(y), in_memory(sample_weight)
+    if is_dask(X):
+        see_columns(estimator, X)
+        rows = Rows.of(X, executor=executor)
+        y = _check_y(estimator, y, rows.n, numeric)
+    else:
+        # `Rows` looks for NaN and infinity, on all threads: once is enough.
+        X, y = validate_data(
+            estimator,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=FLOATS,
+            ensure_all_finite=False,
+            y_numeric=numeric,
+            multi_output=numeric,
+        )
+        size = block_rows(X) if block_rows else None
+        rows = Rows.of(X, executor=executor, block_rows=size)
+    return Sample(rows, y, check_weights(sample_weight, rows.n))
+
+
+def is_dask(X: Any) -> bool:
+    """Whether ``X`` is a dask collection; found out without importing dask."""
+    return type(X).__module__.split(".")[0] in ("dask", "dask_expr")
+
+
+def in_memory(values: Any) -> Any:
+    """A dask collection computed; anything else as it is."""
+    return values.compute() if is_dask(values) else values
+
+
+def check_weights(sample_weight: Any, n: int) -> NDArray[np.float64]:
+    """Row weights as float64 of shape (n,).
+
+    Raises
+    ------
+    InputError
+        Unless there is one finite weight for each row, none negative, not all zero.
+    """
+    if sample_weight is None:
+        return np.ones(n)
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    weights = np.full(n, float(weights)) if weights.ndim == 0 else weights
+    if weights.shape != (n,):
+        raise InputError(
+            f"`sample_weight` must be 1-D with one weight for each of the {n} rows, got "
+            f"shape {weights.shape}."
+        )
+    if not (np.isfinite(weights).all() and weights.min() >= 0 and weights.any()):
+        raise InputError(
+            "`sample_weight` must be finite and not negative, and not all zero; got values "
+            f"from {weights.min()} to {weights.max()}."
+        )
+    return weights
+
+
+def apply(
+    estimator: Any,
+    X: Any,
+    function: Callable[[Any], NDArray[Any]],
+    columns: int | None,
+    dtype: Any,
+) -> Any:
+    """``function(X)`` row by row; lazily, as a dask array, for a dask collection.
+
+    Parameters
+    ----------
+    estimator : fitted BaseEstimator
+    X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
+    function : callable
+        From rows (n, d) to a result (n,) or (n, columns).
+    columns : int or None
+        Columns of the result; None when it is 1-D.
+    dtype : dtype
+        Of the result.
+    """
+    if is_dask(X):
+        return _apply_lazily(estimator, X, function, columns, dtype)
+    return function(
+        validate_data(estimator, X, accept_sparse="csr", dtype=FLOATS, reset=False)
+    )
+
+
+def resources_of(executor: Executor) -> Resources:
+    """What the workers behind ``executor`` can do, or this process."""
+    return Resources.probe(getattr(executor, "client", None))
+
+
+def see_columns(estimator: Any, X: Any) -> None:
+    """Set ``n_features_in_`` and ``feature_names_in_`` from a dask collection, unread."""
+    if len(X.shape) != 2:
+        raise InputError(f"X must be 2-D (rows, columns), got shape {X.shape}.")
+    estimator.n_features_in_ = int(X.shape[1])
+    estimator.__dict__.pop("feature_names_in_", None)
+    names = np.asarray(getattr(X, "columns", ()), dtype=object)
+    if len(names) and all(isinstance(name, str) for name in names):
+        estimator.feature_names_in_ = names
+
+
+def _check_y(estimator: Any, y: Any, n: int, numeric: bool) -> NDArray[Any]:
+    if y is None:
+        name = type(estimator).__name__
+        raise InputError(f"{name} requires y to be passed, but the target y is None.")
+    y = check_array(y, ensure_2d=False, dtype="numeric" if numeric else None)
+    if len(y) != n:
+        raise InputError(f"X and y must have the same length, got {n} and {len(y)} rows.")
+    return np.asarray(y)
+
+
+def _apply_lazily(
+    estimator: Any, X: Any, function: Any, columns: int | None, dtype: Any
+) -> Any:
+    names = getattr(X, "columns", None)
+    _check_columns(estimator, X.shape[1], names)
+    array = X if names is None else X.to_dask_array()
+    array = array.rechunk({1: -1})
+    if columns is None:
+        return array.map_blocks(function, drop_axis=1, dtype=dtype, meta=np.empty(0, dtype))
+    chunks = (array.chunks[0], (columns,))
+    meta = np.empty((0, 0), dtype)
+    return array.map_blocks(function, chunks=chunks, dtype=dtype, meta=meta)
+
+
+def _check_columns(estimator: Any, d: int, names: Any) -> None:
+    """As scikit-learn does in memory: the same columns as in `fit`, in their order."""
+    kind, expected = type(estimator).__name__, estimator.n_features_in_
+    if d != expected:
+        raise InputError(
+            f"X has {d} features, but {kind} is expecting {expected} features."
+        )
+    fitted = getattr(estimator, "feature_names_in_", None)
+    if names is not None and fitted is not None and list(names) != list(fitted):
+        raise InputError(
+            f"X must have the columns that {kind} was fitted with, in their order: "
+            f"{list(fitted)}; got {list(names)}."
+        )

@@ -1,0 +1,188 @@
+"""`LinearRegression` and `Ridge`: scikit-learn's problems, solved the cheapest way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mlopt.gd.least_squares_fit import Settings, fit_least_squares
+from mlopt.gd.linear_regressor import LinearRegressor
+from mlopt.gd.parameters import check_choice, check_positive
+
+_POSITIVE = "For coefficients that must not be negative, use scikit-learn's estimator."
+
+
+class Ridge(LinearRegressor):
+    """Least squares with an L2 penalty: ``||y - Xw||^2 + alpha ||w||^2``.
+
+    The problem, the parameters and the attributes are those of
+    `sklearn.linear_model.Ridge`.
+
+    Parameters
+    ----------
+    alpha : float or array-like of shape (T,), default=1.0
+        Penalty, at least 0; one for each target if an array.
+    fit_intercept : bool, default=True
+        The intercept is not penalised.
+    copy_X : bool, default=True
+        Without effect: X is never written to.
+    max_iter : int, optional
+        Steps of conjugate gradients. Default: 1000.
+    tol : float, default=1e-4
+        Conjugate gradients stop when the gradient's norm is ``tol`` times that at zero;
+        the other solvers are exact.
+    solver : {"auto", "cholesky", "svd", "sparse_cg"}, default="auto"
+        "cholesky": normal equations, one pass. "svd": a tall-skinny QR and the singular
+        values of its factor, one pass. "sparse_cg": conjugate gradients. "auto" takes the
+        one with the least predicted time.
+    positive : False
+        Here for scikit-learn's signature.
+    random_state : int, RandomState or None, default=None
+        Without effect: no solver is random.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (d,) or (T, d)
+    intercept_ : float or ndarray of shape (T,)
+    n_iter_ : ndarray of shape (T,)
+        Steps of conjugate gradients; ones for the other solvers, which need one pass.
+    solver_ : str
+        The solver that found the solution.
+    plan_ : Plan
+        What was chosen and rejected, with predicted and measured seconds.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+    """
+
+    def __init__(
+        self,
+        alpha: Any = 1.0,
+        *,
+        fit_intercept: bool = True,
+        copy_X: bool = True,
+        max_iter: int | None = None,
+        tol: float = 1e-4,
+        solver: str = "auto",
+        positive: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.copy_X = copy_X
+        self.max_iter = max_iter
+        self.tol = tol
+        self.solver = solver
+        self.positive = positive
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Ridge:
+        """Fit to X and y.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
+        y : array-like of shape (n,) or (n, T)
+        sample_weight : float or array-like of shape (n,), optional
+
+        Returns
+        -------
+        self
+        """
+        tol = check_positive("tol", self.tol, zero=True)
+        settings = Settings(
+            solver=self.solver,
+            tol=tol,
+            max_iter=self.max_iter,
+            accuracy=float(np.clip(tol, 1e-12, 1e-6)),
+            cutoff=None,
+        )
+        check_choice("positive", self.positive, (False,), _POSITIVE)
+        fit_least_squares(self, X, y, sample_weight, self.alpha, settings)
+        return self
+
+
+class LinearRegression(LinearRegressor):
+    """Ordinary least squares; of several solutions, the one of least norm.
+
+    The problem, the parameters and the attributes are those of
+    `sklearn.linear_model.LinearRegression`.
+
+    Parameters
+    ----------
+    fit_intercept : bool, default=True
+    copy_X : bool, default=True
+        Without effect: X is never written to.
+    tol : float, default=1e-6
+        Singular values below ``tol`` times the largest count as zero; conjugate gradients
+        stop when the gradient's norm is ``tol`` times that at zero.
+    n_jobs : int, optional
+        Threads when no Dask client is active; None or -1 for all cores.
+    positive : False
+        Here for scikit-learn's signature.
+    solver : {"auto", "cholesky", "svd", "sparse_cg"}, default="auto"
+        See `Ridge`. "cholesky" goes over to "svd" by itself where the features are nearly
+        dependent.
+    max_iter : int, optional
+        Steps of conjugate gradients. Default: 1000.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (d,) or (T, d)
+    intercept_ : float or ndarray of shape (T,)
+    rank_ : int
+        Rank of the centred X; absent after "sparse_cg".
+    singular_ : ndarray of shape (min(n, d),)
+        Singular values of the centred X; absent after "sparse_cg".
+    n_iter_, solver_, plan_, n_features_in_, feature_names_in_
+        See `Ridge`.
+    """
+
+    def __init__(
+        self,
+        *,
+        fit_intercept: bool = True,
+        copy_X: bool = True,
+        tol: float = 1e-6,
+        n_jobs: int | None = None,
+        positive: bool = False,
+        solver: str = "auto",
+        max_iter: int | None = None,
+    ) -> None:
+        self.fit_intercept = fit_intercept
+        self.copy_X = copy_X
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.positive = positive
+        self.solver = solver
+        self.max_iter = max_iter
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearRegression:
+        """Fit to X and y.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
+        y : array-like of shape (n,) or (n, T)
+        sample_weight : float or array-like of shape (n,), optional
+
+        Returns
+        -------
+        self
+        """
+        tol = check_positive("tol", self.tol, zero=True)
+        settings = Settings(
+            solver=self.solver,
+            tol=tol,
+            max_iter=self.max_iter,
+            accuracy=1e-10,
+            cutoff=tol,
+            n_jobs=self.n_jobs,
+        )
+        check_choice("positive", self.positive, (False,), _POSITIVE)
+        fit = fit_least_squares(self, X, y, sample_weight, 0.0, settings)
+        for name in ("rank_", "singular_"):
+            self.__dict__.pop(name, None)
+        if fit.rank is not None:
+            self.rank_, self.singular_ = fit.rank, fit.singular
+        return self

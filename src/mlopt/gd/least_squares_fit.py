@@ -1,0 +1,149 @@
+"""From an estimator's arguments to its fitted attributes, for `Ridge` and its kin."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from mlopt.cluster import executor
+from mlopt.errors import InputError
+from mlopt.gd.choosing import choose
+from mlopt.gd.estimator_base import Sample, read, resources_of
+from mlopt.gd.least_squares_plan import Shape, block_rows, solver_costs
+from mlopt.gd.least_squares_solvers import SOLVERS, Fit, Task
+from mlopt.gd.linear_regressor import LinearRegressor
+from mlopt.gd.normal_equations import multiplies_sparse
+from mlopt.gd.parameters import check_choice, check_count
+from mlopt.plan import Choice, Plan
+from mlopt.resources import Resources
+
+_MAX_ITER = 1000
+_OTHERS = (
+    "scikit-learn's other solvers minimise the same objective: leave the choice to 'auto'."
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the estimators ask of their fit; see `Task`.
+
+    A ``max_iter`` of None is 1000, a ``cutoff`` of None whatever rounding allows.
+    """
+
+    solver: str
+    tol: float
+    max_iter: int | None
+    accuracy: float
+    cutoff: float | None
+    n_jobs: int | None = None
+
+
+def fit_least_squares(
+    estimator: LinearRegressor,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    alpha: Any,
+    settings: Settings,
+) -> Fit:
+    """Read the data, choose a solver, run it and set the estimator's attributes."""
+    started = time.perf_counter()
+    check_choice("solver", settings.solver, ("auto", *SOLVERS), _OTHERS)
+    with closing(executor(n_jobs=settings.n_jobs)) as where:
+        sample = read(
+            estimator,
+            X,
+            y,
+            sample_weight,
+            executor=where,
+            numeric=True,
+            block_rows=block_rows,
+        )
+        task = _task(sample, alpha, estimator.fit_intercept, settings)
+        choice = _choose(estimator, task, settings.solver, resources_of(where))
+        fit = SOLVERS[choice.chosen](task)
+    _learn(estimator, fit, sample)
+    seconds = time.perf_counter() - started
+    plan = Plan(f"fit {estimator}", (replace(choice, notes=fit.notes),), choice.predicted)
+    estimator.plan_ = plan.with_measured({choice.step: seconds}, total=seconds)
+    if not fit.converged:
+        warnings.warn(
+            f"Conjugate gradients stopped at {task.max_iter} steps with a relative "
+            f"gradient above `tol`={task.tol}: increase `max_iter`, scale the features, or "
+            "choose another `solver`.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    return fit
+
+
+def _task(sample: Sample, alpha: Any, intercept: bool, settings: Settings) -> Task:
+    targets = sample.y.reshape(sample.rows.n, -1)
+    rows = sample.rows
+    limit = settings.max_iter
+    return Task(
+        rows=rows.attach(
+            targets=targets.astype(rows.dtype),
+            weights=sample.weights[:, None].astype(rows.dtype),
+        ),
+        alphas=_check_alphas(alpha, targets.shape[1]),
+        intercept=intercept,
+        tol=settings.tol,
+        max_iter=_MAX_ITER if limit is None else check_count("max_iter", limit),
+        accuracy=settings.accuracy,
+        cutoff=max(rows.n, rows.d) * np.finfo(np.float64).eps
+        if settings.cutoff is None
+        else settings.cutoff,
+    )
+
+
+def _check_alphas(alpha: Any, outputs: int) -> NDArray[np.float64]:
+    alphas = np.atleast_1d(np.asarray(alpha, dtype=np.float64))
+    if alphas.shape not in ((1,), (outputs,)):
+        raise InputError(
+            "`alpha` must be a number or have one entry for each target "
+            f"({outputs} here); got shape {alphas.shape}."
+        )
+    if not (np.isfinite(alphas).all() and alphas.min() >= 0):
+        raise InputError(f"`alpha` must be finite and at least 0, got {alpha!r}.")
+    return np.broadcast_to(alphas, (outputs,))
+
+
+def _choose(estimator: Any, task: Task, wanted: str, resources: Resources) -> Choice:
+    rows = task.rows
+    shape = Shape(
+        n=rows.n,
+        d=rows.d,
+        outputs=len(task.alphas),
+        nonzero=rows.nonzero,
+        itemsize=rows.dtype.itemsize,
+        sparse=rows.sparse,
+        multiplies_sparse=multiplies_sparse(rows),
+        blocks=len(rows.lengths),
+        tol=task.tol,
+        ranked=not task.alphas.all(),
+    )
+    return choose(str(estimator), wanted, solver_costs(shape, resources), resources)
+
+
+def _learn(estimator: Any, fit: Fit, sample: Sample) -> None:
+    """Coefficients and intercepts in the dtype of X and the shape of y."""
+    dtype = sample.rows.dtype
+    coef, intercept = fit.coef.T.astype(dtype), fit.intercept.astype(dtype)
+    if not estimator.fit_intercept:
+        estimator.coef_, estimator.intercept_ = coef, 0.0
+    else:
+        estimator.coef_, estimator.intercept_ = coef, intercept
+    if sample.y.ndim == 1:
+        estimator.coef_ = coef[0]
+        estimator.intercept_ = intercept[0] if estimator.fit_intercept else 0.0
+    steps = fit.iterations
+    estimator.n_iter_ = np.ones(len(coef), np.int64) if steps is None else steps
+    estimator.solver_ = fit.solver

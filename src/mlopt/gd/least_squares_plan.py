@@ -1,0 +1,137 @@
+"""What each way of solving least squares would cost: pure functions of shapes.
+
+KeystoneML, Table I, gives operations of the exact solver as n d (d + k) and of an iterative
+one as i n s k; here with the prices of today's libraries, measured against BLAS.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import scipy.sparse as sp
+
+from mlopt.costs import Cost
+from mlopt.resources import Resources
+
+# How many times slower than a matrix product, operation for operation.
+_SPARSE_PRODUCT = 500.0
+_CHOLESKY, _EIGENVALUES, _SVD = 2.0, 5.0, 10.0
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The least-squares problem, as far as its cost depends on it.
+
+    Parameters
+    ----------
+    n, d, outputs : int
+        Rows, features, targets.
+    nonzero : int
+        Stored values; ``n * d`` when dense.
+    itemsize : int
+        Bytes of a value.
+    sparse, multiplies_sparse : bool
+        Whether rows are CSR, and whether their Gram matrix is a sparse product.
+    blocks : int
+        Blocks of rows.
+    tol : float
+        Relative gradient at which an iterative solver stops.
+    ranked : bool
+        Whether singular values are wanted too.
+    """
+
+    n: int
+    d: int
+    outputs: int
+    nonzero: int
+    itemsize: int
+    sparse: bool
+    multiplies_sparse: bool
+    blocks: int
+    tol: float
+    ranked: bool
+
+    @property
+    def columns(self) -> int:
+        """Columns of ``[1 | X | y]``."""
+        return 1 + self.d + self.outputs
+
+    @property
+    def iterations(self) -> int:
+        """Conjugate-gradient steps to expect: about eight a digit, at most the rank."""
+        digits = -math.log10(min(max(self.tol, 1e-16), 0.1))
+        return max(1, min(math.ceil(8 * digits), self.n, self.d))
+
+
+def solver_costs(shape: Shape, resources: Resources) -> dict[str, Cost | str]:
+    """Cost of each solver by name, or why it cannot be used."""
+    square = 8.0 * shape.columns**2
+    most = resources.memory / resources.workers / 2
+    # One partial result a thread, and two on their way up the tree.
+    needed = square * (resources.threads + 2)
+    room = needed <= most
+    full = f"needs {needed / 2**30:.3g} of {most / 2**30:.3g} GiB for matrices of d x d"
+    return {
+        "cholesky": _normal_equations(shape, resources) if room else full,
+        "svd": _tall_skinny_qr(shape, resources) if room or shape.n < shape.d else full,
+        "sparse_cg": _conjugate_gradients(shape, resources),
+    }
+
+
+def _scan(shape: Shape, resources: Resources, reply: float) -> Cost:
+    """Reading all rows once, and sending ``reply`` bytes back for each worker."""
+    width = shape.itemsize + (4 if shape.sparse else 0)
+    share = 1.0 / resources.workers
+    remote = resources.workers > 1
+    return Cost(
+        memory=share * shape.nonzero * width,
+        network=reply * math.log2(2 * resources.workers) if remote else 0.0,
+        tasks=float(shape.blocks) if remote else 0.0,
+        round_trips=1.0 if remote else 0.0,
+    )
+
+
+def _normal_equations(shape: Shape, resources: Resources) -> Cost:
+    m, d, share = shape.columns, shape.d, 1.0 / resources.workers
+    if shape.multiplies_sparse:
+        products = _SPARSE_PRODUCT * shape.nonzero**2 / shape.n
+    else:
+        products = shape.n * m**2
+    sums = Cost(memory=3 * 8.0 * share * shape.blocks * m**2)
+    spectrum = _EIGENVALUES * 4 / 3 * d**3 if shape.ranked else 0.0
+    last = Cost(flops=_CHOLESKY * d**3 / 3 + spectrum + 2.0 * d**2 * shape.outputs)
+    scan = _scan(shape, resources, 8.0 * m**2)
+    return (scan | Cost(flops=share * products)) + sums + last
+
+
+def _tall_skinny_qr(shape: Shape, resources: Resources) -> Cost:
+    m, share = shape.columns, 1.0 / resources.workers
+    least = min(shape.n, m)
+    # The narrower the panel, the less of a QR is a matrix product.
+    price = 4.0 + 500.0 / least
+    products = price * 2.0 * share * shape.n * m * least
+    last = Cost(flops=_SVD * 4.0 * least**2 * m)
+    return (_scan(shape, resources, 8.0 * least * m) | Cost(flops=products)) + last
+
+
+def _conjugate_gradients(shape: Shape, resources: Resources) -> Cost:
+    reply = 8.0 * (shape.d + 1) * shape.outputs
+    share = 1.0 / resources.workers
+    products = Cost(flops=share * 4.0 * shape.nonzero * shape.outputs)
+    step = _scan(shape, resources, reply) | products
+    # Each step also goes through a few vectors, and through Python.
+    return (shape.iterations + 1) * (step + Cost(memory=10 * reply, fixed=1e-4))
+
+
+def block_rows(X: Any) -> int | None:
+    """Rows of a block of dense data in memory with many columns; None for the default.
+
+    Every block makes a matrix of d x d: with fewer than about 2 d rows, adding these up
+    would take longer than making them. But eight blocks must be left to share.
+    """
+    if sp.issparse(X) or X.shape[1] < 512:
+        return None
+    n, d = X.shape
+    return int(max(2**20 // d, min(2 * d, n // 8), math.ceil(n / 64)))

@@ -1,0 +1,116 @@
+"""What linear classifiers share: classes and their weights, decisions, predictions.
+
+Shapes: ``n`` rows, ``d`` features, ``K`` classes. Two classes have one plane, more have
+one each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from mlopt.errors import InputError
+from mlopt.gd.estimator_base import apply
+
+Array = NDArray[Any]
+
+
+class LinearClassifier(ClassifierMixin, BaseEstimator):
+    """Decides from ``classes_`` (K,), ``coef_`` (planes, d), ``intercept_`` (planes,)."""
+
+    class_weight: Any
+    classes_: Array
+    coef_: Array
+    intercept_: Array
+
+    def decision_function(self, X: Any) -> Any:
+        """Signed distance, up to a factor, from the plane of each class.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
+
+        Returns
+        -------
+        ndarray or lazy dask array of shape (n,) for two classes, else (n, K)
+        """
+        check_is_fitted(self)
+        columns = len(self.coef_) if len(self.coef_) > 1 else None
+        return self._apply(decide, X, columns, self.coef_.dtype)
+
+    def predict(self, X: Any) -> Any:
+        """Predict the class of each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
+
+        Returns
+        -------
+        ndarray or lazy dask array of shape (n,)
+        """
+        check_is_fitted(self)
+        function = partial(_labels, classes=self.classes_)
+        return self._apply(function, X, None, self.classes_.dtype)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _apply(
+        self, function: Callable[..., Array], X: Any, columns: int | None, dtype: Any
+    ) -> Any:
+        rowwise = partial(function, coef=self.coef_, intercept=self.intercept_)
+        return apply(self, X, rowwise, columns, dtype)
+
+    def _encode(self, y: Any, weights: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Set ``classes_`` and return the code 0 ... K-1 of every row.
+
+        Raises
+        ------
+        InputError
+            Unless two classes at least have rows of positive weight.
+        """
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        present = np.unique(codes[weights > 0])
+        if len(present) < 2:
+            raise InputError(
+                f"{type(self).__name__} needs rows of at least two classes in y, got one "
+                f"class of positive weight: {self.classes_[present].tolist()}."
+            )
+        return np.asarray(codes, np.intp)
+
+    def _class_weights(
+        self, codes: NDArray[np.intp], weights: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """What ``class_weight`` says of each class, shape (K,)."""
+        found = compute_class_weight(
+            self.class_weight,
+            classes=self.classes_,
+            y=self.classes_[codes],
+            sample_weight=weights,
+        )
+        return np.asarray(found, np.float64)
+
+
+def decide(X: Any, coef: Array, intercept: Array) -> Array:
+    """Margins of shape (n,) for one plane, else (n, K)."""
+    margins = np.asarray(X @ coef.T + intercept)
+    return margins[:, 0] if margins.shape[1] == 1 else margins
+
+
+def _labels(X: Any, coef: Array, intercept: Array, classes: Array) -> Array:
+    margins = decide(X, coef, intercept)
+    codes = (margins > 0).astype(np.intp) if margins.ndim == 1 else margins.argmax(axis=1)
+    return np.asarray(classes[codes])

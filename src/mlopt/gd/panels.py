@@ -1,0 +1,103 @@
+"""Rows of least squares as dense panels ``sqrt(weight) * [1 | X - shift | y - shift]``.
+
+Both exact solvers read a block through these panels; they differ in what they sum. The
+column of ones carries the intercept: eliminating it centres the others on their weighted
+means, in one pass and without centring sparse data in place.
+
+The shift is a vector near the means, the same for every row. It changes no result but
+keeps digits: with the mean of one block out of N as shift, what is left to eliminate is at
+most about N times the variance, however far from zero the data lie.
+
+Shapes: ``X`` is (n, d), ``y`` is (n, T); a panel has ``m = intercept + d + T`` columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mlopt.rows import Block, Rows
+
+Array = NDArray[np.float64]
+
+_CACHE = 1 << 19
+_FEWEST = 256
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which columns a panel has.
+
+    Attributes
+    ----------
+    shift : ndarray of shape (d + T,), float64
+        Subtracted from the features and targets.
+    intercept : bool
+        Whether the first column is the one of ones.
+    """
+
+    shift: Array
+    intercept: bool
+
+    @property
+    def columns(self) -> int:
+        """Columns of a panel."""
+        return len(self.shift) + int(self.intercept)
+
+    @staticmethod
+    def of(rows: Rows, outputs: int, intercept: bool, *, shifted: bool = True) -> Layout:
+        """The layout for ``rows``; reads the first block when the means are needed."""
+        if not (intercept and shifted):
+            return Layout(np.zeros(rows.d + outputs), intercept)
+        return Layout(rows.first(_mean), intercept)
+
+
+def _mean(block: Block) -> Array:
+    """Weighted mean of the features and targets of one block."""
+    weights = block.extra["weights"][:, 0].astype(np.float64)
+    weights = weights / weights.sum() if weights.sum() > 0 else weights
+    return np.concatenate((weights @ block.X, weights @ block.extra["targets"]))
+
+
+def panels(block: Block, layout: Layout) -> Iterator[Array]:
+    """The block's rows as panels, one after the other in the same memory.
+
+    Parameters
+    ----------
+    block : Block
+        With "targets" (n, T) and "weights" (n, 1) in its extra arrays.
+    layout : Layout
+
+    Yields
+    ------
+    ndarray of shape (rows, m), float64
+        Valid until the next one is asked for.
+    """
+    first, d = int(layout.intercept), block.X.shape[1]
+    size = panel_rows(layout.columns)
+    buffer = np.empty((min(size, block.rows), layout.columns))
+    for start in range(0, block.rows, size):
+        part = slice(start, min(start + size, block.rows))
+        panel = buffer[: part.stop - part.start]
+        panel[:, :first] = 1.0
+        np.subtract(
+            _dense(block.X[part]), layout.shift[:d], out=panel[:, first : first + d]
+        )
+        targets = block.extra["targets"][part]
+        np.subtract(targets, layout.shift[d:], out=panel[:, first + d :])
+        panel *= np.sqrt(block.extra["weights"][part])
+        yield panel
+
+
+def panel_rows(columns: int) -> int:
+    """Rows of a panel: about half a megabyte, but enough rows for BLAS to be worth it."""
+    return max(_CACHE // (8 * columns), _FEWEST, 2 * min(columns, 1024))
+
+
+def _dense(X: Any) -> Any:
+    return X.toarray() if sp.issparse(X) else X

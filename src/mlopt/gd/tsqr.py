@@ -1,0 +1,94 @@
+"""Least squares by a tall-skinny QR and the SVD of its factor: as accurate as it gets.
+
+Every block is reduced to a triangle, triangles are stacked in pairs and reduced again; the
+last one has the singular values of the whole matrix. Squaring the matrix, as the normal
+equations do, would lose half the digits.
+
+Demmel, Grigori, Hoemmen, Langou, "Communication-optimal parallel and sequential QR and LU
+factorizations", SIAM J. Sci. Comput. 34, 2012, section 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from mlopt.gd.panels import Layout, panels
+from mlopt.rows import Block, Rows
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Factor:
+    """What least squares needs to know of the rows.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (d + T,)
+        Weighted means of features and targets; zeros without an intercept.
+    triangle : ndarray of shape (r, d + T)
+        ``triangle.T @ triangle`` is the weighted Gram matrix of the centred ``[X | y]``.
+    """
+
+    mean: Array
+    triangle: Array
+
+
+def factor(rows: Rows, outputs: int, intercept: bool) -> Factor:
+    """Reduce ``rows`` with "targets" and "weights" beside them to one triangle."""
+    layout = Layout.of(rows, outputs, intercept)
+    stacked = rows.map_reduce(_reduce_block, _stack, layout)
+    if not intercept:
+        return Factor(layout.shift, stacked)
+    # A block of fewer rows than columns was not reduced: eliminate the ones here.
+    triangle = _triangle(stacked)
+    return Factor(layout.shift + triangle[0, 1:] / triangle[0, 0], triangle[1:, 1:])
+
+
+def _reduce_block(block: Block, layout: Layout) -> Array:
+    stacked = np.empty((0, layout.columns))
+    for panel in panels(block, layout):
+        stacked = _stack(stacked, panel)
+    return stacked
+
+
+def _stack(above: Array, below: Array) -> Array:
+    both = np.concatenate((above, below))
+    return _triangle(both) if len(both) > both.shape[1] else both
+
+
+def _triangle(matrix: Array) -> Array:
+    return np.asarray(np.linalg.qr(matrix, mode="r"))
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Coefficients (d, T), the rank of the centred features, their singular values."""
+
+    coef: Array
+    rank: int
+    singular: Array
+
+
+def solve(factor: Factor, alphas: Array, cutoff: float) -> Solution:
+    """Minimise ``||Xw - y||^2 + alpha ||w||^2``; of several minima, the one of least norm.
+
+    Parameters
+    ----------
+    factor : Factor
+    alphas : ndarray of shape (T,)
+        Penalty of each target.
+    cutoff : float
+        Singular values below ``cutoff`` times the largest count as zero.
+    """
+    outputs = len(alphas)
+    features, targets = factor.triangle[:, :-outputs], factor.triangle[:, -outputs:]
+    U, s, Vt = scipy.linalg.svd(features, full_matrices=False, check_finite=False)
+    kept = s > cutoff * s.max(initial=0.0)
+    U, s_kept, Vt = U[:, kept], s[kept, None], Vt[kept]
+    coef = Vt.T @ ((U.T @ targets) * (s_kept / (s_kept**2 + alphas)))
+    return Solution(coef, int(kept.sum()), s)

@@ -1,0 +1,205 @@
+"""Random features: a linear model on them is close to a kernel machine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mlopt.cluster import executor
+from mlopt.gd.estimator_base import FLOATS, apply, is_dask, see_columns
+from mlopt.gd.parameters import check_choice, check_count, check_positive
+from mlopt.rows import Block, Rows
+
+Array = NDArray[Any]
+
+_PANEL = 1 << 19
+
+
+class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Random Fourier features ``sqrt(2 / D) * cos(X W + b)``.
+
+    Inner products of the features approximate a kernel: ``z(x).z(y)`` is ``k(x, y)`` up to
+    an error of about ``1 / sqrt(D)``.
+
+    Parameters
+    ----------
+    n_components : int or float, default=100
+        The number of features D; a float is a multiple of the columns of X.
+    kernel : {"gaussian", "cauchy"}, default="gaussian"
+        The distribution of W. "gaussian" gives the kernel ``exp(-gamma ||x - y||_2^2)``,
+        "cauchy" gives the Laplacian kernel ``exp(-gamma ||x - y||_1)``.
+    gamma : "scale" or float, default="scale"
+        "scale" is ``1 / (d * var)`` for "gaussian" and ``1 / (d * sqrt(var))`` for
+        "cauchy", with the variance of all entries of X.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    gamma_ : float
+    random_weights_ : ndarray of shape (d, D)
+    random_offset_ : ndarray of shape (D,)
+        Both in float32 if X was, else in float64.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    References
+    ----------
+    Rahimi and Recht, "Random features for large-scale kernel machines", NIPS 2007.
+    KeystoneML's `CosineRandomFeatures`, with the scale that makes it a kernel.
+    """
+
+    def __init__(
+        self,
+        n_components: int | float = 100,
+        *,
+        kernel: str = "gaussian",
+        gamma: str | float = "scale",
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.gamma = gamma
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> RandomFeatures:
+        """Draw the weights; reads the values of X only for ``gamma="scale"``.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        check_choice("kernel", self.kernel, tuple(_SPECTRA))
+        if is_dask(X):
+            see_columns(self, X)
+        else:
+            X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS)
+        d, random = self.n_features_in_, check_random_state(self.random_state)
+        self.gamma_ = self._gamma(X)
+        shape = (d, _count(self.n_components, d))
+        weights = _SPECTRA[self.kernel](random, self.gamma_, shape)
+        offset = random.uniform(0.0, 2.0 * np.pi, shape[1])
+        dtype = _dtype_of(X)
+        self.random_weights_ = weights.astype(dtype)
+        self.random_offset_ = offset.astype(dtype)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Map rows to their random features.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
+
+        Returns
+        -------
+        ndarray or lazy dask array of shape (n, D)
+            In float32 if X is, else in float64.
+        """
+        check_is_fitted(self)
+        function = partial(
+            cosine_features, weights=self.random_weights_, offset=self.random_offset_
+        )
+        dtype = _dtype_of(X) if is_dask(X) else None
+        return apply(self, X, function, self._n_features_out, dtype)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.random_weights_.shape[1])
+
+    def _gamma(self, X: Any) -> float:
+        if not (isinstance(self.gamma, str) and self.gamma == "scale"):
+            return check_positive("gamma", self.gamma)
+        variance = _variance(X)
+        if variance == 0.0:  # as in scikit-learn: a constant X has no scale
+            return 1.0
+        spread = variance if self.kernel == "gaussian" else math.sqrt(variance)
+        return float(1.0 / (self.n_features_in_ * spread))
+
+
+def cosine_features(X: Any, weights: Array, offset: Array) -> Array:
+    """``sqrt(2 / D) * cos(X @ weights + offset)`` for dense or CSR rows, panel by panel."""
+    dtype = np.float32 if X.dtype == np.float32 else np.float64
+    weights, offset = weights.astype(dtype, copy=False), offset.astype(dtype, copy=False)
+    out = np.empty((X.shape[0], len(offset)), dtype)
+    step = max(64, _PANEL // out.itemsize // max(1, len(offset)))
+    for start in range(0, len(out), step):
+        panel = out[start : start + step]
+        panel[:] = X[start : start + step] @ weights
+        panel += offset
+        np.cos(panel, out=panel)
+        panel *= dtype(math.sqrt(2.0 / len(offset)))
+    return out
+
+
+def _gaussian(random: Any, gamma: float, shape: tuple[int, int]) -> Array:
+    return np.asarray(math.sqrt(2.0 * gamma) * random.standard_normal(shape))
+
+
+def _cauchy(random: Any, gamma: float, shape: tuple[int, int]) -> Array:
+    return np.asarray(gamma * random.standard_cauchy(shape))
+
+
+_SPECTRA: dict[str, Callable[[Any, float, tuple[int, int]], Array]] = {
+    "gaussian": _gaussian,
+    "cauchy": _cauchy,
+}
+
+
+def _count(n_components: int | float, d: int) -> int:
+    if isinstance(n_components, Integral):
+        return check_count("n_components", n_components)
+    return max(1, round(check_positive("n_components", n_components) * d))
+
+
+def _dtype_of(X: Any) -> Any:
+    """float32 if all of X is, else float64; a dask collection is not read for it."""
+    types = list(X.dtypes) if hasattr(X, "dtypes") else [X.dtype]
+    return np.float32 if all(t == np.float32 for t in types) else np.float64
+
+
+def _variance(X: Any) -> float:
+    """Of all entries, in one pass over blocks."""
+    with closing(executor()) as where:
+        rows = Rows.of(X, executor=where)
+        count, _, squares = rows.map_reduce(_block_moments, _join)
+        return float(squares / count)
+
+
+def _block_moments(block: Block) -> tuple[float, float, float]:
+    """Count, mean, and sum of squares about the mean."""
+    values = block.X.data if sp.issparse(block.X) else block.X
+    count = float(np.prod(block.X.shape))
+    mean = float(values.sum(dtype=np.float64)) / count
+    squares = float(np.square(values - mean, dtype=np.float64).sum())
+    return count, mean, squares + (count - values.size) * mean**2
+
+
+def _join(
+    a: tuple[float, float, float], b: tuple[float, float, float]
+) -> tuple[float, float, float]:
+    """Chan, Golub, LeVeque, "Updating formulae", 1979: no digits lost far from zero."""
+    count, step = a[0] + b[0], b[1] - a[1]
+    mean = a[1] + step * b[0] / count
+    return count, mean, a[2] + b[2] + step**2 * a[0] * b[0] / count

@@ -1,0 +1,211 @@
+"""`Ridge` and `LinearRegression` solve scikit-learn's problems."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn import linear_model
+from sklearn.exceptions import ConvergenceWarning
+
+from mlopt.gd.least_squares import LinearRegression, Ridge
+
+Array = NDArray[Any]
+SOLVERS = ["cholesky", "svd", "sparse_cg"]
+LAYOUTS = [np.asarray, sparse.csr_array, sparse.csc_matrix]
+
+
+def problem(n: int = 300, d: int = 7, outputs: int = 1, seed: int = 0) -> Any:
+    rng = np.random.default_rng(seed)
+    X = (rng.normal(size=(n, d)) + rng.normal(size=d)) * (rng.random((n, d)) < 0.6)
+    y = X @ rng.normal(size=(d, outputs)) + rng.normal(size=(n, outputs)) + 4.0
+    return X, y[:, 0] if outputs == 1 else y, rng.random(n) + 0.1
+
+
+def same(ours: Any, theirs: Any, rtol: float = 1e-7) -> None:
+    scale = np.abs(theirs.coef_).max()
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=rtol, atol=rtol * scale)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, rtol=rtol, atol=rtol)
+    assert np.shape(ours.coef_) == np.shape(theirs.coef_)
+    assert np.shape(ours.intercept_) == np.shape(theirs.intercept_)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_ridge_agrees_with_scikit_learn(
+    solver: str, layout: Any, fit_intercept: bool
+) -> None:
+    X, y, weights = problem()
+    ours = Ridge(3.0, solver=solver, tol=1e-12, fit_intercept=fit_intercept)
+    ours.fit(layout(X), y, sample_weight=weights)
+    theirs = linear_model.Ridge(3.0, solver="svd", fit_intercept=fit_intercept)
+    same(ours, theirs.fit(X, y, sample_weight=weights))
+    np.testing.assert_allclose(ours.predict(layout(X)), theirs.predict(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_linear_regression_agrees_with_scikit_learn(
+    solver: str, layout: Any, fit_intercept: bool
+) -> None:
+    X, y, weights = problem(outputs=2)
+    tol = 1e-12 if solver == "sparse_cg" else 1e-6
+    ours = LinearRegression(solver=solver, fit_intercept=fit_intercept, tol=tol)
+    ours.fit(layout(X), y, sample_weight=weights)
+    theirs = linear_model.LinearRegression(fit_intercept=fit_intercept)
+    same(ours, theirs.fit(X, y, sample_weight=weights))
+    if solver != "sparse_cg":
+        assert ours.rank_ == theirs.rank_
+        np.testing.assert_allclose(np.asarray(ours.singular_), theirs.singular_)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_every_target_has_its_own_penalty(solver: str) -> None:
+    X, y, weights = problem(outputs=3)
+    alphas = [0.5, 20.0, 0.5]
+    ours = Ridge(alphas, solver=solver, tol=1e-12).fit(X, y, sample_weight=weights)
+    same(ours, linear_model.Ridge(alphas, solver="svd").fit(X, y, sample_weight=weights))
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("shape", [(60, 8), (6, 20)])
+def test_of_many_solutions_the_one_of_least_norm(
+    solver: str, shape: tuple[int, int]
+) -> None:
+    X, y, _ = problem(*shape)
+    X[:, 2] = X[:, 0] - X[:, 1]  # two features say the third
+    X[:, 3] = 5.0  # and the intercept says this one
+    ours = LinearRegression(
+        solver=solver, tol=1e-10 if solver == "sparse_cg" else 1e-6
+    ).fit(X, y)
+    same(ours, linear_model.LinearRegression().fit(X, y))
+    if solver == "cholesky":
+        assert ours.solver_ == "svd"
+        assert "dependent" in ours.plan_.explain() or "off by" in ours.plan_.explain()
+
+
+@pytest.mark.parametrize("solver", ["cholesky", "svd"])
+def test_no_digits_are_lost_far_from_zero(solver: str) -> None:
+    X, y, weights = problem()
+    far = X + 1e6 * np.arange(1, 8)
+    ours = LinearRegression(solver=solver).fit(far, y, sample_weight=weights)
+    near = LinearRegression(solver=solver).fit(X, y, sample_weight=weights)
+    np.testing.assert_allclose(ours.coef_, near.coef_, rtol=1e-7)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("kind", [Ridge, LinearRegression])
+def test_float32_stays_float32(kind: Any, solver: str, layout: Any) -> None:
+    X, y, _ = problem()
+    single = kind(solver=solver).fit(layout(X.astype(np.float32)), y)
+    assert single.coef_.dtype == np.float32
+    assert single.predict(layout(X.astype(np.float32))).dtype == np.float32
+    double = kind(solver="svd").fit(X, y)
+    np.testing.assert_allclose(single.coef_, double.coef_, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_weight_of_two_is_the_row_twice_and_of_zero_is_no_row(solver: str) -> None:
+    X, y, _ = problem(n=40)
+    counts = np.arange(40) % 3
+    weighted = Ridge(solver=solver, tol=1e-12).fit(X, y, sample_weight=counts)
+    repeated = Ridge(solver=solver, tol=1e-12).fit(
+        np.repeat(X, counts, axis=0), np.repeat(y, counts)
+    )
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-9)
+    np.testing.assert_allclose(weighted.intercept_, repeated.intercept_, rtol=1e-9)
+
+
+def test_stopping_early_warns_and_keeps_the_result() -> None:
+    X, y, _ = problem()
+    model = Ridge(solver="sparse_cg", max_iter=2, tol=1e-12)
+    with pytest.warns(ConvergenceWarning, match="increase `max_iter`"):
+        model.fit(X, y)
+    assert model.n_iter_ == [2]
+    assert model.score(X, y) > 0.5
+
+
+def test_the_plan_shows_what_was_rejected_and_what_it_took() -> None:
+    X, y, _ = problem()
+    plan = Ridge().fit(X, y).plan_
+    assert plan.choices[0].chosen == "cholesky"
+    rejected = {one.name: one.seconds for one in plan.choices[0].rejected}
+    assert set(rejected) == {"svd", "sparse_cg"}
+    assert min(filter(None, rejected.values())) >= plan.predicted
+    assert plan.measured > 0
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_data_frames_keep_their_names(frame: Any) -> None:
+    X, y, _ = problem(d=3)
+    columns = dict(zip("abc", X.T, strict=True))
+    model = LinearRegression().fit(frame(columns), y)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    plain = LinearRegression().fit(X, y)
+    np.testing.assert_allclose(model.predict(frame(columns)), plain.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (Ridge(-1.0), "`alpha` must be finite and at least 0"),
+        (Ridge([1.0, 2.0]), "`alpha` must be a number or have one entry for each target"),
+        (Ridge(solver="lsqr"), "leave the choice to 'auto'"),
+        (Ridge(positive=True), "use scikit-learn's estimator"),
+        (Ridge(tol=-1.0), "`tol` must be a finite number, at least 0"),
+        (Ridge(max_iter=0), "`max_iter` must be an integer of at least 1"),
+        (LinearRegression(n_jobs=0), "`n_jobs` must not be 0"),
+    ],
+)
+def test_wrong_parameters_say_what_to_do(model: Any, message: str) -> None:
+    X, y, _ = problem(n=20)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.ones(3), "one weight for each of the 20 rows"),
+        (-np.ones(20), "not negative"),
+        (np.zeros(20), "not all zero"),
+    ],
+)
+def test_wrong_weights_say_what_to_do(weights: Array, message: str) -> None:
+    X, y, _ = problem(n=20)
+    with pytest.raises(ValueError, match=message):
+        Ridge().fit(X, y, sample_weight=weights)
+
+
+def test_dask_in_dask_out() -> None:
+    da = pytest.importorskip("dask.array")
+    X, y, weights = problem()
+    lazy = da.from_array(X, chunks=(100, 4))
+    model = Ridge(tol=1e-12).fit(lazy, da.from_array(y, chunks=50), sample_weight=weights)
+    same(model, Ridge(tol=1e-12).fit(X, y, sample_weight=weights))
+    predicted = model.predict(lazy)
+    assert isinstance(predicted, da.Array)
+    np.testing.assert_allclose(predicted.compute(), model.predict(X))
+
+
+def test_dask_dataframes_keep_their_names() -> None:
+    dd = pytest.importorskip("dask.dataframe")
+    X, y, _ = problem(d=3, outputs=2)
+    frame = pd.DataFrame(X, columns=list("abc"))
+    lazy = dd.from_pandas(frame, npartitions=3)
+    model = LinearRegression().fit(lazy, y)
+    same(model, LinearRegression().fit(X, y))
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    np.testing.assert_allclose(model.predict(lazy).compute(), model.predict(frame))
+    with pytest.raises(ValueError, match="in their order"):
+        model.predict(lazy[["b", "a", "c"]])
+    with pytest.raises(ValueError, match="X has 2 features, but LinearRegression"):
+        model.predict(lazy[["a", "b"]])
