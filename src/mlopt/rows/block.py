@@ -63,13 +63,16 @@ def array_bytes(X: Any) -> int:
 
 
 def row_slice(X: Any, start: int, stop: int) -> Any:
-    """Rows ``start`` to ``stop`` as a view, of CSR too."""
+    """Rows ``start`` to ``stop`` as a view, of canonical CSR too."""
     if not sp.issparse(X):
         return X[start:stop]
     first, last = int(X.indptr[start]), int(X.indptr[stop])
-    indptr = X.indptr[start : stop + 1] - X.indptr[start]
-    parts = (X.data[first:last], X.indices[first:last], indptr)
-    return sp.csr_array(parts, shape=(stop - start, X.shape[1]))
+    part = sp.csr_array((stop - start, X.shape[1]), dtype=X.dtype)
+    # Given to the constructor, views of less than half an array would be copied.
+    part.data, part.indices = X.data[first:last], X.indices[first:last]
+    part.indptr = X.indptr[start : stop + 1] - X.indptr[start]
+    part.has_canonical_format = True
+    return part
 
 
 def beside(block: Block, arrays: Mapping[str, np.ndarray]) -> Block:
