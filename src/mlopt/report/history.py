@@ -1,0 +1,115 @@
+"""The story of a search, told from its events: one row a trial."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from mlopt import events
+
+RUNNING, COMPLETE, PRUNED, FAIL = "RUNNING", "COMPLETE", "PRUNED", "FAIL"
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look at a trial: its score after so many passes."""
+
+    passes: int
+    score: float
+    elapsed: float
+
+
+@dataclass(frozen=True)
+class TrialRow:
+    """A trial, and what became of it."""
+
+    number: int
+    family: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    started: float = 0.0
+    looks: tuple[Look, ...] = ()
+    state: str = RUNNING
+    seconds: float = 0.0
+    reason: str = ""
+    ended: float = math.nan
+
+    @property
+    def passes(self) -> int:
+        """Passes over the rows so far."""
+        return self.looks[-1].passes if self.looks else 0
+
+    @property
+    def score(self) -> float:
+        """The latest score; NaN before the first."""
+        return self.looks[-1].score if self.looks else math.nan
+
+    @property
+    def label(self) -> str:
+        """What it is, in a line."""
+        inner = ", ".join(f"{short(name)}={shown(v)}" for name, v in self.params.items())
+        return f"#{self.number} {self.family} {inner}".strip()
+
+
+def trial_rows(happened: Iterable[events.Event]) -> tuple[TrialRow, ...]:
+    """The trials of a search in the order they were proposed."""
+    rows: dict[int, TrialRow] = {}
+    for event in happened:
+        match event:
+            case events.TrialStarted():
+                rows[event.trial] = TrialRow(
+                    event.trial, event.family, dict(event.params), event.elapsed
+                )
+            case events.TrialScored():
+                row = rows[event.trial]
+                look = Look(event.passes, event.score, event.elapsed)
+                rows[event.trial] = replace(
+                    row, looks=(*row.looks, look), seconds=row.seconds + event.seconds
+                )
+            case events.TrialPruned():
+                rows[event.trial] = _ended(rows, event, PRUNED, event.reason)
+            case events.TrialFailed():
+                rows[event.trial] = _ended(rows, event, FAIL, event.reason)
+            case events.TrialFinished():
+                rows[event.trial] = _ended(rows, event, COMPLETE, "")
+    return tuple(rows[number] for number in sorted(rows))
+
+
+def best_first(rows: Iterable[TrialRow]) -> list[TrialRow]:
+    """Trials with a score: fully trained before others, then by score."""
+    scored = [r for r in rows if math.isfinite(r.score) and r.state != FAIL]
+    return sorted(scored, key=lambda r: (r.state != COMPLETE, -r.score, r.number))
+
+
+def best_so_far(rows: Sequence[TrialRow]) -> list[tuple[float, float]]:
+    """(seconds, best score of a fully trained trial until then), where it rises."""
+    done = sorted((r.ended, r.score) for r in rows if r.state == COMPLETE)
+    line: list[tuple[float, float]] = []
+    for ended, score in done:
+        if math.isfinite(score) and (not line or score > line[-1][1]):
+            line.append((ended, score))
+    return line
+
+
+def families_in(rows: Iterable[TrialRow]) -> list[str]:
+    """The families, in the order they first appeared."""
+    return list(dict.fromkeys(row.family for row in rows))
+
+
+def short(name: str) -> str:
+    """A parameter without the steps it is nested in: ``model__C`` is C."""
+    return name.rpartition("__")[2]
+
+
+def shown(value: Any) -> str:
+    """A value for people: four significant digits."""
+    if isinstance(value, bool) or not isinstance(value, float):
+        return str(value)
+    if value != 0 and not 1e-3 <= abs(value) < 1e5:
+        return f"{value:.2e}"
+    return f"{value:.4g}"
+
+
+def _ended(rows: Mapping[int, TrialRow], event: Any, state: str, reason: str) -> TrialRow:
+    return replace(rows[event.trial], state=state, reason=reason, ended=event.elapsed)

@@ -1,0 +1,136 @@
+"""Which parameters matter, and how the score depends on them."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mlopt.report.charts import Colours, colours_of, describe, score_scale
+from mlopt.report.history import COMPLETE, FAIL, PRUNED, TrialRow, best_first, short, shown
+from mlopt.report.svg import chart, element, label, line, scale_over, title, x_axis, y_axis
+
+ENOUGH = 8
+"""Trials of a family below which importance would be made of noise."""
+
+
+def main_family(rows: Sequence[TrialRow]) -> str | None:
+    """The family of the best trial, or the best one that was tried often enough."""
+    ranked = [row.family for row in best_first(rows)]
+    often = [f for f in dict.fromkeys(ranked) if ranked.count(f) >= ENOUGH]
+    return next(iter(often or ranked), None)
+
+
+def importance(study: Any, rows: Sequence[TrialRow], family: str) -> dict[str, float]:
+    """Share of the score's variance that each parameter of a family explains (fANOVA).
+
+    Empty when there are too few trials to say, or when they are all alike.
+
+    Parameters
+    ----------
+    study : optuna.Study
+        Its distributions are used; its trials may be of several families.
+    rows : sequence of TrialRow
+    family : str
+    """
+    import optuna
+
+    numbers = {r.number for r in rows if r.family == family and math.isfinite(r.score)}
+    scores = {r.number: r.score for r in rows}
+    own = optuna.create_study(
+        direction="maximize", sampler=optuna.samplers.RandomSampler(0)
+    )
+    for trial in study.get_trials(deepcopy=False):
+        if trial.number in numbers:
+            own.add_trial(_complete(optuna, trial, scores[trial.number]))
+    if len(own.trials) < ENOUGH:
+        return {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            evaluator = optuna.importance.FanovaImportanceEvaluator(seed=0)
+            found = optuna.importance.get_param_importances(own, evaluator=evaluator)
+        except (ValueError, RuntimeError):  # all scores equal, or one value a parameter
+            return {}
+    plain = {short(name.rpartition(":")[2]): float(v) for name, v in found.items()}
+    return {name: v for name, v in plain.items() if math.isfinite(v)}
+
+
+def _complete(optuna: Any, trial: Any, score: float) -> Any:
+    kept = {n: d for n, d in trial.distributions.items() if n != "family"}
+    return optuna.trial.create_trial(
+        params={name: trial.params[name] for name in kept}, distributions=kept, value=score
+    )
+
+
+def importance_chart(shares: Mapping[str, float]) -> str:
+    """A bar a parameter, the largest first."""
+    ranked = sorted(shares.items(), key=lambda item: -item[1])[:10]
+    left, right, pitch = 210, 900, 30
+    parts = []
+    for k, (name, share) in enumerate(ranked):
+        y = 8 + pitch * k
+        width = max(2.0, (right - left) * share)
+        parts.append(label(left - 12, y + 15, name, class_="name", anchor="end"))
+        parts.append(
+            element("rect", x=left, y=y + 3, width=width, height=16, rx=3, class_="bar")
+        )
+        parts.append(label(left + width + 10, y + 16, f"{share:.0%}", anchor="start"))
+    return chart(1000, 16 + pitch * len(ranked), *parts, name="Importance of parameters")
+
+
+def slices(
+    rows: Sequence[TrialRow], family: str, shares: Mapping[str, float], most: int = 6
+) -> list[tuple[str, str]]:
+    """(parameter, picture of score against it) for the main parameters of a family."""
+    own = [
+        r for r in rows if r.family == family and math.isfinite(r.score) and r.state != FAIL
+    ]
+    names = list(dict.fromkeys(name for r in own for name in r.params))
+    names.sort(key=lambda name: -shares.get(short(name), 0.0))
+    varied = [n for n in names if len({str(r.params[n]) for r in own if n in r.params}) > 1]
+    colours = colours_of(rows)
+    return [
+        (short(n), _slice([r for r in own if n in r.params], n, colours))
+        for n in varied[:most]
+    ]
+
+
+def _slice(own: Sequence[TrialRow], name: str, colours: Colours) -> str:
+    width, height, left, bottom, top = 480, 270, 58, 222, 10
+    values = [r.params[name] for r in own]
+    y = score_scale(own, bottom, top)
+    if all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):
+        low, high = min(values), max(values)
+        log = low > 0 and high / low > 30
+        x = scale_over(map(float, values), left, width - 12, log=log)
+        places = [x(float(v)) for v in values]
+        axis = x_axis(x, bottom, top, name.rpartition("__")[2], about=5)
+    else:
+        places, axis = _by_name(values, left, width - 12, bottom)
+    # The winners are drawn last, on top.
+    order = sorted(range(len(own)), key=lambda k: own[k].state != PRUNED)
+    dots = [_dot(own[k], places[k], y(own[k].score), colours) for k in order]
+    return chart(
+        width, height, y_axis(y, left, width - 12), axis, *dots, name=f"Score by {name}"
+    )
+
+
+def _by_name(
+    values: Sequence[Any], left: float, right: float, bottom: float
+) -> tuple[list[float], str]:
+    names = list(dict.fromkeys(str(v) for v in values))
+    pitch = (right - left) / len(names)
+    centre = {name: left + pitch * (k + 0.5) for k, name in enumerate(names)}
+    # Dots of one value stand side by side, so that none hides another.
+    shift = {k: pitch * 0.5 * ((k * 0.618) % 1 - 0.5) for k in range(len(values))}
+    places = [centre[str(v)] + shift[k] for k, v in enumerate(values)]
+    marks = [label(x, bottom + 17, shown(n)[:16]) for n, x in centre.items()]
+    return places, line(left, bottom, right, bottom, "grid") + "".join(marks)
+
+
+def _dot(row: TrialRow, x: float, y: float, colours: Colours) -> str:
+    hollow = "" if row.state == COMPLETE else " hollow"
+    kind = f"dot f{colours[row.family] % 8}{hollow}"
+    return element("circle", title(describe(row)), cx=x, cy=y, r=4.0, class_=kind)

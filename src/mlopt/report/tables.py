@@ -1,0 +1,127 @@
+"""Tables of the report, and the table of trials that is written beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from mlopt.plan import format_seconds
+from mlopt.report.history import (
+    COMPLETE,
+    FAIL,
+    PRUNED,
+    TrialRow,
+    best_first,
+    families_in,
+    short,
+    shown,
+)
+
+
+def records(rows: Sequence[TrialRow]) -> list[dict[str, Any]]:
+    """A flat record a trial: number, family, state, score, ..., ``param_<name>``."""
+    names = sorted({name for row in rows for name in row.params})
+    return [
+        {
+            "number": row.number,
+            "family": row.family,
+            "state": row.state,
+            "score": row.score,
+            "passes": row.passes,
+            "seconds": row.seconds,
+            "started": row.started,
+            "ended": row.ended,
+            "reason": row.reason,
+        }
+        | {f"param_{name}": row.params.get(name) for name in names}
+        for row in rows
+    ]
+
+
+def trials_table(rows: Sequence[TrialRow], most: int = 20) -> str:
+    """The best trials with their parameters."""
+    body = "".join(
+        _trial(place, row) for place, row in enumerate(best_first(rows)[:most], 1)
+    )
+    head = (
+        "<tr><th class=n>rank<th class=n>trial<th>family<th class=n>score<th>state"
+        "<th class=n>passes<th class=n>time<th>parameters</tr>"
+    )
+    return (
+        f"<div class=wide><table><thead>{head}</thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _trial(place: int, row: TrialRow) -> str:
+    params = ", ".join(
+        f"{short(name)} {shown(value)}" for name, value in row.params.items()
+    )
+    state = {COMPLETE: "trained", PRUNED: "pruned"}.get(row.state, "unfinished")
+    return (
+        f"<tr><td class=n>{place}<td class=n>{row.number}<td>{escape(row.family)}"
+        f"<td class='n strong'>{row.score:.5g}<td>{state}<td class=n>{row.passes}"
+        f"<td class=n>{format_seconds(row.seconds)}<td class=params>{escape(params)}</tr>"
+    )
+
+
+def families_table(rows: Sequence[TrialRow]) -> str:
+    """A row a family: trials, pruned, best score, time."""
+    body = "".join(
+        _family(number, family, [r for r in rows if r.family == family])
+        for number, family in enumerate(families_in(rows))
+    )
+    head = (
+        "<tr><th>family<th class=n>best score<th class=n>trials<th class=n>trained"
+        "<th class=n>pruned<th class=n>failed<th class=n>training time</tr>"
+    )
+    return (
+        f"<div class=wide><table><thead>{head}</thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _family(number: int, family: str, own: Sequence[TrialRow]) -> str:
+    best = best_first(own)
+    states = [row.state for row in own]
+    counts = "".join(f"<td class=n>{states.count(s)}" for s in (COMPLETE, PRUNED, FAIL))
+    score = f"{best[0].score:.5g}" if best else "–"
+    return (
+        f"<tr><td><i class='chip f{number % 8}'></i>{escape(family) or 'model'}"
+        f"<td class='n strong'>{score}<td class=n>{len(own)}{counts}"
+        f"<td class=n>{format_seconds(sum(row.seconds for row in own))}</tr>"
+    )
+
+
+def params_table(params: Mapping[str, Any]) -> str:
+    """A row a parameter."""
+    return _pairs({short(name): shown(value) for name, value in params.items()})
+
+
+def scores_table(scores: Mapping[str, float]) -> str:
+    """A row a metric."""
+    return _pairs(
+        {name.replace("_", " "): f"{value:.4f}" for name, value in scores.items()}
+    )
+
+
+def failures_table(rows: Sequence[TrialRow], most: int = 10) -> str:
+    """Trials that failed, with the reason; nothing when none did."""
+    failed = [row for row in rows if row.state == FAIL]
+    if not failed:
+        return ""
+    body = "".join(
+        f"<tr><td class=n>{row.number}<td>{escape(row.label)}<td>{escape(row.reason)}</tr>"
+        for row in failed[:most]
+    )
+    head = "<tr><th class=n>trial<th>configuration<th>reason</tr>"
+    more = f"<p class=note>{len(failed) - most} more failed.</p>" * (len(failed) > most)
+    table = f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
+    return f"<h3>Trials that failed</h3><div class=wide>{table}</div>{more}"
+
+
+def _pairs(values: Mapping[str, str]) -> str:
+    body = "".join(
+        f"<tr><td>{escape(name)}<td class='n strong'>{escape(value)}</tr>"
+        for name, value in values.items()
+    )
+    return f"<table><tbody>{body}</tbody></table>"
