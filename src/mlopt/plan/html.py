@@ -30,16 +30,19 @@ STYLE = """
 .mlopt-plan summary.leaf .step::before {content: "\\00B7\\00A0" !important}
 .mlopt-plan .operator {font-family: ui-monospace, monospace; font-size: .92em;
   overflow-wrap: anywhere}
-.mlopt-plan .chosen {color: #0a7d4f; font-weight: 600; overflow-wrap: anywhere}
+.mlopt-plan .chosen {color: #16985f; font-weight: 600; overflow-wrap: anywhere}
 .mlopt-plan .time {text-align: right; font-variant-numeric: tabular-nums;
   white-space: nowrap}
-.mlopt-plan .names {font-size: .85em; opacity: .6; padding-left: 1.1em}
+.mlopt-plan .names {opacity: .6}
+.mlopt-plan .names span {font-size: .85em}
+.mlopt-plan .head .bars {width: 7em}
 .mlopt-plan .names span:nth-child(n+4) {text-align: right}
 .mlopt-plan .bars i {display: block; height: 4px; margin: 2px 0; border-radius: 2px;
   min-width: 1px; background: #8889}
-.mlopt-plan .bars i.measured {background: #0a7d4f}
+.mlopt-plan .bars i.measured {background: #16985f}
 .mlopt-plan ul {margin: .1em 0 .3em 1.2em; padding: 0; list-style: none}
-.mlopt-plan .rejected li {opacity: .6}
+.mlopt-plan .rejected li, .mlopt-plan .rejected::before {opacity: .6}
+.mlopt-plan .rejected::before {content: "rejected"; font-size: .85em}
 .mlopt-plan .rejected s {text-decoration-thickness: 1px}
 .mlopt-plan .notes li::before {content: "\\2013\\00A0"}
 """
