@@ -1,0 +1,179 @@
+"""The unfinished models of a quasi-Newton training: where each is, what it tries next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlopt.gd.columns import Layout
+from mlopt.gd.line_search import accepted, shortened
+from mlopt.gd.pairs import Pairs, dots
+from mlopt.gd.passes import Evaluation, Floats
+
+_PER_UNIT = ("value", "slope", "t", "refusals", "estimate", "before", "decrease")
+
+
+@dataclass
+class Batch:
+    """Columns in lockstep, each unit with its own step.
+
+    Attributes
+    ----------
+    plan : Layout
+        Of the models in the batch.
+    numbers : ndarray of shape (M,)
+        Their numbers in the training.
+    weights, gradient, direction : ndarray of shape (d + 1, B)
+    value : ndarray of shape (U,)
+        Objectives at ``weights``; infinite before the first evaluation.
+    slope : ndarray of shape (U,)
+        Of the objective along ``direction``.
+    t : ndarray of shape (U,)
+        Step lengths to try next.
+    refusals : ndarray of shape (U,)
+        How often the present direction was too long.
+    estimate, before, decrease : ndarray of shape (U,)
+        Gap estimates now and before the last step, and what that step brought.
+    score : ndarray of shape (M,)
+    """
+
+    plan: Layout
+    numbers: NDArray[np.int64]
+    weights: Floats
+    gradient: Floats
+    direction: Floats
+    value: NDArray[np.float64]
+    slope: NDArray[np.float64]
+    t: NDArray[np.float64]
+    refusals: NDArray[np.float64]
+    estimate: NDArray[np.float64]
+    before: NDArray[np.float64]
+    decrease: NDArray[np.float64]
+    score: NDArray[np.float64]
+    pairs: Pairs
+
+    @staticmethod
+    def at(weights: Floats, plan: Layout, numbers: Sequence[int], memory: int) -> Batch:
+        """A batch that has not been evaluated yet."""
+        units = len(plan.units)
+        nothing = np.full(units, np.nan)
+        return Batch(
+            plan=plan,
+            numbers=np.asarray(numbers, np.int64),
+            weights=weights,
+            gradient=np.zeros_like(weights),
+            direction=np.zeros_like(weights),
+            value=np.full(units, np.inf),
+            slope=np.zeros(units),
+            t=np.ones(units),
+            refusals=np.zeros(units),
+            estimate=nothing,
+            before=nothing.copy(),
+            decrease=nothing.copy(),
+            score=np.full(len(numbers), np.nan),
+            pairs=Pairs(memory),
+        )
+
+    def trial(self) -> Floats:
+        """The weights that the next pass evaluates."""
+        t = self.plan.spread(self.t).astype(self.weights.dtype)
+        return self.weights + t * self.direction
+
+    def settle(self, trial: Floats, found: Evaluation) -> NDArray[np.bool_]:
+        """Take the steps that went down far enough, shorten the others.
+
+        Returns
+        -------
+        ndarray of shape (U,)
+            Which units moved; they need a new direction.
+        """
+        assert found.gradient is not None
+        eps = float(np.finfo(trial.dtype).eps)
+        ok = accepted(self.value, found.value, self.slope, self.t, eps)
+        fresh = np.isinf(self.value)
+        moved = self.plan.spread(ok)
+        step = np.where(moved, trial - self.weights, 0)
+        change = np.where(moved, found.gradient - self.gradient, 0)
+        if not fresh.all():
+            self.pairs.add(step, change, self.plan)
+        self.weights = self.weights + step
+        self.gradient = self.gradient + change
+        if found.score is not None:
+            still = self.plan.any_unit(ok)
+            self.score = np.where(still, found.score, self.score)
+        self._note(ok, fresh, found.value)
+        return ok
+
+    def _note(self, ok: NDArray[np.bool_], fresh: NDArray[np.bool_], value: Floats) -> None:
+        refused = ~ok & ~fresh
+        shorter = shortened(self.value, value, self.slope, self.t)
+        self.t = np.where(refused, shorter, self.t)
+        self.refusals = np.where(refused, self.refusals + 1, 0)
+        stepped = ok & ~fresh
+        self.before = np.where(stepped, self.estimate, self.before)
+        fall = np.subtract(self.value, value, where=stepped, out=np.zeros_like(value))
+        self.decrease = np.where(stepped, fall, self.decrease)
+        self.value = np.where(ok, value, self.value)
+
+    def aim(
+        self,
+        units: NDArray[np.bool_],
+        inverse: Callable[[Floats], Floats],
+        rescaled: bool,
+    ) -> None:
+        """Give some units a new direction, and a step length of 1 along it."""
+        direction = self.pairs.direction(self.gradient, inverse, self.plan, rescaled)
+        slope = dots(self.gradient, direction, self.plan)
+        self._point(units, direction, slope)
+        wrong = (
+            units & ~(slope < 0) & (np.abs(self.gradient).max(axis=0)[self.plan.units] > 0)
+        )
+        if wrong.any():  # rounding has eaten the memory's positive definiteness
+            self.pairs.forget(wrong)
+            direction = -inverse(self.gradient)
+            self._point(wrong, direction, dots(self.gradient, direction, self.plan))
+
+    def _point(
+        self, units: NDArray[np.bool_], direction: Floats, slope: NDArray[np.float64]
+    ) -> None:
+        self.direction = np.where(self.plan.spread(units), direction, self.direction)
+        self.slope = np.where(units, slope, self.slope)
+        self.t = np.where(units, 1.0, self.t)
+        self.refusals = np.where(units, 0.0, self.refusals)
+        self.estimate = np.where(units, -0.5 * slope, self.estimate)
+
+    def take(self, places: Sequence[int]) -> tuple[Batch, NDArray[np.int64]]:
+        """Some models (counted within the batch), and the columns they had here."""
+        plan, columns = self.plan.select(places)
+        unit_at = np.full(self.plan.width, -1)
+        unit_at[self.plan.units] = np.arange(len(self.plan.units))
+        units = unit_at[columns]
+        units = units[units >= 0]
+        wide = {
+            name: np.ascontiguousarray(getattr(self, name)[:, columns])
+            for name in ("weights", "gradient", "direction")
+        }
+        narrow = {name: getattr(self, name)[units] for name in _PER_UNIT}
+        return Batch(
+            plan=plan, numbers=self.numbers[places], score=self.score[places],
+            pairs=self.pairs.take(columns, units), **wide, **narrow,
+        ), columns  # fmt: skip
+
+    def state(self) -> dict[str, Any]:
+        """Plain arrays."""
+        names = ("numbers", "weights", "gradient", "direction", "score", *_PER_UNIT)
+        return {name: getattr(self, name).copy() for name in names} | {
+            "pairs": self.pairs.state()
+        }
+
+    @staticmethod
+    def restored(state: Mapping[str, Any], plan: Layout, memory: int) -> Batch:
+        """The batch that `state` was taken of."""
+        pairs = Pairs(memory)
+        pairs.restore(state["pairs"])
+        arrays = {k: np.array(v) for k, v in state.items() if k != "pairs"}
+        return Batch(plan=plan, pairs=pairs, **arrays)

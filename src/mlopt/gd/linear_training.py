@@ -1,0 +1,178 @@
+"""What all trainings of batches of linear models have in common: the models and results."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlopt.errors import InputError
+from mlopt.gd.columns import Indices, Layout, Model, layout
+from mlopt.gd.passes import Floats, Sums, decision_values, evaluate
+from mlopt.rows import Rows
+
+__all__ = ["LinearTraining", "decision_values"]
+
+
+class LinearTraining(ABC):
+    """Linear models that share every pass over the rows: a `mlopt.training.Training`.
+
+    Models are numbered in the order in which they were given; their weights lie as columns
+    of one matrix.
+
+    Parameters
+    ----------
+    rows : Rows
+        With the extra arrays "targets" (n, T): -1 and 1, class numbers, or values;
+        "weights" (n, S): training weights, a column for each row set, 0 for rows that are
+        not in it; and, where there is something to validate on, "score_weights" (n, S).
+        All in the dtype of the rows.
+    models : sequence of Model
+    max_passes : int
+        Passes after which the training is done, converged or not.
+    """
+
+    def __init__(self, rows: Rows, models: Sequence[Model], max_passes: int) -> None:
+        if not models:
+            raise InputError("`models` must hold at least one model.")
+        self.rows = rows
+        self.max_passes = max_passes
+        self.passes = 0
+        self._sums = Sums.of(rows)
+        self._layout = layout(models)
+        self._weights: Floats = np.zeros((rows.d + 1, self._layout.width), rows.dtype)
+        self._value = np.full(len(models), np.nan)
+        self._score = np.full(len(models), np.nan)
+        self._scored = False
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """The models in training or trained, in order."""
+        return self._layout.models
+
+    @property
+    @abstractmethod
+    def converged(self) -> NDArray[np.bool_]:
+        """Which models have reached the asked tolerance, (M,)."""
+
+    @property
+    @abstractmethod
+    def finished(self) -> NDArray[np.bool_]:
+        """Which models will not be trained further: converged, or no step helps, (M,)."""
+
+    @property
+    def done(self) -> bool:
+        """Whether no model will change any more."""
+        return self.passes >= self.max_passes or bool(self.finished.all())
+
+    @abstractmethod
+    def advance(self, passes: int) -> None:
+        """Train for up to ``passes`` more passes."""
+
+    def quality(self) -> NDArray[np.float64]:
+        """Accuracy or minus the mean squared error of each model, (M,); higher is better.
+
+        On the rows that ``score_weights`` mark; without them, minus the objective.
+        """
+        if self._sums.scored is None:
+            return -self.objective()
+        self._score_now()
+        return self._score.copy()
+
+    def objective(self) -> NDArray[np.float64]:
+        """The objective of each model at its present weights, (M,)."""
+        if np.isnan(self._value).any():
+            self._scored = False
+            self._score_now()
+        return self._value.copy()
+
+    def _score_now(self) -> None:
+        """One pass without gradients, unless nothing moved since the last one."""
+        if self._scored:
+            return
+        found = evaluate(self.rows, self._weights, self._layout, self._sums, gradient=False)
+        self._value = self._layout.model_sum(found.value)
+        if found.score is not None:
+            self._score = found.score
+        self._scored = True
+
+    def coefficients(self, number: int) -> tuple[Floats, Floats]:
+        """Weights (outputs, d) and intercepts (outputs,) of one model."""
+        columns = self._layout.columns(number)
+        weights = self._weights[:, columns]
+        return np.ascontiguousarray(weights[:-1].T), weights[-1].copy()
+
+    def decision(self, number: int, rows: Rows) -> Floats:
+        """Margins of one model on other rows of the same columns, (n, outputs)."""
+        coef, intercept = self.coefficients(number)
+        return decision_values(rows, coef.T, intercept)
+
+    def keep(self, mask: Any) -> None:
+        """Drop the models where ``mask`` (M,) is False, with their memory; renumber."""
+        mask = np.asarray(mask, bool)
+        if mask.shape != (len(self.models),) or not mask.any():
+            raise InputError(
+                f"`mask` must have one entry for each of the {len(self.models)} models and "
+                f"keep at least one, got shape {mask.shape} and {int(mask.sum())} kept."
+            )
+        numbers = np.flatnonzero(mask)
+        self._layout, taken = self._layout.select(numbers.tolist())
+        self._weights = np.ascontiguousarray(self._weights[:, taken])
+        self._value, self._score = self._value[numbers], self._score[numbers]
+        self._keep(numbers)
+
+    def add(self, models: Sequence[Model]) -> None:
+        """More models, numbered after those that are there; they start from zero."""
+        old = self._layout
+        self._layout = layout((*old.models, *models))
+        weights = np.zeros((len(self._weights), self._layout.width), self._weights.dtype)
+        for number in range(len(old.models)):
+            weights[:, self._layout.columns(number)] = self._weights[:, old.columns(number)]
+        self._weights = weights
+        more = np.full(len(models), np.nan)
+        self._value = np.concatenate([self._value, more])
+        self._score = np.concatenate([self._score, more])
+        self._scored = False
+        self._add(len(models))
+
+    @abstractmethod
+    def _keep(self, numbers: Indices) -> None:
+        """Let go of what belongs to other models than ``numbers`` (old numbers)."""
+
+    @abstractmethod
+    def _add(self, count: int) -> None:
+        """Make room for ``count`` new models at the end."""
+
+    def _write(self, numbers: Sequence[int], plan: Layout, weights: Floats) -> None:
+        """Store the weights of some models, laid out by ``plan``."""
+        for place, number in enumerate(numbers):
+            own = weights[:, plan.columns(place)]
+            self._weights[:, self._layout.columns(number)] = own
+
+    def state(self) -> dict[str, Any]:
+        """A checkpoint: plain arrays and numbers."""
+        return {
+            "passes": self.passes,
+            "weights": self._weights.copy(),
+            "value": self._value.copy(),
+            "score": self._score.copy(),
+            "scored": self._scored,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a checkpoint of a training of the same models on the same rows."""
+        weights = np.asarray(state["weights"])
+        if weights.shape != self._weights.shape or weights.dtype != self._weights.dtype:
+            raise InputError(
+                "The checkpoint belongs to another training: it has weights of shape "
+                f"{weights.shape} in {weights.dtype}, this training {self._weights.shape} "
+                f"in {self._weights.dtype}. Build it from the same rows and models."
+            )
+        self.passes = int(state["passes"])
+        self._weights = weights.copy()
+        self._value = np.array(state["value"])
+        self._score = np.array(state["score"])
+        self._scored = bool(state["scored"])

@@ -1,0 +1,209 @@
+"""One pass over the rows for all columns: means and gradients from a map and a sum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlopt.errors import InputError
+from mlopt.gd.columns import Layout, layout, without_penalty
+from mlopt.kernels.linear import Pass, decision, linear_pass
+from mlopt.rows import Block, Rows
+
+Floats = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Objectives, their gradient and the scores at one matrix of weights.
+
+    Attributes
+    ----------
+    value : ndarray of shape (U,), float64
+        Objective of each unit, with its penalty.
+    gradient : ndarray of shape (d + 1, B) or None
+        The last row belongs to the intercepts; 0 where a model has none.
+    score : ndarray of shape (M,) or None
+        Accuracy, or minus the mean squared error, on the rows of ``score_weights``.
+    """
+
+    value: NDArray[np.float64]
+    gradient: Floats | None
+    score: NDArray[np.float64] | None
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums of row weights, of one `Rows`.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (S,)
+    scored : ndarray of shape (S,) or None
+        Of ``score_weights``, where rows carry them.
+    """
+
+    weights: NDArray[np.float64]
+    scored: NDArray[np.float64] | None
+
+    @staticmethod
+    def of(rows: Rows) -> Sums:
+        """Add up the weights that ``rows`` carry."""
+        weights, scored = rows.map_reduce(_block_sums, _add_pairs)
+        if not (weights > 0).all():
+            empty = np.flatnonzero(~(weights > 0)).tolist()
+            raise InputError(
+                f"Every row set needs rows with a positive weight; `weights` has none in "
+                f"column {empty[0]}."
+            )
+        return Sums(weights, scored)
+
+
+def evaluate(
+    rows: Rows,
+    weights: Floats,
+    plan: Layout,
+    sums: Sums,
+    *,
+    gradient: bool = True,
+    scored: bool = True,
+) -> Evaluation:
+    """Objective, gradient and score of every column, from one pass over ``rows``.
+
+    Parameters
+    ----------
+    rows : Rows
+        With the extra arrays "targets" (n, T), "weights" (n, S) and, if there is something
+        to score, "score_weights" (n, S).
+    weights : ndarray of shape (d + 1, B)
+        The last row holds the intercepts.
+    plan : Layout
+    sums : Sums
+    """
+    if gradient and not scored and not weights.any():
+        return _at_zero(rows, weights, plan, sums)
+    scored = scored and sums.scored is not None
+    handle = rows.executor.put((weights, plan.segments, plan.deltas))
+    total = rows.map_reduce(_block_pass, add_passes, handle, gradient, scored)
+    rows.executor.release(handle)
+    return _penalised(total, weights, plan, sums)
+
+
+def _at_zero(rows: Rows, weights: Floats, plan: Layout, sums: Sums) -> Evaluation:
+    """Zero weights: models that differ in their penalty alone share one column."""
+    kinds = list(without_penalty(plan.models))
+    distinct = layout(list(dict.fromkeys(kinds)))
+    number = {model: i for i, model in enumerate(distinct.models)}
+    zeros = np.zeros((len(weights), distinct.width), weights.dtype)
+    args = (zeros, distinct.segments, distinct.deltas), True, False
+    total = rows.map_reduce(_block_pass, add_passes, *args)
+    source = np.empty(plan.width, np.int64)
+    for i, kind in enumerate(kinds):
+        source[plan.columns(i)] = np.arange(distinct.width)[distinct.columns(number[kind])]
+    spread = Pass(
+        total.loss[source],
+        total.gradient[:, source],
+        total.intercept_gradient[source],
+        None,
+    )
+    return _penalised(spread, weights, plan, sums)
+
+
+def _penalised(total: Pass, weights: Floats, plan: Layout, sums: Sums) -> Evaluation:
+    scale = 1.0 / sums.weights[plan.rowsets]
+    w, b = weights[:-1], weights[-1].astype(np.float64)
+    norms = np.einsum("ij,ij->j", w, w, dtype=np.float64)
+    value = total.loss * scale + 0.5 * plan.l2 * norms + 0.5 * plan.intercept_l2 * b * b
+    return Evaluation(
+        plan.unit_sum(value),
+        None if total.gradient is None else _gradient(total, weights, plan, scale),
+        None if total.score is None else _scores(total.score, plan, sums),
+    )
+
+
+def _gradient(
+    total: Pass, weights: Floats, plan: Layout, scale: NDArray[np.float64]
+) -> Floats:
+    dtype = weights.dtype
+    G = np.empty_like(weights)
+    assert total.gradient is not None
+    assert total.intercept_gradient is not None
+    np.multiply(total.gradient, scale.astype(dtype), out=G[:-1])
+    G[:-1] += plan.l2.astype(dtype) * weights[:-1]
+    G[-1] = total.intercept_gradient * scale + plan.intercept_l2 * weights[-1]
+    G[-1, ~plan.with_intercept] = 0.0
+    return G
+
+
+def _scores(by_order: NDArray[np.float64], plan: Layout, sums: Sums) -> NDArray[np.float64]:
+    assert sums.scored is not None
+    rowsets = np.array([m.rowset for m in plan.models], np.int64)
+    signs = np.array([1.0 if m.classifies else -1.0 for m in plan.models])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # A row set without rows to score gives NaN, which is the truth.
+        scores: NDArray[np.float64] = (
+            signs * plan.per_model(by_order) / sums.scored[rowsets]
+        )
+    return scores
+
+
+def _block_pass(
+    block: Block,
+    problem: tuple[Floats, NDArray[np.int64], NDArray[np.float64]],
+    gradient: bool,
+    scored: bool,
+) -> Pass:
+    weights, segments, deltas = problem
+    extra = block.extra
+    judged = extra["score_weights"] if scored else None
+    return linear_pass(
+        block.X, weights[:-1], weights[-1], extra["targets"], extra["weights"], segments,
+        deltas, score_weights=judged, gradient=gradient,
+    )  # fmt: skip
+
+
+def add_passes(a: Pass, b: Pass) -> Pass:
+    """The sums over two sets of rows together."""
+    return Pass(
+        a.loss + b.loss,
+        _add(a.gradient, b.gradient),
+        _add(a.intercept_gradient, b.intercept_gradient),
+        _add(a.score, b.score),
+    )
+
+
+def _add(a: Floats | None, b: Floats | None) -> Any:
+    return None if a is None or b is None else a + b
+
+
+def _block_sums(block: Block) -> tuple[Floats, Floats | None]:
+    scored = block.extra.get("score_weights")
+    total = block.extra["weights"].sum(axis=0, dtype=np.float64)
+    return total, None if scored is None else scored.sum(axis=0, dtype=np.float64)
+
+
+def _add_pairs(a: tuple[Any, Any], b: tuple[Any, Any]) -> tuple[Any, Any]:
+    return a[0] + b[0], _add(a[1], b[1])
+
+
+def decision_values(rows: Rows, W: Floats, b: Floats) -> Floats:
+    """Margins ``X @ W + b`` of all rows, shape (n, B).
+
+    Parameters
+    ----------
+    rows : Rows
+    W : ndarray of shape (d, B)
+    b : ndarray of shape (B,)
+    """
+    W = np.ascontiguousarray(W, rows.dtype)
+    handle = rows.executor.put((W, np.asarray(b, rows.dtype)))
+    parts = rows.map(_block_decision, handle)
+    rows.executor.release(handle)
+    return np.concatenate(parts)
+
+
+def _block_decision(block: Block, weights: tuple[Floats, Floats]) -> Floats:
+    return decision(block.X, *weights)

@@ -1,0 +1,176 @@
+"""The first guess of the inverse Hessians of many columns.
+
+Cholesky factors of the shared Hessians plus each penalty where ``d`` is moderate, and
+otherwise diagonals.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from mlopt.cluster import Executor
+from mlopt.errors import InputError
+from mlopt.gd.columns import Indices, Layout
+from mlopt.gd.curvature import Hessians
+from mlopt.gd.passes import Floats
+
+
+class Preconditioner(ABC):
+    """Approximate inverse Hessians, one for each column: symmetric, positive definite."""
+
+    rescaled: bool
+    """Whether the newest curvature pair should set its overall scale."""
+
+    @abstractmethod
+    def __call__(self, gradient: Floats) -> Floats:
+        """``H g`` of every column, (d + 1, B), in a new array."""
+
+    @abstractmethod
+    def take(self, columns: Indices) -> Preconditioner:
+        """That of some columns."""
+
+
+@dataclass(frozen=True)
+class Diagonal(Preconditioner):
+    """``g / (moments * mean curvature + l2)``.
+
+    Attributes
+    ----------
+    squares : ndarray of shape (d + 1,)
+        Mean squares of the columns of X, and 1 for the intercept.
+    mean : ndarray of shape (B,)
+        Mean curvature of each column.
+    l2, intercept_l2 : ndarray of shape (B,)
+    """
+
+    squares: Floats
+    mean: Floats
+    l2: Floats
+    intercept_l2: Floats
+    rescaled = True
+
+    def __call__(self, gradient: Floats) -> Floats:
+        """``H g`` of every column."""
+        below = np.multiply.outer(self.squares, self.mean)
+        below[:-1] += self.l2
+        below[-1] += self.intercept_l2
+        # A column of zeros without penalty has no gradient either.
+        np.maximum(below, 1e-12 * below.max(axis=0), out=below)
+        return (gradient / below).astype(gradient.dtype)
+
+    def take(self, columns: Indices) -> Diagonal:
+        """That of some columns."""
+        c = columns
+        return Diagonal(self.squares, self.mean[c], self.l2[c], self.intercept_l2[c])
+
+
+@dataclass(frozen=True)
+class Factors(Preconditioner):
+    """Cholesky factors of Hessian plus penalty, each for a few columns.
+
+    Attributes
+    ----------
+    factors : tuple of ndarray of shape (d + 1, d + 1), float64
+        Lower triangles, in column-major order.
+    scales : ndarray of shape (F, d + 1)
+        The Hessians were divided by these on both sides, to have a unit diagonal.
+    which : ndarray of shape (B,)
+    """
+
+    factors: tuple[Floats, ...]
+    scales: Floats
+    which: Indices
+    rescaled = False
+
+    def __call__(self, gradient: Floats) -> Floats:
+        """``H g`` of every column."""
+        out = np.empty_like(gradient)
+        for number in np.unique(self.which):
+            columns = np.flatnonzero(self.which == number)
+            scale = self.scales[number][:, None]
+            right = np.asfortranarray(gradient[:, columns] / scale, np.float64)
+            solved, _ = lapack.dpotrs(self.factors[number], right, lower=1, overwrite_b=1)
+            out[:, columns] = solved / scale
+        return out
+
+    def take(self, columns: Indices) -> Factors:
+        """Those of some columns."""
+        return Factors(self.factors, self.scales, self.which[columns])
+
+
+def factorise(hessians: Hessians, plan: Layout, limit: int, executor: Executor) -> Factors:
+    """Factors of every Hessian with every penalty that its group's columns have.
+
+    Parameters
+    ----------
+    hessians : Hessians
+    plan : Layout
+    limit : int
+        At most so many factors a group: neighbouring penalties then share one, at their
+        geometric mean.
+    executor : Executor
+        Where factors are made, in parallel.
+    """
+    kinds, which = _kinds(hessians.group, plan, limit)
+    made = executor.map(_factor, [(hessians.matrices[kind[0]], kind) for kind in kinds])
+    return Factors(
+        tuple(factor for factor, _ in made), np.stack([scale for _, scale in made]), which
+    )
+
+
+Kind = tuple[int, float, float, bool]
+
+
+def _kinds(group: Indices, plan: Layout, limit: int) -> tuple[list[Kind], Indices]:
+    l2 = np.empty_like(plan.l2)
+    for g in range(int(group.max()) + 1):
+        own = group == g
+        l2[own] = _merged(plan.l2[own], limit)
+    ties = np.divide(plan.intercept_l2, plan.l2, out=np.zeros_like(l2), where=plan.l2 > 0)
+    table = np.stack([group, l2, l2 * ties, plan.with_intercept], axis=1)
+    kinds, which = np.unique(table, axis=0, return_inverse=True)
+    return [(int(g), a, b, bool(i)) for g, a, b, i in kinds], which.ravel().astype(np.int64)
+
+
+def _merged(l2: NDArray[np.float64], limit: int) -> NDArray[np.float64]:
+    """The penalties, neighbours replaced by their geometric mean until few are left."""
+    distinct, inverse = np.unique(l2, return_inverse=True)
+    if len(distinct) <= limit:
+        return l2
+    logs = np.log(np.maximum(distinct, 1e-300))
+    bins = np.minimum((np.arange(len(logs)) * limit) // len(logs), limit - 1)
+    means = np.bincount(bins, logs) / np.bincount(bins)
+    return np.asarray(np.exp(means)[bins][inverse])
+
+
+def _factor(task: tuple[Floats, Kind]) -> tuple[Floats, Floats]:
+    hessian, (_, l2, intercept_l2, with_intercept) = task
+    A = hessian.copy(order="F")
+    diagonal = np.einsum("ii->i", A)
+    diagonal[:-1] += l2
+    diagonal[-1] += intercept_l2
+    if not with_intercept:
+        A[-1, :-1] = A[:-1, -1] = 0.0
+    diagonal[diagonal <= 0] = 1.0
+    scale = np.sqrt(diagonal)
+    A /= scale
+    A /= scale[:, None]
+    return _cholesky(A), scale
+
+
+def _cholesky(A: Floats) -> Floats:
+    """The lower factor of a matrix with a unit diagonal, lifted until it has one."""
+    lift = 4 * len(A) * np.finfo(A.dtype).eps
+    while lift < 1:
+        raised = A.copy(order="F")
+        np.einsum("ii->i", raised)[:] += lift
+        factor, failed = lapack.dpotrf(raised, lower=1, overwrite_a=1)
+        if not failed:
+            return np.asarray(factor)
+        lift *= 10
+    raise InputError("The Hessian of the loss is not finite: scale the columns of X.")

@@ -1,0 +1,227 @@
+"""L-BFGS for many linear models in lockstep: one pass over the rows is a step of each.
+
+::
+
+    sample of the rows          all rows
+    ------------------          ----------------------------------------------
+    train all models on it  ->  start
+    Hessians of groups      ->  first guess of the inverse Hessians
+                                pass: objective, gradient and score of all trial steps;
+                                every unit takes its step or shortens it; who has
+                                converged leaves the batch
+
+Byrd, Hansen, Nocedal and Singer (2016) and Bollapragada, Byrd and Nocedal (2018) study
+subsampled Hessians; the recursion is that of Liu and Nocedal (1989).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlopt.gd import gap
+from mlopt.gd.batch import Batch
+from mlopt.gd.columns import Indices, Model
+from mlopt.gd.linear_training import LinearTraining
+from mlopt.gd.pairs import dots
+from mlopt.gd.passes import evaluate
+from mlopt.gd.shape import Shape
+from mlopt.rows import Rows
+
+RUNNING, CONVERGED, STUCK = range(3)
+_SHORTEST = 1e-10
+_COARSE_PASSES = 12
+
+
+class QuasiNewton(LinearTraining):
+    """Full passes with curvature from a sample; for every loss that is smooth.
+
+    A model has converged when its objective is within ``tol`` (relative) of the minimum by
+    the estimate of `mlopt.gd.gap`, or, with ``gtol``, when no component of its gradient is
+    larger; or when rounding leaves nothing to gain. The hinge loss is not smooth: its models
+    descend along sub-gradients until no step helps, and never count as converged.
+
+    Parameters
+    ----------
+    rows, models, max_passes
+        See `LinearTraining`. A pass evaluates one trial step of every unfinished model; the
+        training on the sample, before the first pass, is not counted.
+    tol : float, default=1e-4
+    gtol : float, optional
+        Used instead of ``tol``: bound on ``max |gradient|`` of the objective.
+    precondition : bool, default=True
+        False: diagonal scaling only.
+    start : sequence of (coef, intercept), optional
+        Where to start, one pair a model: arrays (outputs, d) and (outputs,). Default: the
+        solutions on a sample of the rows if there are many, otherwise 0.
+    memory : int, default=10
+        Curvature pairs.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        models: Sequence[Model],
+        *,
+        tol: float = 1e-4,
+        gtol: float | None = None,
+        max_passes: int = 100,
+        precondition: bool = True,
+        start: Sequence[tuple[Any, Any]] | None = None,
+        memory: int = 10,
+    ) -> None:
+        super().__init__(rows, models, max_passes)
+        self.tol, self.gtol, self.memory = tol, gtol, memory
+        self._status = np.full(len(models), RUNNING)
+        self._shape = Shape.of(rows, self._sums, self._layout.width, full=precondition)
+        self._started = np.full(len(models), start is not None)
+        for number, (coef, intercept) in enumerate(start or ()):
+            columns = self._layout.columns(number)
+            self._weights[:-1, columns] = np.asarray(coef).T
+            self._weights[-1, columns] = np.asarray(intercept)
+        self._batch: Batch | None = None
+
+    @property
+    def converged(self) -> NDArray[np.bool_]:
+        """Which models have reached the tolerance, (M,)."""
+        return np.asarray(self._status == CONVERGED)
+
+    @property
+    def finished(self) -> NDArray[np.bool_]:
+        """Which models are converged, or find no step that helps, (M,)."""
+        return np.asarray(self._status != RUNNING)
+
+    def advance(self, passes: int) -> None:
+        """Train for up to ``passes`` more passes."""
+        for _ in range(passes):
+            if self.done:
+                return
+            batch = self._batch or self._enter()
+            trial = batch.trial()
+            found = evaluate(self.rows, trial, batch.plan, self._sums)
+            self.passes += 1
+            self._progress(batch, batch.settle(trial, found))
+
+    def _enter(self) -> Batch:
+        """A batch of all unfinished models, at their first direction if that is free."""
+        numbers = np.flatnonzero(self._status == RUNNING).tolist()
+        if not self._started[numbers].all():
+            self._start([i for i in numbers if not self._started[i]])
+        plan, columns = self._layout.select(numbers)
+        weights = np.ascontiguousarray(self._weights[:, columns])
+        self._batch = batch = Batch.at(weights, plan, numbers, self.memory)
+        if not weights.any():
+            # Zero margins: a few columns serve all models.
+            found = evaluate(self.rows, weights, plan, self._sums, scored=False)
+            self._aim(batch, batch.settle(weights, found), work=0.0)
+        return batch
+
+    def _start(self, numbers: list[int]) -> None:
+        """Train some models on the sample first, if it is much smaller than the rows."""
+        self._started[numbers] = True
+        sample, n, d = self._shape.sample, self.rows.n, self.rows.d
+        if sample.n > n // 2 or sample.n < 4 * d:
+            return
+        # A sample that is hardly larger than d can be fitted too well: weights run off in
+        # directions that all rows hold back.
+        least = 0.1 * float(self._shape.moments.squares.mean()) * d / sample.n
+        models = [self.models[i] for i in numbers]
+        milder = [replace(model, l2=max(model.l2, least)) for model in models]
+        coarse = QuasiNewton(
+            sample, milder, tol=0.3 * d / sample.n, max_passes=_COARSE_PASSES
+        )
+        coarse.advance(_COARSE_PASSES)
+        self._write(numbers, coarse._layout, coarse._weights)
+
+    def _progress(self, batch: Batch, moved: NDArray[np.bool_]) -> None:
+        """Store what was reached, aim anew, let go of who is finished."""
+        self._aim(batch, moved, work=2.0 * self.rows.nonzero * max(batch.plan.width, 8))
+        self._write(batch.numbers.tolist(), batch.plan, batch.weights)
+        self._value[batch.numbers] = batch.plan.model_sum(batch.value)
+        self._score[batch.numbers] = batch.score
+        self._status[batch.numbers] = status = self._judge(batch)
+        self._scored = bool(np.isfinite(self._value).all())
+        if (status != RUNNING).any():
+            self._shrink(np.flatnonzero(status == RUNNING).tolist())
+
+    def _aim(self, batch: Batch, moved: NDArray[np.bool_], work: float) -> None:
+        inverse = self._shape.current(batch.weights, batch.plan, work=work)
+        batch.aim(moved, inverse, inverse.rescaled)
+
+    def _judge(self, batch: Batch) -> NDArray[np.int64]:
+        plan, size = batch.plan, np.abs(batch.value)
+        eps = float(np.finfo(batch.weights.dtype).eps)
+        if self.gtol is None:
+            close = self._gap(batch) <= self.tol * size
+        else:
+            largest = np.maximum.reduceat(np.abs(batch.gradient).max(axis=0), plan.units)
+            close = largest <= self.gtol
+        close |= batch.estimate <= eps * size
+        smooth = np.array([model.loss != "hinge" for model in plan.models])
+        stuck = plan.any_unit((batch.t < _SHORTEST) & ~close)
+        converged = ~plan.any_unit(~close) & smooth
+        return np.where(converged, CONVERGED, np.where(stuck, STUCK, RUNNING))
+
+    def _gap(self, batch: Batch) -> NDArray[np.float64]:
+        plan = batch.plan
+        estimate = gap.safeguarded(batch.estimate, batch.before, batch.decrease)
+        held = np.where(
+            plan.with_intercept, np.minimum(plan.l2, plan.intercept_l2), plan.l2
+        )
+        squares = dots(batch.gradient, batch.gradient, plan)
+        bound = gap.strong_convexity_bound(squares, held[plan.units])
+        return np.minimum(estimate, bound)
+
+    def _shrink(self, places: list[int]) -> None:
+        """Go on with some models of the batch only."""
+        assert self._batch is not None
+        if not places:
+            self._batch = None
+            self._shape.forget()
+            return
+        self._batch, columns = self._batch.take(places)
+        self._shape.take(columns)
+
+    def _keep(self, numbers: Indices) -> None:
+        self._status, self._started = self._status[numbers], self._started[numbers]
+        if self._batch is None:
+            return
+        renumbered = {int(old): new for new, old in enumerate(numbers)}
+        places = [i for i, old in enumerate(self._batch.numbers) if int(old) in renumbered]
+        self._shrink(places)
+        if self._batch is not None:
+            old = self._batch.numbers.tolist()
+            self._batch.numbers = np.array([renumbered[i] for i in old], np.int64)
+
+    def _add(self, count: int) -> None:
+        self._status = np.append(self._status, np.full(count, RUNNING))
+        self._started = np.append(self._started, np.zeros(count, bool))
+        # Curvature pairs begin anew with the larger batch; weights stay.
+        self._batch = None
+        self._shape.forget()
+
+    def state(self) -> dict[str, Any]:
+        """A checkpoint: plain arrays and numbers."""
+        out = super().state() | {
+            "status": self._status.copy(),
+            "started": self._started.copy(),
+            "shape": self._shape.state(),
+        }
+        return out if self._batch is None else out | {"batch": self._batch.state()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a checkpoint of a training of the same models on the same rows."""
+        super().restore(state)
+        self._status = np.array(state["status"])
+        self._started = np.array(state["started"])
+        self._batch = None
+        self._shape.forget()
+        if "batch" in state:
+            numbers = np.asarray(state["batch"]["numbers"]).tolist()
+            plan, _ = self._layout.select(numbers)
+            self._batch = Batch.restored(state["batch"], plan, self.memory)
+            self._shape.restore(state["shape"], plan)

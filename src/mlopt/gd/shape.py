@@ -1,0 +1,156 @@
+"""What a sample of the rows tells of the objectives' shape: preconditioners, kept current."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mlopt.gd.columns import Indices, Layout
+from mlopt.gd.curvature import (
+    Hessians,
+    Probe,
+    distance,
+    group_columns,
+    shared_hessians,
+)
+from mlopt.gd.passes import Floats, Sums
+from mlopt.gd.preconditioner import Diagonal, Factors, Preconditioner, factorise
+from mlopt.gd.sample import WIDEST, Moments, draw, local_executor, sample_size
+from mlopt.rows import Rows
+
+_DRIFT = 0.2
+"""Curvatures that moved so far from those in use ask for new Hessians."""
+_SHARE = 0.5
+"""At most this much work on Hessians for the work on passes since the last ones."""
+_FEWEST_FACTORS = 6
+
+
+@dataclass
+class Shape:
+    """The sample, and the preconditioner made from it.
+
+    Attributes
+    ----------
+    sample : Rows
+        Held in this process.
+    moments : Moments
+        Of all rows.
+    probe : Probe
+    sums : Sums
+        Of all rows.
+    n : int
+        Number of all rows.
+    full : bool
+        Whether to factorise Hessians; otherwise diagonals.
+    """
+
+    sample: Rows
+    moments: Moments
+    probe: Probe
+    sums: Sums
+    n: int
+    full: bool
+    seen: Floats | None = None
+    hessians: Hessians | None = None
+    inverse: Preconditioner | None = None
+    work: float = field(default=0.0)
+
+    @staticmethod
+    def of(rows: Rows, sums: Sums, width: int, *, full: bool) -> Shape:
+        """Draw the sample for ``width`` columns of weights."""
+        full = full and rows.d < WIDEST
+        size = sample_size(rows.n, rows.d, width) if full else min(rows.n, 4096)
+        sample = draw(rows, size)
+        return Shape(sample, Moments.of(rows), Probe.of(sample), sums, rows.n, full)
+
+    def current(self, weights: Floats, plan: Layout, *, work: float) -> Preconditioner:
+        """The preconditioner at ``weights``; made anew where curvatures have drifted.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (d + 1, B)
+        plan : Layout
+        work : float
+            Multiplications of the passes since the last call.
+        """
+        self.work += work
+        now = self.probe.curvatures(weights, plan, self.sums)
+        if self.inverse is None or self._drifted(now) and self._affordable():
+            self._renew(now, weights, plan)
+        assert self.inverse is not None
+        return self.inverse
+
+    def _drifted(self, now: Floats) -> bool:
+        assert self.seen is not None
+        return bool(distance(now, self.seen).max() > _DRIFT)
+
+    def _affordable(self) -> bool:
+        if self.hessians is None:
+            return True
+        groups = len(self.hessians.matrices)
+        cost = groups * self.sample.nonzero * self.sample.d
+        return _SHARE * self.work >= 0.5 * cost
+
+    def _renew(self, now: Floats, weights: Floats, plan: Layout) -> None:
+        self.seen, self.work = now, 0.0
+        if not self.full:
+            self.inverse = self._diagonal(now, plan)
+            return
+        group = group_columns(now)
+        self.hessians = shared_hessians(self.sample, self.moments, weights, plan, group)
+        self.inverse = self._factors(plan)
+
+    def _diagonal(self, now: Floats, plan: Layout) -> Diagonal:
+        count = np.maximum(np.isfinite(now).sum(axis=0), 1)
+        share = np.nansum(now, axis=0) / count
+        # Row weights average to the row set's share of the rows.
+        mean = share * self.n
+        squares = np.append(self.moments.squares, 1.0)
+        return Diagonal(squares, mean, plan.l2, plan.intercept_l2)
+
+    def _factors(self, plan: Layout) -> Factors:
+        assert self.hessians is not None
+        d = self.sample.d + 1
+        limit = int(0.5 * 4 * self.n * plan.width / d**2)
+        limit //= len(self.hessians.matrices)
+        executor = local_executor(self.sample)
+        return factorise(self.hessians, plan, max(limit, _FEWEST_FACTORS), executor)
+
+    def take(self, columns: Indices) -> None:
+        """Go on with some columns only."""
+        if self.inverse is not None:
+            self.inverse = self.inverse.take(columns)
+            assert self.seen is not None
+            self.seen = self.seen[:, columns]
+        if self.hessians is not None:
+            self.hessians = self.hessians.take(columns)
+
+    def forget(self) -> None:
+        """Make a new preconditioner at the next call: the columns are others."""
+        self.seen = self.hessians = self.inverse = None
+
+    def state(self) -> dict[str, Any]:
+        """Plain arrays and numbers."""
+        out: dict[str, Any] = {"work": self.work}
+        if self.inverse is not None:
+            out["seen"] = self.seen
+        if self.hessians is not None:
+            out["matrices"], out["group"] = self.hessians.matrices, self.hessians.group
+        return out
+
+    def restore(self, state: Mapping[str, Any], plan: Layout) -> None:
+        """Go on from `state`; factors are made again."""
+        self.forget()
+        self.work = float(state["work"])
+        if "seen" in state:
+            self.seen = np.asarray(state["seen"])
+        if "matrices" in state:
+            self.hessians = Hessians(
+                np.asarray(state["matrices"]), np.asarray(state["group"])
+            )
+            self.inverse = self._factors(plan)
+        elif self.seen is not None:
+            self.inverse = self._diagonal(self.seen, plan)
