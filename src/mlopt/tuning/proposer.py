@@ -1,7 +1,8 @@
 """Ask and tell: configurations go out, scores come back, Optuna's study remembers.
 
 The study is in memory, because to ask one in a database costs more than to train a linear
-model; `mlopt.tuning.storage` keeps a copy of it. Scores are higher-is-better throughout, so the study maximizes.
+model; `mlopt.tuning.storage` keeps a copy of it. Scores are higher-is-better throughout,
+so the study maximizes.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,6 +66,8 @@ class Proposer:
         Trials of an earlier run. They are proposed again under their numbers with their
         configurations; then the sampler goes on. With "random" and "grid" the sequence is
         that of an uninterrupted run.
+    first : sequence of points
+        Proposed before the sampler is asked: the defaults of each family.
     study_name : str, optional
 
     Attributes
@@ -82,6 +85,7 @@ class Proposer:
         seed: int = 0,
         n_trials: int | None = None,
         recorded: Iterable[Recorded] = (),
+        first: Sequence[Point] = (),
         study_name: str | None = None,
     ) -> None:
         method = sampler_of(sampler)
@@ -89,6 +93,7 @@ class Proposer:
         self.exhausted: str | None = None
         self._plan = method.plan(space, seed, n_trials)
         self._guide = method.guide and method.guide(seed)
+        self._first = list(first)
         self._recorded = {r.number: r for r in recorded if self._check(r)}
         self._storage = InMemoryStorage()
         with quiet():
@@ -197,16 +202,25 @@ class Proposer:
 
     def _propose(self, number: int) -> Proposal | None:
         earlier = self._recorded.get(number)
-        point = self._plan.point(number, self._taken) if earlier is None else earlier.params
+        given = self._given(number, earlier)
+        point = self._plan.point(number, self._taken) if given is None else given
         if point is None:
             return None
         trial = self.study.ask()
-        if earlier is None and self._guide is not None:
+        if given is None and self._guide is not None:
             point = self._guided(self._guide, trial) or point
         self._enter(trial, point)
         family, params = self.space.decode(point)
         self.note(number, **{records.FAMILY: family})
         return Proposal(number, family, params, earlier)
+
+    def _given(self, number: int, earlier: Recorded | None) -> Point | None:
+        """The point of a trial that the sampler has no say in."""
+        if earlier is not None:
+            return dict(earlier.params)
+        if number < len(self._first) and not self._taken(self._first[number]):
+            return self._first[number]
+        return None
 
     def _check(self, earlier: Recorded) -> bool:
         try:
