@@ -95,6 +95,7 @@ class BatchCrew:
         done = dict.fromkeys(trials, True)
         for scan in group:
             self._advance(scan, until, table, done)
+        made = max(scan.training.passes for scan in group if scan.training is not None)
         took = time.perf_counter() - start
         self.seconds += took
         for number in trials:
@@ -104,9 +105,10 @@ class BatchCrew:
             }
             train = {k[len(TRAIN) :]: v for k, v in by_name.items() if k.startswith(TRAIN)}
             scores = {k: v for k, v in by_name.items() if not k.startswith(TRAIN)}
+            passes = min(until, made) if done[number] else until
             seconds = took / len(trials)
             yield Outcome(
-                number, until, scores, done[number], seconds, train_scores=train or None
+                number, passes, scores, done[number], seconds, train_scores=train or None
             )
 
     def _advance(
@@ -122,7 +124,7 @@ class BatchCrew:
         for name, values in scan_scores(self.problem, scan).items():
             for owner, value in zip(scan.owners, values, strict=True):
                 table[owner.trial.number].setdefault(name, {})[owner.split] = float(value)
-        for owner, stopped in zip(scan.owners, training.converged, strict=True):
+        for owner, stopped in zip(scan.owners, training.finished, strict=True):
             done[owner.trial.number] &= bool(stopped) or training.done
         for other in self.scans:
             if not self.views.holds(other.key):

@@ -8,17 +8,21 @@ search that was killed is resumed by replaying what the storage holds.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mlopt import events
 from mlopt.errors import InputError
+from mlopt.plan import Plan
 from mlopt.training import Limits
 from mlopt.tuning.bandits import Bandit, Progress
 from mlopt.tuning.batching import BatchCrew
 from mlopt.tuning.black_box import BlackBoxCrew
-from mlopt.tuning.samplers import Proposer
-from mlopt.tuning.storage import Recorded, Store
+from mlopt.tuning.planning import FINAL, PROPOSALS, measured
+from mlopt.tuning.proposer import Proposer
+from mlopt.tuning.records import Recorded
+from mlopt.tuning.storage import Store
 from mlopt.tuning.trials import Order, Outcome, Trial
 
 FAILURES_IN_A_ROW = 8
@@ -58,14 +62,34 @@ class Scheduler:
     raise_errors: bool = False
     trials: dict[int, Trial] = field(default_factory=dict)
     active: list[Trial] = field(default_factory=list)
-    recorded: Mapping[int, Recorded] = field(default_factory=dict)
+    recorded: dict[int, Recorded] = field(default_factory=dict)
+    plan: Plan = field(default_factory=lambda: Plan("search"))
+    log: list[events.Event] = field(default_factory=list)
+    spent: dict[str, float] = field(default_factory=dict)
     rung: int = 0
     stopped: str = "budget"
+    asking: float = 0.0
+    """Seconds spent on proposals and on the storage."""
 
     def run(self) -> None:
         """Search until the budget is spent or the space is."""
         while self._round():
             pass
+        for trial in self.active:
+            self._leave_unfinished(trial)
+
+    def measured_plan(self, refit: float | None) -> Plan:
+        """The plan with what it took; families in seconds of training, summed over tasks."""
+        names = {"": self.plan.choices[0].step if self.plan.choices else ""}
+        seconds = {names.get(family, family): s for family, s in self.spent.items()}
+        seconds[PROPOSALS] = self.asking
+        if refit is not None:
+            seconds[FINAL] = refit
+        return measured(self.plan, seconds, self.limits.elapsed)
+
+    def interrupt(self) -> None:
+        """Ctrl-C: what is in training stays unfinished, for the storage to take up again."""
+        self.stopped = "interrupted"
         for trial in self.active:
             self._leave_unfinished(trial)
 
@@ -84,16 +108,23 @@ class Scheduler:
 
     def _enter(self) -> None:
         """Fill the free slots with new proposals (TuPAQ, Algorithm 2, line 7)."""
-        room = self.bandit.room([self._progress(t) for t in self.active], self.slots)
+        proposed = self.proposer.proposed
+        training = [self._progress(t) for t in self.active]
+        room = self.bandit.room(training, self.slots, proposed)
         if self.n_trials is not None:
-            room = min(room, self.n_trials - len(self.trials))
-        for proposal in self.proposer.ask(room) if room > 0 else ():
+            room = min(room, self.n_trials - proposed)
+        start = time.perf_counter()
+        proposals = self.proposer.ask(room) if room > 0 else []
+        self.asking += time.perf_counter() - start
+        for proposal in proposals:
             number = proposal.number
+            if proposal.recorded is not None:
+                self.recorded[number] = proposal.recorded
             bracket = self.bandit.bracket(number)
             trial = Trial(number, proposal.family, proposal.params, bracket)
             self.trials[number] = trial
             self.active.append(trial)
-            self.observe(
+            self._say(
                 events.TrialStarted(self.limits.elapsed, number, trial.family, trial.params)
             )
 
@@ -104,11 +135,13 @@ class Scheduler:
         for outcome in self._outcomes(orders):
             heard = True
             trial = self.trials[outcome.trial]
+            took = self.spent.get(trial.family, 0.0) + outcome.seconds
+            self.spent[trial.family] = took
             trial.record(outcome)
             if trial.reason is None and not math.isfinite(trial.mean(self.metric)):
                 trial.reason = f"its score is not finite: {trial.mean(self.metric)}"
             if trial.reason is None:
-                self.observe(events.TrialScored(
+                self._say(events.TrialScored(
                     self.limits.elapsed, trial.number, trial.family, trial.passes,
                     trial.mean(self.metric), outcome.seconds,
                 ))  # fmt: skip
@@ -152,6 +185,10 @@ class Scheduler:
                 raise InputError(f"Trial {trial.number} failed: {trial.reason}")
         scored = [self._progress(t) for t in self.active if t.passes > 0]
         history = [self._progress(t) for t in self.trials.values() if t.passes > 0]
+        for trial in self.active:
+            if trial.passes > 0:
+                score = trial.mean(self.metric)
+                self.proposer.report(trial.number, trial.passes, score, trial.scores)
         verdicts = self.bandit.allocate(scored, history)
         for number in verdicts.finished:
             self._end(self.trials[number], "COMPLETE", None)
@@ -161,21 +198,24 @@ class Scheduler:
         alive = {trial.number for trial in self.active}
         self.batch.drop(alive)
         self.black_box.drop(alive)
-        self.store.write(self.trials.values())
+        start = time.perf_counter()
+        self.store.write(self.proposer.changed())
+        self.asking += time.perf_counter() - start
 
     def _end(self, trial: Trial, state: str, reason: str | None) -> None:
         trial.state, trial.reason = state, reason
         self.active.remove(trial)
         score = trial.mean(self.metric)
-        self.proposer.tell(trial.number, trial.rungs, self.metric, state, reason)
+        self.proposer.note(trial.number, seconds=trial.seconds)
+        self.proposer.tell(trial.number, score, state, reason)
         now = self.limits.elapsed
         if state == "FAIL":
-            self.observe(events.TrialFailed(now, trial.number, reason or ""))
+            self._say(events.TrialFailed(now, trial.number, reason or ""))
         elif state == "PRUNED":
             why = reason or ""
-            self.observe(events.TrialPruned(now, trial.number, trial.passes, score, why))
+            self._say(events.TrialPruned(now, trial.number, trial.passes, score, why))
         else:
-            self.observe(events.TrialFinished(now, trial.number, trial.passes, score))
+            self._say(events.TrialFinished(now, trial.number, trial.passes, score))
 
     def _stop_if_all_fail(self) -> None:
         ended = [t for t in self.trials.values() if t.state != "RUNNING"]
@@ -188,17 +228,21 @@ class Scheduler:
     def _leave_unfinished(self, trial: Trial) -> None:
         """Out of time: the storage keeps the trial as running, to be taken up again."""
         trial.state = "PRUNED" if trial.passes else "FAIL"
-        trial.reason = "the time limit was reached"
+        trial.reason = f"unfinished: {self.stopped}"
 
     def _report(self) -> None:
         states = [t.state for t in self.trials.values()]
         best = best_trial(self.trials.values(), self.metric)
-        self.observe(events.RungDone(
+        self._say(events.RungDone(
             self.limits.elapsed, self.rung, len(self.active), states.count("PRUNED"),
             states.count("COMPLETE"), states.count("FAIL"),
             sum(t.passes for t in self.trials.values()),
             best.mean(self.metric) if best else float("nan"), best.number if best else -1,
         ))  # fmt: skip
+
+    def _say(self, event: events.Event) -> None:
+        self.log.append(event)
+        self.observe(event)
 
     def _progress(self, trial: Trial) -> Progress:
         score = trial.mean(self.metric)

@@ -221,7 +221,7 @@ class ModelSearchCV(BaseSearchCV):
         trials = sorted(scheduler.trials.values(), key=lambda t: t.number)
         metrics = problem.metrics
         self.study_ = scheduler.proposer.study
-        self.events_ = tuple(scheduler.events)
+        self.events_ = tuple(scheduler.log)
         self.scorer_ = (
             dict(metrics.scorers) if metrics.multiple else metrics.scorers["score"]
         )

@@ -1,0 +1,183 @@
+"""From the settings of a `ModelSearchCV` to a scheduler that is ready to run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+
+from mlopt import events
+from mlopt.errors import InputError
+from mlopt.gd.batch_cost import choose_batch_size
+from mlopt.plan import Choice
+from mlopt.resources import Resources
+from mlopt.stats import Stats
+from mlopt.training import Limits
+from mlopt.tuning.bandits import bandit_of
+from mlopt.tuning.batching import BatchCrew
+from mlopt.tuning.black_box import GROWING, BlackBoxCrew
+from mlopt.tuning.defaults import default_points
+from mlopt.tuning.families import Views, cut
+from mlopt.tuning.inputs import families_of
+from mlopt.tuning.linear_task import linear_task
+from mlopt.tuning.planning import search_plan
+from mlopt.tuning.problem import Problem
+from mlopt.tuning.proposer import Proposer
+from mlopt.tuning.scheduler import Scheduler
+from mlopt.tuning.space import Space
+from mlopt.tuning.storage import NullStore, Store, open_store
+
+FULL_TRAINING = 100
+"""Passes of a full training where the estimators name more, or none (TuPAQ, section 4.3)."""
+GENERATION = 16
+"""Trials in training at once when the sampler learns from scores: more would make it wait."""
+MOST_MODELS = 256
+"""Models that one scan is planned for when the search sets no number."""
+VIEW_MEMORY = 0.25
+"""Part of the free memory that preprocessed rows may take."""
+
+
+def prepare(search: Any, problem: Problem, *, remember: bool = True) -> Scheduler:
+    """Everything a search needs, checked; ``remember=False`` opens no storage."""
+    families = families_of(search)
+    estimators = {name: estimator for name, (estimator, _) in families.items()}
+    space = Space.of_families(families) if "" not in families else Space.of(*_swap(families[""]))
+    _check_budget(search, space)
+    max_passes = _max_passes(search, estimators)
+    store = open_store_of(search, space) if remember else NullStore()
+    proposer = Proposer(
+        space,
+        search.sampler,
+        seed=search.random_state or 0,
+        n_trials=search.n_trials,
+        recorded=store.recorded(),
+        first=default_points(space) if isinstance(search.estimator, Mapping) else (),
+        study_name=search.study_name,
+    )
+    perfect = _perfect(problem)
+    bandit = bandit_of(search.bandit, max_passes, search.n_trials, perfect=perfect)
+    limits = Limits(seconds=search.timeout)
+    memory = int(VIEW_MEMORY * psutil.virtual_memory().available)
+    views = Views(estimators, problem, memory, search.random_state)
+    n_models = min(size for size in (search.n_trials, space.size, MOST_MODELS) if size)
+    batch = _batch(search, problem, estimators, n_models)
+    stepwise = search.bandit is not None
+    return Scheduler(
+        proposer=proposer,
+        bandit=bandit,
+        store=store,
+        batch=BatchCrew(problem, views, max_passes, batch.trials),
+        black_box=BlackBoxCrew(problem, views, max_passes, stepwise, lambda: limits.seconds_left),
+        metric=problem.metrics.main,
+        slots=_slots(search, batch),
+        n_trials=search.n_trials,
+        limits=limits,
+        observe=_observer(search),
+        raise_errors=search.error_score == "raise",
+        plan=search_plan(search, problem, estimators, batch.choice),
+    )
+
+
+@dataclass(frozen=True)
+class Batch:
+    """How many trials share a scan, and why."""
+
+    trials: int
+    choice: Choice | None = None
+
+
+def open_store_of(search: Any, space: Space) -> Store:
+    """The storage of ``search``, or one that forgets."""
+    if search.storage is None:
+        return NullStore()
+    return open_store(search.storage, search.study_name, space.fingerprint())
+
+
+def _swap(pair: tuple[Any, Any]) -> tuple[Any, Any]:
+    return pair[1], pair[0]
+
+
+def _check_budget(search: Any, space: Space) -> None:
+    for name in ("n_trials", "timeout", "max_passes"):
+        value = getattr(search, name)
+        if value is not None and not (isinstance(value, int | float) and value > 0):
+            raise InputError(f"`{name}` must be a positive number or None, got {value!r}.")
+    size = search.batch_size
+    if size != "auto" and not (isinstance(size, int) and size >= 1):
+        raise InputError(f'`batch_size` must be a positive integer or "auto", got {size!r}.')
+    if search.n_trials is None and search.timeout is None and space.size is None:
+        raise InputError(
+            "A search needs an end: give `n_trials`, `timeout`, or a space of finitely many "
+            "configurations."
+        )
+
+
+def _max_passes(search: Any, estimators: Mapping[str, Any]) -> int:
+    if search.max_passes is not None:
+        return int(search.max_passes)
+    natural = [_natural_passes(cut(estimator).final) for estimator in estimators.values()]
+    longest = max(natural)
+    return longest if search.bandit is None else min(longest, FULL_TRAINING)
+
+
+def _natural_passes(final: Any) -> int:
+    task = linear_task(final)
+    if task is not None:
+        return task.max_iter
+    if type(final) in GROWING:
+        return FULL_TRAINING
+    return int(final.get_params().get("max_iter") or FULL_TRAINING)
+
+
+def _perfect(problem: Problem) -> float:
+    """The best score there can be: 0 for negated losses, 1 for the others."""
+    scorer = problem.metrics.scorers[problem.metrics.main]
+    negated = getattr(scorer, "_sign", 1) < 0
+    return 0.0 if negated else 1.0
+
+
+def _batch(
+    search: Any, problem: Problem, estimators: Mapping[str, Any], n_models: int
+) -> Batch:
+    if search.batch_size != "auto":
+        return Batch(search.batch_size)
+    if not any(linear_task(cut(e).final) for e in estimators.values()):
+        return Batch(1)
+    rows = len(problem.y)
+    stats = Stats.of(problem.X) if hasattr(problem.X, "shape") else Stats(rows, 1)
+    per_model = len(problem.splits) * problem.outputs
+    size, choice = choose_batch_size(
+        stats,
+        Resources.probe(),
+        columns_per_model=per_model,
+        n_models=n_models,
+    )
+    return Batch(size, choice)
+
+
+def _slots(search: Any, batch: Batch) -> int:
+    """TuPAQ's BatchSize: how many trials are in training at the same time."""
+    if search.batch_size != "auto":
+        return int(search.batch_size)
+    learns = search.sampler not in ("random", "grid")
+    if learns or search.timeout is not None:
+        return GENERATION
+    return max(GENERATION, search.n_trials or GENERATION)
+
+
+def _observer(search: Any) -> events.Observer:
+    own = search.observer or events.ignore
+    if not search.verbose:
+        return own
+
+    def observe(event: events.Event) -> None:
+        own(event)
+        if search.verbose > 1 or isinstance(event, events.RungDone):
+            sys.stderr.write(f"[mlopt] {event}\n")
+
+    return observe
+
+
