@@ -55,4 +55,4 @@ def _byte_exponent(count: float) -> int:
 
 def _in_unit(count: float, exponent: int) -> str:
     value = count / 1024**exponent
-    return f"{value:.1f}" if exponent and value < 99.95 else f"{value:.0f}"
+    return f"{value:.1f}" if exponent and value < 9.95 else f"{value:.0f}"

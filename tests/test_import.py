@@ -1,0 +1,60 @@
+"""Importing mlopt is quick, and its public names are found when asked for."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import subprocess
+import sys
+
+import pytest
+
+import mlopt
+
+HEAVY = [
+    "optuna",
+    "distributed",
+    "matplotlib",
+    "plotly",
+    "sklearn",
+    "dask",
+    "numba",
+    "pandas",
+]
+
+
+def test_importing_mlopt_is_quick_and_loads_nothing_heavy() -> None:
+    code = f"import sys, mlopt; print(*set({HEAVY}) & set(sys.modules))"
+    command = [sys.executable, "-X", "importtime", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+    last = [
+        line for line in done.stderr.splitlines() if line.split("|")[-1].strip() == "mlopt"
+    ]
+    microseconds = int(last[-1].split("|")[1])
+    assert microseconds < 500_000
+
+
+def test_resources_and_plans_load_nothing_heavy() -> None:
+    use = "import sys, mlopt; mlopt.Resources, mlopt.Plan"
+    code = f"{use}; print(*set({HEAVY}) & set(sys.modules))"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+@pytest.mark.parametrize("name", mlopt.__all__)
+def test_every_public_name_is_there(name: str) -> None:
+    value = getattr(mlopt, name)
+    assert value is getattr(mlopt, name)
+    assert name in dir(mlopt)
+    if name != "__version__":
+        assert value.__name__ == name
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert mlopt.__version__ == importlib.metadata.version("mlopt")
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute `LogisticRegresion`"):
+        _ = mlopt.LogisticRegresion
