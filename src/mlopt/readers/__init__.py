@@ -1,0 +1,59 @@
+"""Tables from files: CSV and its kin, Parquet, LIBSVM, ``.npz``, and scikit-learn's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mlopt.readers.files import File
+from mlopt.readers.table import Table
+
+__all__ = ["Table", "read_table"]
+
+BUNDLED = "sklearn:"
+
+
+def read_table(
+    path: str | Path, *, target: str | int | None = None, columns: int | None = None
+) -> Table:
+    """Read a data set, whatever its format: looks at what is in it, not at its name.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file, as it is or compressed (``.gz``, ``.bz2``, ``.xz``, ``.zip``); or
+        ``sklearn:NAME`` for iris, digits, wine, breast_cancer or diabetes.
+    target : str or int, optional
+        The column to predict: its name, its number (from 0; -1 counts from the end), or
+        "last". Without one, ``y`` is None where the format does not set it apart.
+    columns : int, optional
+        Features of a LIBSVM file, when its rows may lack the last ones.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    InputError
+        When the file is not there, cannot be read, is empty, is larger than memory allows,
+        or has no such column.
+    """
+    name = str(path)
+    if name.startswith(BUNDLED):
+        from mlopt.readers.bundled import read_bundled
+
+        return read_bundled(name.removeprefix(BUNDLED), target)
+    file = File.at(name)
+    if file.magic.startswith(b"PAR1"):
+        from mlopt.readers.binary import read_parquet
+
+        return read_parquet(file, target)
+    if file.magic.startswith((b"PK", b"\x93NUMPY")):
+        from mlopt.readers.binary import read_npz
+
+        return read_npz(file, target)
+    from mlopt.readers import delimited, libsvm
+
+    if libsvm.looks_like(file):
+        return libsvm.read(file, target, columns)
+    return delimited.read(file, target)

@@ -1,0 +1,116 @@
+"""Parquet and numpy's ``.npz``: typed columns and matrices."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Mapping
+from typing import IO, Any
+
+import numpy as np
+
+from mlopt.errors import InputError
+from mlopt.readers.files import File
+from mlopt.readers.table import Table, column, listed, table_of
+
+_FEATURES = ("x", "data", "features", "x_train")
+_TARGETS = ("y", "target", "label", "labels", "y_train")
+
+
+def read_parquet(file: File, target: str | int | None) -> Table:
+    """A Parquet file."""
+    import pandas as pd
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with file.opened() as stream:
+        try:
+            groups = pq.ParquetFile(stream).metadata
+            sizes = [
+                groups.row_group(i).total_byte_size for i in range(groups.num_row_groups)
+            ]
+            file.check_size(sum(sizes))
+            frame = pd.read_parquet(stream)
+        except pa.ArrowException as error:
+            raise InputError(
+                f"`{file.path}` begins like Parquet but cannot be read: {error}."
+            ) from error
+    frame.columns = frame.columns.map(str)
+    return table_of(frame, target, file.path)
+
+
+def read_npz(file: File, target: str | int | None) -> Table:
+    """Named arrays: a matrix and a target, columns side by side, or one sparse matrix."""
+    with file.opened() as stream:
+        try:
+            arrays = _arrays(file, stream)
+        except (ValueError, KeyError) as error:
+            raise InputError(
+                f"`{file.path}` must hold plain arrays of numbers or text (pickled objects "
+                f"are not loaded): {error}."
+            ) from error
+    if "indptr" in arrays:
+        return _sparse(arrays, target, file.path)
+    return _dense(arrays, target, file.path)
+
+
+def _arrays(file: File, stream: IO[bytes]) -> dict[str, np.ndarray]:
+    content = io.BytesIO(stream.read())
+    if file.magic.startswith(b"PK"):
+        with zipfile.ZipFile(content) as archive:
+            file.check_size(sum(member.file_size for member in archive.infolist()))
+    loaded = np.load(content, allow_pickle=False)
+    if isinstance(loaded, np.ndarray):
+        return {"X": loaded}
+    return {name: loaded[name] for name in loaded.files}
+
+
+def _sparse(arrays: Mapping[str, np.ndarray], target: str | int | None, path: str) -> Table:
+    import scipy.sparse as sp
+
+    parts = tuple(arrays[name] for name in ("data", "indices", "indptr"))
+    kind = arrays["format"].item()
+    kind = kind.decode() if isinstance(kind, bytes) else kind
+    if kind not in ("csr", "csc"):
+        raise InputError(f"`{path}` must hold CSR or CSC, got {kind}: save `X.tocsr()`.")
+    shape = tuple(int(size) for size in arrays["shape"])
+    X = sp.csr_array((sp.csr_array if kind == "csr" else sp.csc_array)(parts, shape=shape))
+    y, name = _target({n: a for n, a in arrays.items() if n in _TARGETS}, target, path)
+    return Table(X, y, name, path, tuple(f"c{number}" for number in range(X.shape[1])))
+
+
+def _dense(arrays: Mapping[str, np.ndarray], target: str | int | None, path: str) -> Table:
+    import pandas as pd
+
+    matrices = [name for name, array in arrays.items() if array.ndim >= 2]
+    named = [name for name in matrices if name.lower() in _FEATURES]
+    if not matrices:
+        return table_of(pd.DataFrame(dict(arrays)), target, path)
+    if len(matrices) > 1 and len(named) != 1:
+        raise InputError(
+            f"`{path}` must hold one matrix, or one named `X`, but holds "
+            f"{listed(matrices)}: save it with `np.savez(path, X=..., y=...)`."
+        )
+    features = (named or matrices)[0]
+    X = arrays[features].reshape(len(arrays[features]), -1)
+    others = {name: array for name, array in arrays.items() if array.ndim == 1}
+    names = tuple(f"c{number}" for number in range(X.shape[1]))
+    if not others and target is not None:
+        return table_of(pd.DataFrame(X, columns=list(names)), target, path)
+    y, name = _target(others, target, path)
+    if y is not None and len(y) != len(X):
+        raise InputError(
+            f"`{path}` must have as many targets as rows, but `{name}` has {len(y)} and "
+            f"`{features}` {len(X)}."
+        )
+    return Table(X, y, name, path, names)
+
+
+def _target(
+    arrays: Mapping[str, np.ndarray], target: str | int | None, path: str
+) -> tuple[Any, str | None]:
+    if target is not None:
+        name = column(list(arrays), target, path)
+        return arrays[name], name
+    found = [name for name in arrays if name.lower() in _TARGETS]
+    return (arrays[found[0]], found[0]) if len(found) == 1 else (None, None)

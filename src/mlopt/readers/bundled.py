@@ -1,0 +1,21 @@
+"""The data sets that come with scikit-learn."""
+
+from __future__ import annotations
+
+from mlopt.errors import InputError
+from mlopt.readers.table import Table, did_you_mean, table_of
+
+NAMES = ("iris", "digits", "wine", "breast_cancer", "diabetes")
+
+
+def read_bundled(name: str, target: str | int | None) -> Table:
+    """One of `NAMES`; the target is its own unless another column is named."""
+    if name not in NAMES:
+        raise InputError(
+            f"`sklearn:{name}` names no data set.{did_you_mean(name, NAMES)} Those here: "
+            f"{', '.join(NAMES)}."
+        )
+    from sklearn import datasets
+
+    frame = getattr(datasets, f"load_{name}")(as_frame=True).frame
+    return table_of(frame, "target" if target is None else target, f"sklearn:{name}")

@@ -1,0 +1,140 @@
+"""Files as they are or compressed, and how much of them may be read."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from mlopt.errors import InputError
+from mlopt.readers.table import did_you_mean
+from mlopt.resources.probe import memory_limit
+
+# Enough for some rows of a table with 100,000 columns.
+_HEAD = 1 << 21
+# A text in memory, the frame made of it, and what models make of that.
+_SHARE = 4
+
+_BROKEN = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+
+
+@dataclass(frozen=True)
+class File:
+    """A readable file that is not empty.
+
+    Attributes
+    ----------
+    path : str
+    head : bytes
+        Its beginning, decompressed.
+    whole : bool
+        Whether the head is all there is.
+    """
+
+    path: str
+    head: bytes
+    whole: bool
+
+    @staticmethod
+    def at(path: str) -> File:
+        """The file at ``path``, checked."""
+        where = Path(path).expanduser()
+        if not where.exists():
+            raise InputError(f"`{path}` does not exist.{_neighbour(where)}")
+        if where.is_dir():
+            raise InputError(f"`{path}` must be a file, but is a folder: name one in it.")
+        with _readable(path), _opened(where) as stream:
+            head = stream.read(_HEAD)
+        if not head:
+            raise InputError(f"`{path}` must hold data, but is empty.")
+        return File(path, head, len(head) < _HEAD)
+
+    @property
+    def magic(self) -> bytes:
+        """The first bytes, which tell binary formats."""
+        return self.head[:8]
+
+    @contextmanager
+    def opened(self) -> Iterator[IO[bytes]]:
+        """The decompressed content; errors while reading name the file.
+
+        Compressed content is read whole first, and refused when it grows beyond a share of
+        memory: a small file may hold anything.
+        """
+        where = Path(self.path).expanduser()
+        limit = memory_limit() // _SHARE
+        with _readable(self.path), _opened(where) as stream:
+            if isinstance(stream, io.BufferedReader):
+                self.check_size(where.stat().st_size, limit)
+                yield stream
+                return
+            content = stream.read(limit + 1)
+            self.check_size(len(content), limit)
+            yield io.BytesIO(content)
+
+    def check_size(self, size: int, limit: int | None = None) -> None:
+        """Refuse ``size`` bytes when they are more than a share of memory."""
+        most = memory_limit() // _SHARE if limit is None else limit
+        if size > most:
+            raise InputError(
+                f"`{self.path}` holds more than the {most / 2**30:.1f} GB that may be read "
+                "at once here: take a sample, or read it with `dask.dataframe` and search "
+                "from Python."
+            )
+
+
+@contextmanager
+def _readable(path: str) -> Iterator[None]:
+    try:
+        yield
+    except _BROKEN as error:
+        raise InputError(
+            f"`{path}` cannot be read: {error or type(error).__name__}. Check its "
+            "permissions, and that it was copied whole."
+        ) from error
+
+
+@contextmanager
+def _opened(where: Path) -> Iterator[Any]:
+    """The content, decompressed by what the file begins with."""
+    with where.open("rb") as raw:
+        magic = raw.read(6)
+        raw.seek(0)
+        if magic.startswith(b"\x1f\x8b"):
+            with gzip.GzipFile(fileobj=raw) as stream:
+                yield stream
+        elif magic.startswith(b"BZh"):
+            with bz2.BZ2File(raw) as stream:
+                yield stream
+        elif magic.startswith(b"\xfd7zXZ"):
+            with lzma.LZMAFile(raw) as stream:
+                yield stream
+        elif magic.startswith(b"PK") and _one_member(raw):
+            with zipfile.ZipFile(raw) as archive, archive.open(_one_member(raw)) as member:
+                yield member
+        else:
+            yield raw
+
+
+def _one_member(raw: IO[bytes]) -> str:
+    """The only file of an archive; nothing for what numpy writes, or for several."""
+    names = [name for name in zipfile.ZipFile(raw).namelist() if not name.endswith("/")]
+    raw.seek(0)
+    data = [name for name in names if not name.startswith("__MACOSX")]
+    return data[0] if len(data) == 1 and not data[0].endswith(".npy") else ""
+
+
+def _neighbour(where: Path) -> str:
+    """A file beside ``where`` with a similar name, as advice."""
+    if not where.parent.is_dir():
+        return f" Nor does the folder `{where.parent}`: check the path."
+    names = sorted(entry.name for entry in where.parent.iterdir())
+    return did_you_mean(where.name, names) or f" Files are looked for in `{Path.cwd()}`."
