@@ -11,6 +11,7 @@ import operator
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from inspect import signature
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -42,6 +43,9 @@ GROWING: dict[type, str] = {
 """Ensembles that add members under ``warm_start``, and the parameter that says how many."""
 
 
+EPOCHS = "max_iter"
+"""Estimators that have it improve with every epoch; others learn all in one, as naive Bayes."""
+
 KEPT_PREFIXES = 4
 """Preprocessings whose splits stay in memory between rungs; older ones are made again."""
 
@@ -51,6 +55,8 @@ class PartialFit(Protocol):
     """An estimator that goes on from where it is."""
 
     def partial_fit(self, X: Any, y: Any) -> Any: ...
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +145,7 @@ def fit_until(model: Any, template: Any, fold: Fold, step: Step) -> bool:
     """Fit up to pass ``step.stop``; whether the model is then fully trained."""
     if step.stepwise and type(model) in GROWING:
         return _grow(model, template, fold, step)
-    if step.stepwise and isinstance(model, PartialFit):
+    if step.stepwise and isinstance(model, PartialFit) and EPOCHS in model.get_params():
         return _partial_fit(model, fold, step)
     model.fit(fold.X, fold.y, **fit_arguments(model, fold))
     return True
@@ -159,20 +165,17 @@ def _grow(model: Any, template: Any, fold: Fold, step: Step) -> bool:
 
 def _partial_fit(model: Any, fold: Fold, step: Step) -> bool:
     arguments = fit_arguments(model, fold)
-    first = {"classes": fold.classes} if has_fit_parameter_of(model, "classes") else {}
-    for epoch in range(step.start, step.stop):
+    takes_classes = "classes" in signature(model.partial_fit).parameters
+    first = {"classes": fold.classes} if takes_classes else {}
+    limit = min(step.full, model.get_params()[EPOCHS] or step.full)
+    for epoch in range(step.start, min(step.stop, limit)):
         order = np.random.default_rng((step.seed, epoch)).permutation(len(fold.y))
         rows = {name: _safe_indexing(value, order) for name, value in arguments.items()}
         model.partial_fit(
             _safe_indexing(fold.X, order), _safe_indexing(fold.y, order), **first, **rows
         )
         first = {}
-    return step.stop >= step.full
-
-
-def has_fit_parameter_of(model: Any, name: str) -> bool:
-    """Whether ``partial_fit`` of ``model`` takes ``name``."""
-    return name in model.partial_fit.__code__.co_varnames
+    return step.stop >= limit
 
 
 def fit_arguments(model: Any, fold: Fold) -> dict[str, Any]:

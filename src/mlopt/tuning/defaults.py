@@ -31,7 +31,7 @@ def _point(family: Family) -> dict[str, Any]:
 
 def _coordinate(parameter: Parameter, value: Any) -> Any:
     distribution = parameter.distribution
-    if parameter.quantiles is not None:
+    if parameter.quantile is not None:
         return at(distribution, MIDDLE)
     if parameter.choices is not None:
         labels = distribution.choices

@@ -3,40 +3,74 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+from mlopt.costs import Cost
 from mlopt.plan import Alternative, Choice, Plan
+from mlopt.resources import Resources
 from mlopt.tuning.families import cut
+from mlopt.tuning.forecast import sampled_fit
 from mlopt.tuning.linear_task import linear_task
 from mlopt.tuning.problem import Problem
 
-
 PROPOSALS, FINAL = "proposals and storage", "final fit"
 """Steps of the plan beside the families."""
+TYPICAL_PASSES = {False: 10, True: 20}
+"""Passes until a model stops on its own: quasi-Newton steps; epochs of stochastic descent."""
+SGD_SLOWNESS = 8.0
+"""Arithmetic of a lockstep epoch against a pass of matrix products: it follows one row at a
+time, so that its rows and weights come from cache and not from registers."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """One trial of a family: all its splits, trained to the end on one thread."""
+
+    batched: Cost | None
+    alone: Cost | None
+
+    @property
+    def chosen(self) -> Cost | None:
+        """What is expected of the way that is chosen."""
+        return self.batched if self.batched is not None else self.alone
+
+
+def forecast(
+    problem: Problem, estimator: Any, per_pass: Cost | None, *, sample: bool
+) -> Forecast:
+    """Predict one trial of ``estimator``, batched where it can be, and one by one."""
+    task = linear_task(cut(estimator).final)
+    one = sampled_fit(problem, estimator) if sample else None
+    alone = None if one is None else len(problem.splits) * one
+    if task is None or per_pass is None:
+        return Forecast(None, alone)
+    sgd = task.schedule is not None
+    passes = min(task.max_iter, TYPICAL_PASSES[sgd])
+    return Forecast((passes * (SGD_SLOWNESS if sgd else 1.0)) * per_pass, alone)
 
 
 def search_plan(
     search: Any,
     problem: Problem,
     estimators: Mapping[str, Any],
+    forecasts: Mapping[str, Forecast],
     batch: Choice | None,
 ) -> Plan:
     """How each family will be trained, before anything runs."""
-    n, splits = len(problem.y), len(problem.splits)
-    choices = [_family(name, est, problem, batch) for name, est in estimators.items()]
-    amount = "" if search.n_trials is None else f"up to {search.n_trials} trials"
-    limit = "" if search.timeout is None else f"{search.timeout:g} s"
-    budget = ", ".join(part for part in (amount, limit) if part) or "the whole space"
+    trials = None if search.n_trials is None else search.n_trials / len(estimators)
+    choices = [
+        _family(name, estimator, problem, forecasts[name], trials, batch)
+        for name, estimator in estimators.items()
+    ]
+    known = [choice.predicted for choice in choices if choice.predicted is not None]
+    predicted = sum(known) if len(known) == len(choices) else None
+    if search.timeout is not None:
+        predicted = min(predicted or search.timeout, search.timeout)
     choices.append(Choice(PROPOSALS, _name(search.sampler), f"bandit: {_name(search.bandit)}"))
     if search.refit:
         choices.append(Choice(FINAL, "the best configuration", "all rows"))
-    notes = (
-        f"{n} rows, {splits} split{'s' if splits > 1 else ''}, scored by "
-        f"{search.scoring or 'the estimators own score'}",
-        f"runs on {problem.executor.threads} thread(s) of {type(problem.executor).__name__}",
-    )
-    return Plan(f"search, {budget}", tuple(choices), None, notes=notes)
+    return Plan(_title(search), tuple(choices), predicted, notes=_notes(search, problem))
 
 
 def measured(plan: Plan, seconds: Mapping[str, float], total: float) -> Plan:
@@ -44,22 +78,63 @@ def measured(plan: Plan, seconds: Mapping[str, float], total: float) -> Plan:
     return plan.with_measured(dict(seconds), total=total)
 
 
+def _title(search: Any) -> str:
+    trials = "" if search.n_trials is None else f"up to {search.n_trials} trials"
+    limit = "" if search.timeout is None else f"{search.timeout:g} s"
+    return "search, " + (", ".join(part for part in (trials, limit) if part) or "whole space")
+
+
+def _notes(search: Any, problem: Problem) -> tuple[str, ...]:
+    splits, executor = len(problem.splits), problem.executor
+    where = "in process" if type(executor).__name__ == "Threads" else "on the cluster"
+    return (
+        f"{len(problem.y)} rows, {splits} split{'s' if splits > 1 else ''}, scored by "
+        f"{_name(search.scoring) if search.scoring else 'the score of the estimators'}",
+        f"{executor.threads} thread{'s' if executor.threads > 1 else ''} {where}",
+        "predictions: every trial trained to the end; a bandit ends most of them earlier",
+    )
+
+
 def _name(thing: Any) -> str:
     return thing if isinstance(thing, str) else "none" if thing is None else type(thing).__name__
 
 
-def _family(name: str, estimator: Any, problem: Problem, batch: Choice | None) -> Choice:
+def _family(
+    name: str,
+    estimator: Any,
+    problem: Problem,
+    expected: Forecast,
+    trials: float | None,
+    batch: Choice | None,
+) -> Choice:
     parts = cut(estimator)
     operator = type(parts.final).__name__
-    notes = [] if parts.prefix is None else [
-        f"preprocessing fitted once a split and shared: {' > '.join(parts.prefix.named_steps)}"
-    ]  # fmt: skip
-    step = name or operator
-    if linear_task(parts.final) is None:
+
+    def seconds(cost: Cost | None) -> float | None:
+        if cost is None or trials is None:
+            return None
+        return trials * cost.seconds(Resources.probe()) / problem.executor.threads
+
+    notes = []
+    if parts.prefix is not None:
+        steps = " > ".join(parts.prefix.named_steps)
+        notes.append(f"preprocessing fitted once a split and shared: {steps}")
+    if trials is None and expected.chosen is not None:
+        one = expected.chosen.seconds(Resources.probe())
+        notes.append(f"one trial, all splits, on one thread: {one:.3g} s ({_source(expected)})")
+    if expected.batched is None or batch is None:
+        rejected = Alternative("batched", reason=f"{operator} has no batched form")
         return Choice(
-            step, operator, "one fit a split, in parallel", notes=tuple(notes),
-            rejected=(Alternative("batched", reason=f"{operator} has no batched form"),),
+            name or operator, operator, "one fit a split, in parallel",
+            seconds(expected.alone), rejected=(rejected,), notes=tuple(notes),
         )  # fmt: skip
-    if batch is None:
-        return Choice(step, operator, "batched: all splits share a scan", notes=tuple(notes))
-    return replace(batch, step=step, operator=operator, notes=(*batch.notes, *notes))
+    others = (Alternative("one fit a split", seconds(expected.alone), "not sampled"),)
+    sizes = replace(batch, step="batch")
+    return Choice(
+        name or operator, operator, "batched: configurations and splits share a scan",
+        seconds(expected.batched), rejected=others, notes=tuple(notes), children=(sizes,),
+    )  # fmt: skip
+
+
+def _source(expected: Forecast) -> str:
+    return expected.chosen.source if expected.chosen is not None else ""

@@ -60,6 +60,7 @@ class Scheduler:
     limits: Limits
     observe: events.Observer = events.ignore
     raise_errors: bool = False
+    refits: bool = True
     trials: dict[int, Trial] = field(default_factory=dict)
     active: list[Trial] = field(default_factory=list)
     recorded: dict[int, Recorded] = field(default_factory=dict)
@@ -93,8 +94,18 @@ class Scheduler:
         for trial in self.active:
             self._leave_unfinished(trial)
 
+    @property
+    def seconds_left(self) -> float:
+        """Until the time limit, less what the final fit of the best so far will take."""
+        best = best_trial(self.trials.values(), self.metric) if self.refits else None
+        if best is None:
+            return self.limits.seconds_left
+        problem = self.batch.problem
+        share = len(problem.y) / len(problem.splits[0].train)
+        return self.limits.seconds_left - share * best.seconds / len(problem.splits)
+
     def _round(self) -> bool:
-        if self.limits.seconds_left <= 0:
+        if self.seconds_left <= 0:
             self.stopped = "timeout"
             return False
         self._enter()

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import joblib
 import psutil
 
 from mlopt import events
 from mlopt.errors import InputError
-from mlopt.gd.batch_cost import choose_batch_size
+from mlopt.costs import Cost
+from mlopt.gd.batch_cost import choose_batch_size, pass_cost
 from mlopt.plan import Choice
 from mlopt.resources import Resources
+from mlopt.rows import Rows
 from mlopt.stats import Stats
 from mlopt.training import Limits
 from mlopt.tuning.bandits import bandit_of
@@ -23,7 +26,7 @@ from mlopt.tuning.defaults import default_points
 from mlopt.tuning.families import Views, cut
 from mlopt.tuning.inputs import families_of
 from mlopt.tuning.linear_task import linear_task
-from mlopt.tuning.planning import search_plan
+from mlopt.tuning.planning import forecast, search_plan
 from mlopt.tuning.problem import Problem
 from mlopt.tuning.proposer import Proposer
 from mlopt.tuning.scheduler import Scheduler
@@ -36,6 +39,8 @@ GENERATION = 16
 """Trials in training at once when the sampler learns from scores: more would make it wait."""
 MOST_MODELS = 256
 """Models that one scan is planned for when the search sets no number."""
+FEW_FITS = 20
+"""A search of fewer fits is not worth a look at samples first."""
 VIEW_MEMORY = 0.25
 """Part of the free memory that preprocessed rows may take."""
 
@@ -47,7 +52,9 @@ def prepare(search: Any, problem: Problem, *, remember: bool = True) -> Schedule
     space = Space.of_families(families) if "" not in families else Space.of(*_swap(families[""]))
     _check_budget(search, space)
     max_passes = _max_passes(search, estimators)
-    store = open_store_of(search, space) if remember else NullStore()
+    n_models = min(size for size in (search.n_trials, space.size, MOST_MODELS) if size)
+    batch = _batch(search, problem, estimators, n_models)
+    store = _open_store(search, problem, space) if remember else NullStore()
     proposer = Proposer(
         space,
         search.sampler,
@@ -60,40 +67,58 @@ def prepare(search: Any, problem: Problem, *, remember: bool = True) -> Schedule
     perfect = _perfect(problem)
     bandit = bandit_of(search.bandit, max_passes, search.n_trials, perfect=perfect)
     limits = Limits(seconds=search.timeout)
+    sample = n_models * len(problem.splits) >= FEW_FITS
+    forecasts = {
+        name: forecast(problem, estimator, batch.per_pass, sample=sample)
+        for name, estimator in estimators.items()
+    }
     memory = int(VIEW_MEMORY * psutil.virtual_memory().available)
     views = Views(estimators, problem, memory, search.random_state)
-    n_models = min(size for size in (search.n_trials, space.size, MOST_MODELS) if size)
-    batch = _batch(search, problem, estimators, n_models)
     stepwise = search.bandit is not None
-    return Scheduler(
+    scheduler = Scheduler(
         proposer=proposer,
         bandit=bandit,
         store=store,
         batch=BatchCrew(problem, views, max_passes, batch.trials),
-        black_box=BlackBoxCrew(problem, views, max_passes, stepwise, lambda: limits.seconds_left),
+        black_box=BlackBoxCrew(
+            problem, views, max_passes, stepwise, lambda: scheduler.seconds_left
+        ),
         metric=problem.metrics.main,
         slots=_slots(search, batch),
         n_trials=search.n_trials,
         limits=limits,
         observe=_observer(search),
         raise_errors=search.error_score == "raise",
-        plan=search_plan(search, problem, estimators, batch.choice),
+        plan=search_plan(search, problem, estimators, forecasts, batch.choice),
+        refits=bool(search.refit),
     )
+    return scheduler
 
 
 @dataclass(frozen=True)
 class Batch:
-    """How many trials share a scan, and why."""
+    """How many trials share a scan, why, and what one pass of one trial costs."""
 
     trials: int
     choice: Choice | None = None
+    per_pass: Cost | None = None
 
 
-def open_store_of(search: Any, space: Space) -> Store:
+def _open_store(search: Any, problem: Problem, space: Space) -> Store:
     """The storage of ``search``, or one that forgets."""
     if search.storage is None:
         return NullStore()
-    return open_store(search.storage, search.study_name, space.fingerprint())
+    same = {
+        "rows": str(len(problem.y)),
+        "target": joblib.hash(problem.y),
+        "splits": joblib.hash([(s.train, s.test) for s in problem.splits]),
+        "scoring": repr(search.scoring),
+        "sampler": repr(search.sampler),
+        "bandit": repr(search.bandit),
+        "max_passes": repr(search.max_passes),
+        "random_state": repr(search.random_state),
+    }
+    return open_store(search.storage, search.study_name or "mlopt", space.fingerprint() | same)
 
 
 def _swap(pair: tuple[Any, Any]) -> tuple[Any, Any]:
@@ -142,12 +167,11 @@ def _perfect(problem: Problem) -> float:
 def _batch(
     search: Any, problem: Problem, estimators: Mapping[str, Any], n_models: int
 ) -> Batch:
-    if search.batch_size != "auto":
-        return Batch(search.batch_size)
     if not any(linear_task(cut(e).final) for e in estimators.values()):
         return Batch(1)
     rows = len(problem.y)
-    stats = Stats.of(problem.X) if hasattr(problem.X, "shape") else Stats(rows, 1)
+    columns = problem.X.d if isinstance(problem.X, Rows) else problem.X.shape[1]
+    stats = Stats(rows, columns)
     per_model = len(problem.splits) * problem.outputs
     size, choice = choose_batch_size(
         stats,
@@ -155,7 +179,10 @@ def _batch(
         columns_per_model=per_model,
         n_models=n_models,
     )
-    return Batch(size, choice)
+    if search.batch_size != "auto":
+        size, choice = search.batch_size, replace(choice, chosen=f"{search.batch_size} as asked")
+    per_pass = (1 / size) * pass_cost(stats, size * per_model)
+    return Batch(size, choice, per_pass)
 
 
 def _slots(search: Any, batch: Batch) -> int:
