@@ -108,7 +108,9 @@ class Batch:
         self._note(ok, fresh, found.value)
         return ok
 
-    def _note(self, ok: NDArray[np.bool_], fresh: NDArray[np.bool_], value: Floats) -> None:
+    def _note(
+        self, ok: NDArray[np.bool_], fresh: NDArray[np.bool_], value: NDArray[np.float64]
+    ) -> None:
         refused = ~ok & ~fresh
         shorter = shortened(self.value, value, self.slope, self.t)
         self.t = np.where(refused, shorter, self.t)

@@ -181,11 +181,11 @@ class Layout:
         start = int(self.first[number])
         return slice(start, start + self.models[number].outputs)
 
-    def unit_sum(self, values: NDArray[np.floating]) -> NDArray[np.floating]:
+    def unit_sum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sums of per-column values over each unit: (B,) -> (U,)."""
         if len(self.units) == self.width:
             return values
-        return np.add.reduceat(values, self.units)
+        return np.asarray(np.add.reduceat(values, self.units), np.float64)
 
     def spread(self, values: NDArray) -> NDArray:
         """Per-unit values over the units' columns: (U,) -> (B,)."""
@@ -199,9 +199,10 @@ class Layout:
         out[list(self.order)] = by_column_order
         return out
 
-    def model_sum(self, values: NDArray[np.floating]) -> NDArray[np.floating]:
+    def model_sum(self, values: NDArray[np.floating]) -> NDArray[np.float64]:
         """Sums of per-unit values over each model: (U,) -> (M,)."""
-        return np.bincount(self.unit_owner, values, minlength=len(self.models))
+        sums = np.bincount(self.unit_owner, values, minlength=len(self.models))
+        return np.asarray(sums, np.float64)
 
     def any_unit(self, flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Whether any unit of each model is flagged: (U,) -> (M,)."""

@@ -46,7 +46,8 @@ class LinearTraining(ABC):
         self._weights: Floats = np.zeros((rows.d + 1, self._layout.width), rows.dtype)
         self._value = np.full(len(models), np.nan)
         self._score = np.full(len(models), np.nan)
-        self._scored = False
+        # Whose value and score do not belong to the present weights.
+        self._stale = np.ones(len(models), bool)
 
     @property
     def models(self) -> tuple[Model, ...]:
@@ -79,25 +80,26 @@ class LinearTraining(ABC):
         """
         if self._sums.scored is None:
             return -self.objective()
-        self._score_now()
+        self._look()
         return self._score.copy()
 
     def objective(self) -> NDArray[np.float64]:
         """The objective of each model at its present weights, (M,)."""
-        if np.isnan(self._value).any():
-            self._scored = False
-            self._score_now()
+        self._look()
         return self._value.copy()
 
-    def _score_now(self) -> None:
-        """One pass without gradients, unless nothing moved since the last one."""
-        if self._scored:
+    def _look(self) -> None:
+        """One pass without gradients for the models that moved since the last one."""
+        numbers = np.flatnonzero(self._stale)
+        if not len(numbers):
             return
-        found = evaluate(self.rows, self._weights, self._layout, self._sums, gradient=False)
-        self._value = self._layout.model_sum(found.value)
+        plan, columns = self._layout.select(numbers.tolist())
+        weights = np.ascontiguousarray(self._weights[:, columns])
+        found = evaluate(self.rows, weights, plan, self._sums, gradient=False)
+        self._value[numbers] = plan.model_sum(found.value)
         if found.score is not None:
-            self._score = found.score
-        self._scored = True
+            self._score[numbers] = found.score
+        self._stale[numbers] = False
 
     def coefficients(self, number: int) -> tuple[Floats, Floats]:
         """Weights (outputs, d) and intercepts (outputs,) of one model."""
@@ -122,6 +124,7 @@ class LinearTraining(ABC):
         self._layout, taken = self._layout.select(numbers.tolist())
         self._weights = np.ascontiguousarray(self._weights[:, taken])
         self._value, self._score = self._value[numbers], self._score[numbers]
+        self._stale = self._stale[numbers]
         self._keep(numbers)
 
     def add(self, models: Sequence[Model]) -> None:
@@ -135,7 +138,7 @@ class LinearTraining(ABC):
         more = np.full(len(models), np.nan)
         self._value = np.concatenate([self._value, more])
         self._score = np.concatenate([self._score, more])
-        self._scored = False
+        self._stale = np.append(self._stale, np.ones(len(models), bool))
         self._add(len(models))
 
     @abstractmethod
@@ -159,7 +162,7 @@ class LinearTraining(ABC):
             "weights": self._weights.copy(),
             "value": self._value.copy(),
             "score": self._score.copy(),
-            "scored": self._scored,
+            "stale": self._stale.copy(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -175,4 +178,4 @@ class LinearTraining(ABC):
         self._weights = weights.copy()
         self._value = np.array(state["value"])
         self._score = np.array(state["score"])
-        self._scored = bool(state["scored"])
+        self._stale = np.array(state["stale"])

@@ -42,8 +42,8 @@ class QuasiNewton(LinearTraining):
 
     A model has converged when its objective is within ``tol`` (relative) of the minimum by
     the estimate of `mlopt.gd.gap`, or, with ``gtol``, when no component of its gradient is
-    larger; or when rounding leaves nothing to gain. The hinge loss is not smooth: its models
-    descend along sub-gradients until no step helps, and never count as converged.
+    larger; or when rounding leaves nothing to gain. The hinge loss is not smooth: its
+    models descend along sub-gradients until no step helps, and never count as converged.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ class QuasiNewton(LinearTraining):
         self._value[batch.numbers] = batch.plan.model_sum(batch.value)
         self._score[batch.numbers] = batch.score
         self._status[batch.numbers] = status = self._judge(batch)
-        self._scored = bool(np.isfinite(self._value).all())
+        self._stale[batch.numbers] = False
         if (status != RUNNING).any():
             self._shrink(np.flatnonzero(status == RUNNING).tolist())
 

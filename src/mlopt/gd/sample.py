@@ -82,7 +82,8 @@ class Moments:
 def _block_squares(block: Block) -> Floats:
     if sp.issparse(block.X):
         squares = block.X.data.astype(np.float64) ** 2
-        return np.bincount(block.X.indices, squares, minlength=block.X.shape[1])
+        sums = np.bincount(block.X.indices, squares, minlength=block.X.shape[1])
+        return np.asarray(sums, np.float64)
     total = np.zeros(block.X.shape[1])
     for start in range(0, block.rows, 1024):  # so that squares stay in cache
         part = block.X[start : start + 1024]

@@ -1,4 +1,4 @@
-"""What a sample of the rows tells of the objectives' shape: preconditioners, kept current."""
+"""What a sample of the rows tells of the objectives' shape: current preconditioners."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Shape:
         """
         self.work += work
         now = self.probe.curvatures(weights, plan, self.sums)
-        if self.inverse is None or self._drifted(now) and self._affordable():
+        if self.inverse is None or (self._drifted(now) and self._affordable()):
             self._renew(now, weights, plan)
         assert self.inverse is not None
         return self.inverse
