@@ -13,10 +13,11 @@ intercept). Its dual has one variable a row,
 with ``0 <= alpha_i <= U_i``: hinge has ``U_i = cost_i, D_i = 0``; squared hinge has
 ``U_i = inf, D_i = 1 / (2 cost_i)``. The minimum over one variable is in closed form.
 
-Shapes: ``n`` rows, ``d`` columns. ``X`` is ``(n, d)`` C-contiguous, or CSR as ``data,
-indices, indptr``; ``w`` is ``(d + 1,)`` float64 whatever the dtype of ``X``; ``codes``,
-``weights``, ``norms`` (squared, without the constant feature) and ``alpha`` are ``(n,)``.
-A row is positive if its code equals ``positive``.
+Shapes: ``n`` rows, ``d`` columns. ``X`` is ``(n, d)`` C-contiguous, or empty where rows
+are CSR as ``data, indices, indptr``, so that one loop serves both. ``w`` is ``(d + 1,)``
+float64 whatever the dtype of ``X``; ``codes``, ``weights``, ``norms`` (squared, without the
+constant feature) and ``alpha`` are ``(n,)``. A row is positive if its code equals
+``positive``.
 
 Everything jitted is in this one file on purpose: Numba's disk cache does not notice an
 edit to a callee in another file.
@@ -25,6 +26,7 @@ edit to a callee in another file.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,34 +38,32 @@ Array = NDArray[Any]
 # Sums may be reordered, so that dot products vectorise; nan and inf keep their meaning.
 _REORDER = {"reassoc", "contract", "nsz"}
 _SMALL_STEP = 1e-12
+_ACTIVE, _LOW, _HIGH, _LEAST, _GREATEST = range(5)
 
 
 @njit(cache=True, nogil=True, fastmath=_REORDER)
-def _dot(x: Array, w: Array) -> float:
+def _dot(X: Array, data: Array, indices: Array, indptr: Array, i: int, w: Array) -> float:
     total = 0.0
-    for j in range(x.shape[0]):
-        total += x[j] * w[j]
+    if X.shape[0] > 0:
+        for j in range(X.shape[1]):
+            total += X[i, j] * w[j]
+    else:
+        for k in range(indptr[i], indptr[i + 1]):
+            # An unsigned index needs no test for "counted from the end".
+            total += data[k] * w[np.uint64(indices[k])]
     return total
 
 
 @njit(cache=True, nogil=True)
-def _add(x: Array, step: float, w: Array) -> None:
-    for j in range(x.shape[0]):
-        w[j] += step * x[j]
-
-
-@njit(cache=True, nogil=True)
-def _sparse_dot(data: Array, indices: Array, w: Array) -> float:
-    total = 0.0
-    for k in range(data.shape[0]):
-        total += data[k] * w[indices[k]]
-    return total
-
-
-@njit(cache=True, nogil=True)
-def _sparse_add(data: Array, indices: Array, step: float, w: Array) -> None:
-    for k in range(data.shape[0]):
-        w[indices[k]] += step * data[k]
+def _add(
+    X: Array, data: Array, indices: Array, indptr: Array, i: int, step: float, w: Array
+) -> None:
+    if X.shape[0] > 0:
+        for j in range(X.shape[1]):
+            w[j] += step * X[i, j]
+    else:
+        for k in range(indptr[i], indptr[i + 1]):
+            w[np.uint64(indices[k])] += step * data[k]
 
 
 @njit(cache=True, nogil=True)
@@ -82,6 +82,8 @@ def _visit(
     Returns whether it is stuck at its bound, its violation (the gradient projected on the
     box: 0 where the variable is optimal) and its best value.
     """
+    if cost <= 0.0:  # its loss is free
+        return False, 0.0, alpha
     upper = math.inf if squared else cost
     extra = 0.5 / cost if squared else 0.0
     gradient = sign * margin - 1.0 + extra * alpha
@@ -100,63 +102,34 @@ def _visit(
 
 
 @njit(cache=True, nogil=True)
-def dual_epoch_dense(
-    X: Array,
-    norms: Array,
-    codes: Array,
-    weights: Array,
-    positive: float,
-    costs: tuple[float, float],
-    squared: bool,
-    bias: float,
-    order: Array,
-    alpha: Array,
-    w: Array,
-    low: float,
-    high: float,
-) -> tuple[int, float, float]:
-    """Minimise over each variable of ``order`` in turn, in place of ``alpha`` and ``w``.
-
-    Parameters
-    ----------
-    costs : (float, float)
-        Cost of a unit of loss in a negative and in a positive row of weight 1.
-    order : ndarray of shape (m,), int64
-        Rows to visit, all of positive cost. Rows that are not stuck at a bound move to the
-        front.
-    low, high : float
-        Least and greatest violation of the last epoch: a variable at its bound whose
-        gradient lies beyond is shrunk. ``-inf, inf`` shrinks none.
-
-    Returns
-    -------
-    kept, low, high : int, float, float
-        How many rows of ``order`` stay, and the least and greatest violation seen.
-    """
-    d, kept, least, greatest = X.shape[1], 0, math.inf, -math.inf
-    for position in range(order.shape[0]):
-        i = order[position]
-        sign, cost = (1.0, costs[1]) if codes[i] == positive else (-1.0, costs[0])
-        margin = _dot(X[i], w) + bias * w[d]
-        norm, cost = norms[i] + bias * bias, cost * weights[i]
-        stuck, violation, best = _visit(
-            margin, sign, cost, squared, norm, alpha[i], low, high
-        )
-        if stuck:
-            continue
-        order[kept], order[position] = i, order[kept]
-        kept += 1
-        least, greatest = min(least, violation), max(greatest, violation)
-        if best != alpha[i]:
-            step = (best - alpha[i]) * sign
-            alpha[i] = best
-            _add(X[i], step, w)
-            w[d] += step * bias
-    return kept, least, greatest
+def _shuffle(order: Array, count: int, random: Array) -> None:
+    """Fisher and Yates, on Knuth's 64-bit linear congruential generator."""
+    state = random[0]
+    for i in range(count - 1, 0, -1):
+        state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+        j = np.int64((state >> np.uint64(33)) % np.uint64(i + 1))
+        order[i], order[j] = order[j], order[i]
+    random[0] = state
 
 
 @njit(cache=True, nogil=True)
-def dual_epoch_csr(
+def _judge(control: Array, n: int, tol: float) -> bool:
+    """After an epoch: solved, look at everything again, or shrink further."""
+    least, greatest = control[_LEAST], control[_GREATEST]
+    # With nothing active left, `greatest - least` is minus infinity.
+    if greatest - least > tol:
+        control[_LOW] = least if least < 0.0 else -math.inf
+        control[_HIGH] = greatest if greatest > 0.0 else math.inf
+        return False
+    if control[_ACTIVE] == n:
+        return True
+    control[_ACTIVE], control[_LOW], control[_HIGH] = n, -math.inf, math.inf
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _epochs(
+    X: Array,
     data: Array,
     indices: Array,
     indptr: Array,
@@ -167,42 +140,138 @@ def dual_epoch_csr(
     costs: tuple[float, float],
     squared: bool,
     bias: float,
-    order: Array,
+    tol: float,
+    epochs: int,
     alpha: Array,
     w: Array,
-    low: float,
-    high: float,
-) -> tuple[int, float, float]:
-    """As `dual_epoch_dense`, for a CSR block."""
-    d, kept, least, greatest = w.shape[0] - 1, 0, math.inf, -math.inf
-    for position in range(order.shape[0]):
-        i = order[position]
-        values = data[indptr[i] : indptr[i + 1]]
-        columns = indices[indptr[i] : indptr[i + 1]]
-        sign, cost = (1.0, costs[1]) if codes[i] == positive else (-1.0, costs[0])
-        margin = _sparse_dot(values, columns, w) + bias * w[d]
-        norm, cost = norms[i] + bias * bias, cost * weights[i]
-        stuck, violation, best = _visit(
-            margin, sign, cost, squared, norm, alpha[i], low, high
-        )
-        if stuck:
-            continue
-        order[kept], order[position] = i, order[kept]
-        kept += 1
-        least, greatest = min(least, violation), max(greatest, violation)
-        if best != alpha[i]:
-            step = (best - alpha[i]) * sign
-            alpha[i] = best
-            _sparse_add(values, columns, step, w)
-            w[d] += step * bias
-    return kept, least, greatest
+    order: Array,
+    control: Array,
+    random: Array,
+) -> tuple[int, bool]:
+    n, d = alpha.shape[0], w.shape[0] - 1
+    for epoch in range(epochs):
+        count, kept = int(control[_ACTIVE]), 0
+        low, high = control[_LOW], control[_HIGH]
+        least, greatest = math.inf, -math.inf
+        _shuffle(order, count, random)
+        for position in range(count):
+            i = order[position]
+            sign, cost = (1.0, costs[1]) if codes[i] == positive else (-1.0, costs[0])
+            margin = _dot(X, data, indices, indptr, i, w) + bias * w[d]
+            norm, cost = norms[i] + bias * bias, cost * weights[i]
+            stuck, violation, best = _visit(
+                margin, sign, cost, squared, norm, alpha[i], low, high
+            )
+            if stuck:
+                continue
+            order[kept], order[position] = i, order[kept]
+            kept += 1
+            least, greatest = min(least, violation), max(greatest, violation)
+            if best != alpha[i]:
+                step = (best - alpha[i]) * sign
+                alpha[i] = best
+                _add(X, data, indices, indptr, i, step, w)
+                w[d] += step * bias
+        control[_ACTIVE], control[_LEAST], control[_GREATEST] = kept, least, greatest
+        if _judge(control, n, tol):
+            return epoch + 1, True
+    return epochs, False
 
 
-def dual_epoch(X: Any, *rest: Any) -> tuple[int, float, float]:
-    """`dual_epoch_dense` or `dual_epoch_csr`, by what ``X`` is."""
+@dataclass(frozen=True)
+class DualState:
+    """Where a problem stands; `dual_epochs` changes the arrays in place.
+
+    Attributes
+    ----------
+    alpha : ndarray of shape (n,)
+    w : ndarray of shape (d + 1,)
+    order : ndarray of shape (n,), int64
+        The active rows, then those that were shrunk.
+    control : ndarray of shape (5,)
+        How many rows are active; the least and greatest violation of the epoch before the
+        last one, beyond which variables are shrunk; and those of the last one.
+    random : ndarray of shape (1,), uint64
+    """
+
+    alpha: NDArray[np.float64]
+    w: NDArray[np.float64]
+    order: NDArray[np.int64]
+    control: NDArray[np.float64]
+    random: NDArray[np.uint64]
+
+    @staticmethod
+    def start(n: int, d: int, seed: int) -> DualState:
+        """All variables at zero."""
+        control = np.array([n, -np.inf, np.inf, -np.inf, np.inf])
+        random = np.array([seed], np.uint64)
+        return DualState(np.zeros(n), np.zeros(d + 1), np.arange(n), control, random)
+
+    def copy(self) -> DualState:
+        """With arrays of its own."""
+        return DualState(*(array.copy() for array in vars(self).values()))
+
+    @property
+    def violation(self) -> float:
+        """Greatest minus least violation of the last epoch; infinite before the first."""
+        return float(self.control[_GREATEST] - self.control[_LEAST])
+
+
+def dual_epochs(
+    X: Any,
+    norms: Array,
+    codes: Array,
+    weights: Array,
+    state: DualState,
+    *,
+    positive: float,
+    costs: tuple[float, float],
+    squared: bool,
+    bias: float,
+    tol: float,
+    epochs: int,
+) -> tuple[int, bool]:
+    """Minimise over each active variable in turn, in random order, with shrinking.
+
+    Parameters
+    ----------
+    X : ndarray or CSR array of shape (n, d)
+    norms, codes, weights : ndarray of shape (n,)
+    state : DualState
+        Changed in place.
+    positive : float
+    costs : (float, float)
+        Of a unit of loss in a negative and in a positive row of weight 1.
+    squared : bool
+    bias : float
+    tol : float
+        Solved when the greatest violation minus the least, over all rows, is at most this.
+    epochs : int
+        At most so many.
+
+    Returns
+    -------
+    epochs, solved : int, bool
+    """
     if isinstance(X, np.ndarray):
-        return dual_epoch_dense(X, *rest)  # type: ignore[no-any-return]
-    return dual_epoch_csr(X.data, X.indices, X.indptr, *rest)  # type: ignore[no-any-return]
+        none = np.empty(0, np.int32)
+        layout = (X, np.empty(0, X.dtype), none, none)
+    else:
+        layout = (np.empty((0, 0), X.data.dtype), X.data, X.indices, X.indptr)
+    done, solved = _epochs(
+        *layout,
+        norms,
+        codes,
+        weights,
+        positive,
+        costs,
+        squared,
+        bias,
+        tol,
+        epochs,
+        *vars(state).values(),
+    )
+    return int(done), bool(solved)
 
 
 def squared_norms(X: Any) -> NDArray[np.float64]:
