@@ -113,3 +113,8 @@ def shown(value: Any) -> str:
 
 def _ended(rows: Mapping[int, TrialRow], event: Any, state: str, reason: str) -> TrialRow:
     return replace(rows[event.trial], state=state, reason=reason, ended=event.elapsed)
+
+
+def format_score(score: float) -> str:
+    """A score for people: four decimals while that says something."""
+    return f"{score:.4f}" if abs(score) < 100 else f"{score:,.0f}"

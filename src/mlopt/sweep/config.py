@@ -86,7 +86,7 @@ class Search(Strict, frozen=True):
     scoring: str | None = None
     seed: Annotated[int, Meta(ge=0)] = 0
     storage: str | None = None
-    study_name: str = "sweep"
+    study_name: str | None = None
     scheduler: str | None = None
     n_jobs: Count | None = None
 

@@ -15,9 +15,9 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.pipeline import Pipeline
 
 from mlopt.errors import ConfigError
+from mlopt.readers.table import did_you_mean
 from mlopt.sweep.config import Family
 from mlopt.sweep.families import DEFAULTS, SPARSE, Built, Case
-from mlopt.sweep.strict import did_you_mean
 from mlopt.sweep.tabular import SPELLED_OUT, for_linear, for_trees
 
 LINEAR = "scaled and one-hot"
@@ -107,7 +107,7 @@ def _from_registry(case: Case, name: str, estimator: str) -> Pipeline:
     if estimator not in ESTIMATORS:
         raise ConfigError(
             f"`families.{name}.estimator` must be one of {', '.join(ESTIMATORS)}; got "
-            f"{estimator!r}.{did_you_mean(estimator, ESTIMATORS)}"
+            f"{estimator!r}.{did_you_mean(estimator, list(ESTIMATORS))}"
         )
     module, encoding = ESTIMATORS[estimator]
     model = getattr(importlib.import_module(module), estimator)()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Mapping
 from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
 from mlopt.errors import ConfigError
+from mlopt.readers.table import did_you_mean
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -34,12 +34,6 @@ def convert(tree: Any, struct: type[T], where: str) -> T:
         raise ConfigError(where + _sentence(str(error), tree, struct)) from None
 
 
-def did_you_mean(name: str, known: Iterable[Any]) -> str:
-    """`` Did you mean `x`?`` when something known is close, else nothing."""
-    close = get_close_matches(str(name), [str(k) for k in known], n=1, cutoff=0.6)
-    return f" Did you mean `{close[0]}`?" if close else ""
-
-
 def _check_keys(tree: Any, struct: Any, where: str, path: tuple[str, ...]) -> None:
     """Refuse unknown keys with a hint: msgspec knows the key, but not the nearest one."""
     if not isinstance(tree, Mapping):
@@ -49,7 +43,7 @@ def _check_keys(tree: Any, struct: Any, where: str, path: tuple[str, ...]) -> No
         here = (*path, key)
         if key not in fields:
             raise ConfigError(
-                f"{where}unknown key `{'.'.join(here)}`.{did_you_mean(key, fields)} "
+                f"{where}unknown key `{'.'.join(here)}`.{did_you_mean(key, list(fields))} "
                 f"Allowed here: {', '.join(fields)}."
             )
         if _is_struct(fields[key]):
@@ -76,7 +70,7 @@ def _sentence(message: str, tree: Any, struct: type[msgspec.Struct]) -> str:
     value, kind = _look_up(tree, struct, key.split("."))
     choices = _choices(kind)
     if choices and (isinstance(value, str) or len(choices) > 1):
-        hint = did_you_mean(value, choices)
+        hint = did_you_mean(str(value), choices)
         plain = _plain_types(kind)
         allowed = ", ".join([*(f'"{c}"' for c in choices), *plain])
         return f"`{key}` must be one of {allowed}; got {value!r}.{hint}"

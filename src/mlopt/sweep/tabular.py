@@ -27,8 +27,8 @@ from sklearn.preprocessing import (
 from sklearn.utils.validation import check_is_fitted
 
 from mlopt.errors import InputError
+from mlopt.readers.table import did_you_mean
 from mlopt.sweep.roles import Roles, date_part, read_dates
-from mlopt.sweep.strict import did_you_mean
 
 SPELLED_OUT = 24
 """Forests see categories with at most so many values as codes, others by their target."""
@@ -101,7 +101,7 @@ class ReadColumns(TransformerMixin, BaseEstimator):
         wanted = [*self.numbers, *self.categories, *(self.dates or {})]
         missing = [name for name in wanted if name not in X.columns]
         if missing:
-            hint = did_you_mean(missing[0], X.columns)
+            hint = did_you_mean(missing[0], list(X.columns))
             raise InputError(
                 f"The table must have the columns of the training data; {missing[0]!r} is "
                 f"missing{f' and {len(missing) - 1} more' * (len(missing) > 1)}.{hint}"

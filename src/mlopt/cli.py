@@ -1,0 +1,290 @@
+"""The command line: parse, call, print. What is imported here slows every start."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import App, CycloptsError, Parameter
+from cyclopts.config import Env
+
+from mlopt.errors import ConfigError, InputError, MloptError, StudyError
+
+DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+app = App(
+    name="mlopt",
+    help="A query optimizer for machine learning: predicts, chooses, runs, and says why.",
+    config=Env("MLOPT_", command=True),
+    help_format="plaintext",
+)
+
+Source = Annotated[
+    str,
+    Parameter(
+        help="A TOML file, or data: CSV, TSV, Parquet, LIBSVM, .npz (also compressed), "
+        "sklearn:NAME."
+    ),
+]
+Json = Annotated[bool, Parameter(name="--json", negative="")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Settings:
+    """What a configuration says, said on the command line. Flags win over the file.
+
+    Parameters
+    ----------
+    target
+        Column to predict: its name, its number, or "last".
+    test
+        File to test on. [default: a fifth of the rows is set aside]
+    timeout
+        Seconds in all, the final fit included. [default: 60]
+    n_trials
+        Configurations to try. [default: as many as the time allows]
+    scoring
+        One of scikit-learn's scorers. [default: accuracy or r2]
+    families
+        Families to search, separated by commas. [default: all]
+    cv
+        Folds, or "auto". [default: auto]
+    sampler
+        random, grid or tpe. [default: tpe]
+    bandit
+        action-elimination, successive-halving, hyperband or none.
+    seed
+        [default: 0]
+    n_jobs
+        Threads. [default: all]
+    storage
+        Optuna storage URL, also from OPTUNA_STORAGE. [default: SQLite in the output]
+    scheduler
+        Address of a Dask scheduler to run on.
+    """
+
+    target: str | None = None
+    test: str | None = None
+    timeout: float | None = None
+    n_trials: int | None = None
+    scoring: str | None = None
+    families: str | None = None
+    cv: str | None = None
+    sampler: str | None = None
+    bandit: str | None = None
+    seed: int | None = None
+    n_jobs: int | None = None
+    storage: str | None = None
+    scheduler: str | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The families by name."""
+        return [name.strip() for name in (self.families or "").split(",") if name.strip()]
+
+
+DEFAULTS = Settings()
+
+
+@app.command
+def sweep(
+    source: Source,
+    *,
+    output: Path | None = None,
+    json_: Json = False,
+    settings: Settings = DEFAULTS,
+) -> int:
+    """Search model families for the best model of a table.
+
+    Parameters
+    ----------
+    output
+        Directory for the results. [default: sweep-NAME]
+    json_
+        Print result.json to stdout, and nothing else there.
+    """
+    from mlopt.report.progress import progress
+    from mlopt.sweep.outputs import summary
+    from mlopt.sweep.run import sweep as run
+
+    config = _config(source, settings, directory=output and str(output))
+    folder = Path(config.output.directory or f"sweep-{_stem(config.data.path)}")
+    limits = config.search
+    with (
+        progress(sys.stderr, limits.timeout, limits.n_trials) as tell,
+        _client(limits.scheduler) as client,
+    ):
+        result = run(
+            config=config,
+            output=folder,
+            families=settings.names,
+            client=client,
+            observer=tell,
+        )
+    _print(json.dumps(summary(result), indent=2) if json_ else result.describe(folder))
+    return _interrupted() if result.interrupted else DONE
+
+
+@app.command
+def explain(
+    source: Source,
+    *,
+    json_: Json = False,
+    verbose: bool = False,
+    settings: Settings = DEFAULTS,
+) -> int:
+    """Show the plan of a sweep; runs nothing.
+
+    Parameters
+    ----------
+    json_
+        Print the plan as JSON.
+    verbose
+        Show every rejected alternative.
+    """
+    from mlopt.sweep.run import explain as plan_of
+
+    plan = plan_of(config=_config(source, settings), families=settings.names)
+    _print(json.dumps(plan.to_dict(), indent=2) if json_ else plan.explain(verbose=verbose))
+    return DONE
+
+
+@app.command
+def fit(
+    source: Source, *, output: Path, family: str = "linear", settings: Settings = DEFAULTS
+) -> int:
+    """Fit one model with its default settings, and save it.
+
+    Parameters
+    ----------
+    output
+        The .skops file to write.
+    family
+        linear, random_features, hist_gradient_boosting, random_forest, extra_trees, or one
+        that the configuration names.
+    """
+    from mlopt.sweep.fit import fit_one
+    from mlopt.sweep.models import dump_model
+    from mlopt.sweep.outputs import write_files
+
+    fitted = fit_one(_config(source, settings), family)
+    write_files({output: dump_model(fitted.model)})
+    _print(f"{fitted.plan.explain()}\n\ntest {fitted.scoring}: {fitted.score:.5g}")
+    _print(f"model: {output}")
+    return DONE
+
+
+@app.command
+def predict(
+    model: Path, data: str, *, output: Path | None = None, proba: bool = False
+) -> int:
+    """Predict with a saved model: CSV with a column `prediction`.
+
+    Parameters
+    ----------
+    model
+        A .skops file of a sweep.
+    data
+        Rows to predict.
+    output
+        File to write. [default: stdout]
+    proba
+        Add a column probability_<class> for each class.
+    """
+    from mlopt.sweep.outputs import csv_of, write_files
+    from mlopt.sweep.predict import predict_file
+
+    content = csv_of(predict_file(model, data, proba=proba))
+    if output is None:
+        sys.stdout.write(content.decode())
+    else:
+        write_files({output: content})
+    return DONE
+
+
+@app.command
+def resources(*, refresh: bool = False) -> int:
+    """Measure what this machine can do, in about a second, and show it.
+
+    Parameters
+    ----------
+    refresh
+        Measure again, even if there is a result of an earlier time.
+    """
+    from mlopt.report.machine import describe
+    from mlopt.resources import Resources
+
+    _print(describe(Resources.probe(refresh=refresh)))
+    return DONE
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit: 0 done, 1 failed, 2 bad input, 130 interrupted."""
+    signal.signal(signal.SIGTERM, _terminate)
+    sys.exit(status_of(lambda: app(arguments, exit_on_error=False, print_error=False)))
+
+
+def status_of(run: Callable[[], Any]) -> int:
+    """The exit status of ``run``, with what went wrong as one line on stderr."""
+    try:
+        return run() or DONE
+    except (ConfigError, InputError, StudyError, CycloptsError) as error:
+        return _complain(error, BAD_INPUT)
+    except KeyboardInterrupt:
+        return _interrupted()
+    except (MloptError, OSError) as error:
+        return _complain(error, FAILED)
+
+
+def _complain(error: Exception, status: int) -> int:
+    sys.stderr.write(f"mlopt: {' '.join(str(error).split())}\n")
+    return status
+
+
+def _interrupted() -> int:
+    command = shlex.join(["mlopt", *sys.argv[1:]])
+    sys.stderr.write(f"mlopt: interrupted; what was found is kept. To go on: {command}\n")
+    return INTERRUPTED
+
+
+def _terminate(number: int, frame: object) -> None:
+    """A polite kill is Ctrl-C from afar: results are kept, workers end."""
+    raise KeyboardInterrupt
+
+
+def _config(source: str, settings: Settings, **given: Any) -> Any:
+    from mlopt.sweep.config import Config, load, override
+
+    given |= vars(settings)
+    given["storage"] = given["storage"] or os.environ.get("OPTUNA_STORAGE") or None
+    given["cv"] = int(given["cv"]) if (given["cv"] or "").isdigit() else given["cv"]
+    if source.endswith(".toml"):
+        return override(load(Path(source)), **given)
+    return override(Config(), path=source, **given)
+
+
+def _stem(path: str) -> str:
+    """``data/adult.data.gz`` and ``sklearn:adult`` are both "adult"."""
+    return path.partition("sklearn:")[2] or Path(path).name.partition(".")[0]
+
+
+def _client(scheduler: str | None) -> Any:
+    from contextlib import nullcontext
+
+    if scheduler is None:
+        return nullcontext()
+    from mlopt.cluster.connect import connect
+
+    return connect(scheduler)
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(text + "\n")

@@ -1,0 +1,32 @@
+"""What a machine can do, as a table for people."""
+
+from __future__ import annotations
+
+from mlopt.plan import format_bytes, format_seconds
+from mlopt.resources import Resources
+
+
+def describe(resources: Resources) -> str:
+    """A line a resource, with its unit."""
+    rows = (
+        ("workers", f"{resources.workers}", "processes that share the work"),
+        ("threads", f"{resources.threads}", "of one worker"),
+        ("memory", format_bytes(resources.memory), "of all workers"),
+        ("float64 products", _rate(resources.gemm_f64, "flop/s"), "one thread"),
+        ("float32 products", _rate(resources.gemm_f32, "flop/s"), "one thread"),
+        ("memory reads", _rate(resources.bandwidth, "B/s"), "one thread"),
+        ("memory reads", _rate(resources.bandwidth_all, "B/s"), "all threads of a worker"),
+        ("disk reads", _rate(resources.disk, "B/s"), ""),
+        ("network", _rate(resources.network, "B/s"), "between two workers"),
+        ("a task", format_seconds(resources.task), "that one more costs its scheduler"),
+        ("a round trip", format_seconds(resources.round_trip), "task out, answer back"),
+    )
+    lines = (f"{name:<18}{value:>14}   {note}".rstrip() for name, value, note in rows)
+    return "\n".join(lines)
+
+
+def _rate(value: float, unit: str) -> str:
+    for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
+        if value >= factor:
+            return f"{value / factor:.3g} {prefix}{unit}"
+    return f"{value:.3g} {unit}"

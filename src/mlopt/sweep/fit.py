@@ -1,0 +1,67 @@
+"""One model with its default settings: no search, but planned, tested and saved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sklearn.metrics import get_scorer
+
+from mlopt import events
+from mlopt.plan import Choice, Plan
+from mlopt.sweep.clock import Clock
+from mlopt.sweep.config import Config
+from mlopt.sweep.run import final_fit, read_and_prepare
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A model, how it was made, and what it does on test rows.
+
+    Parameters
+    ----------
+    model : estimator
+    plan : Plan
+    scoring : str
+    score : float
+    """
+
+    model: Any
+    plan: Plan
+    scoring: str
+    score: float
+
+
+def fit_one(
+    config: Config, family: str, observer: events.Observer = events.ignore
+) -> Fitted:
+    """Fit ``family`` as it is and test it on the rows that are set aside.
+
+    Raises
+    ------
+    InputError, ConfigError
+        When the data or the settings cannot work.
+    """
+    clock = Clock(observer)
+    prepared = read_and_prepare(clock, config, None, None, [family])
+    model = clock.measure("fit", lambda: final_fit(prepared, {"family": family}))
+    scorer = get_scorer(prepared.scoring)
+    X, y = prepared.X_test, prepared.y_test
+    score = clock.measure("test", lambda: float(scorer(model, X, y)))
+    final = model.steps[-1][1]
+    own = final.plan_ if isinstance(getattr(final, "plan_", None), Plan) else None
+    shape = f"{prepared.X.shape[0]:,} rows, {prepared.X.shape[1]} columns"
+    fitted = Choice(
+        "fit",
+        family,
+        type(final).__name__,
+        predicted=own.predicted if own else None,
+        measured=clock.seconds["fit"],
+        children=own.choices if own else (),
+    )
+    read = Choice("read", prepared.name, shape, measured=clock.seconds["read"])
+    test = Choice(
+        "test", prepared.scoring, f"{len(y):,} rows", measured=clock.seconds["test"]
+    )
+    plan = Plan(f"fit {prepared.name}", (read, fitted, test), None)
+    return Fitted(model, replace(plan, measured=clock.elapsed), prepared.scoring, score)

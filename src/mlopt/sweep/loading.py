@@ -1,0 +1,98 @@
+"""Features and target, from a file or from a table in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+
+from mlopt.errors import ConfigError, InputError
+from mlopt.readers import read_table
+from mlopt.readers.table import did_you_mean, listed
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Features and the target beside them.
+
+    Parameters
+    ----------
+    name : str
+        What people call the data; never a whole path.
+    X : data frame or CSR matrix of shape (n, d)
+    y : Series of shape (n,)
+        May have missing values, if ``X`` is a table.
+    """
+
+    name: str
+    X: Any
+    y: pd.Series
+
+
+def from_file(path: str, target: str | None, columns: int | None = None) -> Source:
+    """Read a file, or one of scikit-learn's bundled sets.
+
+    Parameters
+    ----------
+    path : str
+    target : str or None
+        May be left out where the format sets the target apart.
+    columns : int, optional
+        Features of a LIBSVM file, when its rows may lack the last ones.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, is empty, or has no such column.
+    ConfigError
+        The format is a plain table, and ``target`` does not say which column to predict.
+    """
+    table = read_table(path, target=target, columns=columns)
+    name = path if path.startswith("sklearn:") else Path(path).name
+    if table.y is None:
+        raise ConfigError(
+            f"`target` must name the column of {name} to predict; it has "
+            f"{listed(table.names)}."
+        )
+    y = pd.Series(table.y).rename(table.target or "target").reset_index(drop=True)
+    return Source(name, as_features(table.X), y)
+
+
+def from_frame(frame: pd.DataFrame, target: str, name: str = "data") -> Source:
+    """A table in memory.
+
+    Raises
+    ------
+    InputError
+        ``target`` is no column of ``frame``.
+    """
+    names = list(map(str, frame.columns))
+    if target not in frame.columns:
+        raise InputError(
+            f"`target` must be a column of the table; {target!r} is none."
+            f"{did_you_mean(target, names)} Columns: {listed(names)}."
+        )
+    return Source(name, as_features(frame.drop(columns=[target])), frame[target])
+
+
+def as_features(X: Any) -> Any:
+    """A data frame with named columns, or a CSR matrix."""
+    if sparse.issparse(X):
+        return X.tocsr()
+    if isinstance(X, pd.DataFrame):
+        return X.rename(columns=str)
+    X = np.asarray(X)
+    return pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])])
+
+
+def without(source: Source, unwanted: NDArray[np.bool_]) -> Source:
+    """``source`` without some of its rows."""
+    keep = np.flatnonzero(~unwanted)
+    if isinstance(source.X, pd.DataFrame):
+        return replace(source, X=source.X.iloc[keep], y=source.y.iloc[keep])
+    return replace(source, X=source.X[keep], y=source.y.iloc[keep])

@@ -1,0 +1,143 @@
+"""Results as files: each is complete or not there, and an old one stays until then."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import platform
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_numeric_dtype
+
+from mlopt.report.history import FAIL
+from mlopt.report.page import render
+from mlopt.report.tables import records
+from mlopt.sweep.findings import PACKAGES, findings_of
+from mlopt.sweep.models import dump_model
+from mlopt.sweep.result import SweepResult
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def write(result: SweepResult, folder: Path) -> None:
+    """Write everything a sweep found into ``folder``.
+
+    All files are made first and put into place then; ``result.json`` comes last, so that it
+    never speaks of files that are not there.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    plan = json.dumps(result.plan.to_dict(), indent=2)
+    files = {
+        **_model_files(result),
+        **_trial_files(result),
+        "plan.txt": f"{result.plan.explain(verbose=True)}\n".encode(),
+        "plan.json": f"{plan}\n".encode(),
+        "report.html": render(findings_of(result)).encode(),
+        "result.json": f"{json.dumps(summary(result), indent=2)}\n".encode(),
+    }
+    write_files({folder / name: content for name, content in files.items()})
+
+
+def summary(result: SweepResult) -> dict[str, Any]:
+    """The content of ``result.json``: plain values with stable names."""
+    search, prepared = result.search, result.prepared
+    return {
+        "best_score": result.best_score,
+        "best_params": {name: plain(value) for name, value in search.best_params_.items()},
+        "scoring": prepared.scoring,
+        "n_trials": len(search.cv_results_["params"]),
+        "n_pruned": int(search.n_pruned_),
+        "n_failed": sum(state == FAIL for state in search.cv_results_["state"]),
+        "passes": int(search.passes_),
+        "models_trained": int(search.models_trained_),
+        "seconds": round(result.seconds, 3),
+        "test_score": result.test_score,
+        "test_scores": dict(result.checked.scores) if result.checked else {},
+        "task": prepared.target.task,
+        "target": prepared.target.name,
+        "rows": len(prepared.y),
+        "test_rows": len(prepared.y_test),
+        "families": list(prepared.families),
+        "interrupted": result.interrupted,
+        "seed": result.config.search.seed,
+        "versions": {name: version(name) for name in PACKAGES}
+        | {"python": platform.python_version()},
+    }
+
+
+def write_files(files: Mapping[Path, bytes]) -> None:
+    """Write each file beside its place, then move all of them there.
+
+    Raises
+    ------
+    OSError
+        When the disk is full or the folder read-only; old files are then as they were.
+    """
+    staged: dict[Path, Path] = {}
+    try:
+        for path, content in files.items():
+            staged[path] = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
+            with staged[path].open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        for path, ready in staged.items():
+            ready.replace(path)
+    finally:
+        for ready in staged.values():
+            ready.unlink(missing_ok=True)
+
+
+def escape_formulas(frame: pd.DataFrame) -> pd.DataFrame:
+    """Texts that a spreadsheet would run as formulas get a quote in front."""
+
+    def escaped(value: Any) -> Any:
+        runs = isinstance(value, str) and value.startswith(FORMULA)
+        return f"'{value}" if runs else value
+
+    texts = [name for name in frame if not is_numeric_dtype(frame[name].dtype)]
+    return frame.assign(**{str(name): frame[name].map(escaped) for name in texts})
+
+
+def csv_of(frame: pd.DataFrame) -> bytes:
+    """A table as CSV, safe to open in a spreadsheet."""
+    text: str = escape_formulas(frame).to_csv(index=False)
+    return text.encode()
+
+
+def plain(value: Any) -> Any:
+    """A value that JSON holds."""
+    if isinstance(value, np.generic):
+        return value.item()
+    return value if isinstance(value, bool | int | float | str | None) else repr(value)
+
+
+def _model_files(result: SweepResult) -> dict[str, bytes]:
+    if result.model is None:
+        return {}
+    files = {"model.skops": dump_model(result.model)}
+    if result.config.output.joblib:
+        import joblib
+
+        buffer = io.BytesIO()
+        joblib.dump(result.model, buffer, compress=3)
+        files["model.joblib"] = buffer.getvalue()
+    return files
+
+
+def _trial_files(result: SweepResult) -> dict[str, bytes]:
+    frame = pd.DataFrame(records(result.trials))
+    mixed = [c for c in frame if frame[c].dropna().map(type).nunique() > 1]
+    frame[mixed] = frame[mixed].map(str)
+    buffer = io.BytesIO()
+    if result.config.output.trials == "csv":
+        return {"trials.csv": csv_of(frame)}
+    frame.to_parquet(buffer, index=False)
+    return {"trials.parquet": buffer.getvalue()}

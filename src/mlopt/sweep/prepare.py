@@ -1,0 +1,218 @@
+"""Everything a sweep needs before it searches: parts of the data, roles, families."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.model_selection import train_test_split
+
+from mlopt.errors import ConfigError, InputError
+from mlopt.readers.table import did_you_mean
+from mlopt.sweep.config import Config
+from mlopt.sweep.families import Built, Case
+from mlopt.sweep.loading import Source, without
+from mlopt.sweep.registry import families_of
+from mlopt.sweep.roles import Roles, roles_of
+from mlopt.sweep.target import Target, align, check_counts, splitter, target_of
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A sweep that is ready to run.
+
+    Parameters
+    ----------
+    name : str
+        Of the data.
+    X, y : (n, d) data frame or CSR matrix, (n,)
+        Training rows.
+    X_test, y_test
+        Rows for the final test.
+    test_source : str
+        Where the test rows come from.
+    case : Case
+    families : dict of str to (estimator, space)
+    cv, cv_name
+        The splitter and what it does, in words.
+    scoring : str
+    messages : tuple of str
+        What was found out, as sentences.
+    """
+
+    name: str
+    X: Any
+    y: NDArray[Any]
+    X_test: Any
+    y_test: NDArray[Any]
+    test_source: str
+    case: Case
+    families: dict[str, Built]
+    cv: Any
+    cv_name: str
+    scoring: str
+    messages: tuple[str, ...]
+
+    @property
+    def target(self) -> Target:
+        """What is predicted."""
+        return self.case.target
+
+    @property
+    def fingerprint(self) -> str:
+        """Ten letters that change when the data or the way of judging do."""
+        digest = hashlib.sha256()
+        sample = self.y[:: max(1, len(self.y) // 10_000)]
+        for part in (self.X.shape, list(map(str, _names(self.X))), sample.tolist()):
+            digest.update(repr(part).encode())
+        digest.update(repr((self.target.name, self.cv, self.scoring)).encode())
+        return digest.hexdigest()[:10]
+
+
+def prepare(
+    config: Config, source: Source, test: Source | None = None, only: Iterable[str] = ()
+) -> Prepared:
+    """Split the data, judge its columns, and set the families up.
+
+    Parameters
+    ----------
+    config : Config
+    source : Source
+        Features and target.
+    test : Source, optional
+        Rows for the final test; by default a part of ``source``.
+    only : iterable of str
+        Families to keep; empty for all.
+
+    Raises
+    ------
+    InputError, ConfigError
+        When no sweep can come of these data or settings.
+    """
+    check_scoring(config.search.scoring)
+    messages: list[str] = []
+    whole = _known_target(source, messages)
+    if len(whole.y) < 20:
+        raise InputError(
+            f"A sweep needs at least 20 rows with a target; {source.name} has "
+            f"{len(whole.y)}."
+        )
+    target, y = target_of(whole.y, config.data.task)
+    messages.append(f"{target.task} of {target.name!r} ({target.why})")
+    parts, where = _split(config, whole, y, target, test)
+    X, X_test, y, y_test = parts
+    roles = _roles(X, config.data.drop)
+    if roles is not None:
+        messages += roles.describe()
+    case = Case(roles, target, X.shape[0], _width(X, roles), config.search.seed)
+    cv, cv_name = splitter(config.search.cv, target, X.shape[0], config.search.seed)
+    check_counts(y, target, max(2, cv.get_n_splits()))
+    families = families_of(case, config.families, only)
+    messages.append(f"{len(y):,} rows to search on, {cv_name}; {len(y_test):,} to test on")
+    messages.append(f"families: {', '.join(families)}")
+    return Prepared(
+        source.name,
+        X,
+        y,
+        X_test,
+        y_test,
+        where,
+        case,
+        families,
+        cv,
+        cv_name,
+        config.search.scoring or target.scoring,
+        tuple(messages),
+    )
+
+
+def check_scoring(name: str | None) -> None:
+    """A metric must be one of scikit-learn's.
+
+    Raises
+    ------
+    ConfigError
+    """
+    from sklearn.metrics import get_scorer_names
+
+    if name is not None and name not in get_scorer_names():
+        raise ConfigError(
+            f"`scoring` must be one of scikit-learn's scorers; got {name!r}."
+            f"{did_you_mean(name, get_scorer_names())}"
+        )
+
+
+def _known_target(source: Source, messages: list[str]) -> Source:
+    """The rows whose target is known: others can neither teach nor test."""
+    missing = source.y.isna().to_numpy()
+    if not missing.any():
+        return source
+    messages.append(f"{int(missing.sum()):,} rows without a target are left out")
+    return without(source, missing)
+
+
+def _split(
+    config: Config, source: Source, y: NDArray[Any], target: Target, test: Source | None
+) -> tuple[tuple[Any, Any, NDArray[Any], NDArray[Any]], str]:
+    X = source.X
+    if test is not None:
+        whole = _known_target(test, [])
+        if isinstance(X, pd.DataFrame) != isinstance(whole.X, pd.DataFrame):
+            raise InputError(
+                f"Data and test file must both be tables, or both sparse; {test.name} is "
+                f"not what {source.name} is."
+            )
+        return (X, whole.X, y, align(whole.y, target)), test.name
+    share = config.data.holdout
+    # One row of each class must reach the test part, and three must remain.
+    check_counts(y, target, 5)
+    train, held = train_test_split(
+        np.arange(len(y)),
+        test_size=share,
+        random_state=config.search.seed,
+        stratify=y if target.classifies else None,
+    )
+    train.sort()
+    held.sort()
+    parts = (_rows(X, train), _rows(X, held), y[train], y[held])
+    return parts, f"{share:.0%} of the rows, set aside"
+
+
+def _rows(X: Any, numbers: NDArray[np.int64]) -> Any:
+    return (
+        X.iloc[numbers].reset_index(drop=True)
+        if isinstance(X, pd.DataFrame)
+        else X[numbers]
+    )
+
+
+def _roles(X: Any, drop: Iterable[str]) -> Roles | None:
+    if sparse.issparse(X):
+        return None
+    unknown = [name for name in drop if name not in X.columns]
+    if unknown:
+        raise ConfigError(
+            f"`drop` names {unknown[0]!r}, which is no column."
+            f"{did_you_mean(unknown[0], list(X.columns))}"
+        )
+    roles = roles_of(X, drop)
+    if not roles.used:
+        raise InputError(
+            "The table must have a column to learn from; none is left: "
+            + "; ".join(roles.describe())
+        )
+    return roles
+
+
+def _width(X: Any, roles: Roles | None) -> int:
+    return X.shape[1] if roles is None else len(roles.used)
+
+
+def _names(X: Any) -> Iterable[Any]:
+    return X.columns if isinstance(X, pd.DataFrame) else range(X.shape[1])

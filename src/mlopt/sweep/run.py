@@ -1,0 +1,222 @@
+"""The sweep itself: read, search, fit the best on all training rows, test, write.
+
+``config + data -> prepare -> ModelSearchCV -> final fit -> test -> outputs``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from sklearn.base import clone
+from sklearn.metrics import get_scorer
+
+from mlopt import events
+from mlopt.plan import Plan
+from mlopt.report.checked import Checked, check_model
+from mlopt.sweep.clock import Clock
+from mlopt.sweep.config import Config, override
+from mlopt.sweep.loading import Source, from_file, from_frame
+from mlopt.sweep.outputs import write
+from mlopt.sweep.planning import sweep_plan
+from mlopt.sweep.prepare import Prepared, prepare
+from mlopt.sweep.result import SweepResult
+
+FINAL_SHARE = 0.15
+"""Part of the time limit that is kept for the final fit, the test and the writing."""
+
+PATIENCE = 20.0
+"""Seconds that a final fit may take after Ctrl-C."""
+
+TEST_SCORING: Mapping[str, tuple[str, ...]] = {
+    "binary": ("accuracy", "roc_auc", "f1_macro", "neg_log_loss"),
+    "multiclass": ("accuracy", "balanced_accuracy", "f1_macro", "neg_log_loss"),
+    "continuous": ("r2", "neg_mean_absolute_error", "neg_root_mean_squared_error"),
+}
+
+
+def sweep(
+    data: Any = None,
+    target: str | None = None,
+    *,
+    config: Config | None = None,
+    test: Any = None,
+    output: Path | str | None = None,
+    families: Iterable[str] = (),
+    client: Any = None,
+    observer: events.Observer = events.ignore,
+    **settings: Any,
+) -> SweepResult:
+    """Search model families for the best model of a table, fit and test it.
+
+    Parameters
+    ----------
+    data : data frame or str
+        A table in memory, or the name of a file; None: what ``config`` names.
+    target : str, optional
+        The column to predict.
+    config : Config, optional
+        Settings; by default those of a configuration file without a line.
+    test : data frame or str, optional
+        Rows to test on at the end; by default a fifth of ``data`` is set aside.
+    output : path, optional
+        Directory for the results; nothing is written without one.
+    families : iterable of str
+        Families to search; empty for all.
+    client : distributed.Client, optional
+    observer : callable
+        Called with every event.
+    **settings
+        Any key of the sections of a configuration: ``timeout=60``, ``scoring="roc_auc"``.
+
+    Raises
+    ------
+    InputError, ConfigError, StudyError
+        When no sweep can come of the data, the settings or the storage.
+
+    Examples
+    --------
+    >>> result = sweep(frame, target="late", timeout=60)    # doctest: +SKIP
+    >>> result.model.predict(new_rows)                      # doctest: +SKIP
+    """
+    clock = Clock(observer)
+    config = override(config or Config(), target=target, **settings)
+    prepared = read_and_prepare(clock, config, data, test, families)
+    search = build_search(prepared, config, clock, client, output)
+    clock.tell(_search_sentence(search))
+    search.fit(prepared.X, prepared.y)
+    result = _finish(clock, config, prepared, search)
+    if output is not None:
+        write(result, Path(output))
+        clock.tell(f"written to {output}")
+    return result
+
+
+def explain(
+    data: Any = None,
+    target: str | None = None,
+    *,
+    config: Config | None = None,
+    test: Any = None,
+    families: Iterable[str] = (),
+    **settings: Any,
+) -> Plan:
+    """The plan of `sweep` with the same arguments; trains nothing."""
+    clock = Clock(events.ignore)
+    config = override(config or Config(), target=target, **settings)
+    prepared = read_and_prepare(clock, config, data, test, families)
+    search = build_search(prepared, config, clock, None, None)
+    plan = search.explain(prepared.X, prepared.y)
+    return sweep_plan(prepared, plan, config, {}, None)
+
+
+def _finish(clock: Clock, config: Config, prepared: Prepared, search: Any) -> SweepResult:
+    """Fit and test the best configuration; after Ctrl-C only if that is quick."""
+    model, checked = None, None
+    if not search.interrupted_ or _fit_seconds(search) < PATIENCE:
+        clock.tell(
+            f"best {prepared.scoring}: {search.best_score_:.5g}; fitting it on all rows"
+        )
+        model = clock.measure("final fit", lambda: final_fit(prepared, search.best_params_))
+        checked = clock.measure("test", lambda: _check(prepared, model))
+        clock.tell(f"test {prepared.scoring}: {checked.scores[prepared.scoring]:.5g}")
+    plan = sweep_plan(prepared, search.plan_, config, clock.seconds, clock.elapsed)
+    return SweepResult(prepared, search, model, plan, checked, clock.elapsed, config)
+
+
+def _fit_seconds(search: Any) -> float:
+    """What the best trial took to train, over all splits."""
+    results = search.cv_results_
+    return float(results["mean_fit_time"][search.best_index_]) * int(search.n_splits_)
+
+
+def read_and_prepare(
+    clock: Clock, config: Config, data: Any, test: Any, families: Iterable[str]
+) -> Prepared:
+    """Read what is to be read, and say what was found out."""
+    source = clock.measure("read", lambda: _source(data, config.data.path, config))
+    rows, columns = source.X.shape
+    clock.tell(f"read {source.name}: {rows:,} rows, {columns} columns")
+    wanted = test if test is not None else config.data.test
+    apart = None if wanted is None else _source(wanted, "", config, columns)
+    prepared: Prepared = clock.measure(
+        "prepare", lambda: prepare(config, source, apart, families)
+    )
+    for message in prepared.messages:
+        clock.tell(message)
+    return prepared
+
+
+def build_search(
+    prepared: Prepared, config: Config, clock: Clock, client: Any, output: Path | str | None
+) -> Any:
+    """The search over the prepared families, within the time that is left."""
+    from mlopt.tuning.search import ModelSearchCV
+
+    given = config.search
+    left = given.timeout and max(1.0, given.timeout * (1 - FINAL_SHARE) - clock.elapsed)
+    storage = given.storage
+    if storage is None and output is not None:
+        Path(output).mkdir(parents=True, exist_ok=True)
+        storage = f"sqlite:///{Path(output) / 'study.db'}"
+    return ModelSearchCV(
+        prepared.families,
+        n_trials=given.n_trials,
+        timeout=left,
+        max_passes=given.max_passes,
+        sampler=given.sampler,
+        bandit=None if given.bandit == "none" else given.bandit,
+        batch_size=given.batch_size,
+        cv=prepared.cv,
+        scoring=prepared.scoring,
+        refit=False,
+        storage=storage,
+        study_name=given.study_name or f"sweep-{prepared.fingerprint}",
+        random_state=given.seed,
+        n_jobs=given.n_jobs,
+        client=client,
+        observer=clock.observer,
+    )
+
+
+def final_fit(prepared: Prepared, best_params: Mapping[str, Any]) -> Any:
+    """The best configuration on all training rows, with every core.
+
+    The model goes back to one core afterwards: it may be used where others work too.
+    """
+    params = dict(best_params)
+    family = params.pop("family", next(iter(prepared.families)))
+    model = clone(prepared.families[family][0]).set_params(**params)
+    with_threads = "model__n_jobs" in model.get_params(deep=True)
+    if with_threads:
+        model.set_params(model__n_jobs=-1)
+    model.fit(prepared.X, prepared.y)
+    return model.set_params(model__n_jobs=None) if with_threads else model
+
+
+def _source(data: Any, path: str, config: Config, columns: int | None = None) -> Source:
+    if data is None or isinstance(data, str | Path):
+        return from_file(str(data or path), config.data.target, columns)
+    return from_frame(data, config.data.target or "target")
+
+
+def _check(prepared: Prepared, model: Any) -> Checked:
+    names = dict.fromkeys((prepared.scoring, *TEST_SCORING[prepared.target.kind]))
+    needs_proba = {"roc_auc", "neg_log_loss"}
+    if not hasattr(model, "predict_proba"):
+        names = {n: None for n in names if n not in needs_proba or n == prepared.scoring}
+    scorers = {name: get_scorer(name) for name in names}
+    return check_model(
+        model, prepared.X_test, prepared.y_test, scorers, prepared.test_source
+    )
+
+
+def _search_sentence(search: Any) -> str:
+    limits = []
+    if search.n_trials is not None:
+        limits.append(f"{search.n_trials} trials")
+    if search.timeout is not None:
+        limits.append(f"{search.timeout:.0f} s")
+    pruning = f"pruned by {search.bandit}" if search.bandit else "nothing pruned"
+    return f"searching for {' or '.join(limits)}: {search.sampler} proposes, {pruning}"
