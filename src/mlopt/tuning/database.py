@@ -84,8 +84,7 @@ def lock(url: sqlalchemy.URL, what: str = "") -> FileLock:
         folder, name = path.parent, path.name
     else:
         folder = Path(tempfile.gettempdir())
-        whole = url.render_as_string(hide_password=False)
-        name = f"mlopt-{getpass.getuser()}-{_digest(whole)}"
+        name = f"mlopt-{getpass.getuser()}-{_digest(shown(url))}"
     part = f".{_digest(what)}" if what else ""
     return FileLock(folder / f".{name}{part}.lock", thread_local=False)
 

@@ -38,6 +38,10 @@ class ActionElimination(Bandit):
     form : {"error", "quality"}, default="error"
         What is compared. A score above ``perfect`` has no error, so qualities are
         compared then.
+    against : {"peers", "best"}, default="peers"
+        "best" is the paper's: the best model to date, which may have trained ten times
+        longer, so that those proposed late, when the sampler has learnt, hardly get a
+        chance. "peers" compares with the others as they were after at most as many passes.
     floor : float, default=0.01
         The best error counts as at least this, so that a perfect model does not end all
         others: one point of accuracy. Where ``perfect`` is 0 (losses, which have a unit)
@@ -52,6 +56,7 @@ class ActionElimination(Bandit):
 
     eps: float = 0.5
     form: Literal["error", "quality"] = "error"
+    against: Literal["peers", "best"] = "peers"
     floor: float = 0.01
     first: int | None = None
     every: int | None = None
@@ -61,8 +66,10 @@ class ActionElimination(Bandit):
         require("eps", self.eps, self.eps >= 0, "0 or more")
         require("floor", self.floor, self.floor >= 0, "0 or more")
         require(
-            "form", self.form, self.form in ("error", "quality"), '"error" or "quality"'
+            "form", self.form, self.form in ("error", "quality"), "'error' or 'quality'"
         )
+        known = self.against in ("peers", "best")
+        require("against", self.against, known, "'peers' or 'best'")
         for name, value in (("first", self.first), ("every", self.every)):
             require(name, value, value is None or value >= 1, "at least 1")
 
@@ -71,38 +78,48 @@ class ActionElimination(Bandit):
         return next_multiple(progress.passes, first, self.every or first, self.max_passes)
 
     def allocate(self, active: Sequence[Progress], history: Sequence[Progress]) -> Verdicts:
-        seen = latest(history, active)
         reasons: dict[int, str] = {}
-        if seen and not math.isinf(self.eps):
-            best = max(seen, key=lambda p: (p.score, -p.trial))
-            compared = self._by_quality if self._by_qualities(best) else self._by_error
-            reasons = compared(active, best, seen)
+        for passes in {p.passes for p in active}:
+            here = [p for p in active if p.passes == passes]
+            looks = [p for p in (*history, *active) if self._comparable(p, passes)]
+            reasons |= self._reasons(here, latest(looks))
         return verdicts(active, self.max_passes, reasons)
 
-    def _by_qualities(self, best: Progress) -> bool:
-        return self.form == "quality" or best.score > self.perfect
+    def _comparable(self, look: Progress, passes: int) -> bool:
+        return self.against == "best" or look.passes <= passes
+
+    def _reasons(
+        self, here: Sequence[Progress], seen: Sequence[Progress]
+    ) -> dict[int, str]:
+        if not seen or math.isinf(self.eps):
+            return {}
+        best = max(seen, key=lambda p: (p.score, -p.trial))
+        if self.form == "quality" or best.score > self.perfect:
+            return self._by_quality(here, best)
+        unit = median(self.perfect - p.score for p in seen) if self.perfect == 0 else 1.0
+        return self._by_error(here, best, self.floor * unit)
 
     def _by_error(
-        self, active: Sequence[Progress], best: Progress, seen: Sequence[Progress]
+        self, here: Sequence[Progress], best: Progress, floor: float
     ) -> dict[int, str]:
-        unit = median(self.perfect - p.score for p in seen) if self.perfect == 0 else 1.0
-        bar = (1 + self.eps) * max(self.perfect - best.score, self.floor * unit)
+        bar = (1 + self.eps) * max(self.perfect - best.score, floor)
         return {
             p.trial: f"error {self.perfect - p.score:.4g} is above {bar:.4g}, "
             f"{1 + self.eps:g} times the best so far (trial {best.trial})"
-            for p in active
+            for p in here
             # equal up to rounding counts as equal
             if self.perfect - p.score > bar * (1 + 1e-9)
         }
 
-    def _by_quality(
-        self, active: Sequence[Progress], best: Progress, seen: Sequence[Progress]
-    ) -> dict[int, str]:
-        del seen
+    def _by_quality(self, here: Sequence[Progress], best: Progress) -> dict[int, str]:
         return {
             p.trial: f"score {p.score:.4g} times {1 + self.eps:g} is not above "
             f"{best.score:.4g}, the best so far (trial {best.trial})"
-            for p in active
+            for p in here
             # a best score of 0 or less is not above itself
             if p.trial != best.trial and not p.score * (1 + self.eps) > best.score
         }
+
+
+def _require_one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    require(name, value, value in allowed, " or ".join(map(repr, allowed)))

@@ -82,7 +82,7 @@ class Bandit(ABC):
         active : sequence of Progress
             The latest of each trial in training, each at its stop or done.
         history : sequence of Progress
-            Everything seen before; may contain ``active`` as well.
+            Every look at every trial so far, not only the last; may contain ``active``.
         """
 
     def start(self, number: int) -> Progress:
@@ -138,8 +138,8 @@ def over(progress: Progress, max_passes: int) -> bool:
 def latest(*histories: Iterable[Progress]) -> list[Progress]:
     """The last look at each trial that has a score, by trial number.
 
-    What a model scored earlier says nothing of the model that exists now, so a lucky
-    early look does not set the bar for the others.
+    What a model scored earlier says nothing of the model that it became, so a lucky early
+    look does not set the bar for others of its age.
     """
     last: dict[int, Progress] = {}
     for history in histories:
