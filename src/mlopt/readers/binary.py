@@ -58,11 +58,21 @@ def _arrays(file: File, stream: IO[bytes]) -> dict[str, np.ndarray]:
     content = io.BytesIO(stream.read())
     if file.magic.startswith(b"PK"):
         with zipfile.ZipFile(content) as archive:
-            file.check_size(sum(member.file_size for member in archive.infolist()))
+            _check_members(file, archive)
     loaded = np.load(content, allow_pickle=False)
     if isinstance(loaded, np.ndarray):
         return {"X": loaded}
     return {name: loaded[name] for name in loaded.files}
+
+
+def _check_members(file: File, archive: zipfile.ZipFile) -> None:
+    names = archive.namelist()
+    if not all(name.endswith(".npy") for name in names):
+        raise InputError(
+            f"`{file.path}` must hold one table, but is an archive of {listed(names)}: "
+            "unpack it and name one of them."
+        )
+    file.check_size(sum(member.file_size for member in archive.infolist()))
 
 
 def _sparse(arrays: Mapping[str, np.ndarray], target: str | int | None, path: str) -> Table:
