@@ -33,7 +33,9 @@ def sampled_fit(problem: Problem, estimator: Any) -> Cost | None:
     train = problem.splits[0].train
     if isinstance(problem.X, Rows) or len(train) < FEWEST:
         return None
-    sizes = [min(size, len(train) // part) for size, part in zip(SIZES, (4, 2), strict=True)]
+    sizes = [
+        min(size, len(train) // part) for size, part in zip(SIZES, (4, 2), strict=True)
+    ]
     rows = np.random.default_rng(problem.seed).permutation(train)
     try:
         seconds = [_timed_fit(problem, estimator, rows[:size]) for size in sizes]

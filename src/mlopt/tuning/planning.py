@@ -67,7 +67,9 @@ def search_plan(
     predicted = sum(known) if len(known) == len(choices) else None
     if search.timeout is not None:
         predicted = min(predicted or search.timeout, search.timeout)
-    choices.append(Choice(PROPOSALS, _name(search.sampler), f"bandit: {_name(search.bandit)}"))
+    choices.append(
+        Choice(PROPOSALS, _name(search.sampler), f"bandit: {_name(search.bandit)}")
+    )
     if search.refit:
         choices.append(Choice(FINAL, "the best configuration", "all rows"))
     return Plan(_title(search), tuple(choices), predicted, notes=_notes(search, problem))
@@ -81,7 +83,9 @@ def measured(plan: Plan, seconds: Mapping[str, float], total: float) -> Plan:
 def _title(search: Any) -> str:
     trials = "" if search.n_trials is None else f"up to {search.n_trials} trials"
     limit = "" if search.timeout is None else f"{search.timeout:g} s"
-    return "search, " + (", ".join(part for part in (trials, limit) if part) or "whole space")
+    return "search, " + (
+        ", ".join(part for part in (trials, limit) if part) or "whole space"
+    )
 
 
 def _notes(search: Any, problem: Problem) -> tuple[str, ...]:
@@ -96,7 +100,13 @@ def _notes(search: Any, problem: Problem) -> tuple[str, ...]:
 
 
 def _name(thing: Any) -> str:
-    return thing if isinstance(thing, str) else "none" if thing is None else type(thing).__name__
+    return (
+        thing
+        if isinstance(thing, str)
+        else "none"
+        if thing is None
+        else type(thing).__name__
+    )
 
 
 def _family(
@@ -121,7 +131,9 @@ def _family(
         notes.append(f"preprocessing fitted once a split and shared: {steps}")
     if trials is None and expected.chosen is not None:
         one = expected.chosen.seconds(Resources.probe())
-        notes.append(f"one trial, all splits, on one thread: {one:.3g} s ({_source(expected)})")
+        notes.append(
+            f"one trial, all splits, on one thread: {one:.3g} s ({_source(expected)})"
+        )
     if expected.batched is None or batch is None:
         rejected = Alternative("batched", reason=f"{operator} has no batched form")
         return Choice(

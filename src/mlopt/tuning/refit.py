@@ -16,8 +16,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import validate_data
 
 from mlopt.rows import Rows
-from mlopt.tuning.black_box import Fold, fit_arguments, make_fold
 from mlopt.tuning.families import Parts, cut
+from mlopt.tuning.fitting import Fold, fit_arguments, make_fold
 from mlopt.tuning.linear_task import LinearTask, linear_task
 from mlopt.tuning.problem import Problem, View, as_matrix
 from mlopt.tuning.scan import Owner, training_of

@@ -11,8 +11,8 @@ import joblib
 import psutil
 
 from mlopt import events
-from mlopt.errors import InputError
 from mlopt.costs import Cost
+from mlopt.errors import InputError
 from mlopt.gd.batch_cost import choose_batch_size, pass_cost
 from mlopt.plan import Choice
 from mlopt.resources import Resources
@@ -21,9 +21,10 @@ from mlopt.stats import Stats
 from mlopt.training import Limits
 from mlopt.tuning.bandits import bandit_of
 from mlopt.tuning.batching import BatchCrew
-from mlopt.tuning.black_box import GROWING, BlackBoxCrew
+from mlopt.tuning.black_box import BlackBoxCrew
 from mlopt.tuning.defaults import default_points
 from mlopt.tuning.families import Views, cut
+from mlopt.tuning.fitting import GROWING
 from mlopt.tuning.inputs import families_of
 from mlopt.tuning.linear_task import linear_task
 from mlopt.tuning.planning import forecast, search_plan
@@ -49,7 +50,11 @@ def prepare(search: Any, problem: Problem, *, remember: bool = True) -> Schedule
     """Everything a search needs, checked; ``remember=False`` opens no storage."""
     families = families_of(search)
     estimators = {name: estimator for name, (estimator, _) in families.items()}
-    space = Space.of_families(families) if "" not in families else Space.of(*_swap(families[""]))
+    space = (
+        Space.of_families(families)
+        if "" not in families
+        else Space.of(*_swap(families[""]))
+    )
     _check_budget(search, space)
     max_passes = _max_passes(search, estimators)
     n_models = min(size for size in (search.n_trials, space.size, MOST_MODELS) if size)
@@ -118,7 +123,9 @@ def _open_store(search: Any, problem: Problem, space: Space) -> Store:
         "max_passes": repr(search.max_passes),
         "random_state": repr(search.random_state),
     }
-    return open_store(search.storage, search.study_name or "mlopt", space.fingerprint() | same)
+    return open_store(
+        search.storage, search.study_name or "mlopt", space.fingerprint() | same
+    )
 
 
 def _swap(pair: tuple[Any, Any]) -> tuple[Any, Any]:
@@ -132,7 +139,9 @@ def _check_budget(search: Any, space: Space) -> None:
             raise InputError(f"`{name}` must be a positive number or None, got {value!r}.")
     size = search.batch_size
     if size != "auto" and not (isinstance(size, int) and size >= 1):
-        raise InputError(f'`batch_size` must be a positive integer or "auto", got {size!r}.')
+        raise InputError(
+            f'`batch_size` must be a positive integer or "auto", got {size!r}.'
+        )
     if search.n_trials is None and search.timeout is None and space.size is None:
         raise InputError(
             "A search needs an end: give `n_trials`, `timeout`, or a space of finitely many "
@@ -180,7 +189,10 @@ def _batch(
         n_models=n_models,
     )
     if search.batch_size != "auto":
-        size, choice = search.batch_size, replace(choice, chosen=f"{search.batch_size} as asked")
+        size, choice = (
+            search.batch_size,
+            replace(choice, chosen=f"{search.batch_size} as asked"),
+        )
     per_pass = (1 / size) * pass_cost(stats, size * per_model)
     return Batch(size, choice, per_pass)
 
@@ -206,5 +218,3 @@ def _observer(search: Any) -> events.Observer:
             sys.stderr.write(f"[mlopt] {event}\n")
 
     return observe
-
-

@@ -1,0 +1,102 @@
+"""The same search on worker processes, and when one of them is killed in the middle."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import distributed
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import loguniform
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+import mlopt
+from mlopt import events
+from mlopt.cluster import local_cluster
+
+pytestmark = pytest.mark.cluster
+
+Data = tuple[NDArray[np.float64], NDArray[np.int64]]
+SEARCHES: dict[str, Any] = {
+    "columns": (LogisticRegression(), {"C": loguniform(1e-3, 1e3)}),
+    "epochs": (SGDClassifier(max_iter=12), {"alpha": loguniform(1e-6, 1e-1)}),
+    "trees": (
+        make_pipeline(StandardScaler(), DecisionTreeClassifier()),
+        {"max_depth": range(2, 12)},
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[distributed.Client]:
+    with local_cluster(2, 1) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def data() -> Data:
+    X, y = make_classification(6000, 12, n_informative=8, random_state=0)
+    return X, y
+
+
+def run(name: str, data: Data, **settings: Any) -> mlopt.ModelSearchCV:
+    estimator, space = SEARCHES[name]
+    search = mlopt.ModelSearchCV(
+        estimator, space, n_trials=8, cv=3, sampler="random",
+        bandit="successive-halving", max_passes=12, **settings,
+    )  # fmt: skip
+    return search.fit(*data)
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_a_cluster_gives_the_same_scores_as_this_process(
+    name: str, data: Data, client: distributed.Client
+) -> None:
+    here = run(name, data, n_jobs=2).cv_results_
+    there = run(name, data, client=client).cv_results_
+
+    assert here["params"] == there["params"]
+    np.testing.assert_array_equal(here["mean_test_score"], there["mean_test_score"])
+    assert here["state"].tolist() == there["state"].tolist()
+
+
+def test_a_killed_worker_does_not_change_the_scores(
+    data: Data, client: distributed.Client
+) -> None:
+    workers = client.run(os.getpid)
+    killed: list[int] = []
+
+    def kill_once(event: events.Event) -> None:
+        if isinstance(event, events.TrialScored) and not killed:
+            killed.append(next(iter(workers.values())))
+            os.kill(killed[0], signal.SIGKILL)
+
+    calm = run("trees", data, n_jobs=1).cv_results_
+    stormy = run("trees", data, client=client, observer=kill_once).cv_results_
+
+    assert killed
+    np.testing.assert_array_equal(calm["mean_test_score"], stormy["mean_test_score"])
+
+
+def test_dask_arrays_are_searched_where_they_are(
+    data: Data, client: distributed.Client
+) -> None:
+    import dask.array as da
+
+    X, y = data
+    dX, dy = da.from_array(X, chunks=(1500, 12)), da.from_array(y, chunks=2000)
+    there = run("columns", (dX, dy), client=client)
+    here = run("columns", data)
+
+    np.testing.assert_allclose(
+        there.cv_results_["mean_test_score"], here.cv_results_["mean_test_score"], atol=2e-3
+    )
+    assert there.best_estimator_.coef_.shape == (1, 12)
