@@ -184,10 +184,12 @@ def test_several_families_compete_and_the_defaults_come_first(
 def test_several_metrics_are_kept_and_one_decides(cancer: tuple[Array, Array]) -> None:
     X, y = cancer
     settings: dict[str, Any] = {"scoring": ["accuracy", "roc_auc"], "refit": "roc_auc"}
-    ours = grid(LogisticRegression(tol=1e-8, max_iter=1000), {"C": C_VALUES}, **settings).fit(X, y)
-    theirs = GridSearchCV(LogisticRegression(tol=1e-8, max_iter=1000), {"C": C_VALUES}, **settings).fit(
-        X, y
-    )
+    ours = grid(
+        LogisticRegression(tol=1e-8, max_iter=1000), {"C": C_VALUES}, **settings
+    ).fit(X, y)
+    theirs = GridSearchCV(
+        LogisticRegression(tol=1e-8, max_iter=1000), {"C": C_VALUES}, **settings
+    ).fit(X, y)
 
     for metric in ("accuracy", "roc_auc"):
         np.testing.assert_allclose(

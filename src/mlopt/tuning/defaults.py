@@ -19,7 +19,7 @@ def default_points(space: Space) -> list[dict[str, Any]]:
     A parameter whose own value lies outside its distribution starts in the middle of it.
     """
     many = len(space.families) > 1
-    return [({FAMILY: family.name} if many else {}) | _point(family) for family in space.families]
+    return [({FAMILY: f.name} if many else {}) | _point(f) for f in space.families]
 
 
 def _point(family: Family) -> dict[str, Any]:
@@ -35,8 +35,8 @@ def _coordinate(parameter: Parameter, value: Any) -> Any:
         return at(distribution, MIDDLE)
     if parameter.choices is not None:
         labels = distribution.choices
-        same = (k for k, choice in zip(labels, parameter.choices, strict=True) if choice is value)
-        return next(same, labels[0])
+        pairs = zip(labels, parameter.choices, strict=True)
+        return next((label for label, choice in pairs if choice is value), labels[0])
     return value if _contains(distribution, value) else at(distribution, MIDDLE)
 
 

@@ -39,7 +39,7 @@ GROWING: dict[type, str] = {
 
 
 EPOCHS = "max_iter"
-"""Estimators that have it improve with every epoch; others learn all in one, as naive Bayes."""
+"""Estimators that have it improve with every epoch; others (naive Bayes) learn in one."""
 
 
 @runtime_checkable

@@ -107,8 +107,9 @@ def _features(X: Any, executor: Executor, estimators: list[Any]) -> Any:
     if not _is_dask(X):
         if not sparse.issparse(X) and getattr(X, "ndim", 2) == 1:
             raise InputError(
-                "Expected 2D array, got 1D array instead: X must have shape (n, d). Reshape "
-                "your data: X.reshape(-1, 1) for one column, X.reshape(1, -1) for one row."
+                "Expected 2D array, got 1D array instead: X must have shape (n, d). "
+                "Reshape your data: X.reshape(-1, 1) for a column, X.reshape(1, -1) for a "
+                "row."
             )
         return X.tocsr() if sparse.issparse(X) else X
     batched = all(not isinstance(e, Pipeline) and type(e) in ADAPTERS for e in estimators)

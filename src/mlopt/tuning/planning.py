@@ -17,7 +17,7 @@ from mlopt.tuning.problem import Problem
 PROPOSALS, FINAL = "proposals and storage", "final fit"
 """Steps of the plan beside the families."""
 TYPICAL_PASSES = {False: 10, True: 20}
-"""Passes until a model stops on its own: quasi-Newton steps; epochs of stochastic descent."""
+"""Passes until a model stops on its own: quasi-Newton steps; stochastic epochs."""
 SGD_SLOWNESS = 8.0
 """Arithmetic of a lockstep epoch against a pass of matrix products: it follows one row at a
 time, so that its rows and weights come from cache and not from registers."""

@@ -80,7 +80,7 @@ class Scheduler:
             self._leave_unfinished(trial)
 
     def measured_plan(self, refit: float | None) -> Plan:
-        """The plan with what it took; families in seconds of training, summed over tasks."""
+        """The plan with what it took; families in seconds of training, over all tasks."""
         names = {"": self.plan.choices[0].step if self.plan.choices else ""}
         seconds = {names.get(family, family): s for family, s in self.spent.items()}
         seconds[PROPOSALS] = self.asking
@@ -89,7 +89,7 @@ class Scheduler:
         return measured(self.plan, seconds, self.limits.elapsed)
 
     def interrupt(self) -> None:
-        """Ctrl-C: what is in training stays unfinished, for the storage to take up again."""
+        """Ctrl-C: what is in training stays unfinished; the storage takes it up again."""
         self.stopped = "interrupted"
         for trial in self.active:
             self._leave_unfinished(trial)

@@ -1,11 +1,11 @@
-"""`ModelSearchCV`: scikit-learn's search contract, Optuna's study inside, TuPAQ underneath."""
+"""`ModelSearchCV`: scikit-learn's search contract, Optuna's study inside, TuPAQ beneath."""
 
 from __future__ import annotations
 
 import time
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -105,9 +105,9 @@ class ModelSearchCV(BaseSearchCV):
     Queries", 2015.
     """
 
-    _parameter_constraints: dict = {}
+    _parameter_constraints: ClassVar[dict[str, Any]] = {}
 
-    def __init__(  # noqa: PLR0913
+    def __init__(
         self,
         estimator: Any,
         space: Mapping[str, Any] | None = None,
@@ -285,8 +285,8 @@ def _warn_of_failures(trials: list[Trial]) -> None:
     failed = [t for t in trials if t.state == "FAIL"]
     if failed:
         warnings.warn(
-            f"{len(failed)} of {len(trials)} trials failed; their scores are NaN. The first "
-            f"reason (trial {failed[0].number}): {failed[0].reason}",
+            f"{len(failed)} of {len(trials)} trials failed; their scores are NaN. The "
+            f"first reason (trial {failed[0].number}): {failed[0].reason}",
             FitFailedWarning,
             stacklevel=4,
         )

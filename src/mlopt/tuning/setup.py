@@ -35,9 +35,9 @@ from mlopt.tuning.space import Space
 from mlopt.tuning.storage import NullStore, Store, open_store
 
 FULL_TRAINING = 100
-"""Passes of a full training where the estimators name more, or none (TuPAQ, section 4.3)."""
+"""Passes of a full training where the estimators name more, or none (TuPAQ, 4.3)."""
 GENERATION = 16
-"""Trials in training at once when the sampler learns from scores: more would make it wait."""
+"""Trials in training at once when the sampler learns: more would make it wait."""
 MOST_MODELS = 256
 """Models that one scan is planned for when the search sets no number."""
 FEW_FITS = 20
@@ -144,8 +144,8 @@ def _check_budget(search: Any, space: Space) -> None:
         )
     if search.n_trials is None and search.timeout is None and space.size is None:
         raise InputError(
-            "A search needs an end: give `n_trials`, `timeout`, or a space of finitely many "
-            "configurations."
+            "A search needs an end: give `n_trials`, `timeout`, or a space of finitely "
+            "many configurations."
         )
 
 

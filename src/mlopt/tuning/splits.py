@@ -93,6 +93,6 @@ def _check_classes(number: int, split: Split, y: NDArray[Any]) -> None:
         counts = {str(label): int(np.sum(y == label)) for label in missing[:5]}
         raise InputError(
             f"Every training split must hold every class; split {number} of `cv` has none "
-            f"of {counts} (class: rows in all). Use a stratified `cv`, fewer splits, or drop "
-            "classes that are this rare."
+            f"of {counts} (class: rows in all). Use a stratified `cv`, fewer splits, or "
+            "drop classes that are this rare."
         )
