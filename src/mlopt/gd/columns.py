@@ -208,6 +208,18 @@ class Layout:
         """Whether any unit of each model is flagged: (U,) -> (M,)."""
         return np.bincount(self.unit_owner, flags, minlength=len(self.models)) > 0
 
+    def lanes(self, numbers: Sequence[int], width: int) -> list[list[int]]:
+        """Some models cut into parts of about ``width`` columns, for threads to share.
+
+        In the order of their columns, so that a part has few segments; at least two parts
+        where there are two models. Depends on the models alone, never on threads.
+        """
+        chosen = set(numbers)
+        order = [i for i in self.order if i in chosen]
+        columns = sum(self.models[i].outputs for i in order)
+        count = min(len(order), max(2, -(-columns // width)))
+        return [part.tolist() for part in np.array_split(order, count)]
+
     def select(self, numbers: Sequence[int]) -> tuple[Layout, Indices]:
         """The layout of some models, and which columns of this one they take over."""
         chosen = layout([self.models[i] for i in numbers])

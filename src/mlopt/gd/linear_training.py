@@ -125,29 +125,33 @@ class LinearTraining(ABC):
         self._weights = np.ascontiguousarray(self._weights[:, taken])
         self._value, self._score = self._value[numbers], self._score[numbers]
         self._stale = self._stale[numbers]
-        self._keep(numbers)
+        self._keep(numbers, taken)
 
-    def add(self, models: Sequence[Model]) -> None:
-        """More models, numbered after those that are there; they start from zero."""
+    def add(self, models: Sequence[Model], **options: Any) -> None:
+        """More models, numbered after those that are there; they start from zero.
+
+        ``options`` are the constructor's arguments that are given model by model.
+        """
         old = self._layout
         self._layout = layout((*old.models, *models))
-        weights = np.zeros((len(self._weights), self._layout.width), self._weights.dtype)
+        source = np.full(self._layout.width, -1)
         for number in range(len(old.models)):
-            weights[:, self._layout.columns(number)] = self._weights[:, old.columns(number)]
-        self._weights = weights
+            own = old.columns(number)
+            source[self._layout.columns(number)] = np.arange(own.start, own.stop)
+        self._weights = np.where(source >= 0, self._weights[:, source], 0)
         more = np.full(len(models), np.nan)
         self._value = np.concatenate([self._value, more])
         self._score = np.concatenate([self._score, more])
         self._stale = np.append(self._stale, np.ones(len(models), bool))
-        self._add(len(models))
+        self._add(source, models, **options)
 
     @abstractmethod
-    def _keep(self, numbers: Indices) -> None:
-        """Let go of what belongs to other models than ``numbers`` (old numbers)."""
+    def _keep(self, numbers: Indices, taken: Indices) -> None:
+        """Let go of all but some models and their columns (old numbers, old columns)."""
 
     @abstractmethod
-    def _add(self, count: int) -> None:
-        """Make room for ``count`` new models at the end."""
+    def _add(self, source: Indices, models: Sequence[Model], **options: Any) -> None:
+        """Make room for new models; ``source`` (B,): old places of columns, -1 for new."""
 
     def _write(self, numbers: Sequence[int], plan: Layout, weights: Floats) -> None:
         """Store the weights of some models, laid out by ``plan``."""

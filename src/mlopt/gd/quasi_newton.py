@@ -186,7 +186,8 @@ class QuasiNewton(LinearTraining):
         self._batch, columns = self._batch.take(places)
         self._shape.take(columns)
 
-    def _keep(self, numbers: Indices) -> None:
+    def _keep(self, numbers: Indices, taken: Indices) -> None:
+        del taken
         self._status, self._started = self._status[numbers], self._started[numbers]
         if self._batch is None:
             return
@@ -197,9 +198,10 @@ class QuasiNewton(LinearTraining):
             old = self._batch.numbers.tolist()
             self._batch.numbers = np.array([renumbered[i] for i in old], np.int64)
 
-    def _add(self, count: int) -> None:
-        self._status = np.append(self._status, np.full(count, RUNNING))
-        self._started = np.append(self._started, np.zeros(count, bool))
+    def _add(self, source: Indices, models: Sequence[Model], **options: Any) -> None:
+        del source, options
+        self._status = np.append(self._status, np.full(len(models), RUNNING))
+        self._started = np.append(self._started, np.zeros(len(models), bool))
         # Curvature pairs begin anew with the larger batch; weights stay.
         self._batch = None
         self._shape.forget()

@@ -1,0 +1,261 @@
+"""Stochastic gradient descent, row by row, of many linear models in lockstep.
+
+::
+
+    epoch:   row 17 -> all models,  row 4 -> all models,  row 230 -> ...
+             columns 0..63 on one thread, columns 64..127 on another
+
+Every model sees the same rows in the same order, which one read serves. The updates are
+those of scikit-learn's ``SGDClassifier`` and ``SGDRegressor``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlopt.errors import InputError
+from mlopt.gd.columns import Indices, Model
+from mlopt.gd.linear_training import LinearTraining
+from mlopt.gd.passes import Floats
+from mlopt.gd.schedules import ADAPTIVE_DIVISOR, ADAPTIVE_LEAST, Schedule, first_steps
+from mlopt.gd.single import blocks_in_order, one_block
+from mlopt.kernels.sgd import Steps, sgd_epoch
+from mlopt.rows import Block, Rows
+
+__all__ = ["LockstepSGD", "Schedule"]
+
+LANE = 64
+"""Columns that go through the rows together."""
+RUNNING, CONVERGED, DIVERGED = range(3)
+
+
+@dataclass(frozen=True)
+class Lane:
+    """Some columns on their way through the rows.
+
+    Attributes
+    ----------
+    columns : ndarray of shape (B',)
+        Which columns of the training these are.
+    segments, deltas
+        As in `Layout`.
+    weights : ndarray of shape (d + 1, B')
+    steps : Steps
+    loss : ndarray of shape (B',)
+        Sums since the epoch began, each before its step.
+    """
+
+    columns: Indices
+    segments: Indices
+    deltas: NDArray[np.float64]
+    weights: Floats
+    steps: Steps
+    loss: NDArray[np.float64]
+
+
+class LockstepSGD(LinearTraining):
+    """One epoch of per-sample steps a pass.
+
+    Rows that are in one block are shuffled as a whole before every epoch, as scikit-learn
+    does; rows in this process are, whenever memory allows to hold them in one. Rows
+    elsewhere are shuffled within their blocks, and blocks are taken in a random order.
+
+    A model has converged when its objective, averaged over an epoch, was not below its
+    best by ``tol`` for ``n_iter_no_change`` epochs in a row (scikit-learn's rule; the
+    penalty's average is taken from the weights before and after the epoch). With
+    ``outputs`` > 1 every class is trained against the rest and stops by itself.
+
+    Parameters
+    ----------
+    rows, models, max_passes
+        See `LinearTraining`; row weights multiply the steps, and are not normalised.
+    schedules : Schedule or sequence of Schedule
+        One for all models, or one each.
+    seed : int, default=0
+        Of the shuffles.
+    tol : float or None, default=1e-3
+        None: no stop before ``max_passes``.
+    n_iter_no_change : int, default=5
+    shuffle : bool, default=True
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        models: Sequence[Model],
+        schedules: Schedule | Sequence[Schedule] = Schedule(),  # noqa: B008
+        *,
+        seed: int = 0,
+        tol: float | None = 1e-3,
+        n_iter_no_change: int = 5,
+        max_passes: int = 1000,
+        shuffle: bool = True,
+    ) -> None:
+        super().__init__(rows, models, max_passes)
+        self.seed, self.shuffle = seed, shuffle
+        self.tol = -np.inf if tol is None else tol
+        self.n_iter_no_change = n_iter_no_change
+        self._schedules = _one_each(schedules, models)
+        self._trained = one_block(rows)
+        self._counts = self._trained.map_reduce(_count_rows, np.add)
+        width = self._layout.width
+        self._steps = first_steps(self._layout, self._schedules, sparse=rows.sparse)
+        self._best = np.full(width, np.inf)
+        self._worse = np.zeros(width, np.int64)
+        self._status = np.full(width, RUNNING)
+
+    @property
+    def converged(self) -> NDArray[np.bool_]:
+        """Which models have met the stop rule, (M,)."""
+        return self._all(self._status == CONVERGED)
+
+    @property
+    def finished(self) -> NDArray[np.bool_]:
+        """Which models have converged, or overflowed, (M,)."""
+        return self._all(self._status != RUNNING)
+
+    def _all(self, columns: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        failing = np.bincount(self._layout.owner, ~columns, minlength=len(self.models))
+        return np.asarray(failing == 0)
+
+    def advance(self, passes: int) -> None:
+        """Train for up to ``passes`` more epochs."""
+        for _ in range(passes):
+            if self.done:
+                return
+            self._epoch()
+            self.passes += 1
+
+    def _epoch(self) -> None:
+        numbers = np.flatnonzero(~self.finished)
+        parts = self._layout.lanes(numbers.tolist(), LANE)
+        lanes = [self._lane(part) for part in parts]
+        seed = (self.seed, self.passes) if self.shuffle else None
+        rows = self._trained
+        if self.shuffle and len(rows.shelves) > 1:
+            order = np.random.default_rng(seed).permutation(len(rows.shelves))
+            rows = blocks_in_order(rows, order.tolist())
+        for lane in rows.fold(_epoch_of_block, lanes, seed):
+            self._arrive(lane)
+        self._stale[numbers] = True
+
+    def _lane(self, numbers: list[int]) -> Lane:
+        plan, columns = self._layout.select(numbers)
+        weights = np.ascontiguousarray(self._weights[:, columns])
+        steps = self._steps.take(columns)
+        zeros = np.zeros(plan.width)
+        return Lane(columns, plan.segments, plan.deltas, weights, steps, zeros)
+
+    def _arrive(self, lane: Lane) -> None:
+        """Take over what an epoch has made of some columns, and apply the stop rule."""
+        going = self._status[lane.columns] == RUNNING
+        columns, weights = lane.columns[going], lane.weights[:, going]
+        before = _squared_norms(self._weights[:, columns])
+        self._weights[:, columns] = weights
+        self._steps.t[columns] = lane.steps.t[going]
+        norms = 0.5 * (before + _squared_norms(weights))
+        alpha = self._layout.l2[columns]
+        count = self._counts[self._layout.rowsets[columns]]
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = lane.loss[going] / count + 0.5 * alpha * norms
+        self._judge(columns, mean, np.isfinite(weights).all(axis=0) & np.isfinite(mean))
+
+    def _judge(
+        self, columns: Indices, mean: NDArray[np.float64], finite: NDArray[np.bool_]
+    ) -> None:
+        best = self._best[columns]
+        worse = (mean > best - self.tol) & (self.tol > -np.inf)
+        self._worse[columns] = np.where(worse, self._worse[columns] + 1, 0)
+        self._best[columns] = np.fmin(best, mean)
+        stale = self._worse[columns] >= self.n_iter_no_change
+        adaptive = np.array([s.kind == "adaptive" for s in self._schedules])
+        lower = stale & adaptive[self._layout.owner[columns]]
+        lower &= self._steps.eta0[columns] > ADAPTIVE_LEAST
+        self._steps.eta0[columns[lower]] /= ADAPTIVE_DIVISOR
+        self._worse[columns[lower]] = 0
+        self._status[columns[stale & ~lower]] = CONVERGED
+        self._status[columns[~finite]] = DIVERGED
+
+    def quality(self) -> NDArray[np.float64]:
+        """Accuracy or minus the mean squared error, (M,); NaN for what overflowed."""
+        quality = super().quality()
+        lost = np.bincount(self._layout.owner, self._status == DIVERGED) > 0
+        return np.where(lost, np.nan, quality)
+
+    def _keep(self, numbers: Indices, taken: Indices) -> None:
+        self._schedules = [self._schedules[i] for i in numbers]
+        self._steps = self._steps.take(taken)
+        self._best, self._worse = self._best[taken], self._worse[taken]
+        self._status = self._status[taken]
+
+    def _add(self, source: Indices, models: Sequence[Model], **options: Any) -> None:
+        schedules = _one_each(options.get("schedules", Schedule()), models)
+        self._schedules = [*self._schedules, *schedules]
+        fresh = first_steps(self._layout, self._schedules, sparse=self.rows.sparse)
+        old = source >= 0
+        for field in fields(Steps):
+            getattr(fresh, field.name)[old] = getattr(self._steps, field.name)[source[old]]
+        self._steps = fresh
+        self._best = np.where(old, self._best[source], np.inf)
+        self._worse = np.where(old, self._worse[source], 0)
+        self._status = np.where(old, self._status[source], RUNNING)
+
+    def state(self) -> dict[str, Any]:
+        """A checkpoint: plain arrays and numbers."""
+        return super().state() | {
+            "t": self._steps.t.copy(),
+            "eta0": self._steps.eta0.copy(),
+            "best": self._best.copy(),
+            "worse": self._worse.copy(),
+            "status": self._status.copy(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a checkpoint of a training of the same models on the same rows."""
+        super().restore(state)
+        t, eta0 = np.array(state["t"]), np.array(state["eta0"])
+        self._steps = replace(self._steps, t=t, eta0=eta0)
+        self._best, self._worse = np.array(state["best"]), np.array(state["worse"])
+        self._status = np.array(state["status"])
+
+
+def _one_each(
+    schedules: Schedule | Sequence[Schedule], models: Sequence[Model]
+) -> list[Schedule]:
+    if isinstance(schedules, Schedule):
+        return [schedules] * len(models)
+    if len(schedules) != len(models):
+        raise InputError(
+            f"`schedules` must be one `Schedule`, or one for each of the {len(models)} "
+            f"models, got {len(schedules)}."
+        )
+    return list(schedules)
+
+
+def _squared_norms(weights: Floats) -> NDArray[np.float64]:
+    with np.errstate(over="ignore", invalid="ignore"):
+        norms = np.einsum("ij,ij->j", weights[:-1], weights[:-1], dtype=np.float64)
+    return np.asarray(norms)
+
+
+def _count_rows(block: Block) -> NDArray[np.int64]:
+    return np.asarray((block.extra["weights"] > 0).sum(axis=0))
+
+
+def _epoch_of_block(block: Block, lane: Lane, seed: tuple[int, int] | None) -> Lane:
+    order = np.arange(block.rows)
+    if seed is not None:
+        order = np.random.default_rng((*seed, block.index)).permutation(block.rows)
+    W, b = lane.weights[:-1].copy(), lane.weights[-1].copy()
+    steps = replace(lane.steps, t=lane.steps.t.copy())
+    extra = block.extra
+    loss = sgd_epoch(
+        block.X, order, extra["targets"], extra["weights"], W, b, lane.segments,
+        lane.deltas, steps,
+    )  # fmt: skip
+    return replace(lane, weights=np.vstack([W, b]), steps=steps, loss=lane.loss + loss)
