@@ -95,7 +95,7 @@ def _one_kind(estimators: list[Any]) -> bool:
     kinds = {is_classifier(estimator) for estimator in estimators}
     if len(kinds) > 1:
         raise InputError("All families must be classifiers, or none of them; got both.")
-    return kinds.pop()
+    return bool(kinds.pop())
 
 
 def _features(X: Any, executor: Executor, estimators: list[Any]) -> Any:
@@ -131,18 +131,19 @@ def _labels(y: Any, n: int, classifier: bool) -> NDArray[Any]:
                 "A classifier requires y to be passed, but the target y is None."
             )
         return np.zeros(n)
-    y = np.asarray(_local(y))
-    if len(y) != n:
+    labels: NDArray[Any] = np.asarray(_local(y))
+    if len(labels) != n:
         raise InputError(
             "X and y must have as many rows as each other (found input variables with "
-            f"inconsistent numbers of samples): X has {n}, y has {len(y)}."
+            f"inconsistent numbers of samples): X has {n}, y has {len(labels)}."
         )
-    y = column_or_1d(y, warn=True) if y.ndim == 1 or y.shape[1] == 1 else y
-    if y.dtype.kind in "fc":
-        assert_all_finite(y, input_name="y")
+    if labels.ndim == 1 or labels.shape[1] == 1:
+        labels = np.asarray(column_or_1d(labels, warn=True))
+    if labels.dtype.kind in "fc":
+        assert_all_finite(labels, input_name="y")
     if classifier:
-        _check_classes(y)
-    return y
+        _check_classes(labels)
+    return labels
 
 
 def _check_classes(y: NDArray[Any]) -> None:

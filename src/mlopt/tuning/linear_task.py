@@ -121,7 +121,7 @@ def _linear_svc(est: Any) -> LinearTask | None:
 
 
 def _ridge(est: Any) -> LinearTask | None:
-    if est.positive or not np.isscalar(est.alpha):
+    if est.positive or not isinstance(est.alpha, int | float):
         return None
     return LinearTask(
         "squared",

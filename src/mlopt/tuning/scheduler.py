@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mlopt import events
@@ -260,7 +260,7 @@ class Scheduler:
         return Progress(trial.number, trial.passes, score, trial.done, trial.bracket)
 
 
-def best_trial(trials: Sequence[Trial] | Iterator[Trial], metric: str) -> Trial | None:
+def best_trial(trials: Iterable[Trial], metric: str) -> Trial | None:
     """The best fully trained trial; without one, the best of those that have a score."""
     scored = [t for t in trials if math.isfinite(t.mean(metric)) and t.state != "FAIL"]
     complete = [t for t in scored if t.state == "COMPLETE"]

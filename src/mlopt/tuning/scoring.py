@@ -128,21 +128,25 @@ class FromMargins(ClassifierMixin, BaseEstimator):
         """The class of the largest margin."""
         del X
         if self.margins.ndim == 1:
-            return self.classes[(self.margins > 0).astype(int)]
-        return self.classes[self.margins.argmax(axis=1)]
+            codes = (self.margins > 0).astype(int)
+        else:
+            codes = self.margins.argmax(axis=1)
+        labels: NDArray[Any] = self.classes[codes]
+        return labels
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities of the logistic losses."""
         del X
         if self.proba is None:
             raise InputError("This loss gives no probabilities; use a logistic loss.")
-        if self.margins.ndim == 1:
-            p = expit(self.margins)
-            return np.column_stack([1 - p, p])
-        if self.proba == "softmax":
+        if self.proba == "softmax" and self.margins.ndim > 1:
             return np.asarray(softmax(self.margins, axis=1))
-        p = expit(self.margins)
-        return p / np.maximum(p.sum(axis=1, keepdims=True), np.finfo(p.dtype).tiny)
+        p: FloatArray = expit(self.margins)
+        if p.ndim == 1:
+            return np.column_stack([1 - p, p])
+        total = np.maximum(p.sum(axis=1, keepdims=True), np.finfo(p.dtype).tiny)
+        shares: FloatArray = p / total
+        return shares
 
 
 class FromPredictions(RegressorMixin, BaseEstimator):

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import joblib
-import psutil
 
 from mlopt import events
 from mlopt.costs import Cost
@@ -16,6 +15,7 @@ from mlopt.errors import InputError
 from mlopt.gd.batch_cost import choose_batch_size, pass_cost
 from mlopt.plan import Choice
 from mlopt.resources import Resources
+from mlopt.resources.probe import memory_limit
 from mlopt.rows import Rows
 from mlopt.stats import Stats
 from mlopt.training import Limits
@@ -43,7 +43,7 @@ MOST_MODELS = 256
 FEW_FITS = 20
 """A search of fewer fits is not worth a look at samples first."""
 VIEW_MEMORY = 0.25
-"""Part of the free memory that preprocessed rows may take."""
+"""Part of the memory that preprocessed rows may take."""
 
 
 def prepare(search: Any, problem: Problem, *, remember: bool = True) -> Scheduler:
@@ -77,7 +77,7 @@ def prepare(search: Any, problem: Problem, *, remember: bool = True) -> Schedule
         name: forecast(problem, estimator, batch.per_pass, sample=sample)
         for name, estimator in estimators.items()
     }
-    memory = int(VIEW_MEMORY * psutil.virtual_memory().available)
+    memory = int(VIEW_MEMORY * memory_limit())
     views = Views(estimators, problem, memory, search.random_state)
     stepwise = search.bandit is not None
     scheduler = Scheduler(
