@@ -57,6 +57,16 @@ def importance(study: Any, rows: Sequence[TrialRow], family: str) -> dict[str, f
     return {name: v for name, v in plain.items() if math.isfinite(v)}
 
 
+def _empty_study(optuna: Any) -> Any:
+    level = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        sampler = optuna.samplers.RandomSampler(0)
+        return optuna.create_study(direction="maximize", sampler=sampler)
+    finally:
+        optuna.logging.set_verbosity(level)
+
+
 def _complete(optuna: Any, trial: Any, score: float) -> Any:
     kept = {n: d for n, d in trial.distributions.items() if n != "family"}
     return optuna.trial.create_trial(

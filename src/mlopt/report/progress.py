@@ -1,7 +1,7 @@
 """What a run is doing, on stderr: a bar on a terminal, a JSON line an event otherwise.
 
-JSON lines are for whoever reads logs: ``{"at": 3.1, "event": "RungDone", ...}``. Looks at
-single trials are left out there; the line at the end of each rung sums them up.
+JSON lines are for whoever reads logs: ``{"at": 3.1, "event": "RungDone", ...}``. Single
+trials are left out there, unless they fail; the line at the end of each rung sums them up.
 """
 
 from __future__ import annotations
@@ -15,7 +15,12 @@ from typing import Any, TextIO
 
 from mlopt import events
 
-QUIET = (events.TrialScored, events.TrialStarted)
+QUIET = (
+    events.TrialScored,
+    events.TrialStarted,
+    events.TrialPruned,
+    events.TrialFinished,
+)
 
 
 class Progress(ABC):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 from mlopt import events
@@ -27,6 +28,11 @@ class Clock:
     def tell(self, text: str) -> None:
         """Send a sentence to the observer."""
         self.observer(events.Message(self.elapsed, text))
+
+    def from_now(self) -> events.Observer:
+        """An observer for a part that counts its own seconds from now."""
+        begin = self.elapsed
+        return lambda e: self.observer(replace(e, elapsed=e.elapsed + begin))
 
     def measure(self, step: str, work: Callable[[], T]) -> T:
         """The value of ``work()``; its seconds are noted under ``step``."""

@@ -63,5 +63,5 @@ def fit_one(
     test = Choice(
         "test", prepared.scoring, f"{len(y):,} rows", measured=clock.seconds["test"]
     )
-    plan = Plan(f"fit {prepared.name}", (read, fitted, test), None)
-    return Fitted(model, replace(plan, measured=clock.elapsed), prepared.scoring, score)
+    plan = Plan(f"fit {prepared.name}", (read, fitted, test), measured=clock.elapsed)
+    return Fitted(model, plan, prepared.scoring, score)

@@ -176,7 +176,7 @@ def build_search(
         random_state=given.seed,
         n_jobs=given.n_jobs,
         client=client,
-        observer=clock.observer,
+        observer=clock.from_now(),
     )
 
 

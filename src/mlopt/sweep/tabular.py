@@ -17,6 +17,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
+from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     OneHotEncoder,
@@ -202,7 +203,10 @@ def _numeric_names(roles: Roles, *, codes: bool) -> list[str]:
 
 def _by_target(target_type: str, seed: int) -> TargetEncoder:
     # Its own folds keep a row's target out of that row's features.
-    return TargetEncoder(target_type=target_type, random_state=seed)
+    folds = KFold if target_type == "continuous" else StratifiedKFold
+    return TargetEncoder(
+        target_type=target_type, cv=folds(5, shuffle=True, random_state=seed)
+    )
 
 
 def _as_number(column: pd.Series) -> np.ndarray:
