@@ -211,7 +211,7 @@ def name_of_value(value: Any) -> str:
     """A short text for a value, the same in every process."""
     if isinstance(value, (type, FunctionType)):
         return value.__name__
-    text = " ".join(repr(value).split())
+    text = value if isinstance(value, str) else " ".join(repr(value).split())
     # an address differs from process to process
     return (
         text
