@@ -1,9 +1,9 @@
-"""One pass over rows for many linear models: losses, gradients and scores in sums.
+"""One pass over rows for many linear models: losses, gradients and scores, in sums.
 
-Shapes: ``n`` rows, ``d`` columns, ``B`` columns of ``W``, ``M`` models, ``T`` targets,
-``S`` sets of row weights. A model has ``K`` neighbouring columns: one for binary
-classification and regression, one a class otherwise. Neighbouring models that share
-loss, target, weights and ``K`` form a segment.
+Shapes: ``n`` rows, ``d`` columns of ``X``, ``B`` columns of ``W``, ``M`` models, ``T``
+targets, ``S`` sets of row weights. A model has ``K`` neighbouring columns of ``W``: one
+for binary classification and regression, otherwise one a class. Neighbouring models that
+share loss, target, weights and ``K`` form a segment.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.special import logsumexp
+from scipy.linalg.blas import dsyrk, ssyrk
 
+from mlopt.errors import InputError
+from mlopt.kernels.compiled import read_only
+from mlopt.kernels.dense import FUSED_COLUMNS, fused, fused_rows, products
 from mlopt.kernels.losses import (
     HINGE,
     HUBER,
@@ -25,8 +27,8 @@ from mlopt.kernels.losses import (
     MULTINOMIAL,
     SQUARED,
     SQUARED_HINGE,
-    loss_and_slope,
 )
+from mlopt.kernels.sparse import csr_pass
 
 __all__ = [
     "HINGE",
@@ -44,6 +46,10 @@ __all__ = [
 ]
 
 
+Array = NDArray[Any]
+Inputs = tuple[Array, Array, Array, Array, Array, Array]
+
+
 @dataclass(frozen=True)
 class Pass:
     """Sums over the rows of one pass.
@@ -51,109 +57,218 @@ class Pass:
     Attributes
     ----------
     loss : ndarray of shape (B,), float64
-        Weighted loss of each column; a multinomial model's loss is in its first column.
+        Weighted loss of each column; a multinomial model's is in its first column, with
+        0 in the others.
     gradient : ndarray of shape (d, B) or None
-        Of `loss` by the weights; the memory order is not specified.
+        Of the losses by ``W``; in C or in Fortran order, whichever it was made in.
     intercept_gradient : ndarray of shape (B,) or None
+        Of the losses by ``b``.
     score : ndarray of shape (M,), float64, or None
-        Per model: weighted number of right predictions, or weighted squared error.
+        Per model the weighted number of right predictions, or for the squared and the
+        Huber loss with one column the weighted sum of squared errors.
     """
 
     loss: NDArray[np.float64]
-    gradient: NDArray[Any] | None
-    intercept_gradient: NDArray[Any] | None
+    gradient: Array | None
+    intercept_gradient: Array | None
     score: NDArray[np.float64] | None
-
-
-@njit(cache=True, nogil=True)
-def _slopes(loss, Z, y, c, delta, total):  # type: ignore[no-untyped-def]
-    for i in range(Z.shape[0]):
-        for k in range(Z.shape[1]):
-            value, slope = loss_and_slope(loss, Z[i, k], y[i, k], delta)
-            total[k] += c[i] * value
-            Z[i, k] = c[i] * slope
 
 
 def linear_pass(
     X: Any,
-    W: NDArray[Any],
-    b: NDArray[Any],
-    targets: NDArray[Any],
-    weights: NDArray[Any],
+    W: Array,
+    b: Array,
+    targets: Array,
+    weights: Array,
     segments: NDArray[np.int64],
-    deltas: NDArray[Any],
-    score_weights: NDArray[Any] | None = None,
+    deltas: Array,
+    score_weights: Array | None = None,
     gradient: bool = True,
 ) -> Pass:
-    """Loss, gradient and score of all columns of ``W`` in one pass over ``X``."""
-    n, B = X.shape[0], W.shape[1]
-    Z = decision(X, W, b)
-    total = np.zeros(B)
-    scores: list[float] = []
-    for (start, stop, loss, target, weight, K), delta in zip(
-        segments.tolist(), deltas, strict=True
-    ):
-        y, c = targets[:, target], np.ascontiguousarray(weights[:, weight])
-        for first in range(start, stop, K):
-            z = Z[:, first : first + K]
-            codes = np.arange(K) if K > 1 else np.zeros(1)
-            if score_weights is not None:
-                if K > 1:
-                    hit = (z.argmax(axis=1) == y).astype(X.dtype)
-                elif loss in (SQUARED, HUBER):
-                    hit = (z[:, 0] - y) ** 2
-                else:
-                    hit = ((z[:, 0] > 0) == (y > 0)).astype(X.dtype)
-                scores.append(float(hit @ score_weights[:, weight].astype(np.float64)))
-            if loss == MULTINOMIAL:
-                one_hot = y[:, None] == codes
-                norm = logsumexp(z, axis=1)
-                total[first] = c @ (norm - z[one_hot])
-                z[:] = (np.exp(z - norm[:, None]) - one_hot) * c[:, None]
-            else:
-                signs = np.where(y[:, None] == codes, 1.0, -1.0) if K > 1 else y[:, None]
-                _slopes(loss, z, signs.astype(X.dtype), c, delta, total[first : first + K])
-    score = np.array(scores) if score_weights is not None else None
-    if not gradient:
-        return Pass(total, None, None, score)
-    G = np.asarray(X.T @ Z) if n else np.zeros_like(W)
-    return Pass(total, G, Z.sum(axis=0), score)
+    """Loss, gradient and score of all columns of ``W`` in one pass over ``X``.
+
+    Releases the GIL; run it on slices of rows in several threads, with BLAS limited to
+    one thread each, and add up what they return.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d) or CSR matrix or array, float32 or float64
+    W : ndarray of shape (d, B), of the dtype of ``X``
+    b : ndarray of shape (B,)
+        Intercepts.
+    targets : ndarray of shape (n, T)
+        For models of one column -1 or 1 (margin losses) or the value to predict; for
+        models of K columns the codes 0 to K - 1.
+    weights : ndarray of shape (n, S)
+        Row weights in training; 0 leaves the row out. A segment without any weight in a
+        block of rows costs no gradient there.
+    segments : int64 ndarray of shape (number of segments, 6)
+        Rows ``start, stop, loss, target, weight, K``: the columns from ``start`` to
+        ``stop`` share a loss (see `LOSSES`), a column of ``targets``, a column of
+        ``weights`` and ``score_weights``, and K. Together they cover all columns, in
+        order. Margin and squared losses with K > 1 are one-vs-rest.
+    deltas : ndarray of shape (number of segments,)
+        Of the Huber loss.
+    score_weights : ndarray of shape (n, S), optional
+        Row weights in validation; None: no scores.
+    gradient : bool, default=True
+
+    Returns
+    -------
+    Pass
+
+    Raises
+    ------
+    InputError
+        If shapes or dtypes do not fit together.
+    """
+    _check(X, W, b, targets, weights, segments, deltas, score_weights)
+    (n, d), B = X.shape, W.shape[1]
+    sums = np.zeros((2, B))
+    models = (segments[:, 1] - segments[:, 0]) // segments[:, 5]
+    scores = np.zeros(int(models.sum()))
+    validation = np.empty((n, 0), X.dtype) if score_weights is None else score_weights
+    inputs = (
+        read_only(np.asarray(b, X.dtype)),
+        read_only(np.asarray(targets, X.dtype)),
+        read_only(np.asarray(weights, X.dtype)),
+        read_only(np.asarray(validation, X.dtype)),
+        read_only(np.asarray(segments, np.int64)),
+        read_only(np.asarray(deltas, X.dtype)),
+    )
+    if sparse.issparse(X):
+        G = np.zeros((d if gradient else 0, B), X.dtype)
+        values = read_only(X.data), read_only(X.indices), read_only(X.indptr)
+        csr_pass(*values, read_only(W), *inputs, sums, scores, G)
+    else:
+        G = _dense_pass(X, W, inputs, sums, scores, gradient)
+    return Pass(
+        sums[0],
+        G if gradient else None,
+        sums[1].astype(X.dtype) if gradient else None,
+        None if score_weights is None else scores,
+    )
 
 
-def decision(X: Any, W: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+def _dense_pass(
+    X: Array,
+    W: Array,
+    inputs: Inputs,
+    sums: NDArray[np.float64],
+    scores: NDArray[np.float64],
+    gradient: bool,
+) -> Array:
+    (_, d), B = X.shape, W.shape[1]
+    G = np.zeros((B if gradient else 0, d), X.dtype)
+    X, V = read_only(X), read_only(W.T)
+    if B <= FUSED_COLUMNS:
+        fused(X, V, *inputs, sums, scores, G, fused_rows(d, X.itemsize))
+    else:
+        products(X, V, *inputs, sums, scores, G)
+    return G.T
+
+
+def _check(
+    X: Any,
+    W: Array,
+    b: Array,
+    targets: Array,
+    weights: Array,
+    segments: NDArray[np.int64],
+    deltas: Array,
+    score_weights: Array | None,
+) -> None:
+    n, d = X.shape
+    if X.dtype not in (np.float32, np.float64) or W.dtype != X.dtype:
+        raise InputError(
+            f"`X` and `W` must both be float32 or float64, got {X.dtype} and {W.dtype}."
+        )
+    if sparse.issparse(X) and X.format != "csr":
+        raise InputError(f"A sparse `X` must be CSR, got {X.format}. Use `X.tocsr()`.")
+    B = W.shape[1]
+    expected = {
+        "W": (W, (d, B)),
+        "b": (b, (B,)),
+        "targets": (targets, (n, targets.shape[1])),
+        "weights": (weights, (n, weights.shape[1])),
+        "segments": (segments, (len(segments), 6)),
+        "deltas": (deltas, (len(segments),)),
+        "score_weights": (
+            weights if score_weights is None else score_weights,
+            weights.shape,
+        ),
+    }
+    for name, (array, shape) in expected.items():
+        if array.shape != shape:
+            raise InputError(f"`{name}` must have shape {shape}, got {array.shape}.")
+    _check_segments(segments, B, targets.shape[1], weights.shape[1])
+
+
+def _check_segments(segments: NDArray[np.int64], B: int, T: int, S: int) -> None:
+    # What is wrong here would be read from wrong memory: kernels do not check indices.
+    end = 0
+    for start, stop, loss, target, weight, K in segments.tolist():
+        fits = 0 <= target < T and 0 <= weight < S and 0 <= loss <= MULTINOMIAL
+        whole = K >= 1 and stop > start == end and (stop - start) % K == 0
+        if not (fits and whole) or (loss == MULTINOMIAL and K < 2):
+            raise InputError(
+                "`segments` must cover the columns in order with whole models, and name "
+                f"columns of `targets` ({T}) and `weights` ({S}); "
+                f"got {[start, stop, loss, target, weight, K]} after column {end}."
+            )
+        end = stop
+    if end != B:
+        raise InputError(f"`segments` must cover all {B} columns, got {end}.")
+
+
+def decision(X: Any, W: Array, b: Array) -> Array:
     """Return the margins ``X @ W + b``, shape (n, B)."""
-    Z: NDArray[Any] = np.asarray(X @ W)
+    Z: Array = np.asarray(X @ W)
     Z += b
     return Z
 
 
-def weighted_gram(X: Any, h: NDArray[Any]) -> NDArray[Any]:
-    """Return ``X' diag(h) X``, shape (d, d)."""
+def weighted_gram(X: Any, h: Array) -> Array:
+    """Return ``X' diag(h) X``, shape (d, d), for ``h >= 0`` of shape (n,)."""
+    root = np.sqrt(np.asarray(h, X.dtype))
     if sparse.issparse(X):
-        G: NDArray[Any] = (X.T @ X.multiply(h[:, None]).tocsr()).toarray()
-        return G
-    return np.asarray(X.T @ (X * h[:, None]))
+        scaled = X.multiply(root[:, None]).tocsr()
+        return np.asarray((scaled.T @ scaled).toarray())
+    # Row-major rows are Fortran's transpose: syrk fills one triangle of X' diag(h) X.
+    syrk = ssyrk if X.dtype == np.float32 else dsyrk
+    lower = np.asarray(syrk(1.0, (X * root[:, None]).T))
+    return np.asarray(np.triu(lower) + np.triu(lower, 1).T)
 
 
-def hessian_weights(
-    loss: int, z: NDArray[Any], y: NDArray[Any], delta: float = 1.0
-) -> NDArray[Any]:
-    """Return d2 loss / dz2 for margins ``z`` (n,) or (n, B) and targets ``y``.
+def hessian_weights(loss: int, z: Array, y: Array, delta: float = 1.0) -> Array:
+    """Return d2 loss / dz2 at margins ``z``: what weighs the rows in a Hessian.
 
-    The hinge loss has none: 0. For `MULTINOMIAL` ``z`` is (n, K) and the result the
-    diagonal ``p (1 - p)`` of the softmax, ``y`` is not used.
+    Parameters
+    ----------
+    loss : int
+        A number of `LOSSES`. The hinge loss has no curvature: 0.
+    z : ndarray of shape (n,) or (n, B)
+        For `MULTINOMIAL` (n, K), and the result is the diagonal ``p (1 - p)`` of the
+        softmax; ``y`` is not used.
+    y : ndarray that broadcasts to ``z``
+    delta : float, default=1.0
+        Of the Huber loss.
+
+    Returns
+    -------
+    ndarray of the shape and dtype of ``z``
     """
-    if loss == HINGE:
-        return np.zeros_like(z)
-    if loss == SQUARED:
-        return np.ones_like(z)
-    if loss == HUBER:
-        return (np.abs(z - y) <= delta).astype(z.dtype)
-    if loss == SQUARED_HINGE:
-        return (2.0 * (y * z < 1)).astype(z.dtype)
     if loss == MULTINOMIAL:
-        e = np.exp(z - z.max(axis=-1, keepdims=True))
-        p = e / e.sum(axis=-1, keepdims=True)
+        p = np.exp(z - z.max(axis=-1, keepdims=True))
+        p /= p.sum(axis=-1, keepdims=True)
         return np.asarray(p * (1 - p))
-    e = np.exp(-np.abs(z))
-    return np.asarray(e / (1 + e) ** 2)
+    if loss == LOGISTIC:
+        e = np.exp(-np.abs(z))
+        return np.asarray(e / (1 + e) ** 2)
+    curved = {
+        SQUARED: np.full(z.shape, 1.0),
+        HINGE: np.full(z.shape, 0.0),
+        SQUARED_HINGE: np.where(y * z < 1, 2.0, 0.0),
+        HUBER: np.where(np.abs(z - y) <= delta, 1.0, 0.0),
+    }
+    return curved[loss].astype(z.dtype)

@@ -3,13 +3,25 @@
 Dense and sparse passes, one model and many, and per-sample SGD all inline these few
 lines. ``z`` is a margin ``x @ w + b``; ``y`` is -1 or 1 for the margin losses and the
 value to predict for the squared and the Huber loss.
+
+========== ============= ================================================================
+number     name          loss
+========== ============= ================================================================
+0          squared       (z - y)^2 / 2
+1          logistic      log(1 + exp(-y z))
+2          hinge         max(0, 1 - y z)
+3          squared_hinge max(0, 1 - y z)^2
+4          huber         r^2 / 2 for r = \\|z - y\\| <= delta, else delta r - delta^2 / 2
+5          multinomial   log(sum_k exp(z_k)) - z_y, over the columns k of one model
+========== ============= ================================================================
 """
 
 from __future__ import annotations
 
-import math
+from typing import Any
 
-from numba import njit
+from mlopt.kernels.compiled import inlined
+from mlopt.kernels.elementary import like, twice_atanh
 
 SQUARED, LOGISTIC, HINGE, SQUARED_HINGE, HUBER, MULTINOMIAL = range(6)
 """Losses by number: a jitted function passed as an argument, or closed over, is
@@ -25,23 +37,46 @@ LOSSES = {
 }
 
 
-@njit(cache=True, nogil=True, forceinline=True)
-def loss_and_slope(loss, z, y, delta):  # type: ignore[no-untyped-def]
-    """Return the loss at margin ``z``, and d loss / dz."""
+@inlined
+def logistic(z: Any, y: Any, e: Any) -> Any:
+    """Return loss and slope, given ``e = exp(-|z|)``."""
+    one, zero = like(z, 1.0), like(z, 0.0)
+    t = -y * z
+    # One division for both sigmoid(t) = 1 / (1 + e) or e / (1 + e) and e / (2 + e).
+    above = one + e
+    beyond = above + one
+    shared = one / (above * beyond)
+    q = shared * beyond
+    value = (zero if t < zero else t) + twice_atanh(e * shared * above)
+    return value, -y * (e * q if t < zero else q)
+
+
+@inlined
+def loss_and_slope(loss: int, z: Any, y: Any, e: Any, delta: Any) -> Any:
+    """Return the loss at margin ``z``, and d loss / dz; if ``z`` is nan, so is the loss.
+
+    Parameters
+    ----------
+    loss : int
+        Any but `MULTINOMIAL`; a constant at the call leaves one branch.
+    z, y, e, delta : floats of one dtype
+        ``e`` is ``exp(-|z|)``, used by `LOGISTIC` only: it is computed in a loop of its
+        own, because the two chains of operations together are too long for a processor
+        to overlap one row with the next.
+    """
+    zero = like(z, 0.0)
     if loss == LOGISTIC:
-        e = math.exp(-abs(z))
-        t = -y * z
-        value = max(t, 0.0) + math.log1p(e)
-        s = (1.0 if t > 0 else e) / (1.0 + e)
-        return value, -y * s
+        return logistic(z, y, e)
     if loss == HINGE:
-        r = 1.0 - y * z
-        return (r, -y * 1.0) if r >= 0.0 else (0.0, 0.0)
+        r = like(z, 1.0) - y * z
+        return (zero if r < zero else r), (zero if r < zero else -y)
     if loss == SQUARED_HINGE:
-        r = 1.0 - y * z
-        return (r * r, -2.0 * y * r) if r > 0.0 else (0.0, 0.0)
+        r = like(z, 1.0) - y * z
+        r = zero if r < zero else r
+        return r * r, -(y + y) * r
+    half = like(z, 0.5)
     r = z - y
-    if loss == HUBER and abs(r) > delta:
-        s = delta if r > 0.0 else -delta
-        return s * r - 0.5 * delta * delta, s * 1.0
-    return 0.5 * r * r, r * 1.0
+    if loss == HUBER:
+        s = delta if r > delta else (-delta if r < -delta else r)
+        return s * (r - half * s), s
+    return half * r * r, r

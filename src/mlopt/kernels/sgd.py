@@ -6,6 +6,7 @@ One read of a row updates every model. The update rule is that of scikit-learn's
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -69,7 +70,7 @@ def _epoch(data, indices, indptr, order, y, c, W, b, B0, K, loss, delta, steps, 
             for p in range(lo, hi):
                 z += data[p] * W[indices[p], k]
             target = y[i] if K == 1 else (1.0 if y[i] == k % K else -1.0)
-            value, slope = loss_and_slope(loss, z, target, delta)
+            value, slope = loss_and_slope(loss, z, target, math.exp(-abs(z)), delta)
             total[k] += value
             slope = min(max(slope, -1e12), 1e12)
             eta = eta0[k]

@@ -1,0 +1,87 @@
+"""How kernels are compiled: once for a machine, without the GIL, true to nan and inf."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba import config, njit, types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+# Sums may be reordered and products fused, so that loops vectorise. The flags that
+# assume the absence of nan and inf stay out: a model that diverges must be seen to.
+_FASTMATH = {"reassoc", "contract", "nsz", "arcp"}
+# Division by zero gives inf or nan as in NumPy: the check that Python's rule needs would
+# keep loops from being vectorised.
+_OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": _FASTMATH}
+# A function that Python never calls needs no wrapper, which takes a quarter of the time.
+_PART = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
+def _digest() -> str:
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(p.read_bytes() for p in sources)).hexdigest()
+
+
+_DIGEST = _digest()
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """Compile ``function`` at its first call, and keep the machine code on disk."""
+    jitted = njit(cache=True, forceinline=False, **_OPTIONS)(function)
+    # Numba's disk cache looks at the file of the function only, and would go on with
+    # the old machine code when a callee in another file changes.
+    with suppress(AttributeError):
+        file = jitted._cache._cache_file
+        file._source_stamp = (file._source_stamp, _DIGEST)
+    return jitted
+
+
+def part(function: Callable[..., Any]) -> Any:
+    """Compile ``function`` when a kernel that calls it is compiled."""
+    return njit(forceinline=False, **_PART, **_OPTIONS)(function)
+
+
+def inlined(function: Callable[..., Any]) -> Any:
+    """As `part`, and inlined into its callers before LLVM simplifies them.
+
+    An argument that is a constant at the call, such as the number of a loss, then
+    removes the branches that depend on it.
+    """
+    return njit(forceinline=True, **_PART, **_OPTIONS)(function)
+
+
+@intrinsic
+def _no_inlining(typing: Any) -> tuple[Any, Callable[..., Any]]:
+    def generate(context: Any, build: Any, signature: Any, args: Any) -> Any:
+        build.function.attributes.add("noinline")
+        return context.get_dummy_value()
+
+    return types.none(), generate
+
+
+def _nothing() -> None:
+    """What `stay_apart` does without compilation."""
+
+
+stay_apart = _nothing if config.DISABLE_JIT else _no_inlining
+"""Called in a kernel, keeps LLVM from inlining that kernel into another.
+
+A loop with many constants must be a function of its own: inside another loop LLVM loads
+each of them again in every iteration, which takes half as long again."""
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a C-contiguous view that cannot be written to.
+
+    Read-only and writable arrays are two types to Numba: with inputs always read-only,
+    memory-mapped data do not compile every kernel once more.
+    """
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view

@@ -1,0 +1,258 @@
+"""From margins to losses, slopes and scores, for a block of rows that is in cache.
+
+Margins lie as ``Z (B, R)``: the rows of a column follow each other, so every loop runs
+over the ``R`` rows, however few columns share a loss, and the classes of a model are
+lines of a small matrix. ``y``, ``c`` and ``v`` are the targets, the training weights and
+the scoring weights of the block's rows, each (R,).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlopt.kernels.compiled import inlined, kernel, part, stay_apart
+from mlopt.kernels.elementary import exp, like, log
+from mlopt.kernels.losses import (
+    HINGE,
+    HUBER,
+    LOGISTIC,
+    MULTINOMIAL,
+    SQUARED,
+    SQUARED_HINGE,
+    loss_and_slope,
+)
+
+Array = NDArray[Any]
+
+
+@inlined
+def _slope_loop(
+    loss: int, z: Array, b: Any, y: Array, c: Array, delta: Any, e: Array
+) -> Any:
+    """Replace margins by weighted slopes; return the sums of losses and of slopes."""
+    total = like(b, 0.0)
+    rise = like(b, 0.0)
+    for i in range(z.shape[0]):
+        value, slope = loss_and_slope(loss, z[i] + b, y[i], e[i], delta)
+        total += c[i] * value
+        z[i] = c[i] * slope
+        rise += z[i]
+    return total, rise
+
+
+@part
+def _exponentials(z: Array, b: Any, e: Array) -> None:
+    stay_apart()
+    for i in range(z.shape[0]):
+        e[i] = exp(-abs(z[i] + b))
+
+
+@part
+def _logistic(z: Array, b: Any, y: Array, c: Array, e: Array) -> Any:
+    stay_apart()
+    return _slope_loop(LOGISTIC, z, b, y, c, b, e)
+
+
+@inlined
+def _column(loss: int, z: Array, b: Any, y: Array, c: Array, delta: Any, e: Array) -> Any:
+    # The number as a constant: loops without branches instead of one with them.
+    if loss == LOGISTIC:
+        _exponentials(z, b, e)
+        return _logistic(z, b, y, c, e)
+    if loss == HINGE:
+        return _slope_loop(HINGE, z, b, y, c, delta, e)
+    if loss == SQUARED_HINGE:
+        return _slope_loop(SQUARED_HINGE, z, b, y, c, delta, e)
+    if loss == HUBER:
+        return _slope_loop(HUBER, z, b, y, c, delta, e)
+    return _slope_loop(SQUARED, z, b, y, c, delta, e)
+
+
+@part
+def _largest(z: Array, b: Any, k: int, top: Array, best: Array) -> None:
+    """Add ``b`` to class ``k``; update each row's largest margin and its class."""
+    code = like(b, k)
+    for i in range(z.shape[0]):
+        z[i] += b
+        better = k == 0 or z[i] > top[i]
+        top[i] = z[i] if better else top[i]
+        best[i] = code if better else best[i]
+
+
+@part
+def _power(z: Array, code: Any, y: Array, c: Array, top: Array, norm: Array) -> Any:
+    """Replace margins by powers of e, add them to ``norm``; return -sum c z_y."""
+    stay_apart()
+    zero = like(code, 0.0)
+    total = zero
+    for i in range(z.shape[0]):
+        z[i] -= top[i]
+        total -= c[i] * z[i] if y[i] == code else zero
+    for i in range(z.shape[0]):
+        z[i] = exp(z[i])
+        norm[i] += z[i]
+    return total
+
+
+@part
+def _log_norms(norm: Array, c: Array) -> Any:
+    """Return sum c log(norm), and replace the norms by c / norm."""
+    stay_apart()
+    total = norm[0] - norm[0]
+    for i in range(norm.shape[0]):
+        total += c[i] * log(norm[i])
+    for i in range(norm.shape[0]):
+        norm[i] = c[i] / norm[i]
+    return total
+
+
+@part
+def _softmax_slope(z: Array, code: Any, y: Array, c: Array, norm: Array) -> Any:
+    zero = like(code, 0.0)
+    rise = zero
+    for i in range(z.shape[0]):
+        z[i] = norm[i] * z[i] - (c[i] if y[i] == code else zero)
+        rise += z[i]
+    return rise
+
+
+@inlined
+def _softmax(
+    Z: Array, k: int, K: int, y: Array, c: Array, top: Array, norm: Array, sums: Array
+) -> None:
+    for i in range(norm.shape[0]):
+        norm[i] = like(norm[0], 0.0)
+    for j in range(K):
+        sums[0, k] += _power(Z[k + j], like(norm[0], j), y, c, top, norm)
+    sums[0, k] += _log_norms(norm, c)
+    for j in range(K):
+        sums[1, k + j] += _softmax_slope(Z[k + j], like(norm[0], j), y, c, norm)
+
+
+@part
+def _error(z: Array, b: Any, y: Array, v: Array) -> Any:
+    total = like(b, 0.0)
+    for i in range(z.shape[0]):
+        r = z[i] + b - y[i]
+        total += v[i] * r * r
+    return total
+
+
+@part
+def _right_signs(z: Array, b: Any, y: Array, v: Array) -> Any:
+    zero = like(b, 0.0)
+    total = zero
+    for i in range(z.shape[0]):
+        total += v[i] if (z[i] + b > zero) == (y[i] > zero) else zero
+    return total
+
+
+@part
+def _right_classes(best: Array, y: Array, v: Array) -> Any:
+    zero = like(v[0], 0.0)
+    total = zero
+    for i in range(y.shape[0]):
+        total += v[i] if best[i] == y[i] else zero
+    return total
+
+
+@part
+def _signs(y: Array, code: Any, out: Array) -> None:
+    one = like(code, 1.0)
+    for i in range(y.shape[0]):
+        out[i] = one if y[i] == code else -one
+
+
+@part
+def _lines(A: Array) -> Array:
+    """The columns of a few rows as lines of a small matrix."""
+    T = np.empty((A.shape[1], A.shape[0]), A.dtype)
+    for i in range(A.shape[0]):
+        for k in range(A.shape[1]):
+            T[k, i] = A[i, k]
+    return T
+
+
+@part
+def _any(a: Array) -> bool:
+    found = False
+    for value in a:
+        found |= value != 0
+    return found
+
+
+@inlined
+def _score(loss: int, K: int, z: Array, b: Any, y: Array, v: Array, best: Array) -> Any:
+    if K > 1:
+        return _right_classes(best, y, v)
+    if loss == SQUARED:
+        return _error(z, b, y, v)
+    return _error(z, b, y, v) if loss == HUBER else _right_signs(z, b, y, v)
+
+
+@kernel
+def add_slopes(
+    Z: Array,
+    b: Array,
+    targets: Array,
+    weights: Array,
+    score_weights: Array,
+    segments: Array,
+    deltas: Array,
+    sums: Array,
+    scores: Array,
+) -> Array:
+    """Replace margins by weighted slopes, and add up losses, slopes and scores.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (B, R)
+        ``W' X'`` for the block's rows, without intercepts; slopes afterwards.
+    b, targets, weights, score_weights, segments, deltas
+        As for `mlopt.kernels.linear.linear_pass`, for the block's rows; without scoring
+        ``score_weights`` is (R, 0).
+    sums : float64 ndarray of shape (2, B)
+        Losses and slopes to add to.
+    scores : float64 ndarray of shape (M,)
+        Scores to add to.
+
+    Returns
+    -------
+    ndarray of bool, shape (number of segments,)
+        Whether the segment's rows have weight; the lines of others stay margins.
+    """
+    Y, C, V = _lines(targets), _lines(weights), _lines(score_weights)
+    top, work = np.empty(Z.shape[1], Z.dtype), np.empty(Z.shape[1], Z.dtype)
+    trained = np.empty(segments.shape[0], np.bool_)
+    model = 0
+    for s in range(segments.shape[0]):
+        start, stop, loss = segments[s, 0], segments[s, 1], segments[s, 2]
+        weight, K = segments[s, 4], segments[s, 5]
+        y, c, delta = Y[segments[s, 3]], C[weight], deltas[s]
+        scored = V.shape[0] > 0 and _any(V[weight])
+        trained[s] = _any(c)
+        for k in range(start, stop, K):
+            if K > 1:
+                for j in range(K):
+                    _largest(Z[k + j], b[k + j], j, top, work)
+            if scored:
+                scores[model] += _score(loss, K, Z[k], b[k], y, V[weight], work)
+            model += 1
+            if not trained[s]:
+                continue
+            if loss == MULTINOMIAL:
+                _softmax(Z, k, K, y, c, top, work, sums)
+                continue
+            for j in range(k, k + K):
+                # `_largest` has added the intercepts of a model with several columns.
+                shift = b[j] if K == 1 else like(b[j], 0.0)
+                if K > 1:
+                    _signs(y, like(b[j], j - k), top)
+                target = y if K == 1 else top
+                total, rise = _column(loss, Z[j], shift, target, c, delta, work)
+                sums[0, j] += total
+                sums[1, j] += rise
+    return trained
