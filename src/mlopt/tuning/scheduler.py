@@ -67,6 +67,8 @@ class Scheduler:
     plan: Plan = field(default_factory=lambda: Plan("search"))
     log: list[events.Event] = field(default_factory=list)
     spent: dict[str, float] = field(default_factory=dict)
+    looks: list[Progress] = field(default_factory=list)
+    """Every look at every trial: a bandit compares models of the same age."""
     rung: int = 0
     stopped: str = "budget"
     asking: float = 0.0
@@ -154,7 +156,7 @@ class Scheduler:
             if trial.reason is None:
                 self._say(events.TrialScored(
                     self.limits.elapsed, trial.number, trial.family, trial.passes,
-                    trial.mean(self.metric), outcome.seconds,
+                    trial.mean(self.metric), outcome.seconds, outcome.replayed,
                 ))  # fmt: skip
         return heard
 
@@ -175,18 +177,20 @@ class Scheduler:
             yield from self.black_box.advance(others)
 
     def _replay(self, order: Order) -> Outcome | None:
-        record = self.recorded.get(order.trial.number)
-        if record is None or record.state == "RUNNING":
+        """The next look at a trial that had ended in the storage, as it was then."""
+        number, passes = order.trial.number, order.trial.passes
+        record = self.recorded.get(number)
+        if record is None or not record.finished:
             return None
-        later = [passes for passes in sorted(record.rungs) if passes > order.trial.passes]
+        later = [rung for rung in sorted(record.rungs) if rung > passes]
         if not later:
-            reason = record.reason if record.state == "FAIL" else "nothing more is recorded"
-            return Outcome(
-                order.trial.number, order.trial.passes, {}, True, 0.0, reason=reason
-            )
-        ended = record.state == "COMPLETE" and len(later) == 1
-        seconds = record.seconds if len(later) == 1 else 0.0
-        return Outcome(order.trial.number, later[0], record.rungs[later[0]], ended, seconds)
+            reason = record.reason or "nothing more is recorded"
+            return Outcome(number, passes, {}, True, 0.0, reason=reason, replayed=True)
+        last = len(later) == 1
+        return Outcome(
+            number, later[0], record.rungs[later[0]], record.state == "COMPLETE" and last,
+            record.seconds if last else 0.0, replayed=True,
+        )  # fmt: skip
 
     def _decide(self) -> None:
         """Finished, active or pruned (line 10); failures leave first."""
@@ -195,12 +199,12 @@ class Scheduler:
             if self.raise_errors:
                 raise InputError(f"Trial {trial.number} failed: {trial.reason}")
         scored = [self._progress(t) for t in self.active if t.passes > 0]
-        history = [self._progress(t) for t in self.trials.values() if t.passes > 0]
         for trial in self.active:
             if trial.passes > 0:
                 score = trial.mean(self.metric)
                 self.proposer.report(trial.number, trial.passes, score, trial.scores)
-        verdicts = self.bandit.allocate(scored, history)
+        verdicts = self.bandit.allocate(scored, self.looks)
+        self.looks += scored
         for number in verdicts.finished:
             self._end(self.trials[number], "COMPLETE", None)
         for number in verdicts.pruned:
