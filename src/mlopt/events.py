@@ -32,6 +32,8 @@ class TrialScored(Event):
     passes: int
     score: float
     seconds: float
+    replayed: bool = False
+    """Whether this comes from the storage: nothing was trained for it in this run."""
 
 
 @dataclass(frozen=True)

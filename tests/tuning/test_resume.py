@@ -28,7 +28,7 @@ def observe(event):
     if isinstance(event, events.RungDone):
         print("rung", flush=True)
         time.sleep(slow)
-    if isinstance(event, events.TrialScored) and event.seconds > 0:
+    if isinstance(event, events.TrialScored) and not event.replayed:
         trained.append(event.trial)
 
 X, y = make_classification(400, 6, random_state=0)

@@ -25,6 +25,7 @@ class Outcome:
     reason: str | None = None
     """Why it failed; None when it did not."""
     train_scores: Scores | None = None
+    replayed: bool = False
 
 
 @dataclass(eq=False)
