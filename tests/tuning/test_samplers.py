@@ -169,6 +169,12 @@ def test_a_wider_grid_at_resume_visits_all_its_points() -> None:
     assert [p.params["C"] for p in fine.ask(10)] == [0.0, 0.5, 1.0, 0.25, 0.75]
 
 
+def test_given_points_come_first_and_once() -> None:
+    space = Space.of({"a": [1, 2, 3], "b": [4]})
+    search = Proposer(space, "grid", first=[{"a": 3, "b": 4}, {"a": 3, "b": 4}])
+    assert [p.params["a"] for p in search.ask(9)] == [3, 1, 2]
+
+
 def test_an_exhaustive_optuna_sampler_ends_quietly() -> None:
     """Optuna's own grid calls `Study.stop`, which there is no loop for."""
     space = Space.of({"a": [1, 2], "b": [3, 4]})

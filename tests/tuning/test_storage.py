@@ -17,10 +17,11 @@ from filelock import FileLock
 
 from mlopt.errors import StudyError
 from mlopt.tuning import database
+from mlopt.tuning.database_store import DatabaseStore
 from mlopt.tuning.proposer import Proposer
 from mlopt.tuning.records import Recorded, recorded
 from mlopt.tuning.space import Space
-from mlopt.tuning.storage import DatabaseStore, NullStore, Store, open_store
+from mlopt.tuning.storage import NullStore, Store, open_store
 
 SPACE = Space.of(
     {"C": optuna.distributions.FloatDistribution(0.0, 1.0), "kernel": ["a", "b"]}
@@ -384,3 +385,14 @@ def test_the_lock_of_a_server_names_no_secret() -> None:
     assert all(isinstance(lock, FileLock) for lock in locks)
     assert locks[0].lock_file == locks[1].lock_file
     assert Path(locks[0].lock_file).name.startswith(".mlopt-")
+
+
+def test_a_search_without_a_storage_loads_no_database() -> None:
+    code = (
+        "import sys; from mlopt.tuning.storage import open_store; open_store(None); "
+        "print('sqlalchemy' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "False\n"
