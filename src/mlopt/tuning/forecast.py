@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
+from mlopt.cluster import single_threaded
 from mlopt.costs import Cost, Fit
 from mlopt.rows import Rows
 from mlopt.tuning.problem import Problem
@@ -48,7 +49,8 @@ def _timed_fit(problem: Problem, estimator: Any, rows: Any) -> float:
     X = _safe_indexing(problem.X, rows)
     y = problem.y[rows] if problem.supervised else None
     start = time.perf_counter()
-    with warnings.catch_warnings():
+    # On one thread, as trials are; OpenMP on so few rows would wait more than it works.
+    with single_threaded(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a sample may be too small for good results
         clone(estimator).fit(X, y)
     return time.perf_counter() - start
