@@ -15,7 +15,7 @@ import pytest
 import scipy.linalg  # noqa: F401  (a second BLAS, to be limited too)
 from hypothesis import given
 from hypothesis import strategies as st
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from mlopt.cluster import Executor, Threads, Tree, count_threads, executor, tree_reduce
 from mlopt.errors import InputError
@@ -185,6 +185,25 @@ def test_the_limit_lasts_until_the_last_of_two_maps_ends() -> None:
     Threads(1).map(abs, [1])
     go_on.set()
     other.join()
+    assert set(counts) == {1}
+    assert libraries("blas") == before
+
+
+def test_the_limit_holds_although_another_thread_has_set_one() -> None:
+    ready, done = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with threadpool_limits(2, user_api="blas"):
+            ready.set()
+            assert done.wait(10)
+
+    before = libraries("blas")
+    thread = threading.Thread(target=other)
+    thread.start()
+    assert ready.wait(10)
+    (counts,) = Threads(1).map(lambda _: libraries("blas"), [0])
+    done.set()
+    thread.join()
     assert set(counts) == {1}
     assert libraries("blas") == before
 

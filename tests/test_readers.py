@@ -57,33 +57,33 @@ CSV = FRAME.to_csv(index=False)
 PARQUET = FRAME.to_parquet()
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        CSV,
-        FRAME.to_csv(index=False, sep="\t"),
-        FRAME.to_csv(index=False, sep=";"),
-        FRAME.to_csv(index=False, sep="|"),
-        FRAME.to_csv(index=False, sep=" ", na_rep="NA", quoting=2),
-        FRAME.to_csv(index=False, na_rep="?"),
-        FRAME.to_csv(index=False, lineterminator="\r\n"),
-        FRAME.to_csv(),
-        CSV.replace("\n", ",\n"),
-        CSV.rstrip("\n"),
-        "\ufeff" + CSV,
-        "# a remark\n\n% another, with, commas\n" + CSV,
-        "|1x3 Cross validator\n" + CSV,
-        "A title\n\n" + CSV + "\n\n",
-        CSV.replace(",", ", ").replace('"b,  c"', '"b, c"').replace("\n", " \n"),
-        gzip.compress(CSV.encode()),
-        bz2.compress(CSV.encode()),
-        lzma.compress(CSV.encode()),
-        zipped(CSV.encode()),
-        PARQUET,
-        gzip.compress(PARQUET),
-        zipped(PARQUET),
-    ],
-)
+SPELLINGS: dict[str, bytes | str] = {
+    "plain": CSV,
+    "tabs": FRAME.to_csv(index=False, sep="\t"),
+    "semicolons": FRAME.to_csv(index=False, sep=";"),
+    "bars": FRAME.to_csv(index=False, sep="|"),
+    "blanks": FRAME.to_csv(index=False, sep=" ", na_rep="NA", quoting=2),
+    "question_marks": FRAME.to_csv(index=False, na_rep="?"),
+    "windows_lines": FRAME.to_csv(index=False, lineterminator="\r\n"),
+    "row_numbers": FRAME.to_csv(),
+    "trailing_separator": CSV.replace("\n", ",\n"),
+    "no_last_newline": CSV.rstrip("\n"),
+    "byte_order_mark": "\ufeff" + CSV,
+    "remarks": "# a remark\n\n% another, with, commas\n" + CSV,
+    "adult_test": "|1x3 Cross validator\n" + CSV,
+    "title": "A title\n\n" + CSV + "\n\n",
+    "spaces": CSV.replace(",", ", ").replace('"b,  c"', '"b, c"').replace("\n", " \n"),
+    "gzip": gzip.compress(CSV.encode()),
+    "bz2": bz2.compress(CSV.encode()),
+    "xz": lzma.compress(CSV.encode()),
+    "zip": zipped(CSV.encode()),
+    "parquet": PARQUET,
+    "parquet_gz": gzip.compress(PARQUET),
+    "parquet_zip": zipped(PARQUET),
+}
+
+
+@pytest.mark.parametrize("content", SPELLINGS.values(), ids=SPELLINGS)
 def test_every_format_gives_the_same_table(
     content: bytes | str, write: Callable[..., str]
 ) -> None:
@@ -290,7 +290,7 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize(("content", "message"), BROKEN)
+@pytest.mark.parametrize(("content", "message"), BROKEN, ids=range(len(BROKEN)))
 def test_what_cannot_be_read_is_refused_by_path(
     content: bytes | str, message: str, write: Callable[..., str]
 ) -> None:
@@ -324,7 +324,11 @@ def test_only_a_target_is_not_enough(write: Callable[..., str]) -> None:
         read_table(write("a\n1\n2\n"), target="a")
 
 
-@pytest.mark.parametrize("content", [CSV, gzip.compress(b"0,1\n" * 10_000), PARQUET])
+@pytest.mark.parametrize(
+    "content",
+    [CSV, gzip.compress(b"0,1\n" * 10_000), PARQUET],
+    ids=["plain", "gzip", "parquet"],
+)
 def test_more_than_memory_allows_is_refused(
     content: bytes | str, write: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

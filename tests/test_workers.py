@@ -212,6 +212,7 @@ def test_inside_a_call_everything_runs_in_its_thread(workers: Cluster) -> None:
 
 
 def test_an_active_client_is_found(workers: Cluster) -> None:
+    workers.client.wait_for_workers(2, timeout=30)
     found = executor()
     assert isinstance(found, Cluster)
     assert found.client is workers.client

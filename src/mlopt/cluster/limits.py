@@ -9,15 +9,46 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import OpenBLASController, ThreadpoolController
 
 
-class _Thread(threading.local):
-    depth = 0
+@dataclass(frozen=True)
+class _Libraries:
+    """The thread pools here: of BLAS one for the process, of OpenMP one a thread."""
+
+    blas: ThreadpoolController
+    openmp: ThreadpoolController
+
+
+class _Search:
+    """Finds the libraries, again only after new imports.
+
+    A search takes milliseconds; a library can only appear together with a module.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.modules = -1
+        self.files: list[str] = []
+        self.libraries: _Libraries | None = None
+
+    def find(self) -> _Libraries:
+        with self.lock:
+            if self.libraries is None or self.modules != len(sys.modules):
+                self.modules = len(sys.modules)
+                found = ThreadpoolController()
+                files = [library["filepath"] for library in found.info()]
+                if self.libraries is None or files != self.files:
+                    self.files = files
+                    self.libraries = _Libraries(
+                        found.select(user_api="blas"), found.select(user_api="openmp")
+                    )
+            return self.libraries
 
 
 class _Blas:
@@ -32,40 +63,33 @@ class _Blas:
         with self.lock:
             self.users += 1
             if not self.limited or self.limited[-1][0] is not controller:
-                limiter = controller.limit(limits=1, user_api="blas")
+                limiter = _in_charge(lambda: controller.limit(limits=1))
                 self.limited.append((controller, limiter))
 
     def leave(self) -> None:
         with self.lock:
             self.users -= 1
             while self.users == 0 and self.limited:
-                self.limited.pop()[1].restore_original_limits()
+                _in_charge(self.limited.pop()[1].restore_original_limits)
 
 
-class _Libraries:
-    """The thread pools of this process, looked up again only after new imports.
+def _in_charge(change: Callable[[], Any]) -> Any:
+    # threadpoolctl lets one thread alone change OpenBLAS, until that thread gives it up;
+    # here the first to come sets the limit and the last to go, maybe another, lifts it.
+    OpenBLASController.clear_controlling_thread(force=True)
+    try:
+        return change()
+    finally:
+        OpenBLASController.clear_controlling_thread(force=True)
 
-    A lookup takes milliseconds; a library can only appear together with a module.
-    """
 
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.modules = -1
-        self.controller: ThreadpoolController | None = None
-
-    def find(self) -> ThreadpoolController:
-        with self.lock:
-            if self.controller is None or self.modules != len(sys.modules):
-                self.modules = len(sys.modules)
-                found = ThreadpoolController()
-                if self.controller is None or found.info() != self.controller.info():
-                    self.controller = found
-            return self.controller
+class _Thread(threading.local):
+    depth = 0
 
 
 _thread = _Thread()
 _blas = _Blas()
-_libraries = _Libraries()
+_search = _Search()
 
 
 def inside_task() -> bool:
@@ -79,10 +103,9 @@ def single_threaded() -> Iterator[None]:
     if inside_task():
         yield
         return
-    controller = _libraries.find()
-    _blas.enter(controller)
-    # OpenMP counts its threads per calling thread, unlike BLAS.
-    openmp = controller.limit(limits=1, user_api="openmp")
+    libraries = _search.find()
+    _blas.enter(libraries.blas)
+    openmp = libraries.openmp.limit(limits=1)
     _thread.depth += 1
     try:
         yield
