@@ -45,12 +45,12 @@ def products(
     deltas: Array,
     sums: Array,
     scores: Array,
-    G: Array | None,
+    G: Array,
 ) -> None:
     """Add up a pass by two BLAS products a block; ``W`` and ``G`` are (B, d)."""
     R = block_rows(X.shape[1], X.itemsize)
     margins = np.empty(W.shape[0] * R, X.dtype)
-    change = None if G is None else np.empty_like(G)
+    change = np.empty_like(G)
     for start in range(0, X.shape[0], R):
         rows = slice(start, start + R)
         x = X[rows]
@@ -60,7 +60,7 @@ def products(
             Z, b, targets[rows], weights[rows], score_weights[rows], segments, deltas,
             sums, scores,
         )  # fmt: skip
-        if G is None or change is None:
+        if not len(G):  # only the margins were asked for
             continue
         for first, last in spans(segments, trained):
             np.dot(Z[first:last], x, out=change[first:last])
