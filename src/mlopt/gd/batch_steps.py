@@ -101,6 +101,8 @@ def pass_of_block(block: Block, lane: Lane, recipe: Recipe) -> Lane:
     return lane
 
 
+# A model whose rate is too high overflows: it will be given up.
+@np.errstate(over="ignore", invalid="ignore")
 def _step(block: Block, lane: Lane, recipe: Recipe, rows: Indices) -> None:
     """One batch: the lane's own arrays change."""
     plan, extra, dtype = lane.plan, block.extra, lane.weights.dtype

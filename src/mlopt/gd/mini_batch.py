@@ -153,8 +153,8 @@ class MiniBatch(LinearTraining):
 
     def _judge(self, numbers: Indices, mean: NDArray[np.float64]) -> None:
         best = self._best[numbers]
-        worse = mean > best - self.tol * np.abs(best)
-        worse &= np.isfinite(best)
+        least = self.tol * np.abs(np.where(np.isfinite(best), best, 0.0))
+        worse = mean > best - least
         self._best[numbers] = np.fmin(best, mean)
         cut = numbers[worse]
         self._rate[cut] /= CUT

@@ -112,6 +112,8 @@ def _at_zero(rows: Rows, weights: Floats, plan: Layout, sums: Sums) -> Evaluatio
     return _penalised(spread, weights, plan, sums)
 
 
+# A trial step may be so long that it overflows: it will be refused.
+@np.errstate(over="ignore", invalid="ignore")
 def _penalised(total: Pass, weights: Floats, plan: Layout, sums: Sums) -> Evaluation:
     scale = 1.0 / sums.weights[plan.rowsets]
     w, b = weights[:-1], weights[-1].astype(np.float64)
@@ -150,6 +152,7 @@ def _scores(by_order: NDArray[np.float64], plan: Layout, sums: Sums) -> NDArray[
     return scores
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def _block_pass(
     block: Block,
     problem: tuple[Floats, NDArray[np.int64], NDArray[np.float64]],
@@ -165,6 +168,7 @@ def _block_pass(
     )  # fmt: skip
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def add_passes(a: Pass, b: Pass) -> Pass:
     """The sums over two sets of rows together."""
     return Pass(
