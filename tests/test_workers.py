@@ -144,6 +144,15 @@ def test_a_call_that_kills_its_workers_is_named(workers: Cluster) -> None:
     assert workers.map(abs, [-1]) == [1]
 
 
+def test_a_killer_among_blocks_is_named_too(workers: Cluster) -> None:
+    def poison(block: Block) -> None:
+        if block.index == 1:
+            os._exit(1)
+
+    with pytest.raises(TaskError, match="`poison-"):
+        Rows.of(X, executor=workers).map_reduce(poison, max)
+
+
 def test_errors_come_back_as_they_are_the_first_in_order(workers: Cluster) -> None:
     def fail(item: int) -> None:
         time.sleep(0.1 if item == 1 else 0)

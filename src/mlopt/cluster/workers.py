@@ -8,9 +8,11 @@ driver travels inside the task that makes it.
 from __future__ import annotations
 
 import functools
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import dask
@@ -28,6 +30,8 @@ _FEW, _GROUP = 16, 8
 _SMALL = 1 << 20
 # Bytes that neighbouring items may have to be given to one call.
 _LARGEST = 1 << 30
+
+_changing = threading.RLock()
 
 
 class Cluster(Executor):
@@ -102,7 +106,8 @@ class Cluster(Executor):
     def group(self, count: int, nbytes: int) -> int:
         # A task costs milliseconds: two for each slot keep all busy, more are a waste. But
         # what a task holds must be easy to move, and to lose.
-        least = max(2 * self.threads, nbytes / min(_LARGEST, (self.memory or nbytes) / 16))
+        most = min(_LARGEST, self.memory / 16) if self.memory else _LARGEST
+        least = max(2 * self.threads, nbytes / most)
         size = 1
         while -(-count // (2 * size)) >= least:
             size *= 2
@@ -257,7 +262,9 @@ def _holds_handle(value: Any) -> bool:
 def _name(function: Any) -> str:
     """A short name for the dashboard."""
     while isinstance(function, functools.partial):
-        function = function.func
+        # Of a helper that is given what to call, that is the name people know.
+        inner = function.args[:1]
+        function = inner[0] if inner and callable(inner[0]) else function.func
     return str(getattr(function, "__name__", type(function).__name__)).strip("_<>")
 
 
@@ -265,6 +272,10 @@ def _key(name: str) -> str:
     return f"{name}-{uuid.uuid4().hex}"
 
 
-def _any_graph_size() -> Any:
-    # Data travel inside tasks on purpose; Dask's warning would say to scatter them.
-    return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"})
+@contextmanager
+def _any_graph_size() -> Iterator[None]:
+    # Data travel inside tasks on purpose; Dask's warning would say to scatter them. The
+    # lock is there because overlapping changes would not be undone in order.
+    setting = {"distributed.admin.large-graph-warning-threshold": "1 PiB"}
+    with _changing, dask.config.set(setting):
+        yield

@@ -70,11 +70,15 @@ class Rows:
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, d)
+        X : array-like of shape (n, d)
+            numpy, scipy.sparse, pandas, polars, Arrow; a dask array or data frame, whose
+            chunks of rows become the blocks and whose empty chunks are left out.
         executor : Executor, optional
             Default: `mlopt.cluster.executor()`.
         block_rows : int, optional
             Rows of a block at most. Default: chosen from the size of the data alone.
+            Chunks of a dask array are cut anew; those of a data frame, or of unknown
+            length, are left as they are.
         dtype : dtype, optional
             float32 or float64.
 
