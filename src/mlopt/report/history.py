@@ -77,9 +77,13 @@ def trial_rows(happened: Iterable[events.Event]) -> tuple[TrialRow, ...]:
 
 
 def best_first(rows: Iterable[TrialRow]) -> list[TrialRow]:
-    """Trials with a score: fully trained before others, then by score."""
+    """Trials with a score, by score; those that the bandit gave up come last.
+
+    A trial that the time limit ended in the middle stands with the fully trained ones: more
+    training would hardly have made it worse.
+    """
     scored = [r for r in rows if math.isfinite(r.score) and r.state != FAIL]
-    return sorted(scored, key=lambda r: (r.state != COMPLETE, -r.score, r.number))
+    return sorted(scored, key=lambda r: (r.state == PRUNED, -r.score, r.number))
 
 
 def best_so_far(rows: Sequence[TrialRow]) -> list[tuple[float, float]]:

@@ -1,6 +1,6 @@
 """The model families that a sweep tries by itself, with their search spaces.
 
-Sizes follow the rows: a forest of 200 trees on 30 thousand rows takes as long as one of 16
+Sizes follow the rows: a forest of 100 trees on 40 thousand rows takes as long as one of 12
 on half a million, and a tree of many rows is as good as several of few.
 """
 
@@ -17,8 +17,11 @@ from mlopt.sweep.roles import FEW_LEVELS, Roles
 from mlopt.sweep.tabular import SPELLED_OUT, for_linear, for_trees
 from mlopt.sweep.target import Target
 
-TREE_ROWS = 6_000_000
+TREE_ROWS = 4_000_000
 """Rows that all trees of one forest may see together."""
+
+BOOSTING_CELLS = 4_000_000_000
+"""Table cells that all trees of one boosted model may see together."""
 
 FEATURE_BYTES = 256_000_000
 """What the random features of one training split may take."""
@@ -55,7 +58,14 @@ class Case:
     @property
     def trees(self) -> int:
         """Trees in a forest."""
-        return max(12, min(200, TREE_ROWS // max(1, self.rows)))
+        return max(12, min(100, TREE_ROWS // max(1, self.rows)))
+
+    @property
+    def boosting_rounds(self) -> int:
+        """The most rounds of boosting; each grows a tree for every class."""
+        trees = len(self.target.classes) if self.target.kind == "multiclass" else 1
+        cells = max(1, self.rows * self.columns * trees)
+        return max(30, min(500, BOOSTING_CELLS // cells))
 
     @property
     def random_features(self) -> int:
@@ -107,14 +117,16 @@ def hist_gradient_boosting(case: Case) -> Built:
         else ensemble.HistGradientBoostingRegressor
     )
     model = kind(
-        max_iter=150,
+        max_iter=min(150, case.boosting_rounds),
         early_stopping=False,
         categorical_features=coded or None,
         random_state=case.seed,
     )
     space = {
         "model__learning_rate": log_float(0.02, 0.3),
-        "model__max_iter": log_int(50, 500),
+        "model__max_iter": log_int(
+            min(50, case.boosting_rounds // 2), case.boosting_rounds
+        ),
         "model__max_leaf_nodes": log_int(8, 128),
         "model__min_samples_leaf": log_int(5, 200),
         "model__l2_regularization": log_float(1e-6, 10.0),
@@ -156,7 +168,7 @@ def _forest(case: Case, kind: Callable[..., Any]) -> Built:
         random_state=case.seed,
     )
     space = {
-        "model__max_features": log_float(0.1, 1.0),
+        "model__max_features": log_float(0.1, 0.8),
         "model__min_samples_leaf": log_int(leaf, 20),
     }
     return Pipeline([*steps, ("model", model)]), space

@@ -23,7 +23,7 @@ def findings_of(result: SweepResult) -> Findings:
         facts=_facts(result, rows),
         trials=rows,
         scoring=prepared.scoring,
-        best_params=search.best_params_,
+        best_params=result.best_params,
         plan=result.plan,
         importance=shares,
         family=family,

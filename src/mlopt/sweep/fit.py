@@ -44,7 +44,7 @@ def fit_one(
     """
     clock = Clock(observer)
     prepared = read_and_prepare(clock, config, None, None, [family])
-    model = clock.measure("fit", lambda: final_fit(prepared, {"family": family}))
+    model = clock.measure("fit", lambda: final_fit(prepared, family, {}))
     scorer = get_scorer(prepared.scoring)
     X, y = prepared.X_test, prepared.y_test
     score = clock.measure("test", lambda: float(scorer(model, X, y)))

@@ -50,7 +50,7 @@ def summary(result: SweepResult) -> dict[str, Any]:
     search, prepared = result.search, result.prepared
     return {
         "best_score": result.best_score,
-        "best_params": {name: plain(value) for name, value in search.best_params_.items()},
+        "best_params": {name: plain(value) for name, value in result.best_params.items()},
         "scoring": prepared.scoring,
         "n_trials": len(search.cv_results_["params"]),
         "n_pruned": int(search.n_pruned_),

@@ -22,6 +22,8 @@ class SweepResult:
     prepared : Prepared
     search : ModelSearchCV
         Searched, without a final fit.
+    best : TrialRow
+        The trial that was chosen.
     model : estimator
         The best configuration, fitted on all training rows; None when Ctrl-C came before
         a final fit that would have taken long.
@@ -36,6 +38,7 @@ class SweepResult:
 
     prepared: Prepared
     search: Any
+    best: TrialRow
     model: Any
     plan: Plan
     checked: Checked | None
@@ -45,7 +48,12 @@ class SweepResult:
     @property
     def best_score(self) -> float:
         """Mean score of the best trial over the validation parts."""
-        return float(self.search.best_score_)
+        return self.best.score
+
+    @property
+    def best_params(self) -> dict[str, Any]:
+        """Of the best trial, its family among them."""
+        return {"family": self.best.family, **self.best.params}
 
     @property
     def test_score(self) -> float | None:

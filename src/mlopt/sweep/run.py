@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from sklearn.metrics import get_scorer
 from mlopt import events
 from mlopt.plan import Plan
 from mlopt.report.checked import Checked, check_model
+from mlopt.report.history import best_first, trial_rows
 from mlopt.sweep.clock import Clock
-from mlopt.sweep.config import Config, override
+from mlopt.sweep.config import Config, Search, override
 from mlopt.sweep.loading import Source, from_file, from_frame
 from mlopt.sweep.outputs import write
 from mlopt.sweep.planning import sweep_plan
@@ -25,6 +27,10 @@ from mlopt.sweep.result import SweepResult
 
 FINAL_SHARE = 0.15
 """Part of the time limit that is kept for the final fit, the test and the writing."""
+
+SLACK = 0.1
+"""How much larger than the best error a trial's may be. TuPAQ's 0.5 is for linear models of
+very different quality; the families of a sweep lie closer together."""
 
 PATIENCE = 20.0
 """Seconds that a final fit may take after Ctrl-C."""
@@ -84,7 +90,7 @@ def sweep(
     config = override(config or Config(), target=target, **settings)
     prepared = read_and_prepare(clock, config, data, test, families)
     search = build_search(prepared, config, clock, client, output)
-    clock.tell(_search_sentence(search))
+    clock.tell(_search_sentence(search, config.search))
     search.fit(prepared.X, prepared.y)
     result = _finish(clock, config, prepared, search)
     if output is not None:
@@ -113,22 +119,16 @@ def explain(
 
 def _finish(clock: Clock, config: Config, prepared: Prepared, search: Any) -> SweepResult:
     """Fit and test the best configuration; after Ctrl-C only if that is quick."""
+    best = best_first(trial_rows(search.events_))[0]
     model, checked = None, None
-    if not search.interrupted_ or _fit_seconds(search) < PATIENCE:
-        clock.tell(
-            f"best {prepared.scoring}: {search.best_score_:.5g}; fitting it on all rows"
-        )
-        model = clock.measure("final fit", lambda: final_fit(prepared, search.best_params_))
+    if not search.interrupted_ or best.seconds < PATIENCE:
+        clock.tell(f"best {prepared.scoring}: {best.score:.5g}, {best.label}")
+        fit = partial(final_fit, prepared, best.family, best.params)
+        model = clock.measure("final fit", fit)
         checked = clock.measure("test", lambda: _check(prepared, model))
         clock.tell(f"test {prepared.scoring}: {checked.scores[prepared.scoring]:.5g}")
     plan = sweep_plan(prepared, search.plan_, config, clock.seconds, clock.elapsed)
-    return SweepResult(prepared, search, model, plan, checked, clock.elapsed, config)
-
-
-def _fit_seconds(search: Any) -> float:
-    """What the best trial took to train, over all splits."""
-    results = search.cv_results_
-    return float(results["mean_fit_time"][search.best_index_]) * int(search.n_splits_)
+    return SweepResult(prepared, search, best, model, plan, checked, clock.elapsed, config)
 
 
 def read_and_prepare(
@@ -166,7 +166,7 @@ def build_search(
         timeout=left,
         max_passes=given.max_passes,
         sampler=given.sampler,
-        bandit=None if given.bandit == "none" else given.bandit,
+        bandit=_bandit(given.bandit),
         batch_size=given.batch_size,
         cv=prepared.cv,
         scoring=prepared.scoring,
@@ -180,13 +180,19 @@ def build_search(
     )
 
 
-def final_fit(prepared: Prepared, best_params: Mapping[str, Any]) -> Any:
-    """The best configuration on all training rows, with every core.
+def _bandit(name: str) -> Any:
+    from mlopt.tuning.bandits import ActionElimination
+
+    if name == ActionElimination.name:
+        return ActionElimination(eps=SLACK)
+    return None if name == "none" else name
+
+
+def final_fit(prepared: Prepared, family: str, params: Mapping[str, Any]) -> Any:
+    """A configuration of ``family`` on all training rows, with every core.
 
     The model goes back to one core afterwards: it may be used where others work too.
     """
-    params = dict(best_params)
-    family = params.pop("family", next(iter(prepared.families)))
     model = clone(prepared.families[family][0]).set_params(**params)
     with_threads = "model__n_jobs" in model.get_params(deep=True)
     if with_threads:
@@ -212,11 +218,11 @@ def _check(prepared: Prepared, model: Any) -> Checked:
     )
 
 
-def _search_sentence(search: Any) -> str:
+def _search_sentence(search: Any, config: Search) -> str:
     limits = []
     if search.n_trials is not None:
         limits.append(f"{search.n_trials} trials")
     if search.timeout is not None:
         limits.append(f"{search.timeout:.0f} s")
-    pruning = f"pruned by {search.bandit}" if search.bandit else "nothing pruned"
+    pruning = f"pruned by {config.bandit}" if search.bandit else "nothing pruned"
     return f"searching for {' or '.join(limits)}: {search.sampler} proposes, {pruning}"
