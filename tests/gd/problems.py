@@ -43,7 +43,7 @@ def classes(n: int = 900, d: int = 6, K: int = 3) -> tuple[Floats, Floats]:
 def folds(n: int, k: int = 3, seed: int = 5) -> Floats:
     """1 where a row is in the training part of a fold, (n, k)."""
     fold = np.random.default_rng(seed).integers(k, size=n)
-    return (fold[:, None] != np.arange(k)).astype(float)
+    return np.asarray(fold[:, None] != np.arange(k), float)
 
 
 def rows_of(

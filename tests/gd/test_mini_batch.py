@@ -21,7 +21,7 @@ from mlopt.training import Training
 
 
 def standardised(X: Floats) -> Floats:
-    return (X - X.mean(axis=0)) / (X.std(axis=0) + 1e-9)
+    return np.asarray((X - X.mean(axis=0)) / (X.std(axis=0) + 1e-9))
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "squared"])

@@ -15,7 +15,7 @@ def bfgs(H: np.ndarray, s: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The textbook update of an inverse Hessian."""
     rho = 1 / (s @ y)
     V = np.eye(len(s)) - rho * np.outer(y, s)
-    return V.T @ H @ V + rho * np.outer(s, s)
+    return np.asarray(V.T @ H @ V + rho * np.outer(s, s))
 
 
 def parts(array: np.ndarray, plan: Layout) -> list[np.ndarray]:

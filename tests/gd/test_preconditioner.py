@@ -24,7 +24,7 @@ def hessian(model: Model, w: np.ndarray, c: np.ndarray) -> np.ndarray:
     """Second derivatives of a logistic model's mean loss, intercept last."""
     A = np.column_stack([X, np.ones(len(X))])
     p = 1 / (1 + np.exp(-A @ w))
-    return (A * (c * p * (1 - p) / c.sum())[:, None]).T @ A
+    return np.asarray((A * (c * p * (1 - p) / c.sum())[:, None]).T @ A)
 
 
 def shape_of(rows: Rows, plan: Layout) -> Shape:
