@@ -11,10 +11,12 @@ import numpy as np
 from mlopt.errors import InputError
 
 
-def check_positive(name: str, value: Any, *, zero: bool = False) -> float:
-    """A finite number above 0, or from 0 if ``zero``."""
+def check_positive(
+    name: str, value: Any, *, zero: bool = False, infinite: bool = False
+) -> float:
+    """A number above 0, or from 0 if ``zero``; finite unless ``infinite``."""
     real = isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
-    if real and np.isfinite(value) and (value > 0 or (zero and value == 0)):
+    if real and (value > 0 or (zero and value == 0)) and (infinite or np.isfinite(value)):
         return float(value)
     what = "at least 0" if zero else "positive"
     raise InputError(f"`{name}` must be a finite number, {what}; got {value!r}.")

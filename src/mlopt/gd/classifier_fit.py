@@ -1,0 +1,99 @@
+"""From trainings to the fitted attributes of a linear classifier."""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from mlopt.gd.classifier_plan import Shape
+from mlopt.gd.columns import Model
+from mlopt.gd.dual import DualCoordinateDescent
+from mlopt.gd.quasi_newton import QuasiNewton
+from mlopt.plan import Choice, Plan
+from mlopt.rows import Rows
+from mlopt.training import Limits, run
+
+Array = NDArray[Any]
+Planes = Sequence[tuple[Array, Array]]
+"""Coefficients (planes, d) and intercepts (planes,), one pair a model."""
+
+_EPOCHS_BETWEEN_LOOKS = 100
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a training came to: ``coef`` (planes, d), ``intercept`` (planes,)."""
+
+    coef: Array
+    intercept: Array
+    passes: int
+    converged: bool
+
+
+def shape_of(rows: Rows, columns: int) -> Shape:
+    """What the cost of training ``columns`` columns on these rows depends on."""
+    return Shape(
+        n=rows.n,
+        d=rows.d,
+        columns=columns,
+        nonzero=rows.nonzero,
+        itemsize=rows.dtype.itemsize,
+        sparse=rows.sparse,
+        blocks=len(rows.lengths),
+    )
+
+
+def beside(rows: Rows, targets: Array, weights: Array) -> Rows:
+    """The rows with targets (n, T) and weights (n, S) in their dtype."""
+    return rows.attach(
+        targets=targets.astype(rows.dtype), weights=weights.astype(rows.dtype)
+    )
+
+
+def by_quasi_newton(
+    rows: Rows, models: Sequence[Model], tol: float, max_iter: int, start: Planes | None
+) -> Outcome:
+    """Full passes until ``max |gradient| <= tol``, as scikit-learn's lbfgs does."""
+    training = QuasiNewton(rows, models, gtol=tol, max_passes=max_iter, start=start)
+    run(training, Limits(passes=max_iter))
+    planes = [training.coefficients(number) for number in range(len(models))]
+    coef, intercept = (np.concatenate(parts) for parts in zip(*planes, strict=True))
+    return Outcome(coef, intercept, training.passes, bool(training.converged.all()))
+
+
+def by_dual(training: DualCoordinateDescent, planes: int, max_iter: int) -> Outcome:
+    """Epochs until no dual variable violates its optimality, as LIBLINEAR does."""
+    run(training, Limits(passes=max_iter), step=_EPOCHS_BETWEEN_LOOKS)
+    found = [training.coefficients(number) for number in range(planes)]
+    coef, intercept = np.array([w for w, _ in found]), np.array([b for _, b in found])
+    return Outcome(coef, intercept, training.passes, training.done)
+
+
+def learn(
+    estimator: Any, outcome: Outcome, dtype: Any, choice: Choice, started: float
+) -> None:
+    """Set coefficients and the plan; say when the training did not converge."""
+    estimator.coef_ = np.ascontiguousarray(outcome.coef, dtype)
+    estimator.intercept_ = outcome.intercept.astype(dtype)
+    seconds = time.perf_counter() - started
+    notes = (f"took {outcome.passes} passes", *choice.notes)
+    plan = Plan(f"fit {estimator}", (replace(choice, notes=notes),), choice.predicted)
+    estimator.plan_ = plan.with_measured({choice.step: seconds}, total=seconds)
+    if estimator.verbose:
+        sys.stderr.write(f"{estimator.plan_}\n")
+    if not outcome.converged:
+        warnings.warn(
+            f"{type(estimator).__name__} did not converge to `tol`={estimator.tol} in "
+            f"{outcome.passes} passes: scale the features, or increase `max_iter` "
+            f"({estimator.max_iter}) or `tol`.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

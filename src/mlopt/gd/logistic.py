@@ -1,0 +1,188 @@
+"""`LogisticRegression`: scikit-learn's problem, by few passes over all rows."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+from sklearn.utils.validation import check_is_fitted
+
+from mlopt.cluster import executor
+from mlopt.gd.choosing import choose
+from mlopt.gd.classifier_fit import Planes, beside, by_quasi_newton, learn, shape_of
+from mlopt.gd.classifier_plan import quasi_newton_cost
+from mlopt.gd.columns import Model
+from mlopt.gd.estimator_base import Sample, read, resources_of
+from mlopt.gd.linear_classifier import LinearClassifier, decide
+from mlopt.gd.parameters import check_choice, check_count, check_positive
+from mlopt.plan import Choice
+from mlopt.resources import Resources
+from mlopt.rows import Rows
+
+Array = NDArray[Any]
+
+_L1 = "For an L1 penalty, use scikit-learn's LogisticRegression(solver='saga')."
+_SOLVERS = "scikit-learn's others minimise the same objective: leave it to 'auto'."
+
+
+class LogisticRegression(LinearClassifier):
+    """Logistic regression with an L2 penalty; softmax for more than two classes.
+
+    It minimises ``C sum_i c_i loss_i + 1/2 ||w||^2``, where ``c`` are the sample weights
+    times the class weights. The problem, the parameters and the attributes are those of
+    `sklearn.linear_model.LogisticRegression`.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Inverse of the penalty, positive; ``np.inf`` for none.
+    l1_ratio : 0.0
+        Here for scikit-learn's signature: the penalty is L2.
+    fit_intercept : bool, default=True
+        The intercept is not penalised.
+    class_weight : dict, "balanced" or None, default=None
+    tol : float, default=1e-4
+        Done when no component of the gradient of the mean loss plus penalty is larger.
+    max_iter : int, default=100
+        Passes over the rows at most.
+    warm_start : bool, default=False
+        Start from the last fit's coefficients.
+    solver : {"auto", "lbfgs"}, default="auto"
+        "lbfgs": quasi-Newton, with the curvature of a sample of the rows to start from.
+    random_state : int, RandomState or None, default=None
+        Without effect: the solver is not random.
+    n_jobs : int, optional
+        Threads when no Dask client is active; None or -1 for all cores.
+    verbose : int, default=0
+        Above 0, writes the plan to stderr when done.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+    coef_ : ndarray of shape (1, d) or (K, d)
+    intercept_ : ndarray of shape (1,) or (K,)
+    n_iter_ : ndarray of shape (1,)
+        Passes over the rows.
+    plan_ : Plan
+        What was run, with predicted and measured seconds.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        l1_ratio: float = 0.0,
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        tol: float = 1e-4,
+        max_iter: int = 100,
+        warm_start: bool = False,
+        solver: str = "auto",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.C = C
+        self.l1_ratio = l1_ratio
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.solver = solver
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LogisticRegression:
+        """Fit to X and the labels y.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
+        y : array-like of shape (n,)
+        sample_weight : float or array-like of shape (n,), optional
+
+        Returns
+        -------
+        self
+        """
+        started = time.perf_counter()
+        self._check()
+        with closing(executor(n_jobs=self.n_jobs)) as where:
+            sample = read(self, X, y, sample_weight, executor=where, numeric=False)
+            rows, model = self._problem(sample)
+            choice = self._choose(rows, model, resources_of(where))
+            start = self._start(model.outputs, rows.d)
+            outcome = by_quasi_newton(rows, [model], self.tol, self.max_iter, start)
+        if model.outputs > 1:
+            outcome = replace(outcome, intercept=centred(outcome.intercept))
+        self.n_iter_ = np.array([max(outcome.passes, 1)], np.int32)
+        learn(self, outcome, rows.dtype, choice, started)
+        return self
+
+    def predict_proba(self, X: Any) -> Any:
+        """Probability of each class.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
+
+        Returns
+        -------
+        ndarray or lazy dask array of shape (n, K)
+        """
+        check_is_fitted(self)
+        return self._apply(_probabilities, X, len(self.classes_), self.coef_.dtype)
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithms of `predict_proba`, shape (n, K)."""
+        return np.log(self.predict_proba(X))
+
+    def _check(self) -> None:
+        check_choice("l1_ratio", self.l1_ratio, (0.0, 0, None), _L1)
+        check_choice("solver", self.solver, ("auto", "lbfgs"), _SOLVERS)
+        check_positive("C", self.C, infinite=True)
+        check_positive("tol", self.tol, zero=True)
+        check_count("max_iter", self.max_iter)
+
+    def _problem(self, sample: Sample) -> tuple[Rows, Model]:
+        codes = self._encode(sample.y, sample.weights)
+        weights = sample.weights * self._class_weights(codes, sample.weights)[codes]
+        classes = len(self.classes_)
+        loss, outputs = ("multinomial", classes) if classes > 2 else ("logistic", 1)
+        targets = codes if outputs > 1 else np.where(codes == 1, 1.0, -1.0)
+        l2 = 1.0 / (self.C * float(weights.sum()))
+        model = Model(loss, l2, outputs=outputs, fit_intercept=self.fit_intercept)
+        return beside(sample.rows, targets[:, None], weights[:, None]), model
+
+    def _choose(self, rows: Rows, model: Model, resources: Resources) -> Choice:
+        shape = shape_of(rows, model.outputs)
+        options = {"lbfgs": quasi_newton_cost(shape, resources)}
+        choice = choose(str(self), self.solver, options, resources)
+        return replace(choice, notes=(f"predicted for {shape.passes} passes",))
+
+    def _start(self, planes: int, d: int) -> Planes | None:
+        """The last fit, if it was one of the same shape."""
+        if not self.warm_start or getattr(self, "coef_", np.empty(0)).shape != (planes, d):
+            return None
+        return [(self.coef_, self.intercept_)]
+
+
+def centred(intercepts: Array) -> Array:
+    """With sum 0, as in scikit-learn: softmax does not see a shift of all intercepts."""
+    return np.asarray(intercepts - intercepts.mean())
+
+
+def _probabilities(X: Any, coef: Array, intercept: Array) -> Array:
+    margins = decide(X, coef, intercept)
+    if margins.ndim == 1:
+        return np.column_stack((expit(-margins), expit(margins)))
+    return np.asarray(softmax(margins, axis=1))

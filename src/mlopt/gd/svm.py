@@ -1,0 +1,246 @@
+"""`LinearSVC`: LIBLINEAR's problems, in the primal or in the dual, whichever is faster."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from mlopt.cluster import Executor, executor
+from mlopt.errors import InputError
+from mlopt.gd.choosing import Options, choose
+from mlopt.gd.classifier_fit import (
+    Outcome,
+    beside,
+    by_dual,
+    by_quasi_newton,
+    learn,
+    shape_of,
+)
+from mlopt.gd.classifier_plan import dual_cost, quasi_newton_cost
+from mlopt.gd.columns import Model
+from mlopt.gd.dual import DualCoordinateDescent, TwoClasses, one_block
+from mlopt.gd.estimator_base import Sample, read, resources_of
+from mlopt.gd.linear_classifier import LinearClassifier
+from mlopt.gd.parameters import check_choice, check_count, check_positive
+from mlopt.plan import Choice
+from mlopt.resources import Resources
+
+Array = NDArray[Any]
+
+_PRIMAL, _DUAL = "lbfgs", "dual-coordinate-descent"
+_WANTED = {"auto": "auto", False: _PRIMAL, True: _DUAL}
+_L1 = "For an L1 penalty, use scikit-learn's LinearSVC(penalty='l1', dual=False)."
+_SLOW = "fewer features than rows: it may take any number of passes"
+_OVR = "For Crammer and Singer's problem, use scikit-learn's LinearSVC."
+
+
+class LinearSVC(LinearClassifier):
+    """Linear support vector machine; one class against the others for more than two.
+
+    It minimises ``1/2 ||w||^2 + C sum_i c_i loss_i``, where the intercept counts as the
+    weight of a constant feature. The problem, the parameters and the attributes are those
+    of `sklearn.svm.LinearSVC`.
+
+    Parameters
+    ----------
+    penalty : "l2"
+        Here for scikit-learn's signature.
+    loss : {"squared_hinge", "hinge"}, default="squared_hinge"
+    dual : bool or "auto", default="auto"
+        True: dual coordinate descent. False: quasi-Newton on the primal, for the squared
+        hinge only. "auto": for the squared hinge, and where there are no fewer features
+        than rows, the one with the least predicted time; otherwise the only one that suits.
+    tol : float, default=1e-4
+        In the primal, done when no component of the gradient of the mean loss plus penalty
+        is larger; in the dual, when no variable violates its optimality by more.
+    C : float, default=1.0
+        Inverse of the penalty, positive.
+    multi_class : "ovr"
+        Here for scikit-learn's signature.
+    fit_intercept : bool, default=True
+    intercept_scaling : float, default=1.0
+        Value of the constant feature: the larger, the less the intercept is penalised.
+    class_weight : dict, "balanced" or None, default=None
+        With more than two classes, the weight of a class counts where it is the one against
+        the others, as in LIBLINEAR.
+    verbose : int, default=0
+        Above 0, writes the plan to stderr when done.
+    random_state : int, RandomState or None, default=None
+        Of the order of rows in the dual.
+    max_iter : int, default=1000
+        Passes over the rows at most.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+    coef_ : ndarray of shape (1, d) or (K, d)
+    intercept_ : ndarray of shape (1,) or (K,)
+    n_iter_ : int
+        Passes over the rows.
+    plan_ : Plan
+        What was chosen and rejected, with predicted and measured seconds.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+    """
+
+    def __init__(
+        self,
+        penalty: str = "l2",
+        loss: str = "squared_hinge",
+        *,
+        dual: bool | str = "auto",
+        tol: float = 1e-4,
+        C: float = 1.0,
+        multi_class: str = "ovr",
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        class_weight: Any = None,
+        verbose: int = 0,
+        random_state: Any = None,
+        max_iter: int = 1000,
+    ) -> None:
+        self.penalty = penalty
+        self.loss = loss
+        self.dual = dual
+        self.tol = tol
+        self.C = C
+        self.multi_class = multi_class
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.random_state = random_state
+        self.max_iter = max_iter
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVC:
+        """Fit to X and the labels y.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
+        y : array-like of shape (n,)
+        sample_weight : float or array-like of shape (n,), optional
+
+        Returns
+        -------
+        self
+        """
+        started = time.perf_counter()
+        self._check()
+        with closing(executor()) as where:
+            sample = read(
+                self,
+                X,
+                y,
+                sample_weight,
+                executor=where,
+                numeric=False,
+                block_rows=_all_rows if self.loss == "hinge" else None,
+            )
+            codes = self._encode(sample.y, sample.weights)
+            costs = self._class_weights(codes, sample.weights)
+            choice = self._choose(sample, resources_of(where))
+            fit = self._fit_dual if choice.chosen == _DUAL else self._fit_primal
+            outcome = fit(sample, codes, costs, where)
+        self.n_iter_ = max(outcome.passes, 1)
+        learn(self, outcome, sample.rows.dtype, choice, started)
+        return self
+
+    @property
+    def _planes(self) -> int:
+        classes = len(self.classes_)
+        return classes if classes > 2 else 1
+
+    def _check(self) -> None:
+        check_choice("penalty", self.penalty, ("l2",), _L1)
+        check_choice("loss", self.loss, ("squared_hinge", "hinge"))
+        check_choice("dual", self.dual, tuple(_WANTED))
+        check_choice("multi_class", self.multi_class, ("ovr",), _OVR)
+        for name in ("C", "intercept_scaling"):
+            check_positive(name, getattr(self, name))
+        check_positive("tol", self.tol, zero=True)
+        check_count("max_iter", self.max_iter)
+
+    def _choose(self, sample: Sample, resources: Resources) -> Choice:
+        shape = shape_of(sample.rows, self._planes)
+        smooth, tall = self.loss == "squared_hinge", shape.d < shape.n
+        primal, dual = quasi_newton_cost(shape, resources), dual_cost(shape, resources)
+        options: Options = {
+            _PRIMAL: primal if smooth else "the hinge loss is not smooth",
+            _DUAL: _SLOW if self.dual == "auto" and smooth and tall else dual,
+        }
+        wanted = _WANTED[self.dual]
+        if wanted == _PRIMAL and self.loss == "hinge":
+            raise InputError(
+                "`dual` must be True or 'auto' for `loss`='hinge', which is not smooth, "
+                "got False: leave it at 'auto', or use `loss`='squared_hinge'."
+            )
+        choice = choose(str(self), wanted, options, resources)
+        passes = shape.epochs if choice.chosen == _DUAL else shape.passes
+        return replace(choice, notes=(f"predicted for {passes} passes",))
+
+    def _fit_primal(
+        self, sample: Sample, codes: Array, costs: Array, where: Executor
+    ) -> Outcome:
+        """One model of K columns; or K models where classes have weights of their own."""
+        del where
+        planes = self._planes
+        if planes == 1:
+            targets = np.where(codes == 1, 1.0, -1.0)[:, None]
+            weights = (sample.weights * costs[codes])[:, None]
+        elif (costs == 1.0).all():
+            targets, weights = codes[:, None], sample.weights[:, None]
+        else:
+            own = codes[:, None] == np.arange(planes)
+            targets = np.where(own, 1.0, -1.0)
+            weights = sample.weights[:, None] * np.where(own, costs, 1.0)
+        outputs = planes // targets.shape[1]
+        models = [
+            self._model(float(total), number, outputs)
+            for number, total in enumerate(weights.sum(axis=0))
+        ]
+        rows = beside(sample.rows, targets, weights)
+        return by_quasi_newton(rows, models, self.tol, self.max_iter, None)
+
+    def _model(self, weight: float, number: int, outputs: int) -> Model:
+        l2 = 1.0 / (self.C * weight)
+        return Model(
+            "squared_hinge",
+            l2,
+            rowset=number,
+            target=number,
+            outputs=outputs,
+            fit_intercept=self.fit_intercept,
+            intercept_l2=l2 / self.intercept_scaling**2,
+        )
+
+    def _fit_dual(
+        self, sample: Sample, codes: Array, costs: Array, where: Executor
+    ) -> Outcome:
+        rows = one_block(sample.rows, where)
+        if self._planes == 1:
+            problems = [TwoClasses(1.0, (self.C * costs[0], self.C * costs[1]))]
+        else:
+            problems = [
+                TwoClasses(float(code), (self.C, self.C * cost))
+                for code, cost in enumerate(costs)
+            ]
+        training = DualCoordinateDescent(
+            beside(rows, codes[:, None], sample.weights[:, None]),
+            problems,
+            squared=self.loss == "squared_hinge",
+            bias=float(self.intercept_scaling) if self.fit_intercept else 0.0,
+            tol=self.tol,
+            seed=int(check_random_state(self.random_state).randint(2**31)),
+        )
+        return by_dual(training, len(problems), self.max_iter)
+
+
+def _all_rows(X: Any) -> int:
+    return int(X.shape[0])

@@ -1,0 +1,188 @@
+"""`LinearSVC` solves LIBLINEAR's problems."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn import svm
+from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning
+
+from mlopt.cluster import Threads
+from mlopt.errors import InputError
+from mlopt.gd.dual import DualCoordinateDescent, TwoClasses, one_block
+from mlopt.gd.svm import LinearSVC
+from mlopt.rows import Rows
+from mlopt.training import Training
+
+Array = NDArray[Any]
+METHODS = [("squared_hinge", False), ("squared_hinge", True), ("hinge", True)]
+
+
+def problem(classes: int = 2, n: int = 200, d: int = 6) -> tuple[Array, Array, Array]:
+    settings = {"n_informative": 4, "n_redundant": 0, "flip_y": 0.2, "random_state": 0}
+    X, y = make_classification(n, d, n_classes=classes, **settings)
+    keep = (y > 0) | (np.arange(n) % 2 == 0)  # classes of different size
+    X, y, n = X[keep], y[keep], int(keep.sum())
+    rng = np.random.default_rng(0)
+    X = (X + rng.normal(size=d)) * (rng.random((n, d)) < 0.7)
+    return X, y, rng.random(n) + 0.1
+
+
+def fitted(X: Any, y: Any, weights: Any = None, **params: Any) -> LinearSVC:
+    settings = {"tol": 1e-8, "max_iter": 1_000_000, "C": 0.1} | params
+    return LinearSVC(**settings).fit(X, y, sample_weight=weights)
+
+
+def reference(X: Any, y: Any, weights: Any = None, **params: Any) -> Any:
+    dual = params["loss"] == "hinge"
+    settings = {"tol": 1e-9, "max_iter": 5_000_000, "C": 0.1} | params | {"dual": dual}
+    return svm.LinearSVC(**settings).fit(X, y, sample_weight=weights)
+
+
+def same(ours: Any, theirs: Any, tol: float = 1e-5) -> None:
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=tol, atol=tol)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, rtol=tol, atol=tol)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize(("loss", "dual"), METHODS)
+def test_agrees_with_liblinear(loss: str, dual: bool, classes: int, layout: Any) -> None:
+    X, y, weights = problem(classes)
+    ours = fitted(layout(X), y, weights, loss=loss, dual=dual)
+    theirs = reference(X, y, weights, loss=loss)
+    same(ours, theirs)
+    np.testing.assert_array_equal(ours.predict(layout(X)), theirs.predict(X))
+    margins = ours.decision_function(layout(X))
+    np.testing.assert_allclose(margins, theirs.decision_function(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("class_weight", ["balanced", {0: 3.0, 2: 0.5}])
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize(("loss", "dual"), METHODS)
+def test_class_weights_mean_what_they_mean_there(
+    loss: str, dual: bool, classes: int, class_weight: Any
+) -> None:
+    X, y, weights = problem(classes)
+    if isinstance(class_weight, dict):
+        class_weight = {k: w for k, w in class_weight.items() if k < classes}
+    params = {"loss": loss, "class_weight": class_weight}
+    same(fitted(X, y, weights, dual=dual, **params), reference(X, y, weights, **params))
+
+
+@pytest.mark.parametrize("settings", [{"fit_intercept": False}, {"intercept_scaling": 5.0}])
+@pytest.mark.parametrize(("loss", "dual"), METHODS)
+def test_the_intercept_is_penalised_as_there(loss: str, dual: bool, settings: Any) -> None:
+    X, y, _ = problem()
+    ours = fitted(X, y, loss=loss, dual=dual, **settings)
+    same(ours, reference(X, y, loss=loss, **settings))
+
+
+@pytest.mark.parametrize(("loss", "dual"), METHODS)
+def test_float32_stays_float32(loss: str, dual: bool) -> None:
+    X, y, _ = problem(3)
+    single = fitted(X.astype(np.float32), y, loss=loss, dual=dual, tol=1e-4)
+    assert single.coef_.dtype == single.intercept_.dtype == np.float32
+    np.testing.assert_allclose(single.coef_, reference(X, y, loss=loss).coef_, atol=0.01)
+
+
+@pytest.mark.parametrize(("loss", "dual"), METHODS)
+def test_a_weight_of_two_is_the_row_twice_and_of_zero_is_no_row(
+    loss: str, dual: bool
+) -> None:
+    X, y, _ = problem(n=60)
+    counts = np.arange(len(y)) % 3
+    weighted = fitted(X, y, counts, loss=loss, dual=dual)
+    repeated = fitted(
+        np.repeat(X, counts, axis=0), np.repeat(y, counts), loss=loss, dual=dual
+    )
+    same(weighted, repeated, tol=1e-6)
+
+
+def test_primal_and_dual_are_both_in_the_plan() -> None:
+    X, y, _ = problem()
+    tall = fitted(X, y).plan_.choices[0]
+    assert tall.chosen == "lbfgs"
+    assert "fewer features than rows" in tall.rejected[0].reason
+    wide = fitted(X[:5], [0, 1, 0, 1, 1]).plan_.choices[0]
+    names = {wide.chosen, wide.rejected[0].name}
+    assert names == {"lbfgs", "dual-coordinate-descent"}
+    assert wide.rejected[0].seconds >= wide.predicted
+    hinge = fitted(X, y, loss="hinge").plan_.choices[0]
+    assert hinge.chosen == "dual-coordinate-descent"
+    assert hinge.rejected[0].reason == "the hinge loss is not smooth"
+
+
+def test_stopping_early_warns_and_keeps_the_result() -> None:
+    X, y, _ = problem()
+    with pytest.warns(ConvergenceWarning, match="increase `max_iter`"):
+        model = fitted(X, y, dual=True, max_iter=2)
+    assert model.n_iter_ == 2
+    assert model.score(X, y) > 0.6
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+def test_dask_in_dask_out(loss: str) -> None:
+    da = pytest.importorskip("dask.array")
+    X, y, _ = problem(3)
+    lazy = da.from_array(X, chunks=(70, 3))
+    model = fitted(lazy, y, loss=loss)
+    same(model, fitted(X, y, loss=loss), tol=1e-6)
+    np.testing.assert_array_equal(model.predict(lazy).compute(), model.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"C": -1.0}, "`C` must be a finite number, positive"),
+        ({"loss": "log"}, "`loss` must be one of 'squared_hinge', 'hinge'"),
+        ({"penalty": "l1"}, "use scikit-learn's LinearSVC"),
+        ({"multi_class": "crammer_singer"}, "use scikit-learn's LinearSVC"),
+        ({"loss": "hinge", "dual": False}, "`dual` must be True or 'auto'"),
+        ({"dual": "yes"}, "`dual` must be one of 'auto', False, True"),
+        ({"intercept_scaling": 0.0}, "`intercept_scaling` must be a finite number"),
+    ],
+)
+def test_wrong_parameters_say_what_to_do(params: Any, message: str) -> None:
+    X, y, _ = problem()
+    with pytest.raises(ValueError, match=message):
+        LinearSVC(**params).fit(X, y)
+
+
+def descent(rows: Rows, y: Array) -> DualCoordinateDescent:
+    extra = {"targets": y[:, None].astype(float), "weights": np.ones((len(y), 1))}
+    problems = [TwoClasses(float(code), (0.1, 0.1)) for code in (0, 1)]
+    return DualCoordinateDescent(
+        rows.attach(**extra), problems, squared=False, bias=1.0, tol=1e-6, seed=1
+    )
+
+
+def test_coordinate_descent_obeys_the_laws_of_a_training() -> None:
+    X, y, _ = problem()
+    rows = Rows.of(X, executor=Threads(1))
+    whole, parts, resumed = (descent(rows, y) for _ in range(3))
+    assert isinstance(whole, Training)
+    whole.advance(7)
+    parts.advance(3)
+    resumed.restore(parts.state())
+    parts.advance(4)
+    resumed.advance(4)
+    for other in (parts, resumed):
+        assert other.passes == whole.passes == 7
+        np.testing.assert_array_equal(other.coefficients(0)[0], whole.coefficients(0)[0])
+        np.testing.assert_array_equal(other.quality(), whole.quality())
+
+
+def test_rows_in_many_blocks_are_put_into_one() -> None:
+    X, y, _ = problem()
+    rows = Rows.of(X, executor=Threads(1), block_rows=50)
+    with pytest.raises(InputError, match="one_block"):
+        descent(rows, y)
+    one = one_block(rows, rows.executor)
+    assert one.lengths == (len(y),)
+    np.testing.assert_array_equal(one.collect(), X)
