@@ -117,7 +117,7 @@ class QuasiNewton(LinearTraining):
         if not weights.any():
             # Zero margins: a few columns serve all models.
             found = evaluate(self.rows, weights, plan, self._sums, scored=False)
-            self._aim(batch, batch.settle(weights, found), work=0.0)
+            self._aim(batch, batch.settle(weights, found), 0)
         return batch
 
     def _start(self, numbers: list[int]) -> None:
@@ -139,7 +139,7 @@ class QuasiNewton(LinearTraining):
 
     def _progress(self, batch: Batch, moved: NDArray[np.bool_]) -> None:
         """Store what was reached, aim anew, let go of who is finished."""
-        self._aim(batch, moved, work=2.0 * self.rows.nonzero * max(batch.plan.width, 8))
+        self._aim(batch, moved, 1)
         self._write(batch.numbers.tolist(), batch.plan, batch.weights)
         self._value[batch.numbers] = batch.plan.model_sum(batch.value)
         self._score[batch.numbers] = batch.score
@@ -148,19 +148,39 @@ class QuasiNewton(LinearTraining):
         if (status != RUNNING).any():
             self._shrink(np.flatnonzero(status == RUNNING).tolist())
 
-    def _aim(self, batch: Batch, moved: NDArray[np.bool_], work: float) -> None:
-        inverse = self._shape.current(batch.weights, batch.plan, work=work)
+    def _aim(self, batch: Batch, moved: NDArray[np.bool_], passes: int) -> None:
+        # One column costs about as much as eight: X goes through memory all the same.
+        work = 2.0 * self.rows.nonzero * max(batch.plan.width, 8)
+        inverse = self._shape.current(
+            batch.weights, batch.plan, work=passes * work, ahead=work * self._ahead(batch)
+        )
         batch.aim(moved, inverse, inverse.rescaled)
+
+    def _ahead(self, batch: Batch) -> float:
+        """Passes still to come at the present pace, beyond the three of an exact Newton."""
+        pace = batch.estimate / batch.before
+        left = np.log(self._excess(batch)) / -np.log(np.clip(pace, 1e-3, 0.98))
+        return max(float(np.nan_to_num(np.clip(left, 0, 50)).mean()) - 3.0, 0.0)
+
+    def _excess(self, batch: Batch) -> NDArray[np.float64]:
+        """How many times each unit's gap is what was asked for; with ``gtol``, about."""
+        if self.gtol is None:
+            return self._gap(batch) / (self.tol * np.abs(batch.value))
+        largest = np.maximum.reduceat(np.abs(batch.gradient).max(axis=0), batch.plan.units)
+        return (largest / self.gtol) ** 2
 
     def _judge(self, batch: Batch) -> NDArray[np.int64]:
         plan, size = batch.plan, np.abs(batch.value)
         eps = float(np.finfo(batch.weights.dtype).eps)
+        level = batch.estimate <= eps * size
         if self.gtol is None:
-            close = self._gap(batch) <= self.tol * size
+            close = (self._gap(batch) <= self.tol * size) | level
         else:
             largest = np.maximum.reduceat(np.abs(batch.gradient).max(axis=0), plan.units)
-            close = largest <= self.gtol
-        close |= batch.estimate <= eps * size
+            # Steps too small to show in the objective still shrink the gradient, until they
+            # are refused.
+            close = (largest <= self.gtol) | (level & (batch.refusals > 2))
+            close |= batch.estimate <= eps**1.25 * size
         smooth = np.array([model.loss != "hinge" for model in plan.models])
         stuck = plan.any_unit((batch.t < _SHORTEST) & ~close)
         converged = ~plan.any_unit(~close) & smooth
