@@ -18,9 +18,6 @@ are CSR as ``data, indices, indptr``, so that one loop serves both. ``w`` is ``(
 float64 whatever the dtype of ``X``; ``codes``, ``weights``, ``norms`` (squared, without the
 constant feature) and ``alpha`` are ``(n,)``. A row is positive if its code equals
 ``positive``.
-
-Everything jitted is in this one file on purpose: Numba's disk cache does not notice an
-edit to a callee in another file.
 """
 
 from __future__ import annotations
@@ -30,18 +27,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from mlopt.kernels.compiled import inlined, kernel, read_only
 
 Array = NDArray[Any]
 
-# Sums may be reordered, so that dot products vectorise; nan and inf keep their meaning.
-_REORDER = {"reassoc", "contract", "nsz"}
 _SMALL_STEP = 1e-12
+_MODULUS = 2**31 - 1
 _ACTIVE, _LOW, _HIGH, _LEAST, _GREATEST = range(5)
 
 
-@njit(cache=True, nogil=True, fastmath=_REORDER)
+@inlined
 def _dot(X: Array, data: Array, indices: Array, indptr: Array, i: int, w: Array) -> float:
     total = 0.0
     if X.shape[0] > 0:
@@ -54,7 +51,7 @@ def _dot(X: Array, data: Array, indices: Array, indptr: Array, i: int, w: Array)
     return total
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _add(
     X: Array, data: Array, indices: Array, indptr: Array, i: int, step: float, w: Array
 ) -> None:
@@ -66,7 +63,7 @@ def _add(
             w[np.uint64(indices[k])] += step * data[k]
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _visit(
     margin: float,
     sign: float,
@@ -101,18 +98,18 @@ def _visit(
     return stuck, violation, min(max(alpha - gradient / curvature, 0.0), upper)
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _shuffle(order: Array, count: int, random: Array) -> None:
-    """Fisher and Yates, on Knuth's 64-bit linear congruential generator."""
+    """Fisher and Yates, on Park and Miller's generator of 31 bits."""
     state = random[0]
     for i in range(count - 1, 0, -1):
-        state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
-        j = np.int64((state >> np.uint64(33)) % np.uint64(i + 1))
+        state = state * 48271 % _MODULUS
+        j = state % (i + 1)
         order[i], order[j] = order[j], order[i]
     random[0] = state
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _judge(control: Array, n: int, tol: float) -> bool:
     """After an epoch: solved, look at everything again, or shrink further."""
     least, greatest = control[_LEAST], control[_GREATEST]
@@ -127,7 +124,7 @@ def _judge(control: Array, n: int, tol: float) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _epochs(
     X: Array,
     data: Array,
@@ -191,20 +188,21 @@ class DualState:
     control : ndarray of shape (5,)
         How many rows are active; the least and greatest violation of the epoch before the
         last one, beyond which variables are shrunk; and those of the last one.
-    random : ndarray of shape (1,), uint64
+    random : ndarray of shape (1,), int64
+        State of the generator, 1 ... 2^31 - 2.
     """
 
     alpha: NDArray[np.float64]
     w: NDArray[np.float64]
     order: NDArray[np.int64]
     control: NDArray[np.float64]
-    random: NDArray[np.uint64]
+    random: NDArray[np.int64]
 
     @staticmethod
     def start(n: int, d: int, seed: int) -> DualState:
         """All variables at zero."""
         control = np.array([n, -np.inf, np.inf, -np.inf, np.inf])
-        random = np.array([seed], np.uint64)
+        random = np.array([seed % (_MODULUS - 1) + 1], np.int64)
         return DualState(np.zeros(n), np.zeros(d + 1), np.arange(n), control, random)
 
     def copy(self) -> DualState:
@@ -253,21 +251,18 @@ def dual_epochs(
     -------
     epochs, solved : int, bool
     """
+    nothing, none = np.empty((0, 0), X.dtype), np.empty(0, np.int32)
     if isinstance(X, np.ndarray):
-        none = np.empty(0, np.int32)
-        layout = (X, np.empty(0, X.dtype), none, none)
+        layout = (X, nothing[0:0].ravel(), none, none)
     else:
-        layout = (np.empty((0, 0), X.data.dtype), X.data, X.indices, X.indptr)
+        layout = (nothing, X.data, X.indices, X.indptr)
     done, solved = _epochs(
-        *layout,
-        norms,
-        codes,
-        weights,
-        positive,
-        costs,
+        *map(read_only, (*layout, norms, codes, weights)),
+        float(positive),
+        (float(costs[0]), float(costs[1])),
         squared,
-        bias,
-        tol,
+        float(bias),
+        float(tol),
         epochs,
         *vars(state).values(),
     )
