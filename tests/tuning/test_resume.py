@@ -58,8 +58,8 @@ def start(tmp_path: Path, storage: str, slow: float, sampler: str) -> subprocess
 
 
 def finish(tmp_path: Path, storage: str, sampler: str) -> dict[str, Any]:
-    process = start(tmp_path, storage, 0.0, sampler)
-    out, _ = process.communicate(timeout=120)
+    with start(tmp_path, storage, 0.0, sampler) as process:
+        out, _ = process.communicate(timeout=120)
     assert process.returncode == 0
     found: dict[str, Any] = json.loads(out.strip().splitlines()[-1])
     return found
@@ -70,13 +70,12 @@ def finish(tmp_path: Path, storage: str, sampler: str) -> dict[str, Any]:
 def test_a_killed_search_resumes_to_the_same_result(tmp_path: Path, sampler: str) -> None:
     storage = str(tmp_path / "study.db")
     whole = finish(tmp_path, "none", sampler)
-    process = start(tmp_path, storage, 1.0, sampler)
-    assert process.stdout is not None
-    for _ in range(3):
-        assert process.stdout.readline().strip() == "rung"
-    time.sleep(0.5)  # the rung is written behind
-    process.kill()
-    process.wait()
+    with start(tmp_path, storage, 1.0, sampler) as process:
+        assert process.stdout is not None
+        for _ in range(3):
+            assert process.stdout.readline().strip() == "rung"
+        time.sleep(0.5)  # the rung is written behind
+        process.kill()
     resumed = finish(tmp_path, storage, sampler)
 
     assert resumed["params"] == whole["params"]

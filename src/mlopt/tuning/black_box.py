@@ -77,7 +77,8 @@ class BlackBoxCrew:
         parts = self.views.split(trial)
         fold = self._fold(parts, split)
         model = self.models.pop((trial.number, split), None)
-        step = Step(trial.passes, order.until, self.max_passes, self.stepwise, problem.seed)
+        begun = 0 if model is None else trial.passes
+        step = Step(begun, order.until, self.max_passes, self.stepwise, problem.seed)
         both = problem.executor.submit(
             train_step, fold, model, parts.final, step, problem.metrics, self._wants()
         )

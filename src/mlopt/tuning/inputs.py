@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
-from sklearn.utils import assert_all_finite, column_or_1d, get_tags
+from sklearn.utils import assert_all_finite, check_array, column_or_1d, get_tags
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _num_samples
+from sklearn.utils.validation import _check_sample_weight, _num_samples
 
 from mlopt.cluster import Executor
 from mlopt.errors import InputError
@@ -100,20 +100,20 @@ def _one_kind(estimators: list[Any]) -> bool:
 
 def _features(X: Any, executor: Executor, estimators: list[Any]) -> Any:
     """X as scikit-learn can index it; dask data stay where they are when all can batch."""
-    if isinstance(X, list | tuple):
-        X = np.asarray(X)
+    plain = not any(isinstance(estimator, Pipeline) for estimator in estimators)
+    if _is_dask(X):
+        batched = plain and all(type(estimator) in ADAPTERS for estimator in estimators)
+        return Rows.of(X, executor=executor) if batched else X.compute()
     if type(X).__module__.startswith("pyarrow"):
         X = X.to_pandas()
-    if not _is_dask(X):
-        if not sparse.issparse(X) and getattr(X, "ndim", 2) == 1:
-            raise InputError(
-                "Expected 2D array, got 1D array instead: X must have shape (n, d). "
-                "Reshape your data: X.reshape(-1, 1) for a column, X.reshape(1, -1) for a "
-                "row."
-            )
-        return X.tocsr() if sparse.issparse(X) else X
-    batched = all(not isinstance(e, Pipeline) and type(e) in ADAPTERS for e in estimators)
-    return Rows.of(X, executor=executor) if batched else X.compute()
+    if sparse.issparse(X):
+        X = X.tocsr()
+    elif not hasattr(X, "shape"):
+        X = np.asarray(X)
+    if X.ndim != 2 or 0 in X.shape or (plain and isinstance(X, np.ndarray)):
+        # Numbers of a kind, 2-D, and not empty: in scikit-learn's own words.
+        return check_array(X, accept_sparse=True, ensure_all_finite=False)
+    return X
 
 
 def _is_dask(value: Any) -> bool:
@@ -158,19 +158,17 @@ def _check_classes(y: NDArray[Any]) -> None:
 def _weights(sample_weight: Any, n: int) -> NDArray[Any] | None:
     if sample_weight is None:
         return None
-    weight = np.asarray(_local(sample_weight), dtype=float)
-    if weight.shape != (n,) or not np.isfinite(weight).all() or (weight < 0).any():
-        raise InputError(
-            f"`sample_weight` must be {n} finite numbers that are not negative; got shape "
-            f"{weight.shape}."
-        )
+    weight: NDArray[Any] = _check_sample_weight(
+        _local(sample_weight), np.empty((n, 0)), dtype=np.float64, ensure_non_negative=True
+    )
     return weight
 
 
 def _check_finite(X: Any, estimators: list[Any]) -> None:
     """NaN is for an imputer or a tree; said here once, not by every trial."""
-    if any(isinstance(e, Pipeline) or get_tags(e).input_tags.allow_nan for e in estimators):
+    if any(isinstance(estimator, Pipeline) for estimator in estimators):
         return
+    allow_nan = any(get_tags(estimator).input_tags.allow_nan for estimator in estimators)
     values = X.data if sparse.issparse(X) else X
     if isinstance(values, np.ndarray) and values.dtype.kind == "f":
-        assert_all_finite(values, input_name="X")
+        assert_all_finite(values, allow_nan=allow_nan, input_name="X")

@@ -183,8 +183,10 @@ class Scheduler:
         if record is None or not record.finished:
             return None
         later = [rung for rung in sorted(record.rungs) if rung > passes]
+        if not later and record.state != "FAIL":
+            return None  # a larger budget would have it go on: train it again
         if not later:
-            reason = record.reason or "nothing more is recorded"
+            reason = record.reason or "no reason is recorded"
             return Outcome(number, passes, {}, True, 0.0, reason=reason, replayed=True)
         last = len(later) == 1
         return Outcome(

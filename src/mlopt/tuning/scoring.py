@@ -96,7 +96,10 @@ def from_quality(metrics: Metrics, *, classifier: bool) -> str | None:
 def convert_quality(metric: str, quality: FloatArray, variance: FloatArray) -> FloatArray:
     """Scores from accuracy, or from minus the mean squared error and y's test variance."""
     if metric == "r2":
-        return 1.0 + quality / variance
+        # A constant y: scikit-learn calls a perfect prediction 1 and any other 0.
+        constant = variance == 0
+        ratio = quality / np.where(constant, 1.0, variance)
+        return np.where(constant, np.where(quality == 0, 1.0, 0.0), 1.0 + ratio)
     if metric == "neg_root_mean_squared_error":
         return -np.sqrt(-quality)
     return quality

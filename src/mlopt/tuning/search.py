@@ -268,16 +268,12 @@ class ModelSearchCV(BaseSearchCV):
         self.plan_ = scheduler.measured_plan(getattr(self, "refit_time_", None))
 
     def __sklearn_tags__(self) -> Any:
-        if not isinstance(self.estimator, Mapping):
-            return super().__sklearn_tags__()
-        tags = BaseEstimator.__sklearn_tags__(self)
-        first, _ = next(iter(self.estimator.values()))
-        inner = get_tags(first)
+        several = isinstance(self.estimator, Mapping)
+        first = next(iter(self.estimator.values()))[0] if several else self.estimator
+        tags, inner = BaseEstimator.__sklearn_tags__(self), get_tags(first)
         tags.estimator_type = inner.estimator_type
-        tags.classifier_tags, tags.regressor_tags = (
-            inner.classifier_tags,
-            inner.regressor_tags,
-        )
+        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
+        tags.input_tags = inner.input_tags
         return tags
 
 
