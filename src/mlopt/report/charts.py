@@ -54,8 +54,8 @@ def describe(row: TrialRow) -> str:
 
 
 def mark(row: TrialRow, x: float, y: float, colours: Colours, size: float = 4.5) -> str:
-    """A trial as a dot: full when fully trained, hollow when pruned."""
-    kind = "dot" if row.state == COMPLETE else "dot hollow"
+    """A trial as a dot: full when fully trained, pale when not, hollow when pruned."""
+    kind = {COMPLETE: "dot", PRUNED: "dot hollow"}.get(row.state, "dot pale")
     colour = f"f{colours[row.family] % 8}"
     return element(
         "circle", title(describe(row)), cx=x, cy=y, r=size, class_=f"{kind} {colour}"
@@ -164,7 +164,8 @@ def _ending(row: TrialRow, x: float, y: float, size: float, colours: Colours) ->
 
 
 def _end(row: TrialRow) -> float:
-    return row.ended if math.isfinite(row.ended) else row.looks[-1].elapsed
+    # Verdicts on a whole rung come at once; the look that led there is more telling.
+    return row.looks[-1].elapsed
 
 
 def _best(rows: Sequence[TrialRow]) -> str:

@@ -87,12 +87,12 @@ def best_first(rows: Iterable[TrialRow]) -> list[TrialRow]:
 
 
 def best_so_far(rows: Sequence[TrialRow]) -> list[tuple[float, float]]:
-    """(seconds, best score of a fully trained trial until then), where it rises."""
-    done = sorted((r.ended, r.score) for r in rows if r.state == COMPLETE)
+    """(seconds, best score until then) where it rises; pruned trials do not count."""
+    looks = [look for r in rows if r.state not in (PRUNED, FAIL) for look in r.looks]
     line: list[tuple[float, float]] = []
-    for ended, score in done:
-        if math.isfinite(score) and (not line or score > line[-1][1]):
-            line.append((ended, score))
+    for look in sorted(looks, key=lambda look: look.elapsed):
+        if math.isfinite(look.score) and (not line or look.score > line[-1][1]):
+            line.append((look.elapsed, look.score))
     return line
 
 
@@ -110,9 +110,12 @@ def shown(value: Any) -> str:
     """A value for people: four significant digits."""
     if isinstance(value, bool) or not isinstance(value, float):
         return str(value)
-    if value != 0 and not 1e-3 <= abs(value) < 1e5:
-        return f"{value:.2e}"
-    return f"{value:.4g}"
+    if value == 0 or 1e-3 <= abs(value) < 1e4:
+        return f"{value:.4g}"
+    if 1e4 <= abs(value) < 1e7:
+        return f"{value:,.0f}"
+    digits, _, power = f"{value:.2e}".partition("e")
+    return f"{digits.rstrip('0').rstrip('.')}e{int(power)}"
 
 
 def _ended(rows: Mapping[int, TrialRow], event: Any, state: str, reason: str) -> TrialRow:

@@ -7,18 +7,21 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mlopt.report.charts import Colours, colours_of, describe, score_scale
-from mlopt.report.history import COMPLETE, FAIL, PRUNED, TrialRow, best_first, short, shown
-from mlopt.report.svg import chart, element, label, line, scale_over, title, x_axis, y_axis
+from mlopt.report.charts import Colours, colours_of, mark, score_scale
+from mlopt.report.history import FAIL, PRUNED, TrialRow, best_first, short, shown
+from mlopt.report.svg import chart, element, label, line, scale_over, x_axis, y_axis
 
 ENOUGH = 8
 """Trials of a family below which importance would be made of noise."""
 
+A_FEW = 5
+"""Trials of a family below which there is nothing to look at."""
+
 
 def main_family(rows: Sequence[TrialRow]) -> str | None:
-    """The family of the best trial, or the best one that was tried often enough."""
+    """The family of the best trial, or the best one that was tried a few times."""
     ranked = [row.family for row in best_first(rows)]
-    often = [f for f in dict.fromkeys(ranked) if ranked.count(f) >= ENOUGH]
+    often = [f for f in dict.fromkeys(ranked) if ranked.count(f) >= A_FEW]
     return next(iter(often or ranked), None)
 
 
@@ -38,33 +41,35 @@ def importance(study: Any, rows: Sequence[TrialRow], family: str) -> dict[str, f
 
     numbers = {r.number for r in rows if r.family == family and math.isfinite(r.score)}
     scores = {r.number: r.score for r in rows}
-    own = optuna.create_study(
+    level = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        trials = [
+            _complete(optuna, trial, scores[trial.number])
+            for trial in study.get_trials(deepcopy=False)
+            if trial.number in numbers
+        ]
+        return _shares(optuna, trials)
+    finally:
+        optuna.logging.set_verbosity(level)
+
+
+def _shares(optuna: Any, trials: Sequence[Any]) -> dict[str, float]:
+    if len(trials) < ENOUGH:
+        return {}
+    study = optuna.create_study(
         direction="maximize", sampler=optuna.samplers.RandomSampler(0)
     )
-    for trial in study.get_trials(deepcopy=False):
-        if trial.number in numbers:
-            own.add_trial(_complete(optuna, trial, scores[trial.number]))
-    if len(own.trials) < ENOUGH:
-        return {}
+    study.add_trials(trials)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             evaluator = optuna.importance.FanovaImportanceEvaluator(seed=0)
-            found = optuna.importance.get_param_importances(own, evaluator=evaluator)
+            found = optuna.importance.get_param_importances(study, evaluator=evaluator)
         except (ValueError, RuntimeError):  # all scores equal, or one value a parameter
             return {}
     plain = {short(name.rpartition(":")[2]): float(v) for name, v in found.items()}
     return {name: v for name, v in plain.items() if math.isfinite(v)}
-
-
-def _empty_study(optuna: Any) -> Any:
-    level = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    try:
-        sampler = optuna.samplers.RandomSampler(0)
-        return optuna.create_study(direction="maximize", sampler=sampler)
-    finally:
-        optuna.logging.set_verbosity(level)
 
 
 def _complete(optuna: Any, trial: Any, score: float) -> Any:
@@ -121,7 +126,7 @@ def _slice(own: Sequence[TrialRow], name: str, colours: Colours) -> str:
         places, axis = _by_name(values, left, width - 12, bottom)
     # The winners are drawn last, on top.
     order = sorted(range(len(own)), key=lambda k: own[k].state != PRUNED)
-    dots = [_dot(own[k], places[k], y(own[k].score), colours) for k in order]
+    dots = [mark(own[k], places[k], y(own[k].score), colours, 4.0) for k in order]
     return chart(
         width, height, y_axis(y, left, width - 12), axis, *dots, name=f"Score by {name}"
     )
@@ -138,9 +143,3 @@ def _by_name(
     places = [centre[str(v)] + shift[k] for k, v in enumerate(values)]
     marks = [label(x, bottom + 17, shown(n)[:16]) for n, x in centre.items()]
     return places, line(left, bottom, right, bottom, "grid") + "".join(marks)
-
-
-def _dot(row: TrialRow, x: float, y: float, colours: Colours) -> str:
-    hollow = "" if row.state == COMPLETE else " hollow"
-    kind = f"dot f{colours[row.family] % 8}{hollow}"
-    return element("circle", title(describe(row)), cx=x, cy=y, r=4.0, class_=kind)

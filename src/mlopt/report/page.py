@@ -101,9 +101,9 @@ def _header(findings: Findings) -> str:
 
 def _search(findings: Findings) -> str:
     note = (
-        "A dot is a trial, placed when it ended; hollow ones were pruned. The line is the "
+        "A dot is a trial at its last score; hollow ones were pruned, pale ones ran out of "
+        "time. The line is the best so far."
     )
-    note += "best fully trained trial so far."
     return _section(
         "How the search went",
         note,
@@ -114,17 +114,20 @@ def _search(findings: Findings) -> str:
 
 
 def _model(findings: Findings) -> str:
-    best = _card("Best configuration", params_table(findings.best_params))
+    best = f"<h3>Best configuration</h3>{params_table(findings.best_params)}"
     if findings.checked is None:
-        return _section("The model", "", f"<div class=pair>{best}</div>")
+        note = "There was no time for a final fit and a test."
+        return _section("The model", note, f"<div class=pair><div>{best}</div></div>")
     checked = findings.checked
-    cards = [
-        best,
-        _card(f"On {checked.rows:,} test rows", scores_table(checked.scores)),
-        *(_card(caption, _figure(picture)) for caption, picture in checked_charts(checked)),
-    ]
+    scores = f"<h3>On {checked.rows:,} test rows</h3>{scores_table(checked.scores)}"
+    pictures = "".join(
+        _card(caption, _figure(picture)) for caption, picture in checked_charts(checked)
+    )
+    inside = (
+        f"<div class='pair trio'><div class=card>{scores}<br>{best}</div>{pictures}</div>"
+    )
     note = f"Tested on {checked.source}; the search never saw these rows."
-    return _section("The model", note, f"<div class=pair>{''.join(cards)}</div>")
+    return _section("The model", note, inside)
 
 
 def _lanes(findings: Findings) -> str:
@@ -155,7 +158,7 @@ def _parameters(findings: Findings) -> str:
 def _plan(findings: Findings) -> str:
     html = findings.plan._repr_html_()
     steps = compared(findings.plan)
-    if not steps:
+    if len(steps) < 2:
         return _section("The plan", "", html)
     cards = _card("Measured against predicted seconds", _figure(compared_chart(steps)))
     cards += _card("Step by step", compared_table(steps))

@@ -99,7 +99,7 @@ class Bar(Progress):
         self.started = time.monotonic()
         self.ended = self.passes = self.pruned = 0
         self.best, self.best_family = -math.inf, ""
-        self.families: dict[int, str] = {}
+        self.searching = False
         self.reached: dict[int, int] = {}
         self.bars.start()
 
@@ -114,10 +114,11 @@ class Bar(Progress):
                     f"[dim]{event.elapsed:6.1f} s[/dim]  {_safe(event.text)}"
                 )
             case events.TrialStarted():
-                self.families[event.trial] = event.family
+                self.searching = True
             case events.TrialScored():
                 self.passes += event.passes - self.reached.get(event.trial, 0)
                 self.reached[event.trial] = event.passes
+                self._tell_best(event)
             case events.TrialPruned():
                 self.ended, self.pruned = self.ended + 1, self.pruned + 1
             case events.TrialFailed():
@@ -125,14 +126,13 @@ class Bar(Progress):
                 self._say(event, f"trial {event.trial} failed: {event.reason}", "red")
             case events.TrialFinished():
                 self.ended += 1
-                self._tell_best(event)
         self._update()
 
-    def _tell_best(self, event: events.TrialFinished) -> None:
-        if event.score <= self.best:
+    def _tell_best(self, event: events.TrialScored) -> None:
+        if not event.score > self.best:
             return
-        self.best, self.best_family = event.score, self.families.get(event.trial, "")
-        text = f"best {event.score:.5g}, {self.best_family} (trial {event.trial})"
+        self.best, self.best_family = event.score, event.family
+        text = f"best {event.score:.5g}, {event.family} (trial {event.trial})"
         self._say(event, text, "green")
 
     def _say(self, event: events.Event, text: str, style: str = "default") -> None:
@@ -146,7 +146,7 @@ class Bar(Progress):
         status = "  ".join(part for part in (best, counts, left) if part)
         self.bars.update(
             self.task,
-            description="searching" if self.families else "preparing",
+            description="searching" if self.searching else "preparing",
             total=None if share is None else 1.0,
             completed=share or 0.0,
             status=_safe(status),

@@ -50,6 +50,7 @@ svg { display: block; width: 100%; height: auto; overflow: visible; }
 .pair { display: grid; gap: 28px 36px;
   grid-template-columns: repeat(auto-fit, minmax(min(400px, 100%), 1fr));
   margin-top: 12px; }
+.trio { grid-template-columns: repeat(auto-fit, minmax(min(280px, 100%), 1fr)); }
 .card { min-width: 0; }
 .legend { display: flex; flex-wrap: wrap; gap: 4px 18px; margin: 0 0 14px; padding: 0;
   list-style: none; color: var(--soft); font-size: 13.5px; }
@@ -82,6 +83,7 @@ text.name { font-size: 13px; fill: var(--ink); }
 .cell-text.light { fill: #ffffff; }
 .dot { fill: currentColor; stroke: var(--card); stroke-width: 1; }
 .dot.hollow { fill: var(--card); stroke: currentColor; stroke-width: 1.5; opacity: .8; }
+.dot.pale { fill-opacity: .45; stroke: currentColor; }
 .dot.faint { opacity: .35; stroke: none; }
 .dot:hover, .lane:hover { stroke: var(--ink); stroke-width: 2; }
 .lane { fill: currentColor; opacity: .35; }
@@ -91,6 +93,8 @@ text.name { font-size: 13px; fill: var(--ink); }
 .f0 { color: var(--c0); } .f1 { color: var(--c1); } .f2 { color: var(--c2); }
 .f3 { color: var(--c3); } .f4 { color: var(--c4); } .f5 { color: var(--c5); }
 .f6 { color: var(--c6); } .f7 { color: var(--c7); }
+main .mlopt-plan summary {
+  grid-template-columns: 13em minmax(9em, 1fr) minmax(10em, 1.3fr) 4.5em 4.5em 6em; }
 .mlopt-plan { max-width: none !important; border: 0 !important; padding: 0 !important; }
 @media print { body { background: #fff; } section, .tile { break-inside: avoid; } }
 """

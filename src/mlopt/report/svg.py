@@ -113,7 +113,7 @@ def x_axis(scale: Scale, bottom: float, top: float, caption: str, about: int = 6
     for value in scale.ticks(about):
         x = scale(value)
         parts.append(line(x, top, x, bottom, "grid"))
-        parts.append(label(x, bottom + 17, shown(value)))
+        parts.append(label(x, bottom + 17, _tick(value)))
     middle = (scale.start + scale.stop) / 2
     parts.append(label(middle, bottom + 36, caption, class_="caption"))
     return "".join(parts)
@@ -125,8 +125,12 @@ def y_axis(scale: Scale, left: float, right: float, about: int = 5) -> str:
     for value in scale.ticks(about):
         y = scale(value)
         parts.append(line(left, y, right, y, "grid"))
-        parts.append(label(left - 8, y + 4, f"{value:.10g}", anchor="end"))
+        parts.append(label(left - 8, y + 4, _tick(value), anchor="end"))
     return "".join(parts)
+
+
+def _tick(value: float) -> str:
+    return shown(value) if abs(value) >= 1e4 or 0 < abs(value) < 1e-3 else f"{value:.10g}"
 
 
 def _attribute(value: Any) -> str:

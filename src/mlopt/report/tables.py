@@ -14,6 +14,7 @@ from mlopt.report.history import (
     TrialRow,
     best_first,
     families_in,
+    format_score,
     short,
     shown,
 )
@@ -98,10 +99,14 @@ def params_table(params: Mapping[str, Any]) -> str:
 
 
 def scores_table(scores: Mapping[str, float]) -> str:
-    """A row a metric."""
-    return _pairs(
-        {name.replace("_", " "): f"{value:.4f}" for name, value in scores.items()}
-    )
+    """A row a metric; losses, which scorers negate, as they are."""
+    rows = {
+        name.removeprefix("neg_").replace("_", " "): format_score(
+            -value if name.startswith("neg_") else value
+        )
+        for name, value in scores.items()
+    }
+    return _pairs(rows)
 
 
 def failures_table(rows: Sequence[TrialRow], most: int = 10) -> str:

@@ -23,7 +23,7 @@ TREE_ROWS = 4_000_000
 BOOSTING_CELLS = 4_000_000_000
 """Table cells that all trees of one boosted model may see together."""
 
-FEATURE_BYTES = 256_000_000
+FEATURE_BYTES = 128_000_000
 """What the random features of one training split may take."""
 
 Built = tuple[Any, dict[str, Any]]
@@ -71,7 +71,7 @@ class Case:
     def random_features(self) -> int:
         """Columns of random features, in whole hundreds."""
         fitting = FEATURE_BYTES // (4 * max(1, self.rows))
-        return int(max(100, min(1000, fitting // 100 * 100)))
+        return int(max(100, min(600, fitting // 100 * 100)))
 
 
 def default_families(case: Case) -> dict[str, Built]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from mlopt.report.history import FAIL, PRUNED, TrialRow, format_score
+from mlopt.report.history import FAIL, PRUNED, format_score
 from mlopt.report.influence import importance, main_family
 from mlopt.report.page import Findings
 from mlopt.sweep.result import SweepResult
@@ -19,8 +19,8 @@ def findings_of(result: SweepResult) -> Findings:
     shares = importance(search.study_, rows, family) if family else {}
     return Findings(
         title=f"{prepared.target.name} in {prepared.name}",
-        summary=_sentence(result, rows),
-        facts=_facts(result, rows),
+        summary=_sentence(result),
+        facts=_facts(result),
         trials=rows,
         scoring=prepared.scoring,
         best_params=result.best_params,
@@ -33,35 +33,42 @@ def findings_of(result: SweepResult) -> Findings:
     )
 
 
-def _sentence(result: SweepResult, rows: tuple[TrialRow, ...]) -> str:
+def _sentence(result: SweepResult) -> str:
     prepared, target = result.prepared, result.prepared.target
-    what = f"one of {len(target.classes)} classes" if target.classifies else "a number"
-    stopped = " until it was interrupted" if result.interrupted else ""
+    classes = f" into {len(target.classes)} classes" if target.classifies else ""
+    stopped = ", until it was interrupted" if result.interrupted else ""
     return (
-        f"{target.name} is {what}, learned from {len(prepared.y):,} rows and "
-        f"{prepared.X.shape[1]} columns. {len(rows)} configurations of "
-        f"{len(prepared.families)} model families were tried{stopped}."
+        f"{target.task.capitalize()} of {target.name}{classes}, learned from "
+        f"{len(prepared.y):,} rows and {prepared.X.shape[1]} columns. "
+        f"{len(result.trials)} configurations of {len(prepared.families)} model families "
+        f"were tried{stopped}."
     )
 
 
-def _facts(result: SweepResult, rows: tuple[TrialRow, ...]) -> list[tuple[str, str, str]]:
-    prepared, search = result.prepared, result.search
+def _facts(result: SweepResult) -> list[tuple[str, str, str]]:
+    prepared, rows = result.prepared, result.trials
     scoring = prepared.scoring.removeprefix("neg_").replace("_", " ")
     sign = -1 if prepared.scoring.startswith("neg_") else 1
     states = [row.state for row in rows]
     pruned, failed = states.count(PRUNED), states.count(FAIL)
-    full = max((row.passes for row in rows), default=0) * len(rows)
+    passes = sum(row.passes for row in rows)
+    validation = format_score(sign * result.best_score)
+    family = result.best.family.replace("_", " ")
     facts = [
-        (f"Validation {scoring}", format_score(sign * result.best_score), prepared.cv_name),
+        (f"Validation {scoring}", validation, prepared.cv_name),
+        (
+            "Best family",
+            result.best.family.replace("_", " "),
+            f"trial {result.best.number}",
+        ),
         ("Trials", f"{len(rows)}", f"{pruned} pruned, {failed} failed"),
-        ("Passes over the rows", f"{search.passes_:,}", f"of {full:,} without pruning"),
-        ("Time", f"{result.seconds:.0f} s", "reading and final fit included"),
+        ("Passes", f"{passes:,}", "over the rows, by all trials"),
+        ("Time", f"{result.seconds:.0f} s", "from reading to the test"),
     ]
     if result.test_score is not None:
         value = format_score(sign * result.test_score)
-        facts.insert(
-            0, (f"Test {scoring}", value, f"{len(prepared.y_test):,} rows never seen")
-        )
+        note = f"{len(prepared.y_test):,} rows never seen"
+        facts.insert(0, (f"Test {scoring}", value, note))
     return facts
 
 

@@ -14,6 +14,8 @@ from mlopt.errors import InputError
 
 TRUSTED = frozenset(
     {
+        # A partial only holds a function, which must itself be on this list.
+        "functools.partial",
         "mlopt.gd.least_squares.LinearRegression",
         "mlopt.gd.least_squares.Ridge",
         "mlopt.gd.logistic.LogisticRegression",
@@ -25,26 +27,13 @@ TRUSTED = frozenset(
         "mlopt.sweep.tabular.ReadColumns",
         "mlopt.sweep.tabular.ToFloat32",
         "numpy.dtype",
-        "sklearn._loss.link.HalfLogitLink",
-        "sklearn._loss.link.IdentityLink",
-        "sklearn._loss.link.Interval",
-        "sklearn._loss.link.LogitLink",
-        "sklearn._loss.link.LogLink",
-        "sklearn._loss.link.MultinomialLogit",
-        "sklearn._loss.loss.AbsoluteError",
-        "sklearn._loss.loss.HalfBinomialLoss",
-        "sklearn._loss.loss.HalfGammaLoss",
-        "sklearn._loss.loss.HalfMultinomialLoss",
-        "sklearn._loss.loss.HalfPoissonLoss",
-        "sklearn._loss.loss.HalfSquaredError",
-        "sklearn._loss.loss.HuberLoss",
-        "sklearn._loss.loss.PinballLoss",
-        "sklearn.ensemble._hist_gradient_boosting.binning._BinMapper",
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
-        "sklearn.neighbors._kd_tree.KDTree",
-        "sklearn.neighbors._ball_tree.BallTree",
+        "sklearn.model_selection._split.KFold",
+        "sklearn.model_selection._split.StratifiedKFold",
         "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
-        "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+        # Arrays of nodes: a forged one can crash the process, not run code.
+        "sklearn.tree._tree.Tree",
+        "sklearn.utils.validation.check_array",
     }
 )
 """Types that models of sweeps consist of, beyond those that skops trusts by itself."""

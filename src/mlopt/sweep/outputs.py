@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from mlopt.report.history import FAIL
+from mlopt.report.history import FAIL, PRUNED
 from mlopt.report.page import render
 from mlopt.report.tables import records
 from mlopt.sweep.findings import PACKAGES, findings_of
@@ -48,13 +48,14 @@ def write(result: SweepResult, folder: Path) -> None:
 def summary(result: SweepResult) -> dict[str, Any]:
     """The content of ``result.json``: plain values with stable names."""
     search, prepared = result.search, result.prepared
+    states = [row.state for row in result.trials]
     return {
         "best_score": result.best_score,
         "best_params": {name: plain(value) for name, value in result.best_params.items()},
         "scoring": prepared.scoring,
-        "n_trials": len(search.cv_results_["params"]),
-        "n_pruned": int(search.n_pruned_),
-        "n_failed": sum(state == FAIL for state in search.cv_results_["state"]),
+        "n_trials": len(states),
+        "n_pruned": states.count(PRUNED),
+        "n_failed": states.count(FAIL),
         "passes": int(search.passes_),
         "models_trained": int(search.models_trained_),
         "seconds": round(result.seconds, 3),

@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from sklearn.base import clone
+from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import get_scorer
 
 from mlopt import events
@@ -91,7 +93,10 @@ def sweep(
     prepared = read_and_prepare(clock, config, data, test, families)
     search = build_search(prepared, config, clock, client, output)
     clock.tell(_search_sentence(search, config.search))
-    search.fit(prepared.X, prepared.y)
+    with warnings.catch_warnings():
+        # Failed trials are told as events, and listed in the report.
+        warnings.simplefilter("ignore", FitFailedWarning)
+        search.fit(prepared.X, prepared.y)
     result = _finish(clock, config, prepared, search)
     if output is not None:
         write(result, Path(output))
