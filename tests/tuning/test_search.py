@@ -261,7 +261,7 @@ def test_a_trial_that_raises_fails_alone_and_says_why(cancer: tuple[Array, Array
 
 def test_a_search_whose_first_trials_all_fail_stops(cancer: tuple[Array, Array]) -> None:
     X, y = cancer
-    with pytest.raises(InputError, match="trials all failed.*not today"):
+    with pytest.raises(InputError, match=r"trials all failed.*not today"):
         grid(Moody(), {"mood": np.linspace(0.6, 1.0, 30).tolist()}).fit(X, y)
 
 

@@ -47,7 +47,7 @@ class Pairs:
         curvature = dots(step, change, plan)
         # Below rounding of the gradient the curvature is noise.
         floor = np.finfo(step.dtype).eps * dots(change, change, plan)
-        good = curvature > np.maximum(floor * 1e-2, 0.0)
+        good = curvature > np.maximum(floor * 1e-2, np.finfo(np.float64).tiny)
         self.steps.append(step)
         self.changes.append(change)
         self.inverses.append(np.where(good, 1.0 / np.where(good, curvature, 1.0), 0.0))

@@ -272,7 +272,8 @@ class ModelSearchCV(BaseSearchCV):
         first = next(iter(self.estimator.values()))[0] if several else self.estimator
         tags, inner = BaseEstimator.__sklearn_tags__(self), get_tags(first)
         tags.estimator_type = inner.estimator_type
-        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
+        tags.classifier_tags = inner.classifier_tags
+        tags.regressor_tags = inner.regressor_tags
         tags.input_tags = inner.input_tags
         return tags
 
