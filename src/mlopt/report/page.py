@@ -147,7 +147,7 @@ def _parameters(findings: Findings) -> str:
     if not pictures:
         return ""
     parts = []
-    if shares:
+    if len(shares) > 1:
         note = "Share of the score's variance that each parameter explains (fANOVA)."
         parts.append(f"<p class=note>{note}</p>{_figure(importance_chart(shares))}")
     cards = "".join(_card(name, _figure(picture)) for name, picture in pictures)

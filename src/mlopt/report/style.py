@@ -47,9 +47,9 @@ section { background: var(--card); border: 1px solid var(--rule); border-radius:
   padding: 24px 26px; margin: 0 0 20px; }
 figure { margin: 0; }
 svg { display: block; width: 100%; height: auto; overflow: visible; }
-.pair { display: grid; gap: 28px 36px;
-  grid-template-columns: repeat(auto-fit, minmax(min(400px, 100%), 1fr));
-  margin-top: 12px; }
+.pair { display: grid; gap: 28px 36px; margin-top: 12px;
+  grid-template-columns: repeat(2, minmax(0, 1fr)); }
+@media (max-width: 760px) { .pair { grid-template-columns: minmax(0, 1fr); } }
 .trio { grid-template-columns: repeat(auto-fit, minmax(min(280px, 100%), 1fr)); }
 .card { min-width: 0; }
 .legend { display: flex; flex-wrap: wrap; gap: 4px 18px; margin: 0 0 14px; padding: 0;

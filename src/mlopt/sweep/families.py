@@ -69,9 +69,9 @@ class Case:
 
     @property
     def random_features(self) -> int:
-        """Columns of random features, in whole hundreds."""
+        """Columns of random features: fewer than rows, and no more than fit in memory."""
         fitting = FEATURE_BYTES // (4 * max(1, self.rows))
-        return int(max(100, min(600, fitting // 100 * 100)))
+        return int(max(50, min(600, fitting, self.rows // 2)))
 
 
 def default_families(case: Case) -> dict[str, Built]:

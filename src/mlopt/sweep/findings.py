@@ -56,11 +56,7 @@ def _facts(result: SweepResult) -> list[tuple[str, str, str]]:
     family = result.best.family.replace("_", " ")
     facts = [
         (f"Validation {scoring}", validation, prepared.cv_name),
-        (
-            "Best family",
-            result.best.family.replace("_", " "),
-            f"trial {result.best.number}",
-        ),
+        ("Best family", family, f"trial {result.best.number}"),
         ("Trials", f"{len(rows)}", f"{pruned} pruned, {failed} failed"),
         ("Passes", f"{passes:,}", "over the rows, by all trials"),
         ("Time", f"{result.seconds:.0f} s", "from reading to the test"),
