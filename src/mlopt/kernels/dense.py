@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.kernels.compiled import kernel, part, stay_apart
-from mlopt.kernels.elementary import like
+from mlopt.kernels.simd import like
 from mlopt.kernels.slopes import add_slopes
 
 Array = NDArray[Any]

@@ -1,11 +1,12 @@
-"""exp and log that LLVM turns into SIMD instructions, in float32 as in float64.
+"""exp and log of numbers and of lanes, in float32 as in float64.
 
 Powers of two are split off by integer arithmetic on the bits of a number; the rest is a
 polynomial: the interpolation of exp, or of ``2 atanh(sqrt(u)) / sqrt(u)``, at the
 Chebyshev nodes of the interval needed. Errors are a few units in the last place, which
 the tests hold against NumPy. A nan stays a nan.
 
-The plain functions are what runs with ``NUMBA_DISABLE_JIT=1``.
+There is no branch and no call in them, so that LLVM turns a loop over numbers into SIMD
+instructions. The bodies of the functions are what runs with ``NUMBA_DISABLE_JIT=1``.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import intrinsic, overload
+
+from mlopt.kernels.simd import Lanes, constant, like, select
 
 # No reordering here: adding a large number and taking it away rounds on purpose.
 _EXACT = {"error_model": "numpy", "fastmath": {"contract"}, "forceinline": True}
@@ -50,6 +53,8 @@ _ATANH = {
 
 _BITS = {np.float64: 52, np.float32: 23}
 """Bits of the mantissa."""
+_ROOT_HALF = {52: 0x3FE6A09E667F3BCD, 23: 0x3F3504F3}
+"""sqrt(1/2) as bits."""
 _LOWEST = {np.float64: -708.0, np.float32: -87.0}
 """Exponents of e below give numbers that are not normal."""
 # log(2) as a number with few bits, which times an exponent is exact, and the rest of it.
@@ -60,48 +65,53 @@ _LOG2 = {
 
 
 def _real(kind: Any) -> Any:
-    return np.float32 if kind == types.float32 else np.float64
+    number = kind.kind if isinstance(kind, Lanes) else kind
+    return np.float32 if number == types.float32 else np.float64
 
 
-def _words(context: Any, kind: Any) -> tuple[Any, Any, int]:
-    """LLVM's types for a real number and for its bits, and the bits of the mantissa."""
-    mantissa = _BITS[_real(kind)]
-    return context.get_value_type(kind), ir.IntType(64 if mantissa == 52 else 32), mantissa
+def _word(kind: Any, mantissa: int) -> Any:
+    """LLVM's integer that has as many bits as a number, one a lane."""
+    word = ir.IntType(64 if mantissa == 52 else 32)
+    return ir.VectorType(word, kind.count) if isinstance(kind, ir.VectorType) else word
 
 
 @intrinsic
 def _times_power(typing: Any, p: Any, k: Any) -> tuple[Any, Callable[..., Any]]:
     """``p * 2**k`` for an integer ``k`` in the lowest bits of the mantissa of ``k``."""
+    mantissa = _BITS[_real(p)]
 
     def generate(context: Any, build: Any, signature: Any, args: Any) -> Any:
-        real, word, mantissa = _words(context, p)
+        word = _word(args[0].type, mantissa)
         bits, power = (build.bitcast(a, word) for a in args)
-        return build.bitcast(build.add(bits, build.shl(power, word(mantissa))), real)
+        scaled = build.add(bits, build.shl(power, constant(word, mantissa)))
+        return build.bitcast(scaled, args[0].type)
 
     return p(p, k), generate
 
 
 @intrinsic
 def _split(typing: Any, x: Any) -> tuple[Any, Callable[..., Any]]:
-    """``(m, k)`` with ``x = m * 2**k`` and ``m`` in [sqrt(1/2), sqrt(2)); ``x >= m``."""
+    """``(m, k)``: ``x = m * 2**k`` with ``m`` in [sqrt(1/2), sqrt(2)), for ``x >= 1``."""
+    mantissa = _BITS[_real(x)]
 
     def generate(context: Any, build: Any, signature: Any, args: Any) -> Any:
-        real, word, mantissa = _words(context, x)
-        root = {52: 0x3FE6A09E667F3BCD, 23: 0x3F3504F3}[mantissa]
+        real, word = args[0].type, _word(args[0].type, mantissa)
+        shift = constant(word, mantissa)
         bits = build.bitcast(args[0], word)
-        k = build.lshr(build.sub(bits, word(root)), word(mantissa))
-        m = build.bitcast(build.sub(bits, build.shl(k, word(mantissa))), real)
+        k = build.lshr(build.sub(bits, constant(word, _ROOT_HALF[mantissa])), shift)
+        m = build.bitcast(build.sub(bits, build.shl(k, shift)), real)
         # AVX2 cannot convert 64-bit integers: as mantissa of 2**52 (2**23) it is a number.
-        base = {52: 0x4330000000000000, 23: 0x4B000000}[mantissa]
-        number = build.bitcast(build.or_(k, word(base)), real)
-        number = build.fsub(number, real(float(2**mantissa)))
-        return context.make_tuple(build, types.UniTuple(x, 2), (m, number))
+        base = constant(real, float(2**mantissa))
+        number = build.bitcast(build.or_(k, build.bitcast(base, word)), real)
+        return context.make_tuple(
+            build, types.UniTuple(x, 2), (m, build.fsub(number, base))
+        )
 
     return types.UniTuple(x, 2)(x), generate
 
 
 def _polynomial(table: dict[Any, tuple[float, ...]]) -> Any:
-    """Return a jitted polynomial in pairs of pairs of terms (Estrin, 1960).
+    """Return a polynomial for kernels, in pairs of pairs of terms (Estrin, 1960).
 
     Horner's rule is one chain of operations that each wait for the last.
     """
@@ -110,7 +120,7 @@ def _polynomial(table: dict[Any, tuple[float, ...]]) -> Any:
     def polynomial(typing: Any, x: Any) -> tuple[Any, Callable[..., Any]]:
         def generate(context: Any, build: Any, signature: Any, args: Any) -> Any:
             power = args[0]
-            terms = [power.type(c) for c in table[_real(x)]]
+            terms = [constant(power.type, c) for c in table[_real(x)]]
             while len(terms) > 1:
                 pairs = zip(terms[::2], terms[1::2], strict=False)
                 rest = terms[-1:] if len(terms) % 2 else []
@@ -132,21 +142,6 @@ _exp_of_rest = _polynomial(_EXP)
 _atanh_by_square = _polynomial(_ATANH)
 
 
-def like(x: Any, value: float) -> Any:
-    """Return ``value`` in the dtype of ``x``: a Python float would widen float32."""
-    return np.asarray(x).dtype.type(value)
-
-
-@overload(like, jit_options={"forceinline": True})
-def _like(x: Any, value: Any) -> Callable[..., Any]:
-    real = _real(x)
-
-    def implementation(x: Any, value: Any) -> Any:
-        return real(value)
-
-    return implementation
-
-
 def exp(x: Any) -> Any:
     """Return e**x for ``x < 88`` (float64: 709); never 0, but a small normal number."""
     return np.exp(np.maximum(x, _LOWEST[np.asarray(x).dtype.type]))
@@ -155,17 +150,15 @@ def exp(x: Any) -> Any:
 @overload(exp, jit_options=_EXACT)
 def _exp(x: Any) -> Callable[..., Any]:
     real = _real(x)
-    lowest = real(_LOWEST[real])
-    log2_high, log2_low = (real(part) for part in _LOG2[real])
-    per_log2 = real(1.4426950408889634)
+    lowest, (log2_high, log2_low) = _LOWEST[real], _LOG2[real]
     # Numbers of this size have no bits behind the point: adding it rounds to an integer.
-    rounder = real(1.5 * 2.0 ** _BITS[real])
+    rounder = 1.5 * 2.0 ** _BITS[real]
 
     def implementation(x: Any) -> Any:
-        x = lowest if x < lowest else x
-        shifted = x * per_log2 + rounder
-        k = shifted - rounder
-        r = (x - k * log2_high) - k * log2_low
+        x = select(x < like(x, lowest), like(x, lowest), x)
+        shifted = x * like(x, 1.4426950408889634) + like(x, rounder)
+        k = shifted - like(x, rounder)
+        r = (x - k * like(x, log2_high)) - k * like(x, log2_low)
         return _times_power(_exp_of_rest(r), shifted)
 
     return implementation
@@ -191,14 +184,12 @@ def log(x: Any) -> Any:
 
 @overload(log, jit_options=_EXACT)
 def _log(x: Any) -> Callable[..., Any]:
-    real = _real(x)
-    log2_high, log2_low = (real(part) for part in _LOG2[real])
-    one = real(1.0)
+    log2_high, log2_low = _LOG2[_real(x)]
 
     def implementation(x: Any) -> Any:
         m, k = _split(x)
-        s = twice_atanh((m - one) / (m + one))
+        s = twice_atanh((m - like(x, 1.0)) / (m + like(x, 1.0)))
         # x - x is nan for nan and inf, whose bits would give some number.
-        return (k * log2_high + (s + k * log2_low)) + (x - x)
+        return (k * like(x, log2_high) + (s + k * like(x, log2_low))) + (x - x)
 
     return implementation

@@ -122,7 +122,7 @@ def linear_pass(
     InputError
         If shapes or dtypes do not fit together.
     """
-    _check(X, W, b, targets, weights, segments, deltas, score_weights)
+    check_shapes(X, W, b, targets, weights, segments, deltas, score_weights)
     (n, d), B = X.shape, W.shape[1]
     sums = np.zeros((2, B))
     models = (segments[:, 1] - segments[:, 0]) // segments[:, 5]
@@ -168,7 +168,7 @@ def _dense_pass(
     return G.T
 
 
-def _check(
+def check_shapes(
     X: Any,
     W: Array,
     b: Array,

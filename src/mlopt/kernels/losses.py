@@ -1,4 +1,4 @@
-"""The losses of linear models, each defined once, as scalar functions.
+"""The losses of linear models, each defined once, for a number or for lanes.
 
 Dense and sparse passes, one model and many, and per-sample SGD all inline these few
 lines. ``z`` is a margin ``x @ w + b``; ``y`` is -1 or 1 for the margin losses and the
@@ -21,7 +21,8 @@ from __future__ import annotations
 from typing import Any
 
 from mlopt.kernels.compiled import inlined
-from mlopt.kernels.elementary import like, twice_atanh
+from mlopt.kernels.elementary import twice_atanh
+from mlopt.kernels.simd import like, select
 
 SQUARED, LOGISTIC, HINGE, SQUARED_HINGE, HUBER, MULTINOMIAL = range(6)
 """Losses by number: a jitted function passed as an argument, or closed over, is
@@ -47,8 +48,8 @@ def logistic(z: Any, y: Any, e: Any) -> Any:
     beyond = above + one
     shared = one / (above * beyond)
     q = shared * beyond
-    value = (zero if t < zero else t) + twice_atanh(e * shared * above)
-    return value, -y * (e * q if t < zero else q)
+    value = select(t < zero, zero, t) + twice_atanh(e * shared * above)
+    return value, -y * select(t < zero, e * q, q)
 
 
 @inlined
@@ -59,24 +60,24 @@ def loss_and_slope(loss: int, z: Any, y: Any, e: Any, delta: Any) -> Any:
     ----------
     loss : int
         Any but `MULTINOMIAL`; a constant at the call leaves one branch.
-    z, y, e, delta : floats of one dtype
-        ``e`` is ``exp(-|z|)``, used by `LOGISTIC` only: it is computed in a loop of its
-        own, because the two chains of operations together are too long for a processor
-        to overlap one row with the next.
+    z, y, e, delta : floats of one dtype, or lanes of them
+        ``e`` is ``exp(-|z|)``, used by `LOGISTIC` only: over many rows it is computed in
+        a loop of its own, because the two chains of operations together are too long
+        for a processor to overlap one row with the next.
     """
     zero = like(z, 0.0)
     if loss == LOGISTIC:
         return logistic(z, y, e)
     if loss == HINGE:
         r = like(z, 1.0) - y * z
-        return (zero if r < zero else r), (zero if r < zero else -y)
+        return select(r < zero, zero, r), select(r < zero, zero, -y)
     if loss == SQUARED_HINGE:
         r = like(z, 1.0) - y * z
-        r = zero if r < zero else r
+        r = select(r < zero, zero, r)
         return r * r, -(y + y) * r
     half = like(z, 0.5)
     r = z - y
     if loss == HUBER:
-        s = delta if r > delta else (-delta if r < -delta else r)
+        s = select(r > delta, delta, select(r < -delta, -delta, r))
         return s * (r - half * s), s
     return half * r * r, r

@@ -1,21 +1,28 @@
 """Per-sample stochastic gradient descent for many linear models in lockstep.
 
 One read of a row updates every model. The update rule is that of scikit-learn's
-``SGDClassifier`` and ``SGDRegressor`` with an L2 penalty.
+``SGDClassifier`` and ``SGDRegressor`` with an L2 penalty: the weights shrink by
+``1 - eta * alpha`` (at least 0), then the step ``-eta * weight * slope`` is added, with
+slopes clipped to 1e12 in size.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mlopt.kernels.losses import MULTINOMIAL, loss_and_slope
+from mlopt.errors import InputError
+from mlopt.kernels import sgd_loops as loops
+from mlopt.kernels.compiled import read_only
+from mlopt.kernels.linear import check_shapes
+from mlopt.kernels.losses import MULTINOMIAL
+from mlopt.kernels.simd import lane_count
+
+Array = NDArray[Any]
 
 CONSTANT, INVSCALING, OPTIMAL = range(3)
 SCHEDULES = {
@@ -27,6 +34,10 @@ SCHEDULES = {
 """Schedules by number; for "adaptive" the caller lowers `Steps.eta0` between epochs."""
 
 SPARSE_INTERCEPT_DECAY = 0.01
+"""`Steps.intercept` that scikit-learn takes for sparse rows."""
+
+_FEW = 8
+"""With fewer columns SIMD goes over features, not over columns."""
 
 
 @dataclass(frozen=True)
@@ -53,71 +64,172 @@ class Steps:
     t: NDArray[np.float64]
     intercept: NDArray[np.float64]
 
-    def take(self, columns: NDArray[Any]) -> Steps:
-        """Return the steps of some columns (indices or a mask)."""
+    def take(self, columns: Array) -> Steps:
+        """Return the steps of some columns (indices or a mask), copied."""
         return Steps(*(getattr(self, f.name)[columns].copy() for f in fields(self)))
 
 
-@njit(cache=True, nogil=True)
-def _epoch(data, indices, indptr, order, y, c, W, b, B0, K, loss, delta, steps, total):  # type: ignore[no-untyped-def]
-    schedule, alpha, eta0, power_t, t, intercept = steps
-    for i in order:
-        if c[i] == 0:
-            continue
-        lo, hi = indptr[i], indptr[i + 1]
-        for k in range(W.shape[1]):
-            z = b[k]
-            for p in range(lo, hi):
-                z += data[p] * W[indices[p], k]
-            target = y[i] if K == 1 else (1.0 if y[i] == k % K else -1.0)
-            value, slope = loss_and_slope(loss, z, target, math.exp(-abs(z)), delta)
-            total[k] += value
-            slope = min(max(slope, -1e12), 1e12)
-            eta = eta0[k]
-            if schedule[k] == INVSCALING:
-                eta /= t[k] ** power_t[k]
-            elif schedule[k] == OPTIMAL:
-                eta = 1.0 / (alpha[k] * (1.0 / (alpha[k] ** 0.75) + t[k] - 1.0))
-            scale = max(0.0, 1.0 - eta * alpha[k])
-            for j in range(W.shape[0]):
-                W[j, k] *= scale
-            step = -eta * slope * c[i]
-            for p in range(lo, hi):
-                W[indices[p], k] += step * data[p]
-            b[k] += step * intercept[k]
-            t[k] += 1.0
+@dataclass(frozen=True)
+class _Packed:
+    """Columns in groups of lanes; see `mlopt.kernels.sgd_loops`."""
+
+    places: NDArray[np.int64]
+    groups: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    state: Array
 
 
 def sgd_epoch(
     X: Any,
     order: NDArray[np.int64],
-    targets: NDArray[Any],
-    weights: NDArray[Any],
-    W: NDArray[Any],
-    b: NDArray[Any],
+    targets: Array,
+    weights: Array,
+    W: Array,
+    b: Array,
     segments: NDArray[np.int64],
-    deltas: NDArray[Any],
+    deltas: Array,
     steps: Steps,
 ) -> NDArray[np.float64]:
-    """Update ``W``, ``b`` and ``steps.t`` in place with one SGD step per row of ``order``.
+    """Take one SGD step a row, in the given order, for all columns of ``W``.
 
-    Parameters are those of `linear_pass`, and ``order``: row indices in the order in
-    which they are visited. A row with weight 0 leaves the columns of that weight set
-    untouched. Returns the unweighted losses before each step, summed, shape (B,).
+    Releases the GIL. ``W``, ``b`` and ``steps.t`` change in place.
+
+    Parameters
+    ----------
+    X, targets, weights, W, b, segments, deltas
+        As for `mlopt.kernels.linear.linear_pass`; models of several columns are
+        one-vs-rest, multinomial is not possible. A row with weight 0 leaves the columns
+        of that weight set untouched: no step, no shrinking, no count.
+    order : int64 ndarray
+        Indices of the rows to visit.
+    steps : Steps
+
+    Returns
+    -------
+    ndarray of shape (B,), float64
+        Unweighted losses of the visited rows, each before its step.
+
+    Raises
+    ------
+    InputError
+        If shapes or dtypes do not fit together, or for the multinomial loss.
+
+    References
+    ----------
+    Bottou, "Stochastic gradient descent tricks", 2012, for the scale of the weights and
+    the "optimal" schedule.
     """
-    S = sparse.csr_array(X)
-    total = np.zeros(W.shape[1])
-    arrays = tuple(getattr(steps, f.name) for f in fields(steps))
-    for (start, stop, loss, target, weight, K), delta in zip(
-        segments.tolist(), deltas, strict=True
-    ):
-        if loss == MULTINOMIAL:
-            raise ValueError("`sgd_epoch` has no multinomial loss. Use one-vs-rest.")
-        at = slice(start, stop)
-        V = np.ascontiguousarray(W[:, at])
-        _epoch(
-            S.data, S.indices, S.indptr, order, targets[:, target], weights[:, weight], V,
-            b[at], start, K, loss, delta, tuple(a[at] for a in arrays), total[at],
-        )  # fmt: skip
-        W[:, at] = V
-    return total
+    check_shapes(X, W, b, targets, weights, segments, deltas, None)
+    if (segments[:, 2] == MULTINOMIAL).any():
+        raise InputError("`sgd_epoch` has no multinomial loss. Use one-vs-rest.")
+    if order.size and not 0 <= order.min() <= order.max() < X.shape[0]:
+        raise InputError(f"`order` must hold rows from 0 to {X.shape[0] - 1}.")
+    packed = _pack(W.shape[1], X.dtype, segments, deltas, steps, b)
+    sums = np.zeros(packed.state.shape[1])
+    rows = (
+        read_only(np.asarray(order, np.int64)),
+        read_only(np.asarray(targets, X.dtype)),
+        read_only(np.asarray(weights, X.dtype)),
+    )
+    run = _sparse_epoch if sparse.issparse(X) else _dense_epoch
+    run(X, rows, W, packed, sums)
+    b[:] = packed.state[loops.BIAS, packed.places]
+    steps.t[:] += packed.state[loops.COUNT, packed.places]
+    return sums[packed.places]
+
+
+def _dense_epoch(X: Array, rows: Any, W: Array, packed: _Packed, sums: Array) -> None:
+    d, (places, state) = W.shape[0], (packed.places, packed.state)
+    P, width = state.shape[1], 4 * lane_count(X.itemsize)
+    few = len(places) < _FEW
+    V = np.zeros((P, d), X.dtype)
+    V[places] = W.T
+    shared = packed.groups, packed.columns, state, sums
+    if few:
+        loops.lines_epoch(read_only(X), *rows, V, *shared, places)
+    else:
+        # A panel of columns is what the registers hold of one row of W.
+        panels = np.ascontiguousarray(V.reshape(P // width, width, d).transpose(0, 2, 1))
+        loops.panels_epoch(read_only(X), *rows, panels.reshape(-1), *shared)
+        V = panels.transpose(0, 2, 1).reshape(P, d)
+    np.multiply(V[places].T, state[loops.SCALE, places], out=W)
+
+
+def _sparse_epoch(X: Any, rows: Any, W: Array, packed: _Packed, sums: Array) -> None:
+    V = np.ascontiguousarray(W)
+    loops.csr_epoch(
+        read_only(X.data), read_only(X.indices), read_only(X.indptr), *rows, V,
+        packed.groups, packed.columns, packed.state, sums, packed.places,
+    )  # fmt: skip
+    np.multiply(V, packed.state[loops.SCALE, packed.places], out=W)
+
+
+def _pack(
+    B: int, dtype: Any, segments: NDArray[np.int64], deltas: Array, steps: Steps, b: Array
+) -> _Packed:
+    L = lane_count(dtype.itemsize)
+    sizes = segments[:, 1] - segments[:, 0]
+    loss, target, weight, K = (np.repeat(segments[:, i], sizes) for i in (2, 3, 4, 5))
+    kind = 2 * loss + (K > 1)
+    places = _places(kind, L)
+    # Panels are four groups wide.
+    P = -(-(int(places.max()) + 1) // (4 * L)) * 4 * L
+    state = _state(P, dtype, places, steps, b)
+    state[loops.DELTA, places] = np.repeat(deltas, sizes)
+    first = np.repeat(segments[:, 0], sizes)
+    state[loops.CODE, places] = np.where(K > 1, (np.arange(B) - first) % K, 0)
+    # A filling column does as the column before it, with step size 0.
+    owner = _owners(places, P)
+    columns = np.stack([target[owner], weight[owner]], axis=1)
+    by_group = columns.reshape(-1, L, 2)
+    power = (steps.schedule == INVSCALING) & (steps.power_t != 0)
+    groups = np.stack(
+        [
+            loss[owner][::L],
+            (K > 1)[owner][::L],
+            power[owner].reshape(-1, L).any(axis=1),
+            (by_group != by_group[:, :1]).any(axis=(1, 2)),
+        ],
+        axis=1,
+    ).astype(np.int64)
+    return _Packed(places, groups, columns, state)
+
+
+def _places(kind: NDArray[np.int64], L: int) -> NDArray[np.int64]:
+    """Put columns of one kind side by side, each kind from a multiple of L on."""
+    places = np.empty(len(kind), np.int64)
+    start = 0
+    for value in np.unique(kind):
+        members = np.flatnonzero(kind == value)
+        places[members] = start + np.arange(len(members))
+        start += -(-len(members) // L) * L
+    return places
+
+
+def _owners(places: NDArray[np.int64], P: int) -> NDArray[np.int64]:
+    """The column at each place, or before it where there is none."""
+    owner = np.zeros(P, np.int64)
+    owner[places] = np.arange(len(places))
+    filled = np.zeros(P, np.int64)
+    filled[places] = places
+    return owner[np.maximum.accumulate(filled)]
+
+
+def _state(P: int, dtype: Any, places: Array, steps: Steps, b: Array) -> Array:
+    state = np.zeros((loops.FIELDS, P), dtype)
+    for field in (loops.SCALE, loops.FIXED, loops.START):
+        state[field] = 1.0
+    optimal = steps.schedule == OPTIMAL
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # scikit-learn's first "optimal" step is alpha ** -0.25, whatever the loss.
+        fixed = np.where(optimal, steps.alpha * (steps.alpha**-0.75 - 1.0), 1.0)
+    state[loops.BIAS, places] = b
+    state[loops.NUMERATOR, places] = np.where(optimal, 1.0, steps.eta0)
+    state[loops.FIXED, places] = fixed
+    state[loops.GROWING, places] = np.where(optimal, steps.alpha, 0.0)
+    inverse = steps.schedule == INVSCALING
+    state[loops.POWER, places] = np.where(inverse, steps.power_t, 0.0)
+    state[loops.ALPHA, places] = steps.alpha
+    state[loops.INTERCEPT, places] = steps.intercept
+    state[loops.START, places] = steps.t
+    return state

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.kernels.compiled import inlined, kernel, part, stay_apart
-from mlopt.kernels.elementary import exp, like, log
+from mlopt.kernels.elementary import exp, log
 from mlopt.kernels.losses import (
     HINGE,
     HUBER,
@@ -24,6 +24,7 @@ from mlopt.kernels.losses import (
     SQUARED_HINGE,
     loss_and_slope,
 )
+from mlopt.kernels.simd import like
 
 Array = NDArray[Any]
 

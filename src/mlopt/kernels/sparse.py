@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.kernels.compiled import kernel, part, stay_apart
-from mlopt.kernels.elementary import like
+from mlopt.kernels.simd import like
 from mlopt.kernels.slopes import add_slopes
 
 Array = NDArray[Any]
@@ -32,13 +32,13 @@ def _add_times(x: Any, w: Array, z: Array) -> None:
 def _margins(data: Array, indices: Array, lo: int, hi: int, W: Array, z: Array) -> None:
     """Margins of one row for all columns."""
     if W.shape[1] == 1:
-        total = like(data[0], 0.0)
+        total = like(z[0], 0.0)
         for p in range(lo, hi):
             total += data[p] * W[indices[p], 0]
         z[0] = total
         return
     for k in range(z.shape[0]):
-        z[k] = like(data[0], 0.0)
+        z[k] = like(z[0], 0.0)
     for p in range(lo, hi):
         _add_times(data[p], W[indices[p]], z)
 

@@ -1,0 +1,283 @@
+"""Vectors of a few numbers, a machine register each, for loops that compilers get wrong.
+
+`Lanes` have 32 bytes: 4 float64 or 8 float32. They add, subtract, multiply, divide and
+compare like numbers, and `like` and `select` work on both, so a formula that uses
+`select` in place of ``if`` is written once for a number and for lanes.
+
+Arrays are addressed by flat index, without a check of bounds. The bodies of the functions
+are what runs with ``NUMBA_DISABLE_JIT=1``, on small NumPy arrays; for Numba each has a
+type and LLVM instructions.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types
+from numba.extending import lower_builtin, models, register_model, type_callable
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+# A product may be fused with a sum, as everywhere in the kernels.
+_FLAGS = ("contract", "nsz")
+
+
+def lane_count(itemsize: int) -> int:
+    """Return how many numbers of ``itemsize`` bytes make lanes."""
+    return 32 // itemsize
+
+
+class Lanes(types.Type):
+    """Numba's type of a register of numbers of one kind."""
+
+    def __init__(self, kind: Any) -> None:
+        self.kind = kind
+        self.count = lane_count(kind.bitwidth // 8)
+        super().__init__(name=f"Lanes({kind})")
+
+
+class Mask(types.Type):
+    """Numba's type of what a comparison of lanes gives."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        super().__init__(name=f"Mask({count})")
+
+
+@register_model(Lanes)
+class _LanesModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Lanes) -> None:
+        number = ir.FloatType() if kind.kind == types.float32 else ir.DoubleType()
+        super().__init__(manager, kind, ir.VectorType(number, kind.count))
+
+
+@register_model(Mask)
+class _MaskModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Mask) -> None:
+        super().__init__(manager, kind, ir.VectorType(ir.IntType(1), kind.count))
+
+
+def constant(kind: Any, value: Any) -> Any:
+    """Return LLVM's constant of type ``kind``, in every lane if that is a vector."""
+    if isinstance(kind, ir.VectorType):
+        return ir.Constant(kind, [kind.element(value)] * kind.count)
+    return kind(value)
+
+
+def _spread(build: Any, value: Any, vector: Any) -> Any:
+    undefined = ir.Constant(vector, ir.Undefined)
+    first = build.insert_element(undefined, value, ir.IntType(32)(0))
+    return build.shuffle_vector(
+        first, undefined, constant(ir.VectorType(ir.IntType(32), vector.count), 0)
+    )
+
+
+def load(A: Array, i: int) -> Any:
+    """Return the lanes at ``A.flat[i]`` and after."""
+    return A.reshape(-1)[i : i + lane_count(A.itemsize)].copy()
+
+
+def store(A: Array, i: int, v: Any) -> None:
+    """Write lanes to ``A.flat[i]`` and after."""
+    A.reshape(-1)[i : i + len(v)] = v
+
+
+def splat(x: Any) -> Any:
+    """Return lanes that all are ``x``."""
+    return np.full(lane_count(np.asarray(x).itemsize), x)
+
+
+def muladd(x: Any, y: Any, z: Any) -> Any:
+    """Return ``x * y + z``."""
+    return x * y + z
+
+
+def total(v: Any) -> Any:
+    """Return the sum over lanes."""
+    return v.sum()
+
+
+def some(mask: Any) -> Any:
+    """Return whether any lane of a comparison is true."""
+    return mask.any()
+
+
+def select(condition: Any, yes: Any, no: Any) -> Any:
+    """Return ``yes`` where the condition holds, otherwise ``no``."""
+    chosen = np.where(condition, yes, no)
+    return chosen if chosen.ndim else chosen[()]
+
+
+def like(x: Any, value: Any) -> Any:
+    """Return ``value`` in the dtype, and in all lanes, of ``x``.
+
+    A Python float would turn float32 into float64.
+    """
+    same = np.full_like(x, value)
+    return same if same.ndim else same[()]
+
+
+def magnitude(x: Any) -> Any:
+    """Return ``abs(x)``."""
+    return np.abs(x)
+
+
+def _typed(function: Any, result: Callable[..., Any]) -> None:
+    """Give ``function`` the type that ``result`` returns; None: not for these arguments."""
+
+    @type_callable(function)
+    def typer(context: Any) -> Callable[..., Any]:
+        return result
+
+
+def _same_lanes(*kinds: Any) -> Any:
+    lanes = isinstance(kinds[0], Lanes) and all(k == kinds[0] for k in kinds)
+    return kinds[0] if lanes else None
+
+
+def _pair_of_lanes(a: Any, b: Any) -> Any:
+    return _same_lanes(a, b)
+
+
+def _one_of_lanes(a: Any) -> Any:
+    return _same_lanes(a)
+
+
+def _mask_of(a: Any, b: Any) -> Any:
+    return Mask(a.count) if _same_lanes(a, b) else None
+
+
+_ARITHMETIC = {
+    operator.add: "fadd",
+    operator.sub: "fsub",
+    operator.mul: "fmul",
+    operator.truediv: "fdiv",
+}
+_COMPARISONS = {operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.eq: "=="}
+
+
+def _define_arithmetic(symbol: Any, name: str) -> None:
+    _typed(symbol, _pair_of_lanes)
+
+    @lower_builtin(symbol, Lanes, Lanes)
+    def lower(context: Any, build: Any, signature: Any, args: Any) -> Any:
+        return getattr(build, name)(*args, flags=_FLAGS)
+
+
+def _define_comparison(symbol: Any, name: str) -> None:
+    _typed(symbol, _mask_of)
+
+    @lower_builtin(symbol, Lanes, Lanes)
+    def lower(context: Any, build: Any, signature: Any, args: Any) -> Any:
+        return build.fcmp_ordered(name, *args)
+
+
+for _symbol, _name in _ARITHMETIC.items():
+    _define_arithmetic(_symbol, _name)
+for _symbol, _name in _COMPARISONS.items():
+    _define_comparison(_symbol, _name)
+
+_typed(lane_count, lambda itemsize: types.intp)
+_typed(operator.neg, _one_of_lanes)
+_typed(load, lambda A, i: Lanes(A.dtype))
+_typed(store, lambda A, i, v: types.none)
+_typed(splat, lambda x: Lanes(x))
+_typed(muladd, lambda x, y, z: z)
+_typed(total, lambda v: v.kind)
+_typed(some, lambda mask: types.boolean)
+_typed(select, lambda condition, yes, no: yes if yes == no else None)
+_typed(like, lambda x, value: x)
+_typed(magnitude, lambda x: x)
+
+
+@lower_builtin(lane_count, types.Integer)
+def _lower_lane_count(context: Any, build: Any, signature: Any, args: Any) -> Any:
+    return build.sdiv(args[0].type(32), args[0])
+
+
+@lower_builtin(operator.neg, Lanes)
+def _lower_neg(context: Any, build: Any, signature: Any, args: Any) -> Any:
+    return build.fneg(args[0])
+
+
+def _address(context: Any, build: Any, kind: Any, array: Any, i: Any, vector: Any) -> Any:
+    data = context.make_array(kind)(context, build, array).data
+    return build.bitcast(build.gep(data, [i]), vector.as_pointer())
+
+
+@lower_builtin(load, types.Array, types.Integer)
+def _lower_load(context: Any, build: Any, signature: Any, args: Any) -> Any:
+    vector, kind = context.get_value_type(signature.return_type), signature.args[0]
+    array, i = args
+    value = build.load(_address(context, build, kind, array, i, vector))
+    value.align = kind.dtype.bitwidth // 8
+    return value
+
+
+@lower_builtin(store, types.Array, types.Integer, Lanes)
+def _lower_store(context: Any, build: Any, signature: Any, args: Any) -> Any:
+    kind, (array, i, value) = signature.args[0], args
+    place = build.store(value, _address(context, build, kind, array, i, value.type))
+    place.align = kind.dtype.bitwidth // 8
+    return context.get_dummy_value()
+
+
+@lower_builtin(splat, types.Float)
+def _lower_splat(context: Any, build: Any, signature: Any, args: Any) -> Any:
+    return _spread(build, args[0], context.get_value_type(signature.return_type))
+
+
+@lower_builtin(muladd, Lanes, Lanes, Lanes)
+@lower_builtin(muladd, types.Float, types.Float, types.Float)
+def _lower_muladd(context: Any, build: Any, signature: Any, args: Any) -> Any:
+    return build.fadd(build.fmul(*args[:2], flags=_FLAGS), args[2], flags=_FLAGS)
+
+
+@lower_builtin(total, Lanes)
+def _lower_total(context: Any, build: Any, signature: Any, args: Any) -> Any:
+    value, index = args[0], ir.IntType(32)
+    while (count := value.type.count) > 1:
+        halves = (range(count // 2), range(count // 2, count))
+        places = [ir.Constant(ir.VectorType(index, count // 2), list(h)) for h in halves]
+        value = build.fadd(*(build.shuffle_vector(value, value, p) for p in places))
+    return build.extract_element(value, index(0))
+
+
+@lower_builtin(some, Mask)
+def _lower_some(context: Any, build: Any, signature: Any, args: Any) -> Any:
+    word = ir.IntType(args[0].type.count)
+    return build.icmp_unsigned("!=", build.bitcast(args[0], word), word(0))
+
+
+@lower_builtin(select, Mask, Lanes, Lanes)
+@lower_builtin(select, types.Boolean, types.Float, types.Float)
+def _lower_select(context: Any, build: Any, signature: Any, args: Any) -> Any:
+    return build.select(*args)
+
+
+@lower_builtin(like, types.Float, types.Number)
+@lower_builtin(like, Lanes, types.Number)
+def _lower_like(context: Any, build: Any, signature: Any, args: Any) -> Any:
+    kind, given = signature.args
+    number = kind.kind if isinstance(kind, Lanes) else kind
+    value = context.cast(build, args[1], given, number)
+    if isinstance(kind, Lanes):
+        return _spread(build, value, context.get_value_type(kind))
+    return value
+
+
+@lower_builtin(magnitude, types.Float)
+@lower_builtin(magnitude, Lanes)
+def _lower_magnitude(context: Any, build: Any, signature: Any, args: Any) -> Any:
+    kind = args[0].type
+    name = "f32" if signature.args[0] in (types.float32, Lanes(types.float32)) else "f64"
+    lanes = f"v{kind.count}" if isinstance(kind, ir.VectorType) else ""
+    function = build.module.globals.get(f"llvm.fabs.{lanes}{name}") or ir.Function(
+        build.module, ir.FunctionType(kind, [kind]), f"llvm.fabs.{lanes}{name}"
+    )
+    return build.call(function, [args[0]])
