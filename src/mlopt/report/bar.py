@@ -1,0 +1,123 @@
+"""The bar on a terminal: budget spent, best score, pruned trials, passes, time left."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, ProgressColumn, SpinnerColumn, Task, TextColumn
+from rich.progress import Progress as RichProgress
+from rich.text import Text
+
+from mlopt import events
+from mlopt.report.progress import Progress
+
+
+class Bar(Progress):
+    """A bar on time or trials, with the best score, pruned trials, passes and time left.
+
+    Parameters
+    ----------
+    stream : text file
+        A terminal.
+    timeout : float or None
+        Seconds that the search has in all.
+    n_trials : int or None
+    """
+
+    def __init__(self, stream: TextIO, timeout: float | None, n_trials: int | None) -> None:
+        self.timeout, self.n_trials = timeout, n_trials
+        self.console = Console(file=stream, highlight=False)
+        self.bars = RichProgress(
+            SpinnerColumn(),
+            TextColumn("[bold]{task.description}"),
+            BarColumn(bar_width=20),
+            TextColumn("{task.fields[status]}"),
+            TimeLeft(timeout),
+            console=self.console,
+            transient=True,
+            refresh_per_second=8,
+        )
+        self.task = self.bars.add_task("preparing", total=None, status="")
+        self.started = time.monotonic()
+        self.ended = self.passes = self.pruned = 0
+        self.best, self.best_family = -math.inf, ""
+        self.searching = False
+        self.reached: dict[int, int] = {}
+        self.bars.start()
+
+    def close(self) -> None:
+        """Take the bar away."""
+        self.bars.stop()
+
+    def __call__(self, event: events.Event) -> None:
+        match event:
+            case events.Message():
+                self.console.print(
+                    f"[dim]{event.elapsed:6.1f} s[/dim]  {_safe(event.text)}"
+                )
+            case events.TrialStarted():
+                self.searching = True
+            case events.TrialScored():
+                self.passes += event.passes - self.reached.get(event.trial, 0)
+                self.reached[event.trial] = event.passes
+                self._tell_best(event)
+            case events.TrialPruned():
+                self.ended, self.pruned = self.ended + 1, self.pruned + 1
+            case events.TrialFailed():
+                self.ended += 1
+                self._say(event, f"trial {event.trial} failed: {event.reason}", "red")
+            case events.TrialFinished():
+                self.ended += 1
+        self._update()
+
+    def _tell_best(self, event: events.TrialScored) -> None:
+        if not event.score > self.best:
+            return
+        self.best, self.best_family = event.score, event.family
+        text = f"best {event.score:.5g}, {event.family} (trial {event.trial})"
+        self._say(event, text, "green")
+
+    def _say(self, event: events.Event, text: str, style: str = "default") -> None:
+        at = f"[dim]{event.elapsed:6.1f} s[/dim]"
+        self.console.print(f"{at}  [{style}]{_safe(text)}[/{style}]")
+
+    def _update(self) -> None:
+        share = self._share()
+        best = f"best {self.best:.5g} ({self.best_family})" if self.best > -math.inf else ""
+        counts = f"{self.ended} trials, {self.pruned} pruned, {self.passes:,} passes"
+        self.bars.update(
+            self.task,
+            description="searching" if self.searching else "preparing",
+            total=None if share is None else 1.0,
+            completed=share or 0.0,
+            status=_safe(f"{best}  {counts}".strip()),
+        )
+
+    def _share(self) -> float | None:
+        """How much of the budget is spent; None without a budget."""
+        shares = [self.ended / self.n_trials] if self.n_trials else []
+        if self.timeout:
+            shares.append((time.monotonic() - self.started) / self.timeout)
+        return min(1.0, max(shares)) if shares else None
+
+
+class TimeLeft(ProgressColumn):
+    """Seconds until the time limit; counts down also while nothing happens."""
+
+    def __init__(self, timeout: float | None) -> None:
+        super().__init__()
+        self.ends = None if timeout is None else time.monotonic() + timeout
+
+    def render(self, task: Task) -> Text:
+        """What is left, or what has passed when there is no limit."""
+        if self.ends is None:
+            return Text(f"{task.elapsed or 0:.0f} s")
+        return Text(f"{max(0.0, self.ends - time.monotonic()):.0f} s left")
+
+
+def _safe(text: str) -> str:
+    """Square brackets are markup to rich."""
+    return text.replace("[", "\\[")
