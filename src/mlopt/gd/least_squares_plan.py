@@ -18,6 +18,8 @@ from mlopt.resources import Resources
 # How many times slower than a matrix product, operation for operation.
 _SPARSE_PRODUCT = 500.0
 _CHOLESKY, _EIGENVALUES, _SVD = 2.0, 5.0, 10.0
+# Rows are checked for NaN, read, and written to a panel, which is read again.
+_PANELS = 4
 
 
 @dataclass(frozen=True)
@@ -80,16 +82,17 @@ def solver_costs(shape: Shape, resources: Resources) -> dict[str, Cost | str]:
     }
 
 
-def _scan(shape: Shape, resources: Resources, reply: float) -> Cost:
-    """Reading all rows once, and sending ``reply`` bytes back for each worker."""
+def _scan(shape: Shape, resources: Resources, reply: float, *, times: int = 1) -> Cost:
+    """Reading all rows ``times`` times, and sending ``reply`` bytes for each worker."""
     width = shape.itemsize + (4 if shape.sparse else 0)
     share = 1.0 / resources.workers
     remote = resources.workers > 1
     return Cost(
-        memory=share * shape.nonzero * width,
+        memory=times * share * shape.nonzero * width,
         network=reply * math.log2(2 * resources.workers) if remote else 0.0,
         tasks=float(shape.blocks) if remote else 0.0,
         round_trips=1.0 if remote else 0.0,
+        fixed=5e-4,
     )
 
 
@@ -102,7 +105,7 @@ def _normal_equations(shape: Shape, resources: Resources) -> Cost:
     sums = Cost(memory=3 * 8.0 * share * shape.blocks * m**2)
     spectrum = _EIGENVALUES * 4 / 3 * d**3 if shape.ranked else 0.0
     last = Cost(flops=_CHOLESKY * d**3 / 3 + spectrum + 2.0 * d**2 * shape.outputs)
-    scan = _scan(shape, resources, 8.0 * m**2)
+    scan = _scan(shape, resources, 8.0 * m**2, times=_PANELS)
     return (scan | Cost(flops=share * products)) + sums + last
 
 
@@ -113,7 +116,8 @@ def _tall_skinny_qr(shape: Shape, resources: Resources) -> Cost:
     price = 4.0 + 500.0 / least
     products = price * 2.0 * share * shape.n * m * least
     last = Cost(flops=_SVD * 4.0 * least**2 * m)
-    return (_scan(shape, resources, 8.0 * least * m) | Cost(flops=products)) + last
+    scan = _scan(shape, resources, 8.0 * least * m, times=_PANELS)
+    return (scan | Cost(flops=products)) + last
 
 
 def _conjugate_gradients(shape: Shape, resources: Resources) -> Cost:
@@ -121,8 +125,8 @@ def _conjugate_gradients(shape: Shape, resources: Resources) -> Cost:
     share = 1.0 / resources.workers
     products = Cost(flops=share * 4.0 * shape.nonzero * shape.outputs)
     step = _scan(shape, resources, reply) | products
-    # Each step also goes through a few vectors, and through Python.
-    return (shape.iterations + 1) * (step + Cost(memory=10 * reply, fixed=1e-4))
+    # Each step also goes through a few vectors.
+    return (shape.iterations + 1) * (step + Cost(memory=10 * reply))
 
 
 def block_rows(X: Any) -> int | None:
