@@ -151,16 +151,22 @@ class QuasiNewton(LinearTraining):
     def _aim(self, batch: Batch, moved: NDArray[np.bool_], passes: int) -> None:
         # One column costs about as much as eight: X goes through memory all the same.
         work = 2.0 * self.rows.nonzero * max(batch.plan.width, 8)
-        inverse = self._shape.current(
-            batch.weights, batch.plan, work=passes * work, ahead=work * self._ahead(batch)
-        )
+        shape, where = self._shape, (batch.weights, batch.plan)
+        inverse = shape.current(*where, work=passes * work)
         batch.aim(moved, inverse, inverse.rescaled)
+        sharper = shape.sharper(*where, ahead=work * self._ahead(batch))
+        if sharper is not None:
+            batch.aim(np.isfinite(batch.value), sharper, sharper.rescaled)
 
     def _ahead(self, batch: Batch) -> float:
-        """Passes still to come at the present pace, beyond the three of an exact Newton."""
-        pace = batch.estimate / batch.before
-        left = np.log(self._excess(batch)) / -np.log(np.clip(pace, 1e-3, 0.98))
-        return max(float(np.nan_to_num(np.clip(left, 0, 50)).mean()) - 3.0, 0.0)
+        """Passes still to come at the present pace, beyond the three of an exact Newton.
+
+        The mean over all units: those that are there already count as none.
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            pace = np.clip(batch.estimate / batch.before, 1e-3, 0.98)
+            left = np.log(self._excess(batch)) / -np.log(pace)
+        return max(float(np.clip(np.nan_to_num(left), 0, 50).mean()) - 3.0, 0.0)
 
     def _excess(self, batch: Batch) -> NDArray[np.float64]:
         """How many times each unit's gap is what was asked for; with ``gtol``, about."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mlopt.gd.columns import Indices, Layout
 from mlopt.gd.curvature import (
+    MAX_GROUPS,
     Hessians,
     Probe,
     distance,
@@ -23,7 +24,7 @@ from mlopt.rows import Rows
 
 _DRIFT = 0.2
 """Curvatures that moved so far from those in use ask for new Hessians."""
-_SHARE = 0.5
+_SHARE = 1.0
 """At most this much work on Hessians for the work on passes since the last ones."""
 _FEWEST_FACTORS = 6
 
@@ -34,6 +35,8 @@ class Shape:
 
     Attributes
     ----------
+    rows : Rows
+        All rows.
     sample : Rows
         Held in this process.
     moments : Moments
@@ -41,22 +44,21 @@ class Shape:
     probe : Probe
     sums : Sums
         Of all rows.
-    n : int
-        Number of all rows.
     full : bool
         Whether to factorise Hessians; otherwise diagonals.
     """
 
+    rows: Rows
     sample: Rows
     moments: Moments
     probe: Probe
     sums: Sums
-    n: int
     full: bool
     seen: Floats | None = None
     hessians: Hessians | None = None
     inverse: Preconditioner | None = None
-    work: float = field(default=0.0)
+    work: float = 0.0
+    exact: bool = False
 
     @staticmethod
     def of(rows: Rows, sums: Sums, width: int, *, full: bool) -> Shape:
@@ -64,10 +66,13 @@ class Shape:
         full = full and rows.d < WIDEST
         size = sample_size(rows.n, rows.d, width) if full else min(rows.n, 4096)
         sample = draw(rows, size)
-        return Shape(sample, Moments.of(rows), Probe.of(sample), sums, rows.n, full)
+        return Shape(rows, sample, Moments.of(rows), Probe.of(sample), sums, full)
 
     def current(self, weights: Floats, plan: Layout, *, work: float) -> Preconditioner:
-        """The preconditioner at ``weights``; made anew where curvatures have drifted.
+        """The preconditioner at ``weights``, renewed from the sample when that is due.
+
+        That is when curvatures have drifted, and passes have cost as much since the last
+        time.
 
         Parameters
         ----------
@@ -78,43 +83,71 @@ class Shape:
         """
         self.work += work
         now = self.probe.curvatures(weights, plan, self.sums)
-        if self.inverse is None or (self._drifted(now) and self._affordable()):
-            self._renew(now, weights, plan)
+        if self._drifted(now) and _SHARE * self.work >= self._cost(self.sample):
+            self._renew(now, weights, plan, self.sample)
         assert self.inverse is not None
         return self.inverse
 
+    def sharper(
+        self, weights: Floats, plan: Layout, *, ahead: float
+    ) -> Preconditioner | None:
+        """One from all rows, where that takes less than the passes it would save.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (d + 1, B)
+        plan : Layout
+        ahead : float
+            Multiplications of the passes still to come at the present pace, beyond those
+            that exact Hessians would need too.
+        """
+        if not self.full or ahead <= self._cost(self.rows):
+            return None
+        now = self.probe.curvatures(weights, plan, self.sums)
+        if self.exact and not self._drifted(now):
+            return None
+        self._renew(now, weights, plan, self.rows)
+        return self.inverse
+
     def _drifted(self, now: Floats) -> bool:
-        assert self.seen is not None
-        return bool(distance(now, self.seen).max() > _DRIFT)
+        return self.seen is None or bool(distance(now, self.seen).max() > _DRIFT)
 
-    def _affordable(self) -> bool:
+    def _cost(self, rows: Rows) -> float:
+        """Multiplications that new Hessians from ``rows`` take."""
+        if self.inverse is None:
+            return 0.0
         if self.hessians is None:
-            return True
-        groups = len(self.hessians.matrices)
-        cost = groups * self.sample.nonzero * self.sample.d
-        return _SHARE * self.work >= 0.5 * cost
+            return 0.0
+        return float(len(self.hessians.matrices)) * rows.nonzero * rows.d
 
-    def _renew(self, now: Floats, weights: Floats, plan: Layout) -> None:
+    def _renew(self, now: Floats, weights: Floats, plan: Layout, rows: Rows) -> None:
         self.seen, self.work = now, 0.0
+        self.exact = rows.n == self.rows.n
         if not self.full:
             self.inverse = self._diagonal(now, plan)
             return
-        group = group_columns(now)
-        self.hessians = shared_hessians(self.sample, self.moments, weights, plan, group)
+        group = group_columns(now, self._groups(plan))
+        self.hessians = shared_hessians(rows, self.moments, weights, plan, group)
         self.inverse = self._factors(plan)
+
+    def _groups(self, plan: Layout) -> int:
+        """So many groups at most that their Hessians cost less than a pass."""
+        width = max(plan.width, 8)
+        affordable = 1.4 * self.rows.nonzero * width / (self.sample.nonzero * self.sample.d)
+        return int(np.clip(affordable, 1, MAX_GROUPS))
 
     def _diagonal(self, now: Floats, plan: Layout) -> Diagonal:
         count = np.maximum(np.isfinite(now).sum(axis=0), 1)
         share = np.nansum(now, axis=0) / count
         # Row weights average to the row set's share of the rows.
-        mean = share * self.n
+        mean = share * self.rows.n
         squares = np.append(self.moments.squares, 1.0)
         return Diagonal(squares, mean, plan.l2, plan.intercept_l2)
 
     def _factors(self, plan: Layout) -> Factors:
         assert self.hessians is not None
         d = self.sample.d + 1
-        limit = int(0.5 * 4 * self.n * plan.width / d**2)
+        limit = int(self.rows.n * plan.width / d**2)
         limit //= len(self.hessians.matrices)
         executor = local_executor(self.sample)
         return factorise(self.hessians, plan, max(limit, _FEWEST_FACTORS), executor)
@@ -131,10 +164,11 @@ class Shape:
     def forget(self) -> None:
         """Make a new preconditioner at the next call: the columns are others."""
         self.seen = self.hessians = self.inverse = None
+        self.exact = False
 
     def state(self) -> dict[str, Any]:
         """Plain arrays and numbers."""
-        out: dict[str, Any] = {"work": self.work}
+        out: dict[str, Any] = {"work": self.work, "exact": self.exact}
         if self.inverse is not None:
             out["seen"] = self.seen
         if self.hessians is not None:
@@ -144,7 +178,7 @@ class Shape:
     def restore(self, state: Mapping[str, Any], plan: Layout) -> None:
         """Go on from `state`; factors are made again."""
         self.forget()
-        self.work = float(state["work"])
+        self.work, self.exact = float(state["work"]), bool(state["exact"])
         if "seen" in state:
             self.seen = np.asarray(state["seen"])
         if "matrices" in state:
