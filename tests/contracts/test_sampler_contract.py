@@ -13,10 +13,10 @@ from scipy import stats
 from sklearn.linear_model import Ridge
 from sklearn.svm import SVC
 
-from mlopt.tuning.proposer import Proposer
-from mlopt.tuning.records import recorded
-from mlopt.tuning.samplers import SAMPLERS
-from mlopt.tuning.space import Space, space_of
+from mlopt.tuning.samplers.proposer import Proposer
+from mlopt.tuning.samplers.samplers import SAMPLERS
+from mlopt.tuning.space.space import Space, space_of
+from mlopt.tuning.storage.records import recorded
 
 SPACES = {
     "ranges": lambda: Space.of(

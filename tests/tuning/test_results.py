@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from mlopt.tuning.crews.trials import Outcome, Trial
 from mlopt.tuning.results import cv_results, ranks
-from mlopt.tuning.trials import Outcome, Trial
 
 
 def trial(number: int, state: str, scores: tuple[float, ...], **params: object) -> Trial:

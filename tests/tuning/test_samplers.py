@@ -15,10 +15,10 @@ from sklearn.linear_model import Ridge
 from sklearn.svm import SVC
 
 from mlopt.errors import InputError, StudyError
-from mlopt.tuning.proposer import Proposer
-from mlopt.tuning.records import Recorded, recorded
-from mlopt.tuning.samplers import RandomPlan, sampler_of
-from mlopt.tuning.space import Space, space_of
+from mlopt.tuning.samplers.proposer import Proposer
+from mlopt.tuning.samplers.samplers import RandomPlan, sampler_of
+from mlopt.tuning.space.space import Space, space_of
+from mlopt.tuning.storage.records import Recorded, recorded
 
 
 def proposer(sampler: str = "random", n_trials: int | None = None) -> Proposer:

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import get_scorer
 
 from mlopt.errors import InputError
-from mlopt.tuning.scoring import FromMargins, from_quality, metrics_of
+from mlopt.tuning.crews.scoring import FromMargins, from_quality, metrics_of
 
 NOTHING = np.empty((0, 0))
 

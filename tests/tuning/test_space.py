@@ -27,9 +27,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from mlopt.errors import InputError
-from mlopt.tuning.grid import at, count, cut, grid
-from mlopt.tuning.parameters import parameter
-from mlopt.tuning.space import Space, space_of
+from mlopt.tuning.space.grid import at, count, cut, grid
+from mlopt.tuning.space.parameters import parameter
+from mlopt.tuning.space.space import Space, space_of
 
 
 def pipeline() -> Pipeline:
@@ -105,7 +105,7 @@ def test_true_is_not_one() -> None:
 def test_labels_are_the_same_in_every_process() -> None:
     """An address in a label would make every resumed study another study."""
     code = (
-        "from mlopt.tuning.parameters import parameter\n"
+        "from mlopt.tuning.space.parameters import parameter\n"
         "class Thing: pass\n"
         "print(parameter('p', [Thing(), Thing(), lambda x: x]).distribution.choices)"
     )

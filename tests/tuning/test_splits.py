@@ -7,7 +7,7 @@ import pytest
 from sklearn.model_selection import GroupKFold, PredefinedSplit, StratifiedKFold
 
 from mlopt.errors import InputError
-from mlopt.tuning.splits import make_splits, row_sets
+from mlopt.tuning.crews.splits import make_splits, row_sets
 
 y = np.array([0, 1] * 10)
 

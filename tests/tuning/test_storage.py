@@ -16,12 +16,12 @@ import sqlalchemy
 from filelock import FileLock
 
 from mlopt.errors import StudyError
-from mlopt.tuning import database
-from mlopt.tuning.database_store import DatabaseStore
-from mlopt.tuning.proposer import Proposer
-from mlopt.tuning.records import Recorded, recorded
-from mlopt.tuning.space import Space
-from mlopt.tuning.storage import NullStore, Store, open_store
+from mlopt.tuning.samplers.proposer import Proposer
+from mlopt.tuning.space.space import Space
+from mlopt.tuning.storage import database
+from mlopt.tuning.storage.database_store import DatabaseStore
+from mlopt.tuning.storage.records import Recorded, recorded
+from mlopt.tuning.storage.store import NullStore, Store, open_store
 
 SPACE = Space.of(
     {"C": optuna.distributions.FloatDistribution(0.0, 1.0), "kernel": ["a", "b"]}
@@ -30,9 +30,9 @@ SPACE = Space.of(
 # One search, slow enough to be killed in the middle: it prints each rung it has written.
 SEARCH = """
 import sys, time
-from mlopt.tuning.proposer import Proposer
-from mlopt.tuning.storage import open_store
-from mlopt.tuning.space import Space
+from mlopt.tuning.samplers.proposer import Proposer
+from mlopt.tuning.storage.store import open_store
+from mlopt.tuning.space.space import Space
 from optuna.distributions import FloatDistribution
 
 space = Space.of({"C": FloatDistribution(0.0, 1.0), "kernel": ["a", "b"]})
@@ -389,7 +389,7 @@ def test_the_lock_of_a_server_names_no_secret() -> None:
 
 def test_a_search_without_a_storage_loads_no_database() -> None:
     code = (
-        "import sys; from mlopt.tuning.storage import open_store; open_store(None); "
+        "import sys; from mlopt.tuning.storage.store import open_store; open_store(None); "
         "print('sqlalchemy' in sys.modules)"
     )
     done = subprocess.run(

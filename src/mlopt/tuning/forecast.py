@@ -13,7 +13,7 @@ from sklearn.utils import _safe_indexing
 from mlopt.cluster import single_threaded
 from mlopt.costs import Cost, Fit
 from mlopt.rows import Rows
-from mlopt.tuning.problem import Problem
+from mlopt.tuning.crews.problem import Problem
 
 SIZES = (1024, 2048)
 """Rows of the two samples; a small data set gives a quarter and a half of itself."""

@@ -17,10 +17,10 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples
 from mlopt.cluster import Executor
 from mlopt.errors import InputError
 from mlopt.rows import Rows
-from mlopt.tuning.linear_task import ADAPTERS
-from mlopt.tuning.problem import Problem
-from mlopt.tuning.scoring import metrics_of
-from mlopt.tuning.splits import make_splits
+from mlopt.tuning.crews.linear_task import ADAPTERS
+from mlopt.tuning.crews.problem import Problem
+from mlopt.tuning.crews.scoring import metrics_of
+from mlopt.tuning.crews.splits import make_splits
 
 
 def problem_of(

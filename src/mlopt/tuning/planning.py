@@ -9,10 +9,10 @@ from typing import Any
 from mlopt.costs import Cost
 from mlopt.plan import Alternative, Choice, Plan
 from mlopt.resources import Resources
-from mlopt.tuning.families import cut
+from mlopt.tuning.crews.families import cut
+from mlopt.tuning.crews.linear_task import linear_task
+from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.forecast import sampled_fit
-from mlopt.tuning.linear_task import linear_task
-from mlopt.tuning.problem import Problem
 
 PROPOSALS, FINAL = "proposals and storage", "final fit"
 """Steps of the plan beside the families."""

@@ -16,13 +16,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import validate_data
 
 from mlopt.rows import Rows
-from mlopt.tuning.families import Parts, cut
-from mlopt.tuning.fitting import Fold, fit_arguments, make_fold
-from mlopt.tuning.linear_task import LinearTask, linear_task
-from mlopt.tuning.problem import Problem, View, as_matrix
-from mlopt.tuning.scan import Owner, training_of
-from mlopt.tuning.splits import Split
-from mlopt.tuning.trials import Trial
+from mlopt.tuning.crews.families import Parts, cut
+from mlopt.tuning.crews.fitting import Fold, fit_arguments, make_fold
+from mlopt.tuning.crews.linear_task import LinearTask, linear_task
+from mlopt.tuning.crews.problem import Problem, View, as_matrix
+from mlopt.tuning.crews.scan import Owner, training_of
+from mlopt.tuning.crews.splits import Split
+from mlopt.tuning.crews.trials import Trial
 
 
 def refit(problem: Problem, estimator: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from mlopt.tuning.trials import Trial
+from mlopt.tuning.crews.trials import Trial
 
 
 def cv_results(

@@ -17,13 +17,13 @@ from mlopt.errors import InputError
 from mlopt.plan import Plan
 from mlopt.training import Limits
 from mlopt.tuning.bandits import Bandit, Progress
-from mlopt.tuning.batching import BatchCrew
-from mlopt.tuning.black_box import BlackBoxCrew
+from mlopt.tuning.crews.batching import BatchCrew
+from mlopt.tuning.crews.black_box import BlackBoxCrew
+from mlopt.tuning.crews.trials import Order, Outcome, Trial
 from mlopt.tuning.planning import FINAL, PROPOSALS, measured
-from mlopt.tuning.proposer import Proposer
-from mlopt.tuning.records import Recorded
-from mlopt.tuning.storage import Store
-from mlopt.tuning.trials import Order, Outcome, Trial
+from mlopt.tuning.samplers.proposer import Proposer
+from mlopt.tuning.storage.records import Recorded
+from mlopt.tuning.storage.store import Store
 
 FAILURES_IN_A_ROW = 8
 """When the first trials all fail, the search stops: something is wrong with all of them."""

@@ -17,14 +17,14 @@ from mlopt import events
 from mlopt.cluster import executor as executor_for
 from mlopt.errors import InputError
 from mlopt.plan import Plan
-from mlopt.tuning.families import configure
+from mlopt.tuning.crews.families import configure
+from mlopt.tuning.crews.problem import Problem
+from mlopt.tuning.crews.trials import Trial
 from mlopt.tuning.inputs import problem_of
-from mlopt.tuning.problem import Problem
 from mlopt.tuning.refit import out_of_fold, refit
 from mlopt.tuning.results import cv_results
 from mlopt.tuning.scheduler import Scheduler, best_trial
 from mlopt.tuning.setup import prepare
-from mlopt.tuning.trials import Trial
 
 
 class ModelSearchCV(BaseSearchCV):

@@ -20,19 +20,19 @@ from mlopt.rows import Rows
 from mlopt.stats import Stats
 from mlopt.training import Limits
 from mlopt.tuning.bandits import bandit_of
-from mlopt.tuning.batching import BatchCrew
-from mlopt.tuning.black_box import BlackBoxCrew
-from mlopt.tuning.defaults import default_points
-from mlopt.tuning.families import Views, cut
-from mlopt.tuning.fitting import GROWING
+from mlopt.tuning.crews.batching import BatchCrew
+from mlopt.tuning.crews.black_box import BlackBoxCrew
+from mlopt.tuning.crews.families import Views, cut
+from mlopt.tuning.crews.fitting import GROWING
+from mlopt.tuning.crews.linear_task import linear_task
+from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.inputs import families_of
-from mlopt.tuning.linear_task import linear_task
 from mlopt.tuning.planning import forecast, search_plan
-from mlopt.tuning.problem import Problem
-from mlopt.tuning.proposer import Proposer
+from mlopt.tuning.samplers.proposer import Proposer
 from mlopt.tuning.scheduler import Scheduler
-from mlopt.tuning.space import Space
-from mlopt.tuning.storage import NullStore, Store, open_store
+from mlopt.tuning.space.defaults import default_points
+from mlopt.tuning.space.space import Space
+from mlopt.tuning.storage.store import NullStore, Store, open_store
 
 FULL_TRAINING = 100
 """Passes of a full training where the estimators name more, or none (TuPAQ, 4.3)."""

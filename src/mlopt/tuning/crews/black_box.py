@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mlopt.tuning.families import Parts, Views
-from mlopt.tuning.fitting import Report, Step, make_fold, train_step
-from mlopt.tuning.problem import Problem
-from mlopt.tuning.trials import Order, Outcome, Trial
+from mlopt.tuning.crews.families import Parts, Views
+from mlopt.tuning.crews.fitting import Report, Step, make_fold, train_step
+from mlopt.tuning.crews.problem import Problem
+from mlopt.tuning.crews.trials import Order, Outcome, Trial
 
 KEPT_PREFIXES = 4
 """Preprocessings whose splits stay in memory between rungs; older ones are made again."""

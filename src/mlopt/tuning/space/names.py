@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Any, Protocol, runtime_checkable
 
 from mlopt.errors import InputError
-from mlopt.tuning.parameters import name_of_value
+from mlopt.tuning.space.parameters import name_of_value
 
 # They change where and how loudly it runs, not what comes out.
 WITHOUT_EFFECT = ("n_jobs", "verbose", "memory")

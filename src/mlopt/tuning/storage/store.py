@@ -13,7 +13,7 @@ from typing import Self
 
 from optuna.trial import FrozenTrial
 
-from mlopt.tuning.records import Recorded
+from mlopt.tuning.storage.records import Recorded
 
 
 class Store(ABC):
@@ -95,6 +95,6 @@ def open_store(
     if storage is None:
         return NullStore()
     # a search without a storage need not load a database library
-    from mlopt.tuning.database_store import open_database
+    from mlopt.tuning.storage.database_store import open_database
 
     return open_database(storage, study_name, dict(fingerprint or {}), wait)

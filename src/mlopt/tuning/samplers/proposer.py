@@ -21,11 +21,11 @@ from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial, TrialState
 
 from mlopt.errors import StudyError
-from mlopt.tuning import records
-from mlopt.tuning.grid import at
-from mlopt.tuning.records import Recorded
-from mlopt.tuning.samplers import Point, sampler_of
-from mlopt.tuning.space import Space
+from mlopt.tuning.samplers.samplers import Point, sampler_of
+from mlopt.tuning.space.grid import at
+from mlopt.tuning.space.space import Space
+from mlopt.tuning.storage import records
+from mlopt.tuning.storage.records import Recorded
 
 # A guide that repeats itself is asked again a few times: an ask may be expensive.
 REDRAWS = 4

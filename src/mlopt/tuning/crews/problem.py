@@ -16,8 +16,8 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from mlopt.cluster import Executor
 from mlopt.rows import Rows
-from mlopt.tuning.scoring import Metrics
-from mlopt.tuning.splits import Split, row_sets
+from mlopt.tuning.crews.scoring import Metrics
+from mlopt.tuning.crews.splits import Split, row_sets
 
 
 @dataclass(frozen=True, eq=False)

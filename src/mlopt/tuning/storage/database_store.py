@@ -16,10 +16,10 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
 from mlopt.errors import StudyError
-from mlopt.tuning import database
-from mlopt.tuning.proposer import quiet
-from mlopt.tuning.records import Recorded, recorded
-from mlopt.tuning.storage import Store
+from mlopt.tuning.samplers.proposer import quiet
+from mlopt.tuning.storage import database
+from mlopt.tuning.storage.records import Recorded, recorded
+from mlopt.tuning.storage.store import Store
 
 FINGERPRINT = "mlopt:fingerprint"
 # Shown at most, when a search does not fit its study.

@@ -20,8 +20,8 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from mlopt.errors import InputError
-from mlopt.tuning.scoring import Metrics
-from mlopt.tuning.splits import Split
+from mlopt.tuning.crews.scoring import Metrics
+from mlopt.tuning.crews.splits import Split
 
 GROWING: dict[type, str] = {
     ensemble.RandomForestClassifier: "n_estimators",

@@ -6,9 +6,9 @@ from typing import Any
 
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 
-from mlopt.tuning.grid import at
-from mlopt.tuning.parameters import Parameter
-from mlopt.tuning.space import FAMILY, Family, Space
+from mlopt.tuning.space.grid import at
+from mlopt.tuning.space.parameters import Parameter
+from mlopt.tuning.space.space import FAMILY, Family, Space
 
 MIDDLE = 0.5
 

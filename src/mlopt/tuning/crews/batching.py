@@ -16,10 +16,10 @@ import time
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from mlopt.tuning.families import Views
-from mlopt.tuning.problem import Problem, View
-from mlopt.tuning.scan import TRAIN, Owner, Scan, scan_scores
-from mlopt.tuning.trials import Order, Outcome, Trial
+from mlopt.tuning.crews.families import Views
+from mlopt.tuning.crews.problem import Problem, View
+from mlopt.tuning.crews.scan import TRAIN, Owner, Scan, scan_scores
+from mlopt.tuning.crews.trials import Order, Outcome, Trial
 
 
 @dataclass(eq=False)

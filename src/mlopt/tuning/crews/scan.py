@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from mlopt.gd.linear_training import LinearTraining, decision_values
 from mlopt.gd.lockstep import LockstepSGD
 from mlopt.gd.quasi_newton import QuasiNewton
-from mlopt.tuning import scoring
-from mlopt.tuning.linear_task import LinearTask
-from mlopt.tuning.problem import Problem, View
-from mlopt.tuning.trials import Trial
+from mlopt.tuning.crews import scoring
+from mlopt.tuning.crews.linear_task import LinearTask
+from mlopt.tuning.crews.problem import Problem, View
+from mlopt.tuning.crews.trials import Trial
 
 FloatArray = NDArray[np.floating[Any]]
 TRAIN = "train:"

@@ -11,9 +11,9 @@ import joblib
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from mlopt.tuning.linear_task import LinearTask, linear_task
-from mlopt.tuning.problem import Problem, View, prefix_views, whole_view
-from mlopt.tuning.trials import Trial
+from mlopt.tuning.crews.linear_task import LinearTask, linear_task
+from mlopt.tuning.crews.problem import Problem, View, prefix_views, whole_view
+from mlopt.tuning.crews.trials import Trial
 
 
 @dataclass(frozen=True)

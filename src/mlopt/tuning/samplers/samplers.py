@@ -25,8 +25,8 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 
 from mlopt.errors import InputError
-from mlopt.tuning.grid import at
-from mlopt.tuning.space import Space
+from mlopt.tuning.space.grid import at
+from mlopt.tuning.space.space import Space
 
 Point = dict[str, Any]
 Taken = Callable[[Point], bool]

@@ -19,9 +19,9 @@ from optuna.distributions import (
 )
 
 from mlopt.errors import InputError
-from mlopt.tuning.grid import Grid, count, grid
-from mlopt.tuning.names import Tunable, fixed_parameters, resolve
-from mlopt.tuning.parameters import Parameter, parameter
+from mlopt.tuning.space.grid import Grid, count, grid
+from mlopt.tuning.space.names import Tunable, fixed_parameters, resolve
+from mlopt.tuning.space.parameters import Parameter, parameter
 
 FAMILY = "family"
 

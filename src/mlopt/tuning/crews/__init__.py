@@ -1,0 +1,1 @@
+"""Who trains: batched scans of linear models, and black boxes."""

@@ -1,0 +1,1 @@
+"""Who proposes: Optuna behind ask and tell."""

@@ -1,0 +1,1 @@
+"""Where a study is remembered: an Optuna storage, written behind."""
