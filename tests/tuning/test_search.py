@@ -57,7 +57,10 @@ def same_scores(ours: Any, theirs: Any, tolerance: float = 1e-9) -> None:
     [
         (LogisticRegression(tol=1e-8, max_iter=1000), {"C": C_VALUES}),
         (LinearSVC(tol=1e-8, max_iter=100_000, dual=False), {"C": [0.01, 0.1]}),
-        (LogisticRegression(tol=1e-8, max_iter=999, class_weight="balanced"), {"C": [0.1, 1]}),
+        (
+            LogisticRegression(tol=1e-8, max_iter=999, class_weight="balanced"),
+            {"C": [0.1, 1.0]},
+        ),
         (DecisionTreeClassifier(random_state=0), {"max_depth": [1, 2, 3]}),
         (make_pipeline(StandardScaler(), LogisticRegression(tol=1e-8, max_iter=1000)),
          {"logisticregression__C": C_VALUES}),
