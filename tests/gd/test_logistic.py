@@ -99,6 +99,13 @@ def test_a_weight_of_two_is_the_row_twice_and_of_zero_is_no_row() -> None:
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-6, atol=1e-8)
 
 
+def test_softmax_has_no_part_that_all_classes_share() -> None:
+    X, y, _ = problem(4)
+    model = LogisticRegression().fit(X, y)
+    np.testing.assert_allclose(model.coef_.sum(axis=0), 0.0, atol=1e-12)
+    assert model.intercept_.sum() == pytest.approx(0.0, abs=1e-12)
+
+
 def test_a_sample_of_the_rows_does_not_move_the_solution() -> None:
     X, y = make_classification(20_000, 10, random_state=1)
     same(LogisticRegression(tol=1e-9).fit(X, y), reference().fit(X, y))

@@ -14,7 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from mlopt.cluster import executor
 from mlopt.gd.choosing import choose
-from mlopt.gd.classifier_fit import Planes, beside, by_quasi_newton, learn, shape_of
+from mlopt.gd.classifier_fit import (
+    Outcome,
+    Planes,
+    beside,
+    by_quasi_newton,
+    learn,
+    shape_of,
+)
 from mlopt.gd.classifier_plan import quasi_newton_cost
 from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import Sample, read, resources_of
@@ -123,7 +130,7 @@ class LogisticRegression(LinearClassifier):
             start = self._start(model.outputs, rows.d)
             outcome = by_quasi_newton(rows, [model], self.tol, self.max_iter, start)
         if model.outputs > 1:
-            outcome = replace(outcome, intercept=centred(outcome.intercept))
+            outcome = settled(outcome)
         self.n_iter_ = np.array([max(outcome.passes, 1)], np.int32)
         learn(self, outcome, rows.dtype, choice, started)
         return self
@@ -176,9 +183,12 @@ class LogisticRegression(LinearClassifier):
         return [(self.coef_, self.intercept_)]
 
 
-def centred(intercepts: Array) -> Array:
-    """With sum 0, as in scikit-learn: softmax does not see a shift of all intercepts."""
-    return np.asarray(intercepts - intercepts.mean())
+def settled(outcome: Outcome) -> Outcome:
+    """Softmax does not see what all classes share; without it the penalty is least."""
+    coef, intercept = outcome.coef, outcome.intercept
+    return replace(
+        outcome, coef=coef - coef.mean(axis=0), intercept=intercept - intercept.mean()
+    )
 
 
 def _probabilities(X: Any, coef: Array, intercept: Array) -> Array:

@@ -1,0 +1,61 @@
+"""Estimators on worker processes: the same numbers as in this process, to the last bit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+
+import mlopt
+from mlopt.cluster import local_cluster
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+
+X, Y = make_classification(6000, 12, n_informative=6, n_classes=3, random_state=0)
+WEIGHTS = np.random.default_rng(0).random(6000)
+ESTIMATORS = [
+    mlopt.LinearRegression(),
+    mlopt.Ridge(solver="svd"),
+    mlopt.Ridge(solver="sparse_cg", tol=1e-10),
+    mlopt.LogisticRegression(tol=1e-6),
+    mlopt.LinearSVC(tol=1e-6),
+    mlopt.LinearSVC(loss="hinge", C=1e-4, random_state=0),
+]
+
+
+def fitted(estimator: Any, X: Any) -> Any:
+    return clone(estimator).fit(X, Y, sample_weight=WEIGHTS)
+
+
+@pytest.fixture(scope="module")
+def here() -> list[Any]:
+    """Every estimator, fitted while there is no client."""
+    return [fitted(estimator, X) for estimator in ESTIMATORS]
+
+
+@pytest.fixture(scope="module")
+def workers(here: list[Any]) -> Iterator[None]:
+    del here  # only its order matters: before there are workers
+    with local_cluster(2, 1):
+        yield
+
+
+@pytest.mark.usefixtures("workers")
+@pytest.mark.parametrize("number", range(len(ESTIMATORS)))
+def test_workers_find_what_threads_find(number: int, here: list[Any]) -> None:
+    there = fitted(ESTIMATORS[number], X)
+    np.testing.assert_array_equal(there.coef_, here[number].coef_)
+    np.testing.assert_array_equal(there.intercept_, here[number].intercept_)
+
+
+@pytest.mark.usefixtures("workers")
+def test_dask_arrays_are_fitted_and_predicted_where_they_are(here: list[Any]) -> None:
+    lazy = da.from_array(X, chunks=(1000, 12))
+    there = fitted(ESTIMATORS[3], lazy)
+    np.testing.assert_allclose(there.coef_, here[3].coef_, rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(there.predict(lazy).compute(), there.predict(X))
