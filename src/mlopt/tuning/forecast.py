@@ -1,56 +1,168 @@
-"""What one fit of an estimator will take, from fits on two samples of the rows."""
+"""What training an estimator will take: by samples of the rows, and by the cost model."""
 
 from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from mlopt.cluster import single_threaded
 from mlopt.costs import Cost, Fit
+from mlopt.gd.batch_cost import choose_batch_size, pass_cost
+from mlopt.plan import Choice
+from mlopt.resources import Resources
 from mlopt.rows import Rows
+from mlopt.stats import Stats
+from mlopt.tuning.crews.families import cut
+from mlopt.tuning.crews.linear_task import linear_task
 from mlopt.tuning.crews.problem import Problem
 
 SIZES = (1024, 2048)
 """Rows of the two samples; a small data set gives a quarter and a half of itself."""
 FEWEST = 200
 """Rows below which a fit is not worth predicting."""
+TYPICAL_PASSES = {False: 20, True: 20}
+"""Passes that a model costs until it stops on its own: of quasi-Newton steps, with what the
+start on a sample and the preconditioner add to them; of stochastic epochs."""
+SGD_SLOWNESS = 4.0
+"""Arithmetic of a lockstep epoch against a pass of matrix products: it follows one row at a
+time, so that weights come from cache and not from registers."""
 
 
-def sampled_fit(problem: Problem, estimator: Any) -> Cost | None:
-    """One fit on the training rows of the first split, extrapolated linearly.
+@dataclass(frozen=True)
+class Profile:
+    """What the final estimator sees, and what one fit on the training rows takes.
 
-    None when there are few rows, when the rows are not here, or when the estimator cannot
-    be fitted to a sample: the search then finds out what that means.
+    ``fit`` is the whole, ``prepare`` the preprocessing alone; None when not sampled.
+    """
+
+    stats: Stats
+    fit: Cost | None = None
+    prepare: Cost | None = None
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """One trial of a family, all its splits, trained to the end on one thread.
+
+    ``batch`` says how many trials share a scan (``trials``), for families that can.
+    """
+
+    alone: Cost | None
+    batched: Cost | None = None
+    batch: Choice | None = None
+    trials: int = 1
+
+    @property
+    def chosen(self) -> Cost | None:
+        """What is expected of the way that is chosen."""
+        return self.batched if self.batched is not None else self.alone
+
+
+def forecast(
+    problem: Problem,
+    estimator: Any,
+    searched: Iterable[str],
+    *,
+    n_models: int,
+    batch_size: int | str,
+    sample: bool,
+) -> Forecast:
+    """Predict one trial of ``estimator``, batched where it can be, and one by one.
+
+    Parameters
+    ----------
+    problem : Problem
+    estimator : estimator
+    searched : iterable of str
+        Names of the parameters that vary: preprocessing that varies is not shared.
+    n_models : int
+        Trials there will be at most.
+    batch_size : int or "auto"
+        Trials that share a scan, when the user says so.
+    sample : bool
+        Whether to fit to samples of the rows.
+    """
+    parts, splits = cut(estimator), len(problem.splits)
+    task = linear_task(parts.final)
+    known = _profile(problem, estimator, sample=sample)
+    alone = None if known.fit is None else splits * known.fit
+    if task is None:
+        return Forecast(alone)
+    per_model = splits * problem.outputs
+    size, choice = choose_batch_size(
+        known.stats, Resources.probe(), columns_per_model=per_model, n_models=n_models
+    )
+    if batch_size != "auto":
+        size, choice = int(batch_size), replace(choice, chosen=f"{batch_size}, as asked")
+    sgd = task.schedule is not None
+    passes = min(task.max_iter, TYPICAL_PASSES[sgd]) * (SGD_SLOWNESS if sgd else 1.0)
+    batched = (passes / size) * pass_cost(known.stats, size * per_model)
+    if known.prepare is not None and parts.prefix is not None:
+        steps = tuple(f"{name}__" for name in parts.prefix.named_steps)
+        varies = any(name.startswith(steps) for name in searched)
+        batched = batched + (splits if varies else splits / n_models) * known.prepare
+    return Forecast(alone, batched, choice, size)
+
+
+def _profile(problem: Problem, estimator: Any, *, sample: bool) -> Profile:
+    """Fit to two samples and extrapolate linearly; without samples, the shape alone.
 
     References
     ----------
     KeystoneML, section V-D: profile at two sizes, extrapolate time linearly.
     """
-    train = problem.splits[0].train
-    if isinstance(problem.X, Rows) or len(train) < FEWEST:
-        return None
+    X, train = problem.X, problem.splits[0].train
+    if isinstance(X, Rows):
+        return Profile(Stats(X.n, X.d, density=X.nonzero / (X.n * X.d), sparse=X.sparse))
+    plain = Profile(Stats(len(problem.y), X.shape[1]))
+    if len(train) < FEWEST or not sample:
+        return plain
     sizes = [
         min(size, len(train) // part) for size, part in zip(SIZES, (4, 2), strict=True)
     ]
     rows = np.random.default_rng(problem.seed).permutation(train)
     try:
-        seconds = [_timed_fit(problem, estimator, rows[:size]) for size in sizes]
-    except Exception:
-        return None
-    return Cost(fixed=Fit.of(sizes, seconds).at(len(train)), source="sampled")
+        looks = [_look(problem, estimator, rows[:size]) for size in sizes]
+    except Exception:  # a sample may lack what a fit needs: the search will tell
+        return plain
+    prepare = _extrapolated(sizes, [seconds for seconds, _, _ in looks], len(train))
+    final = _extrapolated(sizes, [seconds for _, seconds, _ in looks], len(train))
+    seen = replace(looks[-1][2], rows=len(problem.y), bytes=-1)
+    return Profile(seen, fit=prepare + final, prepare=prepare)
 
 
-def _timed_fit(problem: Problem, estimator: Any, rows: Any) -> float:
+def _extrapolated(sizes: list[int], seconds: list[float], rows: int) -> Cost:
+    return Cost(fixed=Fit.of(sizes, seconds).at(rows), source="sampled")
+
+
+def _look(problem: Problem, estimator: Any, rows: Any) -> tuple[float, float, Stats]:
+    """(seconds of preprocessing, seconds of the final fit, what the latter saw)."""
     X = _safe_indexing(problem.X, rows)
     y = problem.y[rows] if problem.supervised else None
-    start = time.perf_counter()
+    parts = cut(clone(estimator))
     # On one thread, as trials are; OpenMP on so few rows would wait more than it works.
     with single_threaded(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a sample may be too small for good results
-        clone(estimator).fit(X, y)
-    return time.perf_counter() - start
+        start = time.perf_counter()
+        if parts.prefix is not None:
+            X = parts.prefix.fit_transform(X, y)
+        prepared = time.perf_counter()
+        parts.final.fit(X, y)
+        fitted = time.perf_counter()
+    return prepared - start, fitted - prepared, _shape(X)
+
+
+def _shape(X: Any) -> Stats:
+    if sparse.issparse(X):
+        n, d = X.shape
+        return Stats(n, d, density=X.nnz / max(1, n * d), dtype=str(X.dtype), sparse=True)
+    dtype = str(X.dtype) if isinstance(X, np.ndarray) and X.dtype.kind == "f" else "float64"
+    return Stats(X.shape[0], X.shape[1], dtype=dtype)

@@ -3,51 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from mlopt.costs import Cost
 from mlopt.plan import Alternative, Choice, Plan
 from mlopt.resources import Resources
 from mlopt.tuning.crews.families import cut
-from mlopt.tuning.crews.linear_task import linear_task
 from mlopt.tuning.crews.problem import Problem
-from mlopt.tuning.forecast import sampled_fit
+from mlopt.tuning.forecast import Forecast
 
 PROPOSALS, FINAL = "proposals and storage", "final fit"
 """Steps of the plan beside the families."""
-TYPICAL_PASSES = {False: 10, True: 20}
-"""Passes until a model stops on its own: quasi-Newton steps; stochastic epochs."""
-SGD_SLOWNESS = 8.0
-"""Arithmetic of a lockstep epoch against a pass of matrix products: it follows one row at a
-time, so that its rows and weights come from cache and not from registers."""
-
-
-@dataclass(frozen=True)
-class Forecast:
-    """One trial of a family: all its splits, trained to the end on one thread."""
-
-    batched: Cost | None
-    alone: Cost | None
-
-    @property
-    def chosen(self) -> Cost | None:
-        """What is expected of the way that is chosen."""
-        return self.batched if self.batched is not None else self.alone
-
-
-def forecast(
-    problem: Problem, estimator: Any, per_pass: Cost | None, *, sample: bool
-) -> Forecast:
-    """Predict one trial of ``estimator``, batched where it can be, and one by one."""
-    task = linear_task(cut(estimator).final)
-    one = sampled_fit(problem, estimator) if sample else None
-    alone = None if one is None else len(problem.splits) * one
-    if task is None or per_pass is None:
-        return Forecast(None, alone)
-    sgd = task.schedule is not None
-    passes = min(task.max_iter, TYPICAL_PASSES[sgd])
-    return Forecast((passes * (SGD_SLOWNESS if sgd else 1.0)) * per_pass, alone)
 
 
 def search_plan(
@@ -55,12 +22,11 @@ def search_plan(
     problem: Problem,
     estimators: Mapping[str, Any],
     forecasts: Mapping[str, Forecast],
-    batch: Choice | None,
 ) -> Plan:
     """How each family will be trained, before anything runs."""
     trials = None if search.n_trials is None else search.n_trials / len(estimators)
     choices = [
-        _family(name, estimator, problem, forecasts[name], trials, batch)
+        _family(name, estimator, problem, forecasts[name], trials)
         for name, estimator in estimators.items()
     ]
     known = [choice.predicted for choice in choices if choice.predicted is not None]
@@ -115,7 +81,6 @@ def _family(
     problem: Problem,
     expected: Forecast,
     trials: float | None,
-    batch: Choice | None,
 ) -> Choice:
     parts = cut(estimator)
     operator = type(parts.final).__name__
@@ -134,14 +99,14 @@ def _family(
         notes.append(
             f"one trial, all splits, on one thread: {one:.3g} s ({_source(expected)})"
         )
-    if expected.batched is None or batch is None:
+    if expected.batched is None or expected.batch is None:
         rejected = Alternative("batched", reason=f"{operator} has no batched form")
         return Choice(
             name or operator, operator, "one fit a split, in parallel",
             seconds(expected.alone), rejected=(rejected,), notes=tuple(notes),
         )  # fmt: skip
     others = (Alternative("one fit a split", seconds(expected.alone), "not sampled"),)
-    sizes = replace(batch, step="batch")
+    sizes = replace(expected.batch, step="batch", rejected=_few(expected.batch.rejected))
     return Choice(
         name or operator, operator, "batched: configurations and splits share a scan",
         seconds(expected.batched), rejected=others, notes=tuple(notes), children=(sizes,),
@@ -150,3 +115,8 @@ def _family(
 
 def _source(expected: Forecast) -> str:
     return expected.chosen.source if expected.chosen is not None else ""
+
+
+def _few(rejected: tuple[Alternative, ...]) -> tuple[Alternative, ...]:
+    """The sizes next to the chosen one say enough, and one model a scan for comparison."""
+    return rejected[:2] + rejected[-1:] if len(rejected) > 3 else rejected

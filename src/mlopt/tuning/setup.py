@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 import joblib
 
 from mlopt import events
-from mlopt.costs import Cost
 from mlopt.errors import InputError
-from mlopt.gd.batch_cost import choose_batch_size, pass_cost
-from mlopt.plan import Choice
-from mlopt.resources import Resources
 from mlopt.resources.probe import memory_limit
-from mlopt.rows import Rows
-from mlopt.stats import Stats
 from mlopt.training import Limits
 from mlopt.tuning.bandits import bandit_of
 from mlopt.tuning.crews.batching import BatchCrew
@@ -26,8 +19,9 @@ from mlopt.tuning.crews.families import Views, cut
 from mlopt.tuning.crews.fitting import GROWING
 from mlopt.tuning.crews.linear_task import linear_task
 from mlopt.tuning.crews.problem import Problem
+from mlopt.tuning.forecast import forecast
 from mlopt.tuning.inputs import families_of
-from mlopt.tuning.planning import forecast, search_plan
+from mlopt.tuning.planning import search_plan
 from mlopt.tuning.samplers.proposer import Proposer
 from mlopt.tuning.scheduler import Scheduler
 from mlopt.tuning.space.defaults import default_points
@@ -58,7 +52,6 @@ def prepare(search: Any, problem: Problem, *, remember: bool = True) -> Schedule
     _check_budget(search, space)
     max_passes = _max_passes(search, estimators)
     n_models = min(size for size in (search.n_trials, space.size, MOST_MODELS) if size)
-    batch = _batch(search, problem, estimators, n_models)
     store = _open_store(search, problem, space) if remember else NullStore()
     proposer = Proposer(
         space,
@@ -73,10 +66,15 @@ def prepare(search: Any, problem: Problem, *, remember: bool = True) -> Schedule
     bandit = bandit_of(search.bandit, max_passes, search.n_trials, perfect=perfect)
     limits = Limits(seconds=search.timeout)
     sample = n_models * len(problem.splits) >= FEW_FITS
+    varied = {family.name: [p.name for p in family.parameters] for family in space.families}
     forecasts = {
-        name: forecast(problem, estimator, batch.per_pass, sample=sample)
+        name: forecast(
+            problem, estimator, varied[name], n_models=n_models,
+            batch_size=search.batch_size, sample=sample,
+        )
         for name, estimator in estimators.items()
-    }
+    }  # fmt: skip
+    batched = [f.trials for f in forecasts.values() if f.batch is not None]
     memory = int(VIEW_MEMORY * memory_limit())
     views = Views(estimators, problem, memory, search.random_state)
     stepwise = search.bandit is not None
@@ -84,29 +82,20 @@ def prepare(search: Any, problem: Problem, *, remember: bool = True) -> Schedule
         proposer=proposer,
         bandit=bandit,
         store=store,
-        batch=BatchCrew(problem, views, max_passes, batch.trials),
+        batch=BatchCrew(problem, views, max_passes, min(batched, default=1)),
         black_box=BlackBoxCrew(
             problem, views, max_passes, stepwise, lambda: scheduler.seconds_left
         ),
         metric=problem.metrics.main,
-        slots=_slots(search, batch),
+        slots=_slots(search),
         n_trials=search.n_trials,
         limits=limits,
         observe=_observer(search),
         raise_errors=search.error_score == "raise",
-        plan=search_plan(search, problem, estimators, forecasts, batch.choice),
+        plan=search_plan(search, problem, estimators, forecasts),
         refits=bool(search.refit),
     )
     return scheduler
-
-
-@dataclass(frozen=True)
-class Batch:
-    """How many trials share a scan, why, and what one pass of one trial costs."""
-
-    trials: int
-    choice: Choice | None = None
-    per_pass: Cost | None = None
 
 
 def _open_store(search: Any, problem: Problem, space: Space) -> Store:
@@ -173,31 +162,7 @@ def _perfect(problem: Problem) -> float:
     return 0.0 if negated else 1.0
 
 
-def _batch(
-    search: Any, problem: Problem, estimators: Mapping[str, Any], n_models: int
-) -> Batch:
-    if not any(linear_task(cut(e).final) for e in estimators.values()):
-        return Batch(1)
-    rows = len(problem.y)
-    columns = problem.X.d if isinstance(problem.X, Rows) else problem.X.shape[1]
-    stats = Stats(rows, columns)
-    per_model = len(problem.splits) * problem.outputs
-    size, choice = choose_batch_size(
-        stats,
-        Resources.probe(),
-        columns_per_model=per_model,
-        n_models=n_models,
-    )
-    if search.batch_size != "auto":
-        size, choice = (
-            search.batch_size,
-            replace(choice, chosen=f"{search.batch_size} as asked"),
-        )
-    per_pass = (1 / size) * pass_cost(stats, size * per_model)
-    return Batch(size, choice, per_pass)
-
-
-def _slots(search: Any, batch: Batch) -> int:
+def _slots(search: Any) -> int:
     """TuPAQ's BatchSize: how many trials are in training at the same time."""
     if search.batch_size != "auto":
         return int(search.batch_size)

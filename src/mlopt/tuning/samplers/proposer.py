@@ -144,9 +144,11 @@ class Proposer:
             Metric to the scores of the splits.
         """
         trial = self._trials[number]
+        rungs = trial.user_attrs.get(records.SCORES, {})
+        if str(passes) in rungs:
+            return  # seen before: in a stored study, or when the time ran out for more
         trial.report(score, passes)
         if scores is not None:
-            rungs = trial.user_attrs.get(records.SCORES, {})
             rungs[str(passes)] = records.rung_to_json(scores)
             self.note(number, **{records.SCORES: rungs})
         self._changed.add(number)
