@@ -46,7 +46,7 @@ def flights_table(rows: int | None = None) -> pd.DataFrame:
     )
     date = pd.to_datetime(joined[["year", "month", "day"]])
     table = joined[[*FLIGHT, "distance", "plane_year", *PLANE, *WEATHER]].assign(
-        day_of_week=date.dt.dayofweek,
+        day_of_week=date.dt.day_of_week,
         sched_dep_time=minute_of_day(joined["sched_dep_time"]),
         sched_arr_time=minute_of_day(joined["sched_arr_time"]),
     )

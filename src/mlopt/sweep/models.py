@@ -28,8 +28,10 @@ TRUSTED = frozenset(
         "mlopt.sweep.tabular.ToFloat32",
         "numpy.dtype",
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+        "sklearn.metrics._dist_metrics.EuclideanDistance64",
         "sklearn.model_selection._split.KFold",
         "sklearn.model_selection._split.StratifiedKFold",
+        "sklearn.neighbors._kd_tree.KDTree",
         "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
         # Arrays of nodes: a forged one can crash the process, not run code.
         "sklearn.tree._tree.Tree",

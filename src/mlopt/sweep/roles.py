@@ -28,7 +28,7 @@ FORMATS = (
     "%m/%d/%Y %H:%M",
     "%d/%m/%Y %H:%M",
 )
-PARTS = ("year", "month", "day", "dayofweek", "hour", "minute")
+PARTS = ("year", "month", "day", "day_of_week", "hour", "minute")
 LOOKS_LIKE_A_DATE = re.compile(r"\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")
 
 
@@ -113,8 +113,10 @@ def judge(column: pd.Series) -> tuple[str, Any]:
     """("number" | "code" | "category" | "date" | "dropped", detail) of one column."""
     known = column.dropna()
     values = pd.Series((known.astype(str) if column.dtype == object else known).unique())
-    if len(values) <= 1:
-        return "dropped", ("no values" if values.empty else "the same value everywhere")
+    if values.empty:
+        return "dropped", "no values"
+    if len(values) == 1 and len(known) == len(column):
+        return "dropped", "the same value everywhere"
     if types.is_bool_dtype(column.dtype):
         return "number", None
     if types.is_datetime64_any_dtype(column.dtype):
@@ -128,7 +130,8 @@ def _judge_numbers(values: pd.Series, rows: int) -> tuple[str, Any]:
     if not types.is_integer_dtype(values.dtype):
         return "number", None
     levels = len(values)
-    if levels == rows > 20 and values.max() - values.min() == levels - 1:
+    # Part of the rows may be set aside, so that the numbers have gaps.
+    if levels == rows > 20 and values.max() - values.min() < 2 * levels:
         return "dropped", "it numbers the rows"
     return ("code", None) if 2 < levels <= CODE_LEVELS else ("number", None)
 

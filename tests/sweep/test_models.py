@@ -1,0 +1,102 @@
+"""Model files load what was saved, and refuse what nobody reviewed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import is_classifier
+from sklearn.cluster import KMeans
+
+from mlopt.errors import InputError
+from mlopt.sweep.config import Family
+from mlopt.sweep.families import DEFAULTS, Case
+from mlopt.sweep.models import dump_model, load_model
+from mlopt.sweep.registry import ESTIMATORS, families_of
+from mlopt.sweep.roles import roles_of
+from mlopt.sweep.target import target_of
+
+
+class Unreviewed(KMeans):
+    """A class that is on no list."""
+
+
+def case_of(table: pd.DataFrame, target: str) -> tuple[Case, pd.DataFrame, np.ndarray]:
+    X = table.drop(columns=target)
+    found, y = target_of(table[target])
+    return Case(roles_of(X), found, len(X), X.shape[1], 0), X, y
+
+
+@pytest.mark.parametrize("target", ["buys", "wage"])
+@pytest.mark.parametrize("family", DEFAULTS)
+def test_every_default_family_survives_a_file(
+    table: pd.DataFrame, tmp_path: Path, family: str, target: str
+) -> None:
+    case, X, y = case_of(table.dropna(), target)
+    model = DEFAULTS[family](case)[0].fit(X, y)
+    path = tmp_path / "model.skops"
+    path.write_bytes(dump_model(model))
+    assert np.array_equal(load_model(path).predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("SVC", {}),
+        ("KNeighborsClassifier", {}),
+        ("LinearSVC", {}),
+        ("MLPClassifier", {"max_iter": 500, "tol": 0.01}),
+    ],
+)
+def test_estimators_of_the_registry_survive_a_file(
+    table: pd.DataFrame, tmp_path: Path, name: str, params: dict[str, Any]
+) -> None:
+    case, X, y = case_of(table, "buys")
+    built = families_of(case, {"m": Family(estimator=name, params=params)})
+    model = built["m"][0].fit(X, y)
+    path = tmp_path / "model.skops"
+    path.write_bytes(dump_model(model))
+    assert np.array_equal(load_model(path).predict(X), model.predict(X))
+
+
+def test_a_type_that_nobody_reviewed_is_neither_written_nor_read(tmp_path: Path) -> None:
+    import skops.io
+
+    model = Unreviewed(2).fit(np.eye(4))
+    with pytest.raises(InputError, match=r"reviewed types only.*Unreviewed"):
+        dump_model(model)
+    path = tmp_path / "model.skops"
+    path.write_bytes(skops.io.dumps(model))
+    with pytest.raises(InputError, match="Unreviewed"):
+        load_model(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("model.skops", b"no archive", "not a model"),
+        ("model.joblib", b"", "must be a .skops file"),
+        ("none.skops", None, "cannot be read"),
+    ],
+)
+def test_what_is_no_model_is_refused(
+    tmp_path: Path, name: str, content: bytes | None, says: str
+) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError, match=says):
+        load_model(path)
+
+
+def test_the_registry_names_estimators_that_exist() -> None:
+    import importlib
+
+    kinds = {
+        name: is_classifier(getattr(importlib.import_module(module), name)())
+        for name, (module, _) in ESTIMATORS.items()
+    }
+    assert {name for name, kind in kinds.items() if kind} >= {"LogisticRegression", "SVC"}

@@ -1,0 +1,75 @@
+"""What is written is complete, can be read again, and never half there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+
+from mlopt.plan import Plan
+from mlopt.sweep.models import load_model
+from mlopt.sweep.outputs import csv_of, summary, write_files
+
+KEYS = {
+    "best_score", "best_params", "scoring", "n_trials", "n_pruned", "passes",
+    "models_trained", "seconds", "test_score", "seed", "versions",
+}  # fmt: skip
+
+
+def test_every_promised_file_is_there_and_nothing_else_is_left(swept: Any) -> None:
+    names = {p.name for p in swept.folder.iterdir() if not p.name.endswith(".lock")}
+    assert names >= {
+        "model.skops", "model.joblib", "trials.parquet", "plan.txt", "plan.json",
+        "report.html", "result.json", "study.db",
+    }  # fmt: skip
+    assert not [name for name in names if name.startswith(".")]
+
+
+def test_the_result_has_the_promised_keys_and_true_values(swept: Any) -> None:
+    content = json.loads((swept.folder / "result.json").read_text())
+    assert set(content) >= KEYS
+    assert content == json.loads(json.dumps(summary(swept.result)))
+    assert content["n_trials"] == 10
+    assert content["best_params"]["family"] in ("linear", "extra_trees")
+
+
+def test_the_saved_models_predict_what_the_model_predicts(swept: Any) -> None:
+    X = swept.result.prepared.X_test
+    expected = swept.result.model.predict(X)
+    assert np.array_equal(load_model(swept.folder / "model.skops").predict(X), expected)
+    assert np.array_equal(joblib.load(swept.folder / "model.joblib").predict(X), expected)
+
+
+def test_the_table_of_trials_has_a_row_a_trial(swept: Any) -> None:
+    trials = pd.read_parquet(swept.folder / "trials.parquet")
+    assert trials["number"].tolist() == list(range(10))
+    assert trials["score"].max() >= swept.result.best_score
+    assert {"family", "state", "passes", "seconds", "param_model__C"} <= set(trials.columns)
+
+
+def test_the_plan_is_written_as_text_and_as_json(swept: Any) -> None:
+    plan = Plan.from_dict(json.loads((swept.folder / "plan.json").read_text()))
+    assert plan == swept.result.plan
+    assert (swept.folder / "plan.txt").read_text().strip() == plan.explain(
+        verbose=True
+    ).strip()
+
+
+def test_a_write_that_fails_leaves_the_old_files_and_no_others(tmp_path: Path) -> None:
+    old = tmp_path / "result.json"
+    old.write_text("old")
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(OSError, match="directory"):
+        write_files({tmp_path / "taken" / "a" / "b": b"new", old: b"new"})
+    assert old.read_text() == "old"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["result.json", "taken"]
+
+
+def test_texts_that_a_spreadsheet_would_run_are_quoted() -> None:
+    content = csv_of(pd.DataFrame({"prediction": ["=1+1", "fine", "-x"], "n": [-1, 2, 3]}))
+    assert content.decode().splitlines() == ["prediction,n", "'=1+1,-1", "fine,2", "'-x,3"]
