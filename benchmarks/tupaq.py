@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 from optuna.distributions import FloatDistribution
-from sklearn.datasets import load_breast_cancer, load_digits, load_svmlight_file, make_moons
+from sklearn.datasets import load_breast_cancer, load_digits, load_svmlight_file
 from sklearn.linear_model import SGDClassifier
 from sklearn.model_selection import StratifiedShuffleSplit, train_test_split
 from sklearn.pipeline import make_pipeline
@@ -45,6 +45,7 @@ def german():
 def spambase():
     with gzip.open(FOLDER / "spambase/spambase.data.gz") as file:
         table = np.loadtxt(file, delimiter=",")
+    table = np.random.default_rng(0).permutation(table)[:2000]
     return table[:, :-1], table[:, -1] == 1
 
 
