@@ -86,7 +86,7 @@ def part_a(name, rows):
     cv = StratifiedKFold(5, shuffle=True, random_state=0)
     ours = {"no bandit": None, "bandit": "successive-halving"}
     solver = fastest_solver(X, y)
-    mlopt.ModelSearchCV(  # warm the kernels' compiled code, as a second search would find it
+    mlopt.ModelSearchCV(  # compiled code is warm, as a second search would find it
         LogisticRegression(), {"C": C_VALUES[:2]}, sampler="grid", bandit=None, cv=2
     ).fit(X[:500], y[:500])
     results = {}
@@ -94,23 +94,35 @@ def part_a(name, rows):
         runs = [
             timed(
                 mlopt.ModelSearchCV(
-                    LogisticRegression(), {"C": C_VALUES}, sampler="grid", n_trials=64, cv=cv,
-                    n_jobs=2, bandit=bandit,
-                ), X, y,
+                    LogisticRegression(),
+                    {"C": C_VALUES},
+                    sampler="grid",
+                    n_trials=64,
+                    cv=cv,
+                    n_jobs=2,
+                    bandit=bandit,
+                ),
+                X,
+                y,
             )
             for _ in range(3)
-        ]  # fmt: skip
+        ]
         seconds = statistics.median(s for s, _ in runs)
         results[label] = (seconds, runs[-1][1])
     peer = GridSearchCV(LogisticRegression(solver=solver), {"C": C_VALUES}, cv=cv, n_jobs=2)
     peer_seconds, peer = timed(peer, X, y)
     test = peer.score(X_test, y_test)
-    print(f"    GridSearchCV {solver:16s} {peer_seconds:8.2f} s  best {peer.best_score_:.4f}"
-          f"  test {test:.4f}")  # fmt: skip
+    print(
+        f"    GridSearchCV {solver:16s} {peer_seconds:8.2f} s  best {peer.best_score_:.4f}"
+        f"  test {test:.4f}"
+    )
     for label, (seconds, search) in results.items():
-        print(f"    mlopt {label:23s} {seconds:8.2f} s  best {search.best_score_:.4f}"
-              f"  test {search.score(X_test, y_test):.4f}  {peer_seconds / seconds:6.1f}x"
-              f"  passes {search.passes_}", flush=True)  # fmt: skip
+        print(
+            f"    mlopt {label:23s} {seconds:8.2f} s  best {search.best_score_:.4f}"
+            f"  test {search.score(X_test, y_test):.4f}  {peer_seconds / seconds:6.1f}x"
+            f"  passes {search.passes_}",
+            flush=True,
+        )
 
 
 def part_b(name, rows, seeds, dask_ml):
@@ -132,8 +144,14 @@ def part_b(name, rows, seeds, dask_ml):
                 (seconds, search.score(X_test, y_test))
             )
             for method in ("hyperband", "halving") if dask_ml else ():
-                run = [dask_ml, str(Path(__file__).parent / "peer_dask_ml.py"), str(path),
-                       method, str(N), str(seed)]  # fmt: skip
+                run = [
+                    dask_ml,
+                    str(Path(__file__).parent / "peer_dask_ml.py"),
+                    str(path),
+                    method,
+                    str(N),
+                    str(seed),
+                ]
                 lines = subprocess.run(
                     run, capture_output=True, text=True, check=True
                 ).stdout
@@ -144,31 +162,47 @@ def part_b(name, rows, seeds, dask_ml):
     for label, rows_ in table.items():
         seconds = statistics.median(s for s, _ in rows_)
         score = statistics.mean(t for _, t in rows_)
-        print(f"    {label:24s} {seconds:8.2f} s  test {score:.4f}  {seconds / base:6.1f}x",
-              flush=True)  # fmt: skip
+        print(
+            f"    {label:24s} {seconds:8.2f} s  test {score:.4f}  {seconds / base:6.1f}x",
+            flush=True,
+        )
 
 
 def mlopt_sgd(X, y, seed):
     """(seconds, search) of ours."""
     return timed(
         mlopt.ModelSearchCV(
-            SGDClassifier(max_iter=EPOCHS, tol=1e-3), SGD_SPACE, n_trials=N, sampler="random",
-            bandit="successive-halving", max_passes=EPOCHS, random_state=seed, n_jobs=2,
+            SGDClassifier(max_iter=EPOCHS, tol=1e-3),
+            SGD_SPACE,
+            n_trials=N,
+            sampler="random",
+            bandit="successive-halving",
+            max_passes=EPOCHS,
+            random_state=seed,
+            n_jobs=2,
             cv=StratifiedShuffleSplit(1, test_size=0.25, random_state=seed),
-        ), X, y,
-    )  # fmt: skip
+        ),
+        X,
+        y,
+    )
 
 
 def halving(X, y, seed):
     """(seconds, search) of scikit-learn's successive halving over rows."""
     return timed(
         HalvingRandomSearchCV(
-            SGDClassifier(max_iter=EPOCHS, tol=1e-3, random_state=seed), SGD_SPACE,
-            n_candidates=N, factor=FACTOR, random_state=seed, n_jobs=2,
+            SGDClassifier(max_iter=EPOCHS, tol=1e-3, random_state=seed),
+            SGD_SPACE,
+            n_candidates=N,
+            factor=FACTOR,
+            random_state=seed,
+            n_jobs=2,
             min_resources=max(len(X) // FACTOR**3, 100),
             cv=StratifiedShuffleSplit(1, test_size=0.25, random_state=seed),
-        ), X, y,
-    )  # fmt: skip
+        ),
+        X,
+        y,
+    )
 
 
 def main():

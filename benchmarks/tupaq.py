@@ -1,9 +1,9 @@
 """TuPAQ's own experiment: what the bandit saves (section 4.3 and Algorithm 3).
 
-625 random configurations of four hyperparameters on five small binary sets: step size in
+625 random configurations of four hyperparameters on small binary sets: step size in
 (1e-3, 1e1), L2 in (1e-4, 1e2), random features in (1 d, 10 d) with a scale in (1e-4, 1e2),
-all log-uniform; full training is 100 passes, the first look comes after 10, models more than
-50% above the best error are given up. Asked: at least 75% fewer passes, at most one point
+all log-uniform; full training is 100 passes, the first look comes after 10, models whose
+error is more than 50% above the best are given up. Asked: at least 75% fewer passes, at most one point
 more error than training everything to the end.
 
 usage: tupaq.py [--trials 625]
@@ -37,8 +37,10 @@ def german():
     with gzip.open(FOLDER / "german_credit/german.data.gz", "rt") as file:
         rows = [line.split() for line in file]
     columns = list(zip(*rows, strict=True))
-    coded = [np.unique(c, return_inverse=True)[1] if c[0][0] == "A" else np.array(c, float)
-             for c in columns[:-1]]  # fmt: skip
+    coded = [
+        np.unique(c, return_inverse=True)[1] if c[0][0] == "A" else np.array(c, float)
+        for c in columns[:-1]
+    ]
     return np.column_stack(coded).astype(float), np.array(columns[-1]) == "2"
 
 
@@ -63,17 +65,21 @@ def breast():
     return load_breast_cancer(return_X_y=True)
 
 
-def moons():
-    return make_moons(1000, noise=0.3, random_state=0)
+def income():
+    X, y = load_svmlight_file(str(FOLDER / "a9a/a9a.gz"))
+    return X[:2000].toarray(), y[:2000] == 1
 
 
 SETS = {
     "breast": breast,
-    "german": german,
     "spambase": spambase,
     "digits": digits,
-    "moons": moons,
+    "agaricus": agaricus,
+    "a9a": income,
+    "german": german,
 }
+"""german is one more than the paper's five, and the hard case: 1.5 times its best error of
+24% is above the 30% of always saying "good", so that the rule gives hardly anybody up."""
 SPACE = {
     "eta0": FloatDistribution(1e-3, 1e1, log=True),
     "alpha": FloatDistribution(1e-4, 1e2, log=True),
@@ -93,9 +99,14 @@ def search(X, y, bandit, n_trials):
     )
     start = time.perf_counter()
     found = mlopt.ModelSearchCV(
-        model, SPACE, n_trials=n_trials, sampler="random", bandit=bandit, max_passes=100,
+        model,
+        SPACE,
+        n_trials=n_trials,
+        sampler="random",
+        bandit=bandit,
+        max_passes=100,
         cv=StratifiedShuffleSplit(1, test_size=0.25, random_state=0),
-    ).fit(X, y)  # fmt: skip
+    ).fit(X, y)
     return time.perf_counter() - start, found
 
 
@@ -118,10 +129,12 @@ def main():
         seconds, pruned = search(X, y, bandit, options.trials)
         fewer = 1 - pruned.passes_ / everything.passes_
         test = [1 - s.score(X_test, y_test) for s in (everything, pruned)]
-        print(f"{name:12s} {everything.passes_:11d} {pruned.passes_:12d} {fewer:8.1%}"
-              f" {1 - everything.best_score_:11.4f} {1 - pruned.best_score_:12.4f}"
-              f"   {test[0]:.4f} {test[1]:.4f}   {slow_seconds:.0f} s -> {seconds:.0f} s",
-              flush=True)  # fmt: skip
+        print(
+            f"{name:12s} {everything.passes_:11d} {pruned.passes_:12d} {fewer:8.1%}"
+            f" {1 - everything.best_score_:11.4f} {1 - pruned.best_score_:12.4f}"
+            f"   {test[0]:.4f} {test[1]:.4f}   {slow_seconds:.0f} s -> {seconds:.0f} s",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":
