@@ -3,8 +3,8 @@
 625 random configurations of four hyperparameters on small binary sets: step size in
 (1e-3, 1e1), L2 in (1e-4, 1e2), random features in (1 d, 10 d) with a scale in (1e-4, 1e2),
 all log-uniform; full training is 100 passes, the first look comes after 10, models whose
-error is more than 50% above the best are given up. Asked: at least 75% fewer passes, at most one point
-more error than training everything to the end.
+error is more than 50% above the best are given up. Asked: at least 75%
+fewer passes, at most one point more error than training everything to the end.
 
 usage: tupaq.py [--trials 625]
 """
@@ -118,7 +118,7 @@ def main():
     bandit = ActionElimination(eps=0.5, first=10, every=10)
     print(f"{options.trials} configurations, 100 passes, first look after 10")
     print(
-        "set          passes: all  with bandit   fewer   error: all  with bandit   test error"
+        "set          passes: all  with bandit   fewer  error: all  with bandit  test error"
     )
     for name in options.sets.split(","):
         X, y = SETS[name]()
