@@ -73,6 +73,7 @@ class Steps:
 class _Packed:
     """Columns in groups of lanes; see `mlopt.kernels.sgd_loops`."""
 
+    size: int
     places: NDArray[np.int64]
     groups: NDArray[np.int64]
     columns: NDArray[np.int64]
@@ -124,7 +125,10 @@ def sgd_epoch(
         raise InputError("`sgd_epoch` has no multinomial loss. Use one-vs-rest.")
     if order.size and not 0 <= order.min() <= order.max() < X.shape[0]:
         raise InputError(f"`order` must hold rows from 0 to {X.shape[0] - 1}.")
-    packed = _pack(W.shape[1], X.dtype, segments, deltas, steps, b)
+    lanes = lane_count(X.dtype.itemsize)
+    few = W.shape[1] < _FEW or sparse.issparse(X)
+    size, multiple = (lanes, lanes) if few else (2 * lanes, 4 * lanes)
+    packed = _pack(size, multiple, X.dtype, segments, deltas, steps, b)
     sums = np.zeros(packed.state.shape[1])
     rows = (
         read_only(np.asarray(order, np.int64)),
@@ -144,7 +148,7 @@ def _dense_epoch(X: Array, rows: Any, W: Array, packed: _Packed, sums: Array) ->
     few = len(places) < _FEW
     V = np.zeros((P, d), X.dtype)
     V[places] = W.T
-    shared = packed.groups, packed.columns, state, sums
+    shared = packed.size, packed.groups, packed.columns, state, sums
     if few:
         loops.lines_epoch(read_only(X), *rows, V, *shared, places)
     else:
@@ -159,50 +163,49 @@ def _sparse_epoch(X: Any, rows: Any, W: Array, packed: _Packed, sums: Array) -> 
     V = np.ascontiguousarray(W)
     loops.csr_epoch(
         read_only(X.data), read_only(X.indices), read_only(X.indptr), *rows, V,
-        packed.groups, packed.columns, packed.state, sums, packed.places,
+        packed.size, packed.groups, packed.columns, packed.state, sums, packed.places,
     )  # fmt: skip
     np.multiply(V, packed.state[loops.SCALE, packed.places], out=W)
 
 
 def _pack(
-    B: int, dtype: Any, segments: NDArray[np.int64], deltas: Array, steps: Steps, b: Array
-) -> _Packed:
-    L = lane_count(dtype.itemsize)
+    size: int, multiple: int, dtype: Any, segments: NDArray[np.int64], deltas: Array,
+    steps: Steps, b: Array,
+) -> _Packed:  # fmt: skip
     sizes = segments[:, 1] - segments[:, 0]
     loss, target, weight, K = (np.repeat(segments[:, i], sizes) for i in (2, 3, 4, 5))
     kind = 2 * loss + (K > 1)
-    places = _places(kind, L)
-    # Panels are four groups wide.
-    P = -(-(int(places.max()) + 1) // (4 * L)) * 4 * L
+    places = _places(kind, size)
+    P = -(-(int(places.max()) + 1) // multiple) * multiple
     state = _state(P, dtype, places, steps, b)
     state[loops.DELTA, places] = np.repeat(deltas, sizes)
     first = np.repeat(segments[:, 0], sizes)
-    state[loops.CODE, places] = np.where(K > 1, (np.arange(B) - first) % K, 0)
+    state[loops.CODE, places] = np.where(K > 1, (np.arange(len(b)) - first) % K, 0)
     # A filling column does as the column before it, with step size 0.
     owner = _owners(places, P)
     columns = np.stack([target[owner], weight[owner]], axis=1)
-    by_group = columns.reshape(-1, L, 2)
+    by_group = columns.reshape(-1, size, 2)
     power = (steps.schedule == INVSCALING) & (steps.power_t != 0)
     groups = np.stack(
         [
-            loss[owner][::L],
-            (K > 1)[owner][::L],
-            power[owner].reshape(-1, L).any(axis=1),
+            loss[owner][::size],
+            (K > 1)[owner][::size],
+            power[owner].reshape(-1, size).any(axis=1),
             (by_group != by_group[:, :1]).any(axis=(1, 2)),
         ],
         axis=1,
     ).astype(np.int64)
-    return _Packed(places, groups, columns, state)
+    return _Packed(size, places, groups, columns, state)
 
 
-def _places(kind: NDArray[np.int64], L: int) -> NDArray[np.int64]:
-    """Put columns of one kind side by side, each kind from a multiple of L on."""
+def _places(kind: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """Put columns of one kind side by side, each kind from a multiple of ``size`` on."""
     places = np.empty(len(kind), np.int64)
     start = 0
     for value in np.unique(kind):
         members = np.flatnonzero(kind == value)
         places[members] = start + np.arange(len(members))
-        start += -(-len(members) // L) * L
+        start += -(-len(members) // size) * size
     return places
 
 

@@ -30,11 +30,13 @@ from mlopt.kernels.simd import (
     lane_count,
     like,
     load,
+    load_like,
     magnitude,
     muladd,
     select,
     some,
     splat,
+    splat_wide,
     store,
     total,
 )
@@ -54,24 +56,28 @@ GROUP_LOSS, GROUP_CODED, GROUP_POWER, GROUP_MIXED = range(4)
 power of t, and the columns differ in their target or weights."""
 
 _LARGEST_SLOPE = 1e12
+_SMALLEST_SCALE = 1e-9
 _ROWS = 128
 """Rows that one panel of columns goes through before the next one does."""
 
 
 @inlined
-def _step_sizes(state: Array, at: int, power: int) -> Any:
+def _step_sizes(form: Any, state: Array, at: int, power: int) -> Any:
     P = state.shape[1]
-    t = load(state, START * P + at) + load(state, COUNT * P + at)
-    eta = load(state, NUMERATOR * P + at) / muladd(
-        load(state, GROWING * P + at), t, load(state, FIXED * P + at)
+    t = load_like(form, state, START * P + at) + load_like(form, state, COUNT * P + at)
+    eta = load_like(form, state, NUMERATOR * P + at) / muladd(
+        load_like(form, state, GROWING * P + at), t, load_like(form, state, FIXED * P + at)
     )
     if power:
-        eta = eta * exp(-load(state, POWER * P + at) * log(t))
+        eta = eta * exp(-load_like(form, state, POWER * P + at) * log(t))
     return eta
 
 
 @inlined
-def _clipped(slope: Any) -> Any:
+def _clipped(loss: int, slope: Any) -> Any:
+    # The slopes of the other losses are bounded by 1 or by delta.
+    if loss != SQUARED and loss != SQUARED_HINGE:
+        return slope
     limit = like(slope, _LARGEST_SLOPE)
     slope = select(slope > limit, limit, slope)
     return select(slope < -limit, -limit, slope)
@@ -81,30 +87,36 @@ def _clipped(slope: Any) -> Any:
 def _step_of(loss: int, state: Array, at: int, y: Any, c: Any, eta: Any) -> Any:
     """Step one group at one row; return whether a scale has become tiny."""
     P = state.shape[1]
-    zero, scale, b = like(y, 0.0), load(state, SCALE * P + at), load(state, BIAS * P + at)
-    z = muladd(load(state, MARGIN * P + at), scale, b)
+    zero, one = like(y, 0.0), like(y, 1.0)
+    # What does not depend on the margin comes first: the processor gets ahead with it.
+    still, scale = c == zero, load_like(y, state, SCALE * P + at)
+    shrink = one - eta * load_like(y, state, ALPHA * P + at)
+    shrink = select(still, one, select(shrink < zero, zero, shrink))
+    shrunk = scale * shrink
+    tiny = some(shrunk < like(y, _SMALLEST_SCALE))
+    factor = -eta * c
+    per_scale = factor if tiny else factor / shrunk
+    b = load_like(y, state, BIAS * P + at)
+    z = muladd(load_like(y, state, MARGIN * P + at), scale, b)
     e = exp(-magnitude(z)) if loss == LOGISTIC else z
-    value, slope = loss_and_slope(loss, z, y, e, load(state, DELTA * P + at))
-    still = c == zero
-    change = select(still, zero, -eta * _clipped(slope) * c)
-    shrunk = like(y, 1.0) - eta * load(state, ALPHA * P + at)
-    shrunk = scale * select(still, like(y, 1.0), select(shrunk < zero, zero, shrunk))
-    count, losses = load(state, COUNT * P + at), load(state, LOSS * P + at)
-    store(state, COUNT * P + at, count + select(still, zero, like(y, 1.0)))
-    store(state, LOSS * P + at, losses + select(still, zero, value))
-    store(state, BIAS * P + at, muladd(change, load(state, INTERCEPT * P + at), b))
+    value, slope = loss_and_slope(loss, z, y, e, load_like(y, state, DELTA * P + at))
+    slope = _clipped(loss, slope)
+    store(state, STEP * P + at, per_scale * slope)
     store(state, SCALE * P + at, shrunk)
-    tiny = some(shrunk < like(y, 1e-9))
-    store(state, STEP * P + at, change if tiny else change / shrunk)
+    moved = load_like(y, state, INTERCEPT * P + at) * slope
+    store(state, BIAS * P + at, muladd(factor, moved, b))
+    count, losses = load_like(y, state, COUNT * P + at), load_like(y, state, LOSS * P + at)
+    store(state, COUNT * P + at, count + select(still, zero, one))
+    store(state, LOSS * P + at, losses + select(still, zero, value))
     return tiny
 
 
 @part
 def _step(loss: int, power: int, coded: int, state: Array, at: int, y: Any, c: Any) -> Any:
     stay_apart()
-    eta = _step_sizes(state, at, power)
+    eta = _step_sizes(y, state, at, power)
     if coded:
-        codes = load(state, CODE * state.shape[1] + at)
+        codes = load_like(y, state, CODE * state.shape[1] + at)
         y = select(codes == y, like(y, 1.0), like(y, -1.0))
     if loss == LOGISTIC:
         return _step_of(LOGISTIC, state, at, y, c, eta)
@@ -119,37 +131,34 @@ def _step(loss: int, power: int, coded: int, state: Array, at: int, y: Any, c: A
 
 @part
 def _gather(
-    state: Array, at: int, columns: Array, i: int, targets: Array, weights: Array
+    state: Array, at: int, columns: Array, i: int, targets: Array, weights: Array, size: int
 ) -> None:
     """Write each column's target and weight at row ``i`` into ``state``."""
-    for k in range(at, at + lane_count(state.itemsize)):
+    for k in range(at, at + size):
         state[TARGET, k] = targets[i, columns[k, 0]]
         state[WEIGHT, k] = weights[i, columns[k, 1]]
 
 
 @inlined
-def _stay(state: Array, at: int) -> None:
-    store(state, STEP * state.shape[1] + at, splat(like(state[0, 0], 0.0)))
-
-
-@inlined
 def _step_group(
-    state: Array, at: int, groups: Array, columns: Array, i: int, targets: Array,
-    weights: Array,
+    form: Any, state: Array, at: int, size: int, groups: Array, columns: Array, i: int,
+    targets: Array, weights: Array,
 ) -> Any:  # fmt: skip
-    g, P = at // lane_count(state.itemsize), state.shape[1]
+    """Step the ``size`` columns from ``at``, lanes like ``form``, at row ``i``."""
+    g, P = at // size, state.shape[1]
     loss, power = groups[g, GROUP_LOSS], groups[g, GROUP_POWER]
     coded = groups[g, GROUP_CODED]
     if groups[g, GROUP_MIXED]:
-        _gather(state, at, columns, i, targets, weights)
-        y, c = load(state, TARGET * P + at), load(state, WEIGHT * P + at)
+        _gather(state, at, columns, i, targets, weights, size)
+        y = load_like(form, state, TARGET * P + at)
+        c = load_like(form, state, WEIGHT * P + at)
         return _step(loss, power, coded, state, at, y, c)
     weight = weights[i, columns[at, 1]]
     if weight == 0:
-        _stay(state, at)
+        store(state, STEP * P + at, like(form, 0.0))
         return False
-    y = splat(targets[i, columns[at, 0]])
-    return _step(loss, power, coded, state, at, y, splat(weight))
+    y = like(form, targets[i, columns[at, 0]])
+    return _step(loss, power, coded, state, at, y, like(form, weight))
 
 
 @part
@@ -227,8 +236,10 @@ def _add_losses(state: Array, sums: Array) -> None:
 
 
 @part
-def _rescale_panel(V: Array, base: int, d: int, width: int, state: Array, at: int) -> None:
-    for k in range(lane_count(state.itemsize)):
+def _rescale_panel(
+    V: Array, base: int, d: int, width: int, state: Array, at: int, size: int
+) -> None:
+    for k in range(size):
         for j in range(d):
             V[base + j * width + k] *= state[SCALE, at + k]
         state[SCALE, at + k] = like(state[SCALE, at + k], 1.0)
@@ -236,12 +247,13 @@ def _rescale_panel(V: Array, base: int, d: int, width: int, state: Array, at: in
 
 @kernel
 def panels_epoch(
-    X: Array, order: Array, targets: Array, weights: Array, V: Array, groups: Array,
-    columns: Array, state: Array, sums: Array,
+    X: Array, order: Array, targets: Array, weights: Array, V: Array, size: int,
+    groups: Array, columns: Array, state: Array, sums: Array,
 ) -> None:  # fmt: skip
     """Many models on dense rows; ``V`` is (P / width, d, width), flat."""
     L, d = lane_count(X.itemsize), X.shape[1]
     width, rows = 4 * L, np.empty(_ROWS + 1, np.int64)
+    form = splat_wide(like(V[0], 0.0))
     for first in range(0, order.shape[0], _ROWS):
         some_rows = order[first : first + _ROWS]
         for at in range(0, state.shape[1], width):
@@ -249,20 +261,22 @@ def panels_epoch(
             if count == 0:
                 continue
             rows[count] = rows[count - 1]
-            for g in range(at, at + width, L):
-                _stay(state, g)
+            for k in range(at, at + width):
+                state[STEP, k] = like(V[0], 0.0)
             _sweep_panel(X, rows[0], rows[0], V, at * d, state, at)
             for r in range(count):
-                for g in range(at, at + width, L):
-                    if _step_group(state, g, groups, columns, rows[r], targets, weights):
-                        _rescale_panel(V, at * d + g - at, d, width, state, g)
+                for g in range(at, at + width, size):
+                    if _step_group(
+                        form, state, g, size, groups, columns, rows[r], targets, weights
+                    ):
+                        _rescale_panel(V, at * d + g - at, d, width, state, g, size)
                 _sweep_panel(X, rows[r], rows[r + 1], V, at * d, state, at)
         _add_losses(state, sums)
 
 
 @part
-def _rescale_lines(V: Array, state: Array, at: int) -> None:
-    for k in range(at, at + lane_count(state.itemsize)):
+def _rescale_lines(V: Array, state: Array, at: int, size: int) -> None:
+    for k in range(at, at + size):
         for j in range(V.shape[1]):
             V[k, j] *= state[SCALE, k]
         state[SCALE, k] = like(state[SCALE, k], 1.0)
@@ -270,12 +284,12 @@ def _rescale_lines(V: Array, state: Array, at: int) -> None:
 
 @kernel
 def lines_epoch(
-    X: Array, order: Array, targets: Array, weights: Array, V: Array, groups: Array,
-    columns: Array, state: Array, sums: Array, used: Array,
+    X: Array, order: Array, targets: Array, weights: Array, V: Array, size: int,
+    groups: Array, columns: Array, state: Array, sums: Array, used: Array,
 ) -> None:  # fmt: skip
     """Few models on dense rows; ``V`` is (P, d), of which the lines ``used`` matter."""
-    L, P = lane_count(X.itemsize), state.shape[1]
-    rows = np.empty(_ROWS + 1, np.int64)
+    P, rows = state.shape[1], np.empty(_ROWS + 1, np.int64)
+    form = splat(like(V[0, 0], 0.0))
     for first in range(0, order.shape[0], _ROWS):
         count = _moved_rows(order[first : first + _ROWS], weights, columns, 0, P, rows)
         if count == 0:
@@ -284,9 +298,11 @@ def lines_epoch(
         for k in used:
             state[MARGIN, k] = _sweep_column(X, rows[0], rows[0], V, k, like(V[0, 0], 0.0))
         for r in range(count):
-            for g in range(0, P, L):
-                if _step_group(state, g, groups, columns, rows[r], targets, weights):
-                    _rescale_lines(V, state, g)
+            for g in range(0, P, size):
+                if _step_group(
+                    form, state, g, size, groups, columns, rows[r], targets, weights
+                ):
+                    _rescale_lines(V, state, g, size)
             for k in used:
                 state[MARGIN, k] = _sweep_column(
                     X, rows[r], rows[r + 1], V, k, state[STEP, k]
@@ -299,18 +315,34 @@ def _row_margins(data: Array, indices: Array, lo: int, hi: int, W: Array, z: Arr
     """Margins of one CSR row for all columns of ``W (d, B)``."""
     stay_apart()
     B, L = W.shape[1], lane_count(W.itemsize)
-    for k in range(0, B - B % L, L):
-        even = odd = splat(like(z[0], 0.0))
+    zero, k = splat(like(z[0], 0.0)), 0
+    while k <= B - 4 * L:
+        m0 = m1 = m2 = m3 = zero
+        for p in range(lo, hi):
+            x, at = splat(data[p]), indices[p] * B + k
+            m0, m1 = muladd(x, load(W, at), m0), muladd(x, load(W, at + L), m1)
+            m2 = muladd(x, load(W, at + 2 * L), m2)
+            m3 = muladd(x, load(W, at + 3 * L), m3)
+        store(z, k, m0)
+        store(z, k + L, m1)
+        store(z, k + 2 * L, m2)
+        store(z, k + 3 * L, m3)
+        k += 4 * L
+    while k <= B - L:
+        even, odd = zero, zero
         for p in range(lo, hi - 1, 2):
             even = muladd(splat(data[p]), load(W, indices[p] * B + k), even)
             odd = muladd(splat(data[p + 1]), load(W, indices[p + 1] * B + k), odd)
         if (hi - lo) % 2:
             even = muladd(splat(data[hi - 1]), load(W, indices[hi - 1] * B + k), even)
         store(z, k, even + odd)
-    for k in range(B - B % L, B):
-        z[k] = like(z[0], 0.0)
+        k += L
+    while k < B:
+        margin = like(z[0], 0.0)
         for p in range(lo, hi):
-            z[k] += data[p] * W[indices[p], k]
+            margin += data[p] * W[indices[p], k]
+        z[k] = margin
+        k += 1
 
 
 @part
@@ -318,33 +350,49 @@ def _add_row(data: Array, indices: Array, lo: int, hi: int, steps: Array, W: Arr
     """Add one CSR row, times each column's step, to ``W (d, B)``."""
     stay_apart()
     B, L = W.shape[1], lane_count(W.itemsize)
-    for p in range(lo, hi):
-        x, at = splat(data[p]), indices[p] * B
-        for k in range(0, B - B % L, L):
-            store(W, at + k, muladd(x, load(steps, k), load(W, at + k)))
-        for k in range(B - B % L, B):
+    k = 0
+    while k <= B - 4 * L:
+        c0, c1 = load(steps, k), load(steps, k + L)
+        c2, c3 = load(steps, k + 2 * L), load(steps, k + 3 * L)
+        for p in range(lo, hi):
+            x, at = splat(data[p]), indices[p] * B + k
+            store(W, at, muladd(x, c0, load(W, at)))
+            store(W, at + L, muladd(x, c1, load(W, at + L)))
+            store(W, at + 2 * L, muladd(x, c2, load(W, at + 2 * L)))
+            store(W, at + 3 * L, muladd(x, c3, load(W, at + 3 * L)))
+        k += 4 * L
+    while k <= B - L:
+        c0 = load(steps, k)
+        for p in range(lo, hi):
+            at = indices[p] * B + k
+            store(W, at, muladd(splat(data[p]), c0, load(W, at)))
+        k += L
+    while k < B:
+        for p in range(lo, hi):
             W[indices[p], k] += data[p] * steps[k]
+        k += 1
 
 
 @part
-def _rescale_columns(W: Array, places: Array, state: Array, at: int) -> None:
+def _rescale_columns(W: Array, places: Array, state: Array, at: int, size: int) -> None:
     for k in range(W.shape[1]):
-        if at <= places[k] < at + lane_count(state.itemsize):
+        if at <= places[k] < at + size:
             for j in range(W.shape[0]):
                 W[j, k] *= state[SCALE, places[k]]
-    for k in range(at, at + lane_count(state.itemsize)):
+    for k in range(at, at + size):
         state[SCALE, k] = like(state[SCALE, k], 1.0)
 
 
 @kernel
 def csr_epoch(
     data: Array, indices: Array, indptr: Array, order: Array, targets: Array,
-    weights: Array, W: Array, groups: Array, columns: Array, state: Array, sums: Array,
-    places: Array,
+    weights: Array, W: Array, size: int, groups: Array, columns: Array, state: Array,
+    sums: Array, places: Array,
 ) -> None:  # fmt: skip
     """Any number of models on CSR rows; ``W`` is (d, B), unpacked, in place."""
-    L, P, B = lane_count(W.itemsize), state.shape[1], W.shape[1]
+    P, B = state.shape[1], W.shape[1]
     z, moved = np.empty(B, W.dtype), np.empty(1, np.int64)
+    form = splat(like(z[0], 0.0))
     for r in range(order.shape[0]):
         i = order[r]
         if _moved_rows(order[r : r + 1], weights, columns, 0, P, moved) == 0:
@@ -353,9 +401,9 @@ def csr_epoch(
         _row_margins(data, indices, lo, hi, W, z)
         for k in range(B):
             state[MARGIN, places[k]] = z[k]
-        for g in range(0, P, L):
-            if _step_group(state, g, groups, columns, i, targets, weights):
-                _rescale_columns(W, places, state, g)
+        for g in range(0, P, size):
+            if _step_group(form, state, g, size, groups, columns, i, targets, weights):
+                _rescale_columns(W, places, state, g, size)
         for k in range(B):
             z[k] = state[STEP, places[k]]
         _add_row(data, indices, lo, hi, z, W)

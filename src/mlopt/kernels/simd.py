@@ -33,12 +33,12 @@ def lane_count(itemsize: int) -> int:
 
 
 class Lanes(types.Type):
-    """Numba's type of a register of numbers of one kind."""
+    """Numba's type of numbers of one kind, in one register or in several."""
 
-    def __init__(self, kind: Any) -> None:
+    def __init__(self, kind: Any, registers: int = 1) -> None:
         self.kind = kind
-        self.count = lane_count(kind.bitwidth // 8)
-        super().__init__(name=f"Lanes({kind})")
+        self.count = registers * lane_count(kind.bitwidth // 8)
+        super().__init__(name=f"Lanes({kind}, {self.count})")
 
 
 class Mask(types.Type):
@@ -82,6 +82,11 @@ def load(A: Array, i: int) -> Any:
     return A.reshape(-1)[i : i + lane_count(A.itemsize)].copy()
 
 
+def load_like(v: Any, A: Array, i: int) -> Any:
+    """Return as many lanes as ``v`` has, at ``A.flat[i]`` and after."""
+    return A.reshape(-1)[i : i + len(v)].copy()
+
+
 def store(A: Array, i: int, v: Any) -> None:
     """Write lanes to ``A.flat[i]`` and after."""
     A.reshape(-1)[i : i + len(v)] = v
@@ -90,6 +95,11 @@ def store(A: Array, i: int, v: Any) -> None:
 def splat(x: Any) -> Any:
     """Return lanes that all are ``x``."""
     return np.full(lane_count(np.asarray(x).itemsize), x)
+
+
+def splat_wide(x: Any) -> Any:
+    """Return twice as many lanes that all are ``x``: two registers."""
+    return np.full(2 * lane_count(np.asarray(x).itemsize), x)
 
 
 def muladd(x: Any, y: Any, z: Any) -> Any:
@@ -186,7 +196,9 @@ _typed(lane_count, lambda itemsize: types.intp)
 _typed(operator.neg, _one_of_lanes)
 _typed(load, lambda A, i: Lanes(A.dtype))
 _typed(store, lambda A, i, v: types.none)
+_typed(load_like, lambda v, A, i: v)
 _typed(splat, lambda x: Lanes(x))
+_typed(splat_wide, lambda x: Lanes(x, 2))
 _typed(muladd, lambda x, y, z: z)
 _typed(total, lambda v: v.kind)
 _typed(some, lambda mask: types.boolean)
@@ -219,6 +231,14 @@ def _lower_load(context: Any, build: Any, signature: Any, args: Any) -> Any:
     return value
 
 
+@lower_builtin(load_like, Lanes, types.Array, types.Integer)
+def _lower_load_like(context: Any, build: Any, signature: Any, args: Any) -> Any:
+    kind, (v, array, i) = signature.args[1], args
+    value = build.load(_address(context, build, kind, array, i, v.type))
+    value.align = kind.dtype.bitwidth // 8
+    return value
+
+
 @lower_builtin(store, types.Array, types.Integer, Lanes)
 def _lower_store(context: Any, build: Any, signature: Any, args: Any) -> Any:
     kind, (array, i, value) = signature.args[0], args
@@ -228,6 +248,7 @@ def _lower_store(context: Any, build: Any, signature: Any, args: Any) -> Any:
 
 
 @lower_builtin(splat, types.Float)
+@lower_builtin(splat_wide, types.Float)
 def _lower_splat(context: Any, build: Any, signature: Any, args: Any) -> Any:
     return _spread(build, args[0], context.get_value_type(signature.return_type))
 
@@ -275,7 +296,8 @@ def _lower_like(context: Any, build: Any, signature: Any, args: Any) -> Any:
 @lower_builtin(magnitude, Lanes)
 def _lower_magnitude(context: Any, build: Any, signature: Any, args: Any) -> Any:
     kind = args[0].type
-    name = "f32" if signature.args[0] in (types.float32, Lanes(types.float32)) else "f64"
+    number = getattr(signature.args[0], "kind", signature.args[0])
+    name = "f32" if number == types.float32 else "f64"
     lanes = f"v{kind.count}" if isinstance(kind, ir.VectorType) else ""
     function = build.module.globals.get(f"llvm.fabs.{lanes}{name}") or ir.Function(
         build.module, ir.FunctionType(kind, [kind]), f"llvm.fabs.{lanes}{name}"
