@@ -9,10 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.typing import NDArray
+from optuna.distributions import IntDistribution
 from scipy import sparse
 from scipy.stats import loguniform
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
 from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold
@@ -23,6 +25,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import mlopt
+from mlopt import events
 from mlopt.errors import InputError
 
 Array = NDArray[np.float64]
@@ -324,6 +327,34 @@ def test_time_limits_hold(cancer: tuple[Array, Array]) -> None:
 
     assert search.plan_.measured is not None
     assert search.plan_.measured < 6
+
+
+def test_ctrl_c_keeps_what_was_found(cancer: tuple[Array, Array]) -> None:
+    X, y = cancer
+
+    def impatient(event: events.Event) -> None:
+        if isinstance(event, events.RungDone) and event.rung == 2:
+            raise KeyboardInterrupt
+
+    search = mlopt.ModelSearchCV(
+        DecisionTreeClassifier(), {"max_depth": loguniform_int(1, 500)}, n_trials=400,
+        batch_size=4, cv=2, observer=impatient,
+    ).fit(X, y)  # fmt: skip
+
+    assert search.interrupted_
+    assert 4 <= len(search.cv_results_["params"]) < 400
+    assert search.score(X, y) > 0.9
+
+
+def loguniform_int(low: int, high: int) -> Any:
+    return IntDistribution(low, high, log=True)
+
+
+def test_a_threaded_final_fit_leaves_n_jobs_as_it_was(cancer: tuple[Array, Array]) -> None:
+    X, y = cancer
+    search = grid(RandomForestClassifier(n_estimators=5), {"max_depth": [2, 4]}, cv=2)
+
+    assert search.fit(X, y).best_estimator_.n_jobs is None
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,15 @@ def _plain(problem: Problem, estimator: Any) -> Any:
         None,
     )
     fresh = clone(estimator)
-    return fresh.fit(problem.X, y, **fit_arguments(fresh, whole))
+    # Alone on the machine now: whatever can use several threads gets them for this fit.
+    idle = [k for k, v in fresh.get_params().items() if v is None and _is_n_jobs(k)]
+    fresh.set_params(**dict.fromkeys(idle, problem.executor.threads))
+    fresh.fit(problem.X, y, **fit_arguments(fresh, whole))
+    return fresh.set_params(**dict.fromkeys(idle))
+
+
+def _is_n_jobs(name: str) -> bool:
+    return name.split("__")[-1] == "n_jobs"
 
 
 def _batched(problem: Problem, estimator: Any, task: LinearTask, X: Any) -> Any:

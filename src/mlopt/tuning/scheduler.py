@@ -95,6 +95,7 @@ class Scheduler:
         self.stopped = "interrupted"
         for trial in self.active:
             self._leave_unfinished(trial)
+        self.store.write(self.proposer.changed())
 
     @property
     def seconds_left(self) -> float:
