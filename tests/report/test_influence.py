@@ -1,0 +1,60 @@
+"""The parameter that moves the score is the one that is said to matter."""
+
+from __future__ import annotations
+
+import optuna
+import pytest
+
+from mlopt.report.history import COMPLETE, Look, TrialRow
+from mlopt.report.influence import importance, main_family, slices
+
+
+@pytest.fixture
+def study() -> optuna.Study:
+    """Thirty trials whose score follows from ``a:C`` and not from ``a:other``."""
+    study = optuna.create_study(
+        direction="maximize", sampler=optuna.samplers.RandomSampler(0)
+    )
+    for _ in range(30):
+        trial = study.ask()
+        trial.suggest_categorical("family", ["a"])
+        score = trial.suggest_float("a:C", 0.0, 1.0)
+        trial.suggest_float("a:other", 0.0, 1.0)
+        study.tell(trial, score)
+    return study
+
+
+def rows_of(study: optuna.Study) -> list[TrialRow]:
+    rows = []
+    for trial in study.trials:
+        params = {n.partition(":")[2]: v for n, v in trial.params.items() if ":" in n}
+        look = Look(10, trial.value or 0.0, 1.0)
+        rows.append(TrialRow(trial.number, "a", params, looks=(look,), state=COMPLETE))
+    return rows
+
+
+def test_what_matters_is_found(study: optuna.Study) -> None:
+    shares = importance(study, rows_of(study), "a")
+    assert set(shares) == {"C", "other"}
+    assert shares["C"] > 0.9
+
+
+def test_few_trials_say_nothing(study: optuna.Study) -> None:
+    assert importance(study, rows_of(study)[:5], "a") == {}
+
+
+def test_equal_scores_say_nothing(study: optuna.Study) -> None:
+    flat = [
+        TrialRow(r.number, "a", r.params, looks=(Look(10, 0.5, 1.0),), state=COMPLETE)
+        for r in rows_of(study)
+    ]
+    assert all(share == share for share in importance(study, flat, "a").values())
+
+
+def test_the_main_parameter_is_shown_first(study: optuna.Study) -> None:
+    rows = rows_of(study)
+    assert main_family(rows) == "a"
+    assert [name for name, _ in slices(rows, "a", {"other": 0.1, "C": 0.9})] == [
+        "C",
+        "other",
+    ]
