@@ -1,0 +1,262 @@
+"""The command line keeps its promises: statuses, streams, files, one line of error."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mlopt import cli
+from mlopt.cli import BAD_INPUT, DONE, FAILED, INTERRUPTED, main, status_of
+from mlopt.errors import ClusterError
+
+MLOPT = [sys.executable, "-c", "from mlopt.cli import main; main()"]
+QUICK = ["--families", "linear", "--n-trials", "4", "--timeout", "60"]
+
+
+def run(*arguments: str | Path) -> int:
+    """The exit status of the command line."""
+    with pytest.raises(SystemExit) as caught:
+        main([str(argument) for argument in arguments])
+    return int(caught.value.code or 0)
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    """A CSV file with a category, a number and the target ``buys``."""
+    random = np.random.default_rng(0)
+    age = random.integers(18, 80, 200)
+    city = random.choice(["rome", "oslo"], 200)
+    buys = np.where(age + 20 * (city == "oslo") > 55, "yes", "no")
+    path = tmp_path / "people.csv"
+    pd.DataFrame({"age": age, "city": city, "buys": buys}).to_csv(path, index=False)
+    return path
+
+
+def test_a_sweep_writes_tells_on_stderr_and_prints_on_stdout(
+    people: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "out"
+    assert run("sweep", people, "--target", "buys", "--output", output, *QUICK) == DONE
+    streams = capsys.readouterr()
+    assert "sweep people.csv" in streams.out
+    assert "report.html" in streams.out
+    told = [json.loads(line) for line in streams.err.splitlines()]
+    assert any(record["event"] == "RungDone" for record in told)
+    assert (output / "result.json").is_file()
+
+
+def test_json_prints_the_result_and_nothing_else(
+    people: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "out"
+    arguments = ["--target", "buys", "--output", str(output), "--json", *QUICK]
+    assert run("sweep", people, *arguments) == DONE
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == json.loads((output / "result.json").read_text())
+
+
+def test_a_model_predicts_a_file(
+    people: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, output = tmp_path / "model.skops", tmp_path / "out.csv"
+    assert run("fit", people, "--target", "buys", "--output", model) == DONE
+    assert run("predict", model, people, "--proba", "--output", output) == DONE
+    predicted = pd.read_csv(output)
+    truth = pd.read_csv(people)["buys"]
+    assert list(predicted.columns) == ["prediction", "probability_no", "probability_yes"]
+    assert (predicted["prediction"] == truth).mean() > 0.9
+    capsys.readouterr()
+    assert run("predict", model, people) == DONE
+    assert capsys.readouterr().out.splitlines()[0] == "prediction"
+
+
+def test_explain_shows_a_plan_and_leaves_no_trace(
+    people: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("explain", people, "--target", "buys") == DONE
+    assert "linear" in capsys.readouterr().out
+    assert [p.name for p in tmp_path.iterdir()] == ["people.csv"]
+
+
+def test_a_configuration_runs_and_flags_win_over_it(
+    people: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "sweep.toml"
+    config.write_text(
+        f"""
+        [data]
+        path = "{people.name}"
+        target = "buys"
+        [search]
+        n_trials = 50
+        timeout = 60
+        [output]
+        directory = "{tmp_path / "out"}"
+        trials = "csv"
+        [families.linear]
+        space.C = [0.1, 1.0]
+        [families.tree]
+        estimator = "DecisionTreeClassifier"
+        space.max_depth = {{ low = 2, high = 6 }}
+        """
+    )
+    assert run("sweep", config, "--n-trials", "3", "--json") == DONE
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["n_trials"] == 3
+    assert printed["families"] == ["linear", "tree"]
+    assert (tmp_path / "out" / "trials.csv").is_file()
+
+
+def test_the_environment_stands_between_flags_and_file(
+    people: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MLOPT_SWEEP_N_TRIALS", "2")
+    monkeypatch.setenv("OPTUNA_STORAGE", f"sqlite:///{tmp_path / 'elsewhere.db'}")
+    arguments = ["--target", "buys", "--families", "linear", "--json"]
+    assert run("sweep", people, *arguments, "--output", tmp_path / "out") == DONE
+    assert json.loads(capsys.readouterr().out)["n_trials"] == 2
+    assert (tmp_path / "elsewhere.db").is_file()
+    assert not (tmp_path / "out" / "study.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["sweep", "none.csv", "--target", "y"], "none.csv"),
+        (["sweep", "people.csv"], "`target` must name the column.*`buys`"),
+        (["sweep", "people.csv", "--target", "buyz"], "Did you mean `buys`"),
+        (["sweep", "people.csv", "--target", "buys", "--timeout", "-1"], "`timeout`.*-1"),
+        (["sweep", "people.csv", "--target", "buys", "--timeout", "x"], "timeout"),
+        (["sweep", "people.csv", "--target", "buys", "--tiemout", "3"], "tiemout"),
+        (["sweep", "people.csv", "--target", "buys", "--cv", "few"], "`cv` must be one of"),
+        (
+            ["sweep", "people.csv", "--target", "buys", "--sampler", "tp"],
+            "Did you mean `tpe`",
+        ),
+        (["sweep", "people.csv", "--target", "buys", "--scoring", "auc"], "`scoring` must"),
+        (["sweep", "people.csv", "--target", "buys", "--families", "lin"], "'lin'"),
+        (["sweep", "people.csv", "--target", "age", "--test", "no.csv"], "no.csv"),
+        (["sweep", "empty.csv", "--target", "y"], "empty.csv"),
+        (["sweep", "broken.toml"], "broken.toml is not valid TOML.*line 2"),
+        (["sweep", "typo.toml"], "typo.toml: unknown key `data.pth`.*`path`"),
+        (["sweep", "constant.csv", "--target", "y"], "at least two classes"),
+        (["sweep", "people.csv", "--target", "buys", "--storage", "nosuch://x"], "nosuch"),
+        (["predict", "people.csv", "people.csv"], "must be a .skops file"),
+        (["fit", "people.csv", "--target", "buys"], "output"),
+        (["resuorces"], "resuorces"),
+    ],
+)
+def test_bad_input_is_one_clear_line_and_status_two(
+    people: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    says: str,
+) -> None:
+    import re
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty.csv").touch()
+    (tmp_path / "broken.toml").write_text("[data]\npath = \n")
+    (tmp_path / "typo.toml").write_text('[data]\npth = "people.csv"\n')
+    pd.DataFrame({"x": range(60), "y": 1}).to_csv("constant.csv", index=False)
+    before = {p.name for p in tmp_path.iterdir()}
+    assert run(*arguments) == BAD_INPUT
+    streams = capsys.readouterr()
+    complaint = [line for line in streams.err.splitlines() if not line.startswith("{")]
+    assert len(complaint) == 1
+    assert re.search(says, complaint[0])
+    assert streams.out == ""
+    assert {p.name for p in tmp_path.iterdir()} == before
+
+
+def test_a_failure_that_is_not_the_users_is_status_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail() -> int:
+        raise ClusterError("no workers\nfor 60 s")
+
+    assert status_of(fail) == FAILED
+    assert capsys.readouterr().err == "mlopt: no workers for 60 s\n"
+
+
+def test_resources_are_shown(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mlopt.resources import Resources
+
+    monkeypatch.setattr(Resources, "probe", lambda **_: Resources(workers=3))
+    assert run("resources") == DONE
+    assert "flop/s" in capsys.readouterr().out
+
+
+def test_help_is_fast_because_it_imports_little() -> None:
+    code = (
+        "import sys; sys.argv = ['mlopt', '--help']\n"
+        "from mlopt.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "heavy = {'sklearn', 'optuna', 'pandas', 'numpy', 'distributed', 'numba'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "sweep" in done.stdout
+
+
+def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("sweep", "fit", "predict", "explain", "resources"):
+        assert run(command, "--help") == DONE
+        assert "Usage" in capsys.readouterr().out
+
+
+def test_the_default_folder_is_named_after_the_data() -> None:
+    assert cli._stem("a/b/adult.data.gz") == "adult"
+    assert cli._stem("sklearn:iris") == "iris"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_sweep_keeps_all_and_goes_on(
+    people: Path, tmp_path: Path, number: int
+) -> None:
+    output = tmp_path / "out"
+    arguments = ["sweep", str(people), "--target", "buys", "--output", str(output)]
+    arguments += ["--families", "linear,extra_trees", "--timeout", "60"]
+    environment = os.environ | {"PYTHONWARNINGS": "ignore"}
+    process = subprocess.Popen(
+        [*MLOPT, *arguments], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env=environment,
+    )  # fmt: skip
+    assert process.stderr is not None
+    for line in process.stderr:
+        if '"RungDone"' in line:
+            break
+    time.sleep(0.2)
+    process.send_signal(number)
+    _, rest = process.communicate(timeout=60)
+    assert process.returncode == INTERRUPTED, rest
+    assert "To go on: mlopt sweep" in rest
+    result = json.loads((output / "result.json").read_text())
+    assert result["interrupted"] is True
+    again = [*MLOPT, *arguments, "--n-trials", str(result["n_trials"] + 1), "--json"]
+    done = subprocess.run(again, capture_output=True, text=True, env=environment)
+    assert done.returncode == DONE, done.stderr
+    assert json.loads(done.stdout)["n_trials"] == result["n_trials"] + 1
