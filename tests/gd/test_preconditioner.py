@@ -35,7 +35,7 @@ def test_one_group_of_one_column_has_its_exact_hessian() -> None:
     model = Model("logistic", 0.1, rowset=1)
     rows, plan = rows_of(X, y, C), layout([model])
     w = np.random.default_rng(0).standard_normal((9, 1)) * 0.1
-    found = shared_hessians(rows, Moments.of(rows), w, plan, np.zeros(1, int))
+    found = shared_hessians(rows, None, w, plan, np.zeros(1, int))
     np.testing.assert_allclose(
         found.matrices[0], hessian(model, w[:, 0], C[:, 1]), rtol=1e-9
     )
@@ -79,9 +79,7 @@ def test_preconditioners_are_symmetric_and_positive(full: bool) -> None:
 def test_a_singular_hessian_is_lifted_until_it_has_a_factor() -> None:
     twice = np.column_stack([X, X])
     rows, plan = rows_of(twice, y, C), layout([Model("logistic", 0.0)])
-    hessians = shared_hessians(
-        rows, Moments.of(rows), np.zeros((17, 1)), plan, np.zeros(1, int)
-    )
+    hessians = shared_hessians(rows, None, np.zeros((17, 1)), plan, np.zeros(1, int))
     inverse = factorise(hessians, plan, 8, Threads(1))
     assert np.isfinite(inverse(np.ones((17, 1)))).all()
 
@@ -92,7 +90,7 @@ def test_folds_of_one_configuration_share_a_group_and_distant_margins_do_not() -
     w = np.zeros((9, 6))
     far = [i for i in range(6) if plan.order[i] >= 3]
     w[0, far] = 20.0
-    curvatures = Probe.of(rows).curvatures(w, plan, Sums.of(rows))
+    curvatures = Probe.of(rows, many=True).curvatures(w, plan, Sums.of(rows))
     group = group_columns(curvatures)
     assert len(set(group)) == 2
     assert set(group[far]).isdisjoint(set(np.delete(group, far)))
@@ -102,7 +100,7 @@ def test_the_squared_loss_has_one_hessian_wherever_the_weights_are() -> None:
     rows = rows_of(X, y, C)
     plan = layout([Model("squared", l2, rowset=k) for l2 in (0.1, 1.0) for k in range(3)])
     w = np.random.default_rng(0).standard_normal((9, 6))
-    curvatures = Probe.of(rows).curvatures(w, plan, Sums.of(rows))
+    curvatures = Probe.of(rows, many=True).curvatures(w, plan, Sums.of(rows))
     assert (group_columns(curvatures) == 0).all()
     # Folds differ in size, a little.
     assert distance(curvatures, curvatures[:, :1]).max() < 0.05
@@ -113,7 +111,7 @@ def test_merged_penalties_still_precondition_well() -> None:
     rows, plan = rows_of(X, y, C), layout(models)
     w = np.zeros((9, 30))
     group = np.zeros(30, int)
-    hessians = shared_hessians(rows, Moments.of(rows), w, plan, group)
+    hessians = shared_hessians(rows, None, w, plan, group)
     few = factorise(hessians, plan, 10, Threads(1))
     assert len(few.factors) == 10
     g = np.random.default_rng(1).standard_normal((9, 30))

@@ -350,3 +350,33 @@ def test_margins_of_all_rows_come_in_their_order() -> None:
     W, b = np.random.default_rng(0).standard_normal((8, 3)), np.arange(3.0)
     rows = Rows.of(X, block_rows=700)
     np.testing.assert_allclose(decision_values(rows, W, b), X @ W + b)
+
+
+def test_models_added_on_the_way_hold_nobody_up() -> None:
+    X, y = binary(6000)
+    rows = rows_of(X, y, folds(len(y)))
+    models = models_of("logistic")
+    alone = trained(rows, models[:3])
+    training = QuasiNewton(rows, models[:3], tol=1e-9)
+    training.advance(2)
+    training.add(models[3:])
+    training.advance(alone.passes)
+    assert training.converged[:3].all()
+    assert training.converged[3:].all()
+    np.testing.assert_allclose(
+        training.objective(), trained(rows, models).objective(), rtol=1e-8
+    )
+
+
+def test_softmax_and_other_models_join_one_batch() -> None:
+    X, y = classes()
+    rows = rows_of(X, y, folds(len(y)))
+    first = [*models_of("multinomial", outputs=3), *models_of("squared_hinge", outputs=3)]
+    second = models_of("logistic", outputs=3)
+    training = QuasiNewton(rows, first, tol=1e-9)
+    training.advance(2)
+    training.add(second)
+    training.advance(200)
+    whole = trained(rows, [*first, *second])
+    assert training.converged.all()
+    np.testing.assert_allclose(training.objective(), whole.objective(), rtol=1e-7)

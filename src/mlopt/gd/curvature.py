@@ -19,7 +19,11 @@ from mlopt.gd.passes import Floats, Sums
 from mlopt.gd.sample import Moments
 from mlopt.kernels.linear import (
     HINGE,
+    HUBER,
+    LOGISTIC,
     MULTINOMIAL,
+    SQUARED,
+    SQUARED_HINGE,
     decision,
     hessian_weights,
     weighted_gram,
@@ -31,30 +35,49 @@ MAX_GROUPS = 4
 RADIUS = 0.1
 """Curvatures this close (relative, in the mean) share a Hessian."""
 _MEMBERS = 4
+FLATTEST = {
+    SQUARED: 1.0,
+    LOGISTIC: 1e-5,
+    HINGE: 1e-3,
+    SQUARED_HINGE: 1e-3,
+    HUBER: 1e-3,
+    MULTINOMIAL: 1e-5,
+}
 
 
 @dataclass(frozen=True)
 class Probe:
-    """A few rows on which curvatures are compared."""
+    """A few rows on which curvatures are compared.
+
+    Attributes
+    ----------
+    block : Block
+    many : bool
+        Whether rows are so many that the Hessian of a row set is that of any other.
+    """
 
     block: Block
+    many: bool
 
     @staticmethod
-    def of(sample: Rows) -> Probe:
+    def of(sample: Rows, *, many: bool) -> Probe:
         """Rows at even distances through ``sample``."""
         rows = np.linspace(0, sample.n - 1, min(PROBE_ROWS, sample.n)).astype(int)
         X = sample.take(rows)
         extra = sample.map(_extra)
         names = ("targets", "weights")
-        return Probe(
-            Block(X, {k: np.concatenate([e[k] for e in extra])[rows] for k in names})
-        )
+        beside = {k: np.concatenate([e[k] for e in extra])[rows] for k in names}
+        return Probe(Block(X, beside), many)
 
     def curvatures(self, weights: Floats, plan: Layout, sums: Sums) -> Floats:
-        """``h`` times the row weight, (rows, B); NaN where a row is not in the row set."""
+        """``h`` times the row weight, (rows, B).
+
+        NaN, which `distance` leaves out, where a row is not in the row set; 0 there when
+        rows are few, so that row sets count as different.
+        """
         h = margin_curvatures(self.block, weights, plan.segments, plan.deltas)
         c = self.block.extra["weights"] / sums.weights
-        return np.where(c > 0, c, np.nan)[:, plan.rowsets] * h
+        return np.where(c > 0, c, np.nan if self.many else 0.0)[:, plan.rowsets] * h
 
 
 def _extra(block: Block) -> dict[str, Floats]:
@@ -64,7 +87,7 @@ def _extra(block: Block) -> dict[str, Floats]:
 def distance(curvatures: Floats, other: Floats) -> NDArray[np.float64]:
     """Mean relative difference of (rows, B) to (rows, B) or (rows, 1), over shared rows."""
     apart = np.nansum(np.abs(curvatures - other), axis=0)
-    size = 0.5 * np.nansum(np.abs(curvatures + other), axis=0)
+    size = 0.5 * np.nansum(curvatures + other, axis=0)
     return np.asarray(apart / np.maximum(size, 1e-300), np.float64)
 
 
@@ -91,6 +114,8 @@ def margin_curvatures(
     """Second derivatives of the losses by the margins, (rows, B).
 
     The hinge has none; a parabola over two units of margin around its corner stands in.
+    None is below a small share of the steepest: where a loss is flat, or straight, Newton's
+    step would be beyond all measure.
     """
     Z = decision(block.X, weights[:-1], weights[-1])
     for (start, stop, loss, target, _, K), delta in zip(
@@ -100,16 +125,18 @@ def margin_curvatures(
         if loss == MULTINOMIAL:
             for first in range(start, stop, K):
                 at = slice(first, first + K)
-                Z[:, at] = hessian_weights(loss, Z[:, at], y, delta)
+                h = hessian_weights(loss, Z[:, at], y, delta)
+                np.maximum(h, FLATTEST[loss], out=Z[:, at])
             continue
         codes = np.arange(stop - start) % K
         signs = np.where(y[:, None] == codes, 1.0, -1.0).astype(Z.dtype)
         targets = signs if K > 1 else y[:, None]
         z = Z[:, start:stop]
         if loss == HINGE:
-            Z[:, start:stop] = 0.5 * (np.abs(1 - targets * z) < 1)
+            h = 0.5 * (np.abs(1 - targets * z) < 1)
         else:
-            Z[:, start:stop] = hessian_weights(loss, z, targets, delta)
+            h = hessian_weights(loss, z, targets, delta)
+        np.maximum(h, FLATTEST[loss], out=z)
     return Z
 
 
@@ -133,19 +160,23 @@ class Hessians:
 
 
 def shared_hessians(
-    sample: Rows, moments: Moments, weights: Floats, plan: Layout, group: Indices
+    sample: Rows,
+    moments: Moments | None,
+    weights: Floats,
+    plan: Layout,
+    group: Indices,
 ) -> Hessians:
     """The mean Hessian of each group, from a sample.
 
     A sample of m rows tells nothing of directions that it does not contain, and too little
-    of those it barely contains. So where it is not the whole, the diagonal gets what it
+    of those it barely contains. So when it is not the whole, the diagonal gets what it
     lacks of the full data's, and d/m of the full data's on top.
 
     Parameters
     ----------
     sample : Rows
-    moments : Moments
-        Of all rows.
+    moments : Moments or None
+        Of all rows; None when the sample is all rows.
     weights : ndarray of shape (d + 1, B)
     plan : Layout
     group : ndarray of shape (B,)
@@ -162,7 +193,9 @@ def shared_hessians(
     share = _rowset_shares(plan, group, sums)
     parts = (weights[:, taken], narrow.segments, narrow.deltas, mean, share)
     total = sample.map_reduce(_block_hessians, np.add, sample.executor.put(parts))
-    return Hessians(_completed(total, sample, moments), group)
+    if moments is not None:
+        _complete(total, sample, moments)
+    return Hessians(total, group)
 
 
 def _members(group: Indices) -> list[Indices]:
@@ -202,12 +235,10 @@ def _block_hessians(block: Block, parts: tuple[Any, ...]) -> NDArray[np.float64]
     return out
 
 
-def _completed(total: NDArray[np.float64], sample: Rows, moments: Moments) -> Any:
-    squares = Moments.of(sample).squares
-    lacking = np.maximum(moments.squares - squares, 0.0)
-    if lacking.any() or sample.n < sample.d:
-        lacking += moments.squares * (sample.d / sample.n)
+def _complete(total: NDArray[np.float64], sample: Rows, moments: Moments) -> None:
+    """Add to the diagonals what the sample may have missed."""
+    lacking = np.maximum(moments.squares - Moments.of(sample).squares, 0.0)
+    lacking += moments.squares * (sample.d / sample.n)
     mass = total[:, -1, -1]
     diagonal = np.arange(sample.d)
     total[:, diagonal, diagonal] += lacking * mass[:, None]
-    return total

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.errors import InputError
-from mlopt.gd.columns import Layout, layout, without_penalty
+from mlopt.gd.columns import Layout, Model, layout, without_penalty
 from mlopt.kernels.linear import Pass, decision, linear_pass
 from mlopt.rows import Block, Rows
 
@@ -44,22 +44,31 @@ class Sums:
     weights : ndarray of shape (S,)
     scored : ndarray of shape (S,) or None
         Of ``score_weights``, where rows carry them.
+    squares : ndarray of shape (S, T)
+        Weighted mean squares of the targets.
     """
 
     weights: NDArray[np.float64]
     scored: NDArray[np.float64] | None
+    squares: NDArray[np.float64]
 
     @staticmethod
     def of(rows: Rows) -> Sums:
         """Add up the weights that ``rows`` carry."""
-        weights, scored = rows.map_reduce(_block_sums, _add_pairs)
+        weights, scored, squares = rows.map_reduce(_block_sums, _add_sums)
         if not (weights > 0).all():
             empty = np.flatnonzero(~(weights > 0)).tolist()
             raise InputError(
                 f"Every row set needs rows with a positive weight; `weights` has none in "
                 f"column {empty[0]}."
             )
-        return Sums(weights, scored)
+        return Sums(weights, scored, squares / weights[:, None])
+
+    def scale(self, model: Model) -> float:
+        """The size of a model's objective at zero weights, about."""
+        if model.classifies:
+            return 1.0
+        return 0.5 * float(self.squares[model.rowset, model.target])
 
 
 def evaluate(
@@ -183,14 +192,18 @@ def _add(a: Floats | None, b: Floats | None) -> Any:
     return None if a is None or b is None else a + b
 
 
-def _block_sums(block: Block) -> tuple[Floats, Floats | None]:
+def _block_sums(block: Block) -> tuple[Floats, Floats | None, Floats]:
+    weights = block.extra["weights"].astype(np.float64)
     scored = block.extra.get("score_weights")
-    total = block.extra["weights"].sum(axis=0, dtype=np.float64)
-    return total, None if scored is None else scored.sum(axis=0, dtype=np.float64)
+    return (
+        weights.sum(axis=0),
+        None if scored is None else scored.sum(axis=0, dtype=np.float64),
+        weights.T @ block.extra["targets"].astype(np.float64) ** 2,
+    )
 
 
-def _add_pairs(a: tuple[Any, Any], b: tuple[Any, Any]) -> tuple[Any, Any]:
-    return a[0] + b[0], _add(a[1], b[1])
+def _add_sums(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(_add(x, y) for x, y in zip(a, b, strict=True))
 
 
 def decision_values(rows: Rows, W: Floats, b: Floats) -> Floats:

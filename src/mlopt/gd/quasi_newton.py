@@ -35,6 +35,8 @@ from mlopt.rows import Rows
 RUNNING, CONVERGED, STUCK = range(3)
 _SHORTEST = 1e-10
 _COARSE_PASSES = 12
+_NOTHING = 1e-5
+"""Objectives below this share of what they are at zero weights count as zero."""
 
 
 class QuasiNewton(LinearTraining):
@@ -100,25 +102,42 @@ class QuasiNewton(LinearTraining):
         for _ in range(passes):
             if self.done:
                 return
-            batch = self._batch or self._enter()
+            batch = self._enter()
             trial = batch.trial()
             found = evaluate(self.rows, trial, batch.plan, self._sums)
             self.passes += 1
             self._progress(batch, batch.settle(trial, found))
 
     def _enter(self) -> Batch:
-        """A batch of all unfinished models, at their first direction if that is free."""
-        numbers = np.flatnonzero(self._status == RUNNING).tolist()
+        """The batch, with all unfinished models in it."""
+        inside = () if self._batch is None else self._batch.numbers
+        numbers = np.setdiff1d(np.flatnonzero(self._status == RUNNING), inside).tolist()
+        if numbers:
+            fresh = self._fresh(numbers)
+            if self._batch is None:
+                self._batch = fresh
+            else:
+                self._batch = self._batch.join(fresh)
+                self._shape.forget()
+            known = np.isfinite(self._batch.value)
+            news = np.isin(self._batch.numbers, numbers)[self._batch.plan.unit_owner]
+            if (known & news).any():
+                self._aim(self._batch, known & news, 0)
+        assert self._batch is not None
+        return self._batch
+
+    def _fresh(self, numbers: list[int]) -> Batch:
+        """Models that have not been evaluated; except at zero, where that is cheap."""
         if not self._started[numbers].all():
             self._start([i for i in numbers if not self._started[i]])
         plan, columns = self._layout.select(numbers)
         weights = np.ascontiguousarray(self._weights[:, columns])
-        self._batch = batch = Batch.at(weights, plan, numbers, self.memory)
+        fresh = Batch.at(weights, plan, numbers, self.memory)
         if not weights.any():
-            # Zero margins: a few columns serve all models.
+            # Margins are zero: a few columns serve all models.
             found = evaluate(self.rows, weights, plan, self._sums, scored=False)
-            self._aim(batch, batch.settle(weights, found), 0)
-        return batch
+            fresh.settle(weights, found)
+        return fresh
 
     def _start(self, numbers: list[int]) -> None:
         """Train some models on the sample first, if it is much smaller than the rows."""
@@ -171,26 +190,33 @@ class QuasiNewton(LinearTraining):
     def _excess(self, batch: Batch) -> NDArray[np.float64]:
         """How many times each unit's gap is what was asked for; with ``gtol``, about."""
         if self.gtol is None:
-            return self._gap(batch) / (self.tol * np.abs(batch.value))
+            return self._gap(batch) / (self.tol * self._size(batch))
         largest = np.maximum.reduceat(np.abs(batch.gradient).max(axis=0), batch.plan.units)
         return (largest / self.gtol) ** 2
 
     def _judge(self, batch: Batch) -> NDArray[np.int64]:
-        plan, size = batch.plan, np.abs(batch.value)
+        plan = batch.plan
         eps = float(np.finfo(batch.weights.dtype).eps)
-        level = batch.estimate <= eps * size
-        if self.gtol is None:
-            close = (self._gap(batch) <= self.tol * size) | level
-        else:
-            largest = np.maximum.reduceat(np.abs(batch.gradient).max(axis=0), plan.units)
-            # Steps too small to show in the objective still shrink the gradient, until they
-            # are refused.
-            close = (largest <= self.gtol) | (level & (batch.refusals > 2))
-            close |= batch.estimate <= eps**1.25 * size
+        close = self._excess(batch) <= 1.0
+        size = self._size(batch)
+        close |= batch.estimate <= eps * size
+        still = batch.t < _SHORTEST
+        # A direction of descent along which nothing descends: rounding has the last word.
+        close |= still & (batch.estimate <= np.sqrt(eps) * size)
         smooth = np.array([model.loss != "hinge" for model in plan.models])
-        stuck = plan.any_unit((batch.t < _SHORTEST) & ~close)
+        stuck = plan.any_unit(still & ~close)
         converged = ~plan.any_unit(~close) & smooth
         return np.where(converged, CONVERGED, np.where(stuck, STUCK, RUNNING))
+
+    def _size(self, batch: Batch) -> NDArray[np.float64]:
+        """What the tolerance of each unit is relative to.
+
+        Its objective; but where that falls towards zero, as with separable classes and no
+        penalty, nobody wants it to the last digit.
+        """
+        scales = np.array([self._sums.scale(model) for model in batch.plan.models])
+        least = _NOTHING * scales[batch.plan.unit_owner]
+        return np.asarray(np.maximum(np.abs(batch.value), least), np.float64)
 
     def _gap(self, batch: Batch) -> NDArray[np.float64]:
         plan = batch.plan
@@ -228,9 +254,6 @@ class QuasiNewton(LinearTraining):
         del source, options
         self._status = np.append(self._status, np.full(len(models), RUNNING))
         self._started = np.append(self._started, np.zeros(len(models), bool))
-        # Curvature pairs begin anew with the larger batch; weights stay.
-        self._batch = None
-        self._shape.forget()
 
     def state(self) -> dict[str, Any]:
         """A checkpoint: plain arrays and numbers."""

@@ -27,6 +27,9 @@ _DRIFT = 0.2
 _SHARE = 1.0
 """At most this much work on Hessians for the work on passes since the last ones."""
 _FEWEST_FACTORS = 6
+_MANY = 20
+_TRIFLE = 1e7
+"""Multiplications that take no time worth saving."""
 
 
 @dataclass
@@ -66,7 +69,8 @@ class Shape:
         full = full and rows.d < WIDEST
         size = sample_size(rows.n, rows.d, width) if full else min(rows.n, 4096)
         sample = draw(rows, size)
-        return Shape(rows, sample, Moments.of(rows), Probe.of(sample), sums, full)
+        probe = Probe.of(sample, many=rows.n > _MANY * rows.d)
+        return Shape(rows, sample, Moments.of(rows), probe, sums, full)
 
     def current(self, weights: Floats, plan: Layout, *, work: float) -> Preconditioner:
         """The preconditioner at ``weights``, renewed from the sample when that is due.
@@ -127,14 +131,15 @@ class Shape:
             self.inverse = self._diagonal(now, plan)
             return
         group = group_columns(now, self._groups(plan))
-        self.hessians = shared_hessians(rows, self.moments, weights, plan, group)
+        moments = None if self.exact else self.moments
+        self.hessians = shared_hessians(rows, moments, weights, plan, group)
         self.inverse = self._factors(plan)
 
     def _groups(self, plan: Layout) -> int:
-        """So many groups at most that their Hessians cost less than a pass."""
-        width = max(plan.width, 8)
-        affordable = 1.4 * self.rows.nonzero * width / (self.sample.nonzero * self.sample.d)
-        return int(np.clip(affordable, 1, MAX_GROUPS))
+        """So many groups at most that their Hessians cost less than a pass, or nothing."""
+        one = self.sample.nonzero * self.sample.d
+        affordable = 1.4 * self.rows.nonzero * max(plan.width, 8) / one
+        return int(max(np.clip(affordable, 1, MAX_GROUPS), min(_TRIFLE / one, 64)))
 
     def _diagonal(self, now: Floats, plan: Layout) -> Diagonal:
         count = np.maximum(np.isfinite(now).sum(axis=0), 1)
@@ -148,7 +153,7 @@ class Shape:
         assert self.hessians is not None
         d = self.sample.d + 1
         limit = int(self.rows.n * plan.width / d**2)
-        limit //= len(self.hessians.matrices)
+        limit = max(limit, int(_TRIFLE / d**3)) // len(self.hessians.matrices)
         executor = local_executor(self.sample)
         return factorise(self.hessians, plan, max(limit, _FEWEST_FACTORS), executor)
 
