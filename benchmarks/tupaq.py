@@ -105,7 +105,7 @@ def search(X, y, bandit, n_trials):
         sampler="random",
         bandit=bandit,
         max_passes=100,
-        cv=StratifiedShuffleSplit(1, test_size=0.25, random_state=0),
+        cv=StratifiedShuffleSplit(1, test_size=0.5, random_state=0),
     ).fit(X, y)
     return time.perf_counter() - start, found
 

@@ -41,7 +41,7 @@ class ActionElimination(Bandit):
     against : {"peers", "best"}, default="peers"
         "best" is the paper's: the best model to date, which may have trained ten times
         longer, so that those proposed late, when the sampler has learnt, hardly get a
-        chance. "peers" compares with the others as they were after at most as many passes.
+        chance. "peers" compares with the others as they were after as many passes.
     floor : float, default=0.01
         The best error counts as at least this, so that a perfect model does not end all
         others: one point of accuracy. Where ``perfect`` is 0 (losses, which have a unit)
@@ -86,7 +86,12 @@ class ActionElimination(Bandit):
         return verdicts(active, self.max_passes, reasons)
 
     def _comparable(self, look: Progress, passes: int) -> bool:
-        return self.against == "best" or look.passes <= passes
+        """Looks at the same age, and at models that are done: they will not change.
+
+        A lucky look at a younger age would otherwise end everybody, its own model too.
+        """
+        same_age = look.passes == passes or (look.done and look.passes < passes)
+        return self.against == "best" or same_age
 
     def _reasons(
         self, here: Sequence[Progress], seen: Sequence[Progress]
