@@ -16,7 +16,7 @@ from scipy.special import log_softmax, softmax
 
 from mlopt.errors import InputError
 from mlopt.kernels import linear
-from mlopt.kernels.dense import FUSED_COLUMNS, block_rows, spans
+from mlopt.kernels.dense import block_rows
 from mlopt.kernels.linear import LOSSES, MULTINOMIAL, Pass, linear_pass
 
 Array = NDArray[Any]
@@ -170,7 +170,7 @@ def assert_right(p: Problem) -> None:
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("models", [1, FUSED_COLUMNS + 1, 40])
+@pytest.mark.parametrize("models", [1, 3, 40])
 @pytest.mark.parametrize("name", SINGLE)
 def test_every_loss_agrees_with_its_definition(
     name: str, models: int, form: str, dtype: Any
@@ -279,12 +279,6 @@ def test_segments_without_weight_have_no_loss_and_no_gradient(
     assert not got.gradient[:, :models].any()
     assert not got.loss[:models].any()
     assert_right(replace(p, X=FORMATS[form](p.X)))
-
-
-def test_neighbouring_trained_segments_share_a_product() -> None:
-    segments = np.array([[0, 2], [2, 5], [5, 6], [6, 9], [9, 10]])
-    trained = np.array([True, True, False, True, False])
-    assert spans(segments, trained) == [(0, 5), (6, 9)]
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -18,7 +18,7 @@ from scipy.linalg.blas import dsyrk, ssyrk
 
 from mlopt.errors import InputError
 from mlopt.kernels.compiled import read_only
-from mlopt.kernels.dense import FUSED_COLUMNS, fused, fused_rows, products
+from mlopt.kernels.dense import dense_pass
 from mlopt.kernels.losses import (
     HINGE,
     HUBER,
@@ -47,7 +47,6 @@ __all__ = [
 
 
 Array = NDArray[Any]
-Inputs = tuple[Array, Array, Array, Array, Array, Array]
 
 
 @dataclass(frozen=True)
@@ -87,8 +86,8 @@ def linear_pass(
 ) -> Pass:
     """Loss, gradient and score of all columns of ``W`` in one pass over ``X``.
 
-    Releases the GIL; run it on slices of rows in several threads, with BLAS limited to
-    one thread each, and add up what they return.
+    Uses one thread, no BLAS, and releases the GIL: run it on slices of rows in several
+    threads, and add up what they return.
 
     Parameters
     ----------
@@ -141,31 +140,13 @@ def linear_pass(
         values = read_only(X.data), read_only(X.indices), read_only(X.indptr)
         csr_pass(*values, read_only(W), *inputs, sums, scores, G)
     else:
-        G = _dense_pass(X, W, inputs, sums, scores, gradient)
+        G = dense_pass(X, W, inputs, sums, scores, gradient)
     return Pass(
         sums[0],
         G if gradient else None,
         sums[1].astype(X.dtype) if gradient else None,
         None if score_weights is None else scores,
     )
-
-
-def _dense_pass(
-    X: Array,
-    W: Array,
-    inputs: Inputs,
-    sums: NDArray[np.float64],
-    scores: NDArray[np.float64],
-    gradient: bool,
-) -> Array:
-    (_, d), B = X.shape, W.shape[1]
-    G = np.zeros((B if gradient else 0, d), X.dtype)
-    X, V = read_only(X), read_only(W.T)
-    if B <= FUSED_COLUMNS:
-        fused(X, V, *inputs, sums, scores, G, fused_rows(d, X.itemsize))
-    else:
-        products(X, V, *inputs, sums, scores, G)
-    return G.T
 
 
 def check_shapes(

@@ -97,9 +97,26 @@ def splat(x: Any) -> Any:
     return np.full(lane_count(np.asarray(x).itemsize), x)
 
 
+def splat_at(A: Array, i: int) -> Any:
+    """Return lanes that all are ``A.flat[i]``."""
+    return splat(A.reshape(-1)[i])
+
+
 def splat_wide(x: Any) -> Any:
     """Return twice as many lanes that all are ``x``: two registers."""
     return np.full(2 * lane_count(np.asarray(x).itemsize), x)
+
+
+def turn(A: Array, i: int, step: int, T: Array, j: int, stride: int) -> None:
+    """Transpose a square of lanes.
+
+    Line k of it, at ``A.flat[i + k * step]``, becomes element k of the lines at
+    ``T.flat[j]``, ``T.flat[j + stride]`` and so on.
+    """
+    L = lane_count(A.itemsize)
+    lines = [A.reshape(-1)[i + k * step : i + k * step + L].copy() for k in range(L)]
+    for k, line in enumerate(np.transpose(lines)):
+        T.reshape(-1)[j + k * stride : j + k * stride + L] = line
 
 
 def muladd(x: Any, y: Any, z: Any) -> Any:
@@ -198,7 +215,9 @@ _typed(load, lambda A, i: Lanes(A.dtype))
 _typed(store, lambda A, i, v: types.none)
 _typed(load_like, lambda v, A, i: v)
 _typed(splat, lambda x: Lanes(x))
+_typed(splat_at, lambda A, i: Lanes(A.dtype))
 _typed(splat_wide, lambda x: Lanes(x, 2))
+_typed(turn, lambda A, i, step, T, j, stride: types.none)
 _typed(muladd, lambda x, y, z: z)
 _typed(total, lambda v: v.kind)
 _typed(some, lambda mask: types.boolean)
@@ -253,10 +272,50 @@ def _lower_splat(context: Any, build: Any, signature: Any, args: Any) -> Any:
     return _spread(build, args[0], context.get_value_type(signature.return_type))
 
 
+@lower_builtin(splat_at, types.Array, types.Integer)
+def _lower_splat_at(context: Any, build: Any, signature: Any, args: Any) -> Any:
+    data = context.make_array(signature.args[0])(context, build, args[0]).data
+    value = build.load(build.gep(data, [args[1]]))
+    return _spread(build, value, context.get_value_type(signature.return_type))
+
+
 @lower_builtin(muladd, Lanes, Lanes, Lanes)
 @lower_builtin(muladd, types.Float, types.Float, types.Float)
 def _lower_muladd(context: Any, build: Any, signature: Any, args: Any) -> Any:
     return build.fadd(build.fmul(*args[:2], flags=_FLAGS), args[2], flags=_FLAGS)
+
+
+@lower_builtin(turn, *[types.Array, types.Integer, types.Integer] * 2)
+def _lower_turn(context: Any, build: Any, signature: Any, args: Any) -> Any:
+    A, i, step, T, j, stride = args
+    source, target = signature.args[0], signature.args[3]
+    vector = context.get_value_type(Lanes(source.dtype))
+    lines = []
+    for k in range(vector.count):
+        at = build.add(i, build.mul(step, step.type(k)))
+        lines.append(build.load(_address(context, build, source, A, at, vector)))
+        lines[-1].align = source.dtype.bitwidth // 8
+    for k, line in enumerate(_transposed(build, lines)):
+        at = build.add(j, build.mul(stride, stride.type(k)))
+        place = build.store(line, _address(context, build, target, T, at, vector))
+        place.align = source.dtype.bitwidth // 8
+    return context.get_dummy_value()
+
+
+def _transposed(build: Any, lines: list[Any]) -> list[Any]:
+    """Swap the halves of pairs of lines, then their quarters, and so on."""
+    n, index = len(lines), ir.IntType(32)
+    span = n // 2
+    while span:
+        for k in (k for k in range(n) if not k & span):
+            a, b = lines[k], lines[k + span]
+            low = [q if not q & span else n + q - span for q in range(n)]
+            high = [q + span if not q & span else n + q for q in range(n)]
+            for line, mask in ((k, low), (k + span, high)):
+                places = ir.Constant(ir.VectorType(index, n), mask)
+                lines[line] = build.shuffle_vector(a, b, places)
+        span //= 2
+    return lines
 
 
 @lower_builtin(total, Lanes)

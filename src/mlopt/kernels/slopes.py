@@ -36,7 +36,7 @@ def _slope_loop(
     """Replace margins by weighted slopes; return the sums of losses and of slopes."""
     total = like(b, 0.0)
     rise = like(b, 0.0)
-    for i in range(z.shape[0]):
+    for i in range(y.shape[0]):
         value, slope = loss_and_slope(loss, z[i] + b, y[i], e[i], delta)
         total += c[i] * value
         z[i] = c[i] * slope
@@ -47,7 +47,7 @@ def _slope_loop(
 @part
 def _exponentials(z: Array, b: Any, e: Array) -> None:
     stay_apart()
-    for i in range(z.shape[0]):
+    for i in range(e.shape[0]):
         e[i] = exp(-abs(z[i] + b))
 
 
@@ -76,7 +76,7 @@ def _column(loss: int, z: Array, b: Any, y: Array, c: Array, delta: Any, e: Arra
 def _largest(z: Array, b: Any, k: int, top: Array, best: Array) -> None:
     """Add ``b`` to class ``k``; update each row's largest margin and its class."""
     code = like(b, k)
-    for i in range(z.shape[0]):
+    for i in range(top.shape[0]):
         z[i] += b
         better = k == 0 or z[i] > top[i]
         top[i] = z[i] if better else top[i]
@@ -89,10 +89,10 @@ def _power(z: Array, code: Any, y: Array, c: Array, top: Array, norm: Array) -> 
     stay_apart()
     zero = like(code, 0.0)
     total = zero
-    for i in range(z.shape[0]):
+    for i in range(y.shape[0]):
         z[i] -= top[i]
         total -= c[i] * z[i] if y[i] == code else zero
-    for i in range(z.shape[0]):
+    for i in range(y.shape[0]):
         z[i] = exp(z[i])
         norm[i] += z[i]
     return total
@@ -114,7 +114,7 @@ def _log_norms(norm: Array, c: Array) -> Any:
 def _softmax_slope(z: Array, code: Any, y: Array, c: Array, norm: Array) -> Any:
     zero = like(code, 0.0)
     rise = zero
-    for i in range(z.shape[0]):
+    for i in range(y.shape[0]):
         z[i] = norm[i] * z[i] - (c[i] if y[i] == code else zero)
         rise += z[i]
     return rise
@@ -136,7 +136,7 @@ def _softmax(
 @part
 def _error(z: Array, b: Any, y: Array, v: Array) -> Any:
     total = like(b, 0.0)
-    for i in range(z.shape[0]):
+    for i in range(y.shape[0]):
         r = z[i] + b - y[i]
         total += v[i] * r * r
     return total
@@ -146,7 +146,7 @@ def _error(z: Array, b: Any, y: Array, v: Array) -> Any:
 def _right_signs(z: Array, b: Any, y: Array, v: Array) -> Any:
     zero = like(b, 0.0)
     total = zero
-    for i in range(z.shape[0]):
+    for i in range(y.shape[0]):
         total += v[i] if (z[i] + b > zero) == (y[i] > zero) else zero
     return total
 
@@ -210,8 +210,8 @@ def add_slopes(
 
     Parameters
     ----------
-    Z : ndarray of shape (B, R)
-        ``W' X'`` for the block's rows, without intercepts; slopes afterwards.
+    Z : ndarray of shape (B, R or more)
+        ``W' X'`` for the block's R rows, without intercepts; slopes afterwards.
     b, targets, weights, score_weights, segments, deltas
         As for `mlopt.kernels.linear.linear_pass`, for the block's rows; without scoring
         ``score_weights`` is (R, 0).
@@ -226,7 +226,8 @@ def add_slopes(
         Whether the segment's rows have weight; the lines of others stay margins.
     """
     Y, C, V = _lines(targets), _lines(weights), _lines(score_weights)
-    top, work = np.empty(Z.shape[1], Z.dtype), np.empty(Z.shape[1], Z.dtype)
+    R = targets.shape[0]
+    top, work = np.empty(R, Z.dtype), np.empty(R, Z.dtype)
     trained = np.empty(segments.shape[0], np.bool_)
     model = 0
     for s in range(segments.shape[0]):
