@@ -229,8 +229,6 @@ def resources(*, refresh: bool = False) -> int:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 bad input, 130 interrupted."""
     signal.signal(signal.SIGTERM, _terminate)
-    # Threads that spin while they wait take the cores from those that work.
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     sys.exit(status_of(lambda: app(arguments, exit_on_error=False, print_error=False)))
 
 

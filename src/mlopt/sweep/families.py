@@ -26,6 +26,9 @@ BOOSTING_CELLS = 4_000_000_000
 FEATURE_BYTES = 128_000_000
 """What the random features of one training split may take."""
 
+MANY_ROWS = 100_000
+"""Rows from which a forest must save on features to be grown in time."""
+
 Built = tuple[Any, dict[str, Any]]
 """An estimator and its space."""
 
@@ -168,7 +171,7 @@ def _forest(case: Case, kind: Callable[..., Any]) -> Built:
         random_state=case.seed,
     )
     space = {
-        "model__max_features": log_float(0.1, 0.8),
+        "model__max_features": log_float(0.1, 0.8 if case.rows < MANY_ROWS else 0.5),
         "model__min_samples_leaf": log_int(leaf, 20),
     }
     return Pipeline([*steps, ("model", model)]), space

@@ -27,7 +27,7 @@ from mlopt.sweep.planning import sweep_plan
 from mlopt.sweep.prepare import Prepared, prepare
 from mlopt.sweep.result import SweepResult
 
-FINAL_SHARE = 0.15
+FINAL_SHARE = 0.2
 """Part of the time limit that is kept for the final fit, the test and the writing."""
 
 SLACK = 0.1
