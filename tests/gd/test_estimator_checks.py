@@ -22,6 +22,7 @@ ESTIMATORS = [
     Ridge(solver="sparse_cg", tol=1e-12),
     LogisticRegression(),
     LogisticRegression(class_weight="balanced"),
+    LogisticRegression(solver="newton-cholesky"),
     LinearSVC(),
     LinearSVC(dual=True),
     LinearSVC(loss="hinge"),

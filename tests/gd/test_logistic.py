@@ -50,9 +50,13 @@ def same(ours: Any, theirs: Any, rtol: float = 1e-6) -> None:
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("classes", [2, 4])
-def test_agrees_with_scikit_learn(classes: int, layout: Any, fit_intercept: bool) -> None:
+@pytest.mark.parametrize("solver", ["lbfgs", "newton-cholesky"])
+def test_agrees_with_scikit_learn(
+    solver: str, classes: int, layout: Any, fit_intercept: bool
+) -> None:
     X, y, weights = problem(classes)
-    ours = LogisticRegression(C=0.3, tol=1e-9, fit_intercept=fit_intercept, max_iter=500)
+    settings: dict[str, Any] = {"solver": solver, "fit_intercept": fit_intercept}
+    ours = LogisticRegression(C=0.3, tol=1e-9, max_iter=500, **settings)
     ours.fit(layout(X), y, sample_weight=weights)
     theirs = reference(C=0.3, fit_intercept=fit_intercept).fit(X, y, sample_weight=weights)
     same(ours, theirs)
@@ -80,9 +84,10 @@ def test_no_penalty_is_an_infinite_c() -> None:
 
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_float32_stays_float32(layout: Any, classes: int) -> None:
+@pytest.mark.parametrize("solver", ["lbfgs", "newton-cholesky"])
+def test_float32_stays_float32(solver: str, layout: Any, classes: int) -> None:
     X, y, _ = problem(classes)
-    single = LogisticRegression().fit(layout(X.astype(np.float32)), y)
+    single = LogisticRegression(solver=solver).fit(layout(X.astype(np.float32)), y)
     assert single.coef_.dtype == single.intercept_.dtype == np.float32
     assert single.predict_proba(layout(X.astype(np.float32))).dtype == np.float32
     double = LogisticRegression(tol=1e-9, max_iter=500).fit(X, y)
@@ -127,6 +132,24 @@ def test_stopping_early_warns_and_keeps_the_result() -> None:
         model.fit(X, y)
     assert model.n_iter_.tolist() == [2]
     assert model.score(X, y) > 0.6
+
+
+def test_the_plan_weighs_two_methods_for_many_classes_only() -> None:
+    X, y, _ = problem(4)
+    many = LogisticRegression().fit(X, y).plan_.choices[0]
+    assert {many.chosen, many.rejected[0].name} == {"lbfgs", "newton-cholesky"}
+    assert many.rejected[0].seconds > many.predicted
+    X, y, _ = problem(2)
+    two = LogisticRegression().fit(X, y).plan_.choices[0]
+    assert two.chosen == "lbfgs"
+    assert "same Hessian" in two.rejected[0].reason
+
+
+def test_a_hessian_beyond_memory_is_refused_with_its_size() -> None:
+    y = np.arange(60) % 30
+    X = sparse.csr_array(np.eye(60, 100))
+    with pytest.raises(ValueError, match="a Hessian of 3030 x 3030"):
+        LogisticRegression(solver="newton-cholesky").fit(X, y)
 
 
 def test_the_plan_has_predicted_and_measured_seconds(

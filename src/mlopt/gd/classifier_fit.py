@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from mlopt.gd.classifier_plan import Shape
 from mlopt.gd.columns import Model
 from mlopt.gd.dual import DualCoordinateDescent
+from mlopt.gd.newton import Newton
 from mlopt.gd.quasi_newton import QuasiNewton
 from mlopt.plan import Choice, Plan
 from mlopt.rows import Rows
@@ -23,7 +24,7 @@ from mlopt.training import Limits, run
 
 Array = NDArray[Any]
 Planes = Sequence[tuple[Array, Array]]
-"""Coefficients (planes, d) and intercepts (planes,), one pair a model."""
+"""Coefficients (planes, d) and intercepts (planes,), one pair a model; or none."""
 
 _EPOCHS_BETWEEN_LOOKS = 100
 
@@ -59,14 +60,25 @@ def beside(rows: Rows, targets: Array, weights: Array) -> Rows:
 
 
 def by_quasi_newton(
-    rows: Rows, models: Sequence[Model], tol: float, max_iter: int, start: Planes | None
+    rows: Rows, models: Sequence[Model], tol: float, max_iter: int, start: Planes
 ) -> Outcome:
     """Full passes until ``max |gradient| <= tol``, as scikit-learn's lbfgs does."""
-    training = QuasiNewton(rows, models, gtol=tol, max_passes=max_iter, start=start)
+    training = QuasiNewton(rows, models, gtol=tol, max_passes=max_iter, start=start or None)
     run(training, Limits(passes=max_iter))
     planes = [training.coefficients(number) for number in range(len(models))]
     coef, intercept = (np.concatenate(parts) for parts in zip(*planes, strict=True))
     return Outcome(coef, intercept, training.passes, bool(training.converged.all()))
+
+
+def by_newton(
+    rows: Rows, model: Model, tol: float, max_iter: int, start: Planes
+) -> Outcome:
+    """As `by_quasi_newton`, with the Hessian of all classes together."""
+    first = start[0] if start else None
+    training = Newton(rows, model, gtol=tol, max_passes=max_iter, start=first)
+    run(training, Limits(passes=max_iter))
+    done = bool(training.converged[0])
+    return Outcome(*training.coefficients(), training.passes, done)
 
 
 def by_dual(training: DualCoordinateDescent, planes: int, max_iter: int) -> Outcome:

@@ -6,19 +6,23 @@ real data of the benchmarks, rounded up; plans say which number they assumed.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from mlopt.costs import Cost
+from mlopt.gd.newton import LARGEST, hessian_rows
 from mlopt.gd.sample import WIDEST, sample_size
 from mlopt.resources import Resources
 
-_PASSES_WITH_HESSIAN, _PASSES_WITH_DIAGONAL = 15, 80
+_PASSES_WITH_HESSIAN, _PASSES_WITH_DIAGONAL, _PASSES_OF_SOFTMAX = 15, 80, 150
+_PASSES_OF_NEWTON, _PASSES_OF_SAMPLED_NEWTON = 12, 40
 _EPOCHS_WIDE, _EPOCHS_TALL = 200, 1000
 
 # Operations of one coordinate step against those of a matrix product.
 _STEP_DENSE, _STEP_SPARSE = 20.0, 80.0
 # Exponentials and the like, in operations, for a row and a column of weights.
 _LOSS = 40.0
+_CHOLESKY = 3.0
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,15 @@ class Shape:
     @property
     def passes(self) -> int:
         """Passes of a quasi-Newton method to expect."""
+        if self.columns > 1:
+            return _PASSES_OF_SOFTMAX
         return _PASSES_WITH_HESSIAN if self.d < WIDEST else _PASSES_WITH_DIAGONAL
+
+    @property
+    def newton_passes(self) -> int:
+        """Passes of Newton's method to expect."""
+        sampled = hessian_rows(self.n, self.d, self.columns) < self.n
+        return _PASSES_OF_SAMPLED_NEWTON if sampled else _PASSES_OF_NEWTON
 
     @property
     def epochs(self) -> int:
@@ -64,6 +76,22 @@ class Shape:
 
 def quasi_newton_cost(shape: Shape, resources: Resources) -> Cost:
     """Passes over all rows, and Hessians of a sample where d is moderate."""
+    return shape.passes * _pass_cost(shape, resources) + _hessians(shape)
+
+
+def newton_cost(shape: Shape, resources: Resources) -> Cost | str:
+    """Few passes over all rows, and Hessians of all columns together."""
+    size = shape.columns * (shape.d + 1)
+    if size > LARGEST:
+        return f"a Hessian of {size} x {size} is beyond {LARGEST}"
+    rows, passes = hessian_rows(shape.n, shape.d, shape.columns), shape.newton_passes
+    renewals = passes if rows == shape.n else math.ceil(math.log2(passes))
+    hessian = Cost(flops=2.0 * rows * size**2 / resources.workers)
+    factor = Cost(flops=_CHOLESKY * resources.threads * size**3 / 3)
+    return passes * _pass_cost(shape, resources) + renewals * (hessian + factor)
+
+
+def _pass_cost(shape: Shape, resources: Resources) -> Cost:
     share, remote = 1.0 / resources.workers, resources.workers > 1
     scan = Cost(
         memory=share * shape.nonzero * shape.value_bytes,
@@ -73,8 +101,7 @@ def quasi_newton_cost(shape: Shape, resources: Resources) -> Cost:
         fixed=1e-3,
     )
     products = 4.0 * shape.nonzero * shape.columns + _LOSS * shape.n * shape.columns
-    one_pass = scan | _arithmetic(shape, share * products)
-    return shape.passes * one_pass + _hessians(shape)
+    return scan | _arithmetic(shape, share * products)
 
 
 def _hessians(shape: Shape) -> Cost:

@@ -13,16 +13,17 @@ from scipy.special import expit, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from mlopt.cluster import executor
-from mlopt.gd.choosing import choose
+from mlopt.gd.choosing import Options, choose
 from mlopt.gd.classifier_fit import (
     Outcome,
     Planes,
     beside,
+    by_newton,
     by_quasi_newton,
     learn,
     shape_of,
 )
-from mlopt.gd.classifier_plan import quasi_newton_cost
+from mlopt.gd.classifier_plan import newton_cost, quasi_newton_cost
 from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import Sample, read, resources_of
 from mlopt.gd.linear_classifier import LinearClassifier, decide
@@ -34,6 +35,7 @@ from mlopt.rows import Rows
 Array = NDArray[Any]
 
 _L1 = "For an L1 penalty, use scikit-learn's LogisticRegression(solver='saga')."
+_SAME = "with two classes, lbfgs starts from the same Hessian"
 _SOLVERS = "scikit-learn's others minimise the same objective: leave it to 'auto'."
 
 
@@ -59,8 +61,10 @@ class LogisticRegression(LinearClassifier):
         Passes over the rows at most.
     warm_start : bool, default=False
         Start from the last fit's coefficients.
-    solver : {"auto", "lbfgs"}, default="auto"
+    solver : {"auto", "lbfgs", "newton-cholesky"}, default="auto"
         "lbfgs": quasi-Newton, with the curvature of a sample of the rows to start from.
+        "newton-cholesky": the Hessian of all classes together, from a sample where rows are
+        many. "auto" takes the one with the least predicted time.
     random_state : int, RandomState or None, default=None
         Without effect: the solver is not random.
     n_jobs : int, optional
@@ -128,7 +132,11 @@ class LogisticRegression(LinearClassifier):
             rows, model = self._problem(sample)
             choice = self._choose(rows, model, resources_of(where))
             start = self._start(model.outputs, rows.d)
-            outcome = by_quasi_newton(rows, [model], self.tol, self.max_iter, start)
+            limits = (self.tol, self.max_iter, start)
+            if choice.chosen == "newton-cholesky":
+                outcome = by_newton(rows, model, *limits)
+            else:
+                outcome = by_quasi_newton(rows, [model], *limits)
         if model.outputs > 1:
             outcome = settled(outcome)
         self.n_iter_ = np.array([max(outcome.passes, 1)], np.int32)
@@ -155,7 +163,7 @@ class LogisticRegression(LinearClassifier):
 
     def _check(self) -> None:
         check_choice("l1_ratio", self.l1_ratio, (0.0, 0, None), _L1)
-        check_choice("solver", self.solver, ("auto", "lbfgs"), _SOLVERS)
+        check_choice("solver", self.solver, ("auto", "lbfgs", "newton-cholesky"), _SOLVERS)
         check_positive("C", self.C, infinite=True)
         check_positive("tol", self.tol, zero=True)
         check_count("max_iter", self.max_iter)
@@ -172,14 +180,19 @@ class LogisticRegression(LinearClassifier):
 
     def _choose(self, rows: Rows, model: Model, resources: Resources) -> Choice:
         shape = shape_of(rows, model.outputs)
-        options = {"lbfgs": quasi_newton_cost(shape, resources)}
+        binary = model.outputs == 1 and self.solver == "auto"
+        options: Options = {
+            "lbfgs": quasi_newton_cost(shape, resources),
+            "newton-cholesky": _SAME if binary else newton_cost(shape, resources),
+        }
         choice = choose(str(self), self.solver, options, resources)
-        return replace(choice, notes=(f"predicted for {shape.passes} passes",))
+        passes = shape.passes if choice.chosen == "lbfgs" else shape.newton_passes
+        return replace(choice, notes=(f"predicted for {passes} passes",))
 
-    def _start(self, planes: int, d: int) -> Planes | None:
+    def _start(self, planes: int, d: int) -> Planes:
         """The last fit, if it was one of the same shape."""
         if not self.warm_start or getattr(self, "coef_", np.empty(0)).shape != (planes, d):
-            return None
+            return []
         return [(self.coef_, self.intercept_)]
 
 

@@ -206,7 +206,7 @@ class LinearSVC(LinearClassifier):
             for number, total in enumerate(weights.sum(axis=0))
         ]
         rows = beside(sample.rows, targets, weights)
-        return by_quasi_newton(rows, models, self.tol, self.max_iter, None)
+        return by_quasi_newton(rows, models, self.tol, self.max_iter, [])
 
     def _model(self, weight: float, number: int, outputs: int) -> Model:
         l2 = 1.0 / (self.C * weight)

@@ -251,13 +251,8 @@ def dual_epochs(
     -------
     epochs, solved : int, bool
     """
-    nothing, none = np.empty((0, 0), X.dtype), np.empty(0, np.int32)
-    if isinstance(X, np.ndarray):
-        layout = (X, nothing[0:0].ravel(), none, none)
-    else:
-        layout = (nothing, X.data, X.indices, X.indptr)
     done, solved = _epochs(
-        *map(read_only, (*layout, norms, codes, weights)),
+        *map(read_only, (*_layout(X), norms, codes, weights)),
         float(positive),
         (float(costs[0]), float(costs[1])),
         squared,
@@ -267,6 +262,15 @@ def dual_epochs(
         *vars(state).values(),
     )
     return int(done), bool(solved)
+
+
+def _layout(X: Any) -> tuple[Array, Array, Array, Array]:
+    """Dense and CSR rows as the same four types, so that one compilation serves both."""
+    if isinstance(X, np.ndarray):
+        return X, np.empty(0, X.dtype), np.empty(0, np.int32), np.empty(0, np.int64)
+    indices = X.indices.astype(np.int32, copy=False)
+    indptr = X.indptr.astype(np.int64, copy=False)
+    return np.empty((0, 0), X.dtype), X.data, indices, indptr
 
 
 def squared_norms(X: Any) -> NDArray[np.float64]:

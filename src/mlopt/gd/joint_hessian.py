@@ -1,0 +1,132 @@
+"""The Hessian of one logistic model with all of its classes together.
+
+Classes of a softmax compete: what one gains the others lose. Hessians of single classes do
+not see that. With ``p`` the probabilities (n, K), ``x`` a row with a 1 behind it and ``c``
+the row weights, the joint Hessian of ``P = K (d + 1)`` rows is
+
+    sum_i c_i (diag(p_i) - p_i p_i') (x) x_i x_i'
+
+where ``(x)`` is the Kronecker product; with two classes and one column of weights it is
+``sum_i c_i p_i (1 - p_i) x_i x_i'``.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+
+from mlopt.gd.columns import Model
+from mlopt.kernels.linear import decision
+from mlopt.rows import Block, Rows
+
+Array = NDArray[np.float64]
+Inverse = Callable[[NDArray[Any]], NDArray[Any]]
+"""An inverse Hessian, as a function of a gradient (d + 1, K)."""
+
+_CACHE = 1 << 21
+
+
+def joint_hessian(
+    sample: Rows, weights: NDArray[Any], model: Model, lacking: Array
+) -> Array:
+    """Of the mean loss over ``sample`` plus the penalty, (P, P), class after class.
+
+    Parameters
+    ----------
+    sample : Rows
+        With "weights" (n, S) beside them.
+    weights : ndarray of shape (d + 1, K)
+        The last row holds the intercepts.
+    model : Model
+        "logistic" or "multinomial".
+    lacking : ndarray of shape (d,)
+        Mean squares of the columns of X that the sample does not have: without them, a
+        column that it never met would be free to run away.
+    """
+    total = sample.map_reduce(
+        _block_hessian, operator.add, sample.executor.put((weights, model.rowset))
+    )
+    hessian = _completed(total[:-1] / total[-1, 0], weights, model, lacking)
+    return hessian.reshape(total.shape[1], total.shape[1])
+
+
+def _completed(mean: Array, weights: NDArray[Any], model: Model, lacking: Array) -> Array:
+    rows, K = weights.shape
+    hessian = mean.reshape(K, rows, K, rows)
+    classes, features = np.arange(K), np.arange(rows - 1)
+    own = hessian[classes, -1, classes, -1].copy()  # mean curvature of each class
+    for k in classes:
+        hessian[k, features, k, features] += model.l2 + own[k] * lacking
+    hessian[classes, -1, classes, -1] += model.intercept_l2
+    if K > 1:
+        # Nothing changes when all intercepts do: the matrix must not be singular for that.
+        hessian[:, -1, :, -1] += own.mean() / K
+    if not model.fit_intercept:
+        hessian[:, -1] = hessian[:, :, :, -1] = 0.0
+        hessian[classes, -1, classes, -1] = 1.0
+    return hessian
+
+
+def _block_hessian(block: Block, place: tuple[NDArray[Any], int]) -> Array:
+    """The sum over rows (P, P), and below it a row that starts with their weight."""
+    weights, rowset = place
+    rows, K = weights.shape
+    total = np.zeros((K * rows + 1, K * rows))
+    step = max(64, _CACHE // (8 * K * rows))
+    for start in range(0, block.rows, step):
+        part = slice(start, start + step)
+        X = block.X[part]
+        c = block.extra["weights"][part, rowset].astype(np.float64)
+        Z = decision(X, weights[:-1], weights[-1]).astype(np.float64)
+        X = np.column_stack((X.toarray() if sp.issparse(X) else X, np.ones(len(c))))
+        _add_softmax(total[:-1], X, Z, c) if K > 1 else _add_logistic(total[:-1], X, Z, c)
+        total[-1, 0] += c.sum()
+    return total
+
+
+def _add_logistic(total: Array, X: Array, Z: Array, c: Array) -> None:
+    rooted = X * np.sqrt(c * expit(Z[:, 0]) * expit(-Z[:, 0]))[:, None]
+    total += rooted.T @ rooted
+
+
+def _add_softmax(total: Array, X: Array, Z: Array, c: Array) -> None:
+    p, width = softmax(Z, axis=1), X.shape[1]
+    spread = (p * np.sqrt(c)[:, None])[:, :, None] * X[:, None, :]
+    flat = spread.reshape(len(X), -1)
+    total -= flat.T @ flat
+    for k in range(p.shape[1]):
+        own = slice(k * width, (k + 1) * width)
+        rooted = X * np.sqrt(c * p[:, k])[:, None]
+        total[own, own] += rooted.T @ rooted
+
+
+def inverse_of(hessian: Array) -> Inverse:
+    """The inverse of a joint Hessian (P, P).
+
+    The diagonal is scaled to ones, and raised until there is a Cholesky factor.
+    """
+    diagonal = hessian.diagonal()
+    scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    scaled = hessian / scale / scale[:, None]
+    lift, factor = 4 * len(hessian) * np.finfo(np.float64).eps, None
+    while factor is None:
+        with suppress(scipy.linalg.LinAlgError):
+            raised = scaled + lift * np.eye(len(scaled))
+            factor = scipy.linalg.cho_factor(raised, lower=True, check_finite=False)
+        lift *= 10
+
+    def inverse(gradient: NDArray[Any]) -> NDArray[Any]:
+        right = gradient.T.ravel() / scale
+        solved = scipy.linalg.cho_solve(factor, right, check_finite=False) / scale
+        shaped = solved.reshape(gradient.T.shape).T
+        return np.ascontiguousarray(shaped, gradient.dtype)
+
+    return inverse

@@ -1,0 +1,170 @@
+"""Newton's method for one logistic model, binary or softmax, with all classes together.
+
+::
+
+    few rows     each step    Hessian of all rows, its factor is the first guess
+                              pass: objective and gradient at the point it leads to
+    many rows    each step    L-BFGS corrects the last first guess
+                              pass
+                 at steps 1, 2, 4, 8 ...    Hessian of a sample, factor
+
+Byrd, Chin, Neveitt, Nocedal, "On the use of stochastic Hessian information in optimization
+methods for machine learning", SIAM J. Optim. 21, 2011.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlopt.cluster import single_threaded
+from mlopt.gd.batch import Batch
+from mlopt.gd.columns import Model, layout
+from mlopt.gd.joint_hessian import Inverse, inverse_of, joint_hessian
+from mlopt.gd.passes import Floats, Sums, evaluate
+from mlopt.gd.sample import Moments, draw
+from mlopt.rows import Rows
+
+LARGEST = 2048
+"""Beyond so many rows a Hessian is not worth its memory and its factor."""
+_LEAST, _SHARE, _MEMORY = 10, 16, 10
+
+
+def hessian_rows(n: int, d: int, columns: int) -> int:
+    """Rows from which to make a Hessian, for about the work of four passes over all."""
+    size = columns * (d + 1)
+    wanted = max(_LEAST * size, _SHARE * n // size)
+    return n if wanted > n // 2 else wanted
+
+
+def lacking_squares(rows: Rows, sample: Rows) -> NDArray[np.float64]:
+    """Mean squares of each column of X that ``sample`` misses, and d/m more of them, (d,).
+
+    A sample of m rows says too little of directions that it barely contains.
+    """
+    if sample.n == rows.n:
+        return np.zeros(rows.d)
+    squares = Moments.of(rows).squares
+    missing = np.maximum(squares - Moments.of(sample).squares, 0.0)
+    return np.asarray(missing + squares * (rows.d / sample.n))
+
+
+class Newton:
+    """A `mlopt.training.Training` of one model.
+
+    Parameters
+    ----------
+    rows : Rows
+        With "targets" (n, 1) and "weights" (n, 1) beside them.
+    model : Model
+        "logistic" or "multinomial".
+    gtol : float
+        Converged when no component of the objective's gradient is larger.
+    max_passes : int
+    start : (coef, intercept), optional
+        Arrays (outputs, d) and (outputs,); default 0.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        model: Model,
+        *,
+        gtol: float,
+        max_passes: int,
+        start: tuple[Any, Any] | None = None,
+    ) -> None:
+        self._rows, self._model, self._gtol = rows, model, gtol
+        self._max_passes, self._passes = max_passes, 0
+        self._plan, self._sums = layout([model]), Sums.of(rows)
+        size = hessian_rows(rows.n, rows.d, model.outputs)
+        self._sample = draw(rows, size)
+        self._lacking = lacking_squares(rows, self._sample)
+        weights: Floats = np.zeros((rows.d + 1, model.outputs), rows.dtype)
+        if start is not None:
+            weights[:-1], weights[-1] = np.asarray(start[0]).T, start[1]
+        # Where the Hessian is that of all rows, there is nothing to correct.
+        self._exact = size == rows.n
+        memory = 0 if self._exact else _MEMORY
+        self._batch = Batch.at(weights, self._plan, [0], memory)
+        self._due, self._seen = 1, weights
+        self._inverse: Inverse | None = None
+
+    @property
+    def passes(self) -> int:
+        """Passes over all rows so far."""
+        return self._passes
+
+    @property
+    def converged(self) -> NDArray[np.bool_]:
+        """Whether the model is at the tolerance, or at all that rounding allows, (1,)."""
+        batch = self._batch
+        eps = float(np.finfo(batch.weights.dtype).eps)
+        level = np.abs(batch.value) * eps
+        close = np.abs(batch.gradient).max() <= self._gtol
+        close |= (batch.estimate <= level) & (batch.refusals > 2)
+        close |= batch.estimate <= level * eps**0.25
+        return np.asarray(close & np.isfinite(batch.value))
+
+    @property
+    def done(self) -> bool:
+        """Whether another pass would change nothing."""
+        return self._passes >= self._max_passes or bool(self.converged[0])
+
+    def quality(self) -> NDArray[np.float64]:
+        """Minus the objective, (1,)."""
+        return -self._batch.value
+
+    def advance(self, passes: int) -> None:
+        """Evaluate up to ``passes`` trial points; a Hessian is made at every new point."""
+        for _ in range(passes):
+            if self.done:
+                return
+            batch = self._batch
+            trial = batch.trial()
+            found = evaluate(self._rows, trial, self._plan, self._sums)
+            self._passes += 1
+            moved = batch.settle(trial, found)
+            if moved.any() and not self.converged[0]:
+                self._aim(moved)
+
+    def _aim(self, moved: NDArray[np.bool_]) -> None:
+        if self._inverse is None or self._exact or self._passes >= self._due:
+            self._look(self._batch.weights)
+            self._due = 2 * self._passes
+        assert self._inverse is not None
+        self._batch.aim(moved, self._inverse, False)
+
+    def _look(self, weights: Floats) -> None:
+        """Make the first guess from the Hessian at ``weights``."""
+        hessian = joint_hessian(self._sample, weights, self._model, self._lacking)
+        # Factors are small: a second thread of BLAS would mostly wait.
+        with single_threaded():
+            self._inverse = inverse_of(hessian)
+        self._seen = weights
+
+    def coefficients(self, number: int = 0) -> tuple[Floats, Floats]:
+        """Weights (outputs, d) and intercepts (outputs,)."""
+        del number
+        weights = self._batch.weights
+        return np.ascontiguousarray(weights[:-1].T), weights[-1].copy()
+
+    def state(self) -> dict[str, Any]:
+        """A checkpoint: plain arrays and numbers."""
+        return {
+            "passes": self._passes,
+            "due": self._due,
+            "seen": self._seen.copy(),
+            "batch": self._batch.state(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a checkpoint of the same model on the same rows."""
+        self._passes, self._due = int(state["passes"]), int(state["due"])
+        memory = self._batch.pairs.size
+        self._batch = Batch.restored(state["batch"], self._plan, memory)
+        if self._passes:
+            self._look(np.asarray(state["seen"]))

@@ -1,0 +1,130 @@
+"""Newton's method for one logistic model: right curvature, few passes, resumable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import sparse
+
+from mlopt.cluster import Threads
+from mlopt.gd.columns import Model, layout
+from mlopt.gd.joint_hessian import inverse_of, joint_hessian
+from mlopt.gd.newton import Newton, hessian_rows
+from mlopt.gd.passes import Sums, evaluate
+from mlopt.rows import Rows
+from mlopt.training import Training
+
+Array = NDArray[Any]
+MODELS = [
+    Model("logistic", 0.1),
+    Model("logistic", 0.1, fit_intercept=False),
+    Model("multinomial", 0.1, outputs=3),
+    Model("multinomial", 0.1, outputs=3, fit_intercept=False),
+]
+
+
+def problem(outputs: int, n: int = 300, d: int = 4, layout: Any = np.asarray) -> Rows:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.7)
+    scores = X @ rng.normal(size=(d, max(outputs, 2))) + rng.gumbel(
+        size=(n, max(outputs, 2))
+    )
+    y = scores.argmax(axis=1).astype(float)
+    targets = y if outputs > 1 else 2.0 * y - 1.0
+    rows = Rows.of(layout(X), executor=Threads(1))
+    return rows.attach(targets=targets[:, None], weights=rng.random((n, 1)) + 0.1)
+
+
+@pytest.mark.parametrize("layout_of", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_the_hessian_is_the_slope_of_the_gradient(model: Model, layout_of: Any) -> None:
+    rows = problem(model.outputs, layout=layout_of)
+    weights = 0.3 * np.random.default_rng(1).normal(size=(5, model.outputs))
+    weights[-1] *= model.fit_intercept
+    hessian = joint_hessian(rows, weights, model, np.zeros(4))
+    plan, sums, h = layout([model]), Sums.of(rows), 1e-5
+
+    def gradient(at: Array) -> Array:
+        found = evaluate(rows, at, plan, sums).gradient
+        assert found is not None
+        return found.T.ravel()
+
+    free = [i for i in range(weights.size) if model.fit_intercept or i % 5 != 4]
+    for i in free:
+        step = np.zeros(weights.size)
+        step[i] = h
+        shift = step.reshape(weights.T.shape).T
+        slope = (gradient(weights + shift) - gradient(weights - shift)) / (2 * h)
+        if model.outputs > 1 and model.fit_intercept and i % 5 == 4:
+            # What a shift of all intercepts does is made up: there must be an inverse.
+            slope[4::5] += hessian[i, 4::5].mean()
+        np.testing.assert_allclose(hessian[i, free], slope[free], atol=1e-7)
+
+
+def test_the_inverse_undoes_the_hessian() -> None:
+    model = Model("multinomial", 0.1, outputs=3)
+    weights = np.random.default_rng(1).normal(size=(5, 3))
+    hessian = joint_hessian(problem(3), weights, model, np.zeros(4))
+    image = (hessian @ weights.T.ravel()).reshape(3, 5).T
+    np.testing.assert_allclose(inverse_of(hessian)(image), weights, rtol=1e-8)
+
+
+def test_a_singular_hessian_has_a_stand_in() -> None:
+    inverse = inverse_of(np.ones((4, 4)))
+    assert np.isfinite(inverse(np.ones((2, 2)))).all()
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_few_passes_bring_the_gradient_down(model: Model) -> None:
+    training = Newton(problem(model.outputs), model, gtol=1e-9, max_passes=50)
+    training.advance(50)
+    assert training.converged[0]
+    assert training.passes <= 10
+
+
+def test_a_sample_of_the_rows_does_not_move_the_solution() -> None:
+    model = Model("multinomial", 1e-3, outputs=3)
+    rows = problem(3, n=5000, d=20)
+    assert hessian_rows(5000, 20, 3) < 2500
+    sampled = Newton(rows, model, gtol=1e-9, max_passes=100)
+    sampled.advance(100)
+    exact = Newton(rows, model, gtol=1e-9, max_passes=100)
+    exact._sample, exact._lacking, exact._exact = rows, np.zeros(20), True
+    exact.advance(100)
+    assert sampled.converged[0]
+    assert exact.converged[0]
+    np.testing.assert_allclose(sampled.quality(), exact.quality(), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("n", "d"), [(300, 4), (5000, 20)])
+def test_it_obeys_the_laws_of_a_training(n: int, d: int) -> None:
+    model = Model("multinomial", 1e-3, outputs=3)
+    whole, parts, resumed = (
+        Newton(problem(3, n=n, d=d), model, gtol=1e-12, max_passes=100) for _ in range(3)
+    )
+    assert isinstance(whole, Training)
+    whole.advance(6)
+    parts.advance(2)
+    resumed.restore(parts.state())
+    parts.advance(4)
+    resumed.advance(4)
+    for other in (parts, resumed):
+        assert other.passes == whole.passes == 6
+        np.testing.assert_array_equal(other.coefficients()[0], whole.coefficients()[0])
+
+
+def test_rare_columns_of_rare_classes_do_not_run_away() -> None:
+    rng = np.random.default_rng(0)
+    X = np.zeros((20_000, 6))
+    X[:, :2] = rng.normal(size=(20_000, 2))
+    X[np.arange(40), 2 + np.arange(40) % 4] = 1.0  # a sample meets few of these, or none
+    y = np.where(rng.random(20_000) < 0.002, 2.0, (X[:, 0] > 0).astype(float))
+    rows = Rows.of(X).attach(targets=y[:, None], weights=np.ones((20_000, 1)))
+    training = Newton(
+        rows, Model("multinomial", 1e-5, outputs=3), gtol=1e-6, max_passes=100
+    )
+    training.advance(100)
+    assert training.converged[0]
