@@ -87,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
 
     print(result.plan.explain())
-    print(f"\nBest model: {result.search.best_params_}")
+    print(f"\nBest model: {result.best.label}")
     print(
         f"Area under the ROC curve on {len(result.prepared.y_test):,} flights that no model"
     )
