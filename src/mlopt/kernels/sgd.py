@@ -16,10 +16,26 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mlopt.errors import InputError
-from mlopt.kernels import sgd_loops as loops
 from mlopt.kernels.compiled import read_only
 from mlopt.kernels.linear import check_shapes
 from mlopt.kernels.losses import MULTINOMIAL
+from mlopt.kernels.sgd_dense import lines_epoch, panels_epoch
+from mlopt.kernels.sgd_sparse import csr_epoch
+from mlopt.kernels.sgd_steps import (
+    ALPHA,
+    BIAS,
+    CODE,
+    COUNT,
+    DELTA,
+    FIELDS,
+    FIXED,
+    GROWING,
+    INTERCEPT,
+    NUMERATOR,
+    POWER,
+    SCALE,
+    START,
+)
 from mlopt.kernels.simd import lane_count
 
 Array = NDArray[Any]
@@ -71,7 +87,7 @@ class Steps:
 
 @dataclass(frozen=True)
 class _Packed:
-    """Columns in groups of lanes; see `mlopt.kernels.sgd_loops`."""
+    """Columns in groups of lanes; see `mlopt.kernels.sgd_steps`."""
 
     size: int
     places: NDArray[np.int64]
@@ -137,8 +153,8 @@ def sgd_epoch(
     )
     run = _sparse_epoch if sparse.issparse(X) else _dense_epoch
     run(X, rows, W, packed, sums)
-    b[:] = packed.state[loops.BIAS, packed.places]
-    steps.t[:] += packed.state[loops.COUNT, packed.places]
+    b[:] = packed.state[BIAS, packed.places]
+    steps.t[:] += packed.state[COUNT, packed.places]
     return sums[packed.places]
 
 
@@ -150,22 +166,22 @@ def _dense_epoch(X: Array, rows: Any, W: Array, packed: _Packed, sums: Array) ->
     V[places] = W.T
     shared = packed.size, packed.groups, packed.columns, state, sums
     if few:
-        loops.lines_epoch(read_only(X), *rows, V, *shared, places)
+        lines_epoch(read_only(X), *rows, V, *shared, places)
     else:
         # A panel of columns is what the registers hold of one row of W.
         panels = np.ascontiguousarray(V.reshape(P // width, width, d).transpose(0, 2, 1))
-        loops.panels_epoch(read_only(X), *rows, panels.reshape(-1), *shared)
+        panels_epoch(read_only(X), *rows, panels.reshape(-1), *shared)
         V = panels.transpose(0, 2, 1).reshape(P, d)
-    np.multiply(V[places].T, state[loops.SCALE, places], out=W)
+    np.multiply(V[places].T, state[SCALE, places], out=W)
 
 
 def _sparse_epoch(X: Any, rows: Any, W: Array, packed: _Packed, sums: Array) -> None:
     V = np.ascontiguousarray(W)
-    loops.csr_epoch(
+    csr_epoch(
         read_only(X.data), read_only(X.indices), read_only(X.indptr), *rows, V,
         packed.size, packed.groups, packed.columns, packed.state, sums, packed.places,
     )  # fmt: skip
-    np.multiply(V, packed.state[loops.SCALE, packed.places], out=W)
+    np.multiply(V, packed.state[SCALE, packed.places], out=W)
 
 
 def _pack(
@@ -178,9 +194,9 @@ def _pack(
     places = _places(kind, size)
     P = -(-(int(places.max()) + 1) // multiple) * multiple
     state = _state(P, dtype, places, steps, b)
-    state[loops.DELTA, places] = np.repeat(deltas, sizes)
+    state[DELTA, places] = np.repeat(deltas, sizes)
     first = np.repeat(segments[:, 0], sizes)
-    state[loops.CODE, places] = np.where(K > 1, (np.arange(len(b)) - first) % K, 0)
+    state[CODE, places] = np.where(K > 1, (np.arange(len(b)) - first) % K, 0)
     # A filling column does as the column before it, with step size 0.
     owner = _owners(places, P)
     columns = np.stack([target[owner], weight[owner]], axis=1)
@@ -219,20 +235,20 @@ def _owners(places: NDArray[np.int64], P: int) -> NDArray[np.int64]:
 
 
 def _state(P: int, dtype: Any, places: Array, steps: Steps, b: Array) -> Array:
-    state = np.zeros((loops.FIELDS, P), dtype)
-    for field in (loops.SCALE, loops.FIXED, loops.START):
+    state = np.zeros((FIELDS, P), dtype)
+    for field in (SCALE, FIXED, START):
         state[field] = 1.0
     optimal = steps.schedule == OPTIMAL
     with np.errstate(divide="ignore", invalid="ignore"):
         # scikit-learn's first "optimal" step is alpha ** -0.25, whatever the loss.
         fixed = np.where(optimal, steps.alpha * (steps.alpha**-0.75 - 1.0), 1.0)
-    state[loops.BIAS, places] = b
-    state[loops.NUMERATOR, places] = np.where(optimal, 1.0, steps.eta0)
-    state[loops.FIXED, places] = fixed
-    state[loops.GROWING, places] = np.where(optimal, steps.alpha, 0.0)
+    state[BIAS, places] = b
+    state[NUMERATOR, places] = np.where(optimal, 1.0, steps.eta0)
+    state[FIXED, places] = fixed
+    state[GROWING, places] = np.where(optimal, steps.alpha, 0.0)
     inverse = steps.schedule == INVSCALING
-    state[loops.POWER, places] = np.where(inverse, steps.power_t, 0.0)
-    state[loops.ALPHA, places] = steps.alpha
-    state[loops.INTERCEPT, places] = steps.intercept
-    state[loops.START, places] = steps.t
+    state[POWER, places] = np.where(inverse, steps.power_t, 0.0)
+    state[ALPHA, places] = steps.alpha
+    state[INTERCEPT, places] = steps.intercept
+    state[START, places] = steps.t
     return state

@@ -171,18 +171,18 @@ def _signs(y: Array, code: Any, out: Array) -> None:
 def _lines(A: Array) -> Array:
     """The columns of a few rows as lines of a small matrix."""
     T = np.empty((A.shape[1], A.shape[0]), A.dtype)
-    for i in range(A.shape[0]):
-        for k in range(A.shape[1]):
+    for k in range(A.shape[1]):
+        for i in range(A.shape[0]):
             T[k, i] = A[i, k]
     return T
 
 
 @part
 def _any(a: Array) -> bool:
-    found = False
-    for value in a:
-        found |= value != 0
-    return found
+    count = 0
+    for i in range(a.shape[0]):
+        count += 1 if a[i] != 0 else 0
+    return count > 0
 
 
 @inlined
@@ -258,3 +258,13 @@ def add_slopes(
                 sums[0, j] += total
                 sums[1, j] += rise
     return trained
+
+
+@part
+def clear_untrained(Z: Array, R: int, segments: Array, trained: Array) -> None:
+    """Put slopes of 0 where `add_slopes` trained nothing and left margins."""
+    for s in range(segments.shape[0]):
+        if not trained[s]:
+            for k in range(segments[s, 0], segments[s, 1]):
+                for i in range(R):
+                    Z[k, i] = like(Z[k, i], 0.0)

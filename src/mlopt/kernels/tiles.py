@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mlopt.kernels.compiled import inlined, kernel, part, stay_apart
 from mlopt.kernels.simd import lane_count, like, load, muladd, splat, splat_at, store, turn
-from mlopt.kernels.slopes import add_slopes
+from mlopt.kernels.slopes import add_slopes, clear_untrained
 
 Array = NDArray[Any]
 
@@ -113,16 +113,6 @@ def _turn_panel(Z: Array, lines: Array, p: int, back: bool) -> None:
 
 
 @part
-def _clear(lines: Array, R: int, segments: Array, trained: Array) -> None:
-    """Slopes of 0 where nothing is trained; lines there still hold margins."""
-    for s in range(segments.shape[0]):
-        if not trained[s]:
-            for k in range(segments[s, 0], segments[s, 1]):
-                for i in range(R):
-                    lines[k, i] = like(lines[k, i], 0.0)
-
-
-@part
 def _any_trained(segments: Array, trained: Array, first: int, last: int) -> bool:
     found = False
     for s in range(segments.shape[0]):
@@ -159,7 +149,7 @@ def tiled(
         )  # fmt: skip
         if G.shape[0] == 0:
             continue
-        _clear(lines, rows, segments, trained)
+        clear_untrained(lines, rows, segments, trained)
         for p in range(P):
             if _any_trained(segments, trained, p * width, (p + 1) * width):
                 _turn_panel(Z, lines, p, True)
