@@ -80,6 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         result = sweep(
             table,
             target="late",
+            name="New York flights of 2013",
             scoring="roc_auc",
             timeout=given.timeout,
             output=given.output,

@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     output = Path(given.output or mkdtemp(prefix="sweep-wine-"))
 
     table = load_wine(as_frame=True).frame
-    result = sweep(table, target="target", timeout=given.timeout, output=output)
+    result = sweep(table, "target", name="wine", timeout=given.timeout, output=output)
     print(result.describe(output))
 
     model = load_model(output / "model.skops")

@@ -24,6 +24,7 @@ from mlopt.report.svg import (
 
 MOST_CLASSES = 12
 MOST_DOTS = 1500
+WIDTH, BOTTOM = 360, 300
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ def checked_charts(checked: Checked) -> list[tuple[str, str]]:
 
 def confusion_chart(checked: Checked) -> str:
     """True classes down, predicted across; the shade is the share of the true class."""
-    k, left, top, size = len(checked.classes), 130, 40, 330
+    k, left, top, size = len(checked.classes), 90, 40, 260
     cell = size / k
     parts = [label(left + size / 2, 14, "predicted", class_="caption")]
     for i, true in enumerate(checked.classes):
@@ -130,7 +131,7 @@ def confusion_chart(checked: Checked) -> str:
             count = checked.confusion.get((true, other), 0)
             place = (left + cell * j, top + cell * i)
             parts.append(_cell(place, cell, count, total, f"{true} as {other}"))
-    return chart(480, top + size + 10, *parts, name="Confusion matrix")
+    return chart(WIDTH, top + size + 10, *parts, name="Confusion matrix")
 
 
 def _cell(
@@ -145,7 +146,7 @@ def _cell(
     )  # fmt: skip
     side = "cell-text light" if share > 0.55 else "cell-text"
     percent = label(x + size / 2, y + size / 2 + 4, f"{share:.0%}", class_=side)
-    if size < 70:
+    if size < 60:
         return shade + percent
     return (
         shade + percent + label(x + size / 2, y + size / 2 + 22, f"{count:,}", class_=side)
@@ -154,13 +155,13 @@ def _cell(
 
 def roc_chart(points: Sequence[tuple[float, float]]) -> str:
     """True positive rate against false positive rate."""
-    x, y = Scale(0, 1, 58, 400), Scale(0, 1, 322, 12)
+    x, y = Scale(0, 1, 40, 350), Scale(0, 1, BOTTOM, 12)
     path = "M" + "L".join(f"{x(a):.1f},{y(b):.1f}" for a, b in points)
     return chart(
-        480,
-        364,
-        y_axis(y, 58, 400),
-        x_axis(x, 322, 12, "false positive rate", about=5),
+        WIDTH,
+        BOTTOM + 42,
+        y_axis(y, 40, 350),
+        x_axis(x, BOTTOM, 12, "false positive rate", about=5),
         line(x(0), y(0), x(1), y(1), "diagonal"),
         element("path", d=path, class_="curve"),
         name="ROC curve",
@@ -170,7 +171,7 @@ def roc_chart(points: Sequence[tuple[float, float]]) -> str:
 def pairs_chart(pairs: Sequence[tuple[float, float]]) -> str:
     """A dot a row; on the diagonal a prediction is right."""
     truth = [a for a, _ in pairs]
-    x, y = scale_over(truth, 82, 466), scale_over(truth, 322, 12)
+    x, y = scale_over(truth, 62, 350), scale_over(truth, BOTTOM, 12)
     dots = [
         element(
             "circle",
@@ -183,10 +184,10 @@ def pairs_chart(pairs: Sequence[tuple[float, float]]) -> str:
         for a, b in pairs
     ]
     return chart(
-        480,
-        364,
-        y_axis(y, 82, 466),
-        x_axis(x, 322, 12, "true", about=4),
+        WIDTH,
+        BOTTOM + 42,
+        y_axis(y, 62, 350),
+        x_axis(x, BOTTOM, 12, "true", about=4),
         line(x(x.low), y(x.low), x(x.high), y(x.high), "diagonal"),
         *dots,
         name="Predicted against true values",

@@ -89,7 +89,8 @@ def render(findings: Findings) -> str:
 
 def _header(findings: Findings) -> str:
     tiles = "".join(
-        f"<div class=tile><dt>{escape(name)}</dt><dd>{escape(value)}</dd>"
+        f"<div class=tile><dt>{escape(name)}</dt>"
+        f"<dd{' class=long' * (len(value) > 9)}>{escape(value)}</dd>"
         f"<p>{escape(note)}</p></div>"
         for name, value, note in findings.facts
     )
@@ -150,7 +151,7 @@ def _parameters(findings: Findings) -> str:
     if len(shares) > 1:
         note = "Share of the score's variance that each parameter explains (fANOVA)."
         parts.append(f"<p class=note>{note}</p>{_figure(importance_chart(shares))}")
-    cards = "".join(_card(name, _figure(picture)) for name, picture in pictures)
+    cards = "".join(_figure(picture) for _, picture in pictures)
     parts.append(f"<div class=pair>{cards}</div>")
     return _section(f"What matters in {findings.family}", "", *parts)
 

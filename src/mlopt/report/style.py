@@ -42,6 +42,8 @@ h3 { margin: 0 0 12px; font-size: 14px; font-weight: 600; }
 .tile dt { color: var(--soft); font-size: 13px; }
 .tile dd { margin: 2px 0 0; font-size: 26px; font-weight: 650; letter-spacing: -.02em;
   line-height: 1.2; }
+.tile dd.long { font-size: 17px; line-height: 31px; white-space: nowrap; overflow: hidden;
+  text-overflow: ellipsis; }
 .tile p { margin: 2px 0 0; color: var(--faint); font-size: 12.5px; }
 section { background: var(--card); border: 1px solid var(--rule); border-radius: 12px;
   padding: 24px 26px; margin: 0 0 20px; }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from mlopt.report.history import FAIL, PRUNED, format_score
+from mlopt.report.history import COMPLETE, FAIL, PRUNED, format_score
 from mlopt.report.influence import importance, main_family
 from mlopt.report.page import Findings
 from mlopt.sweep.result import SweepResult
@@ -53,9 +53,11 @@ def _facts(result: SweepResult) -> list[tuple[str, str, str]]:
     pruned, failed = states.count(PRUNED), states.count(FAIL)
     passes = sum(row.passes for row in rows)
     validation = format_score(sign * result.best_score)
+    unfinished = result.best.state not in (COMPLETE, PRUNED)
+    judged = prepared.cv_name + f", after {result.best.passes} passes" * unfinished
     family = result.best.family.replace("_", " ")
     facts = [
-        (f"Validation {scoring}", validation, prepared.cv_name),
+        (f"Validation {scoring}", validation, judged),
         ("Best family", family, f"trial {result.best.number}"),
         ("Trials", f"{len(rows)}", f"{pruned} pruned, {failed} failed"),
         ("Passes", f"{passes:,}", "over the rows, by all trials"),

@@ -52,6 +52,7 @@ def sweep(
     test: Any = None,
     output: Path | str | None = None,
     families: Iterable[str] = (),
+    name: str = "data",
     client: Any = None,
     observer: events.Observer = events.ignore,
     **settings: Any,
@@ -72,6 +73,8 @@ def sweep(
         Directory for the results; nothing is written without one.
     families : iterable of str
         Families to search; empty for all.
+    name : str
+        What to call a table in memory.
     client : distributed.Client, optional
     observer : callable
         Called with every event.
@@ -90,7 +93,7 @@ def sweep(
     """
     clock = Clock(observer)
     config = override(config or Config(), target=target, **settings)
-    prepared = read_and_prepare(clock, config, data, test, families)
+    prepared = read_and_prepare(clock, config, data, test, families, name)
     search = build_search(prepared, config, clock, client, output)
     clock.tell(_search_sentence(search, config.search))
     with warnings.catch_warnings():
@@ -137,14 +140,19 @@ def _finish(clock: Clock, config: Config, prepared: Prepared, search: Any) -> Sw
 
 
 def read_and_prepare(
-    clock: Clock, config: Config, data: Any, test: Any, families: Iterable[str]
+    clock: Clock,
+    config: Config,
+    data: Any,
+    test: Any,
+    families: Iterable[str],
+    name: str = "data",
 ) -> Prepared:
     """Read what is to be read, and say what was found out."""
-    source = clock.measure("read", lambda: _source(data, config.data.path, config))
+    source = clock.measure("read", lambda: _source(data, config, name))
     rows, columns = source.X.shape
     clock.tell(f"read {source.name}: {rows:,} rows, {columns} columns")
     wanted = test if test is not None else config.data.test
-    apart = None if wanted is None else _source(wanted, "", config, columns)
+    apart = None if wanted is None else _source(wanted, config, "test table", columns)
     prepared: Prepared = clock.measure(
         "prepare", lambda: prepare(config, source, apart, families)
     )
@@ -206,10 +214,11 @@ def final_fit(prepared: Prepared, family: str, params: Mapping[str, Any]) -> Any
     return model.set_params(model__n_jobs=None) if with_threads else model
 
 
-def _source(data: Any, path: str, config: Config, columns: int | None = None) -> Source:
+def _source(data: Any, config: Config, name: str, columns: int | None = None) -> Source:
+    target = config.data.target
     if data is None or isinstance(data, str | Path):
-        return from_file(str(data or path), config.data.target, columns)
-    return from_frame(data, config.data.target or "target")
+        return from_file(str(data or config.data.path), target, columns)
+    return from_frame(data, target or "target", name)
 
 
 def _check(prepared: Prepared, model: Any) -> Checked:
