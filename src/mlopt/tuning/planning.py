@@ -105,7 +105,9 @@ def _family(
             name or operator, operator, "one fit a split, in parallel",
             seconds(expected.alone), rejected=(rejected,), notes=tuple(notes),
         )  # fmt: skip
-    others = (Alternative("one fit a split", seconds(expected.alone), "not sampled"),)
+    alone = seconds(expected.alone)
+    unknown = "not sampled" if alone is None else ""
+    others = (Alternative("one fit a split", alone, unknown),)
     sizes = replace(expected.batch, step="batch", rejected=_few(expected.batch.rejected))
     return Choice(
         name or operator, operator, "batched: configurations and splits share a scan",
