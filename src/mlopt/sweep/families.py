@@ -27,7 +27,7 @@ FEATURE_BYTES = 128_000_000
 """What the random features of one training split may take."""
 
 MANY_ROWS = 100_000
-"""Rows from which a forest must save on features to be grown in time."""
+"""Rows from which boosting can use larger trees, and forests must save on features."""
 
 Built = tuple[Any, dict[str, Any]]
 """An estimator and its space."""
@@ -120,7 +120,10 @@ def hist_gradient_boosting(case: Case) -> Built:
         else ensemble.HistGradientBoostingRegressor
     )
     model = kind(
-        max_iter=min(150, case.boosting_rounds),
+        learning_rate=0.07,
+        max_iter=min(200, case.boosting_rounds),
+        max_leaf_nodes=16 if case.classifies and case.rows < MANY_ROWS else 31,
+        l2_regularization=1.0,
         early_stopping=False,
         categorical_features=coded or None,
         random_state=case.seed,
