@@ -28,7 +28,7 @@ from mlopt.kernels.losses import (
     SQUARED,
     SQUARED_HINGE,
 )
-from mlopt.kernels.sparse import csr_pass
+from mlopt.kernels.sparse import sparse_pass
 
 __all__ = [
     "HINGE",
@@ -122,7 +122,7 @@ def linear_pass(
         If shapes or dtypes do not fit together.
     """
     check_shapes(X, W, b, targets, weights, segments, deltas, score_weights)
-    (n, d), B = X.shape, W.shape[1]
+    n, B = X.shape[0], W.shape[1]
     sums = np.zeros((2, B))
     models = (segments[:, 1] - segments[:, 0]) // segments[:, 5]
     scores = np.zeros(int(models.sum()))
@@ -135,12 +135,8 @@ def linear_pass(
         read_only(np.asarray(segments, np.int64)),
         read_only(np.asarray(deltas, X.dtype)),
     )
-    if sparse.issparse(X):
-        G = np.zeros((d if gradient else 0, B), X.dtype)
-        values = read_only(X.data), read_only(X.indices), read_only(X.indptr)
-        csr_pass(*values, read_only(W), *inputs, sums, scores, G)
-    else:
-        G = dense_pass(X, W, inputs, sums, scores, gradient)
+    run = sparse_pass if sparse.issparse(X) else dense_pass
+    G = run(X, W, inputs, sums, scores, gradient)
     return Pass(
         sums[0],
         G if gradient else None,

@@ -17,6 +17,7 @@ from scipy import sparse
 
 from mlopt.errors import InputError
 from mlopt.kernels.compiled import read_only
+from mlopt.kernels.csr_rows import padded
 from mlopt.kernels.linear import check_shapes
 from mlopt.kernels.losses import MULTINOMIAL
 from mlopt.kernels.sgd_dense import lines_epoch, panels_epoch
@@ -176,12 +177,13 @@ def _dense_epoch(X: Array, rows: Any, W: Array, packed: _Packed, sums: Array) ->
 
 
 def _sparse_epoch(X: Any, rows: Any, W: Array, packed: _Packed, sums: Array) -> None:
-    V = np.ascontiguousarray(W)
+    V = padded(W)
     csr_epoch(
         read_only(X.data), read_only(X.indices), read_only(X.indptr), *rows, V,
         packed.size, packed.groups, packed.columns, packed.state, sums, packed.places,
     )  # fmt: skip
-    np.multiply(V, packed.state[SCALE, packed.places], out=W)
+    scales = packed.state[SCALE, packed.places]
+    np.multiply(V[: W.size].reshape(W.shape), scales, out=W)
 
 
 def _pack(

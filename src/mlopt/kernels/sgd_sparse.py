@@ -25,10 +25,11 @@ Array = NDArray[Any]
 
 @part
 def _rescale_columns(W: Array, places: Array, state: Array, at: int, size: int) -> None:
-    for k in range(W.shape[1]):
+    B = places.shape[0]
+    for k in range(B):
         if at <= places[k] < at + size:
-            for j in range(W.shape[0]):
-                W[j, k] *= state[SCALE, places[k]]
+            for j in range(W.shape[0] // B):
+                W[j * B + k] *= state[SCALE, places[k]]
     for k in range(at, at + size):
         state[SCALE, k] = like(state[SCALE, k], 1.0)
 
@@ -39,24 +40,24 @@ def csr_epoch(
     weights: Array, W: Array, size: int, groups: Array, columns: Array, state: Array,
     sums: Array, places: Array,
 ) -> None:  # fmt: skip
-    """Any number of models on CSR rows; ``W`` is (d, B), unpacked, in place."""
-    P, B = state.shape[1], W.shape[1]
-    z, moved = np.empty(B, W.dtype), np.empty(1, np.int64)
+    """Any number of models on CSR rows; ``W`` as in `csr_rows`, its columns unpacked."""
+    P, B = state.shape[1], places.shape[0]
+    z, moved = np.zeros(P, W.dtype), np.empty(1, np.int64)
     form = splat(like(z[0], 0.0))
     for r in range(order.shape[0]):
         i = order[r]
         if moved_rows(order[r : r + 1], weights, columns, 0, P, moved) == 0:
             continue
         lo, hi = indptr[i], indptr[i + 1]
-        row_margins(data, indices, lo, hi, W, z)
+        row_margins(data, indices, lo, hi, W, B, z, 0)
         for k in range(B):
             state[MARGIN, places[k]] = z[k]
         for g in range(0, P, size):
             if step_group(form, state, g, size, groups, columns, i, targets, weights):
                 _rescale_columns(W, places, state, g, size)
-        for k in range(B):
-            z[k] = state[STEP, places[k]]
-        add_row(data, indices, lo, hi, z, W)
+        for k in range(P):
+            z[k] = state[STEP, places[k]] if k < B else like(z[0], 0.0)
+        add_row(data, indices, lo, hi, z, 0, W, B)
         if r % ROWS == 0:
             add_losses(state, sums)
     add_losses(state, sums)

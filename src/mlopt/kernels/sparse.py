@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlopt.kernels.compiled import kernel, part
-from mlopt.kernels.csr_rows import add_row, row_margins
+from mlopt.kernels.compiled import kernel, part, read_only
+from mlopt.kernels.csr_rows import add_row, padded, row_margins
 from mlopt.kernels.simd import lane_count, turn
 from mlopt.kernels.slopes import add_slopes, clear_untrained
 
@@ -37,14 +37,15 @@ def csr_pass(
     weights: Array, score_weights: Array, segments: Array, deltas: Array, sums: Array,
     scores: Array, G: Array,
 ) -> None:  # fmt: skip
-    """Add up a pass; ``W`` is (d, B), and so is ``G``, or (0, B) without gradient."""
-    B, n, L = W.shape[1], indptr.shape[0] - 1, lane_count(W.itemsize)
+    """Add up a pass; ``W`` and ``G`` as in `csr_rows`, ``G`` empty without gradient."""
+    B, n, L = b.shape[0], indptr.shape[0] - 1, lane_count(W.itemsize)
     width = (B + L - 1) // L * L
     rows, lines = np.zeros((_ROWS, width), W.dtype), np.zeros((width, _ROWS), W.dtype)
     for start in range(0, n, _ROWS):
         stop = min(start + _ROWS, n)
         for i in range(start, stop):
-            row_margins(data, indices, indptr[i], indptr[i + 1], W, rows[i - start, :B])
+            lo, hi, at = indptr[i], indptr[i + 1], (i - start) * width
+            row_margins(data, indices, lo, hi, W, B, rows, at)
         _turn_all(rows, lines)
         trained = add_slopes(
             lines[:B], b, targets[start:stop], weights[start:stop],
@@ -53,6 +54,25 @@ def csr_pass(
         if G.shape[0] == 0 or trained.sum() == 0:
             continue
         clear_untrained(lines, stop - start, segments, trained)
+        lines[B:] = 0
         _turn_all(lines, rows)
         for i in range(start, stop):
-            add_row(data, indices, indptr[i], indptr[i + 1], rows[i - start, :B], G)
+            lo, hi, at = indptr[i], indptr[i + 1], (i - start) * width
+            add_row(data, indices, lo, hi, rows, at, G, B)
+
+
+def sparse_pass(
+    X: Any, W: Array, inputs: tuple[Array, ...], sums: Array, scores: Array, gradient: bool
+) -> Array:
+    """Add up a pass to ``sums`` and ``scores``; return the gradient (d, B), or none (0,).
+
+    ``inputs`` are the arguments of `mlopt.kernels.slopes.add_slopes` from ``b`` to
+    ``deltas``, for all rows.
+    """
+    V = padded(W)
+    G = np.zeros_like(V if gradient else V[:0])
+    csr_pass(
+        read_only(X.data), read_only(X.indices), read_only(X.indptr), read_only(V), *inputs,
+        sums, scores, G,
+    )  # fmt: skip
+    return G[: W.size].reshape(W.shape) if gradient else G

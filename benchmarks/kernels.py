@@ -1,0 +1,213 @@
+"""What the kernels reach, beside what this machine can do in the same seconds.
+
+Every table runs its candidates in turn, again and again, and takes the fastest time of
+each: on a busy machine all of them see the same quiet moments. One thread.
+
+    python benchmarks/kernels.py [--quick]
+
+* A pass (loss, slope and gradient of B logistic models) as models a second, and as a
+  fraction of the rate of a matrix product (BLAS, 384 x 384), counting only the
+  ``4 n d B`` operations of its two products; for B = 1 as a fraction of the rate at
+  which ``X.sum()`` reads the same rows from memory.
+* An epoch of lockstep SGD per model, beside scikit-learn's ``SGDClassifier``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ[variable] = "1"
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.linear_model import SGDClassifier
+
+from mlopt.kernels.linear import HINGE, LOGISTIC, linear_pass
+from mlopt.kernels.sgd import SCHEDULES, Steps, sgd_epoch
+
+Array = NDArray[Any]
+_PRODUCT = 384
+_PEER_EPOCHS = 5
+"""So many that what a fit does before its first epoch does not matter."""
+
+
+def race(candidates: Mapping[str, Callable[[], Any]], seconds: float) -> dict[str, float]:
+    """The fastest of many runs of each candidate, in seconds."""
+    for run in candidates.values():
+        run()
+    best = dict.fromkeys(candidates, np.inf)
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        for name, run in candidates.items():
+            start = time.perf_counter()
+            run()
+            best[name] = min(best[name], time.perf_counter() - start)
+    return best
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows with classes -1 and 1, all of weight 1."""
+
+    X: Any
+    y: Array
+    ones: Array
+
+    @staticmethod
+    def dense(n: int, d: int, dtype: Any) -> Rows:
+        rng = np.random.default_rng(0)
+        X = np.resize(rng.standard_normal((min(n, 4096), d)).astype(dtype), (n, d))
+        return Rows.of(X, rng.random(n) < 0.5)
+
+    @staticmethod
+    def csr(n: int, d: int, density: float, dtype: Any) -> Rows:
+        rng = np.random.default_rng(0)
+        X = sparse.random_array((n, d), density=density, format="csr", dtype=dtype, rng=rng)
+        return Rows.of(X, rng.random(n) < 0.5)
+
+    @staticmethod
+    def of(X: Any, positive: NDArray[np.bool_]) -> Rows:
+        y = np.where(positive, 1, -1).astype(X.dtype)[:, None]
+        return Rows(X, y, np.ones_like(y))
+
+    def scan(self, B: int, loss: int = LOGISTIC) -> Callable[[], Any]:
+        """A pass of B models."""
+        d, dtype = self.X.shape[1], self.X.dtype
+        W = (np.random.default_rng(1).normal(size=(d, B)) / d**0.5).astype(dtype)
+        b, segments, deltas = np.zeros(B, dtype), _one_segment(B, loss), np.ones(1)
+        return lambda: linear_pass(self.X, W, b, self.y, self.ones, segments, deltas)
+
+    def two_products(self, B: int) -> Callable[[], Any]:
+        """The products of a pass, alone and whole."""
+        n, d = self.X.shape
+        W, M = np.ones((d, B), self.X.dtype), np.ones((n, B), self.X.dtype)
+        return lambda: (self.X @ W, self.X.T @ M)
+
+    def epoch(self, B: int, loss: int, rate: str) -> Callable[[], Any]:
+        """An SGD epoch of B models in random order."""
+        (n, d), dtype = self.X.shape, self.X.dtype
+        order = np.random.default_rng(2).permutation(n)
+        W, b, segments = np.zeros((d, B), dtype), np.zeros(B, dtype), _one_segment(B, loss)
+        steps = Steps(
+            np.full(B, SCHEDULES[rate]), np.full(B, 1e-4), np.full(B, 0.1),
+            np.full(B, 0.5), np.ones(B), np.ones(B),
+        )  # fmt: skip
+        return lambda: sgd_epoch(
+            self.X, order, self.y, self.ones, W, b, segments, np.ones(1), steps
+        )
+
+    def peer_epoch(self, loss: str, rate: str) -> Callable[[], Any]:
+        """The same for one model of scikit-learn, several epochs in one fit."""
+        model = SGDClassifier(
+            loss=loss,
+            learning_rate=rate,
+            alpha=1e-4,
+            eta0=0.1,
+            tol=None,
+            max_iter=_PEER_EPOCHS,
+        )
+        y = self.y[:, 0]
+        return lambda: model.fit(self.X, y)
+
+
+def _one_segment(B: int, loss: int) -> NDArray[np.int64]:
+    return np.array([[0, B, loss, 0, 0, 1]])
+
+
+def product(dtype: Any) -> Callable[[], Any]:
+    A = np.random.default_rng(3).standard_normal((_PRODUCT, _PRODUCT)).astype(dtype)
+    return lambda: A @ A
+
+
+def dense_passes(sizes: list[int], shapes: list[tuple[int, int]], seconds: float) -> None:
+    print("\nDense pass, B logistic models: share of the rate of a matrix product")
+    print(f"{'dtype':>8} {'n x d':>12} {'GF/s':>6}", *(f"{f'B={B}':>17}" for B in sizes))
+    for dtype in (np.float64, np.float32):
+        for n, d in shapes:
+            rows = Rows.dense(n, d, dtype)
+            runs = {"product": product(dtype)} | {str(B): rows.scan(B) for B in sizes}
+            times = race(runs, seconds)
+            rate = 2 * _PRODUCT**3 / times["product"]
+            cells = [
+                f"{B / times[str(B)]:8.0f}/s {4 * n * d * B / times[str(B)] / rate:6.0%}"
+                for B in sizes
+            ]
+            print(f"{dtype.__name__:>8} {f'{n}x{d}':>12} {rate / 1e9:6.0f}", *cells)
+
+
+def one_model(n: int, d: int, seconds: float) -> None:
+    print(f"\nOne model, {n} x {d}: share of the rate of reading the rows once")
+    for dtype in (np.float64, np.float32):
+        rows = Rows.dense(n, d, dtype)
+        runs = {"read": rows.X.sum, "log": rows.scan(1), "hinge": rows.scan(1, HINGE)}
+        times = race(runs, seconds)
+        speeds = {name: rows.X.nbytes / t / 1e9 for name, t in times.items()}
+        shares = ", ".join(
+            f"{name} {speeds[name]:.1f} GB/s {speeds[name] / speeds['read']:.0%}"
+            for name in ("log", "hinge")
+        )
+        print(f"{dtype.__name__:>8} read {speeds['read']:.1f} GB/s, {shares}")
+
+
+def sparse_passes(sizes: list[int], n: int, d: int, density: float, seconds: float) -> None:
+    print(f"\nCSR pass, {n} x {d}, {density:.2%}: ns a stored number and model")
+    for dtype in (np.float64, np.float32):
+        rows = Rows.csr(n, d, density, dtype)
+        runs = {str(B): rows.scan(B) for B in sizes}
+        runs["SciPy's two products, 64"] = rows.two_products(64)
+        times = race(runs, seconds)
+        cells = [
+            f"B={name} {t / rows.X.nnz / int(name.split()[-1]) * 1e9:.2f}"
+            for name, t in times.items()
+        ]
+        print(f"{dtype.__name__:>8}", ", ".join(cells))
+
+
+def epochs(sizes: list[int], rows: Mapping[str, Rows], seconds: float) -> None:
+    print("\nSGD epoch: ns a row and model (times faster than scikit-learn's)")
+    for name, r in rows.items():
+        for loss, number in (("log_loss", LOGISTIC), ("hinge", HINGE)):
+            for rate in ("constant", "invscaling", "optimal"):
+                runs = {"peer": r.peer_epoch(loss, rate)}
+                runs |= {str(B): r.epoch(B, number, rate) for B in sizes}
+                times = race(runs, seconds)
+                times["peer"] /= _PEER_EPOCHS
+                n = r.X.shape[0]
+                cells = [
+                    f"B={B} {times[str(B)] / n / B * 1e9:.1f}"
+                    f" ({times['peer'] * B / times[str(B)]:.1f}x)"
+                    for B in sizes
+                ]
+                print(
+                    f"{name:>13} {loss:>8} {rate:>10} scikit-learn"
+                    f" {times['peer'] / n * 1e9:.0f},",
+                    ", ".join(cells),
+                )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="seconds instead of minutes")
+    quick = parser.parse_args().quick
+    seconds = 1.0 if quick else 8.0
+    sizes = [1, 8, 64] if quick else [1, 2, 4, 8, 16, 32, 64, 128, 256]
+    shapes = [(2000, 100)] if quick else [(2000, 50), (2000, 100), (500, 784)]
+    dense_passes(sizes, shapes, seconds)
+    one_model(200_000 if quick else 1_000_000, 50, seconds)
+    sparse_passes([1, 8, 64], 5_000 if quick else 20_000, 20_000, 0.0025, seconds)
+    rows = {
+        f"dense {t.__name__}": Rows.dense(4000, 100, t) for t in (np.float64, np.float32)
+    }
+    rows |= {"CSR float64": Rows.csr(4000, 20_000, 0.0025, np.float64)}
+    epochs([1, 64] if quick else [1, 4, 8, 16, 64, 128], rows, seconds / 2)
+
+
+if __name__ == "__main__":
+    main()
