@@ -49,20 +49,28 @@ def test_steps_that_promise_less_than_rounding_may_pass() -> None:
     assert not accepted(value, value + 1e-9, -1e-16 * one, one, EPS).any()
 
 
-@given(st.floats(0.05, 1.0), st.floats(0.1, 0.85), st.floats(1e-3, 1.0))
+@given(st.floats(0.05, 1.0), st.floats(0.1, 0.9), st.floats(1e-3, 1.0))
 def test_a_biased_estimate_is_corrected_by_a_geometric_series(
     bias: float, rate: float, gap: float
 ) -> None:
     # Gaps fall by `rate` a step, and the estimate is too small by the factor `bias`.
-    before, after = gap, gap * rate
-    found = safeguarded(
-        np.array([bias * after]), np.array([bias * before]), np.array([before - after])
-    )
-    assert found[0] >= 0.99 * after
+    gaps = gap / rate ** np.arange(5.0)[:, None]
+    found = safeguarded(gaps[0], bias * gaps[0], gaps[1:], bias * gaps[1:3])
+    assert found[0] >= 0.99 * gap
+
+
+@given(st.floats(0.1, 0.9), st.floats(1e-3, 1.0), st.floats(1e-9, 1e-3))
+def test_a_useless_estimate_is_corrected_by_the_decreases(
+    rate: float, gap: float, estimate: float
+) -> None:
+    gaps = gap / rate ** np.arange(5.0)[:, None]
+    nothing = np.full((2, 1), np.nan)
+    found = safeguarded(gaps[0], np.array([estimate]), gaps[1:], nothing)
+    assert found[0] >= 0.99 * gap
 
 
 def test_without_a_step_the_estimate_stands() -> None:
-    found = safeguarded(np.array([0.3]), np.array([np.nan]), np.array([np.nan]))
+    found = safeguarded(one, 0.3 * one, np.full((4, 1), np.nan), np.full((2, 1), np.nan))
     assert found[0] == 0.3
 
 

@@ -11,7 +11,7 @@ from mlopt.cluster import Threads
 from mlopt.gd.columns import Layout, Model, layout
 from mlopt.gd.curvature import Probe, distance, group_columns, shared_hessians
 from mlopt.gd.passes import Sums
-from mlopt.gd.preconditioner import factorise
+from mlopt.gd.preconditioner import factorise, kinds_of
 from mlopt.gd.sample import Moments, draw, sample_size
 from mlopt.gd.shape import Shape
 from mlopt.rows import Rows
@@ -80,7 +80,7 @@ def test_a_singular_hessian_is_lifted_until_it_has_a_factor() -> None:
     twice = np.column_stack([X, X])
     rows, plan = rows_of(twice, y, C), layout([Model("logistic", 0.0)])
     hessians = shared_hessians(rows, None, np.zeros((17, 1)), plan, np.zeros(1, int))
-    inverse = factorise(hessians, plan, 8, Threads(1))
+    inverse = factorise(hessians, kinds_of(np.zeros(1, int), plan, 8), Threads(1))
     assert np.isfinite(inverse(np.ones((17, 1)))).all()
 
 
@@ -112,10 +112,10 @@ def test_merged_penalties_still_precondition_well() -> None:
     w = np.zeros((9, 30))
     group = np.zeros(30, int)
     hessians = shared_hessians(rows, None, w, plan, group)
-    few = factorise(hessians, plan, 10, Threads(1))
+    few = factorise(hessians, kinds_of(group, plan, 10), Threads(1))
     assert len(few.factors) == 10
     g = np.random.default_rng(1).standard_normal((9, 30))
-    exact, near = factorise(hessians, plan, 30, Threads(1))(g), few(g)
+    exact, near = factorise(hessians, kinds_of(group, plan, 30), Threads(1))(g), few(g)
     ratio = np.einsum("ij,ij->j", g, near) / np.einsum("ij,ij->j", g, exact)
     assert ratio.min() > 0.3
     assert ratio.max() < 3.0

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.optimize import minimize
 from tests.gd.problems import (
     binary,
     classes,
@@ -166,6 +167,27 @@ def test_going_on_from_a_checkpoint_equals_not_stopping() -> None:
             np.testing.assert_array_equal(
                 second.coefficients(number)[0], straight.coefficients(number)[0]
             )
+
+
+def test_merged_penalties_survive_a_checkpoint() -> None:
+    X, y = binary(600, 100)
+    rows = rows_of(X, y, folds(len(y)))
+    models = [Model("logistic", l2) for l2 in np.geomspace(1e-5, 1.0, 40)]
+    straight, first, second = (QuasiNewton(rows, models, tol=1e-8) for _ in range(3))
+    straight.advance(6)
+    first.advance(3)
+    second.restore(first.state())
+    second.advance(3)
+    np.testing.assert_array_equal(second.objective(), straight.objective())
+
+
+def test_a_row_set_that_the_sample_misses_is_trained_all_the_same() -> None:
+    X, y = binary(20_000)
+    c = np.ones((len(y), 2))
+    c[6:, 1] = 0.0
+    y[:6] = [1, -1, 1, -1, 1, -1]
+    training = trained(rows_of(X, y, c), [Model("logistic", 0.1, rowset=k) for k in (0, 1)])
+    assert training.converged.all()
 
 
 def test_advancing_in_parts_equals_advancing_at_once() -> None:
@@ -380,3 +402,45 @@ def test_softmax_and_other_models_join_one_batch() -> None:
     whole = trained(rows, [*first, *second])
     assert training.converged.all()
     np.testing.assert_allclose(training.objective(), whole.objective(), rtol=1e-7)
+
+
+def test_the_huber_loss_is_minimised_as_scipy_minimises_it() -> None:
+    X, _ = binary(300, 4)
+    y = X @ np.array([1.0, -2.0, 0.5, 0.0]) + np.random.default_rng(0).standard_t(2, 300)
+    model = Model("huber", 0.01, delta=0.7)
+    training = trained(rows_of(X, y, np.ones((300, 1))), [model])
+
+    def value(v: np.ndarray) -> float:
+        r = np.abs(X @ v[:4] + v[4] - y)
+        losses = np.where(r <= 0.7, 0.5 * r * r, 0.7 * r - 0.245)
+        return float(losses.mean() + 0.005 * (v[:4] @ v[:4]))
+
+    best = minimize(value, np.zeros(5), method="BFGS", options={"gtol": 1e-7}).fun
+    assert training.converged.all()
+    assert training.objective()[0] == pytest.approx(best, rel=1e-7)
+
+
+def test_every_model_learns_its_own_target() -> None:
+    X, y = binary(500)
+    targets = np.column_stack([y, -y, X[:, 0]])
+    models = [Model("logistic", 0.01), Model("logistic", 0.01, target=1)]
+    models.append(Model("squared", 1e-9, target=2))
+    training = trained(rows_of(X, targets, np.ones((500, 1))), models)
+    first, second = (training.coefficients(i)[0][0] for i in range(2))
+    np.testing.assert_allclose(first, -second, atol=1e-4)
+    assert training.objective()[2] < 1e-8
+
+
+def test_without_rows_to_score_quality_is_minus_the_objective() -> None:
+    X, y = binary(300)
+    rows = rows_of(X, y, np.ones((300, 1)), scored=False)
+    training = trained(rows, [Model("logistic", 0.01)])
+    np.testing.assert_array_equal(training.quality(), -training.objective())
+
+
+def test_a_model_judges_rows_that_it_has_not_seen() -> None:
+    X, y = binary(300)
+    training = trained(rows_of(X, y, np.ones((300, 1))), [Model("logistic", 0.01)])
+    (w,), (b,) = training.coefficients(0)
+    new = np.random.default_rng(1).standard_normal((40, 8))
+    np.testing.assert_allclose(training.decision(0, Rows.of(new))[:, 0], new @ w + b)

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.gd.columns import Layout, layout
+from mlopt.gd.gap import ESTIMATES, VALUES
 from mlopt.gd.line_search import accepted, shortened
 from mlopt.gd.pairs import Pairs, dots
 from mlopt.gd.passes import Evaluation, Floats
 
-_PER_UNIT = ("value", "slope", "t", "refusals", "estimate", "before", "decrease")
+_PER_UNIT = ("value", "slope", "t", "refusals", "estimate", "values", "estimates")
 
 
 @dataclass
@@ -36,8 +37,11 @@ class Batch:
         Step lengths to try next.
     refusals : ndarray of shape (U,)
         How often the present direction was too long.
-    estimate, before, decrease : ndarray of shape (U,)
-        Gap estimates now and before the last step, and what that step brought.
+    estimate : ndarray of shape (U,)
+        Of the gap to the minimum.
+    values : ndarray of shape (4, U)
+    estimates : ndarray of shape (2, U)
+        Objectives and estimates before the last steps, the newest first; or NaN.
     score : ndarray of shape (M,)
     """
 
@@ -51,8 +55,8 @@ class Batch:
     t: NDArray[np.float64]
     refusals: NDArray[np.float64]
     estimate: NDArray[np.float64]
-    before: NDArray[np.float64]
-    decrease: NDArray[np.float64]
+    values: NDArray[np.float64]
+    estimates: NDArray[np.float64]
     score: NDArray[np.float64]
     pairs: Pairs
 
@@ -60,7 +64,6 @@ class Batch:
     def at(weights: Floats, plan: Layout, numbers: Sequence[int], memory: int) -> Batch:
         """A batch that has not been evaluated yet."""
         units = len(plan.units)
-        nothing = np.full(units, np.nan)
         return Batch(
             plan=plan,
             numbers=np.asarray(numbers, np.int64),
@@ -71,9 +74,9 @@ class Batch:
             slope=np.zeros(units),
             t=np.ones(units),
             refusals=np.zeros(units),
-            estimate=nothing,
-            before=nothing.copy(),
-            decrease=nothing.copy(),
+            estimate=np.full(units, np.nan),
+            values=np.full((VALUES, units), np.nan),
+            estimates=np.full((ESTIMATES, units), np.nan),
             score=np.full(len(numbers), np.nan),
             pairs=Pairs(memory),
         )
@@ -116,9 +119,8 @@ class Batch:
         self.t = np.where(refused, shorter, self.t)
         self.refusals = np.where(refused, self.refusals + 1, 0)
         stepped = ok & ~fresh
-        self.before = np.where(stepped, self.estimate, self.before)
-        fall = np.subtract(self.value, value, where=stepped, out=np.zeros_like(value))
-        self.decrease = np.where(stepped, fall, self.decrease)
+        self.values = _pushed(self.values, self.value, stepped)
+        self.estimates = _pushed(self.estimates, self.estimate, stepped)
         self.value = np.where(ok, value, self.value)
 
     def aim(
@@ -159,7 +161,7 @@ class Batch:
             name: np.ascontiguousarray(getattr(self, name)[:, columns])
             for name in ("weights", "gradient", "direction")
         }
-        narrow = {name: getattr(self, name)[units] for name in _PER_UNIT}
+        narrow = {name: getattr(self, name)[..., units] for name in _PER_UNIT}
         return Batch(
             plan=plan, numbers=self.numbers[places], score=self.score[places],
             pairs=self.pairs.take(columns, units), **wide, **narrow,
@@ -182,7 +184,9 @@ class Batch:
             for name in ("weights", "gradient", "direction")
         }
         narrow = {
-            name: np.append(getattr(self, name), getattr(other, name))[units]
+            name: np.concatenate([getattr(self, name), getattr(other, name)], axis=-1)[
+                ..., units
+            ]
             for name in _PER_UNIT
         }
         return Batch(
@@ -205,3 +209,10 @@ class Batch:
         pairs.restore(state["pairs"])
         arrays = {k: np.array(v) for k, v in state.items() if k != "pairs"}
         return Batch(plan=plan, pairs=pairs, **arrays)
+
+
+def _pushed(
+    past: NDArray[np.float64], newest: NDArray[np.float64], units: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """``newest`` on top of the past of some units."""
+    return np.where(units, np.vstack([newest, past[:-1]]), past)

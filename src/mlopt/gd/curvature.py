@@ -189,7 +189,7 @@ def shared_hessians(
     mean = np.zeros((len(taken), len(members)))
     for g, own in enumerate(members):
         mean[place[own], g] = 1.0 / len(own)
-    sums = sample.map_reduce(_block_weight_sums, np.add)
+    sums = sample.map_reduce(weight_sums, np.add)
     share = _rowset_shares(plan, group, sums)
     parts = (weights[:, taken], narrow.segments, narrow.deltas, mean, share)
     total = sample.map_reduce(_block_hessians, np.add, sample.executor.put(parts))
@@ -216,7 +216,8 @@ def _rowset_shares(plan: Layout, group: Indices, sums: Floats) -> Floats:
     return share / np.maximum(sums, 1e-300)[:, None]
 
 
-def _block_weight_sums(block: Block) -> Floats:
+def weight_sums(block: Block) -> Floats:
+    """Sums of the row weights of each row set, (S,)."""
     return np.asarray(block.extra["weights"].sum(axis=0, dtype=np.float64))
 
 

@@ -2,12 +2,13 @@
 
 The quasi-Newton estimate of ``f - f*`` is ``1/2 g' H g``, half the slope along the
 direction it proposes. It is right when ``H`` is close to the inverse Hessian, and too small
-when ``H`` has not yet seen the flat directions. Two things are held against it:
+when ``H`` has not yet seen the flat directions. Three things are held against it:
 
 * a step that brought ``r > 1`` times what was estimated before shows that ``H`` was too
   small by that factor;
-* if the last two estimates shrank by ``q``, the decreases form a geometric series, of which
-  ``q / (1 - q)`` times the last decrease is still to come.
+* if estimates shrink by ``q`` a step, or two steps, the decreases form a geometric series,
+  of which ``q / (1 - q)`` times the last one is still to come;
+* and the same with the ratio of the last two steps' decrease to that of the two before.
 
 Where the objective is strongly convex, ``||g||^2 / (2 l2)`` bounds the gap for certain, and
 the smaller of the two counts.
@@ -19,26 +20,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+VALUES, ESTIMATES = 4, 2
+"""How many steps back objectives and estimates are looked at."""
+_SLOWEST = 0.95
 
 
-def safeguarded(estimate: Floats, before: Floats, decrease: Floats) -> Floats:
-    """The estimate, raised by what the last step revealed, (U,).
+def safeguarded(
+    value: Floats, estimate: Floats, values: Floats, estimates: Floats
+) -> Floats:
+    """The estimate, raised by what the last steps revealed, (U,).
 
     Parameters
     ----------
-    estimate : ndarray of shape (U,)
-        ``1/2 g' H g`` now.
-    before : ndarray of shape (U,)
-        The same before the last accepted step; NaN when there was none.
-    decrease : ndarray of shape (U,)
-        What that step brought.
+    value, estimate : ndarray of shape (U,)
+        The objective and ``1/2 g' H g`` now.
+    values : ndarray of shape (4, U)
+        Objectives before the last accepted step, before the one before, and so on; NaN
+        where there were not as many.
+    estimates : ndarray of shape (2, U)
+        Estimates there.
     """
-    known = np.isfinite(before) & (before > 0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        revealed = np.clip(decrease / before, 1.0, 1e3)
-        ratio = np.clip(estimate / before, 0.0, 0.9)
-    raised = np.maximum(estimate * revealed, decrease * ratio / (1 - ratio))
-    return np.where(known, raised, estimate)
+        fell = values - value
+        revealed = estimate * np.clip(fell[0] / estimates[0], 1.0, 1e3)
+        raised = [
+            estimate,
+            revealed,
+            _still_to_come(fell[0], estimate / estimates[0], _SLOWEST),
+            _still_to_come(fell[1], estimate / estimates[1], _SLOWEST**2),
+            _still_to_come(fell[1], fell[1] / (fell[3] - fell[1]), _SLOWEST**2),
+        ]
+    return np.asarray(np.fmax.reduce(raised), np.float64)
+
+
+def _still_to_come(fell: Floats, ratio: Floats, largest: float) -> Floats:
+    """What follows in a geometric series of which ``fell`` was the last term."""
+    q = np.clip(ratio, 0.0, largest)
+    return np.asarray(fell * q / (1.0 - q), np.float64)
 
 
 def strong_convexity_bound(squared_norm: Floats, curvature: Floats) -> Floats:

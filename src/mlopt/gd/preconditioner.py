@@ -80,11 +80,15 @@ class Factors(Preconditioner):
     scales : ndarray of shape (F, d + 1)
         The Hessians were divided by these on both sides, to have a unit diagonal.
     which : ndarray of shape (B,)
+        The factor of each column.
+    kinds : ndarray of shape (B, 4)
+        What each column's factor was made of; see `kinds_of`.
     """
 
     factors: tuple[Floats, ...]
     scales: Floats
     which: Indices
+    kinds: NDArray[np.float64]
     rescaled = False
 
     def __call__(self, gradient: Floats) -> Floats:
@@ -100,41 +104,43 @@ class Factors(Preconditioner):
 
     def take(self, columns: Indices) -> Factors:
         """Those of some columns."""
-        return Factors(self.factors, self.scales, self.which[columns])
+        which, kinds = self.which[columns], self.kinds[columns]
+        return Factors(self.factors, self.scales, which, kinds)
 
 
-def factorise(hessians: Hessians, plan: Layout, limit: int, executor: Executor) -> Factors:
-    """Factors of every Hessian with every penalty that its group's columns have.
+def factorise(
+    hessians: Hessians, kinds: NDArray[np.float64], executor: Executor
+) -> Factors:
+    """Cholesky factors for all columns, one for each distinct row of ``kinds``.
 
     Parameters
     ----------
     hessians : Hessians
-    plan : Layout
-    limit : int
-        At most so many factors a group: neighbouring penalties then share one, at their
-        geometric mean.
+    kinds : ndarray of shape (B, 4)
+        See `kinds_of`.
     executor : Executor
         Where factors are made, in parallel.
     """
-    kinds, which = _kinds(hessians.group, plan, limit)
-    made = executor.map(_factor, [(hessians.matrices[kind[0]], kind) for kind in kinds])
-    return Factors(
-        tuple(factor for factor, _ in made), np.stack([scale for _, scale in made]), which
-    )
+    distinct, which = np.unique(kinds, axis=0, return_inverse=True)
+    tasks = [(hessians.matrices[int(kind[0])], kind) for kind in distinct]
+    made = executor.map(_factor, tasks)
+    scales = np.stack([scale for _, scale in made])
+    factors = tuple(factor for factor, _ in made)
+    return Factors(factors, scales, which.ravel().astype(np.int64), kinds)
 
 
-Kind = tuple[int, float, float, bool]
+def kinds_of(group: Indices, plan: Layout, limit: int) -> NDArray[np.float64]:
+    """Group, penalties and whether there is an intercept, for every column, (B, 4).
 
-
-def _kinds(group: Indices, plan: Layout, limit: int) -> tuple[list[Kind], Indices]:
+    At most ``limit`` penalties a group: neighbours then share their geometric mean.
+    """
     l2 = np.empty_like(plan.l2)
     for g in range(int(group.max()) + 1):
         own = group == g
         l2[own] = _merged(plan.l2[own], limit)
     ties = np.divide(plan.intercept_l2, plan.l2, out=np.zeros_like(l2), where=plan.l2 > 0)
-    table = np.stack([group, l2, l2 * ties, plan.with_intercept], axis=1)
-    kinds, which = np.unique(table, axis=0, return_inverse=True)
-    return [(int(g), a, b, bool(i)) for g, a, b, i in kinds], which.ravel().astype(np.int64)
+    below = np.where(plan.l2 > 0, l2 * ties, plan.intercept_l2)
+    return np.stack([group, l2, below, plan.with_intercept], axis=1)
 
 
 def _merged(l2: NDArray[np.float64], limit: int) -> NDArray[np.float64]:
@@ -148,7 +154,7 @@ def _merged(l2: NDArray[np.float64], limit: int) -> NDArray[np.float64]:
     return np.asarray(np.exp(means)[bins][inverse])
 
 
-def _factor(task: tuple[Floats, Kind]) -> tuple[Floats, Floats]:
+def _factor(task: tuple[Floats, NDArray[np.float64]]) -> tuple[Floats, Floats]:
     hessian, (_, l2, intercept_l2, with_intercept) = task
     A = hessian.copy(order="F")
     diagonal = np.einsum("ii->i", A)

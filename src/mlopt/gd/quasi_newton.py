@@ -35,6 +35,9 @@ from mlopt.rows import Rows
 RUNNING, CONVERGED, STUCK = range(3)
 _SHORTEST = 1e-10
 _COARSE_PASSES = 12
+_PAIR_BYTES = 2**30
+_DOUBT = 2.0
+"""Diagonals know the least of flat directions: what they estimate counts double."""
 _NOTHING = 1e-5
 """Objectives below this share of what they are at zero weights count as zero."""
 
@@ -61,7 +64,7 @@ class QuasiNewton(LinearTraining):
         Where to start, one pair a model: arrays (outputs, d) and (outputs,). Default: the
         solutions on a sample of the rows if there are many, otherwise 0.
     memory : int, default=10
-        Curvature pairs.
+        Curvature pairs at most; fewer, down to 3, where all of them would pass 1 GiB.
     """
 
     def __init__(
@@ -77,7 +80,8 @@ class QuasiNewton(LinearTraining):
         memory: int = 10,
     ) -> None:
         super().__init__(rows, models, max_passes)
-        self.tol, self.gtol, self.memory = tol, gtol, memory
+        self.tol, self.gtol = tol, gtol
+        self.memory = max(min(memory, _PAIR_BYTES // (2 * self._weights.nbytes)), 3)
         self._status = np.full(len(models), RUNNING)
         self._shape = Shape.of(rows, self._sums, self._layout.width, full=precondition)
         self._started = np.full(len(models), start is not None)
@@ -143,7 +147,7 @@ class QuasiNewton(LinearTraining):
         """Train some models on the sample first, if it is much smaller than the rows."""
         self._started[numbers] = True
         sample, n, d = self._shape.sample, self.rows.n, self.rows.d
-        if sample.n > n // 2 or sample.n < 4 * d:
+        if sample.n > n // 2 or sample.n < 4 * d or not self._shape.covers_row_sets():
             return
         # A sample that is hardly larger than d can be fitted too well: weights run off in
         # directions that all rows hold back.
@@ -183,7 +187,7 @@ class QuasiNewton(LinearTraining):
         The mean over all units: those that are there already count as none.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
-            pace = np.clip(batch.estimate / batch.before, 1e-3, 0.98)
+            pace = np.clip(batch.estimate / batch.estimates[0], 1e-3, 0.98)
             left = np.log(self._excess(batch)) / -np.log(pace)
         return max(float(np.clip(np.nan_to_num(left), 0, 50).mean()) - 3.0, 0.0)
 
@@ -197,16 +201,15 @@ class QuasiNewton(LinearTraining):
     def _judge(self, batch: Batch) -> NDArray[np.int64]:
         plan = batch.plan
         eps = float(np.finfo(batch.weights.dtype).eps)
-        close = self._excess(batch) <= 1.0
         size = self._size(batch)
-        close |= batch.estimate <= eps * size
+        close = (self._excess(batch) <= 1.0) | (batch.estimate <= eps * size)
         still = batch.t < _SHORTEST
         # A direction of descent along which nothing descends: rounding has the last word.
         close |= still & (batch.estimate <= np.sqrt(eps) * size)
-        smooth = np.array([model.loss != "hinge" for model in plan.models])
-        stuck = plan.any_unit(still & ~close)
-        converged = ~plan.any_unit(~close) & smooth
-        return np.where(converged, CONVERGED, np.where(stuck, STUCK, RUNNING))
+        close &= np.array([m.loss != "hinge" for m in plan.models])[plan.unit_owner]
+        going = plan.any_unit(~(close | still))
+        ended = np.where(plan.any_unit(~close), STUCK, CONVERGED)
+        return np.where(going, RUNNING, ended)
 
     def _size(self, batch: Batch) -> NDArray[np.float64]:
         """What the tolerance of each unit is relative to.
@@ -220,7 +223,9 @@ class QuasiNewton(LinearTraining):
 
     def _gap(self, batch: Batch) -> NDArray[np.float64]:
         plan = batch.plan
-        estimate = gap.safeguarded(batch.estimate, batch.before, batch.decrease)
+        estimate = gap.safeguarded(
+            batch.value, batch.estimate, batch.values, batch.estimates
+        )
         held = np.where(
             plan.with_intercept, np.minimum(plan.l2, plan.intercept_l2), plan.l2
         )

@@ -16,9 +16,16 @@ from mlopt.gd.curvature import (
     distance,
     group_columns,
     shared_hessians,
+    weight_sums,
 )
 from mlopt.gd.passes import Floats, Sums
-from mlopt.gd.preconditioner import Diagonal, Factors, Preconditioner, factorise
+from mlopt.gd.preconditioner import (
+    Diagonal,
+    Factors,
+    Preconditioner,
+    factorise,
+    kinds_of,
+)
 from mlopt.gd.sample import WIDEST, Moments, draw, local_executor, sample_size
 from mlopt.rows import Rows
 
@@ -113,13 +120,15 @@ class Shape:
         self._renew(now, weights, plan, self.rows)
         return self.inverse
 
+    def covers_row_sets(self) -> bool:
+        """Whether the sample has rows of every row set."""
+        return bool((self.sample.map_reduce(weight_sums, np.add) > 0).all())
+
     def _drifted(self, now: Floats) -> bool:
         return self.seen is None or bool(distance(now, self.seen).max() > _DRIFT)
 
     def _cost(self, rows: Rows) -> float:
         """Multiplications that new Hessians from ``rows`` take."""
-        if self.inverse is None:
-            return 0.0
         if self.hessians is None:
             return 0.0
         return float(len(self.hessians.matrices)) * rows.nonzero * rows.d
@@ -154,8 +163,8 @@ class Shape:
         d = self.sample.d + 1
         limit = int(self.rows.n * plan.width / d**2)
         limit = max(limit, int(_TRIFLE / d**3)) // len(self.hessians.matrices)
-        executor = local_executor(self.sample)
-        return factorise(self.hessians, plan, max(limit, _FEWEST_FACTORS), executor)
+        kinds = kinds_of(self.hessians.group, plan, max(limit, _FEWEST_FACTORS))
+        return factorise(self.hessians, kinds, local_executor(self.sample))
 
     def take(self, columns: Indices) -> None:
         """Go on with some columns only."""
@@ -177,7 +186,9 @@ class Shape:
         if self.inverse is not None:
             out["seen"] = self.seen
         if self.hessians is not None:
+            assert isinstance(self.inverse, Factors)
             out["matrices"], out["group"] = self.hessians.matrices, self.hessians.group
+            out["kinds"] = self.inverse.kinds
         return out
 
     def restore(self, state: Mapping[str, Any], plan: Layout) -> None:
@@ -190,6 +201,7 @@ class Shape:
             self.hessians = Hessians(
                 np.asarray(state["matrices"]), np.asarray(state["group"])
             )
-            self.inverse = self._factors(plan)
+            kinds = np.asarray(state["kinds"])
+            self.inverse = factorise(self.hessians, kinds, local_executor(self.sample))
         elif self.seen is not None:
             self.inverse = self._diagonal(self.seen, plan)
