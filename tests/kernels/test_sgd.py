@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import expit
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 
 from mlopt.errors import InputError
@@ -251,7 +251,7 @@ def twin(model: Lockstep, order: NDArray[np.int64]) -> tuple[Array, Array, Array
                     slope = min(max(z - y, -DELTA), DELTA)
                     value = slope * (z - y - 0.5 * slope)
                 else:
-                    value, slope = np.logaddexp(0, -y * z), -y / (1 + math.exp(y * z))
+                    value, slope = np.logaddexp(0, -y * z), -y * expit(-y * z)
                 alpha, eta = model.steps.alpha[k], model.steps.eta0[k]
                 if model.steps.schedule[k] == SCHEDULES["invscaling"]:
                     eta /= t[k] ** model.steps.power_t[k]

@@ -14,8 +14,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlopt.kernels.compiled import part, stay_apart
-from mlopt.kernels.simd import lane_count, like, load, muladd, splat, splat_at, store
+from mlopt.kernels.compiled import inlined
+from mlopt.kernels.simd import (
+    lane_count,
+    like,
+    load,
+    muladd,
+    number_at,
+    put_number,
+    splat,
+    splat_at,
+    store,
+)
 
 Array = NDArray[Any]
 
@@ -31,18 +41,37 @@ def padded(W: Array) -> Array:
     return flat
 
 
-@part
+@inlined
+def _dot(data: Array, indices: Array, lo: int, hi: int, w: Array) -> Any:
+    # Four sums, because an addition takes as long as four can start.
+    a = b = c = e = like(w[0], 0.0)
+    p = lo
+    while p + 4 <= hi:
+        a = muladd(number_at(data, p), number_at(w, number_at(indices, p)), a)
+        b = muladd(number_at(data, p + 1), number_at(w, number_at(indices, p + 1)), b)
+        c = muladd(number_at(data, p + 2), number_at(w, number_at(indices, p + 2)), c)
+        e = muladd(number_at(data, p + 3), number_at(w, number_at(indices, p + 3)), e)
+        p += 4
+    while p < hi:
+        a = muladd(number_at(data, p), number_at(w, number_at(indices, p)), a)
+        p += 1
+    return (a + b) + (c + e)
+
+
+@inlined
 def row_margins(
     data: Array, indices: Array, lo: int, hi: int, W: Array, B: int, z: Array, to: int
 ) -> None:
     """Margins of one row for all columns, to ``z.flat[to]`` and after."""
-    stay_apart()
+    if B == 1:
+        put_number(z, to, _dot(data, indices, lo, hi, W))
+        return
     L = lane_count(W.itemsize)
     zero, k = splat(like(W[0], 0.0)), 0
     while k <= B - 4 * L:
         m0 = m1 = m2 = m3 = zero
         for p in range(lo, hi):
-            x, at = splat_at(data, p), indices[p] * B + k
+            x, at = splat_at(data, p), number_at(indices, p) * B + k
             m0, m1 = muladd(x, load(W, at), m0), muladd(x, load(W, at + L), m1)
             m2 = muladd(x, load(W, at + 2 * L), m2)
             m3 = muladd(x, load(W, at + 3 * L), m3)
@@ -52,28 +81,36 @@ def row_margins(
         store(z, to + k + 3 * L, m3)
         k += 4 * L
     while k < B:
-        even = odd = zero
-        for p in range(lo, hi - 1, 2):
-            even = muladd(splat_at(data, p), load(W, indices[p] * B + k), even)
-            odd = muladd(splat_at(data, p + 1), load(W, indices[p + 1] * B + k), odd)
-        if (hi - lo) % 2:
-            even = muladd(splat_at(data, hi - 1), load(W, indices[hi - 1] * B + k), even)
+        even, odd, p = zero, zero, lo
+        while p + 2 <= hi:
+            at, beside = number_at(indices, p) * B + k, number_at(indices, p + 1) * B + k
+            even = muladd(splat_at(data, p), load(W, at), even)
+            odd = muladd(splat_at(data, p + 1), load(W, beside), odd)
+            p += 2
+        if p < hi:
+            at = number_at(indices, p) * B + k
+            even = muladd(splat_at(data, p), load(W, at), even)
         store(z, to + k, even + odd)
         k += L
 
 
-@part
+@inlined
 def add_row(
     data: Array, indices: Array, lo: int, hi: int, z: Array, of: int, W: Array, B: int
 ) -> None:
     """Add one row, times the steps from ``z.flat[of]`` on, to all columns of ``W``."""
-    stay_apart()
+    if B == 1:
+        c = number_at(z, of)
+        for p in range(lo, hi):
+            j = number_at(indices, p)
+            put_number(W, j, muladd(number_at(data, p), c, number_at(W, j)))
+        return
     L, k = lane_count(W.itemsize), 0
     while k <= B - 4 * L:
         c0, c1 = load(z, of + k), load(z, of + k + L)
         c2, c3 = load(z, of + k + 2 * L), load(z, of + k + 3 * L)
         for p in range(lo, hi):
-            x, at = splat_at(data, p), indices[p] * B + k
+            x, at = splat_at(data, p), number_at(indices, p) * B + k
             store(W, at, muladd(x, c0, load(W, at)))
             store(W, at + L, muladd(x, c1, load(W, at + L)))
             store(W, at + 2 * L, muladd(x, c2, load(W, at + 2 * L)))
@@ -82,6 +119,6 @@ def add_row(
     while k < B:
         c0 = load(z, of + k)
         for p in range(lo, hi):
-            at = indices[p] * B + k
+            at = number_at(indices, p) * B + k
             store(W, at, muladd(splat_at(data, p), c0, load(W, at)))
         k += L

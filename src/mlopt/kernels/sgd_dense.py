@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlopt.kernels.compiled import kernel, part, stay_apart
+from mlopt.kernels.compiled import inlined, kernel, part
 from mlopt.kernels.sgd_steps import (
     MARGIN,
     ROWS,
@@ -35,13 +35,12 @@ from mlopt.kernels.simd import (
 Array = NDArray[Any]
 
 
-@part
+@inlined
 def _sweep_panel(
     X: Array, i: int, following: int, V: Array, base: int, state: Array, at: int
 ) -> None:
-    """Add row ``i`` times the steps to a panel of four groups, and sum up the margins of
-    the row ``following``."""
-    stay_apart()
+    """Add row ``i`` times the steps to a panel of four registers, and sum up the margins
+    of the row ``following``."""
     P, L = state.shape[1], lane_count(state.itemsize)
     step, margin = STEP * P + at, MARGIN * P + at
     c0, c1 = load(state, step), load(state, step + L)
@@ -65,10 +64,9 @@ def _sweep_panel(
     store(state, margin + 3 * L, m3)
 
 
-@part
+@inlined
 def _sweep_column(X: Array, i: int, following: int, V: Array, k: int, step: Any) -> Any:
     """As `_sweep_panel` for one column, whose weights are line ``k`` of ``V``."""
-    stay_apart()
     d, L = X.shape[1], lane_count(X.itemsize)
     c, x, ahead, base = splat(step), i * d, following * d, k * d
     even = odd = like(c, 0.0)
@@ -104,7 +102,7 @@ def panels_epoch(
 ) -> None:  # fmt: skip
     """Many models on dense rows; ``V`` is (P / width, d, width), flat."""
     L, d = lane_count(X.itemsize), X.shape[1]
-    width, rows = 4 * L, np.empty(ROWS + 1, np.int64)
+    width, rows = 4 * L, np.empty(ROWS, np.int64)
     form = splat_wide(like(V[0], 0.0))
     for first in range(0, order.shape[0], ROWS):
         some_rows = order[first : first + ROWS]
@@ -112,17 +110,17 @@ def panels_epoch(
             count = moved_rows(some_rows, weights, columns, at, at + width, rows)
             if count == 0:
                 continue
-            rows[count] = rows[count - 1]
             for k in range(at, at + width):
                 state[STEP, k] = like(V[0], 0.0)
-            _sweep_panel(X, rows[0], rows[0], V, at * d, state, at)
-            for r in range(count):
-                for g in range(at, at + width, size):
+            for r in range(count + 1):
+                # The first sweep is for its margins only, the last one for its steps.
+                i = rows[max(r - 1, 0)]
+                for g in range(at, at + width if r > 0 else at, size):
                     if step_group(
-                        form, state, g, size, groups, columns, rows[r], targets, weights
+                        form, state, g, size, groups, columns, i, targets, weights
                     ):
                         _rescale_panel(V, at * d + g - at, d, width, state, g, size)
-                _sweep_panel(X, rows[r], rows[r + 1], V, at * d, state, at)
+                _sweep_panel(X, i, rows[min(r, count - 1)], V, at * d, state, at)
         add_losses(state, sums)
 
 
@@ -140,23 +138,20 @@ def lines_epoch(
     groups: Array, columns: Array, state: Array, sums: Array, used: Array,
 ) -> None:  # fmt: skip
     """Few models on dense rows; ``V`` is (P, d), of which the lines ``used`` matter."""
-    P, rows = state.shape[1], np.empty(ROWS + 1, np.int64)
+    P, rows = state.shape[1], np.empty(ROWS, np.int64)
     form = splat(like(V[0, 0], 0.0))
     for first in range(0, order.shape[0], ROWS):
         count = moved_rows(order[first : first + ROWS], weights, columns, 0, P, rows)
         if count == 0:
             continue
-        rows[count] = rows[count - 1]
         for k in used:
-            state[MARGIN, k] = _sweep_column(X, rows[0], rows[0], V, k, like(V[0, 0], 0.0))
-        for r in range(count):
-            for g in range(0, P, size):
-                if step_group(
-                    form, state, g, size, groups, columns, rows[r], targets, weights
-                ):
+            state[STEP, k] = like(V[0, 0], 0.0)
+        for r in range(count + 1):
+            i, following = rows[max(r - 1, 0)], rows[min(r, count - 1)]
+            for g in range(0, P if r > 0 else 0, size):
+                if step_group(form, state, g, size, groups, columns, i, targets, weights):
                     _rescale_lines(V, state, g, size)
             for k in used:
-                state[MARGIN, k] = _sweep_column(
-                    X, rows[r], rows[r + 1], V, k, state[STEP, k]
-                )
+                step = state[STEP, k]
+                state[MARGIN, k] = _sweep_column(X, i, following, V, k, step)
         add_losses(state, sums)

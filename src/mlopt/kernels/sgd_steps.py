@@ -145,13 +145,13 @@ def step_group(
         _gather(state, at, columns, i, targets, weights, size)
         y = load_like(form, state, TARGET * P + at)
         c = load_like(form, state, WEIGHT * P + at)
-        return _step(loss, power, coded, state, at, y, c)
-    weight = weights[i, columns[at, 1]]
-    if weight == 0:
-        store(state, STEP * P + at, like(form, 0.0))
-        return False
-    y = like(form, targets[i, columns[at, 0]])
-    return _step(loss, power, coded, state, at, y, like(form, weight))
+    else:
+        weight = weights[i, columns[at, 1]]
+        if weight == 0:
+            store(state, STEP * P + at, like(form, 0.0))
+            return False
+        y, c = like(form, targets[i, columns[at, 0]]), like(form, weight)
+    return _step(loss, power, coded, state, at, y, c)
 
 
 @part

@@ -97,6 +97,16 @@ def splat(x: Any) -> Any:
     return np.full(lane_count(np.asarray(x).itemsize), x)
 
 
+def number_at(A: Array, i: int) -> Any:
+    """Return ``A.flat[i]``; indexing would look whether ``i`` is negative."""
+    return A.reshape(-1)[i]
+
+
+def put_number(A: Array, i: int, x: Any) -> None:
+    """Write ``x`` to ``A.flat[i]``."""
+    A.reshape(-1)[i] = x
+
+
 def splat_at(A: Array, i: int) -> Any:
     """Return lanes that all are ``A.flat[i]``."""
     return splat(A.reshape(-1)[i])
@@ -215,6 +225,8 @@ _typed(load, lambda A, i: Lanes(A.dtype))
 _typed(store, lambda A, i, v: types.none)
 _typed(load_like, lambda v, A, i: v)
 _typed(splat, lambda x: Lanes(x))
+_typed(number_at, lambda A, i: A.dtype)
+_typed(put_number, lambda A, i, x: types.none)
 _typed(splat_at, lambda A, i: Lanes(A.dtype))
 _typed(splat_wide, lambda x: Lanes(x, 2))
 _typed(turn, lambda A, i, step, T, j, stride: types.none)
@@ -272,10 +284,22 @@ def _lower_splat(context: Any, build: Any, signature: Any, args: Any) -> Any:
     return _spread(build, args[0], context.get_value_type(signature.return_type))
 
 
+@lower_builtin(number_at, types.Array, types.Integer)
+def _lower_number_at(context: Any, build: Any, signature: Any, args: Any) -> Any:
+    data = context.make_array(signature.args[0])(context, build, args[0]).data
+    return build.load(build.gep(data, [args[1]]))
+
+
+@lower_builtin(put_number, types.Array, types.Integer, types.Float)
+def _lower_put_number(context: Any, build: Any, signature: Any, args: Any) -> Any:
+    data = context.make_array(signature.args[0])(context, build, args[0]).data
+    build.store(args[2], build.gep(data, [args[1]]))
+    return context.get_dummy_value()
+
+
 @lower_builtin(splat_at, types.Array, types.Integer)
 def _lower_splat_at(context: Any, build: Any, signature: Any, args: Any) -> Any:
-    data = context.make_array(signature.args[0])(context, build, args[0]).data
-    value = build.load(build.gep(data, [args[1]]))
+    value = _lower_number_at(context, build, signature, args)
     return _spread(build, value, context.get_value_type(signature.return_type))
 
 

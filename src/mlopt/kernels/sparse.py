@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlopt.kernels.compiled import kernel, part, read_only
+from mlopt.kernels.compiled import kernel, part, read_only, stay_apart
 from mlopt.kernels.csr_rows import add_row, padded, row_margins
 from mlopt.kernels.simd import lane_count, turn
 from mlopt.kernels.slopes import add_slopes, clear_untrained
@@ -20,6 +20,26 @@ Array = NDArray[Any]
 
 _ROWS = 256
 """Rows of a block, a multiple of 8: their margins stay in cache."""
+
+
+@part
+def _margins(
+    data: Array, indices: Array, indptr: Array, W: Array, B: int, rows: Array
+) -> None:
+    stay_apart()
+    for i in range(indptr.shape[0] - 1):
+        lo, hi = indptr[i], indptr[i + 1]
+        row_margins(data, indices, lo, hi, W, B, rows, i * rows.shape[1])
+
+
+@part
+def _add_gradient(
+    data: Array, indices: Array, indptr: Array, rows: Array, G: Array, B: int
+) -> None:
+    stay_apart()
+    for i in range(indptr.shape[0] - 1):
+        lo, hi = indptr[i], indptr[i + 1]
+        add_row(data, indices, lo, hi, rows, i * rows.shape[1], G, B)
 
 
 @part
@@ -43,9 +63,7 @@ def csr_pass(
     rows, lines = np.zeros((_ROWS, width), W.dtype), np.zeros((width, _ROWS), W.dtype)
     for start in range(0, n, _ROWS):
         stop = min(start + _ROWS, n)
-        for i in range(start, stop):
-            lo, hi, at = indptr[i], indptr[i + 1], (i - start) * width
-            row_margins(data, indices, lo, hi, W, B, rows, at)
+        _margins(data, indices, indptr[start : stop + 1], W, B, rows)
         _turn_all(rows, lines)
         trained = add_slopes(
             lines[:B], b, targets[start:stop], weights[start:stop],
@@ -56,9 +74,7 @@ def csr_pass(
         clear_untrained(lines, stop - start, segments, trained)
         lines[B:] = 0
         _turn_all(lines, rows)
-        for i in range(start, stop):
-            lo, hi, at = indptr[i], indptr[i + 1], (i - start) * width
-            add_row(data, indices, lo, hi, rows, at, G, B)
+        _add_gradient(data, indices, indptr[start : stop + 1], rows, G, B)
 
 
 def sparse_pass(
