@@ -22,7 +22,8 @@ ESTIMATORS = [
     mlopt.LinearRegression(),
     mlopt.Ridge(solver="svd"),
     mlopt.Ridge(solver="sparse_cg", tol=1e-10),
-    mlopt.LogisticRegression(tol=1e-6),
+    # "auto" may choose another solver on workers, where tasks cost more
+    mlopt.LogisticRegression(tol=1e-9, max_iter=1000, solver="lbfgs"),
     mlopt.LinearSVC(tol=1e-6),
     mlopt.LinearSVC(loss="hinge", C=1e-4, random_state=0),
 ]

@@ -43,7 +43,7 @@ def client() -> Iterator[distributed.Client]:
 
 @pytest.fixture(scope="module")
 def data() -> Data:
-    X, y = make_classification(6000, 12, n_informative=8, random_state=0)
+    X, y = make_classification(9000, 12, n_informative=8, random_state=0)
     return X, y
 
 

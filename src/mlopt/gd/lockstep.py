@@ -62,8 +62,8 @@ class LockstepSGD(LinearTraining):
     """One epoch of per-sample steps a pass.
 
     Rows that are in one block are shuffled as a whole before every epoch, as scikit-learn
-    does; rows in this process are, whenever memory allows to hold them in one. Rows
-    elsewhere are shuffled within their blocks, and blocks are taken in a random order.
+    does; rows are brought into one whenever memory allows, here and on workers alike. Where
+    it does not, they are shuffled within their blocks, which are taken in a random order.
 
     A model has converged when its objective, averaged over an epoch, was not below its
     best by ``tol`` for ``n_iter_no_change`` epochs in a row (scikit-learn's rule; the

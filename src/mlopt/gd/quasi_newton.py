@@ -194,7 +194,9 @@ class QuasiNewton(LinearTraining):
     def _excess(self, batch: Batch) -> NDArray[np.float64]:
         """How many times each unit's gap is what was asked for; with ``gtol``, about."""
         if self.gtol is None:
-            return self._gap(batch) / (self.tol * self._size(batch))
+            # An objective of zero, as of a constant target, asks for a gap of zero.
+            asked = np.maximum(self.tol * self._size(batch), np.finfo(np.float64).tiny)
+            return self._gap(batch) / asked
         largest = np.maximum.reduceat(np.abs(batch.gradient).max(axis=0), batch.plan.units)
         return (largest / self.gtol) ** 2
 

@@ -1,4 +1,4 @@
-"""Rows as one block, where they are in this process and memory allows."""
+"""Rows as one block, where memory allows: one shuffle then reaches all of them."""
 
 from __future__ import annotations
 
@@ -13,17 +13,23 @@ from mlopt.resources.probe import memory_limit
 from mlopt.rows import Block, Rows
 
 _SHARE = 0.2
-"""Of the memory limit: a copy of the rows may take no more."""
+"""Of the memory limit, here and of a worker: a copy of the rows may take no more."""
 
 
 def one_block(rows: Rows) -> Rows:
     """The same rows, with what is beside them, in one block; or ``rows`` as they are."""
-    if len(rows.lengths) == 1 or not isinstance(rows.executor, Threads):
+    if len(rows.lengths) == 1:
+        return rows
+    here = isinstance(rows.executor, Threads)
+    fits = rows.nbytes <= _SHARE * min(
+        memory_limit(), rows.executor.memory or memory_limit()
+    )
+    if not (here or fits):
         return rows
     blocks = rows.map(_itself)
-    X = None if rows.sparse else _adjacent([block.X for block in blocks])
+    X = _adjacent([block.X for block in blocks]) if here and not rows.sparse else None
     if X is None:
-        if rows.nbytes > _SHARE * memory_limit():
+        if not fits:
             return rows
         X = rows.collect()
     names = blocks[0].extra
