@@ -1,0 +1,94 @@
+"""How kernels are compiled, cached and called."""
+
+from __future__ import annotations
+
+import importlib.util
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import config
+from numpy.typing import NDArray
+
+from mlopt.kernels import compiled
+from mlopt.kernels.linear import LOGISTIC, Pass, linear_pass
+
+compiled_only = pytest.mark.skipif(config.DISABLE_JIT, reason="nothing is compiled")
+
+MODULE = """
+from mlopt.kernels.compiled import kernel
+
+@kernel
+def one_more(x):
+    return x + 1
+"""
+
+
+def load(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location("kernels_of_a_test", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@compiled_only
+def test_machine_code_is_kept_until_any_file_of_kernels_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "module.py"
+    path.write_text(MODULE)
+    hits = []
+    for digest in ("old", "old", "new"):
+        monkeypatch.setattr(compiled, "_DIGEST", digest)
+        function = load(path).one_more
+        assert function(1) == 2
+        hits.append(sum(function.stats.cache_hits.values()))
+    assert hits == [0, 1, 0]
+
+
+def scan(n: int) -> Pass:
+    rng = np.random.default_rng(0)
+    X, W = rng.normal(size=(n, 60)), rng.normal(size=(60, 40))
+    y, ones = np.where(rng.random((n, 1)) < 0.5, 1.0, -1.0), np.ones((n, 1))
+    segments = np.array([[0, 40, LOGISTIC, 0, 0, 1]])
+    return linear_pass(X, W, np.zeros(40), y, ones, segments, np.ones(1))
+
+
+@compiled_only
+def test_a_pass_lets_other_threads_run() -> None:
+    scan(10)
+    X = np.ones((200_000, 20))
+    W, ones = np.ones((20, 40)), np.ones((200_000, 1))
+    segments = np.array([[0, 40, LOGISTIC, 0, 0, 1]])
+    arguments = X, W, np.zeros(40), ones, ones, segments, np.ones(1)
+    thread = threading.Thread(target=linear_pass, args=arguments)
+    thread.start()
+    looks = 0
+    while thread.is_alive():
+        time.sleep(1e-4)
+        looks += 1
+    # Holding the GIL, it would be over at the first look.
+    assert looks > 3
+
+
+def test_passes_in_several_threads_do_not_disturb_each_other() -> None:
+    alone = scan(500)
+    with ThreadPoolExecutor(4) as pool:
+        for together in pool.map(scan, [500] * 8):
+            np.testing.assert_array_equal(alone.gradient, together.gradient)
+            np.testing.assert_array_equal(alone.loss, together.loss)
+
+
+def test_read_only_views_share_memory_with_contiguous_arrays() -> None:
+    array: NDArray[Any] = np.arange(6.0).reshape(2, 3)
+    view = compiled.read_only(array)
+    assert np.shares_memory(view, array)
+    assert array.flags.writeable
+    assert not view.flags.writeable
+    assert compiled.read_only(array.T).flags.c_contiguous
