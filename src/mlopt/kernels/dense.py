@@ -37,10 +37,11 @@ def dense_pass(
     ``deltas``, for all rows.
     """
     d, B = W.shape
-    R, width = block_rows(d, X.itemsize), 2 * lane_count(X.itemsize)
+    lanes, R = lane_count(X.itemsize), block_rows(d, X.itemsize)
+    width = 2 * lanes
     # A tile costs the same however many of its columns are used.
-    if width // 4 >= B:
-        G = np.zeros((B if gradient else 0, d), X.dtype)
+    if width // 4 >= B and d >= lanes:
+        G = np.zeros((B, d), X.dtype)
         few(read_only(X), read_only(W.T), *inputs, sums, scores, G, R)
         return G.T
     panels = _to_panels(W, width)
