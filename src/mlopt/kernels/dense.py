@@ -40,9 +40,10 @@ def dense_pass(
     lanes, R = lane_count(X.itemsize), block_rows(d, X.itemsize)
     width = 2 * lanes
     # A tile costs the same however many of its columns are used.
-    if width // 4 >= B and d >= lanes:
+    if 3 * width // 8 >= B and d >= lanes:
         G = np.zeros((B, d), X.dtype)
-        few(read_only(X), read_only(W.T), *inputs, sums, scores, G, R)
+        # What a block costs by itself is little beside the margins of many models only.
+        few(read_only(X), read_only(W.T), *inputs, sums, scores, G, 4 * R)
         return G.T
     panels = _to_panels(W, width)
     G = np.zeros_like(panels if gradient else panels[:0])

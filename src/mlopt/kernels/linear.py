@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.linalg.blas import dsyrk, ssyrk
 
 from mlopt.errors import InputError
 from mlopt.kernels.compiled import read_only
 from mlopt.kernels.dense import dense_pass
+from mlopt.kernels.hessian import hessian_weights, weighted_gram
 from mlopt.kernels.losses import (
     HINGE,
     HUBER,
@@ -203,49 +203,3 @@ def decision(X: Any, W: Array, b: Array) -> Array:
     Z: Array = np.asarray(X @ W)
     Z += b
     return Z
-
-
-def weighted_gram(X: Any, h: Array) -> Array:
-    """Return ``X' diag(h) X``, shape (d, d), for ``h >= 0`` of shape (n,)."""
-    root = np.sqrt(np.asarray(h, X.dtype))
-    if sparse.issparse(X):
-        scaled = X.multiply(root[:, None]).tocsr()
-        return np.asarray((scaled.T @ scaled).toarray())
-    # Row-major rows are Fortran's transpose: syrk fills one triangle of X' diag(h) X.
-    syrk = ssyrk if X.dtype == np.float32 else dsyrk
-    lower = np.asarray(syrk(1.0, (X * root[:, None]).T))
-    return np.asarray(np.triu(lower) + np.triu(lower, 1).T)
-
-
-def hessian_weights(loss: int, z: Array, y: Array, delta: float = 1.0) -> Array:
-    """Return d2 loss / dz2 at margins ``z``: what weighs the rows in a Hessian.
-
-    Parameters
-    ----------
-    loss : int
-        A number of `LOSSES`. The hinge loss has no curvature: 0.
-    z : ndarray of shape (n,) or (n, B)
-        For `MULTINOMIAL` (n, K), and the result is the diagonal ``p (1 - p)`` of the
-        softmax; ``y`` is not used.
-    y : ndarray that broadcasts to ``z``
-    delta : float, default=1.0
-        Of the Huber loss.
-
-    Returns
-    -------
-    ndarray of the shape and dtype of ``z``
-    """
-    if loss == MULTINOMIAL:
-        p = np.exp(z - z.max(axis=-1, keepdims=True))
-        p /= p.sum(axis=-1, keepdims=True)
-        return np.asarray(p * (1 - p))
-    if loss == LOGISTIC:
-        e = np.exp(-np.abs(z))
-        return np.asarray(e / (1 + e) ** 2)
-    curved = {
-        SQUARED: np.full(z.shape, 1.0),
-        HINGE: np.full(z.shape, 0.0),
-        SQUARED_HINGE: np.where(y * z < 1, 2.0, 0.0),
-        HUBER: np.where(np.abs(z - y) <= delta, 1.0, 0.0),
-    }
-    return curved[loss].astype(z.dtype)
