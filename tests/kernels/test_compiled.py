@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -92,3 +95,29 @@ def test_read_only_views_share_memory_with_contiguous_arrays() -> None:
     assert array.flags.writeable
     assert not view.flags.writeable
     assert compiled.read_only(array.T).flags.c_contiguous
+
+
+PROCESS = """
+import hashlib
+import numpy as np
+from sklearn.datasets import make_classification
+from mlopt import LogisticRegression
+
+X, y = make_classification(6000, 12, n_informative=6, n_classes=3, random_state=0)
+weights = np.random.default_rng(0).random(6000)
+model = LogisticRegression(tol=1e-9, max_iter=1000, solver="lbfgs")
+print(hashlib.sha256(model.fit(X, y, sample_weight=weights).coef_.tobytes()).hexdigest())
+"""
+
+
+@compiled_only
+@pytest.mark.slow
+def test_code_from_the_cache_rounds_as_freshly_compiled_code(tmp_path: Path) -> None:
+    variables = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", PROCESS]
+    runs = [
+        subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
+        for _ in range(2)
+    ]
+    assert list(tmp_path.rglob("*.nbc"))
+    assert runs[0].stdout == runs[1].stdout

@@ -13,12 +13,12 @@ from numba import config, njit, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-# Sums may be reordered and products fused, so that loops vectorise. The flags that
-# assume the absence of nan and inf stay out: a model that diverges must be seen to.
-_FASTMATH = {"reassoc", "contract", "nsz", "arcp"}
+# No fast math. With it a function that two kernels share rounds differently in each of
+# them, and which copy runs depends on what this process has compiled and what it has read
+# from disk. Where speed needs it, sums run over lanes and products are fused explicitly.
 # Division by zero gives inf or nan as in NumPy: the check that Python's rule needs would
 # keep loops from being vectorised.
-_OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": _FASTMATH}
+_OPTIONS = {"nogil": True, "error_model": "numpy"}
 # A function that Python never calls needs no wrapper, which takes a quarter of the time.
 _PART = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 

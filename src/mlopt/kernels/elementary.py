@@ -19,10 +19,9 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import intrinsic, overload
 
-from mlopt.kernels.simd import Lanes, constant, like, select
+from mlopt.kernels.simd import Lanes, constant, fused, like, muladd, select
 
-# No reordering here: adding a large number and taking it away rounds on purpose.
-_EXACT = {"error_model": "numpy", "fastmath": {"contract"}, "forceinline": True}
+_OPTIONS = {"error_model": "numpy", "forceinline": True}
 
 # Constant term first. exp(r) for |r| <= log(2) / 2.
 _EXP = {
@@ -124,18 +123,13 @@ def _polynomial(table: dict[Any, tuple[float, ...]]) -> Any:
             while len(terms) > 1:
                 pairs = zip(terms[::2], terms[1::2], strict=False)
                 rest = terms[-1:] if len(terms) % 2 else []
-                terms = [_fused(build, power, b, a) for a, b in pairs] + rest
+                terms = [fused(build, power, b, a) for a, b in pairs] + rest
                 power = build.fmul(power, power)
             return terms[0]
 
         return x(x), generate
 
     return polynomial
-
-
-def _fused(build: Any, x: Any, y: Any, z: Any) -> Any:
-    """``x * y + z``, in one instruction where the machine has it."""
-    return build.fadd(build.fmul(x, y, flags=("contract",)), z, flags=("contract",))
 
 
 _exp_of_rest = _polynomial(_EXP)
@@ -147,7 +141,7 @@ def exp(x: Any) -> Any:
     return np.exp(np.maximum(x, _LOWEST[np.asarray(x).dtype.type]))
 
 
-@overload(exp, jit_options=_EXACT)
+@overload(exp, jit_options=_OPTIONS)
 def _exp(x: Any) -> Callable[..., Any]:
     real = _real(x)
     lowest, (log2_high, log2_low) = _LOWEST[real], _LOG2[real]
@@ -156,9 +150,9 @@ def _exp(x: Any) -> Callable[..., Any]:
 
     def implementation(x: Any) -> Any:
         x = select(x < like(x, lowest), like(x, lowest), x)
-        shifted = x * like(x, 1.4426950408889634) + like(x, rounder)
+        shifted = muladd(x, like(x, 1.4426950408889634), like(x, rounder))
         k = shifted - like(x, rounder)
-        r = (x - k * like(x, log2_high)) - k * like(x, log2_low)
+        r = muladd(k, like(x, -log2_low), muladd(k, like(x, -log2_high), x))
         return _times_power(_exp_of_rest(r), shifted)
 
     return implementation
@@ -169,7 +163,7 @@ def twice_atanh(s: Any) -> Any:
     return 2 * np.arctanh(s)
 
 
-@overload(twice_atanh, jit_options=_EXACT)
+@overload(twice_atanh, jit_options=_OPTIONS)
 def _twice_atanh(s: Any) -> Callable[..., Any]:
     def implementation(s: Any) -> Any:
         return s * _atanh_by_square(s * s)
@@ -182,7 +176,7 @@ def log(x: Any) -> Any:
     return np.log(x)
 
 
-@overload(log, jit_options=_EXACT)
+@overload(log, jit_options=_OPTIONS)
 def _log(x: Any) -> Callable[..., Any]:
     log2_high, log2_low = _LOG2[_real(x)]
 
@@ -190,6 +184,7 @@ def _log(x: Any) -> Callable[..., Any]:
         m, k = _split(x)
         s = twice_atanh((m - like(x, 1.0)) / (m + like(x, 1.0)))
         # x - x is nan for nan and inf, whose bits would give some number.
-        return (k * like(x, log2_high) + (s + k * like(x, log2_low))) + (x - x)
+        low = muladd(k, like(x, log2_low), s)
+        return muladd(k, like(x, log2_high), low) + (x - x)
 
     return implementation

@@ -12,19 +12,30 @@ type and LLVM instructions.
 from __future__ import annotations
 
 import operator
+import platform
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
+from llvmlite import binding, ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import lower_builtin, models, register_model, type_callable
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-# A product may be fused with a sum, as everywhere in the kernels.
-_FLAGS = ("contract", "nsz")
+
+def _fuses() -> bool:
+    """Whether the processor multiplies and adds in one instruction.
+
+    Otherwise ``llvm.fma`` is a slow call.
+    """
+    if platform.machine().lower() in ("arm64", "aarch64"):
+        return True
+    return bool(binding.get_host_cpu_features().get("fma", False))
+
+
+_FUSES = _fuses()
 
 
 def lane_count(itemsize: int) -> int:
@@ -67,6 +78,25 @@ def constant(kind: Any, value: Any) -> Any:
     if isinstance(kind, ir.VectorType):
         return ir.Constant(kind, [kind.element(value)] * kind.count)
     return kind(value)
+
+
+def fused(build: Any, x: Any, y: Any, z: Any) -> Any:
+    """Return LLVM's value ``x * y + z``."""
+    if not _FUSES:
+        return build.fadd(build.fmul(x, y), z)
+    return _intrinsic(build, "llvm.fma", x, y, z)
+
+
+def _intrinsic(build: Any, name: str, *args: Any) -> Any:
+    """Call LLVM's function ``name`` of numbers, or vectors, of one type."""
+    kind = args[0].type
+    number = kind.element if isinstance(kind, ir.VectorType) else kind
+    name += f".v{kind.count}" if number is not kind else "."
+    name += "f32" if isinstance(number, ir.FloatType) else "f64"
+    function = build.module.globals.get(name) or ir.Function(
+        build.module, ir.FunctionType(kind, [kind] * len(args)), name
+    )
+    return build.call(function, args)
 
 
 def _spread(build: Any, value: Any, vector: Any) -> Any:
@@ -130,7 +160,7 @@ def turn(A: Array, i: int, step: int, T: Array, j: int, stride: int) -> None:
 
 
 def muladd(x: Any, y: Any, z: Any) -> Any:
-    """Return ``x * y + z``."""
+    """Return ``x * y + z``, rounded once where the processor has an instruction for it."""
     return x * y + z
 
 
@@ -203,7 +233,7 @@ def _define_arithmetic(symbol: Any, name: str) -> None:
 
     @lower_builtin(symbol, Lanes, Lanes)
     def lower(context: Any, build: Any, signature: Any, args: Any) -> Any:
-        return getattr(build, name)(*args, flags=_FLAGS)
+        return getattr(build, name)(*args)
 
 
 def _define_comparison(symbol: Any, name: str) -> None:
@@ -306,7 +336,7 @@ def _lower_splat_at(context: Any, build: Any, signature: Any, args: Any) -> Any:
 @lower_builtin(muladd, Lanes, Lanes, Lanes)
 @lower_builtin(muladd, types.Float, types.Float, types.Float)
 def _lower_muladd(context: Any, build: Any, signature: Any, args: Any) -> Any:
-    return build.fadd(build.fmul(*args[:2], flags=_FLAGS), args[2], flags=_FLAGS)
+    return fused(build, *args)
 
 
 @lower_builtin(turn, *[types.Array, types.Integer, types.Integer] * 2)
@@ -378,11 +408,4 @@ def _lower_like(context: Any, build: Any, signature: Any, args: Any) -> Any:
 @lower_builtin(magnitude, types.Float)
 @lower_builtin(magnitude, Lanes)
 def _lower_magnitude(context: Any, build: Any, signature: Any, args: Any) -> Any:
-    kind = args[0].type
-    number = getattr(signature.args[0], "kind", signature.args[0])
-    name = "f32" if number == types.float32 else "f64"
-    lanes = f"v{kind.count}" if isinstance(kind, ir.VectorType) else ""
-    function = build.module.globals.get(f"llvm.fabs.{lanes}{name}") or ir.Function(
-        build.module, ir.FunctionType(kind, [kind]), f"llvm.fabs.{lanes}{name}"
-    )
-    return build.call(function, [args[0]])
+    return _intrinsic(build, "llvm.fabs", args[0])

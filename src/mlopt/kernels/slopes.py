@@ -24,24 +24,39 @@ from mlopt.kernels.losses import (
     SQUARED_HINGE,
     loss_and_slope,
 )
-from mlopt.kernels.simd import like
+from mlopt.kernels.simd import lane_count, like, load, muladd, splat, total
 
 Array = NDArray[Any]
+
+
+@part
+def _added_up(a: Array, n: int) -> Any:
+    """Return the sum of the first ``n`` numbers of ``a``."""
+    L = lane_count(a.itemsize)
+    whole = n - n % (4 * L)
+    s0 = s1 = s2 = s3 = splat(like(a[0], 0.0))
+    for i in range(0, whole, 4 * L):
+        s0, s1 = s0 + load(a, i), s1 + load(a, i + L)
+        s2, s3 = s2 + load(a, i + 2 * L), s3 + load(a, i + 3 * L)
+    added = total((s0 + s1) + (s2 + s3))
+    for i in range(whole, n):
+        added += a[i]
+    return added
 
 
 @inlined
 def _slope_loop(
     loss: int, z: Array, b: Any, y: Array, c: Array, delta: Any, e: Array
 ) -> Any:
-    """Replace margins by weighted slopes; return the sums of losses and of slopes."""
-    total = like(b, 0.0)
-    rise = like(b, 0.0)
+    """Replace margins by weighted slopes; return the sums of losses and of slopes.
+
+    ``e`` is lost.
+    """
     for i in range(y.shape[0]):
         value, slope = loss_and_slope(loss, z[i] + b, y[i], e[i], delta)
-        total += c[i] * value
+        e[i] = c[i] * value
         z[i] = c[i] * slope
-        rise += z[i]
-    return total, rise
+    return _added_up(e, y.shape[0]), _added_up(z, y.shape[0])
 
 
 @part
@@ -84,80 +99,74 @@ def _largest(z: Array, b: Any, k: int, top: Array, best: Array) -> None:
 
 
 @part
-def _power(z: Array, code: Any, y: Array, c: Array, top: Array, norm: Array) -> Any:
-    """Replace margins by powers of e, add them to ``norm``; return -sum c z_y."""
+def _power(z: Array, code: Any, y: Array, top: Array, norm: Array, own: Array) -> None:
+    """Replace margins by powers of e and add them to ``norm``; each row's margin in its own
+    class goes to ``own``, below the row's largest."""
     stay_apart()
-    zero = like(code, 0.0)
-    total = zero
     for i in range(y.shape[0]):
         z[i] -= top[i]
-        total -= c[i] * z[i] if y[i] == code else zero
+        own[i] = z[i] if y[i] == code else own[i]
     for i in range(y.shape[0]):
         z[i] = exp(z[i])
         norm[i] += z[i]
-    return total
 
 
 @part
-def _log_norms(norm: Array, c: Array) -> Any:
-    """Return sum c log(norm), and replace the norms by c / norm."""
+def _log_norms(norm: Array, c: Array, own: Array) -> Any:
+    """Return sum c (log(norm) - own), and replace the norms by c / norm."""
     stay_apart()
-    total = norm[0] - norm[0]
     for i in range(norm.shape[0]):
-        total += c[i] * log(norm[i])
+        own[i] = c[i] * (log(norm[i]) - own[i])
     for i in range(norm.shape[0]):
         norm[i] = c[i] / norm[i]
-    return total
+    return _added_up(own, norm.shape[0])
 
 
 @part
 def _softmax_slope(z: Array, code: Any, y: Array, c: Array, norm: Array) -> Any:
     zero = like(code, 0.0)
-    rise = zero
     for i in range(y.shape[0]):
-        z[i] = norm[i] * z[i] - (c[i] if y[i] == code else zero)
-        rise += z[i]
-    return rise
+        z[i] = muladd(norm[i], z[i], -c[i] if y[i] == code else zero)
+    return _added_up(z, y.shape[0])
 
 
 @inlined
 def _softmax(
-    Z: Array, k: int, K: int, y: Array, c: Array, top: Array, norm: Array, sums: Array
-) -> None:
+    Z: Array, k: int, K: int, y: Array, c: Array, top: Array, norm: Array, own: Array,
+    sums: Array,
+) -> None:  # fmt: skip
     for i in range(norm.shape[0]):
-        norm[i] = like(norm[0], 0.0)
+        norm[i] = own[i] = like(norm[0], 0.0)
     for j in range(K):
-        sums[0, k] += _power(Z[k + j], like(norm[0], j), y, c, top, norm)
-    sums[0, k] += _log_norms(norm, c)
+        _power(Z[k + j], like(norm[0], j), y, top, norm, own)
+    sums[0, k] += _log_norms(norm, c, own)
     for j in range(K):
         sums[1, k + j] += _softmax_slope(Z[k + j], like(norm[0], j), y, c, norm)
 
 
 @part
-def _error(z: Array, b: Any, y: Array, v: Array) -> Any:
-    total = like(b, 0.0)
+def _error(z: Array, b: Any, y: Array, v: Array, work: Array) -> Any:
     for i in range(y.shape[0]):
         r = z[i] + b - y[i]
-        total += v[i] * r * r
-    return total
+        work[i] = v[i] * r * r
+    return _added_up(work, y.shape[0])
 
 
 @part
-def _right_signs(z: Array, b: Any, y: Array, v: Array) -> Any:
+def _right_signs(z: Array, b: Any, y: Array, v: Array, work: Array) -> Any:
     zero = like(b, 0.0)
-    total = zero
     for i in range(y.shape[0]):
-        total += v[i] if (z[i] + b > zero) == (y[i] > zero) else zero
-    return total
+        work[i] = v[i] if (z[i] + b > zero) == (y[i] > zero) else zero
+    return _added_up(work, y.shape[0])
 
 
 @part
 def _right_classes(best: Array, y: Array, v: Array) -> Any:
+    """Return the weight of the rows that are in their ``best`` class, which is lost."""
     zero = like(v[0], 0.0)
-    total = zero
     for i in range(y.shape[0]):
-        total += v[i] if best[i] == y[i] else zero
-    return total
+        best[i] = v[i] if best[i] == y[i] else zero
+    return _added_up(best, y.shape[0])
 
 
 @part
@@ -186,12 +195,12 @@ def _any(a: Array) -> bool:
 
 
 @inlined
-def _score(loss: int, K: int, z: Array, b: Any, y: Array, v: Array, best: Array) -> Any:
+def _score(loss: int, K: int, z: Array, b: Any, y: Array, v: Array, work: Array) -> Any:
     if K > 1:
-        return _right_classes(best, y, v)
-    if loss == SQUARED:
-        return _error(z, b, y, v)
-    return _error(z, b, y, v) if loss == HUBER else _right_signs(z, b, y, v)
+        return _right_classes(work, y, v)
+    if loss in (SQUARED, HUBER):
+        return _error(z, b, y, v, work)
+    return _right_signs(z, b, y, v, work)
 
 
 @kernel
@@ -227,7 +236,7 @@ def add_slopes(
     """
     Y, C, V = _lines(targets), _lines(weights), _lines(score_weights)
     R = targets.shape[0]
-    top, work = np.empty(R, Z.dtype), np.empty(R, Z.dtype)
+    top, work, own = np.empty(R, Z.dtype), np.empty(R, Z.dtype), np.empty(R, Z.dtype)
     trained = np.empty(segments.shape[0], np.bool_)
     model = 0
     for s in range(segments.shape[0]):
@@ -246,7 +255,7 @@ def add_slopes(
             if not trained[s]:
                 continue
             if loss == MULTINOMIAL:
-                _softmax(Z, k, K, y, c, top, work, sums)
+                _softmax(Z, k, K, y, c, top, work, own, sums)
                 continue
             for j in range(k, k + K):
                 # `_largest` has added the intercepts of a model with several columns.
