@@ -26,6 +26,7 @@ from mlopt.kernels.simd import (
     like,
     load,
     muladd,
+    prefetch,
     splat,
     splat_wide,
     store,
@@ -33,6 +34,20 @@ from mlopt.kernels.simd import (
 )
 
 Array = NDArray[Any]
+
+_AHEAD = 6
+"""Rows: so far ahead of its turn a row is asked for, as rows come in random order."""
+_LINE = 64
+"""Bytes of a cache line."""
+_LINES = 32
+"""Of a row are asked for; what follows the processor sees coming by itself."""
+
+
+@inlined
+def _ask_for(X: Array, i: int) -> None:
+    step, d = _LINE // X.itemsize, X.shape[1]
+    for j in range(0, min(d, _LINES * step), step):
+        prefetch(X, i * d + j)
 
 
 @inlined
@@ -115,6 +130,7 @@ def panels_epoch(
             for r in range(count + 1):
                 # The first sweep is for its margins only, the last one for its steps.
                 i = rows[max(r - 1, 0)]
+                _ask_for(X, rows[min(r + _AHEAD, count - 1)])
                 for g in range(at, at + width if r > 0 else at, size):
                     if step_group(
                         form, state, g, size, groups, columns, i, targets, weights
@@ -148,6 +164,7 @@ def lines_epoch(
             state[STEP, k] = like(V[0, 0], 0.0)
         for r in range(count + 1):
             i, following = rows[max(r - 1, 0)], rows[min(r, count - 1)]
+            _ask_for(X, rows[min(r + _AHEAD, count - 1)])
             for g in range(0, P if r > 0 else 0, size):
                 if step_group(form, state, g, size, groups, columns, i, targets, weights):
                     _rescale_lines(V, state, g, size)

@@ -159,6 +159,10 @@ def turn(A: Array, i: int, step: int, T: Array, j: int, stride: int) -> None:
         T.reshape(-1)[j + k * stride : j + k * stride + L] = line
 
 
+def prefetch(A: Array, i: int) -> None:
+    """Ask for the cache line of ``A.flat[i]``, without waiting for it."""
+
+
 def muladd(x: Any, y: Any, z: Any) -> Any:
     """Return ``x * y + z``, rounded once where the processor has an instruction for it."""
     return x * y + z
@@ -260,6 +264,7 @@ _typed(put_number, lambda A, i, x: types.none)
 _typed(splat_at, lambda A, i: Lanes(A.dtype))
 _typed(splat_wide, lambda x: Lanes(x, 2))
 _typed(turn, lambda A, i, step, T, j, stride: types.none)
+_typed(prefetch, lambda A, i: types.none)
 _typed(muladd, lambda x, y, z: z)
 _typed(total, lambda v: v.kind)
 _typed(some, lambda mask: types.boolean)
@@ -331,6 +336,17 @@ def _lower_put_number(context: Any, build: Any, signature: Any, args: Any) -> An
 def _lower_splat_at(context: Any, build: Any, signature: Any, args: Any) -> Any:
     value = _lower_number_at(context, build, signature, args)
     return _spread(build, value, context.get_value_type(signature.return_type))
+
+
+@lower_builtin(prefetch, types.Array, types.Integer)
+def _lower_prefetch(context: Any, build: Any, signature: Any, args: Any) -> Any:
+    word, place = ir.IntType(32), ir.IntType(8).as_pointer()
+    kind, name = ir.FunctionType(ir.VoidType(), [place, *[word] * 3]), "llvm.prefetch.p0i8"
+    function = build.module.globals.get(name) or ir.Function(build.module, kind, name)
+    data = context.make_array(signature.args[0])(context, build, args[0]).data
+    at = build.bitcast(build.gep(data, [args[1]]), place)
+    build.call(function, [at, word(0), word(3), word(1)])  # to read, often, data
+    return context.get_dummy_value()
 
 
 @lower_builtin(muladd, Lanes, Lanes, Lanes)
