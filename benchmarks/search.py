@@ -41,6 +41,7 @@ from sklearn.model_selection import (
 )
 
 import mlopt
+from mlopt.tuning.bandits import SuccessiveHalving
 
 C_VALUES = np.logspace(-4, 4, 64).tolist()
 SOLVERS = ("newton-cholesky", "lbfgs", "newton-cg", "liblinear", "sag")
@@ -176,7 +177,7 @@ def mlopt_sgd(X, y, seed):
             SGD_SPACE,
             n_trials=N,
             sampler="random",
-            bandit="successive-halving",
+            bandit=SuccessiveHalving(min_passes=1),  # as dask-ml's n_initial_iter
             max_passes=EPOCHS,
             random_state=seed,
             n_jobs=2,

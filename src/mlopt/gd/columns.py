@@ -18,6 +18,7 @@ from mlopt.kernels.linear import LOSSES
 
 Indices = NDArray[np.int64]
 REGRESSION = ("squared", "huber")
+_FEW = 3
 
 
 @dataclass(frozen=True)
@@ -211,13 +212,14 @@ class Layout:
     def lanes(self, numbers: Sequence[int], width: int) -> list[list[int]]:
         """Some models cut into parts of about ``width`` columns, for threads to share.
 
-        In the order of their columns, so that a part has few segments; at least two parts
-        where there are two models. Depends on the models alone, never on threads.
+        In the order of their columns, so that a part has few segments. A few columns make
+        two parts, but very few stay together: every part reads all rows. Depends on the
+        models alone, never on threads.
         """
         chosen = set(numbers)
         order = [i for i in self.order if i in chosen]
         columns = sum(self.models[i].outputs for i in order)
-        count = min(len(order), max(2, -(-columns // width)))
+        count = min(len(order), max(1, min(columns // _FEW, 2), -(-columns // width)))
         return [part.tolist() for part in np.array_split(order, count)]
 
     def select(self, numbers: Sequence[int]) -> tuple[Layout, Indices]:

@@ -37,7 +37,7 @@ from mlopt.kernels.sgd_steps import (
     SCALE,
     START,
 )
-from mlopt.kernels.simd import lane_count
+from mlopt.kernels.simd import aligned, lane_count
 
 Array = NDArray[Any]
 
@@ -163,14 +163,15 @@ def _dense_epoch(X: Array, rows: Any, W: Array, packed: _Packed, sums: Array) ->
     d, (places, state) = W.shape[0], (packed.places, packed.state)
     P, width = state.shape[1], 4 * lane_count(X.itemsize)
     few = len(places) < _FEW
-    V = np.zeros((P, d), X.dtype)
-    V[places] = W.T
     shared = packed.size, packed.groups, packed.columns, state, sums
     if few:
+        V = aligned((P, d), X.dtype)
+        V[places] = W.T
         lines_epoch(read_only(X), *rows, V, *shared, places)
     else:
         # A panel of columns is what the registers hold of one row of W.
-        panels = np.ascontiguousarray(V.reshape(P // width, width, d).transpose(0, 2, 1))
+        panels = aligned((P // width, d, width), X.dtype)
+        panels[places // width, :, places % width] = W.T
         panels_epoch(read_only(X), *rows, panels.reshape(-1), *shared)
         V = panels.transpose(0, 2, 1).reshape(P, d)
     np.multiply(V[places].T, state[SCALE, places], out=W)
@@ -192,8 +193,8 @@ def _pack(
 ) -> _Packed:  # fmt: skip
     sizes = segments[:, 1] - segments[:, 0]
     loss, target, weight, K = (np.repeat(segments[:, i], sizes) for i in (2, 3, 4, 5))
-    kind = 2 * loss + (K > 1)
-    places = _places(kind, size)
+    power = (steps.schedule == INVSCALING) & (steps.power_t != 0)
+    places = _places(2 * loss + (K > 1), power, size)
     P = -(-(int(places.max()) + 1) // multiple) * multiple
     state = _state(P, dtype, places, steps, b)
     state[DELTA, places] = np.repeat(deltas, sizes)
@@ -203,7 +204,6 @@ def _pack(
     owner = _owners(places, P)
     columns = np.stack([target[owner], weight[owner]], axis=1)
     by_group = columns.reshape(-1, size, 2)
-    power = (steps.schedule == INVSCALING) & (steps.power_t != 0)
     groups = np.stack(
         [
             loss[owner][::size],
@@ -216,12 +216,18 @@ def _pack(
     return _Packed(size, places, groups, columns, state)
 
 
-def _places(kind: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Put columns of one kind side by side, each kind from a multiple of ``size`` on."""
+def _places(
+    kind: NDArray[np.int64], power: NDArray[np.bool_], size: int
+) -> NDArray[np.int64]:
+    """Put columns of one kind side by side, each kind from a multiple of ``size`` on.
+
+    Those whose steps have a power of t, which takes time, follow the others of their kind.
+    """
     places = np.empty(len(kind), np.int64)
     start = 0
     for value in np.unique(kind):
         members = np.flatnonzero(kind == value)
+        members = members[np.argsort(power[members], kind="stable")]
         places[members] = start + np.arange(len(members))
         start += -(-len(members) // size) * size
     return places
@@ -237,7 +243,7 @@ def _owners(places: NDArray[np.int64], P: int) -> NDArray[np.int64]:
 
 
 def _state(P: int, dtype: Any, places: Array, steps: Steps, b: Array) -> Array:
-    state = np.zeros((FIELDS, P), dtype)
+    state = aligned((FIELDS, P), dtype)
     for field in (SCALE, FIXED, START):
         state[field] = 1.0
     optimal = steps.schedule == OPTIMAL

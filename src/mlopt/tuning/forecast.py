@@ -21,17 +21,19 @@ from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.stats import Stats
 from mlopt.tuning.crews.families import cut
-from mlopt.tuning.crews.linear_task import linear_task
+from mlopt.tuning.crews.linear_task import LinearTask, linear_task
 from mlopt.tuning.crews.problem import Problem
 
 SIZES = (1024, 2048)
 """Rows of the two samples; a small data set gives a quarter and a half of itself."""
 FEWEST = 200
 """Rows below which a fit is not worth predicting."""
+WORTH = 3.0
+"""Seconds on one thread: a shorter search in batches is begun without samples."""
 TYPICAL_PASSES = {False: 20, True: 20}
 """Passes that a model costs until it stops on its own: of quasi-Newton steps, with what the
 start on a sample and the preconditioner add to them; of stochastic epochs."""
-SGD_SLOWNESS = 4.0
+SGD_SLOWNESS = 1.5
 """Arithmetic of a lockstep epoch against a pass of matrix products: it follows one row at a
 time, so that weights come from cache and not from registers."""
 
@@ -74,6 +76,7 @@ def forecast(
     n_models: int,
     batch_size: int | str,
     sample: bool,
+    brief: bool = False,
 ) -> Forecast:
     """Predict one trial of ``estimator``, batched where it can be, and one by one.
 
@@ -89,9 +92,15 @@ def forecast(
         Trials that share a scan, when the user says so.
     sample : bool
         Whether to fit to samples of the rows.
+    brief : bool, default=False
+        Whether to leave out samples that would only tell what the way not taken costs,
+        when the search is short.
     """
     parts, splits = cut(estimator), len(problem.splits)
     task = linear_task(parts.final)
+    if brief and task is not None and parts.prefix is None:
+        scan = pass_cost(_shape(problem.X), n_models * splits * problem.outputs)
+        sample = sample and (_passes(task) * scan).seconds(Resources.probe()) > WORTH
     known = _profile(problem, estimator, sample=sample)
     alone = None if known.fit is None else splits * known.fit
     if task is None:
@@ -102,14 +111,18 @@ def forecast(
     )
     if batch_size != "auto":
         size, choice = int(batch_size), replace(choice, chosen=f"{batch_size}, as asked")
-    sgd = task.schedule is not None
-    passes = min(task.max_iter, TYPICAL_PASSES[sgd]) * (SGD_SLOWNESS if sgd else 1.0)
-    batched = (passes / size) * pass_cost(known.stats, size * per_model)
+    batched = (_passes(task) / size) * pass_cost(known.stats, size * per_model)
     if known.prepare is not None and parts.prefix is not None:
         steps = tuple(f"{name}__" for name in parts.prefix.named_steps)
         varies = any(name.startswith(steps) for name in searched)
         batched = batched + (splits if varies else splits / n_models) * known.prepare
     return Forecast(alone, batched, choice, size)
+
+
+def _passes(task: LinearTask) -> float:
+    """What a full training comes to, in passes of matrix products."""
+    sgd = task.schedule is not None
+    return min(task.max_iter, TYPICAL_PASSES[sgd]) * (SGD_SLOWNESS if sgd else 1.0)
 
 
 def _profile(problem: Problem, estimator: Any, *, sample: bool) -> Profile:
@@ -120,10 +133,8 @@ def _profile(problem: Problem, estimator: Any, *, sample: bool) -> Profile:
     KeystoneML, section V-D: profile at two sizes, extrapolate time linearly.
     """
     X, train = problem.X, problem.splits[0].train
-    if isinstance(X, Rows):
-        return Profile(Stats(X.n, X.d, density=X.nonzero / (X.n * X.d), sparse=X.sparse))
-    plain = Profile(Stats(len(problem.y), X.shape[1]))
-    if len(train) < FEWEST or not sample:
+    plain = Profile(_shape(X))
+    if isinstance(X, Rows) or len(train) < FEWEST or not sample:
         return plain
     sizes = [
         min(size, len(train) // part) for size, part in zip(SIZES, (4, 2), strict=True)
@@ -161,6 +172,9 @@ def _look(problem: Problem, estimator: Any, rows: Any) -> tuple[float, float, St
 
 
 def _shape(X: Any) -> Stats:
+    if isinstance(X, Rows):
+        density = X.nonzero / (X.n * X.d)
+        return Stats(X.n, X.d, density=density, dtype=str(X.dtype), sparse=X.sparse)
     if sparse.issparse(X):
         n, d = X.shape
         return Stats(n, d, density=X.nnz / max(1, n * d), dtype=str(X.dtype), sparse=True)

@@ -95,7 +95,7 @@ class Scheduler:
         self.stopped = "interrupted"
         for trial in self.active:
             self._leave_unfinished(trial)
-        self.store.write(self.proposer.changed())
+        self._remember()
 
     @property
     def seconds_left(self) -> float:
@@ -217,8 +217,12 @@ class Scheduler:
         self.batch.drop(alive)
         self.black_box.drop(alive)
         start = time.perf_counter()
-        self.store.write(self.proposer.changed())
+        self._remember()
         self.asking += time.perf_counter() - start
+
+    def _remember(self) -> None:
+        if self.store.keeps:  # what changed is copied, which takes time
+            self.store.write(self.proposer.changed())
 
     def _end(self, trial: Trial, state: str, reason: str | None) -> None:
         trial.state, trial.reason = state, reason

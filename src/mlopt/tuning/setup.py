@@ -70,7 +70,7 @@ def prepare(search: Any, problem: Problem, *, remember: bool = True) -> Schedule
     forecasts = {
         name: forecast(
             problem, estimator, varied[name], n_models=n_models,
-            batch_size=search.batch_size, sample=sample,
+            batch_size=search.batch_size, sample=sample, brief=remember,
         )
         for name, estimator in estimators.items()
     }  # fmt: skip

@@ -48,16 +48,21 @@ def configure(estimator: Any, params: Mapping[str, Any], seed: int | None) -> An
 
     All trials share one seed: they then differ by their parameters only.
     """
-    fresh = clone(estimator).set_params(
-        **{k: clone(v, safe=False) for k, v in params.items()}
-    )
-    if seed is None:
-        return fresh
-    own = fresh.get_params(deep=True)
-    missing = [
-        k for k, v in own.items() if v is None and k.split("__")[-1] == "random_state"
-    ]
-    return fresh.set_params(**dict.fromkeys(missing, seed))
+    own = estimator.get_params(deep=True)
+    changes = {k: clone(v, safe=False) for k, v in params.items()}
+    if not any("__" in name for name in (*own, *changes)) and changes.keys() <= own.keys():
+        # What the rest comes to without nested estimators, at a tenth of the time.
+        kept = {k: clone(v, safe=False) for k, v in own.items() if k not in changes}
+        values = kept | changes
+        return type(estimator)(**values | _seeds(values, seed))
+    fresh = clone(estimator).set_params(**changes)
+    return fresh.set_params(**_seeds(fresh.get_params(deep=True), seed))
+
+
+def _seeds(params: Mapping[str, Any], seed: int | None) -> dict[str, Any]:
+    """``seed`` for every ``random_state`` of ``params`` that is None."""
+    names = [k for k in params if k.split("__")[-1] == "random_state"]
+    return {k: seed for k in names if params[k] is None}
 
 
 @dataclass(eq=False)

@@ -21,7 +21,14 @@ class Store(ABC):
 
     Laws: after `write` and `flush`, another process finds the trials with `recorded`;
     writing a trial twice is writing it once; a finished trial never changes.
+
+    Attributes
+    ----------
+    keeps : bool
+        False: there is no point in writing.
     """
+
+    keeps = True
 
     @abstractmethod
     def recorded(self) -> list[Recorded]:
@@ -51,6 +58,8 @@ class Store(ABC):
 
 class NullStore(Store):
     """Remembers nothing."""
+
+    keeps = False
 
     def recorded(self) -> list[Recorded]:
         return []
