@@ -68,8 +68,9 @@ def test_a_cluster_gives_the_same_scores_as_this_process(
     assert here["state"].tolist() == there["state"].tolist()
 
 
+@pytest.mark.parametrize("name", SEARCHES)
 def test_a_killed_worker_does_not_change_the_scores(
-    data: Data, client: distributed.Client
+    name: str, data: Data, client: distributed.Client
 ) -> None:
     workers = client.run(os.getpid)
     killed: list[int] = []
@@ -79,8 +80,8 @@ def test_a_killed_worker_does_not_change_the_scores(
             killed.append(next(iter(workers.values())))
             os.kill(killed[0], signal.SIGKILL)
 
-    calm = run("trees", data, n_jobs=1).cv_results_
-    stormy = run("trees", data, client=client, observer=kill_once).cv_results_
+    calm = run(name, data, n_jobs=1).cv_results_
+    stormy = run(name, data, client=client, observer=kill_once).cv_results_
 
     assert killed
     np.testing.assert_array_equal(calm["mean_test_score"], stormy["mean_test_score"])
