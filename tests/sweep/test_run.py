@@ -108,7 +108,6 @@ def test_a_plan_can_be_had_before_anything_runs(table: pd.DataFrame) -> None:
         "test part",
         "validation",
         "search",
-        "final fit",
         "test",
     ]
     assert "linear" in plan.explain()

@@ -45,16 +45,11 @@ def sweep_plan(
         notes=search.notes,
         children=search.choices,
     )
-    after = tuple(
-        Choice(step, operator, chosen, measured=seconds.get(step))
-        for step, operator, chosen in (
-            ("final fit", "best configuration", f"on {len(prepared.y):,} rows"),
-            ("test", prepared.scoring, f"on {len(prepared.y_test):,} rows"),
-        )
-    )
+    tested = f"on {len(prepared.y_test):,} rows"
+    after = Choice("test", prepared.scoring, tested, measured=seconds.get("test"))
     return Plan(
         f"sweep {prepared.name}",
-        (*before, middle, *after),
+        (*before, middle, after),
         predicted=limit if limit is not None else search.predicted,
         measured=total,
         memory=search.memory,

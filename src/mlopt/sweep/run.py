@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import get_scorer
 
@@ -27,15 +25,12 @@ from mlopt.sweep.planning import sweep_plan
 from mlopt.sweep.prepare import Prepared, prepare
 from mlopt.sweep.result import SweepResult
 
-FINAL_SHARE = 0.2
-"""Part of the time limit that is kept for the final fit, the test and the writing."""
+END_SHARE = 0.05
+"""Part of the time limit that is kept for the test and the writing."""
 
 SLACK = 0.1
 """How much larger than the best error a trial's may be. TuPAQ's 0.5 is for linear models of
 very different quality; the families of a sweep lie closer together."""
-
-PATIENCE = 20.0
-"""Seconds that a final fit may take after Ctrl-C."""
 
 TEST_SCORING: Mapping[str, tuple[str, ...]] = {
     "binary": ("accuracy", "roc_auc", "f1_macro", "neg_log_loss"),
@@ -126,13 +121,11 @@ def explain(
 
 
 def _finish(clock: Clock, config: Config, prepared: Prepared, search: Any) -> SweepResult:
-    """Fit and test the best configuration; after Ctrl-C only if that is quick."""
+    """Test the best configuration, if it was fitted: after Ctrl-C only if that is quick."""
     best = best_first(trial_rows(search.events_))[0]
-    model, checked = None, None
-    if not search.interrupted_ or best.seconds < PATIENCE:
+    model, checked = getattr(search, "best_estimator_", None), None
+    if model is not None:
         clock.tell(f"best {prepared.scoring}: {best.score:.5g}, {best.label}")
-        fit = partial(final_fit, prepared, best.family, best.params)
-        model = clock.measure("final fit", fit)
         checked = clock.measure("test", lambda: _check(prepared, model))
         clock.tell(f"test {prepared.scoring}: {checked.scores[prepared.scoring]:.5g}")
     plan = sweep_plan(prepared, search.plan_, config, clock.seconds, clock.elapsed)
@@ -168,7 +161,7 @@ def build_search(
     from mlopt.tuning.search import ModelSearchCV
 
     given = config.search
-    left = given.timeout and max(1.0, given.timeout * (1 - FINAL_SHARE) - clock.elapsed)
+    left = given.timeout and max(1.0, given.timeout * (1 - END_SHARE) - clock.elapsed)
     storage = given.storage
     if storage is None and output is not None:
         Path(output).mkdir(parents=True, exist_ok=True)
@@ -183,7 +176,6 @@ def build_search(
         batch_size=given.batch_size,
         cv=prepared.cv,
         scoring=prepared.scoring,
-        refit=False,
         storage=storage,
         study_name=given.study_name or f"sweep-{prepared.fingerprint}",
         random_state=given.seed,
@@ -199,19 +191,6 @@ def _bandit(name: str) -> Any:
     if name == ActionElimination.name:
         return ActionElimination(eps=SLACK)
     return None if name == "none" else name
-
-
-def final_fit(prepared: Prepared, family: str, params: Mapping[str, Any]) -> Any:
-    """A configuration of ``family`` on all training rows, with every core.
-
-    The model goes back to one core afterwards: it may be used where others work too.
-    """
-    model = clone(prepared.families[family][0]).set_params(**params)
-    with_threads = "model__n_jobs" in model.get_params(deep=True)
-    if with_threads:
-        model.set_params(model__n_jobs=-1)
-    model.fit(prepared.X, prepared.y)
-    return model.set_params(model__n_jobs=None) if with_threads else model
 
 
 def _source(data: Any, config: Config, name: str, columns: int | None = None) -> Source:

@@ -100,12 +100,19 @@ class Scheduler:
     @property
     def seconds_left(self) -> float:
         """Until the time limit, less what the final fit of the best so far will take."""
-        best = best_trial(self.trials.values(), self.metric) if self.refits else None
+        return self.limits.seconds_left - (self.reserve if self.refits else 0.0)
+
+    @property
+    def reserve(self) -> float:
+        """Seconds that the final fit of the best so far will take; rather too many."""
+        best = best_trial(self.trials.values(), self.metric)
         if best is None:
-            return self.limits.seconds_left
+            return 0.0
         problem = self.batch.problem
         share = len(problem.y) / len(problem.splits[0].train)
-        return self.limits.seconds_left - share * best.seconds / len(problem.splits)
+        # Alone, a model takes as long as all that share its scan, at most.
+        sharing = self.slots if self.batch.views.is_batched(best) else 1
+        return share * best.seconds / len(problem.splits) * sharing
 
     def _round(self) -> bool:
         if self.seconds_left <= 0:

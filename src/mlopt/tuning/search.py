@@ -26,6 +26,9 @@ from mlopt.tuning.results import cv_results
 from mlopt.tuning.scheduler import Scheduler, best_trial
 from mlopt.tuning.setup import prepare
 
+PATIENCE = 20.0
+"""Seconds that a final fit may take after Ctrl-C."""
+
 
 class ModelSearchCV(BaseSearchCV):
     """Search hyperparameters and model families; train what can share a scan together.
@@ -97,7 +100,8 @@ class ModelSearchCV(BaseSearchCV):
         Passes over the rows, summed over trials.
     n_pruned_, models_trained_ : int
     interrupted_ : bool
-        Whether Ctrl-C ended it; everything until then is kept.
+        Whether Ctrl-C ended it; everything until then is kept. There is no
+        ``best_estimator_`` then if the final fit would take long.
 
     References
     ----------
@@ -190,7 +194,7 @@ class ModelSearchCV(BaseSearchCV):
             scheduler = prepare(self, problem)
             self._search(scheduler)
             self._keep(problem, scheduler)
-            if self.refit:
+            if self.refit and not (self.interrupted_ and scheduler.reserve > PATIENCE):
                 self._refit(problem, scheduler)
             self._explain(scheduler)
         finally:

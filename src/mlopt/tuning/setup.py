@@ -87,7 +87,7 @@ def prepare(search: Any, problem: Problem, *, remember: bool = True) -> Schedule
             problem, views, max_passes, stepwise, lambda: scheduler.seconds_left
         ),
         metric=problem.metrics.main,
-        slots=_slots(search),
+        slots=_slots(search, all(f.batch is not None for f in forecasts.values())),
         n_trials=search.n_trials,
         limits=limits,
         observe=_observer(search),
@@ -162,10 +162,13 @@ def _perfect(problem: Problem) -> float:
     return 0.0 if negated else 1.0
 
 
-def _slots(search: Any) -> int:
+def _slots(search: Any, batched: bool) -> int:
     """TuPAQ's BatchSize: how many trials are in training at the same time."""
     if search.batch_size != "auto":
         return int(search.batch_size)
+    if not batched and search.timeout is not None:
+        # Every family's default and two more: what is in training at the end is lost.
+        return 2 + (len(search.estimator) if isinstance(search.estimator, Mapping) else 2)
     learns = search.sampler not in ("random", "grid")
     if learns or search.timeout is not None:
         return GENERATION
