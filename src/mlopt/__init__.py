@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mlopt import gd
     from mlopt.gd.least_squares import LinearRegression, Ridge
     from mlopt.gd.logistic import LogisticRegression
     from mlopt.gd.svm import LinearSVC
@@ -30,6 +31,7 @@ __all__ = [
     "Resources",
     "Ridge",
     "__version__",
+    "gd",
 ]
 
 _HOMES = {
@@ -47,6 +49,8 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         value: Any = import_module("importlib.metadata").version("mlopt")
+    elif name == "gd":
+        value = import_module("mlopt.gd")
     elif name in _HOMES:
         value = getattr(import_module(_HOMES[name]), name)
     else:

@@ -1,1 +1,19 @@
-"""."""
+"""The optimizer of gradient descent: `plan` ranks every way of solving a `Task`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mlopt.gd.plans import Task, plan
+
+__all__ = ["Task", "plan"]
+
+
+def __getattr__(name: str) -> Any:
+    # What is imported here would be imported with every module of this package.
+    if name not in __all__:
+        raise AttributeError(f"module `mlopt.gd` has no attribute `{name}`.")
+    from mlopt.gd import plans
+
+    return getattr(plans, name)

@@ -76,22 +76,26 @@ class Shape:
 
 def quasi_newton_cost(shape: Shape, resources: Resources) -> Cost:
     """Passes over all rows, and Hessians of a sample where d is moderate."""
-    return shape.passes * _pass_cost(shape, resources) + _hessians(shape)
+    return shape.passes * pass_cost(shape, resources) + sample_hessians(shape)
 
 
-def newton_cost(shape: Shape, resources: Resources) -> Cost | str:
+def newton_cost(
+    shape: Shape, resources: Resources, passes: float | None = None
+) -> Cost | str:
     """Few passes over all rows, and Hessians of all columns together."""
     size = shape.columns * (shape.d + 1)
     if size > LARGEST:
         return f"a Hessian of {size} x {size} is beyond {LARGEST}"
-    rows, passes = hessian_rows(shape.n, shape.d, shape.columns), shape.newton_passes
-    renewals = passes if rows == shape.n else math.ceil(math.log2(passes))
+    rows = hessian_rows(shape.n, shape.d, shape.columns)
+    passes = shape.newton_passes if passes is None else passes
+    renewals = passes if rows == shape.n else math.ceil(math.log2(max(passes, 2)))
     hessian = Cost(flops=2.0 * rows * size**2 / resources.workers)
     factor = Cost(flops=_CHOLESKY * resources.threads * size**3 / 3)
-    return passes * _pass_cost(shape, resources) + renewals * (hessian + factor)
+    return passes * pass_cost(shape, resources) + renewals * (hessian + factor)
 
 
-def _pass_cost(shape: Shape, resources: Resources) -> Cost:
+def pass_cost(shape: Shape, resources: Resources) -> Cost:
+    """One pass over all rows: losses and gradients of all columns."""
     share, remote = 1.0 / resources.workers, resources.workers > 1
     scan = Cost(
         memory=share * shape.nonzero * shape.value_bytes,
@@ -104,7 +108,8 @@ def _pass_cost(shape: Shape, resources: Resources) -> Cost:
     return scan | _arithmetic(shape, share * products)
 
 
-def _hessians(shape: Shape) -> Cost:
+def sample_hessians(shape: Shape) -> Cost:
+    """The Hessians of a sample that a quasi-Newton method starts from."""
     if shape.d >= WIDEST:
         return Cost()
     rows = sample_size(shape.n, shape.d, shape.columns)
@@ -118,11 +123,11 @@ def _arithmetic(shape: Shape, operations: float) -> Cost:
     return Cost(flops=operations)
 
 
-def dual_cost(shape: Shape, resources: Resources) -> Cost:
+def dual_cost(shape: Shape, resources: Resources, epochs: float | None = None) -> Cost:
     """Epochs of single steps: each problem on one thread, problems in parallel."""
     busy = min(resources.threads, shape.columns)
     price = _STEP_SPARSE if shape.sparse else _STEP_DENSE
-    steps = price * shape.epochs * 4.0 * shape.nonzero * shape.columns
+    steps = price * (epochs or shape.epochs) * 4.0 * shape.nonzero * shape.columns
     gathered = shape.nonzero * shape.value_bytes if resources.workers > 1 else 0.0
     # Costs divide by all threads; these steps use only the busy ones.
     return Cost(flops=steps * resources.threads / busy) + Cost(network=float(gathered))

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.cluster import single_threaded
+from mlopt.gd import gap
 from mlopt.gd.batch import Batch
 from mlopt.gd.columns import Model, layout
 from mlopt.gd.joint_hessian import Inverse, inverse_of, joint_hessian
@@ -63,6 +64,9 @@ class Newton:
         "logistic" or "multinomial".
     gtol : float
         Converged when no component of the objective's gradient is larger.
+    tol : float, default=0.0
+        Converged, too, when the objective is within ``tol`` (relative) of the minimum by
+        the estimate of `mlopt.gd.gap`.
     max_passes : int
     start : (coef, intercept), optional
         Arrays (outputs, d) and (outputs,); default 0.
@@ -73,11 +77,12 @@ class Newton:
         rows: Rows,
         model: Model,
         *,
-        gtol: float,
+        gtol: float = 0.0,
+        tol: float = 0.0,
         max_passes: int,
         start: tuple[Any, Any] | None = None,
     ) -> None:
-        self._rows, self._model, self._gtol = rows, model, gtol
+        self._rows, self._model, self._gtol, self._tol = rows, model, gtol, tol
         self._max_passes, self._passes = max_passes, 0
         self._plan, self._sums = layout([model]), Sums.of(rows)
         size = hessian_rows(rows.n, rows.d, model.outputs)
@@ -105,6 +110,10 @@ class Newton:
         eps = float(np.finfo(batch.weights.dtype).eps)
         level = np.abs(batch.value) * eps
         close = np.abs(batch.gradient).max() <= self._gtol
+        if self._tol:
+            seen = batch.values, batch.estimates
+            left = gap.safeguarded(batch.value, batch.estimate, *seen)
+            close |= left <= self._tol * np.abs(batch.value)
         close |= (batch.estimate <= level) & (batch.refusals > 2)
         close |= batch.estimate <= level * eps**0.25
         return np.asarray(close & np.isfinite(batch.value))

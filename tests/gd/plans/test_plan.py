@@ -1,0 +1,165 @@
+"""Plans for a task: all of them solve it, the cheapest comes first, limits are kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.datasets import make_classification
+
+import mlopt
+from mlopt.errors import InputError
+from mlopt.gd.plans import SolverPlan, Task, plan
+
+Array = NDArray[Any]
+X, Y = make_classification(3000, 12, n_informative=6, n_redundant=0, random_state=0)
+NUMBERS = X @ np.arange(12) + np.random.default_rng(0).normal(size=3000)
+TASKS = {
+    "logistic": Task("logistic", l2=1e-3),
+    "multinomial": Task("multinomial", l2=1e-3),
+    "hinge": Task("hinge", l2=1e-3, fit_intercept=False),
+    "squared_hinge": Task("squared_hinge", l2=1e-3, fit_intercept=False),
+    "squared": Task("squared", l2=1e-3),
+    "huber": Task("huber", l2=1e-3),
+}
+
+
+def targets(task: Task) -> Array:
+    if not task.classifies:
+        return np.asarray(NUMBERS)
+    return np.asarray(Y + 2 * (X[:, 0] > 0) if task.loss == "multinomial" else Y)
+
+
+def objective(task: Task, coef: Array, intercept: Any) -> float:
+    """The task's objective, written out."""
+    z, y = X @ coef + intercept, targets(task)
+    penalty = 0.5 * task.l2 * float(np.sum(coef**2))
+    if task.loss == "multinomial":
+        top = z.max(axis=1, keepdims=True)
+        norm = np.log(np.exp(z - top).sum(axis=1)) + top[:, 0]
+        return float(np.mean(norm - z[np.arange(len(y)), y])) + penalty
+    if task.classifies:
+        margin = np.where(y == 1, z, -z)
+        losses = {
+            "logistic": np.logaddexp(0, -margin),
+            "hinge": np.maximum(0, 1 - margin),
+            "squared_hinge": np.maximum(0, 1 - margin) ** 2,
+        }
+    else:
+        r = np.abs(z - y)
+        losses = {"squared": r**2 / 2, "huber": np.where(r <= 1, r**2 / 2, r - 0.5)}
+    return float(losses[task.loss].mean()) + penalty
+
+
+@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+def test_every_plan_reaches_the_tolerance(name: str, layout: Any) -> None:
+    task, y = TASKS[name], targets(TASKS[name])
+    ranked = plan(task, layout(X), y, tolerance=1e-4)
+    exact = plan(task, layout(X), y, tolerance=1e-9)
+    results = [a.run() for a in exact.alternatives]
+    least = min(objective(task, r.coef, r.intercept) for r in results)
+    for alternative in ranked.alternatives:
+        result = alternative.run()
+        assert result.converged, alternative.name
+        reached = objective(task, result.coef, result.intercept)
+        assert result.objective == pytest.approx(reached, rel=1e-9)
+        assert reached <= least * (1 + 2e-4), alternative.name
+
+
+def test_plans_are_ranked_and_explained() -> None:
+    found = plan(TASKS["squared"], X, NUMBERS)
+
+    seconds = [a.predicted_seconds for a in found.alternatives]
+    assert seconds == sorted(seconds)
+    assert {a.name for a in found.alternatives} >= {"normal-equations", "qr", "lbfgs"}
+    for a in found.alternatives:
+        assert a.interval[0] <= a.predicted_seconds <= a.interval[1]
+    assert "newton-cholesky" in found.refused
+    assert found.chosen.name in found.explain()
+    assert "not for the squared loss" in found.explain(verbose=True)
+
+
+def test_what_the_table_lacks_is_refused_with_its_reason() -> None:
+    found = plan(Task("squared_hinge", l2=1e-3), X, Y)
+    assert "fit_intercept" in found.refused["dual-coordinate-descent"]
+    with pytest.raises(InputError, match="No method can minimise the hinge loss"):
+        plan(Task("hinge"), X, Y)
+
+
+def test_speculation_is_bounded_and_sees_the_data() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(120_000, 40))
+    labels = (rows @ rng.normal(size=40) + rng.normal(size=120_000) > 0).astype(int)
+    task = Task("logistic", l2=1e-6)
+    plan(task, rows[:20_000], labels[:20_000])  # kernels are compiled by now
+    guess = plan(task, rows, labels, tolerance=1e-5, speculation=False)
+    found = plan(task, rows, labels, tolerance=1e-5)
+
+    assert {a.passes.source for a in guess.alternatives} == {"typical"}
+    spent = found.planning_seconds - guess.planning_seconds
+    assert spent < 0.1 * guess.chosen.predicted_seconds + 0.5
+    for a in found.alternatives:
+        if a.passes.source == "sampled":
+            assert a.passes.low <= a.run().n_iter * 2
+            assert a.run().n_iter <= a.passes.high * 2
+
+
+def test_limits_stop_a_run_and_say_so() -> None:
+    (first, *_) = plan(TASKS["multinomial"], X, targets(TASKS["multinomial"]),
+                       methods=["lbfgs"], tolerance=1e-9).alternatives  # fmt: skip
+    result = first.run(max_iter=2)
+    assert (result.n_iter, result.converged) == (2, False)
+    assert "limit of 2 passes" in result.message
+    assert [passes for passes, _, _ in result.history] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"tolerance": 0.0}, "`tolerance` must lie between 0 and 1"),
+        ({"time_limit": -1.0}, "`time_limit` must be positive"),
+        ({"time_limit": 1e-9}, "`time_limit` cannot be kept"),
+        ({"max_iter": 1, "methods": ["lbfgs"]}, "`max_iter` cannot be kept"),
+        ({"methods": ["lbgfs"]}, "`methods` must be among"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_running(
+    settings: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(InputError, match=says):
+        plan(TASKS["logistic"], X, Y, **settings)
+
+
+@pytest.mark.parametrize(
+    ("task", "y", "says"),
+    [
+        ({"loss": "logistik"}, Y, "`loss` must be one of"),
+        ({"loss": "logistic", "l2": -1.0}, Y, "`l2` must be finite and at least 0"),
+        ({"loss": "huber", "delta": 0.0}, NUMBERS, "`delta` must be finite and positive"),
+        ({"loss": "logistic"}, np.zeros(3000), "at least two classes"),
+        ({"loss": "logistic"}, np.arange(3000) % 3, "separates two classes"),
+        ({"loss": "squared"}, NUMBERS[:-1], "one value for each of the 3000 rows"),
+    ],
+)
+def test_bad_tasks_and_targets_are_refused(
+    task: dict[str, Any], y: Array, says: str
+) -> None:
+    with pytest.raises(InputError, match=says):
+        plan(Task(**task), X, y)
+
+
+def test_sample_weights_count() -> None:
+    weights = np.random.default_rng(1).integers(0, 3, 3000).astype(float)
+    twice = np.repeat(np.arange(3000), weights.astype(int))
+    weighted = plan(TASKS["logistic"], X, Y, sample_weight=weights, tolerance=1e-9).run()
+    repeated = plan(TASKS["logistic"], X[twice], Y[twice], tolerance=1e-9).run()
+    np.testing.assert_allclose(weighted.coef, repeated.coef, rtol=1e-3, atol=1e-4)
+
+
+def test_it_is_reached_through_the_package() -> None:
+    assert mlopt.gd.plan is plan
+    assert isinstance(mlopt.gd.plan(mlopt.gd.Task("squared"), X, NUMBERS), SolverPlan)
