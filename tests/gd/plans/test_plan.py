@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from sklearn.datasets import make_classification
 import mlopt
 from mlopt.errors import InputError
 from mlopt.gd.plans import SolverPlan, Task, plan
+from mlopt.gd.plans.running import solve
+from mlopt.gd.plans.speculation import Passes
 
 Array = NDArray[Any]
 X, Y = make_classification(3000, 12, n_informative=6, n_redundant=0, random_state=0)
@@ -117,6 +120,21 @@ def test_limits_stop_a_run_and_say_so() -> None:
     assert [passes for passes, _, _ in result.history] == [1, 2]
 
 
+def test_a_plan_that_proves_bad_is_left_with_its_weights() -> None:
+    task, y = TASKS["multinomial"], targets(TASKS["multinomial"])
+    found = plan(task, X, y, tolerance=1e-8, methods=["lbfgs", "newton-cholesky"])
+    by_name = {a.name: a for a in found.alternatives}
+    wrong = replace(by_name["lbfgs"], passes=Passes.known(3.0))
+    result = solve([wrong, by_name["newton-cholesky"]])
+
+    assert result.methods == ("lbfgs", "newton-cholesky")
+    assert result.converged
+    assert [passes for passes, _, _ in result.history] == list(range(1, result.n_iter + 1))
+    alone = by_name["newton-cholesky"].run()
+    assert result.n_iter - 4 <= alone.n_iter
+    assert result.objective == pytest.approx(alone.objective, rel=1e-7)
+
+
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
@@ -150,6 +168,11 @@ def test_bad_tasks_and_targets_are_refused(
 ) -> None:
     with pytest.raises(InputError, match=says):
         plan(Task(**task), X, y)
+
+
+def test_a_tolerance_below_rounding_is_refused() -> None:
+    with pytest.raises(InputError, match="Use float64"):
+        plan(TASKS["logistic"], X.astype(np.float32), Y, tolerance=1e-8)
 
 
 def test_sample_weights_count() -> None:

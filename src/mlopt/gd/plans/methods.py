@@ -24,6 +24,9 @@ from mlopt.training import Training
 _SMOOTH = frozenset({"logistic", "multinomial", "squared", "squared_hinge", "huber"})
 _DUAL_EPOCHS = 30
 
+Start = tuple[NDArray[Any], NDArray[Any]] | None
+"""Weights (outputs, d) and intercepts (outputs,); None for the method's own start."""
+
 
 class Solver(Training, Protocol):
     """A training whose result are the weights of one model."""
@@ -53,17 +56,21 @@ class Method:
         Of so many passes on a problem, or why it cannot be used there.
     begin : callable
         The training, from a problem, a tolerance (relative to the minimum of the
-        objective) and the most passes it may take.
+        objective), the most passes it may take, and weights to start from; methods that
+        cannot start anywhere ignore these.
     iterates : bool, default=True
         Whether its passes depend on the data, so that a sample tells something.
+    continues : bool, default=False
+        Whether it can start from the weights of another.
     """
 
     name: str
     losses: frozenset[str]
     passes: Callable[[Shape], float]
     cost: Callable[[Problem, Resources, float], Cost | str]
-    begin: Callable[[Problem, float, int], Solver]
+    begin: Callable[[Problem, float, int, Start], Solver]
     iterates: bool = True
+    continues: bool = False
 
 
 def problem_shape(problem: Problem) -> Shape:
@@ -103,8 +110,36 @@ def _least_squares(solver: str) -> Callable[[Problem, Resources, float], Cost | 
     return cost
 
 
-def _closed(solver: str) -> Callable[[Problem, float, int], Solver]:
-    def begin(problem: Problem, tolerance: float, max_passes: int) -> Solver:
+def _begin_quasi_newton(
+    problem: Problem, tolerance: float, max_passes: int, start: Start
+) -> Solver:
+    return QuasiNewton(
+        problem.rows,
+        [problem.model],
+        tol=tolerance,
+        max_passes=max_passes,
+        start=None if start is None else [start],
+    )
+
+
+def _begin_newton(
+    problem: Problem, tolerance: float, max_passes: int, start: Start
+) -> Solver:
+    return Newton(
+        problem.rows, problem.model, tol=tolerance, max_passes=max_passes, start=start
+    )
+
+
+def _begin_dual(
+    problem: Problem, tolerance: float, max_passes: int, start: Start
+) -> Solver:
+    del start  # weights alone do not tell the dual variables
+    return DualDescent(problem, tolerance, max_passes)
+
+
+def _closed(solver: str) -> Callable[[Problem, float, int, Start], Solver]:
+    def begin(problem: Problem, tolerance: float, max_passes: int, start: Start) -> Solver:
+        del start
         # A relative gradient, from which nobody knows the gap: rather too small.
         return LeastSquares(problem, solver, tolerance / 10, max_passes)
 
@@ -119,20 +154,16 @@ def _once(shape: Shape) -> float:
 METHODS: tuple[Method, ...] = (
     Method(
         "lbfgs", _SMOOTH, lambda shape: shape.passes, _quasi_newton,
-        lambda problem, tolerance, most: QuasiNewton(
-            problem.rows, [problem.model], tol=tolerance, max_passes=most
-        ),
+        _begin_quasi_newton, continues=True,
     ),
     Method(
         "newton-cholesky", frozenset({"logistic", "multinomial"}),
         lambda shape: shape.newton_passes, _newton,
-        lambda problem, tolerance, most: Newton(
-            problem.rows, problem.model, tol=tolerance, max_passes=most
-        ),
+        _begin_newton, continues=True,
     ),
     Method(
         "dual-coordinate-descent", frozenset({"hinge", "squared_hinge"}),
-        lambda shape: _DUAL_EPOCHS, _dual, DualDescent,
+        lambda shape: _DUAL_EPOCHS, _dual, _begin_dual,
     ),
     Method(
         "normal-equations", frozenset({"squared"}), _once, _least_squares("cholesky"),

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mlopt import plan as plans
 from mlopt.cluster import executor as executor_for
@@ -23,121 +22,17 @@ from mlopt.costs import Cost
 from mlopt.errors import InputError
 from mlopt.gd.estimator_base import resources_of
 from mlopt.gd.plans.methods import METHODS, Method
+from mlopt.gd.plans.running import Alternative, Result, solve
 from mlopt.gd.plans.speculation import Passes, Samples, speculate, typical
 from mlopt.gd.plans.task import Problem, Task, problem_of
 from mlopt.resources import Resources
-from mlopt.training import Limits, run
 
 SHARE, MOST = 0.1, 1.0
 """Of the cheapest run's time that speculation may take; and seconds at most."""
+_DIGITS = 8
+"""Rounding errors within which an objective is known."""
 _SAMPLE = 20
 """Rows of the larger sample for each column."""
-_MOST_PASSES = 10_000
-
-
-@dataclass(frozen=True)
-class Result:
-    """What a run came to.
-
-    Attributes
-    ----------
-    coef : ndarray of shape (d,) or (d, K)
-    intercept : float or ndarray of shape (K,)
-    n_iter : int
-        Passes over the rows.
-    objective : float
-        At these weights, over all rows.
-    history : tuple of (int, float, float)
-        After each step: passes, seconds, quality as the method sees it.
-    seconds : float
-    converged : bool
-    message : str
-        Why it stopped.
-    classes : ndarray of shape (K,) or None
-    """
-
-    coef: NDArray[Any]
-    intercept: Any
-    n_iter: int
-    objective: float
-    history: tuple[tuple[int, float, float], ...]
-    seconds: float
-    converged: bool
-    message: str
-    classes: NDArray[Any] | None = None
-
-
-_MESSAGES = {
-    "passes": "stopped at the limit of {passes} passes before the tolerance was reached",
-    "seconds": "stopped at the limit of {seconds:g} s before the tolerance was reached",
-}
-
-
-@dataclass(frozen=True, eq=False)
-class Alternative:
-    """One way of solving the task.
-
-    Attributes
-    ----------
-    name : str
-    passes : Passes
-    predicted_seconds : float
-    interval : (float, float)
-        Seconds for the fewest and the most passes to expect.
-    """
-
-    name: str
-    method: Method
-    problem: Problem
-    tolerance: float
-    passes: Passes
-    predicted_seconds: float
-    interval: tuple[float, float]
-
-    def run(
-        self, *, time_limit: float | None = None, max_iter: int | None = None
-    ) -> Result:
-        """Solve the task this way.
-
-        Parameters
-        ----------
-        time_limit : float, optional
-            Seconds.
-        max_iter : int, optional
-            Passes at most.
-        """
-        limits = Limits(passes=max_iter or _MOST_PASSES, seconds=time_limit)
-        training = self.method.begin(self.problem, self.tolerance, _MOST_PASSES)
-        history: list[tuple[int, float, float]] = []
-
-        def note(_: Any) -> None:
-            quality = float(np.mean(training.quality()))
-            history.append((training.passes, limits.elapsed, quality))
-
-        reason = run(training, limits, checkpoint=note)
-        seconds = limits.elapsed
-        coef, intercept = training.coefficients(0)
-        objective = self.problem.objective(coef, np.asarray(intercept))
-        converged = bool(np.all(training.converged))
-        many = len(coef) > 1
-        return Result(
-            coef=coef.T.copy() if many else coef[0],
-            intercept=intercept if many else float(intercept[0]),
-            n_iter=training.passes,
-            objective=objective,
-            history=tuple(history),
-            seconds=seconds,
-            converged=converged,
-            message=self._message(reason, converged, limits),
-            classes=self.problem.classes,
-        )
-
-    def _message(self, reason: str, converged: bool, limits: Limits) -> str:
-        if converged:
-            return f"within {self.tolerance:g} of the minimum, by the rule of {self.name}"
-        if reason in _MESSAGES:
-            return _MESSAGES[reason].format(passes=limits.passes, seconds=limits.seconds)
-        return f"{self.name} found no step that helps before the tolerance was reached"
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,9 +66,13 @@ class SolverPlan:
         return tuple(a.name for a in self.alternatives[1:] if a.interval[0] <= best)
 
     def run(self) -> Result:
-        """Run the chosen plan within the limits given to `plan`."""
+        """Run the chosen plan within the limits given to `plan`, and watch it.
+
+        A plan that takes more passes than the most that were to be expected is left for
+        the next one that can go on from its weights.
+        """
         seconds, passes = self.limits
-        return self.chosen.run(time_limit=seconds, max_iter=passes)
+        return solve(self.alternatives, time_limit=seconds, max_iter=passes)
 
     def to_plan(self) -> plans.Plan:
         """The same as a `mlopt.Plan`."""
@@ -252,6 +151,12 @@ def plan(
     _check(tolerance, time_limit, max_iter)
     executor = executor_for(client, n_jobs)
     problem = problem_of(task, X, y, executor, sample_weight)
+    least = _DIGITS * float(np.finfo(problem.rows.dtype).eps)
+    if tolerance < least:
+        raise InputError(
+            f"`tolerance` must be at least {least:.1g} for {problem.rows.dtype} data, got "
+            f"{tolerance:g}: rounding hides smaller differences. Use float64 for more."
+        )
     resources = resources_of(executor)
     wanted = _wanted(methods)
     able = [m for m in wanted if task.loss in m.losses]

@@ -91,7 +91,7 @@ def speculate(method: Method, samples: Samples, tolerance: float, seconds: float
         return typical(method, samples.problem)
     limits, counts = Limits(seconds=max(seconds, 1e-3)), []
     for problem in samples.pair:
-        training = method.begin(problem, tolerance, _MOST_PASSES)
+        training = method.begin(problem, tolerance, _MOST_PASSES, None)
         if run(training, limits) != "done":
             return typical(method, samples.problem)
         counts.append(max(training.passes, 1))
