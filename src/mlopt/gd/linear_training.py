@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from mlopt.errors import InputError
 from mlopt.gd.columns import Indices, Layout, Model, layout
-from mlopt.gd.passes import Floats, Sums, decision_values, evaluate
+from mlopt.gd.passes import Floats, Sums, decision_values, evaluate, scores
 from mlopt.rows import Rows
 
 __all__ = ["LinearTraining", "decision_values"]
+
+_VALUE, _SCORE = range(2)
 
 
 class LinearTraining(ABC):
@@ -46,8 +48,8 @@ class LinearTraining(ABC):
         self._weights: Floats = np.zeros((rows.d + 1, self._layout.width), rows.dtype)
         self._value = np.full(len(models), np.nan)
         self._score = np.full(len(models), np.nan)
-        # Whose value and score do not belong to the present weights.
-        self._stale = np.ones(len(models), bool)
+        # Whose value, and whose score, does not belong to the present weights.
+        self._stale = np.ones((2, len(models)), bool)
 
     @property
     def models(self) -> tuple[Model, ...]:
@@ -80,26 +82,28 @@ class LinearTraining(ABC):
         """
         if self._sums.scored is None:
             return -self.objective()
-        self._look()
+        numbers, weights, plan = self._moved(_SCORE)
+        if numbers.size:
+            self._score[numbers] = scores(self.rows, weights, plan, self._sums)
+            self._stale[_SCORE, numbers] = False
         return self._score.copy()
 
     def objective(self) -> NDArray[np.float64]:
         """The objective of each model at its present weights, (M,)."""
-        self._look()
+        numbers, weights, plan = self._moved(_VALUE)
+        if numbers.size:
+            found = evaluate(
+                self.rows, weights, plan, self._sums, gradient=False, scored=False
+            )
+            self._value[numbers] = plan.model_sum(found.value)
+            self._stale[_VALUE, numbers] = False
         return self._value.copy()
 
-    def _look(self) -> None:
-        """One pass without gradients for the models that moved since the last one."""
-        numbers = np.flatnonzero(self._stale)
-        if not len(numbers):
-            return
+    def _moved(self, what: int) -> tuple[Indices, Floats, Layout]:
+        """The models that moved since the last look at their values, or scores."""
+        numbers = np.flatnonzero(self._stale[what])
         plan, columns = self._layout.select(numbers.tolist())
-        weights = np.ascontiguousarray(self._weights[:, columns])
-        found = evaluate(self.rows, weights, plan, self._sums, gradient=False)
-        self._value[numbers] = plan.model_sum(found.value)
-        if found.score is not None:
-            self._score[numbers] = found.score
-        self._stale[numbers] = False
+        return numbers, np.ascontiguousarray(self._weights[:, columns]), plan
 
     def coefficients(self, number: int) -> tuple[Floats, Floats]:
         """Weights (outputs, d) and intercepts (outputs,) of one model."""
@@ -124,7 +128,7 @@ class LinearTraining(ABC):
         self._layout, taken = self._layout.select(numbers.tolist())
         self._weights = np.ascontiguousarray(self._weights[:, taken])
         self._value, self._score = self._value[numbers], self._score[numbers]
-        self._stale = self._stale[numbers]
+        self._stale = self._stale[:, numbers]
         self._keep(numbers, taken)
 
     def add(self, models: Sequence[Model], **options: Any) -> None:
@@ -142,7 +146,8 @@ class LinearTraining(ABC):
         more = np.full(len(models), np.nan)
         self._value = np.concatenate([self._value, more])
         self._score = np.concatenate([self._score, more])
-        self._stale = np.append(self._stale, np.ones(len(models), bool))
+        news = np.ones((2, len(models)), bool)
+        self._stale = np.concatenate([self._stale, news], axis=1)
         self._add(source, models, **options)
 
     @abstractmethod

@@ -142,7 +142,7 @@ class LockstepSGD(LinearTraining):
             rows = blocks_in_order(rows, order.tolist())
         for lane in rows.fold(_epoch_of_block, lanes, seed):
             self._arrive(lane)
-        self._stale[numbers] = True
+        self._stale[:, numbers] = True
 
     def _lane(self, numbers: list[int]) -> Lane:
         plan, columns = self._layout.select(numbers)

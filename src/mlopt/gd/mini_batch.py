@@ -125,7 +125,7 @@ class MiniBatch(LinearTraining):
             lanes = [self._lane(part) for part in parts]
             for lane in self.rows.fold(pass_of_block, lanes, recipe):
                 self._arrive(lane)
-            self._stale[numbers] = True
+            self._stale[:, numbers] = True
             self.passes += 1
 
     def _lane(self, numbers: list[int]) -> Lane:

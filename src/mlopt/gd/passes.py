@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -101,6 +101,14 @@ def evaluate(
     return _penalised(total, weights, plan, sums)
 
 
+def scores(rows: Rows, weights: Floats, plan: Layout, sums: Sums) -> NDArray[np.float64]:
+    """The score of every model, (M,), from the rows that have a say in it."""
+    handle = rows.executor.put((weights, plan.segments, plan.deltas))
+    total = rows.map_reduce(_block_scores, np.add, handle)
+    rows.executor.release(handle)
+    return _scores(total, plan, sums)
+
+
 def _at_zero(rows: Rows, weights: Floats, plan: Layout, sums: Sums) -> Evaluation:
     """Zero weights: models that differ in their penalty alone share one column."""
     kinds = list(without_penalty(plan.models))
@@ -175,6 +183,21 @@ def _block_pass(
         block.X, weights[:-1], weights[-1], extra["targets"], extra["weights"], segments,
         deltas, score_weights=judged, gradient=gradient,
     )  # fmt: skip
+
+
+def _block_scores(
+    block: Block, problem: tuple[Floats, NDArray[np.int64], NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    judged = block.extra["score_weights"]
+    having = np.flatnonzero(judged.any(axis=1))
+    if 2 * len(having) > block.rows:  # copying would take longer than it saves
+        found = _block_pass(block, problem, False, True).score
+    else:
+        beside = {name: array[having] for name, array in block.extra.items()}
+        part = replace(block, X=block.X[having], extra=beside)
+        found = _block_pass(part, problem, False, True).score
+    assert found is not None
+    return found
 
 
 @np.errstate(over="ignore", invalid="ignore")

@@ -167,7 +167,7 @@ class QuasiNewton(LinearTraining):
         self._value[batch.numbers] = batch.plan.model_sum(batch.value)
         self._score[batch.numbers] = batch.score
         self._status[batch.numbers] = status = self._judge(batch)
-        self._stale[batch.numbers] = False
+        self._stale[:, batch.numbers] = False
         if (status != RUNNING).any():
             self._shrink(np.flatnonzero(status == RUNNING).tolist())
 
