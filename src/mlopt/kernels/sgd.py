@@ -53,7 +53,7 @@ SCHEDULES = {
 SPARSE_INTERCEPT_DECAY = 0.01
 """`Steps.intercept` that scikit-learn takes for sparse rows."""
 
-_FEW = 8
+_FEW = 5
 """With fewer columns SIMD goes over features, not over columns."""
 
 
@@ -210,6 +210,7 @@ def _pack(
             (K > 1)[owner][::size],
             power[owner].reshape(-1, size).any(axis=1),
             (by_group != by_group[:, :1]).any(axis=(1, 2)),
+            np.isin(np.arange(P), places).reshape(-1, size).any(axis=1),
         ],
         axis=1,
     ).astype(np.int64)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from mlopt.kernels.compiled import inlined, kernel, part
 from mlopt.kernels.sgd_steps import (
+    GROUP_USED,
     MARGIN,
     ROWS,
     SCALE,
@@ -80,6 +81,27 @@ def _sweep_panel(
 
 
 @inlined
+def _sweep_half(
+    X: Array, i: int, following: int, V: Array, base: int, state: Array, at: int
+) -> None:
+    """As `_sweep_panel` for a panel of which only the first two registers are used."""
+    P, L = state.shape[1], lane_count(state.itemsize)
+    step, margin = STEP * P + at, MARGIN * P + at
+    c0, c1 = load(state, step), load(state, step + L)
+    m0 = m1 = like(c0, 0.0)
+    x, ahead = X[i], X[following]
+    for j in range(x.shape[0]):
+        a, n = splat(x[j]), splat(ahead[j])
+        v0, v1 = muladd(a, c0, load(V, base)), muladd(a, c1, load(V, base + L))
+        store(V, base, v0)
+        store(V, base + L, v1)
+        m0, m1 = muladd(n, v0, m0), muladd(n, v1, m1)
+        base += 4 * L
+    store(state, margin, m0)
+    store(state, margin + L, m1)
+
+
+@inlined
 def _sweep_column(X: Array, i: int, following: int, V: Array, k: int, step: Any) -> Any:
     """As `_sweep_panel` for one column, whose weights are line ``k`` of ``V``."""
     d, L = X.shape[1], lane_count(X.itemsize)
@@ -127,16 +149,21 @@ def panels_epoch(
                 continue
             for k in range(at, at + width):
                 state[STEP, k] = like(V[0], 0.0)
+            whole = groups[at // size + 1, GROUP_USED]
+            last = at + width if whole else at + size
             for r in range(count + 1):
                 # The first sweep is for its margins only, the last one for its steps.
                 i = rows[max(r - 1, 0)]
                 _ask_for(X, rows[min(r + _AHEAD, count - 1)])
-                for g in range(at, at + width if r > 0 else at, size):
+                for g in range(at, last if r > 0 else at, size):
                     if step_group(
                         form, state, g, size, groups, columns, i, targets, weights
                     ):
                         _rescale_panel(V, at * d + g - at, d, width, state, g, size)
-                _sweep_panel(X, i, rows[min(r, count - 1)], V, at * d, state, at)
+                if whole:
+                    _sweep_panel(X, i, rows[min(r, count - 1)], V, at * d, state, at)
+                else:
+                    _sweep_half(X, i, rows[min(r, count - 1)], V, at * d, state, at)
         add_losses(state, sums)
 
 

@@ -2,7 +2,7 @@
 
 Columns are packed into ``P`` places: neighbours of `lane_count` places form a group that
 shares a loss, filled up with columns that never move. ``state (F, P)`` holds what a column
-has, one line a field; ``groups (P / lanes, 4)`` and ``columns (P, 2)`` hold numbers.
+has, one line a field; ``groups (P / lanes, 5)`` and ``columns (P, 2)`` hold numbers.
 
 Weights are ``scale * v``: shrinking them is one multiplication of the scale. Margins and
 steps in ``state`` are those of ``v``.
@@ -44,9 +44,9 @@ FIELDS = 17
     COUNT, LOSS, MARGIN, STEP, TARGET, WEIGHT,
 ) = range(FIELDS)  # fmt: skip
 
-GROUP_LOSS, GROUP_CODED, GROUP_POWER, GROUP_MIXED = range(4)
+GROUP_LOSS, GROUP_CODED, GROUP_POWER, GROUP_MIXED, GROUP_USED = range(5)
 """Columns of ``groups``: the loss, and whether targets are class codes, step sizes have a
-power of t, and the columns differ in their target or weights."""
+power of t, the columns differ in their target or weights, and any of them is used."""
 
 _LARGEST_SLOPE = 1e12
 _SMALLEST_SCALE = 1e-9
