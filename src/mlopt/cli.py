@@ -173,7 +173,7 @@ def fit(
     """
     from mlopt.sweep.fit import fit_one
     from mlopt.sweep.models import dump_model
-    from mlopt.sweep.outputs import write_files
+    from mlopt.writing import write_files
 
     fitted = fit_one(_config(source, settings), family)
     write_files({output: dump_model(fitted.model)})
@@ -199,8 +199,9 @@ def predict(
     proba
         Add a column probability_<class> for each class.
     """
-    from mlopt.sweep.outputs import csv_of, write_files
+    from mlopt.sweep.outputs import csv_of
     from mlopt.sweep.predict import predict_file
+    from mlopt.writing import write_files
 
     content = csv_of(predict_file(model, data, proba=proba))
     if output is None:
