@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mlopt.gd.svm import LinearSVC
     from mlopt.pipeline.library.random_features import RandomFeatures
     from mlopt.plan import Plan
+    from mlopt.query.run import run
     from mlopt.resources import Resources
     from mlopt.tuning.search import ModelSearchCV
 
@@ -30,6 +31,7 @@ __all__ = [
     "Resources",
     "Ridge",
     "__version__",
+    "run",
 ]
 
 _HOMES = {
@@ -41,6 +43,7 @@ _HOMES = {
     "RandomFeatures": "mlopt.pipeline.library.random_features",
     "Resources": "mlopt.resources",
     "Ridge": "mlopt.gd.least_squares",
+    "run": "mlopt.query.run",
 }
 
 

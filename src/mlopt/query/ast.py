@@ -6,56 +6,55 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from mlopt.query.text import Span
 
+_NOWHERE = Span()
 
-def _place() -> Any:
-    return field(default=Span(), compare=False, repr=False, kw_only=True)
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """Something that stands at a place."""
+
+    span: Span = field(default=_NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
-class Name:
+class Name(Node):
     """A name of the user's, or of a task, an algorithm, a parser."""
 
     value: str
-    span: Span = _place()
 
 
 @dataclass(frozen=True)
-class Call:
+class Call(Node):
     """A name with parentheses: ``my_gradient()``."""
 
     name: str
-    span: Span = _place()
 
 
 @dataclass(frozen=True)
-class Path:
+class Path(Node):
     """The name of a file."""
 
     value: str
-    span: Span = _place()
 
 
 @dataclass(frozen=True)
-class Columns:
+class Columns(Node):
     """Columns ``first`` to ``last`` of a file, from 1, both included."""
 
     first: int
     last: int
-    span: Span = _place()
 
 
 @dataclass(frozen=True)
-class Source:
+class Source(Node):
     """A file, perhaps some columns of it, perhaps read by a named parser."""
 
     path: Path
     columns: Columns | None = None
     parser: Name | None = None
-    span: Span = _place()
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ class Using:
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(Node):
     """``[name =] RUN task ON sources [HAVING ...] [USING ...]``."""
 
     task: Name | Call
@@ -96,26 +95,23 @@ class Run:
     having: Having = Having()
     using: Using = Using()
     name: Name | None = None
-    span: Span = _place()
 
 
 @dataclass(frozen=True)
-class Persist:
+class Persist(Node):
     """``PERSIST name ON path``."""
 
     name: Name
     path: Path
-    span: Span = _place()
 
 
 @dataclass(frozen=True)
-class Predict:
+class Predict(Node):
     """``[name =] PREDICT ON sources WITH model``; a model is a file, or a name."""
 
     sources: tuple[Source, ...]
     model: Path
     name: Name | None = None
-    span: Span = _place()
 
 
 Statement = Run | Persist | Predict

@@ -84,7 +84,9 @@ class Cursor:
         if self.keyword in RESERVED:
             raise self.unexpected(described)
         if token.kind != "word" or not _NAME.fullmatch(token.value):
-            rule = " A name has letters, digits and `_` only." if token.kind == "word" else ""
+            rule = (
+                " A name has letters, digits and `_` only." if token.kind == "word" else ""
+            )
             raise self.error(f"expected {described}, found {token}.{rule}")
         self.advance()
         return ast.Name(token.value, span=token.span)

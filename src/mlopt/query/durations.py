@@ -34,7 +34,10 @@ def parse_duration(text: str) -> float | None:
 
 
 def format_duration(seconds: float) -> str:
-    """The inverse of `parse_duration`, exactly: "1h30m", or "0.5s" where not whole."""
+    """The inverse of `parse_duration`, exactly: "1h30m", "500ms"."""
+    short = f"{1e3 * seconds:g}ms"
+    if seconds < 1 and parse_duration(short) == seconds:
+        return short
     if seconds != int(seconds) or seconds > 1e9:
         return f"{seconds!r}s"
     minutes, rest = divmod(int(seconds), 60)

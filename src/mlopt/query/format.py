@@ -63,7 +63,9 @@ def _using(using: ast.Using) -> str:
         "STEP": using.step,
         "SAMPLER": using.sampler,
     }
-    items = [f"{key} {format_term(term)}" for key, term in given.items() if term is not None]
+    items = [
+        f"{key} {format_term(term)}" for key, term in given.items() if term is not None
+    ]
     return f" USING {', '.join(items)}" if items else ""
 
 
@@ -71,7 +73,12 @@ def _path(path: ast.Path) -> str:
     """As a bare word where it can only be read as this file."""
     value = path.value
     reserved = value.upper() in RESERVED
-    if is_word(value) and not reserved and not value.endswith(".") and not looks_like_columns(value):
+    if (
+        is_word(value)
+        and not reserved
+        and not value.endswith(".")
+        and not looks_like_columns(value)
+    ):
         return value
     escaped = value.replace('"', '""')
     return f'"{escaped}"'

@@ -41,7 +41,11 @@ def _items(
         found[item.lower()] = known[item](cursor, item)
         if not cursor.accept(","):
             break
-        if cursor.token.kind == "end" or cursor.token.value == ";" or cursor.keyword in RESERVED:
+        if (
+            cursor.token.kind == "end"
+            or cursor.token.value == ";"
+            or cursor.keyword in RESERVED
+        ):
             break
     if cursor.keyword in known:
         raise cursor.error(f"expected `,` between items of {clause}, found {cursor.token}.")

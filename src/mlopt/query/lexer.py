@@ -81,6 +81,6 @@ def _token(text: Text, at: int) -> Token:
         raise text.error(Span(at, at + 1), "this quote is not closed on its line.")
     raise text.error(
         Span(at, at + 1),
-        f"`{char}` has no meaning here. A file whose name has such characters is written in "
-        "quotes.",
+        f"`{char}` has no meaning here. A file whose name has such characters is written "
+        "in quotes.",
     )

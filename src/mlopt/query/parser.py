@@ -14,8 +14,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from mlopt.query import ast
 from mlopt.query.cursor import Cursor
@@ -23,11 +24,10 @@ from mlopt.query.format import looks_like_columns
 from mlopt.query.items import having, using
 from mlopt.query.lexer import Token
 from mlopt.query.text import Span, Text, suggestion
-from mlopt.query.words import PARSERS, RESERVED, TASKS
-
-T = TypeVar("T")
+from mlopt.query.words import RESERVED, TASKS
 
 _STARTS = ("RUN", "PREDICT", "PERSIST")
+_QUERY = re.compile(r"(\s|--[^\n]*\n)*(\w+\s*=\s*)?RUN\s", re.IGNORECASE)
 
 
 def parse(text: str) -> ast.Script:
@@ -43,12 +43,17 @@ def parse(text: str) -> ast.Script:
         With line, column, the source line and a caret under the place.
     """
     cursor = Cursor(Text(text))
-    statements = []
+    statements: list[ast.Statement] = []
     while cursor.token.kind != "end" or not statements:
         statements.append(_statement(cursor))
         if cursor.token.kind != "end":
             _end_of_statement(cursor)
     return ast.Script(tuple(statements))
+
+
+def is_query(text: str) -> bool:
+    """Whether a text begins like a RUN statement, rather than being the name of a file."""
+    return bool(_QUERY.match(text))
 
 
 def _statement(cursor: Cursor) -> ast.Statement:
@@ -103,9 +108,9 @@ def _persist(cursor: Cursor, start: Span) -> ast.Persist:
     return ast.Persist(name, path, span=start.to(cursor.last))
 
 
-def _clauses(cursor: Cursor, known: dict[str, Callable[[Cursor], T]]) -> list[T | None]:
+def _clauses(cursor: Cursor, known: Mapping[str, Callable[[Cursor], Any]]) -> list[Any]:
     """Each clause at most once, in any order; in the order of ``known``."""
-    found: dict[str, T] = {}
+    found: dict[str, Any] = {}
     while (word := cursor.keyword) in known:
         if word in found:
             raise cursor.error(f"{word} stands twice: give all its items after one {word}.")
@@ -134,7 +139,11 @@ def _sources(cursor: Cursor) -> tuple[ast.Source, ...]:
     found = [_source(cursor)]
     while cursor.accept(","):
         # The paper's own query has a comma before HAVING.
-        if cursor.token.kind == "end" or cursor.token.value == ";" or cursor.keyword in RESERVED:
+        if (
+            cursor.token.kind == "end"
+            or cursor.token.value == ";"
+            or cursor.keyword in RESERVED
+        ):
             break
         found.append(_source(cursor))
     return tuple(found)
@@ -157,10 +166,13 @@ def _columns(cursor: Cursor) -> ast.Columns:
     token = cursor.token
     if token.kind != "word" or not looks_like_columns(token.value):
         hint = ""
-        if token.kind == "word" and cursor.text.content[: token.span.start].endswith("sklearn:"):
+        if token.kind == "word" and cursor.text.content[: token.span.start].endswith(
+            "sklearn:"
+        ):
             hint = f" A data set of scikit-learn is written `sklearn({token.value})`."
         raise cursor.error(
-            f"expected a column or a range of columns, such as 2 or 4-20, found {token}.{hint}"
+            "expected a column or a range of columns, such as 2 or 4-20, found "
+            f"{token}.{hint}"
         )
     cursor.advance()
     numbers = [int(part) for part in token.value.split("-")]
