@@ -77,7 +77,9 @@ def _logistic(request: Request, options: Mapping[str, Any]) -> Any:
 
 
 def _hinge(request: Request, options: Mapping[str, Any]) -> Any:
-    return LinearSVC(loss=str(request.gradient), tol=request.tolerance, **options)
+    # The same query gives the same model.
+    loss = str(request.gradient)
+    return LinearSVC(loss=loss, tol=request.tolerance, random_state=0, **options)
 
 
 def _squared(request: Request, options: Mapping[str, Any]) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 
 from mlopt.errors import InputError
 from mlopt.query import ast
+from mlopt.query.checks import check_place
 from mlopt.query.model import Model
 from mlopt.query.parser import parse
 from mlopt.query.run import Session
@@ -40,6 +41,8 @@ def run_and_print(text: str, output: Path | None = None) -> None:
             "`output` is for the predictions of one PREDICT; the query has "
             f"{len(predicts)}."
         )
+    if output is not None:
+        check_place(output)
     aside = sys.stderr if predicts and output is None else sys.stdout
     for _, value in Session().steps(text):
         if isinstance(value, Model):

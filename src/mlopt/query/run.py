@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from mlopt.errors import ConstraintError, InputError
@@ -13,15 +12,16 @@ from mlopt.plan import Choice, Plan
 from mlopt.plan.units import format_seconds
 from mlopt.query import ast, fitting
 from mlopt.query.asking import request_of
+from mlopt.query.checks import check, free_name, path_of
 from mlopt.query.data import Data, prediction_data, training_data
 from mlopt.query.durations import format_duration
-from mlopt.query.files import Functions, Library, check_parser
+from mlopt.query.files import Functions, Library
 from mlopt.query.fitting import Request
 from mlopt.query.format import format_source, format_term
 from mlopt.query.model import Model
 from mlopt.query.parser import parse
 from mlopt.query.store import read_model, write_model
-from mlopt.query.text import Text, suggestion
+from mlopt.query.text import Text
 
 
 class Session:
@@ -37,10 +37,7 @@ class Session:
 
     def run(self, text: str, functions: Functions | None = None) -> Any:
         """See `run`."""
-        value = None
-        for _, value in self.steps(text, functions):
-            pass
-        return value
+        return list(self.steps(text, functions))[-1][1]
 
     def steps(
         self, text: str, functions: Functions | None = None
@@ -51,7 +48,8 @@ class Session:
         """
         place, functions = _checked(text, functions)
         script = parse(text)
-        self._check(script, place, functions)
+        models = {name: isinstance(value, Model) for name, value in self.values.items()}
+        check(script, place, functions, models)
         for statement in script.statements:
             yield statement, self._execute(statement, place, functions)
 
@@ -77,26 +75,9 @@ class Session:
         late = _too_late(request, reading, planned)
         return _plan(run, request, data, reading, planned, (late,) if late else ())
 
-    def _check(self, script: ast.Script, text: Text, functions: Functions) -> None:
-        """Refuse what cannot work, before anything runs."""
-        known = {name: isinstance(value, Model) for name, value in self.values.items()}
-        for statement in script.statements:
-            if isinstance(statement, ast.Run):
-                fitting.check(request_of(statement, text, functions))
-            elif isinstance(statement, ast.Persist):
-                _check_name(statement.name, text, known)
-            else:
-                for source in statement.sources:
-                    if source.parser:
-                        check_parser(source.parser, text, functions)
-            if isinstance(statement, ast.Run) and statement.name is None:
-                known[_free_name(known)] = True
-            elif not isinstance(statement, ast.Persist) and statement.name:
-                known[statement.name.value] = isinstance(statement, ast.Run)
-
     def _execute(self, statement: ast.Statement, text: Text, functions: Functions) -> Any:
         if isinstance(statement, ast.Persist):
-            path = Path(statement.path.value).expanduser()
+            path = path_of(statement.path)
             write_model(self.values[statement.name.value], path)
             return path
         if isinstance(statement, ast.Predict):
@@ -104,7 +85,7 @@ class Session:
             if statement.name:
                 self.values[statement.name.value] = value
             return value
-        name = statement.name.value if statement.name else _free_name(self.values)
+        name = statement.name.value if statement.name else free_name(self.values)
         self.values[name] = replace(_learn(statement, text, functions), name=name)
         return self.values[name]
 
@@ -121,16 +102,7 @@ class Session:
         value = self.values.get(path.value)
         if isinstance(value, Model):
             return value
-        where = Path(path.value).expanduser()
-        if not where.exists():
-            hint = suggestion(
-                path.value, [n for n, v in self.values.items() if isinstance(v, Model)]
-            )
-            raise InputError(
-                f"`{path.value}` must be a file that PERSIST wrote, or the name of a model; "
-                f"there is neither.{hint}"
-            )
-        return read_model(where)
+        return read_model(path_of(path))
 
 
 _SESSION = Session()
@@ -183,27 +155,6 @@ def _checked(text: str, functions: Functions | None) -> tuple[Text, Functions]:
         if not callable(function):
             raise InputError(f"`functions` must hold functions, but `{name}` is none.")
     return Text(text), functions or {}
-
-
-def _free_name(taken: Any) -> str:
-    """The first of Q1, Q2, ... that is not taken."""
-    number = 1
-    while f"Q{number}" in taken:
-        number += 1
-    return f"Q{number}"
-
-
-def _check_name(name: ast.Name, text: Text, known: dict[str, bool]) -> None:
-    models = [name for name, is_model in known.items() if is_model]
-    if name.value in models:
-        return
-    has = f" Models: {', '.join(models)}." if models else " RUN something first."
-    what = "holds predictions" if name.value in known else "is not known"
-    raise text.error(
-        name.span,
-        f"expected the name of a model, but `{name.value}` {what}."
-        f"{suggestion(name.value, models)}{has}",
-    )
 
 
 def _learn(run: ast.Run, text: Text, functions: Functions) -> Model:
@@ -260,7 +211,7 @@ def _plan(
 ) -> Plan:
     """Reading, then the plan of the fit; with the constraints."""
     files = ", ".join(map(format_source, run.sources))
-    shape = f"{data.X.shape[0]:,} rows, {data.X.shape[1]:,} features, label {data.label}"
+    shape = f"{data.X.shape[0]:,} rows, {data.X.shape[1]:,} features, label: {data.label}"
     constraints = [f"EPSILON {request.tolerance:g}"]
     if request.time_limit is not None:
         constraints.insert(0, f"TIME {format_duration(request.time_limit)}")
