@@ -14,7 +14,7 @@ from mlopt.query.run import Session
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """``people.csv`` with a header and the label ``buys`` first; ``iris`` in many formats."""
+    """``people.csv`` with a header and the label ``buys``; ``iris`` in many formats."""
     monkeypatch.chdir(tmp_path)
     random = np.random.default_rng(0)
     age, size = random.normal(40, 10, 200), random.normal(size=200)

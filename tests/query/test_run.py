@@ -1,4 +1,4 @@
-"""Queries do what they say: the same models as scikit-learn's, from files of all formats."""
+"""Queries do what they say: scikit-learn's models, from files of all formats."""
 
 from __future__ import annotations
 
@@ -88,7 +88,9 @@ def test_svm_is_the_hinge_loss_of_table_3(folder: Path, session: Session) -> Non
     X = (X - X.mean()) / X.std()
     X.assign(buys=people["buys"])[["buys", "age", "size"]].to_csv("scaled.csv", index=False)
     for task in ("svm", "hinge()"):
-        model = session.run(f"RUN {task} ON scaled.csv HAVING EPSILON 1e-6, MAX_ITER 100000")
+        model = session.run(
+            f"RUN {task} ON scaled.csv HAVING EPSILON 1e-6, MAX_ITER 100000"
+        )
         judge = LinearSVC(loss="hinge", tol=1e-8, max_iter=10**6).fit(X, people["buys"])
         assert model.loss == "hinge"
         assert model.coef == pytest.approx(judge.coef_[0], rel=1e-2)
@@ -112,7 +114,7 @@ def test_names_live_in_a_session(folder: Path, session: Session) -> None:
     assert [one.name for one in (first, named, second)] == ["Q1", "Q7", "Q2"]
     session.run("result = PREDICT ON people.csv WITH Q7")
     assert (session.values["result"] == session.run("PREDICT ON people.csv WITH Q1")).all()
-    with pytest.raises(QuerySyntaxError, match="`Q9` is not known.*Models: Q1, Q7, Q2"):
+    with pytest.raises(QuerySyntaxError, match=r"`Q9` is not known.*Models: Q1, Q7, Q2"):
         session.run("PERSIST Q9 ON m.txt")
     with pytest.raises(QuerySyntaxError, match="`result` holds predictions"):
         session.run("PERSIST result ON m.txt")
@@ -130,12 +132,10 @@ def test_a_time_that_will_be_exceeded_is_refused_before_fitting(
     folder: Path, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mlopt.query.fitting.fit", None)
-    with pytest.raises(ConstraintError, match="TIME 1ms cannot be met.*Revisit TIME"):
+    with pytest.raises(ConstraintError, match=r"TIME 1ms cannot be met.*Revisit TIME"):
         session.run("RUN classification ON people.csv HAVING TIME 1ms")
-    with pytest.raises(ConstraintError, match="by lbfgs.*Revisit TIME or ALGORITHM"):
-        session.run(
-            "RUN logistic ON people.csv HAVING TIME 1ms USING ALGORITHM lbfgs"
-        )  # fmt: skip
+    with pytest.raises(ConstraintError, match=r"by lbfgs.*Revisit TIME or ALGORITHM"):
+        session.run("RUN logistic ON people.csv USING ALGORITHM lbfgs HAVING TIME 1ms")
     assert session.values == {}
 
 
@@ -294,8 +294,17 @@ def test_test_files_may_have_other_columns_in_another_order(
 def test_predictions_check_the_number_of_columns(folder: Path, session: Session) -> None:
     model = session.run("RUN svm ON people.csv")
     assert len(model.predict([[1.0, 2.0]])) == 1
-    with pytest.raises(InputError, match="2 features of the model.*got shape"):
+    with pytest.raises(InputError, match=r"2 features of the model.*got shape"):
         model.predict(np.zeros((3, 5)))
+
+
+def test_predictions_on_dask_are_lazy(folder: Path, session: Session) -> None:
+    import dask.array as da
+
+    model = session.run("RUN classification ON iris.npz")
+    X, _ = load_iris(return_X_y=True)
+    lazy = model.predict(da.from_array(X, chunks=(50, 4)))
+    assert (lazy.compute() == model.predict(X)).all()
 
 
 def test_arguments_that_are_no_query(session: Session) -> None:

@@ -96,7 +96,7 @@ def test_any_numbers_and_names_survive(numbers: np.ndarray, name: str) -> None:
         (EXAMPLE, "a,b\n1,2\n", "first line"),
         ("format 1", "format 2", "it is of format 2, this version reads format 1"),
         ("end\n", "", "cut off"),
-        ('-0.5\nend\n', "-0.", "cut off"),
+        ("-0.5\nend\n", "-0.", "cut off"),
         ('"age" 0.10000000000000001\n', "", "2 features, but has 2 lines"),
         ("0.10000000000000001", "x", "line 11 must have a name and 1 numbers"),
         ("0.10000000000000001", "0.1 0.2", "line 11 must have"),
@@ -125,6 +125,16 @@ def test_a_file_that_is_no_text_or_not_there(tmp_path: Path) -> None:
         read_model(tmp_path / "m.txt")
     with pytest.raises(InputError, match="cannot be read: No such file"):
         read_model(tmp_path / "other.txt")
+
+
+def test_data_are_not_replaced_by_a_model(folder: Path, session: Session) -> None:
+    before = Path("people.csv").read_bytes()
+    with pytest.raises(InputError, match=r"people\.csv must be a model or not be there"):
+        session.run("RUN svm ON people.csv; PERSIST Q1 ON people.csv")
+    assert session.values == {}
+    assert Path("people.csv").read_bytes() == before
+    Path("empty.txt").touch()
+    session.run("RUN svm ON people.csv; PERSIST Q1 ON empty.txt; PERSIST Q1 ON empty.txt")
 
 
 def test_an_old_model_is_replaced_whole(tmp_path: Path) -> None:

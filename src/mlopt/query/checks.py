@@ -9,6 +9,7 @@ from mlopt.errors import InputError
 from mlopt.query import ast, fitting
 from mlopt.query.asking import request_of
 from mlopt.query.files import Functions, check_parser
+from mlopt.query.store import check_replaceable
 from mlopt.query.text import Text, suggestion
 
 
@@ -32,13 +33,14 @@ def check(
     UnsupportedError
         Something that cannot be done yet.
     InputError
-        A model is to be written into a folder that is not there.
+        A model is to be written into a folder that is not there, or over other data.
     """
     known, written = dict(values), set[str]()
     for statement in script.statements:
         if isinstance(statement, ast.Persist):
             _check_name(statement.name, text, known)
             check_place(path_of(statement.path))
+            check_replaceable(path_of(statement.path))
             written.add(statement.path.value)
         elif isinstance(statement, ast.Predict):
             _check_sources(statement, text, functions)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from mlopt.query import ast
 from mlopt.query.durations import format_duration
 from mlopt.query.lexer import is_word
 from mlopt.query.words import RESERVED
+
+_COLUMNS = re.compile(r"[0-9]{1,9}(-[0-9]{1,9})?")
 
 
 def format_script(script: ast.Script) -> str:
@@ -86,5 +90,4 @@ def _path(path: ast.Path) -> str:
 
 def looks_like_columns(word: str) -> bool:
     """Whether a word is a column or a range of columns: ``2`` or ``4-20``."""
-    first, _, last = word.partition("-")
-    return first.isdecimal() and (last.isdecimal() or word == first)
+    return bool(_COLUMNS.fullmatch(word))

@@ -53,6 +53,25 @@ class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     features: int
 
 
+def check_replaceable(path: Path) -> None:
+    """Refuse to write a model over something else, such as the data.
+
+    Raises
+    ------
+    InputError
+        The file is there, and is neither a model nor empty.
+    """
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        start = file.read(len(_FIRST))
+    if start and start != _FIRST.encode():
+        raise InputError(
+            f"{path} must be a model or not be there yet, but holds something else: name "
+            "another file, or delete it."
+        )
+
+
 def write_model(model: Model, path: Path) -> None:
     """Write a model, replacing the file if there is one.
 
@@ -168,7 +187,8 @@ def _rows(
             )
         except ValueError:
             raise ValueError(
-                f"line {first + number} must have a name and {planes} numbers, is `{line[:60]}`."
+                f"line {first + number} must have a name and {planes} numbers, is "
+                f"`{line[:60]}`."
             ) from None
         names.append(str(name))
     if not np.isfinite(values).all():
