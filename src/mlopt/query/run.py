@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import PurePath
 from typing import Any
 
 from mlopt.errors import ConstraintError, InputError
@@ -185,6 +186,12 @@ def _learn(run: ast.Run, text: Text, functions: Functions) -> Model:
     )
 
 
+def _short(source: ast.Source) -> str:
+    """A source without its folder."""
+    name = PurePath(source.path.value).name
+    return format_source(replace(source, path=ast.Path(name or source.path.value)))
+
+
 def _too_late(request: Request, reading: float, plan: Plan) -> str:
     """Why TIME cannot be met, or nothing (ML4all, Appendix A)."""
     limit, predicted = request.time_limit, plan.predicted
@@ -210,7 +217,7 @@ def _plan(
     notes: tuple[str, ...] = (),
 ) -> Plan:
     """Reading, then the plan of the fit; with the constraints."""
-    files = ", ".join(map(format_source, run.sources))
+    files = ", ".join(map(_short, run.sources))
     shape = f"{data.X.shape[0]:,} rows, {data.X.shape[1]:,} features, label: {data.label}"
     constraints = [f"EPSILON {request.tolerance:g}"]
     if request.time_limit is not None:
