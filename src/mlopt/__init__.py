@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mlopt.gd.svm import LinearSVC
     from mlopt.pipeline.library.random_features import RandomFeatures
     from mlopt.plan import Plan
+    from mlopt.query.run import run
     from mlopt.resources import Resources
     from mlopt.tuning.search import ModelSearchCV
 
@@ -32,6 +33,7 @@ __all__ = [
     "Ridge",
     "__version__",
     "gd",
+    "run",
 ]
 
 _HOMES = {
@@ -43,6 +45,7 @@ _HOMES = {
     "RandomFeatures": "mlopt.pipeline.library.random_features",
     "Resources": "mlopt.resources",
     "Ridge": "mlopt.gd.least_squares",
+    "run": "mlopt.query.run",
 }
 
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from cyclopts import App, CycloptsError, Parameter
 from cyclopts.config import Env
 
-from mlopt.errors import ConfigError, InputError, MloptError, StudyError
+from mlopt.errors import ConfigError, InputError, MloptError, QuerySyntaxError, StudyError
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
@@ -141,7 +141,7 @@ def explain(
     verbose: bool = False,
     settings: Settings = DEFAULTS,
 ) -> int:
-    """Show the plan of a sweep; runs nothing.
+    """Show the plan of a sweep, or of a query: RUN ... ON ...; fits nothing.
 
     Parameters
     ----------
@@ -150,9 +150,7 @@ def explain(
     verbose
         Show every rejected alternative.
     """
-    from mlopt.sweep.run import explain as plan_of
-
-    plan = plan_of(config=_config(source, settings), families=settings.names)
+    plan = _plan_of(source, settings)
     _print(json.dumps(plan.to_dict(), indent=2) if json_ else plan.explain(verbose=verbose))
     return DONE
 
@@ -173,7 +171,7 @@ def fit(
     """
     from mlopt.sweep.fit import fit_one
     from mlopt.sweep.models import dump_model
-    from mlopt.sweep.outputs import write_files
+    from mlopt.writing import write_files
 
     fitted = fit_one(_config(source, settings), family)
     write_files({output: dump_model(fitted.model)})
@@ -199,14 +197,35 @@ def predict(
     proba
         Add a column probability_<class> for each class.
     """
-    from mlopt.sweep.outputs import csv_of, write_files
+    from mlopt.sweep.outputs import csv_of
     from mlopt.sweep.predict import predict_file
+    from mlopt.writing import write_files
 
     content = csv_of(predict_file(model, data, proba=proba))
     if output is None:
         sys.stdout.write(content.decode())
     else:
         write_files({output: content})
+    return DONE
+
+
+@app.command
+def run(query: str, *, output: Path | None = None) -> int:
+    """Run a query: RUN classification ON data.csv HAVING TIME 5m, EPSILON 0.01
+
+    Parameters
+    ----------
+    query
+        RUN, PERSIST and PREDICT statements, with ; between them. See docs/language.md.
+    output
+        File for the predictions, one a line. [default: stdout]
+    """
+    from mlopt.query.parser import parse
+
+    parse(query)  # a query that cannot be read says so before anything is imported
+    from mlopt.query.printing import run_and_print
+
+    run_and_print(query, output)
     return DONE
 
 
@@ -245,7 +264,10 @@ def status_of(run: Callable[[], Any]) -> int:
 
 
 def _complain(error: Exception, status: int) -> int:
-    sys.stderr.write(f"mlopt: {' '.join(str(error).split())}\n")
+    # The picture of a query with its caret needs its lines.
+    pictured = isinstance(error, QuerySyntaxError)
+    said = str(error) if pictured else " ".join(str(error).split())
+    sys.stderr.write(f"mlopt: {said}\n")
     return status
 
 
@@ -269,6 +291,21 @@ def _config(source: str, settings: Settings, **given: Any) -> Any:
     if source.endswith(".toml"):
         return override(load(Path(source)), **given)
     return override(Config(), path=source, **given)
+
+
+def _plan_of(source: str, settings: Settings) -> Any:
+    from mlopt.query.parser import is_query, parse
+
+    if not is_query(source):
+        from mlopt.sweep.run import explain as plan_of
+
+        return plan_of(config=_config(source, settings), families=settings.names)
+    parse(source)
+    if settings != DEFAULTS:
+        raise ConfigError("A query says everything itself: leave the settings out.")
+    from mlopt.query.run import Session
+
+    return Session().explain(source)
 
 
 def _stem(path: str) -> str:

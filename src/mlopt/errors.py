@@ -11,6 +11,32 @@ class InputError(MloptError, ValueError):
     """Data or arguments that cannot work."""
 
 
+class QuerySyntaxError(InputError):
+    """A query that cannot be understood; its text shows the place.
+
+    Attributes
+    ----------
+    line, column : int
+        Where, both from 1.
+    """
+
+    def __init__(self, message: str, line: int, column: int) -> None:
+        super().__init__(message)
+        self.line = line
+        self.column = column
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (str(self), self.line, self.column)
+
+
+class ConstraintError(InputError):
+    """A constraint of a query that cannot be met; its text names the one to revisit."""
+
+
+class UnsupportedError(InputError):
+    """Something that can be said, but that mlopt cannot do; its text names it."""
+
+
 class ConfigError(MloptError, ValueError):
     """A configuration file or command line that cannot work: exit status 2."""
 

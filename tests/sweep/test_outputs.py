@@ -13,7 +13,8 @@ import pytest
 
 from mlopt.plan import Plan
 from mlopt.sweep.models import load_model
-from mlopt.sweep.outputs import csv_of, summary, write_files
+from mlopt.sweep.outputs import csv_of, summary
+from mlopt.writing import write_files
 
 KEYS = {
     "best_score", "best_params", "scoring", "n_trials", "n_pruned", "passes",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from mlopt.costs import Cost
 from mlopt.errors import InputError
-from mlopt.plan import Alternative, Choice
+from mlopt.plan import Alternative, Choice, Plan
 from mlopt.resources import Resources
 
 Options = Mapping[str, Cost | str]
@@ -53,3 +53,8 @@ def choose(
         if name != chosen
     )
     return Choice(step, operator, chosen, seconds[chosen], rejected=rejected)
+
+
+def plan_before(estimator: object, choice: Choice) -> Plan:
+    """The plan of a fit that has not run."""
+    return Plan(f"fit {estimator}", (choice,), choice.predicted)

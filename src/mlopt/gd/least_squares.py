@@ -6,9 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from mlopt.gd.least_squares_fit import Settings, fit_least_squares
+from mlopt.gd.least_squares_fit import (
+    Settings,
+    explain_least_squares,
+    fit_least_squares,
+)
 from mlopt.gd.linear_regressor import LinearRegressor
 from mlopt.gd.parameters import check_choice, check_positive
+from mlopt.plan import Plan
 
 _POSITIVE = "For coefficients that must not be negative, use scikit-learn's estimator."
 
@@ -89,17 +94,30 @@ class Ridge(LinearRegressor):
         -------
         self
         """
+        fit_least_squares(self, X, y, sample_weight, self.alpha, self._settings())
+        return self
+
+    def explain(self, X: Any, y: Any, sample_weight: Any = None) -> Plan:
+        """The plan of `fit` for the same arguments; fits nothing.
+
+        Returns
+        -------
+        Plan
+            What would be chosen and rejected, with predicted seconds.
+        """
+        settings = self._settings()
+        return explain_least_squares(self, X, y, sample_weight, self.alpha, settings)
+
+    def _settings(self) -> Settings:
+        check_choice("positive", self.positive, (False,), _POSITIVE)
         tol = check_positive("tol", self.tol, zero=True)
-        settings = Settings(
+        return Settings(
             solver=self.solver,
             tol=tol,
             max_iter=self.max_iter,
             accuracy=float(np.clip(tol, 1e-12, 1e-6)),
             cutoff=None,
         )
-        check_choice("positive", self.positive, (False,), _POSITIVE)
-        fit_least_squares(self, X, y, sample_weight, self.alpha, settings)
-        return self
 
 
 class LinearRegression(LinearRegressor):
@@ -170,8 +188,21 @@ class LinearRegression(LinearRegressor):
         -------
         self
         """
+        fit = fit_least_squares(self, X, y, sample_weight, 0.0, self._settings())
+        for name in ("rank_", "singular_"):
+            self.__dict__.pop(name, None)
+        if fit.rank is not None:
+            self.rank_, self.singular_ = fit.rank, fit.singular
+        return self
+
+    def explain(self, X: Any, y: Any, sample_weight: Any = None) -> Plan:
+        """The plan of `fit` for the same arguments; fits nothing. See `Ridge.explain`."""
+        return explain_least_squares(self, X, y, sample_weight, 0.0, self._settings())
+
+    def _settings(self) -> Settings:
+        check_choice("positive", self.positive, (False,), _POSITIVE)
         tol = check_positive("tol", self.tol, zero=True)
-        settings = Settings(
+        return Settings(
             solver=self.solver,
             tol=tol,
             max_iter=self.max_iter,
@@ -179,10 +210,3 @@ class LinearRegression(LinearRegressor):
             cutoff=tol,
             n_jobs=self.n_jobs,
         )
-        check_choice("positive", self.positive, (False,), _POSITIVE)
-        fit = fit_least_squares(self, X, y, sample_weight, 0.0, settings)
-        for name in ("rank_", "singular_"):
-            self.__dict__.pop(name, None)
-        if fit.rank is not None:
-            self.rank_, self.singular_ = fit.rank, fit.singular
-        return self

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from mlopt.cluster import executor
+from mlopt.cluster import Executor, executor
 from mlopt.errors import InputError
-from mlopt.gd.choosing import choose
+from mlopt.gd.choosing import choose, plan_before
 from mlopt.gd.estimator_base import Sample, read, resources_of
 from mlopt.gd.least_squares_plan import Shape, block_rows, solver_costs
 from mlopt.gd.least_squares_solvers import SOLVERS, Fit, Task
@@ -55,19 +56,10 @@ def fit_least_squares(
 ) -> Fit:
     """Read the data, choose a solver, run it and set the estimator's attributes."""
     started = time.perf_counter()
-    check_choice("solver", settings.solver, ("auto", *SOLVERS), _OTHERS)
     with closing(executor(n_jobs=settings.n_jobs)) as where:
-        sample = read(
-            estimator,
-            X,
-            y,
-            sample_weight,
-            executor=where,
-            numeric=True,
-            block_rows=block_rows,
+        sample, task, choice = _prepare(
+            estimator, X, y, sample_weight, alpha, settings, where
         )
-        task = _task(sample, alpha, estimator.fit_intercept, settings)
-        choice = _choose(estimator, task, settings.solver, resources_of(where))
         fit = SOLVERS[choice.chosen](task)
     _learn(estimator, fit, sample)
     seconds = time.perf_counter() - started
@@ -82,6 +74,38 @@ def fit_least_squares(
             stacklevel=3,
         )
     return fit
+
+
+def explain_least_squares(
+    estimator: LinearRegressor,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    alpha: Any,
+    settings: Settings,
+) -> Plan:
+    """The plan of `fit_least_squares` for the same arguments; fits nothing."""
+    twin = clone(estimator)
+    with closing(executor(n_jobs=settings.n_jobs)) as where:
+        choice = _prepare(twin, X, y, sample_weight, alpha, settings, where)[-1]
+    return plan_before(estimator, choice)
+
+
+def _prepare(
+    estimator: LinearRegressor,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    alpha: Any,
+    settings: Settings,
+    where: Executor,
+) -> tuple[Sample, Task, Choice]:
+    check_choice("solver", settings.solver, ("auto", *SOLVERS), _OTHERS)
+    sample = read(
+        estimator, X, y, sample_weight, executor=where, numeric=True, block_rows=block_rows
+    )
+    task = _task(sample, alpha, estimator.fit_intercept, settings)
+    return sample, task, _choose(estimator, task, settings.solver, resources_of(where))
 
 
 def _task(sample: Sample, alpha: Any, intercept: bool, settings: Settings) -> Task:

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from mlopt.cluster import executor
-from mlopt.gd.choosing import Options, choose
+from mlopt.cluster import Executor, executor
+from mlopt.gd.choosing import Options, choose, plan_before
 from mlopt.gd.classifier_fit import (
     Outcome,
     Planes,
@@ -28,7 +29,7 @@ from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import Sample, read, resources_of
 from mlopt.gd.linear_classifier import LinearClassifier, decide
 from mlopt.gd.parameters import check_choice, check_count, check_positive
-from mlopt.plan import Choice
+from mlopt.plan import Choice, Plan
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 
@@ -128,9 +129,7 @@ class LogisticRegression(LinearClassifier):
         started = time.perf_counter()
         self._check()
         with closing(executor(n_jobs=self.n_jobs)) as where:
-            sample = read(self, X, y, sample_weight, executor=where, numeric=False)
-            rows, model = self._problem(sample)
-            choice = self._choose(rows, model, resources_of(where))
+            rows, model, choice = self._prepare(X, y, sample_weight, where)
             start = self._start(model.outputs, rows.d)
             limits = (self.tol, self.max_iter, start)
             if choice.chosen == "newton-cholesky":
@@ -142,6 +141,20 @@ class LogisticRegression(LinearClassifier):
         self.n_iter_ = np.array([max(outcome.passes, 1)], np.int32)
         learn(self, outcome, rows.dtype, choice, started)
         return self
+
+    def explain(self, X: Any, y: Any, sample_weight: Any = None) -> Plan:
+        """The plan of `fit` for the same arguments; fits nothing.
+
+        Returns
+        -------
+        Plan
+            What would be chosen and rejected, with predicted seconds.
+        """
+        twin = clone(self)
+        twin._check()
+        with closing(executor(n_jobs=self.n_jobs)) as where:
+            choice = twin._prepare(X, y, sample_weight, where)[-1]
+        return plan_before(self, choice)
 
     def predict_proba(self, X: Any) -> Any:
         """Probability of each class.
@@ -167,6 +180,13 @@ class LogisticRegression(LinearClassifier):
         check_positive("C", self.C, infinite=True)
         check_positive("tol", self.tol, zero=True)
         check_count("max_iter", self.max_iter)
+
+    def _prepare(
+        self, X: Any, y: Any, sample_weight: Any, where: Executor
+    ) -> tuple[Rows, Model, Choice]:
+        sample = read(self, X, y, sample_weight, executor=where, numeric=False)
+        rows, model = self._problem(sample)
+        return rows, model, self._choose(rows, model, resources_of(where))
 
     def _problem(self, sample: Sample) -> tuple[Rows, Model]:
         codes = self._encode(sample.y, sample.weights)

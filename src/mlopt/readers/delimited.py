@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,10 @@ def read(file: File, target: str | int | None) -> Table:
     """A text of rows, one a line."""
     layout = layout_of(file)
     frame = _tidy(_parsed(file, layout))
-    return table_of(frame, target, file.path)
+    table = table_of(frame, target, file.path)
+    if len(frame.columns) == len(layout.names):
+        return table
+    return replace(table, numbers=tuple(map(layout.names.index, table.names)))
 
 
 def _parsed(file: File, layout: Layout) -> Any:

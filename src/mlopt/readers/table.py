@@ -26,6 +26,8 @@ class Table:
         Where it came from.
     names : tuple of str
         The columns of ``X``.
+    numbers : tuple of int
+        Their numbers in the file, from 0, where it has others that say nothing; else empty.
     """
 
     X: Any
@@ -33,6 +35,7 @@ class Table:
     target: str | None
     path: str
     names: tuple[str, ...]
+    numbers: tuple[int, ...] = ()
 
     @property
     def rows(self) -> int:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import platform
-from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import pandas as pd
@@ -22,6 +19,7 @@ from mlopt.report.tables import records
 from mlopt.sweep.findings import PACKAGES, findings_of
 from mlopt.sweep.models import dump_model
 from mlopt.sweep.result import SweepResult
+from mlopt.writing import write_files
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -71,29 +69,6 @@ def summary(result: SweepResult) -> dict[str, Any]:
         "versions": {name: version(name) for name in PACKAGES}
         | {"python": platform.python_version()},
     }
-
-
-def write_files(files: Mapping[Path, bytes]) -> None:
-    """Write each file beside its place, then move all of them there.
-
-    Raises
-    ------
-    OSError
-        When the disk is full or the folder read-only; old files are then as they were.
-    """
-    staged: dict[Path, Path] = {}
-    try:
-        for path, content in files.items():
-            staged[path] = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
-            with staged[path].open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-        for path, ready in staged.items():
-            ready.replace(path)
-    finally:
-        for ready in staged.values():
-            ready.unlink(missing_ok=True)
 
 
 def escape_formulas(frame: pd.DataFrame) -> pd.DataFrame:

@@ -1,0 +1,105 @@
+"""What can be known to be wrong before the first statement runs."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from pathlib import Path
+
+from mlopt.errors import InputError
+from mlopt.query import ast, fitting
+from mlopt.query.asking import request_of
+from mlopt.query.files import Functions, check_parser
+from mlopt.query.store import check_replaceable
+from mlopt.query.text import Text, suggestion
+
+
+def check(
+    script: ast.Script, text: Text, functions: Functions, values: Mapping[str, bool]
+) -> None:
+    """Refuse what cannot work.
+
+    Parameters
+    ----------
+    script : Script
+    text : Text
+    functions : mapping of str to callable
+    values : mapping of str to bool
+        The names of the session, and whether each is a model.
+
+    Raises
+    ------
+    QuerySyntaxError
+        A name of a model, a function or a parser that is not known.
+    UnsupportedError
+        Something that cannot be done yet.
+    InputError
+        A model is to be written into a folder that is not there, or over other data.
+    """
+    known, written = dict(values), set[str]()
+    for statement in script.statements:
+        if isinstance(statement, ast.Persist):
+            _check_name(statement.name, text, known)
+            check_place(path_of(statement.path))
+            check_replaceable(path_of(statement.path))
+            written.add(statement.path.value)
+        elif isinstance(statement, ast.Predict):
+            _check_sources(statement, text, functions)
+            _check_model(statement.model, text, known, written)
+            if statement.name:
+                known[statement.name.value] = False
+        else:
+            fitting.check(request_of(statement, text, functions))
+            known[statement.name.value if statement.name else free_name(known)] = True
+
+
+def path_of(path: ast.Path) -> Path:
+    """A file of a query, with ``~`` for the home."""
+    return Path(path.value).expanduser()
+
+
+def check_place(path: Path) -> None:
+    """Refuse a file that could not be written, before there is something to write."""
+    if not path.parent.is_dir():
+        raise InputError(f"`{path}` must be in a folder that is there: make it first.")
+    if path.is_dir():
+        raise InputError(f"`{path}` must be a file, but is a folder: name a file in it.")
+
+
+def free_name(taken: Container[str]) -> str:
+    """The first of Q1, Q2, ... that is not taken."""
+    number = 1
+    while f"Q{number}" in taken:
+        number += 1
+    return f"Q{number}"
+
+
+def _check_sources(statement: ast.Predict, text: Text, functions: Functions) -> None:
+    for source in statement.sources:
+        if source.parser:
+            check_parser(source.parser, text, functions)
+
+
+def _check_name(name: ast.Name, text: Text, known: Mapping[str, bool]) -> None:
+    models = [name for name, is_model in known.items() if is_model]
+    if name.value in models:
+        return
+    has = f" Models: {', '.join(models)}." if models else " RUN something first."
+    what = "holds predictions" if name.value in known else "is not known"
+    raise text.error(
+        name.span,
+        f"expected the name of a model, but `{name.value}` {what}."
+        f"{suggestion(name.value, models)}{has}",
+    )
+
+
+def _check_model(
+    path: ast.Path, text: Text, known: Mapping[str, bool], written: Container[str]
+) -> None:
+    models = [name for name, is_model in known.items() if is_model]
+    if path.value in models or path.value in written or path_of(path).exists():
+        return
+    raise text.error(
+        path.span,
+        f"expected a file that PERSIST wrote, or the name of a model, but `{path.value}` "
+        f"is neither.{suggestion(path.value, models)}",
+    )

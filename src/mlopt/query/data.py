@@ -1,0 +1,222 @@
+"""Labels and features from the sources of a query.
+
+The columns of all sources in their order: the first one is the label, the others are the
+features. So the defaults of ML4all (Appendix A) hold, and ``file:2, file:4-20`` works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mlopt.errors import InputError
+from mlopt.query import ast
+from mlopt.query.files import Library, Sheet, picked, taken
+from mlopt.query.format import format_source
+from mlopt.query.model import Features
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """What is learnt from.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, d)
+    y : ndarray of shape (n,)
+        Of integers, floats, booleans or texts.
+    label : str
+        The name of its column.
+    features : Features
+    """
+
+    X: Any
+    y: Array
+    label: str
+    features: Features
+
+
+def training_data(library: Library, sources: Sequence[ast.Source]) -> Data:
+    """The label and the features of a RUN.
+
+    Raises
+    ------
+    QuerySyntaxError
+        A column that is not there, or no features.
+    InputError
+        A file that cannot be read, text or missing values in features, or files with
+        different numbers of rows.
+    """
+    parts = []
+    for number, source in enumerate(sources):
+        sheet = library.sheet(source)
+        columns = picked(sheet, source, library.text)
+        # Only the first source says what the label is.
+        if number and source.columns is None and sheet.label_apart:
+            columns = columns[1:]
+        parts.append((source, sheet, columns))
+    _check_once(library, parts)
+    source, sheet, (first, *others) = parts[0]
+    y, (label,) = taken(sheet, [first])
+    rest = [(source, sheet, others), *parts[1:]] if others else parts[1:]
+    if not rest:
+        raise library.text.error(
+            sources[0].span.to(sources[-1].span),
+            "there is a label, but no features: name more columns, as in "
+            f"`{source.path.value}:1, {source.path.value}:2-5`.",
+        )
+    X, names = _features(rest)
+    y = _label(y, f"{format_source(source)}, column {first}")
+    if X.shape[0] != len(y):
+        raise InputError(
+            f"Label and features must have the same number of rows: "
+            f"`{format_source(source)}` has {len(y)} and "
+            f"`{format_source(rest[0][0])}` {X.shape[0]}."
+        )
+    return Data(X, y, label, _described(rest, names))
+
+
+def prediction_data(
+    library: Library, sources: Sequence[ast.Source], features: Features
+) -> Any:
+    """The features of a PREDICT, in the order of the model.
+
+    Named columns are taken as they are. Without any: the columns with the model's names if
+    the file has a header; or those at the same places, if the file is as wide as the one
+    for training; or all, if there are as many as the model has features.
+    """
+    parts = []
+    for source in sources:
+        sheet = library.sheet(source)
+        columns = picked(sheet, source, library.text)
+        if source.columns is None and sheet.label_apart:
+            columns = columns[1:]
+        if source.columns is None and len(sources) == 1:
+            columns = _matching(sheet, columns, features)
+        parts.append((source, sheet, columns))
+    X, _ = _features(parts)
+    d = len(features.names)
+    if X.shape[1] != d:
+        files = ", ".join(map(format_source, sources))
+        raise InputError(
+            f"The model has {d} features, but `{files}` gives {X.shape[1]} columns: name "
+            f"{d} of them, as in `{sources[0].path.value}:2-{d + 1}`."
+        )
+    return X
+
+
+def _matching(sheet: Sheet, columns: list[int], features: Features) -> list[int]:
+    number = dict(zip(sheet.table.names, sheet.numbers, strict=True))
+    unnamed = all(name == f"c{i}" for i, name in enumerate(sheet.table.names))
+    if not unnamed and set(features.names) <= set(number):
+        return [number[name] for name in features.names]
+    if sheet.width == features.width and set(features.columns) <= set(sheet.numbers):
+        return list(features.columns)
+    return columns
+
+
+def _check_once(
+    library: Library, parts: Sequence[tuple[ast.Source, Sheet, list[int]]]
+) -> None:
+    """Refuse a column that is named twice: a label among the features tells everything."""
+    label = (id(parts[0][1]), parts[0][2][0])
+    seen: set[tuple[int, int]] = set()
+    for source, sheet, columns in parts:
+        here = {(id(sheet), number) for number in columns}
+        if twice := sorted(number for _, number in here & seen):
+            span = source.columns.span if source.columns else source.span
+            what = "the label" if (id(sheet), twice[0]) == label else "a feature"
+            raise library.text.error(
+                span, f"column {twice[0]} is {what} already: name each column once."
+            )
+        seen |= here
+
+
+def _features(
+    parts: Sequence[tuple[ast.Source, Sheet, list[int]]],
+) -> tuple[Any, list[str]]:
+    blocks: list[Any] = []
+    names: list[str] = []
+    for source, sheet, columns in parts:
+        block, found = taken(sheet, columns)
+        blocks.append(_numbers(block, format_source(source)))
+        names += found
+    rows = [block.shape[0] for block in blocks]
+    if len(set(rows)) > 1:
+        files = [format_source(source) for source, _, _ in parts]
+        told = ", ".join(f"`{f}` {n}" for f, n in zip(files, rows, strict=True))
+        raise InputError(f"All files of features must have as many rows, but have: {told}.")
+    if len(blocks) == 1:
+        return blocks[0], names
+    if any(map(sp.issparse, blocks)):
+        return sp.csr_array(sp.hstack(blocks, format="csr")), names
+    return np.column_stack(blocks), names
+
+
+def _numbers(block: Any, where: str) -> Any:
+    """Features as float, dense or CSR."""
+    if sp.issparse(block):
+        return sp.csr_array(block)
+    if hasattr(block, "iloc"):
+        for name in block.columns:
+            _check_column(block[name], str(name), where)
+        return block.to_numpy(dtype=np.float64, na_value=np.nan)
+    array = np.asarray(block)
+    if array.dtype.kind not in "fiub":
+        raise InputError(f"Features must be numbers, but `{where}` holds {array.dtype}.")
+    if array.dtype != np.float32:
+        array = array.astype(np.float64)
+    if not np.isfinite(array).all():
+        raise InputError(f"Features must be finite numbers, but some of `{where}` are not.")
+    return array
+
+
+def _check_column(column: Any, name: str, where: str) -> None:
+    if missing := int(column.isna().sum()):
+        raise InputError(
+            f"Features must have no missing values, but column `{name}` of `{where}` lacks "
+            f"{missing} of {len(column)}: leave it out, fill them in, or use `mlopt "
+            "sweep`, which does."
+        )
+    if column.dtype.kind not in "fiub":
+        raise InputError(
+            f"Features must be numbers, but column `{name}` of `{where}` holds "
+            f"`{column.iloc[0]}`: name the columns of numbers, or use `mlopt sweep`, which "
+            "encodes text."
+        )
+
+
+def _label(y: Any, where: str) -> Array:
+    """One of four dtypes, which a stored model keeps."""
+    column = y.iloc[:, 0] if hasattr(y, "iloc") else y
+    if sp.issparse(column):
+        column = column.toarray()
+    if hasattr(column, "isna") and column.isna().any():
+        raise InputError(
+            f"Labels must not be missing, but {int(column.isna().sum())} of {len(column)} "
+            f"are ({where}): leave these rows out."
+        )
+    array = np.asarray(column).ravel()
+    kinds = {"i": np.int64, "u": np.int64, "f": np.float64, "b": np.bool_}
+    if array.dtype.kind not in kinds:
+        return array.astype(np.str_)
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise InputError(f"Labels must be finite, but some are not ({where}).")
+    return array.astype(kinds[array.dtype.kind])
+
+
+def _described(
+    parts: Sequence[tuple[ast.Source, Sheet, list[int]]], names: list[str]
+) -> Features:
+    sheets = {id(sheet) for _, sheet, _ in parts}
+    if len(sheets) > 1:
+        return Features(tuple(names))
+    columns = tuple(number for _, _, numbers in parts for number in numbers)
+    return Features(tuple(names), columns, parts[0][1].width)

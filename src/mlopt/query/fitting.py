@@ -1,0 +1,240 @@
+"""The one seam between what a query asks for and who fits it.
+
+`check`, `plan` and `fit` take a `Request`: plain values, no syntax. Whoever can do more
+than mlopt's estimators replaces what is behind these three functions.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from mlopt.errors import InputError, UnsupportedError
+from mlopt.gd.least_squares import LinearRegression
+from mlopt.gd.logistic import LogisticRegression
+from mlopt.gd.svm import LinearSVC
+from mlopt.plan import Plan
+from mlopt.query.model import Features, Model
+from mlopt.query.words import DEFAULT_EPSILON, Task
+
+Array = NDArray[Any]
+
+_EXACT = 1e-6
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of the user's, by its name in the query."""
+
+    name: str
+    call: Callable[..., Any]
+
+    def __str__(self) -> str:
+        return f"{self.name}()"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be learnt, and under which constraints.
+
+    Parameters
+    ----------
+    task : {"classification", "regression"}, optional
+        None for a gradient of the user's.
+    tolerance : float
+        EPSILON.
+    time_limit : float, optional
+        TIME in seconds, reading included.
+    max_iter : int, optional
+        MAX_ITER; None for the default of the algorithm.
+    algorithm : str, optional
+    step : float or Function, optional
+    sampler : str or Function, optional
+    convergence : Function, optional
+    gradient : str or Function
+        A loss by name, or the user's gradient.
+    """
+
+    task: Task | None
+    tolerance: float = DEFAULT_EPSILON
+    time_limit: float | None = None
+    max_iter: int | None = None
+    algorithm: str | None = None
+    step: float | Function | None = None
+    sampler: str | Function | None = None
+    convergence: Function | None = None
+    gradient: str | Function = "logistic"
+
+
+def _logistic(request: Request, options: Mapping[str, Any]) -> Any:
+    return LogisticRegression(tol=request.tolerance, **options)
+
+
+def _hinge(request: Request, options: Mapping[str, Any]) -> Any:
+    # The same query gives the same model.
+    loss = str(request.gradient)
+    return LinearSVC(loss=loss, tol=request.tolerance, random_state=0, **options)
+
+
+def _squared(request: Request, options: Mapping[str, Any]) -> Any:
+    # Its tolerance is also a cut-off of singular values, which must stay small.
+    return LinearRegression(tol=min(request.tolerance, _EXACT), **options)
+
+
+_ESTIMATORS: Mapping[str, Callable[[Request, Mapping[str, Any]], Any]] = {
+    "logistic": _logistic,
+    "hinge": _hinge,
+    "squared_hinge": _hinge,
+    "squared": _squared,
+}
+_OPTIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "logistic": {name: {"solver": name} for name in ("lbfgs", "newton-cholesky")},
+    "hinge": {"dual-coordinate-descent": {"dual": True}},
+    "squared_hinge": {"lbfgs": {"dual": False}, "dual-coordinate-descent": {"dual": True}},
+    "squared": {name: {"solver": name} for name in ("cholesky", "svd", "sparse_cg")},
+}
+"""For each loss, the algorithms there are and how its estimator is told."""
+
+
+def check(request: Request) -> None:
+    """Refuse what cannot be done yet; looks at no data.
+
+    Raises
+    ------
+    UnsupportedError
+        Its text names the item of the query.
+    """
+    if isinstance(request.gradient, Function):
+        raise UnsupportedError(
+            f"The gradient `{request.gradient}`: gradients of your own cannot be run yet. "
+            f"Use one of {', '.join(_ESTIMATORS)}."
+        )
+    for item in ("convergence", "step", "sampler"):
+        value = getattr(request, item)
+        if value is not None:
+            said = f"{value:g}" if isinstance(value, float) else str(value)
+            raise UnsupportedError(
+                f"{item.upper()} {said} belongs to gradient descent with steps and "
+                f"samples, which a query cannot run yet: leave {item.upper()} out."
+            )
+    known = _OPTIONS[request.gradient]
+    if request.algorithm is not None and request.algorithm not in known:
+        raise UnsupportedError(
+            f"ALGORITHM {request.algorithm} cannot run for the {request.gradient} loss "
+            f"yet. Use one of {', '.join(known)}, or leave ALGORITHM out: the cheapest is "
+            "chosen."
+        )
+
+
+def plan(request: Request, X: Any, y: Array) -> Plan:
+    """How it would be fitted, with predicted seconds; fits nothing.
+
+    Parameters
+    ----------
+    request : Request
+    X : ndarray or CSR matrix of shape (n, d)
+    y : ndarray of shape (n,)
+
+    Raises
+    ------
+    UnsupportedError, InputError
+        The request or the data cannot work.
+    """
+    estimator, y = _prepared(request, y)
+    try:
+        found: Plan = estimator.explain(X, y)
+    except ValueError as error:
+        raise _as_input_error(error) from error
+    return found
+
+
+def fit(request: Request, X: Any, y: Array) -> Model:
+    """Fit what is asked for, the way that is predicted to be the fastest.
+
+    Parameters
+    ----------
+    request : Request
+    X : ndarray or CSR matrix of shape (n, d)
+    y : ndarray of shape (n,)
+
+    Returns
+    -------
+    Model
+        With its plan; ``converged`` says whether the tolerance was reached.
+
+    Raises
+    ------
+    UnsupportedError, InputError
+        The request or the data cannot work.
+    """
+    estimator, y = _prepared(request, y)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            estimator.fit(X, y)
+        except ValueError as error:
+            raise _as_input_error(error) from error
+    converged = True
+    for warning in caught:
+        if issubclass(warning.category, ConvergenceWarning):
+            converged = False
+        else:
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
+    coef, intercept = np.asarray(estimator.coef_), np.asarray(estimator.intercept_)
+    if len(coef) == 1 or coef.ndim == 1:
+        coef, intercept = coef.ravel(), intercept.ravel()[0]
+    assert request.task is not None
+    return Model(
+        task=request.task,
+        loss=str(request.gradient),
+        coef=np.ascontiguousarray(coef.T),
+        intercept=intercept,
+        features=Features(tuple(f"x{number}" for number in range(1, X.shape[1] + 1))),
+        classes=getattr(estimator, "classes_", None),
+        plan=estimator.plan_,
+        converged=converged,
+        message="" if converged else _not_reached(request, estimator),
+    )
+
+
+def _prepared(request: Request, y: Array) -> tuple[Any, Array]:
+    """The estimator, and labels as it takes them."""
+    check(request)
+    loss = str(request.gradient)
+    options = dict(_OPTIONS[loss].get(request.algorithm or "", {}))
+    if request.max_iter is not None:
+        options["max_iter"] = request.max_iter
+    numeric = y.dtype.kind in "fib"
+    if request.task == "regression" and not numeric:
+        raise InputError(
+            f"Labels of a regression must be numbers, but one is `{y[0]}`: RUN "
+            "classification, or name another column as the label."
+        )
+    if request.task == "classification" and y.dtype.kind == "f":
+        fractional = y[y != np.floor(y)]
+        if len(fractional):
+            raise InputError(
+                f"Labels of a classification must be classes, but {fractional[0]:g} is a "
+                "fraction: RUN regression, or name another column as the label."
+            )
+    y = y.astype(np.float64) if request.task == "regression" else y
+    return _ESTIMATORS[loss](request, options), y
+
+
+def _not_reached(request: Request, estimator: Any) -> str:
+    return (
+        f"EPSILON {request.tolerance:g} was not reached within MAX_ITER "
+        f"{estimator.max_iter}: revisit MAX_ITER or EPSILON, or scale the features."
+    )
+
+
+def _as_input_error(error: ValueError) -> InputError:
+    return error if isinstance(error, InputError) else InputError(str(error))

@@ -1,0 +1,60 @@
+"""A query on the command line: plans and results are printed, predictions one a line."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mlopt.errors import InputError
+from mlopt.query import ast
+from mlopt.query.checks import check_place
+from mlopt.query.model import Model
+from mlopt.query.parser import parse
+from mlopt.query.run import Session
+from mlopt.writing import write_files
+
+
+def run_and_print(text: str, output: Path | None = None) -> None:
+    """Run a query, and print what each statement gives.
+
+    Predictions go to ``output``, or to stdout and nothing else with them: what there is to
+    say about models then goes to stderr.
+
+    Parameters
+    ----------
+    text : str
+    output : Path, optional
+        For the predictions.
+
+    Raises
+    ------
+    InputError
+        With ``output`` the query must have exactly one PREDICT; and see `run`.
+    """
+    statements = parse(text).statements
+    predicts = [one for one in statements if isinstance(one, ast.Predict)]
+    if output is not None and len(predicts) != 1:
+        raise InputError(
+            "`output` is for the predictions of one PREDICT; the query has "
+            f"{len(predicts)}."
+        )
+    if output is not None:
+        check_place(output)
+    aside = sys.stderr if predicts and output is None else sys.stdout
+    for _, value in Session().steps(text):
+        if isinstance(value, Model):
+            aside.write(f"{value.describe()}\n")
+        elif isinstance(value, Path):
+            aside.write(f"model: {value}\n")
+        elif output is None:
+            sys.stdout.write(_lines(value))
+        else:
+            write_files({output: _lines(value).encode()})
+            aside.write(f"predictions: {output}\n")
+
+
+def _lines(predictions: Any) -> str:
+    return "".join(f"{value}\n" for value in np.asarray(predictions).tolist())

@@ -1,0 +1,31 @@
+"""Files that are complete or not there: an old one stays until the new one is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from uuid import uuid4
+
+
+def write_files(files: Mapping[Path, bytes]) -> None:
+    """Write each file beside its place, then move all of them there.
+
+    Raises
+    ------
+    OSError
+        When the disk is full or the folder read-only; old files are then as they were.
+    """
+    staged: dict[Path, Path] = {}
+    try:
+        for path, content in files.items():
+            staged[path] = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
+            with staged[path].open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        for path, ready in staged.items():
+            ready.replace(path)
+    finally:
+        for ready in staged.values():
+            ready.unlink(missing_ok=True)
