@@ -257,7 +257,7 @@ class Scheduler:
     def _leave_unfinished(self, trial: Trial) -> None:
         """Out of time: the storage keeps the trial as running, to be taken up again."""
         trial.state = "PRUNED" if trial.passes else "FAIL"
-        trial.reason = f"unfinished: {self.stopped}"
+        trial.reason, trial.unfinished = f"unfinished: {self.stopped}", True
 
     def _report(self) -> None:
         states = [t.state for t in self.trials.values()]
@@ -279,9 +279,13 @@ class Scheduler:
 
 
 def best_trial(trials: Iterable[Trial], metric: str) -> Trial | None:
-    """The best fully trained trial; without one, the best of those that have a score."""
+    """The best trial that the bandit did not give up; without one, of all with a score.
+
+    A trial that the time limit ended in the middle stands with the fully trained ones: more
+    training would hardly have made it worse.
+    """
     scored = [t for t in trials if math.isfinite(t.mean(metric)) and t.state != "FAIL"]
-    complete = [t for t in scored if t.state == "COMPLETE"]
+    kept = [t for t in scored if t.state != "PRUNED" or t.unfinished]
     # Of equals the earliest proposed wins, so that the answer does not depend on timing.
-    pool = sorted(complete or scored, key=lambda t: t.number)
+    pool = sorted(kept or scored, key=lambda t: t.number)
     return max(pool, key=lambda t: t.mean(metric), default=None)

@@ -40,6 +40,8 @@ class Trial:
     state: str = "RUNNING"
     done: bool = False
     reason: str | None = None
+    unfinished: bool = False
+    """Whether time ran out before it was trained to the end."""
     seconds: float = 0.0
     score_seconds: float = 0.0
     rungs: dict[int, Scores] = field(default_factory=dict)
