@@ -1,0 +1,40 @@
+"""Gradient descent from seven operators (ML4all): algorithms, sources, and the plan space."""
+
+from mlopt.gd.operators.algorithm import Algorithm
+from mlopt.gd.operators.compute import TABLE_3, Gradient, UserGradient
+from mlopt.gd.operators.interfaces import Batch, Context, Sums, per_unit
+from mlopt.gd.operators.parquet import ParquetSource
+from mlopt.gd.operators.plans import MORE_PLANS, PLANS, PlanRow, plan_row
+from mlopt.gd.operators.references import Settings
+from mlopt.gd.operators.results import Record, Result
+from mlopt.gd.operators.running import Run
+from mlopt.gd.operators.samplers import Bernoulli, RandomPartition, ShuffledPartition
+from mlopt.gd.operators.sources import MatrixSource, Source
+from mlopt.gd.operators.text import CsvSource, LibsvmSource
+
+__all__ = [
+    "MORE_PLANS",
+    "PLANS",
+    "TABLE_3",
+    "Algorithm",
+    "Batch",
+    "Bernoulli",
+    "Context",
+    "CsvSource",
+    "Gradient",
+    "LibsvmSource",
+    "MatrixSource",
+    "ParquetSource",
+    "PlanRow",
+    "RandomPartition",
+    "Record",
+    "Result",
+    "Run",
+    "Settings",
+    "ShuffledPartition",
+    "Source",
+    "Sums",
+    "UserGradient",
+    "per_unit",
+    "plan_row",
+]
