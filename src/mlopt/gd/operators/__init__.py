@@ -1,4 +1,4 @@
-"""Gradient descent from seven operators (ML4all): algorithms, sources, and the plan space."""
+"""Gradient descent from seven operators (ML4all): algorithms, sources, the plan space."""
 
 from mlopt.gd.operators.algorithm import Algorithm
 from mlopt.gd.operators.compute import TABLE_3, Gradient, UserGradient

@@ -2,7 +2,7 @@
 
 ::
 
-    preparation   Stage      nothing, or some rows   -> the same; sets globals in the context
+    preparation   Stage      nothing, or some rows   -> the same; sets globals
                   Transform  units                   -> Batch
     processing    Sample     n                       -> indices, or a Batch of rows
                   Compute    Batch                   -> partial sum

@@ -105,13 +105,14 @@ class Run:
 
     def _eager(self) -> Source:
         """Transform everything once, and keep it."""
-        batches = [self._batch(units) for units in self.source.scan()]
+        batches = [self.transformed(units) for units in self.source.scan()]
         executor = None
         if isinstance(self.source, MatrixSource):
             executor = self.source.rows.executor
         return MatrixSource.of_batches(batches, executor)
 
-    def _batch(self, units: Units) -> Batch:
+    def transformed(self, units: Units) -> Batch:
+        """Units after Transform, counted."""
         self.source.counts.rows_parsed += len(units)
         return _transformed(self._transform, self.context, units)
 
@@ -159,7 +160,7 @@ class Run:
                 partial(summed, self.algorithm.compute),
             )
         else:
-            batch = self._batch(units) if self._raw else units
+            batch = self.transformed(units) if self._raw else units
             assert isinstance(batch, Batch)
             rows, total = len(batch), call("compute", self._compute, batch, context)
         context["full"], context["rows"] = units is None, rows
