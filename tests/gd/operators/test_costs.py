@@ -82,7 +82,7 @@ def test_waves_hold_the_partitions(rows: int, width: int, size: int, cap: int) -
     waves = Waves(rows, rows * width, size * width, cap)
     assert waves.cap * waves.full + waves.last <= waves.partitions
     assert waves.count <= -(-waves.partitions // cap)
-    assert waves.full * waves.k + waves.last_rows <= max(rows, 1)
+    assert waves.full * waves.k + waves.last_rows <= rows + waves.k
     assert cap * (waves.full * waves.k + waves.k) >= rows
 
 
