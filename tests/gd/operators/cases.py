@@ -38,7 +38,9 @@ def batch_of(units: Any) -> Batch:
     return units
 
 
-def write_csv(path: Path, X: Floats, y: Floats, header: bool = False, end: str = "\n") -> str:
+def write_csv(
+    path: Path, X: Floats, y: Floats, header: bool = False, end: str = "\n"
+) -> str:
     """Label first, numbers as Python writes them: they read back as they were."""
     lines = ["label," + ",".join(f"x{j}" for j in range(X.shape[1]))] if header else []
     for row, label in zip(X.tolist(), y.tolist(), strict=True):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from tests.gd.operators.cases import problem
 
 from mlopt.errors import InputError
 from mlopt.gd.operators import TABLE_3, Batch, Context, Gradient, UserGradient
 from mlopt.gd.operators.interfaces import Floats
-from tests.gd.operators.cases import problem
 
 
 def at(w: Floats) -> Context:
@@ -35,9 +35,7 @@ def test_gradients_are_those_of_table_3(name: str) -> None:
     np.testing.assert_allclose(found, row_gradients(X, y, w)[name], rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "loss", ["squared", "logistic", "hinge", "squared_hinge", "huber"]
-)
+@pytest.mark.parametrize("loss", ["squared", "logistic", "hinge", "squared_hinge", "huber"])
 def test_gradients_agree_with_finite_differences(loss: str) -> None:
     X, y = problem(40, 3)
     compute = Gradient(loss, l2=0.3, fit_intercept=True, delta=0.7, scale=1.5)

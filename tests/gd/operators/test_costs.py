@@ -142,7 +142,9 @@ def total(name: str, iterations: float, resources: Resources | None = None) -> f
 
 
 def test_few_iterations_favour_lazy_plans_and_many_eager_ones() -> None:
-    assert total("sgd/lazy/random-partition", 100) < total("sgd/eager/random-partition", 100)
+    assert total("sgd/lazy/random-partition", 100) < total(
+        "sgd/eager/random-partition", 100
+    )
     many = 10_000_000
     assert total("sgd/lazy/random-partition", many) > total(
         "sgd/eager/random-partition", many
@@ -177,4 +179,6 @@ def test_placement_mixes_distributed_sampling_with_local_updates() -> None:
     assert bgd["compute"] == "distributed"
     assert "sample" not in bgd
     small = replace(TEXT, nbytes=1000)
-    assert set(places(plan_row("bgd/eager"), Settings(), STATS, small).values()) == {"local"}
+    assert set(places(plan_row("bgd/eager"), Settings(), STATS, small).values()) == {
+        "local"
+    }

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.gd.operators.cases import problem, source, write_csv
 
 from mlopt.cluster import Threads
 from mlopt.errors import InputError, TaskError
@@ -29,7 +30,6 @@ from mlopt.gd.operators import (
 from mlopt.gd.operators.interfaces import Units
 from mlopt.gd.operators.steps import Constant
 from mlopt.training import Training
-from tests.gd.operators.cases import problem, source, write_csv
 
 X, Y = problem(120, 3)
 
@@ -177,7 +177,7 @@ def test_a_transform_that_needs_statistics_is_lazy_by_a_stage_that_sees_all(
 
     sampler = plan_row("sgd/lazy/shuffled-partition").build(Settings()).sample
     scaled = (X - X.mean(axis=0)) / X.std(axis=0)
-    common = {"sample": sampler, "max_iter": 50, "converge": lambda w: 1.0}
+    common: dict[str, Any] = {"sample": sampler, "max_iter": 50, "converge": lambda w: 1.0}
     lazy = Algorithm(transform, stage, stage_rows=None, lazy=True, **common)
     eager = Algorithm(**common)
     found = lazy.run(text, seed=1).weights
@@ -246,6 +246,11 @@ def test_a_users_gradient_reaches_what_the_built_in_one_reaches() -> None:
         references.bgd(Settings(mine)).start(source(X, Y)).objective()
 
 
+def changed(name: str, operator: Any) -> Algorithm:
+    options: dict[str, Any] = {name: operator}
+    return Algorithm(**options)
+
+
 def fails(value: Any) -> Any:
     raise KeyError("mine")
 
@@ -255,7 +260,7 @@ def fails(value: Any) -> Any:
 )
 def test_an_operator_that_raises_is_named(name: str) -> None:
     with pytest.raises(TaskError, match=f"operator `{name}` raised KeyError.*mine"):
-        Algorithm(**{name: fails}).run(source(X, Y, 10))
+        changed(name, fails).run(source(X, Y, 10))
 
 
 @pytest.mark.parametrize(
@@ -277,7 +282,7 @@ def test_an_operator_that_raises_is_named(name: str) -> None:
 )
 def test_an_operator_that_returns_the_wrong_thing_is_named(name: str, value: Any) -> None:
     with pytest.raises(InputError, match=f"The operator `{name}` must return"):
-        Algorithm(**{name: lambda given: value}).run(source(X, Y))
+        changed(name, lambda given: value).run(source(X, Y))
 
 
 def test_what_is_no_operator_is_refused_at_once() -> None:

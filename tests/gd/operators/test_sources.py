@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
+from tests.gd.operators.cases import batch_of, problem, source, write_csv, write_libsvm
 
 from mlopt.errors import InputError
 from mlopt.gd.operators import (
@@ -25,7 +26,6 @@ from mlopt.gd.operators import (
     plan_row,
 )
 from mlopt.gd.operators.interfaces import stacked
-from tests.gd.operators.cases import batch_of, problem, source, write_csv, write_libsvm
 
 
 def everything(of: Source) -> tuple[np.ndarray, np.ndarray]:
@@ -175,7 +175,9 @@ def test_a_thousand_lazy_steps_read_a_twentieth_of_the_file(tmp_path: Path) -> N
     random = np.random.default_rng(0)
     n, path = 200_000, tmp_path / "large.csv"
     kinds = np.round(random.standard_normal((1000, 8)), 6)
-    texts = [f"{1 if row[0] > 0 else -1}," + ",".join(map(str, row)) for row in kinds.tolist()]
+    texts = [
+        f"{1 if row[0] > 0 else -1}," + ",".join(map(str, row)) for row in kinds.tolist()
+    ]
     chosen = random.integers(1000, size=n)
     path.write_text("\n".join([texts[i] for i in chosen]) + "\n")
     settings, read = Settings(max_iter=1000, tolerance=0), {}

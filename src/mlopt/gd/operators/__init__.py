@@ -2,6 +2,7 @@
 
 from mlopt.gd.operators.algorithm import Algorithm
 from mlopt.gd.operators.compute import TABLE_3, Gradient, UserGradient
+from mlopt.gd.operators.formats import CsvSource, LibsvmSource
 from mlopt.gd.operators.interfaces import Batch, Context, Sums, per_unit
 from mlopt.gd.operators.parquet import ParquetSource
 from mlopt.gd.operators.plans import MORE_PLANS, PLANS, PlanRow, plan_row
@@ -10,7 +11,6 @@ from mlopt.gd.operators.results import Record, Result
 from mlopt.gd.operators.running import Run
 from mlopt.gd.operators.samplers import Bernoulli, RandomPartition, ShuffledPartition
 from mlopt.gd.operators.sources import MatrixSource, Source
-from mlopt.gd.operators.text import CsvSource, LibsvmSource
 
 __all__ = [
     "MORE_PLANS",

@@ -112,7 +112,8 @@ def as_weights(value: Any, context: Context) -> Any:
 
 def as_delta(value: Any) -> float:
     """What Converge returned."""
-    if not isinstance(value, Real | np.ndarray) or np.ndim(value) or math.isnan(value):
+    number = isinstance(value, Real) or (isinstance(value, np.ndarray) and value.ndim == 0)
+    if not number or math.isnan(value):
         raise wrong("converge", "one number that is not NaN", value)
     return float(value)
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from mlopt.errors import InputError
+from mlopt.gd.operators.formats import labels
 from mlopt.gd.operators.interfaces import Batch, Indices
 from mlopt.gd.operators.sources import Source, gathered
-from mlopt.gd.operators.text import labels
 from mlopt.readers.table import column
 
 

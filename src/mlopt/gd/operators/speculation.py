@@ -1,4 +1,4 @@
-"""Speculation: run an algorithm on a sample, and record its errors (ML4all, Algorithm 1)."""
+"""Speculation: run an algorithm on a sample, and record its errors (Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -93,13 +93,15 @@ class Excess:
 
         def value(w: Any) -> tuple[float, Any]:
             context = run.context.shared()
-            context.update({name: w for name in ("weights", "trial", "ahead")})
+            context.update(dict.fromkeys(("weights", "trial", "ahead"), w))
             total = algorithm.compute(batch, context)
             gradient = total.gradient if isinstance(total, Sums) else total
             return compute.objective(batch, w) / sample.n, gradient / sample.n
 
         first = run.context["weights"]
-        found = minimize(value, first, jac=True, method="L-BFGS-B", options={"maxiter": 500})
+        found = minimize(
+            value, first, jac=True, method="L-BFGS-B", options={"maxiter": 500}
+        )
         start, least = value(first)[0], float(found.fun)
         if not least < start:
             raise InputError("The first weights minimise the objective: nothing to train.")

@@ -5,6 +5,7 @@ ML4all and MLlib take ``beta / sqrt(i)`` with beta = 1 for every algorithm.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -24,7 +25,7 @@ class InverseRoot:
         check_positive("beta", self.beta)
 
     def __call__(self, iteration: int) -> float:
-        return self.beta / float(iteration) ** 0.5
+        return self.beta / math.sqrt(iteration)
 
 
 @dataclass(frozen=True)

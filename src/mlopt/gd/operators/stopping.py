@@ -120,7 +120,7 @@ class ObjectiveDecrease:
         context["window"] = (0.0, 0, mean)
         if math.isnan(before):
             return math.inf
-        return max(0.0, before - mean) / max(abs(before), np.finfo(np.float64).tiny)
+        return float(max(0.0, before - mean) / max(abs(before), 1e-300))
 
 
 @dataclass(frozen=True)
