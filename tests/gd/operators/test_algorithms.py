@@ -195,8 +195,7 @@ def test_the_objective_rule_looks_at_whole_windows() -> None:
 
 def test_divergence_is_a_result_with_a_message() -> None:
     settings = Settings(SQUARED, step=Constant(1e200), max_iter=50)
-    with np.errstate(all="ignore"):
-        result = references.bgd(settings).run(source(XR, YR))
+    result = references.bgd(settings).run(source(XR, YR))
     assert not result.converged
     assert "smaller step" in result.message
 

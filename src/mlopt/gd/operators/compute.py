@@ -64,6 +64,7 @@ class Gradient:
             return Sums(gradient, objective)
         return Sums(gradient, objective, self.sums(batch, context[self.other])[0])
 
+    @np.errstate(over="ignore", invalid="ignore")  # in worker threads too
     def sums(self, batch: Batch, weights: Floats) -> tuple[Floats, float]:
         """The sum of gradients (p,) and of objectives at ``weights``."""
         d = len(weights) - self.fit_intercept

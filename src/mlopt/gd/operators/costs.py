@@ -21,8 +21,12 @@ from mlopt.stats import Stats
 
 OPERATORS = ("transform", "stage", "sample", "compute", "update", "converge", "loop")
 
-PARSE = 1.5e-7
+PARSE = 3e-7
 """Seconds to parse one number of text in one thread."""
+LOSS = 1.5e-8
+"""Seconds for the loss and the slope of one row."""
+COIN = 1.5e-8
+"""Seconds to decide about one row, or to put it in a random order."""
 CALL = 2e-5
 """Seconds that one call of an operator takes, whatever it works on."""
 
@@ -41,18 +45,23 @@ class Medium:
         |page|_b: the least that is read.
     packet : int, default=1500
         |packet|_b: the least that is sent.
-    seek : float, default=1e-4
-        SK, in seconds: of a solid state disk. 0 in memory.
+    seek : float, default=3e-5
+        SK, in seconds: of one read from Python, where the file is in the page cache. A
+        solid state disk takes 1e-4 more. 0 in memory.
     memory : bool, default=False
         Whether it is in memory, where pages cost what memory traffic costs.
+    readers : int, default=1
+        Processes that read and transform it in parallel: the cap of its waves. The sources
+        of `mlopt.gd.operators` are read by one.
     """
 
     nbytes: int
     partition_bytes: int
     page: int = 4096
     packet: int = 1500
-    seek: float = 1e-4
+    seek: float = 3e-5
     memory: bool = False
+    readers: int = 1
 
     def waves(self, rows: int, cap: int) -> Waves:
         """How its partitions are processed on ``cap`` slots."""
@@ -123,8 +132,8 @@ def units_of(stats: Stats, *, text: bool) -> Units:
     return Units(
         transform=Cost(fixed=PARSE * (filled + 1)) if text else Cost(),
         # X is read once, for margins and again, from cache, for the gradient.
-        compute=Cost(flops=4 * filled, memory=stats.itemsize * filled),
-        sample=Cost(fixed=1e-8),
+        compute=Cost(flops=4 * filled, memory=stats.itemsize * filled) + Cost(fixed=LOSS),
+        sample=Cost(fixed=COIN),
         stage=calls,
         update=vector + calls,
         converge=vector + calls,
@@ -203,7 +212,8 @@ def operator_costs(
     cap = resources.slots
     share = max(1, stats.bytes // max(1, stats.partitions))
     held = replace(medium, nbytes=stats.bytes, partition_bytes=share, seek=0.0, memory=True)
-    source, parsed = medium.waves(stats.rows, cap), held.waves(stats.rows, cap)
+    source = medium.waves(stats.rows, medium.readers)
+    parsed = held.waves(stats.rows, cap)
     size = row.rows(settings, stats.rows)
     costs = {
         "stage": units.stage,

@@ -133,6 +133,8 @@ class Run:
                 return
             self._iterate()
 
+    # Steps may be so long that numbers overflow: that is found, and said, afterwards.
+    @np.errstate(over="ignore", invalid="ignore")
     def _iterate(self) -> None:
         begin, context = time.perf_counter(), self.context
         context["iteration"] += 1

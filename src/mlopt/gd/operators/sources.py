@@ -154,10 +154,9 @@ class MatrixSource(Source):
 
     @classmethod
     def of_batches(cls, batches: list[Batch], executor: Executor | None) -> MatrixSource:
-        """Keep what an eager Transform returned; its partitions stay as they are, about."""
-        largest = max(len(batch) for batch in batches)
+        """Keep what an eager Transform returned, in blocks that suit memory."""
         whole = stacked(batches)
-        return cls(whole.X, whole.y, executor, largest if len(batches) > 1 else None)
+        return cls(whole.X, whole.y, executor)
 
     @property
     def partitions(self) -> int:
