@@ -6,11 +6,13 @@ from mlopt.gd.operators.formats import CsvSource, LibsvmSource
 from mlopt.gd.operators.interfaces import Batch, Context, Sums, per_unit
 from mlopt.gd.operators.parquet import ParquetSource
 from mlopt.gd.operators.plans import MORE_PLANS, PLANS, PlanRow, plan_row
+from mlopt.gd.operators.ranking import Priced, medium_of, ranked, stats_of
 from mlopt.gd.operators.references import Settings
 from mlopt.gd.operators.results import Record, Result
 from mlopt.gd.operators.running import Run
 from mlopt.gd.operators.samplers import Bernoulli, RandomPartition, ShuffledPartition
 from mlopt.gd.operators.sources import MatrixSource, Source
+from mlopt.gd.operators.speculation import Speculation, drawn, speculate
 
 __all__ = [
     "MORE_PLANS",
@@ -26,6 +28,7 @@ __all__ = [
     "MatrixSource",
     "ParquetSource",
     "PlanRow",
+    "Priced",
     "RandomPartition",
     "Record",
     "Result",
@@ -33,8 +36,14 @@ __all__ = [
     "Settings",
     "ShuffledPartition",
     "Source",
+    "Speculation",
     "Sums",
     "UserGradient",
+    "drawn",
+    "medium_of",
     "per_unit",
     "plan_row",
+    "ranked",
+    "speculate",
+    "stats_of",
 ]

@@ -134,9 +134,9 @@ class Stage(Protocol):
 
 
 class Sample(Protocol):
-    """Choose rows of this iteration: their numbers among ``n``, or None for all."""
+    """Choose rows of this iteration: their numbers among ``n``, rows, or None for all."""
 
-    def __call__(self, n: int, context: Context, /) -> Indices | None: ...
+    def __call__(self, n: int, context: Context, /) -> Indices | Batch | None: ...
 
 
 class Compute(Protocol):

@@ -61,6 +61,11 @@ class ParquetSource(Source):
         return len(self._bytes)
 
     @property
+    def nbytes(self) -> int:
+        """Compressed bytes of all row groups."""
+        return int(sum(self._bytes))
+
+    @property
     def columns(self) -> int:
         """d."""
         return len(self.names)

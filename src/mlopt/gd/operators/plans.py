@@ -61,9 +61,8 @@ class PlanRow:
 
     def rows(self, settings: Settings, n: int) -> int:
         """How many rows an iteration computes on."""
-        if self.sampling is None:
-            return n
-        return 1 if self.algorithm == "sgd" else min(settings.batch, n)
+        sample = self.build(settings).sample
+        return min(sample.size, n) if isinstance(sample, Sampler) else n
 
     def build(self, settings: Settings) -> Algorithm:
         """The algorithm, ready to run over a source."""

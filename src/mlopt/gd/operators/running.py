@@ -177,7 +177,9 @@ class Run:
         if isinstance(sample, Sampler):
             return sample.draw(self.data, self.context)
         chosen = call("sample", bound(sample), self.data.n, self.context)
-        return None if chosen is None else self.data.take(as_indices(chosen, self.data.n))
+        if chosen is None or isinstance(chosen, Batch):
+            return chosen
+        return self.data.take(as_indices(chosen, self.data.n))
 
     def _over_all(self, function: Any, combine: Any) -> tuple[int, Any]:
         if not self._raw:

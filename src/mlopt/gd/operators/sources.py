@@ -66,6 +66,11 @@ class Source(ABC):
         """The number of rows; a source that does not know it reads everything once."""
 
     @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """|D|_b: bytes of all rows, where they lie."""
+
+    @property
     def about(self) -> int:
         """The number of rows, or an estimate that costs nothing."""
         return self.n
@@ -172,6 +177,11 @@ class MatrixSource(Source):
     def n(self) -> int:
         """The number of rows."""
         return self.rows.n
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory, labels included."""
+        return self.rows.nbytes + self.y.nbytes
 
     def partition(self, number: int) -> Batch:
         """A block; a view where it is in this process."""

@@ -129,6 +129,11 @@ class TextSource(Source):
         return max(1, -(-(self.size - self.begin) // self.partition_bytes))
 
     @property
+    def nbytes(self) -> int:
+        """Bytes of all lines."""
+        return self.size - self.begin
+
+    @property
     def about(self) -> int:
         """Rows by the mean length of the first ones."""
         return max(1, round((self.size - self.begin) / self._mean))
