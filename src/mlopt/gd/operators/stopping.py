@@ -80,19 +80,23 @@ class GradientNorm:
 
 @dataclass(frozen=True)
 class ObjectiveDecrease:
-    """The relative decrease of the objective's mean over a window of iterations.
+    """The relative decrease of the objective's mean from one window to the next.
 
     The objective is that of the samples, at the weights before each step. Windows follow
-    each other; the rule speaks at the end of each from the second on, and is infinite in
-    between. An increase counts as a decrease of zero.
+    each other, each twice as long as the last: steps of ``1 / sqrt(i)`` leave an excess
+    that shrinks by a share whenever i doubles, so that a small decrease says that little is
+    left, which it would not for windows of one length. The rule speaks at the end of each
+    window from the second on, and is infinite in between.
 
-    The means have noise: windows of w samples of m rows cannot resolve decreases below
-    about ``1 / sqrt(w m)`` times the spread of the rows' losses.
+    Delta is not below the standard error of the decrease. So noise cannot end a run; and
+    with few rows in a sample, a tight tolerance takes many iterations to confirm: about
+    ``2 v / (m tolerance^2)`` for a variance v of the rows' losses in units of their mean.
 
     Parameters
     ----------
     window : int, optional
-        Default: ``n / m``, at least 10: as many iterations as touch n rows.
+        Iterations of the first window. Default: ``n / m``, at least 10: as many as touch
+        n rows.
     """
 
     window: int | None = None
@@ -109,18 +113,49 @@ class ObjectiveDecrease:
                 "`ObjectiveDecrease` needs the objective: let `compute` return `Sums` with "
                 "one, or choose another `converge`."
             )
-        rows = max(1.0, context["seen"] / context["iteration"])
-        window = self.window or max(10, math.ceil(context["n"] / rows))
-        added, count, before = context.get("window", (0.0, 0, math.nan))
-        added, count = added + value, count + 1
-        if count < window:
-            context["window"] = (added, count, before)
+        present = Moments(*context.get("window", ())).with_value(value)
+        length = context.setdefault("window_length", self._first(context))
+        context["window"] = present.as_tuple()
+        if present.count < length:
             return math.inf
-        mean = added / count
-        context["window"] = (0.0, 0, mean)
-        if math.isnan(before):
-            return math.inf
-        return float(max(0.0, before - mean) / max(abs(before), 1e-300))
+        context["window"], context["window_length"] = (), 2 * length
+        last = Moments(*context.get("last_window", ()))
+        context["last_window"] = present.as_tuple()
+        return present.decrease_from(last) if last.count else math.inf
+
+    def _first(self, context: Context) -> int:
+        rows = max(1, context["rows"])
+        return self.window or max(10, math.ceil(context["n"] / rows))
+
+
+@dataclass(frozen=True)
+class Moments:
+    """How many values there were, their mean, and squared deviations (Welford, 1962)."""
+
+    count: int = 0
+    mean: float = 0.0
+    squares: float = 0.0
+
+    def with_value(self, value: float) -> Moments:
+        """One value more."""
+        count, off = self.count + 1, value - self.mean
+        mean = self.mean + off / count
+        return Moments(count, mean, self.squares + off * (value - mean))
+
+    def as_tuple(self) -> tuple[int, float, float]:
+        """Plain numbers, for a checkpoint."""
+        return self.count, self.mean, self.squares
+
+    @property
+    def variance(self) -> float:
+        """Of the mean."""
+        return self.squares / max(1, self.count - 1) / self.count
+
+    def decrease_from(self, last: Moments) -> float:
+        """The relative decrease since another window, or its standard error if larger."""
+        noise = math.sqrt(self.variance + last.variance)
+        found = max(last.mean - self.mean, noise) / max(abs(last.mean), 1e-300)
+        return math.inf if math.isnan(found) else found  # a mean that overflowed
 
 
 @dataclass(frozen=True)
