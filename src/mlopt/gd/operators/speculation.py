@@ -21,6 +21,8 @@ from mlopt.gd.parameters import check_count, check_positive
 
 _STREAM = 3
 """Of random numbers: those of runs are 0 to 2."""
+_EFFORT = {"maxiter": 500}
+"""For a minimum beside which errors of a few per cent can be told, in about a second."""
 Measure = Callable[[Run], float]
 """How far a run on the sample is from its end."""
 
@@ -99,9 +101,7 @@ class Excess:
             return compute.objective(batch, w) / sample.n, gradient / sample.n
 
         first = run.context["weights"]
-        found = minimize(
-            value, first, jac=True, method="L-BFGS-B", options={"maxiter": 500}
-        )
+        found = minimize(value, first, jac=True, method="L-BFGS-B", options=_EFFORT)
         start, least = value(first)[0], float(found.fun)
         if not least < start:
             raise InputError("The first weights minimise the objective: nothing to train.")
@@ -156,13 +156,15 @@ def speculate(
     tolerance : float, default=0.05
         Where to stop: the paper's default.
     seconds : float, default=60
-        The time budget: the paper's default.
+        The time budget of the iterations: the paper's default.
     max_iter : int, default=10000
     seed : int, default=0
     fidelity : bool, default=False
         Use the paper's measure, the algorithm's own Converge, and its curve, a / eps.
     measure : callable, optional
-        The error of a run. Default: `own_delta` with ``fidelity``, else `Excess`.
+        The error of a run. Default: `own_delta` with ``fidelity``, else `Excess.of` the
+        algorithm, which is the same for all that minimise the same objective: make it
+        once.
 
     Returns
     -------
@@ -180,10 +182,10 @@ def speculate(
     )
     if measure is None:
         measure = own_delta if fidelity else Excess.of(eager, sample)
-    run = eager.start(sample, seed=seed)
+    run, first = eager.start(sample, seed=seed), time.monotonic()
     pairs: list[tuple[float, int]] = []
     error, look = math.inf, 1
-    while error > tolerance and not run.done and time.monotonic() - begin < seconds:
+    while error > tolerance and not run.done and time.monotonic() - first < seconds:
         run.advance(1)
         # Looks get rarer, so that they cost no more than the run itself.
         if measure is own_delta or run.passes >= look:
