@@ -1,0 +1,49 @@
+"""Gradient descent from seven operators (ML4all): algorithms, sources, the plan space."""
+
+from mlopt.gd.operators.algorithm import Algorithm
+from mlopt.gd.operators.compute import TABLE_3, Gradient, UserGradient
+from mlopt.gd.operators.formats import CsvSource, LibsvmSource
+from mlopt.gd.operators.interfaces import Batch, Context, Sums, per_unit
+from mlopt.gd.operators.parquet import ParquetSource
+from mlopt.gd.operators.plans import MORE_PLANS, PLANS, PlanRow, plan_row
+from mlopt.gd.operators.ranking import Priced, medium_of, ranked, stats_of
+from mlopt.gd.operators.references import Settings
+from mlopt.gd.operators.results import Record, Result
+from mlopt.gd.operators.running import Run
+from mlopt.gd.operators.samplers import Bernoulli, RandomPartition, ShuffledPartition
+from mlopt.gd.operators.sources import MatrixSource, Source
+from mlopt.gd.operators.speculation import Speculation, drawn, speculate
+
+__all__ = [
+    "MORE_PLANS",
+    "PLANS",
+    "TABLE_3",
+    "Algorithm",
+    "Batch",
+    "Bernoulli",
+    "Context",
+    "CsvSource",
+    "Gradient",
+    "LibsvmSource",
+    "MatrixSource",
+    "ParquetSource",
+    "PlanRow",
+    "Priced",
+    "RandomPartition",
+    "Record",
+    "Result",
+    "Run",
+    "Settings",
+    "ShuffledPartition",
+    "Source",
+    "Speculation",
+    "Sums",
+    "UserGradient",
+    "drawn",
+    "medium_of",
+    "per_unit",
+    "plan_row",
+    "ranked",
+    "speculate",
+    "stats_of",
+]

@@ -1,0 +1,280 @@
+"""What a plan of gradient descent costs: ML4all's formulas (3) to (9) on `mlopt.costs`.
+
+The formulas say how much work there is and how it repeats; `Cost.seconds` alone turns work
+into time. So pages and packets are bytes here, and the paper's pageIO and NT are the rates
+of `Resources`. Only a seek has its own time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from mlopt.costs import Cost
+from mlopt.errors import InputError
+from mlopt.gd.operators.plans import PlanRow
+from mlopt.gd.operators.references import Settings
+from mlopt.gd.operators.waves import Waves
+from mlopt.resources import Resources
+from mlopt.stats import Stats
+
+OPERATORS = ("transform", "stage", "sample", "compute", "update", "converge", "loop")
+
+PARSE = 3e-7
+"""Seconds to parse one number of text in one thread."""
+LOSS = 1.5e-8
+"""Seconds for the loss and the slope of one row."""
+COIN = 1.5e-8
+"""Seconds to decide about one row, or to put it in a random order."""
+CALL = 2e-5
+"""Seconds that one call of an operator takes, whatever it works on."""
+
+
+@dataclass(frozen=True)
+class Medium:
+    """Where a data set lies.
+
+    Parameters
+    ----------
+    nbytes : int
+        |D|_b
+    partition_bytes : int
+        |P|_b
+    page : int, default=4096
+        |page|_b: the least that is read.
+    packet : int, default=1500
+        |packet|_b: the least that is sent.
+    seek : float, default=3e-5
+        SK, in seconds: of one read from Python, where the file is in the page cache. A
+        solid state disk takes 1e-4 more. 0 in memory.
+    memory : bool, default=False
+        Whether it is in memory, where pages cost what memory traffic costs.
+    readers : int, default=1
+        Processes that read and transform it in parallel: the cap of its waves. The sources
+        of `mlopt.gd.operators` are read by one.
+    """
+
+    nbytes: int
+    partition_bytes: int
+    page: int = 4096
+    packet: int = 1500
+    seek: float = 3e-5
+    memory: bool = False
+    readers: int = 1
+
+    def waves(self, rows: int, cap: int) -> Waves:
+        """How its partitions are processed on ``cap`` slots."""
+        return Waves(rows, self.nbytes, self.partition_bytes, cap)
+
+    def read(self, nbytes: float) -> Cost:
+        """One seek, and pages for ``nbytes`` from there."""
+        pages = math.ceil(nbytes / self.page) * self.page
+        if self.memory:
+            return Cost(memory=pages, fixed=self.seek)
+        return Cost(disk=pages, fixed=self.seek)
+
+    def sent(self, nbytes: float) -> Cost:
+        """Formula (5), with packets of ``packet`` bytes: NT is the cost of one byte."""
+        return Cost(network=math.ceil(nbytes / self.packet) * self.packet)
+
+
+def io(medium: Medium, waves: Waves) -> Cost:
+    """Formula (3): a seek and a partition for each full wave, and one for the last.
+
+    A last wave without partitions costs nothing, not even its seek.
+    """
+    whole = min(medium.partition_bytes, medium.nbytes)
+    cost = waves.full * medium.read(whole)
+    if waves.last > 0:
+        cost += medium.read(min(waves.last, 1.0) * whole)
+    return cost
+
+
+def cpu(unit: Cost, waves: Waves) -> Cost:
+    """Formula (4): ``unit`` for each row of a partition in each full wave, and the last."""
+    return (waves.full * waves.k + waves.last_rows) * unit
+
+
+@dataclass(frozen=True)
+class Units:
+    """``CPU_u(op)``: the work of each operator on one row, and of those that see no rows.
+
+    Parameters
+    ----------
+    transform, compute, sample : Cost
+        For one row.
+    stage, update, converge, loop : Cost
+        For one call.
+    """
+
+    transform: Cost = field(default_factory=Cost)
+    compute: Cost = field(default_factory=Cost)
+    sample: Cost = field(default_factory=Cost)
+    stage: Cost = field(default_factory=Cost)
+    update: Cost = field(default_factory=Cost)
+    converge: Cost = field(default_factory=Cost)
+    loop: Cost = field(default_factory=Cost)
+
+
+def units_of(stats: Stats, *, text: bool) -> Units:
+    """The work of the reference operators on rows like these.
+
+    Parameters
+    ----------
+    stats : Stats
+    text : bool
+        Whether Transform parses text.
+    """
+    filled = max(1.0, stats.density * stats.columns)
+    vector = Cost(flops=2 * stats.columns, memory=16 * stats.columns)
+    calls = Cost(fixed=CALL)
+    return Units(
+        transform=Cost(fixed=PARSE * (filled + 1)) if text else Cost(),
+        # X is read once, for margins and again, from cache, for the gradient.
+        compute=Cost(flops=4 * filled, memory=stats.itemsize * filled) + Cost(fixed=LOSS),
+        sample=Cost(fixed=COIN),
+        stage=calls,
+        update=vector + calls,
+        converge=vector + calls,
+        loop=calls,
+    )
+
+
+def sample_cost(
+    sampling: str, medium: Medium, waves: Waves, units: Units, size: int
+) -> Cost:
+    """``c_SP(D)`` of one iteration.
+
+    Bernoulli reads and looks at everything. Random-partition seeks for each row.
+    Shuffled-partition reads and shuffles a partition once for ``ceil(k / size)``
+    iterations.
+    """
+    calls = Cost(fixed=CALL)
+    if sampling == "bernoulli":
+        return io(medium, waves) + cpu(units.sample, waves) + calls
+    if sampling == "random-partition":
+        row = medium.nbytes / max(1, waves.rows)
+        return size * (medium.read(row) + units.sample) + calls
+    if sampling == "shuffled-partition":
+        whole = medium.read(min(medium.partition_bytes, medium.nbytes))
+        once = whole + waves.k * units.sample
+        return (1 / max(1, math.ceil(waves.k / size))) * once + calls
+    raise InputError(
+        '`sampling` must be "bernoulli", "random-partition" or "shuffled-partition", got '
+        f"{sampling!r}."
+    )
+
+
+def bgd_cost(c: Mapping[str, Cost], iterations: float) -> Cost:
+    """Formula (7): ``c_S + c_T + T (c_C + c_U + c_CV + c_L)``."""
+    each = c["compute"] + c["update"] + c["converge"] + c["loop"]
+    return c["stage"] + c["transform"] + iterations * each
+
+
+def eager_cost(c: Mapping[str, Cost], iterations: float) -> Cost:
+    """Formula (8): ``c_S + c_T + T (c_SP + c_C + c_U + c_CV + c_L)``."""
+    each = c["sample"] + c["compute"] + c["update"] + c["converge"] + c["loop"]
+    return c["stage"] + c["transform"] + iterations * each
+
+
+def lazy_cost(c: Mapping[str, Cost], iterations: float) -> Cost:
+    """Formula (9): ``c_S + T (c_SP + c_T + c_C + c_U + c_CV + c_L)``."""
+    each = c["sample"] + c["transform"] + c["compute"]
+    return c["stage"] + iterations * (each + c["update"] + c["converge"] + c["loop"])
+
+
+def operator_costs(
+    row: PlanRow,
+    settings: Settings,
+    stats: Stats,
+    medium: Medium,
+    resources: Resources,
+    units: Units | None = None,
+) -> dict[str, Cost]:
+    """The cost of one call of each operator in a plan (formula 6).
+
+    An eager plan reads ``medium`` once, and works on rows in memory from then on.
+
+    Parameters
+    ----------
+    row : PlanRow
+    settings : Settings
+    stats : Stats
+        Of the parsed rows.
+    medium : Medium
+        Where the source lies.
+    resources : Resources
+    units : Units, optional
+        Measured ones, in place of those of `units_of`.
+    """
+    units = units or units_of(stats, text=not medium.memory)
+    cap = resources.slots
+    share = max(1, stats.bytes // max(1, stats.partitions))
+    held = replace(medium, nbytes=stats.bytes, partition_bytes=share, seek=0.0, memory=True)
+    source = medium.waves(stats.rows, medium.readers)
+    parsed = held.waves(stats.rows, cap)
+    size = row.rows(settings, stats.rows)
+    costs = {
+        "stage": units.stage,
+        "update": units.update,
+        "converge": units.converge,
+        "loop": units.loop,
+    }
+    if cap > 1 and places(row, settings, stats, medium)["compute"] == "distributed":
+        gradient = 8.0 * stats.columns
+        costs["update"] += held.sent(gradient) + Cost(round_trips=1)
+        costs["update"] += Cost(tasks=parsed.partitions)
+    if row.sampling is None:
+        # Compute's own memory traffic is the reading of the rows: it is not charged twice.
+        costs["compute"] = cpu(units.compute, parsed) + Cost(fixed=CALL)
+    else:
+        costs["compute"] = size * units.compute + Cost(fixed=CALL)
+        where, waves = (medium, source) if row.lazy else (held, parsed)
+        costs["sample"] = sample_cost(row.sampling, where, waves, units, size)
+    everything = io(medium, source) + cpu(units.transform, source)
+    if settings.stage_rows is None:
+        costs["stage"] += everything
+    if row.lazy:
+        costs["transform"] = size * units.transform + Cost(fixed=CALL)
+    else:
+        ready = medium.memory and settings.transform is None
+        costs["transform"] = Cost() if ready else everything
+    return costs
+
+
+def plan_cost(
+    row: PlanRow,
+    iterations: float,
+    settings: Settings,
+    stats: Stats,
+    medium: Medium,
+    resources: Resources,
+    units: Units | None = None,
+) -> Cost:
+    """The cost of a whole plan for a number of iterations T; see `operator_costs`."""
+    costs = operator_costs(row, settings, stats, medium, resources, units)
+    if row.sampling is None:
+        return bgd_cost(costs, iterations)
+    return (lazy_cost if row.lazy else eager_cost)(costs, iterations)
+
+
+def places(
+    row: PlanRow, settings: Settings, stats: Stats, medium: Medium
+) -> dict[str, str]:
+    """Where each operator runs: "local" if its input fits one partition (appendix D).
+
+    A plan may mix: the Sample of SGD sees all rows, and its Compute one.
+    """
+    whole = "local" if medium.nbytes <= medium.partition_bytes else "distributed"
+    share = row.rows(settings, stats.rows) / max(1, stats.rows)
+    fits = share * medium.nbytes <= medium.partition_bytes
+    part = "local" if fits else "distributed"
+    inputs = {"transform": part if row.lazy else whole, "compute": part}
+    if row.sampling is not None:
+        inputs["sample"] = whole
+    return {name: inputs.get(name, "local") for name in OPERATORS if _has(row, name)}
+
+
+def _has(row: PlanRow, operator: str) -> bool:
+    return operator != "sample" or row.sampling is not None

@@ -1,0 +1,223 @@
+"""Rows of a text file, divided in byte ranges, read only where they are needed.
+
+A line belongs to the partition in which it begins. Lines may not contain line breaks
+within quotes.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from mlopt.errors import InputError
+from mlopt.gd.operators.interfaces import Batch, Context, Indices, Units
+from mlopt.gd.operators.sources import Source
+from mlopt.gd.parameters import check_count
+from mlopt.readers.files import File
+
+HEAD = 1 << 16
+_LARGEST_HEAD = 1 << 21
+_COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"PK", b"PAR1", b"\x93NUMPY")
+
+
+class TextSource(Source):
+    """Lines of an uncompressed file; subclasses parse them.
+
+    Random access: an offset is drawn uniformly among the bytes, which finds a line with a
+    probability proportional to its length; it is then kept with probability ``s / length``,
+    where s is the length of the shortest line among the first. So all lines that are at
+    least so long are equally likely. A line shorter than all of the first ones is less
+    likely, by the factor ``length / s``. No index is needed, and no other line is read.
+
+    Parameters
+    ----------
+    path : str or Path
+    partition_bytes : int, optional
+        Default: a 64th of the file, within 64 KiB and 16 MiB.
+
+    Raises
+    ------
+    InputError
+        When there is no such file, it is empty or compressed, or has no lines.
+    """
+
+    def __init__(self, path: str | Path, partition_bytes: int | None = None) -> None:
+        super().__init__()
+        self.path = str(path)
+        self.size = self._checked()
+        self._index: dict[int, np.ndarray] = {}
+        self.head = self._head()
+        self.begin = self._begin()
+        lines = [line for line in self._head_lines() if line.strip()]
+        if not lines:
+            raise InputError(f"`{self.path}` must have rows, but has none.")
+        self.lines = [line.rstrip(b"\r\n") for line in lines]
+        lengths = [len(line) for line in lines]
+        self.shortest, self.longest = min(lengths), max(lengths)
+        self._mean = sum(lengths) / len(lengths)
+        usual = min(max((self.size - self.begin) // 64, 1 << 16), 1 << 24)
+        self.partition_bytes = check_count("partition_bytes", partition_bytes or usual)
+
+    def _checked(self) -> int:
+        where = Path(self.path).expanduser()
+        if not where.is_file():
+            raise InputError(f"`{self.path}` must be a file, but there is none.")
+        if not (size := where.stat().st_size):
+            raise InputError(f"`{self.path}` must hold data, but is empty.")
+        if self._read(0, 6).startswith(_COMPRESSED):
+            raise InputError(
+                f"`{self.path}` must be plain text: compressed and binary files have no "
+                "random access. Unpack it, or read it with `mlopt.readers.read_table`."
+            )
+        return size
+
+    def _read(self, start: int, stop: int) -> bytes:
+        with Path(self.path).expanduser().open("rb", buffering=0) as stream:
+            stream.seek(start)
+            data = stream.read(max(0, stop - start))
+        self.counts.bytes_read += len(data)
+        self.counts.reads += 1
+        return data
+
+    def _head(self) -> File:
+        """So much of the beginning that some lines are whole."""
+        size, data = HEAD, self._read(0, HEAD)
+        while data.count(b"\n") < 8 and len(data) == size < _LARGEST_HEAD:
+            data += self._read(size, 2 * size)
+            size *= 2
+        return File(self.path, data, len(data) >= self.size)
+
+    def _begin(self) -> int:
+        """The offset of the first row."""
+        return 0
+
+    def _head_lines(self) -> list[bytes]:
+        lines = self.head.head[self.begin :].splitlines(keepends=True)
+        return lines if self.head.whole or len(lines) < 2 else lines[:-1]
+
+    @abstractmethod
+    def _parsed(self, lines: list[bytes]) -> Batch:
+        """Parse lines."""
+
+    def parse(self, units: Units) -> Batch:
+        """Lines as a batch."""
+        if isinstance(units, Batch):
+            return units
+        try:
+            return self._parsed(units)
+        except ValueError as error:
+            raise InputError(
+                f"A row of `{self.path}` cannot be parsed: {error}. Bring your own "
+                f"`transform` for such rows. The first of them: {units[0][:80]!r}."
+            ) from error
+
+    @property
+    def parser(self) -> Callable[[Units, Context], Batch]:
+        """The reference Transform of this file's lines."""
+        return self._transform
+
+    def _transform(self, units: Units, context: Context) -> Batch:
+        del context
+        return self.parse(units)
+
+    @property
+    def partitions(self) -> int:
+        """Byte ranges."""
+        return max(1, -(-(self.size - self.begin) // self.partition_bytes))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all lines."""
+        return self.size - self.begin
+
+    @property
+    def about(self) -> int:
+        """Rows by the mean length of the first ones."""
+        return max(1, round((self.size - self.begin) / self._mean))
+
+    @property
+    def n(self) -> int:
+        """The number of rows: reads everything once, and keeps where lines begin."""
+        return sum(len(self._lines_of(number)) for number in range(self.partitions))
+
+    def _range(self, number: int) -> tuple[int, int]:
+        start = self.begin + number * self.partition_bytes
+        return start, min(start + self.partition_bytes, self.size)
+
+    def _bytes(self, number: int) -> tuple[int, bytes]:
+        """Where the first line of a partition begins, and its whole lines."""
+        start, stop = self._range(number)
+        # The byte before tells whether a line begins right at the start.
+        first = start if number == 0 else start - 1
+        data = self._read(first, stop)
+        if number:
+            skipped = data.find(b"\n") + 1
+            if not skipped:  # one long line covers the whole partition
+                return stop, b""
+            first, data = first + skipped, data[skipped:]
+        if not data:
+            return first, b""
+        return first, data + self._until_line_end(stop, data)
+
+    def _until_line_end(self, offset: int, before: bytes) -> bytes:
+        """What is missing of the line that ``before`` breaks off in."""
+        rest = b""
+        while offset < self.size and not (rest or before).endswith(b"\n"):
+            piece = self._read(offset, offset + self.longest)
+            end = piece.find(b"\n") + 1
+            rest += piece[:end] if end else piece
+            offset += len(piece)
+        return rest
+
+    def partition(self, number: int) -> list[bytes]:
+        """All lines that begin in a byte range."""
+        _, data = self._bytes(number)
+        return [line for line in data.splitlines() if line.strip()]
+
+    def _lines_of(self, number: int) -> np.ndarray:
+        """Start and end of each line of a partition, (rows, 2); read when first asked."""
+        if number not in self._index:
+            first, data = self._bytes(number)
+            edges, at = [], first
+            for line in data.splitlines(keepends=True):
+                if line.strip():
+                    edges.append((at, at + len(line)))
+                at += len(line)
+            self._index[number] = np.array(edges, np.int64).reshape(-1, 2)
+        return self._index[number]
+
+    def take(self, indices: Indices) -> list[bytes]:
+        """Lines by number, each with a read of its own."""
+        counts = [len(self._lines_of(number)) for number in range(self.partitions)]
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        owners = np.searchsorted(starts, indices, side="right") - 1
+        places = [
+            self._lines_of(owner)[i - starts[owner]]
+            for i, owner in zip(indices, owners, strict=True)
+        ]
+        return [self._read(*place).rstrip(b"\r\n") for place in places]
+
+    def random(self, generator: np.random.Generator, size: int) -> list[bytes]:
+        """Lines at random offsets, corrected for their length; see the class."""
+        found: list[bytes] = []
+        while len(found) < size:
+            line = self._line_at(int(generator.integers(self.begin, self.size)))
+            if generator.random() * len(line) < self.shortest and line.strip():
+                found.append(line.rstrip(b"\r\n"))
+        return found
+
+    def _line_at(self, offset: int) -> bytes:
+        """The whole line that holds the byte at ``offset``, its end included."""
+        start = max(self.begin, offset - self.longest)
+        data = self._read(start, offset + self.longest)
+        while start > self.begin and data.rfind(b"\n", 0, offset - start) < 0:
+            before = max(self.begin, start - self.longest)
+            data, start = self._read(before, start) + data, before
+        first = data.rfind(b"\n", 0, offset - start) + 1
+        end = data.find(b"\n", offset - start) + 1
+        if end:
+            return data[first:end]
+        return data[first:] + self._until_line_end(start + len(data), data)

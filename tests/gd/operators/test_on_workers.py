@@ -1,0 +1,47 @@
+"""On worker processes an algorithm gives what it gives here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.gd.operators.cases import problem
+
+from mlopt.cluster import Cluster, Threads, local_cluster
+from mlopt.errors import TaskError
+from mlopt.gd.operators import Algorithm, Batch, Context, MatrixSource, Settings, plan_row
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+
+X, Y = problem(3000)
+
+
+@pytest.fixture(scope="module")
+def workers() -> Iterator[Cluster]:
+    with local_cluster(2, 1) as client:
+        yield Cluster(client)
+
+
+@pytest.mark.parametrize(
+    "name", ["bgd/eager", "mgd/lazy/shuffled-partition", "line-search/eager"]
+)
+def test_weights_agree_to_the_last_bit(workers: Cluster, name: str) -> None:
+    algorithm = plan_row(name).build(Settings(max_iter=6, tolerance=0, batch=100))
+    here = algorithm.run(MatrixSource(X, Y, Threads(1), 700))
+    there = algorithm.run(MatrixSource(X, Y, workers, 700))
+    np.testing.assert_array_equal(here.weights, there.weights)
+
+
+def test_users_operators_travel_and_are_named_when_they_raise(workers: Cluster) -> None:
+    def compute(batch: Batch, context: Context) -> Any:
+        return batch.X.T @ (batch.X @ context["weights"] - batch.y)
+
+    def broken(batch: Batch) -> Any:
+        raise KeyError("mine")
+
+    rows = MatrixSource(X, Y, workers, 700)
+    assert Algorithm(compute=compute, max_iter=3).run(rows).n_iter == 3
+    with pytest.raises(TaskError, match="operator `compute` raised KeyError"):
+        Algorithm(compute=broken).run(rows)
