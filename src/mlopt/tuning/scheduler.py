@@ -104,15 +104,23 @@ class Scheduler:
 
     @property
     def reserve(self) -> float:
-        """Seconds that the final fit of the best so far will take; rather too many."""
+        """Seconds that the final fit will take; rather too many.
+
+        That of the best so far, or of one in training, which may be the best in the end.
+        """
         best = best_trial(self.trials.values(), self.metric)
-        if best is None:
-            return 0.0
+        return max(map(self._fit_seconds, [best, *self.active] if best else []), default=0)
+
+    def _fit_seconds(self, trial: Trial) -> float:
+        """Seconds of one full fit on all rows, by what its splits have taken so far."""
         problem = self.batch.problem
-        share = len(problem.y) / len(problem.splits[0].train)
-        # Alone, a model takes as long as all that share its scan, at most.
-        sharing = self.slots if self.batch.views.is_batched(best) else 1
-        return share * best.seconds / len(problem.splits) * sharing
+        share = len(problem.y) / len(problem.splits[0].train) / len(problem.splits)
+        if self.batch.views.is_batched(trial):
+            # Alone, a model takes as long as all that share its scan, at most.
+            return share * trial.seconds * self.slots
+        whole = trial.state == "COMPLETE" or trial.passes == 0
+        ahead = 1.0 if whole else self.bandit.max_passes / trial.passes
+        return share * trial.seconds * max(ahead, 1.0)
 
     def _round(self) -> bool:
         if self.seconds_left <= 0:
