@@ -7,7 +7,7 @@ from typing import Any
 
 from mlopt.query import ast
 from mlopt.query.files import Functions, check_parser
-from mlopt.query.fitting import Function, Request
+from mlopt.query.request import Function, Request
 from mlopt.query.text import Text, suggestion
 from mlopt.query.words import DEFAULT_EPSILON, TASKS
 

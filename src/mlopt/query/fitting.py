@@ -1,14 +1,13 @@
 """The one seam between what a query asks for and who fits it.
 
-`check`, `plan` and `fit` take a `Request`: plain values, no syntax. Whoever can do more
-than mlopt's estimators replaces what is behind these three functions.
+`check`, `plan` and `fit` take a `Request`. What names steps, samples or a gradient of the
+user's goes to `mlopt.query.descent`; all else to the estimators, which choose a solver.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,56 +19,13 @@ from mlopt.gd.least_squares import LinearRegression
 from mlopt.gd.logistic import LogisticRegression
 from mlopt.gd.svm import LinearSVC
 from mlopt.plan import Plan
+from mlopt.query import descent
 from mlopt.query.model import Features, Model
-from mlopt.query.words import DEFAULT_EPSILON, Task
+from mlopt.query.request import Request
 
 Array = NDArray[Any]
 
 _EXACT = 1e-6
-
-
-@dataclass(frozen=True)
-class Function:
-    """A function of the user's, by its name in the query."""
-
-    name: str
-    call: Callable[..., Any]
-
-    def __str__(self) -> str:
-        return f"{self.name}()"
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is to be learnt, and under which constraints.
-
-    Parameters
-    ----------
-    task : {"classification", "regression"}, optional
-        None for a gradient of the user's.
-    tolerance : float
-        EPSILON.
-    time_limit : float, optional
-        TIME in seconds, reading included.
-    max_iter : int, optional
-        MAX_ITER; None for the default of the algorithm.
-    algorithm : str, optional
-    step : float or Function, optional
-    sampler : str or Function, optional
-    convergence : Function, optional
-    gradient : str or Function
-        A loss by name, or the user's gradient.
-    """
-
-    task: Task | None
-    tolerance: float = DEFAULT_EPSILON
-    time_limit: float | None = None
-    max_iter: int | None = None
-    algorithm: str | None = None
-    step: float | Function | None = None
-    sampler: str | Function | None = None
-    convergence: Function | None = None
-    gradient: str | Function = "logistic"
 
 
 def _logistic(request: Request, options: Mapping[str, Any]) -> Any:
@@ -103,32 +59,22 @@ _OPTIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
 
 
 def check(request: Request) -> None:
-    """Refuse what cannot be done yet; looks at no data.
+    """Refuse what cannot be done; looks at no data.
 
     Raises
     ------
     UnsupportedError
         Its text names the item of the query.
     """
-    if isinstance(request.gradient, Function):
-        raise UnsupportedError(
-            f"The gradient `{request.gradient}`: gradients of your own cannot be run yet. "
-            f"Use one of {', '.join(_ESTIMATORS)}."
-        )
-    for item in ("convergence", "step", "sampler"):
-        value = getattr(request, item)
-        if value is not None:
-            said = f"{value:g}" if isinstance(value, float) else str(value)
-            raise UnsupportedError(
-                f"{item.upper()} {said} belongs to gradient descent with steps and "
-                f"samples, which a query cannot run yet: leave {item.upper()} out."
-            )
-    known = _OPTIONS[request.gradient]
+    if descent.wanted(request):
+        descent.check(request)
+        return
+    known = _OPTIONS[str(request.gradient)]
     if request.algorithm is not None and request.algorithm not in known:
         raise UnsupportedError(
-            f"ALGORITHM {request.algorithm} cannot run for the {request.gradient} loss "
-            f"yet. Use one of {', '.join(known)}, or leave ALGORITHM out: the cheapest is "
-            "chosen."
+            f"ALGORITHM {request.algorithm} cannot run for the {request.gradient} loss. "
+            f"Use one of {', '.join((*known, *descent.ALGORITHMS))}, or leave ALGORITHM "
+            "out: the cheapest is chosen."
         )
 
 
@@ -146,6 +92,9 @@ def plan(request: Request, X: Any, y: Array) -> Plan:
     UnsupportedError, InputError
         The request or the data cannot work.
     """
+    check(request)
+    if descent.wanted(request):
+        return descent.plan(request, X, y)
     estimator, y = _prepared(request, y)
     try:
         found: Plan = estimator.explain(X, y)
@@ -173,6 +122,9 @@ def fit(request: Request, X: Any, y: Array) -> Model:
     UnsupportedError, InputError
         The request or the data cannot work.
     """
+    check(request)
+    if descent.wanted(request):
+        return descent.fit(request, X, y)
     estimator, y = _prepared(request, y)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -207,7 +159,6 @@ def fit(request: Request, X: Any, y: Array) -> Model:
 
 def _prepared(request: Request, y: Array) -> tuple[Any, Array]:
     """The estimator, and labels as it takes them."""
-    check(request)
     loss = str(request.gradient)
     options = dict(_OPTIONS[loss].get(request.algorithm or "", {}))
     if request.max_iter is not None:

@@ -17,10 +17,10 @@ from mlopt.query.checks import check, free_name, path_of
 from mlopt.query.data import Data, prediction_data, training_data
 from mlopt.query.durations import format_duration
 from mlopt.query.files import Functions, Library
-from mlopt.query.fitting import Request
 from mlopt.query.format import format_source, format_term
 from mlopt.query.model import Model
 from mlopt.query.parser import parse
+from mlopt.query.request import Request
 from mlopt.query.store import read_model, write_model
 from mlopt.query.text import Text
 

@@ -159,6 +159,31 @@ class Moments:
 
 
 @dataclass(frozen=True)
+class AverageDelta:
+    """The relative change of the weights' mean, from window to window of iterations.
+
+    For stochastic steps whose objective is not known: single changes say nothing (a row
+    whose gradient is zero changes nothing), their mean over as many iterations as touch n
+    rows does. Infinite within windows, and while all weights are zero.
+    """
+
+    def __call__(self, weights: Any, context: Context) -> float:
+        rows = max(1.0, context["seen"] / context["iteration"])
+        length = max(10, math.ceil(context["n"] / rows))
+        added, count, before = context.get("window", (0.0, 0, None))
+        added, count = added + np.ravel(weights), count + 1
+        if count < length:
+            context["window"] = (added, count, before)
+            return math.inf
+        mean = added / count
+        context["window"] = (0.0, 0, mean)
+        size = float(np.linalg.norm(mean))
+        if before is None or size == 0:
+            return math.inf
+        return float(np.linalg.norm(mean - before)) / size
+
+
+@dataclass(frozen=True)
 class Tolerance:
     """Go on until delta falls below the tolerance (Listing 6).
 

@@ -1,0 +1,189 @@
+"""Queries that say how to descend: by an algorithm of ML4all, or a gradient of one's own.
+
+The seven operators of `mlopt.gd.operators` run on rows in memory; ALGORITHM, STEP, SAMPLER
+and CONVERGENCE replace one of them each.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlopt.errors import InputError, UnsupportedError
+from mlopt.gd.operators import (
+    Algorithm,
+    Gradient,
+    MatrixSource,
+    Settings,
+    UserGradient,
+    references,
+)
+from mlopt.gd.operators.plans import SAMPLINGS
+from mlopt.gd.operators.steps import InverseRoot
+from mlopt.gd.operators.stopping import AverageDelta
+from mlopt.plan import Choice, Plan
+from mlopt.query.model import Features, Model
+from mlopt.query.request import Function, Request
+
+Array = NDArray[Any]
+
+ALGORITHMS = ("BGD", "MGD", "SGD", "SVRG")
+"""Those that a query can name beside the solvers of estimators."""
+_SAMPLED: Mapping[str, Any] = {
+    "MGD": references.mgd,
+    "SGD": references.sgd,
+    "SVRG": references.svrg,
+}
+_MAX_ITER = 1000
+_SAMPLER = "shuffled_partition"
+
+
+def wanted(request: Request) -> bool:
+    """Whether a query says how to descend."""
+    steps = (request.step, request.sampler, request.convergence)
+    own = isinstance(request.gradient, Function)
+    return own or request.algorithm in ALGORITHMS or any(s is not None for s in steps)
+
+
+def check(request: Request) -> None:
+    """Refuse what does not go together; looks at no data.
+
+    Raises
+    ------
+    UnsupportedError
+        Its text names the item of the query.
+    """
+    algorithm = request.algorithm or "BGD"
+    if algorithm not in ALGORITHMS:
+        raise UnsupportedError(
+            f"ALGORITHM {algorithm} has no gradients, steps or samples of one's own: use "
+            f"one of {', '.join(ALGORITHMS)} with them."
+        )
+    if request.sampler is not None and algorithm == "BGD":
+        raise UnsupportedError(
+            f"SAMPLER {request.sampler} has nothing to do: BGD uses all rows in every "
+            "iteration. Name ALGORITHM MGD, SGD or SVRG, or leave SAMPLER out."
+        )
+    if isinstance(request.sampler, Function) and algorithm == "SVRG":
+        raise UnsupportedError(
+            f"SAMPLER {request.sampler} cannot be combined with SVRG, which alternates all "
+            f"rows with samples: use one of {', '.join(_samplings())}."
+        )
+
+
+def plan(request: Request, X: Any, y: Array) -> Plan:
+    """What would run; how many iterations it takes is not predicted."""
+    targets(request, y)
+    algorithm = build(request)
+    chosen = f"{algorithm.name}, at most {algorithm.max_iter} iterations"
+    own = "chosen by the query"
+    step = Choice("fit", f"{request.gradient}", chosen, notes=(own,))
+    return Plan(f"descend on {X.shape[0]} x {X.shape[1]}", (step,))
+
+
+def fit(request: Request, X: Any, y: Array) -> Model:
+    """Descend until EPSILON, MAX_ITER or TIME ends it.
+
+    Raises
+    ------
+    InputError
+        The labels do not fit, or a function of the user's returns what cannot be used.
+    """
+    numbers, classes = targets(request, y)
+    started = time.perf_counter()
+    result = build(request).run(MatrixSource(X, numbers), time_limit=request.time_limit)
+    seconds = time.perf_counter() - started
+    found = plan(request, X, y).with_measured({"fit": seconds}, total=seconds)
+    features = tuple(f"x{number}" for number in range(1, X.shape[1] + 1))
+    return Model(
+        task=request.task or "regression",
+        loss=str(request.gradient),
+        coef=np.asarray(result.coef, np.float64),
+        intercept=float(result.intercept),
+        features=Features(features),
+        classes=classes,
+        plan=found,
+        converged=result.converged,
+        message="" if result.converged else _ended(request, result.message),
+    )
+
+
+def build(request: Request) -> Algorithm:
+    """The algorithm that a query describes."""
+    compute: Any
+    if isinstance(request.gradient, Function):
+        compute = UserGradient(request.gradient.call)
+    else:
+        compute = Gradient(request.gradient, fit_intercept=True)
+    settings = Settings(
+        compute=compute,
+        step=_step(request.step),
+        tolerance=request.tolerance,
+        max_iter=request.max_iter or _MAX_ITER,
+    )
+    algorithm = _assembled(request, settings)
+    if request.convergence is not None:
+        return replace(algorithm, converge=request.convergence.call)
+    stochastic = request.algorithm in ("MGD", "SGD")
+    if stochastic and isinstance(request.gradient, Function):
+        # Only the weights can be watched where the objective is not known.
+        return replace(algorithm, converge=AverageDelta())
+    return algorithm
+
+
+def _assembled(request: Request, settings: Settings) -> Algorithm:
+    name = request.algorithm or "BGD"
+    if name not in _SAMPLED:
+        return references.bgd(settings)
+    own = request.sampler if isinstance(request.sampler, Function) else None
+    sampling = _samplings()[
+        _SAMPLER if own or not request.sampler else str(request.sampler)
+    ]
+    built: Algorithm = _SAMPLED[name](settings, sampling)
+    return built if own is None else replace(built, sample=own.call)
+
+
+def _samplings() -> dict[str, Any]:
+    return {name.replace("-", "_"): sampler for name, sampler in SAMPLINGS.items()}
+
+
+def _step(step: float | Function | None) -> Any:
+    if isinstance(step, Function):
+        return step.call
+    return InverseRoot() if step is None else InverseRoot(step)
+
+
+def targets(request: Request, y: Array) -> tuple[NDArray[np.float64], Array | None]:
+    """Labels as numbers, -1 and 1 for two classes; and the classes.
+
+    Raises
+    ------
+    InputError
+        Other than two classes where two are needed, or labels that are not numbers.
+    """
+    if request.task == "classification":
+        classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) != 2:
+            raise InputError(
+                f"{request.algorithm or 'BGD'} separates two classes and the label has "
+                f"{len(classes)}: leave ALGORITHM, STEP, SAMPLER and CONVERGENCE out."
+            )
+        return np.where(codes == 1, 1.0, -1.0), classes
+    if y.dtype.kind not in "fiub":
+        raise InputError(
+            f"Labels must be numbers here, but one is `{y[0]}`: name another column."
+        )
+    return y.astype(np.float64), None
+
+
+def _ended(request: Request, message: str) -> str:
+    limit = request.max_iter or _MAX_ITER
+    return (
+        f"EPSILON {request.tolerance:g} was not reached ({message}): revisit MAX_ITER "
+        f"({limit}), STEP or EPSILON, or scale the features."
+    )
