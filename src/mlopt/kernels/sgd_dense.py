@@ -117,8 +117,8 @@ def _sweep_column(X: Array, i: int, following: int, V: Array, k: int, step: Any)
         odd = muladd(load(X, ahead + j + L), v, odd)
     margin = total(even + odd)
     for j in range(whole, d):
-        V[k, j] += step * X[i, j]
-        margin += V[k, j] * X[following, j]
+        V[k, j] = muladd(step, X[i, j], V[k, j])
+        margin = muladd(V[k, j], X[following, j], margin)
     return margin
 
 

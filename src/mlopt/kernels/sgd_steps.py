@@ -83,7 +83,7 @@ def _step_of(loss: int, state: Array, at: int, y: Any, c: Any, eta: Any) -> Any:
     zero, one = like(y, 0.0), like(y, 1.0)
     # What does not depend on the margin comes first: the processor gets ahead with it.
     still, scale = c == zero, load_like(y, state, SCALE * P + at)
-    shrink = one - eta * load_like(y, state, ALPHA * P + at)
+    shrink = muladd(-eta, load_like(y, state, ALPHA * P + at), one)
     shrink = select(still, one, select(shrink < zero, zero, shrink))
     shrunk = scale * shrink
     tiny = some(shrunk < like(y, _SMALLEST_SCALE))
