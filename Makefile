@@ -27,6 +27,7 @@ lint: install
 bench: install .venv-dask-ml
 	$(BIN)/python benchmarks/kernels.py
 	$(BIN)/python benchmarks/search.py --dask-ml .venv-dask-ml/bin/python
+	$(BIN)/python benchmarks/solvers.py
 	$(BIN)/python benchmarks/tupaq.py
 
 # The newest versions that dask-ml's searches work with, apart from ours.
