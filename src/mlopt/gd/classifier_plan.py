@@ -74,9 +74,12 @@ class Shape:
         return self.itemsize + (4 if self.sparse else 0)
 
 
-def quasi_newton_cost(shape: Shape, resources: Resources) -> Cost:
+def quasi_newton_cost(
+    shape: Shape, resources: Resources, passes: float | None = None
+) -> Cost:
     """Passes over all rows, and Hessians of a sample where d is moderate."""
-    return shape.passes * pass_cost(shape, resources) + sample_hessians(shape)
+    passes = shape.passes if passes is None else passes
+    return passes * _pass_cost(shape, resources) + _hessians(shape)
 
 
 def newton_cost(
@@ -91,11 +94,10 @@ def newton_cost(
     renewals = passes if rows == shape.n else math.ceil(math.log2(max(passes, 2)))
     hessian = Cost(flops=2.0 * rows * size**2 / resources.workers)
     factor = Cost(flops=_CHOLESKY * resources.threads * size**3 / 3)
-    return passes * pass_cost(shape, resources) + renewals * (hessian + factor)
+    return passes * _pass_cost(shape, resources) + renewals * (hessian + factor)
 
 
-def pass_cost(shape: Shape, resources: Resources) -> Cost:
-    """One pass over all rows: losses and gradients of all columns."""
+def _pass_cost(shape: Shape, resources: Resources) -> Cost:
     share, remote = 1.0 / resources.workers, resources.workers > 1
     scan = Cost(
         memory=share * shape.nonzero * shape.value_bytes,
@@ -108,8 +110,7 @@ def pass_cost(shape: Shape, resources: Resources) -> Cost:
     return scan | _arithmetic(shape, share * products)
 
 
-def sample_hessians(shape: Shape) -> Cost:
-    """The Hessians of a sample that a quasi-Newton method starts from."""
+def _hessians(shape: Shape) -> Cost:
     if shape.d >= WIDEST:
         return Cost()
     rows = sample_size(shape.n, shape.d, shape.columns)

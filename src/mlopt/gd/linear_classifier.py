@@ -6,19 +6,24 @@ one each.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from mlopt.cluster import Executor, executor
 from mlopt.errors import InputError
+from mlopt.gd.choosing import plan_before
 from mlopt.gd.estimator_base import apply
+from mlopt.plan import Choice, Plan
 
 Array = NDArray[Any]
 
@@ -30,6 +35,30 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     classes_: Array
     coef_: Array
     intercept_: Array
+
+    def explain(self, X: Any, y: Any, sample_weight: Any = None) -> Plan:
+        """The plan of `fit` for the same arguments; fits nothing.
+
+        Returns
+        -------
+        Plan
+            What would be chosen and rejected, with predicted seconds.
+        """
+        twin = clone(self)
+        twin._check()
+        with closing(executor(n_jobs=getattr(self, "n_jobs", None))) as where:
+            choice = twin._prepare(X, y, sample_weight, where)[-1]
+        return plan_before(self, choice)
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Refuse parameters that cannot work."""
+
+    @abstractmethod
+    def _prepare(
+        self, X: Any, y: Any, sample_weight: Any, where: Executor
+    ) -> tuple[Any, Any, Choice]:
+        """What `fit` trains on, and last the solver that it chose."""
 
     def decision_function(self, X: Any) -> Any:
         """Signed distance, up to a factor, from the plane of each class.

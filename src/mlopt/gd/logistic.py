@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from mlopt.cluster import Executor, executor
-from mlopt.gd.choosing import Options, choose, plan_before
+from mlopt.gd.choosing import Options, choose
 from mlopt.gd.classifier_fit import (
     Outcome,
     Planes,
@@ -29,7 +28,7 @@ from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import Sample, read, resources_of
 from mlopt.gd.linear_classifier import LinearClassifier, decide
 from mlopt.gd.parameters import check_choice, check_count, check_positive
-from mlopt.plan import Choice, Plan
+from mlopt.plan import Choice
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 
@@ -141,20 +140,6 @@ class LogisticRegression(LinearClassifier):
         self.n_iter_ = np.array([max(outcome.passes, 1)], np.int32)
         learn(self, outcome, rows.dtype, choice, started)
         return self
-
-    def explain(self, X: Any, y: Any, sample_weight: Any = None) -> Plan:
-        """The plan of `fit` for the same arguments; fits nothing.
-
-        Returns
-        -------
-        Plan
-            What would be chosen and rejected, with predicted seconds.
-        """
-        twin = clone(self)
-        twin._check()
-        with closing(executor(n_jobs=self.n_jobs)) as where:
-            choice = twin._prepare(X, y, sample_weight, where)[-1]
-        return plan_before(self, choice)
 
     def predict_proba(self, X: Any) -> Any:
         """Probability of each class.

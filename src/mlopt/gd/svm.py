@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from mlopt.cluster import Executor, executor
 from mlopt.errors import InputError
-from mlopt.gd.choosing import Options, choose, plan_before
+from mlopt.gd.choosing import Options, choose
 from mlopt.gd.classifier_fit import (
     Outcome,
     beside,
@@ -29,7 +28,7 @@ from mlopt.gd.dual import DualCoordinateDescent, TwoClasses, one_block
 from mlopt.gd.estimator_base import Sample, read, resources_of
 from mlopt.gd.linear_classifier import LinearClassifier
 from mlopt.gd.parameters import check_choice, check_count, check_positive
-from mlopt.plan import Choice, Plan
+from mlopt.plan import Choice
 from mlopt.resources import Resources
 
 Array = NDArray[Any]
@@ -142,20 +141,6 @@ class LinearSVC(LinearClassifier):
         self.n_iter_ = max(outcome.passes, 1)
         learn(self, outcome, sample.rows.dtype, choice, started)
         return self
-
-    def explain(self, X: Any, y: Any, sample_weight: Any = None) -> Plan:
-        """The plan of `fit` for the same arguments; fits nothing.
-
-        Returns
-        -------
-        Plan
-            What would be chosen and rejected, with predicted seconds.
-        """
-        twin = clone(self)
-        twin._check()
-        with closing(executor()) as where:
-            choice = twin._prepare(X, y, sample_weight, where)[-1]
-        return plan_before(self, choice)
 
     def _prepare(
         self, X: Any, y: Any, sample_weight: Any, where: Executor

@@ -16,7 +16,7 @@ from sklearn.metrics import get_scorer
 from mlopt import events
 from mlopt.plan import Plan
 from mlopt.report.checked import Checked, check_model
-from mlopt.report.history import best_first, trial_rows
+from mlopt.report.history import trial_rows
 from mlopt.sweep.clock import Clock
 from mlopt.sweep.config import Config, Search, override
 from mlopt.sweep.loading import Source, from_file, from_frame
@@ -122,7 +122,7 @@ def explain(
 
 def _finish(clock: Clock, config: Config, prepared: Prepared, search: Any) -> SweepResult:
     """Test the best configuration, if it was fitted: after Ctrl-C only if that is quick."""
-    best = best_first(trial_rows(search.events_))[0]
+    best = trial_rows(search.events_)[search.best_index_]
     model, checked = getattr(search, "best_estimator_", None), None
     if model is not None:
         clock.tell(f"best {prepared.scoring}: {best.score:.5g}, {best.label}")

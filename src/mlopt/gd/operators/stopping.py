@@ -124,8 +124,12 @@ class ObjectiveDecrease:
         return present.decrease_from(last) if last.count else math.inf
 
     def _first(self, context: Context) -> int:
-        rows = max(1, context["rows"])
-        return self.window or max(10, math.ceil(context["n"] / rows))
+        return self.window or _iterations_over_all(context, context["rows"])
+
+
+def _iterations_over_all(context: Context, rows: float) -> int:
+    """Iterations of so many rows that touch n rows, at least 10."""
+    return max(10, math.ceil(float(context["n"]) / max(1, rows)))
 
 
 @dataclass(frozen=True)
@@ -168,8 +172,7 @@ class AverageDelta:
     """
 
     def __call__(self, weights: Any, context: Context) -> float:
-        rows = max(1.0, context["seen"] / context["iteration"])
-        length = max(10, math.ceil(context["n"] / rows))
+        length = _iterations_over_all(context, context["seen"] / context["iteration"])
         added, count, before = context.get("window", (0.0, 0, None))
         added, count = added + np.ravel(weights), count + 1
         if count < length:

@@ -32,10 +32,9 @@ class LeastSquares:
     def __init__(
         self, problem: Problem, solver: str, tolerance: float, max_passes: int
     ) -> None:
-        weight = float(problem.weight)
         self._task = solvers.Task(
             rows=problem.rows,
-            alphas=np.array([problem.task.l2 * weight]),
+            alphas=np.array([problem.task.l2 * problem.weight]),
             intercept=problem.task.fit_intercept,
             tol=tolerance,
             max_iter=max_passes,

@@ -36,9 +36,9 @@ class DualDescent:
         self._max_passes = max_passes
         self._squared = problem.task.loss == "squared_hinge"
         self._cost = 1.0 / (problem.task.l2 * problem.weight)
-        rows = one_block(problem.rows, problem.rows.executor)
+        rows, beside = one_block(problem.rows, problem.rows.executor), problem.beside()
         if rows is not problem.rows:
-            rows = rows.attach(**problem.beside())
+            rows = rows.attach(**beside)
         self._training = DualCoordinateDescent(
             rows,
             [TwoClasses(1.0, (self._cost, self._cost))],
@@ -47,7 +47,7 @@ class DualDescent:
             tol=_FINEST,
             seed=0,
         )
-        self._weights = problem.beside()["weights"][:, 0].astype(np.float64)
+        self._weights = beside["weights"][:, 0].astype(np.float64)
         self._gap = np.inf
 
     @property

@@ -79,9 +79,7 @@ def problem_shape(problem: Problem) -> Shape:
 
 
 def _quasi_newton(problem: Problem, resources: Resources, passes: float) -> Cost | str:
-    shape = problem_shape(problem)
-    cost = passes * classifier_plan.pass_cost(shape, resources)
-    return cost + classifier_plan.sample_hessians(shape)
+    return classifier_plan.quasi_newton_cost(problem_shape(problem), resources, passes)
 
 
 def _newton(problem: Problem, resources: Resources, passes: float) -> Cost | str:
