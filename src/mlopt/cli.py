@@ -16,6 +16,7 @@ from cyclopts import App, CycloptsError, Parameter
 from cyclopts.config import Env
 
 from mlopt.errors import ConfigError, InputError, MloptError, QuerySyntaxError, StudyError
+from mlopt.interrupts import Interrupts
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
@@ -254,7 +255,8 @@ def main(arguments: list[str] | None = None) -> None:
 def status_of(run: Callable[[], Any]) -> int:
     """The exit status of ``run``, with what went wrong as one line on stderr."""
     try:
-        return run() or DONE
+        with Interrupts():
+            return run() or DONE
     except (ConfigError, InputError, StudyError, CycloptsError) as error:
         return _complain(error, BAD_INPUT)
     except KeyboardInterrupt:

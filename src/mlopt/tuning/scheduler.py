@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mlopt import events
@@ -74,9 +74,13 @@ class Scheduler:
     asking: float = 0.0
     """Seconds spent on proposals and on the storage."""
 
-    def run(self) -> None:
-        """Search until the budget is spent or the space is."""
-        while self._round():
+    def run(self, check: Callable[[], None] = lambda: None) -> None:
+        """Search until the budget is spent or the space is.
+
+        ``check`` is called before a round and before an outcome is believed; it raises
+        to end the search.
+        """
+        while self._round(check):
             pass
         for trial in self.active:
             self._leave_unfinished(trial)
@@ -122,14 +126,15 @@ class Scheduler:
         ahead = 1.0 if whole else self.bandit.max_passes / trial.passes
         return share * trial.seconds * max(ahead, 1.0)
 
-    def _round(self) -> bool:
+    def _round(self, check: Callable[[], None]) -> bool:
+        check()
         if self.seconds_left <= 0:
             self.stopped = "timeout"
             return False
         self._enter()
         if not self.active:
             return False
-        heard = self._train()
+        heard = self._train(check)
         self._decide()
         self.rung += 1
         self._report()
@@ -157,11 +162,12 @@ class Scheduler:
                 events.TrialStarted(self.limits.elapsed, number, trial.family, trial.params)
             )
 
-    def _train(self) -> bool:
+    def _train(self, check: Callable[[], None]) -> bool:
         """One rung for everything active (line 8); whether anything was trained."""
         orders = [Order(t, self.bandit.next_stop(self._progress(t))) for t in self.active]
         heard = False
         for outcome in self._outcomes(orders):
+            check()
             heard = True
             trial = self.trials[outcome.trial]
             took = self.spent.get(trial.family, 0.0) + outcome.seconds

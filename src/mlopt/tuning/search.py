@@ -16,6 +16,7 @@ from sklearn.utils import get_tags
 from mlopt import events
 from mlopt.cluster import executor as executor_for
 from mlopt.errors import InputError
+from mlopt.interrupts import Interrupts
 from mlopt.plan import Plan
 from mlopt.tuning.crews.families import configure
 from mlopt.tuning.crews.problem import Problem
@@ -213,7 +214,9 @@ class ModelSearchCV(BaseSearchCV):
     def _search(self, scheduler: Scheduler) -> None:
         self.interrupted_ = False
         try:
-            scheduler.run()
+            with Interrupts() as interrupts:
+                scheduler.run(interrupts.check)
+                interrupts.check()
         except KeyboardInterrupt:
             # What was found must not be lost: it stays here and in the storage.
             self.interrupted_ = True
@@ -283,7 +286,7 @@ class ModelSearchCV(BaseSearchCV):
 
 
 def _warn_of_failures(trials: list[Trial]) -> None:
-    failed = [t for t in trials if t.state == "FAIL"]
+    failed = [t for t in trials if t.state == "FAIL" and not t.unfinished]
     if failed:
         warnings.warn(
             f"{len(failed)} of {len(trials)} trials failed; their scores are NaN. The "
