@@ -79,7 +79,7 @@ def quasi_newton_cost(
 ) -> Cost:
     """Passes over all rows, and Hessians of a sample where d is moderate."""
     passes = shape.passes if passes is None else passes
-    return passes * _pass_cost(shape, resources) + _hessians(shape)
+    return passes * pass_cost(shape, resources) + _hessians(shape)
 
 
 def newton_cost(
@@ -94,10 +94,11 @@ def newton_cost(
     renewals = passes if rows == shape.n else math.ceil(math.log2(max(passes, 2)))
     hessian = Cost(flops=2.0 * rows * size**2 / resources.workers)
     factor = Cost(flops=_CHOLESKY * resources.threads * size**3 / 3)
-    return passes * _pass_cost(shape, resources) + renewals * (hessian + factor)
+    return passes * pass_cost(shape, resources) + renewals * (hessian + factor)
 
 
-def _pass_cost(shape: Shape, resources: Resources) -> Cost:
+def pass_cost(shape: Shape, resources: Resources) -> Cost:
+    """One pass over all rows: objective and gradient."""
     share, remote = 1.0 / resources.workers, resources.workers > 1
     scan = Cost(
         memory=share * shape.nonzero * shape.value_bytes,

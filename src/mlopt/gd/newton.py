@@ -111,12 +111,17 @@ class Newton:
         level = np.abs(batch.value) * eps
         close = np.abs(batch.gradient).max() <= self._gtol
         if self._tol:
-            seen = batch.values, batch.estimates
-            left = gap.safeguarded(batch.value, batch.estimate, *seen)
-            close |= left <= self._tol * np.abs(batch.value)
+            close |= self.gap <= self._tol
         close |= (batch.estimate <= level) & (batch.refusals > 2)
         close |= batch.estimate <= level * eps**0.25
         return np.asarray(close & np.isfinite(batch.value))
+
+    @property
+    def gap(self) -> float:
+        """How far the objective may be above its minimum, relative to it."""
+        batch = self._batch
+        left = gap.safeguarded(batch.value, batch.estimate, batch.values, batch.estimates)
+        return float(left[0] / max(abs(batch.value[0]), np.finfo(np.float64).tiny))
 
     @property
     def done(self) -> bool:

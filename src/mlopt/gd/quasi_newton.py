@@ -101,6 +101,16 @@ class QuasiNewton(LinearTraining):
         """Which models are converged, or find no step that helps, (M,)."""
         return np.asarray(self._status != RUNNING)
 
+    @property
+    def gap(self) -> float:
+        """How far objectives may be above their minima, relative to them.
+
+        The worst of those in training, by the estimate of `mlopt.gd.gap`.
+        """
+        if self._batch is None:
+            return self.tol if self.converged.all() else np.inf
+        return float((self._gap(self._batch) / self._size(self._batch)).max())
+
     def advance(self, passes: int) -> None:
         """Train for up to ``passes`` more passes."""
         for _ in range(passes):

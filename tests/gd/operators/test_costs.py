@@ -13,11 +13,9 @@ from mlopt.errors import InputError
 from mlopt.gd.operators.costs import (
     Medium,
     Units,
-    bgd_cost,
     cpu,
-    eager_cost,
     io,
-    lazy_cost,
+    once_and_each,
     operator_costs,
     places,
     plan_cost,
@@ -102,18 +100,24 @@ OPERATORS = {
 COSTS = {name: Cost(fixed=float(value)) for name, value in OPERATORS.items()}
 
 
+def three(kind: str) -> Cost:
+    """Of three iterations."""
+    once, each = once_and_each(COSTS, kind)
+    return once + 3 * each
+
+
 def test_formula_7_transforms_once_and_never_samples() -> None:
     each = 4000 + 50_000 + 600_000 + 7_000_000
-    assert seconds(bgd_cost(COSTS, 3)) == 1 + 20 + 3 * each
+    assert seconds(three("all")) == 1 + 20 + 3 * each
 
 
 def test_formula_8_transforms_once_and_samples_each_time() -> None:
     each = 300 + 4000 + 50_000 + 600_000 + 7_000_000
-    assert seconds(eager_cost(COSTS, 3)) == 1 + 20 + 3 * each
+    assert seconds(three("eager")) == 1 + 20 + 3 * each
 
 
 def test_formula_9_transforms_the_sample_each_time() -> None:
-    assert seconds(lazy_cost(COSTS, 3)) == 1 + 3 * (sum(OPERATORS.values()) - 1)
+    assert seconds(three("lazy")) == 1 + 3 * (sum(OPERATORS.values()) - 1)
 
 
 def test_samplings_touch_everything_a_page_a_row_or_a_share_of_a_partition() -> None:

@@ -166,22 +166,29 @@ def sample_cost(
     )
 
 
-def bgd_cost(c: Mapping[str, Cost], iterations: float) -> Cost:
-    """Formula (7): ``c_S + c_T + T (c_C + c_U + c_CV + c_L)``."""
-    each = c["compute"] + c["update"] + c["converge"] + c["loop"]
-    return c["stage"] + c["transform"] + iterations * each
+_BEFORE = {"lazy": ("stage",)}
+_ALWAYS = ("compute", "update", "converge", "loop")
+_EACH = {
+    "all": _ALWAYS,
+    "eager": ("sample", *_ALWAYS),
+    "lazy": ("sample", "transform", *_ALWAYS),
+}
 
 
-def eager_cost(c: Mapping[str, Cost], iterations: float) -> Cost:
-    """Formula (8): ``c_S + c_T + T (c_SP + c_C + c_U + c_CV + c_L)``."""
-    each = c["sample"] + c["compute"] + c["update"] + c["converge"] + c["loop"]
-    return c["stage"] + c["transform"] + iterations * each
+def once_and_each(c: Mapping[str, Cost], kind: str) -> tuple[Cost, Cost]:
+    """What is paid once, and in each of T iterations: formulas (7), (8) and (9).
 
+    ::
 
-def lazy_cost(c: Mapping[str, Cost], iterations: float) -> Cost:
-    """Formula (9): ``c_S + T (c_SP + c_T + c_C + c_U + c_CV + c_L)``."""
-    each = c["sample"] + c["transform"] + c["compute"]
-    return c["stage"] + iterations * (each + c["update"] + c["converge"] + c["loop"])
+        "all"    c_S + c_T + T (              c_C + c_U + c_CV + c_L)
+        "eager"  c_S + c_T + T (c_SP +        c_C + c_U + c_CV + c_L)
+        "lazy"   c_S       + T (c_SP + c_T +  c_C + c_U + c_CV + c_L)
+    """
+    before = _BEFORE.get(kind, ("stage", "transform"))
+    once, each = (
+        sum((c[name] for name in names), Cost()) for names in (before, _EACH[kind])
+    )
+    return once, each
 
 
 def operator_costs(
@@ -253,10 +260,22 @@ def plan_cost(
     units: Units | None = None,
 ) -> Cost:
     """The cost of a whole plan for a number of iterations T; see `operator_costs`."""
+    once, each = priced(row, settings, stats, medium, resources, units)
+    return once + iterations * each
+
+
+def priced(
+    row: PlanRow,
+    settings: Settings,
+    stats: Stats,
+    medium: Medium,
+    resources: Resources,
+    units: Units | None = None,
+) -> tuple[Cost, Cost]:
+    """What a plan costs before its first iteration, and for each; see `operator_costs`."""
     costs = operator_costs(row, settings, stats, medium, resources, units)
-    if row.sampling is None:
-        return bgd_cost(costs, iterations)
-    return (lazy_cost if row.lazy else eager_cost)(costs, iterations)
+    kind = "all" if row.sampling is None else row.transform
+    return once_and_each(costs, kind)
 
 
 def places(

@@ -41,12 +41,15 @@ class PlanRow:
     make : callable
         From settings, and for a sampling one also from a Sampler and ``lazy``, to the
         algorithm.
+    single : bool, default=False
+        Whether a sample is one row, whatever the settings.
     """
 
     algorithm: str
     transform: str
     sampling: str | None
     make: Callable[..., Algorithm]
+    single: bool = False
 
     @property
     def name(self) -> str:
@@ -61,8 +64,9 @@ class PlanRow:
 
     def rows(self, settings: Settings, n: int) -> int:
         """How many rows an iteration computes on."""
-        sample = self.build(settings).sample
-        return min(sample.size, n) if isinstance(sample, Sampler) else n
+        if self.sampling is None:
+            return n
+        return min(1 if self.single else settings.batch, n)
 
     def build(self, settings: Settings) -> Algorithm:
         """The algorithm, ready to run over a source."""
@@ -79,11 +83,11 @@ PLANS: tuple[PlanRow, ...] = (
     PlanRow("mgd", "eager", "shuffled-partition", references.mgd),
     PlanRow("mgd", "lazy", "random-partition", references.mgd),
     PlanRow("mgd", "lazy", "shuffled-partition", references.mgd),
-    PlanRow("sgd", "eager", "bernoulli", references.sgd),
-    PlanRow("sgd", "eager", "random-partition", references.sgd),
-    PlanRow("sgd", "eager", "shuffled-partition", references.sgd),
-    PlanRow("sgd", "lazy", "random-partition", references.sgd),
-    PlanRow("sgd", "lazy", "shuffled-partition", references.sgd),
+    PlanRow("sgd", "eager", "bernoulli", references.sgd, single=True),
+    PlanRow("sgd", "eager", "random-partition", references.sgd, single=True),
+    PlanRow("sgd", "eager", "shuffled-partition", references.sgd, single=True),
+    PlanRow("sgd", "lazy", "random-partition", references.sgd, single=True),
+    PlanRow("sgd", "lazy", "shuffled-partition", references.sgd, single=True),
 )
 """The paper's eleven plans."""
 

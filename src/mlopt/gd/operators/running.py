@@ -26,6 +26,7 @@ from mlopt.gd.operators.interfaces import Batch, Context, Units, stacked, summed
 from mlopt.gd.operators.results import Record, Result, as_table, from_table
 from mlopt.gd.operators.samplers import Sampler, generator_of
 from mlopt.gd.operators.sources import MatrixSource, Source
+from mlopt.gd.operators.stopping import diverges
 
 if TYPE_CHECKING:
     from mlopt.gd.operators.algorithm import Algorithm
@@ -168,6 +169,7 @@ class Run:
         context["full"], context["rows"] = units is None, rows
         context["seen"] += rows
         context["_total"] = total
+        self.message = diverges(total, context)
         return total
 
     def _drawn(self) -> Units | None:

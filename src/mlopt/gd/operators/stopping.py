@@ -78,6 +78,36 @@ class GradientNorm:
         return norm / first if first > 0 else 0.0
 
 
+_BLOWN, _TIMES, _FIRST_ROWS = 1e4, 3, 100
+"""How many times the first objective, and in how many iterations in a row, is divergence;
+and how many rows the first objective is of, at least where an iteration has as many.
+Steps of ``1 / sqrt(i)`` may start far too long and recover from less."""
+
+
+def diverges(total: Any, context: Context) -> str:
+    """What tells that steps are too long, or nothing.
+
+    The objective of `Sums`, that of the rows of an iteration at the weights before the
+    step, has been far above those of the first rows for a few iterations, and rises.
+    """
+    if not isinstance(total, Sums) or math.isnan(total.objective):
+        return ""
+    value = total.objective / context["rows"]
+    first = context.setdefault("first_value", value)
+    if context["seen"] <= _FIRST_ROWS:
+        first = context["first_value"] = max(first, value)
+    last = context.get("last_value", value)
+    blown = not value <= _BLOWN * max(abs(first), 1e-300) and value >= last
+    context["last_value"] = value
+    context["blown"] = context.get("blown", 0) + 1 if blown else 0
+    if context["blown"] < _TIMES:
+        return ""
+    return (
+        f"diverged: after {context['iteration']} iterations the objective is {value:.3g}, "
+        f"{_BLOWN:g} times that of the first rows and more; take a smaller step"
+    )
+
+
 @dataclass(frozen=True)
 class ObjectiveDecrease:
     """The relative decrease of the objective's mean from one window to the next.

@@ -60,6 +60,11 @@ class LeastSquares:
         self.passes = 1 if found.iterations is None else int(found.iterations.max()) + 1
         self.converged = found.converged
 
+    @property
+    def gap(self) -> float:
+        """0 once it is solved."""
+        return 0.0 if self.done and self.converged else np.inf
+
     def quality(self) -> float:
         """1 once it is solved."""
         return float(self.done)

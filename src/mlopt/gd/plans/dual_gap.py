@@ -56,6 +56,11 @@ class DualDescent:
         return self._training.passes
 
     @property
+    def gap(self) -> float:
+        """The duality gap, relative to the primal."""
+        return self._gap
+
+    @property
     def converged(self) -> bool:
         """Whether the duality gap is within the tolerance."""
         return bool(self._gap <= self._tolerance) or self._training.done

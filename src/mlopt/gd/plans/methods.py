@@ -3,109 +3,71 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol
-
-from numpy.typing import NDArray
+from functools import partial
+from typing import cast
 
 from mlopt.costs import Cost
 from mlopt.gd import classifier_plan, least_squares_plan
-from mlopt.gd.classifier_fit import shape_of
-from mlopt.gd.classifier_plan import Shape
 from mlopt.gd.newton import Newton
 from mlopt.gd.normal_equations import multiplies_sparse
+from mlopt.gd.operators.plans import MORE_PLANS, PLANS
 from mlopt.gd.plans.closed import LeastSquares
+from mlopt.gd.plans.descents import descent
 from mlopt.gd.plans.dual_gap import DualDescent
+from mlopt.gd.plans.method import Method, Price, Shape, Solver, Start, problem_shape
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.quasi_newton import QuasiNewton
 from mlopt.resources import Resources
-from mlopt.training import Training
 
 _SMOOTH = frozenset({"logistic", "multinomial", "squared", "squared_hinge", "huber"})
 _DUAL_EPOCHS = 30
 
-Start = tuple[NDArray[Any], NDArray[Any]] | None
-"""Weights (outputs, d) and intercepts (outputs,); None for the method's own start."""
+
+def _quasi_newton(problem: Problem, resources: Resources) -> Price:
+    shape = problem_shape(problem)
+    return lambda passes: classifier_plan.quasi_newton_cost(shape, resources, passes)
 
 
-class Solver(Training, Protocol):
-    """A training whose result are the weights of one model."""
-
-    @property
-    def converged(self) -> Any:
-        """Whether it is at the tolerance."""
-        ...
-
-    def coefficients(self, number: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Weights (outputs, d) and intercepts (outputs,)."""
-        ...
+def _newton(problem: Problem, resources: Resources) -> Price | str:
+    shape = problem_shape(problem)
+    once = classifier_plan.newton_cost(shape, resources, 1.0)
+    if isinstance(once, str):
+        return once
+    cost = partial(classifier_plan.newton_cost, shape, resources)
+    return lambda passes: cast(Cost, cost(passes))
 
 
-@dataclass(frozen=True)
-class Method:
-    """One way of solving.
-
-    Parameters
-    ----------
-    name : str
-    losses : frozenset of str
-        What it can minimise.
-    passes : callable
-        Passes to expect where nothing is known of the data but their shape.
-    cost : callable
-        Of so many passes on a problem, or why it cannot be used there.
-    begin : callable
-        The training, from a problem, a tolerance (relative to the minimum of the
-        objective), the most passes it may take, and weights to start from; methods that
-        cannot start anywhere ignore these.
-    iterates : bool, default=True
-        Whether its passes depend on the data, so that a sample tells something.
-    continues : bool, default=False
-        Whether it can start from the weights of another.
-    """
-
-    name: str
-    losses: frozenset[str]
-    passes: Callable[[Shape], float]
-    cost: Callable[[Problem, Resources, float], Cost | str]
-    begin: Callable[[Problem, float, int, Start], Solver]
-    iterates: bool = True
-    continues: bool = False
-
-
-def problem_shape(problem: Problem) -> Shape:
-    """What costs depend on."""
-    return shape_of(problem.rows, problem.model.outputs)
-
-
-def _quasi_newton(problem: Problem, resources: Resources, passes: float) -> Cost | str:
-    return classifier_plan.quasi_newton_cost(problem_shape(problem), resources, passes)
-
-
-def _newton(problem: Problem, resources: Resources, passes: float) -> Cost | str:
-    return classifier_plan.newton_cost(problem_shape(problem), resources, passes)
-
-
-def _dual(problem: Problem, resources: Resources, passes: float) -> Cost | str:
-    if problem.task.fit_intercept:
+def _dual(problem: Problem, resources: Resources) -> Price | str:
+    if problem.task.intercept:
         return "it would penalise the intercept: `fit_intercept` must be False"
     if problem.task.l2 == 0:
         return "there is no dual without a penalty: `l2` must be positive"
-    return classifier_plan.dual_cost(problem_shape(problem), resources, passes)
+    shape = problem_shape(problem)
+    return lambda passes: classifier_plan.dual_cost(shape, resources, passes)
 
 
-def _least_squares(solver: str) -> Callable[[Problem, Resources, float], Cost | str]:
-    def cost(problem: Problem, resources: Resources, passes: float) -> Cost | str:
-        rows = problem.rows
-        shape = least_squares_plan.Shape(
-            n=rows.n, d=rows.d, outputs=1, nonzero=rows.nonzero,
-            itemsize=rows.dtype.itemsize, sparse=rows.sparse,
-            multiplies_sparse=multiplies_sparse(rows), blocks=len(rows.lengths),
-            tol=10.0 ** -min(passes / 8, 16), ranked=problem.task.l2 == 0,
-        )  # fmt: skip
-        return least_squares_plan.solver_costs(shape, resources)[solver]
+def _least_squares(solver: str) -> Callable[[Problem, Resources], Price | str]:
+    def price(problem: Problem, resources: Resources) -> Price | str:
+        def costs(passes: float) -> Cost | str:
+            shape = _least_squares_shape(problem, passes)
+            return least_squares_plan.solver_costs(shape, resources)[solver]
 
-    return cost
+        once = costs(1.0)
+        if isinstance(once, str):
+            return once
+        return lambda passes: cast(Cost, costs(passes))
+
+    return price
+
+
+def _least_squares_shape(problem: Problem, passes: float) -> least_squares_plan.Shape:
+    rows = problem.rows
+    return least_squares_plan.Shape(
+        n=rows.n, d=rows.d, outputs=1, nonzero=rows.nonzero,
+        itemsize=rows.dtype.itemsize, sparse=rows.sparse,
+        multiplies_sparse=multiplies_sparse(rows), blocks=len(rows.lengths),
+        tol=10.0 ** -min(passes / 8, 16), ranked=problem.task.l2 == 0,
+    )  # fmt: skip
 
 
 def _begin_quasi_newton(
@@ -175,5 +137,6 @@ METHODS: tuple[Method, ...] = (
         "conjugate-gradients", frozenset({"squared"}), lambda shape: 24.0,
         _least_squares("sparse_cg"), _closed("sparse_cg"),
     ),
+    *map(descent, (*PLANS, *MORE_PLANS)),
 )  # fmt: skip
 """The table: a new method is a row here and nothing else."""

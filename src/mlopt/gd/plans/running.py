@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlopt.gd.plans.methods import Method, Solver, Start
+from mlopt.gd.plans.descent import Descent
+from mlopt.gd.plans.method import Method, Solver, Start
 from mlopt.gd.plans.speculation import Passes
 from mlopt.gd.plans.task import Problem
 from mlopt.training import Limits
 
-_MOST_PASSES = 10_000
+_MOST = {"passes": 10_000, "iterations": 10_000_000}
+"""Of each unit, where the caller sets no limit."""
 _MESSAGES = {
     "passes": "stopped at the limit of {passes} passes before the tolerance was reached",
     "seconds": "stopped at the limit of {seconds:g} s before the tolerance was reached",
@@ -32,11 +34,12 @@ class Result:
     coef : ndarray of shape (d,) or (d, K)
     intercept : float or ndarray of shape (K,)
     n_iter : int
-        Passes over the rows.
+        Passes over the rows, or iterations where these touch a few rows only.
     objective : float
         At these weights, over all rows.
     history : tuple of (int, float, float)
-        After each pass: passes, seconds, quality as the method sees it.
+        After each pass: passes, seconds, and how far the objective may be above its
+        minimum, relative to it, as the method sees it; infinite while that is unknown.
     seconds : float
     converged : bool
     message : str
@@ -111,7 +114,8 @@ def solve(
     max_iter : int, optional
         Passes at most, of all that are run.
     """
-    limits = Limits(passes=max_iter or _MOST_PASSES, seconds=time_limit)
+    most = max(_MOST[a.method.unit] for a in alternatives)
+    limits = Limits(passes=max_iter or most, seconds=time_limit)
     race = _Race(alternatives[0], limits)
     for following in alternatives[1:]:
         if race.run(give_up=following.method.continues):
@@ -140,7 +144,8 @@ class _Race:
     def _begin(self, start: Start) -> None:
         one = self.alternative
         self.names.append(one.name)
-        self.training = one.method.begin(one.problem, one.tolerance, _MOST_PASSES, start)
+        most = _MOST[one.method.unit]
+        self.training = one.method.begin(one.problem, one.tolerance, most, start)
 
     def run(self, *, give_up: bool) -> bool:
         """Train; whether it ended, and not only took more passes than expected."""
@@ -149,9 +154,8 @@ class _Race:
             if self.training.passes > most:
                 return False
             self.training.advance(1)
-            quality = float(np.mean(self.training.quality()))
             spent = self.before + self.training.passes
-            self.history.append((spent, self.limits.elapsed, quality))
+            self.history.append((spent, self.limits.elapsed, self.training.gap))
         return True
 
     def _ended(self) -> bool:
@@ -190,6 +194,8 @@ class _Race:
 
     def _message(self, converged: bool) -> str:
         name, tolerance = self.alternative.name, self.alternative.tolerance
+        if isinstance(self.training, Descent) and self.training.message and not converged:
+            return f"{name} {self.training.message}"
         if converged:
             return f"within {tolerance:g} of the minimum, by the rule of {name}"
         if self.reason in _MESSAGES:

@@ -12,14 +12,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from mlopt.gd.plans.methods import Method, problem_shape
+from mlopt.gd.iterations import estimate
+from mlopt.gd.plans.method import Method, Solver, problem_shape
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.sample import draw
-from mlopt.training import Limits, run
+from mlopt.training import Limits
 
-_MOST_PASSES = 2000
-_PRIOR_FACTOR, _LEAST_FACTOR = 3.0, 1.5
-"""By how much expected passes may be off: without a sample, and at the very best."""
+_MOST_PASSES = 10**6
+_LEAST_FACTOR, _DOUBT, _FEWEST = 1.5, 2.0, 6
+"""By how much expected passes may be off, at the very best and with one sample only; looks
+that make a curve."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Passes:
     expected, low, high : float
         ``low <= expected <= high``.
     source : str
-        "sampled", "typical" or "known".
+        "sampled", "extrapolated", "typical" or "known".
     """
 
     expected: float
@@ -55,7 +57,7 @@ def typical(method: Method, problem: Problem) -> Passes:
     expected = method.passes(problem_shape(problem))
     if not method.iterates:
         return Passes.known(expected)
-    return Passes.about(expected, _PRIOR_FACTOR, "typical")
+    return Passes.about(expected, method.doubt, "typical")
 
 
 class Samples:
@@ -76,7 +78,10 @@ class Samples:
 
 
 def speculate(method: Method, samples: Samples, tolerance: float, seconds: float) -> Passes:
-    """Run ``method`` on both samples; the typical number if time does not suffice.
+    """Run ``method`` on both samples to the tolerance.
+
+    Where time does not suffice, a curve through the gaps that were seen is followed to the
+    tolerance; where these are too few, it is the typical number.
 
     Parameters
     ----------
@@ -89,11 +94,12 @@ def speculate(method: Method, samples: Samples, tolerance: float, seconds: float
     """
     if not method.iterates:
         return typical(method, samples.problem)
-    limits, counts = Limits(seconds=max(seconds, 1e-3)), []
+    limits, counts = Limits(seconds=max(seconds, 1e-3)), list[int]()
     for problem in samples.pair:
         training = method.begin(problem, tolerance, _MOST_PASSES, None)
-        if run(training, limits) != "done":
-            return typical(method, samples.problem)
+        seen = _watched(training, limits)
+        if not training.converged:
+            return _followed(seen, tolerance, counts) or typical(method, samples.problem)
         counts.append(max(training.passes, 1))
     doublings = math.log2(max(samples.problem.rows.n / samples.pair[1].rows.n, 1.0))
     change = counts[1] / counts[0]
@@ -101,3 +107,29 @@ def speculate(method: Method, samples: Samples, tolerance: float, seconds: float
     expected = counts[1] * max(change, 1.0) ** min(doublings, 1.0)
     factor = max(_LEAST_FACTOR, max(change, 1.0 / change) ** min(doublings, 3.0))
     return Passes.about(expected, factor, "sampled")
+
+
+def _watched(training: Solver, limits: Limits) -> list[tuple[float, int]]:
+    """Train up to the limits; gaps, with the passes after which they were seen."""
+    seen: list[tuple[float, int]] = []
+    while limits.reason(training) is None:
+        training.advance(1)
+        gap = training.gap
+        if math.isfinite(gap) and gap > 0 and (not seen or gap != seen[-1][0]):
+            seen.append((gap, training.passes))
+    return seen
+
+
+def _followed(
+    seen: list[tuple[float, int]], tolerance: float, counts: list[int]
+) -> Passes | None:
+    """What one finished run tells, or a curve through the gaps of an unfinished one."""
+    if counts:
+        return Passes.about(counts[0], _DOUBT, "sampled")
+    if len(seen) < _FEWEST:
+        return None
+    found = estimate(seen, tolerance)
+    if not math.isfinite(found.iterations):
+        return None
+    low, high = min(found.low, found.iterations), max(found.high, found.iterations)
+    return Passes(found.iterations, low, high, "extrapolated")

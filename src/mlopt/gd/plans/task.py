@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -14,11 +16,16 @@ from mlopt.cluster import Executor
 from mlopt.errors import InputError
 from mlopt.gd.columns import REGRESSION, Model, layout
 from mlopt.gd.estimator_base import check_weights, in_memory
+from mlopt.gd.operators.compute import Gradient, UserGradient
+from mlopt.gd.operators.interfaces import Batch
 from mlopt.gd.passes import Sums, evaluate
 from mlopt.kernels.losses import LOSSES
 from mlopt.rows import Block, Rows
 
 Array = NDArray[Any]
+Compute = Gradient | UserGradient
+USER = "user"
+"""The name of a loss that the user brings as a gradient."""
 
 
 @dataclass(frozen=True)
@@ -27,15 +34,22 @@ class Task:
 
     Parameters
     ----------
-    loss : str
+    loss : str or callable
         "logistic", "hinge", "squared_hinge" (two classes), "multinomial" (two or more),
-        "squared" or "huber" (numbers).
+        "squared" or "huber" (numbers). Or a gradient of your own: ``loss(x, y, w)`` of one
+        row, x (d,), y a number, w (d,), returns (d,).
     l2 : float, default=0.0
         Of the mean loss: scikit-learn's C is ``1 / (n l2)``. The intercept is not
         penalised.
     fit_intercept : bool, default=True
+        With a gradient of your own there is none: add a column of ones.
     delta : float, default=1.0
         Where the Huber loss turns from squares to absolute values.
+    objective : callable, optional
+        ``objective(x, y, w)`` of one row, a number: what ``loss`` is the gradient of, where
+        that is your own. Without it, plans that need the objective are refused.
+    batched : bool, default=False
+        Whether your own functions take many rows, x (m, d) and y (m,), and return sums.
 
     Raises
     ------
@@ -43,14 +57,24 @@ class Task:
         When a parameter is out of its range.
     """
 
-    loss: str
+    loss: str | Callable[[Any, Any, Array], Any]
     l2: float = 0.0
     fit_intercept: bool = True
     delta: float = 1.0
+    objective: Callable[[Any, Any, Array], float] | None = None
+    batched: bool = False
 
     def __post_init__(self) -> None:
-        if self.loss not in LOSSES:
-            raise InputError(f"`loss` must be one of {sorted(LOSSES)}, got {self.loss!r}.")
+        if not callable(self.loss) and self.loss not in LOSSES:
+            raise InputError(
+                f"`loss` must be one of {sorted(LOSSES)}, or a gradient(x, y, w) of your "
+                f"own, got {self.loss!r}."
+            )
+        if not callable(self.loss) and (self.objective is not None or self.batched):
+            raise InputError(
+                "`objective` and `batched` belong to a gradient of your own: leave them "
+                f"out with `loss`={self.loss!r}."
+            )
         for name, least in (("l2", self.l2 >= 0), ("delta", self.delta > 0)):
             value = getattr(self, name)
             if not (least and np.isfinite(value)):
@@ -58,9 +82,40 @@ class Task:
                 raise InputError(f"`{name}` must be finite and {sign}, got {value!r}.")
 
     @property
+    def loss_name(self) -> str:
+        """The name of the loss; "user" for a gradient that the user brings."""
+        return self.loss if isinstance(self.loss, str) else USER
+
+    @property
+    def title(self) -> str:
+        """The loss in words."""
+        if isinstance(self.loss, str):
+            return f"the {self.loss} loss"
+        return f"the loss of {getattr(self.loss, '__name__', 'your gradient')}"
+
+    @property
+    def intercept(self) -> bool:
+        """Whether there is a weight without a penalty."""
+        return self.fit_intercept and isinstance(self.loss, str)
+
+    @property
+    def compute(self) -> Compute:
+        """The Compute operator of `mlopt.gd.operators` for this task."""
+        if callable(self.loss):
+            return UserGradient(self.loss, self.objective, l2=self.l2, batched=self.batched)
+        return Gradient(
+            self.loss, l2=self.l2, fit_intercept=self.intercept, delta=self.delta
+        )
+
+    @property
+    def blind(self) -> bool:
+        """Whether there is a gradient without the objective that it belongs to."""
+        return callable(self.loss) and self.objective is None
+
+    @property
     def classifies(self) -> bool:
         """Whether targets are classes."""
-        return self.loss not in REGRESSION
+        return self.loss_name not in (*REGRESSION, USER)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,12 +130,20 @@ class Problem:
     model : Model
     classes : ndarray of shape (K,) or None
         The classes in order; None in regression.
+    even : bool
+        Whether all rows weigh the same.
     """
 
     task: Task
     rows: Rows
     model: Model
     classes: Array | None
+    even: bool = True
+
+    @property
+    def outputs(self) -> int:
+        """Columns of weights."""
+        return self.model.outputs
 
     def on(self, rows: Rows) -> Problem:
         """The same task on other rows, such as a sample."""
@@ -103,11 +166,23 @@ class Problem:
         return {name: np.concatenate([part[name] for part in parts]) for name in names}
 
     def objective(self, coef: Array, intercept: Array) -> float:
-        """The objective at weights (outputs, d) and intercepts (outputs,): one pass."""
+        """The objective at weights (outputs, d) and intercepts (outputs,): one pass.
+
+        NaN where a gradient of the user's came without one.
+        """
+        if callable(self.task.loss):
+            return self._own_objective(coef[0])
         weights = np.vstack([coef.T, intercept[None]]).astype(self.rows.dtype)
         plan = layout([self.model])
         found = evaluate(self.rows, weights, plan, self.sums, gradient=False, scored=False)
         return float(found.value[0])
+
+    def _own_objective(self, weights: Array) -> float:
+        if self.task.objective is None:
+            return float("nan")
+        compute = self.task.compute
+        total = self.rows.map_reduce(_block_objective, operator.add, compute, weights)
+        return float(total) / self.rows.n
 
 
 def problem_of(
@@ -143,15 +218,19 @@ def problem_of(
         weights=weights[:, None].astype(rows.dtype),
     )
     outputs = len(classes) if task.loss == "multinomial" and classes is not None else 1
+    loss = task.loss if isinstance(task.loss, str) else "squared"
     model = Model(
-        task.loss, task.l2, outputs=outputs, delta=task.delta,
-        fit_intercept=task.fit_intercept,
-    )  # fmt: skip
-    return Problem(task, beside, model, classes)
+        loss, task.l2, outputs=outputs, delta=task.delta, fit_intercept=task.intercept
+    )
+    return Problem(task, beside, model, classes, even=bool((weights == weights[0]).all()))
 
 
 def _extra(block: Block) -> dict[str, Array]:
     return dict(block.extra)
+
+
+def _block_objective(block: Block, compute: Compute, weights: Array) -> float:
+    return compute.objective(Batch(block.X, block.extra["targets"][:, 0]), weights)
 
 
 def _encode(task: Task, labels: Array) -> tuple[Array, Array | None]:

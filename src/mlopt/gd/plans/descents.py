@@ -1,0 +1,128 @@
+"""The plan space of ML4all as methods: one for each row of `mlopt.gd.operators.plans`.
+
+Steps are as long as the curvature of the loss allows: constant where every iteration sees
+all rows, and divided by the square root of the iteration where it sees samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mlopt.costs import Cost
+from mlopt.gd.batch_steps import STEEPEST, batch_eigenvalue
+from mlopt.gd.classifier_plan import pass_cost
+from mlopt.gd.operators.costs import CALL, Medium, priced
+from mlopt.gd.operators.plans import PlanRow
+from mlopt.gd.operators.references import Settings
+from mlopt.gd.operators.steps import Constant, InverseRoot, Step
+from mlopt.gd.operators.stopping import AverageDelta
+from mlopt.gd.plans.descent import Descent, looks
+from mlopt.gd.plans.method import Method, Price, Shape, Solver, Start, problem_shape
+from mlopt.gd.plans.task import Problem
+from mlopt.resources import Resources
+from mlopt.rows import Rows
+from mlopt.stats import Stats
+
+SMOOTH = frozenset({"logistic", "squared", "squared_hinge", "huber"})
+_LOSSES = SMOOTH | {"hinge", "user"}
+_BATCH = 1000
+_ITERATIONS = {"bgd": 2_000.0, "mgd": 10_000.0, "sgd": 300_000.0}
+"""Seen on the data of the benchmarks at a gap of 1e-3, give or take a factor of ten."""
+_FEWER, _DOUBT = 500.0, 10.0
+_ADAM = 0.1
+
+
+def descent(row: PlanRow) -> Method:
+    """The method of a row of the plan space."""
+    return Method(
+        row.name, _LOSSES, partial(_iterations, row), partial(_price, row),
+        partial(_begin, row), doubt=_DOUBT, unit="iterations", least=partial(_least, row),
+    )  # fmt: skip
+
+
+def _iterations(row: PlanRow, shape: Shape) -> float:
+    del shape
+    if row.sampling is not None:
+        return _ITERATIONS.get(row.algorithm, _ITERATIONS["mgd"])
+    return _ITERATIONS.get(row.algorithm, _FEWER)
+
+
+def _least(row: PlanRow, problem: Problem, resources: Resources) -> float:
+    """The calls of its operators, and the scans of those that see all rows."""
+    shape = problem_shape(problem)
+    each = Cost(fixed=4 * CALL)
+    if row.sampling in (None, "bernoulli"):
+        each += Cost(memory=shape.nonzero * shape.value_bytes / resources.workers)
+    seconds = each.seconds(resources, resources.threads)
+    return _iterations(row, shape) / _DOUBT * seconds
+
+
+def _price(row: PlanRow, problem: Problem, resources: Resources) -> Price | str:
+    if not problem.even:
+        return "its operators know no row weights"
+    if row.algorithm == "line-search" and problem.task.blind:
+        return "a line search needs the `objective` of the gradient"
+    stats, medium = _place(problem.rows, resources.slots)
+    once, each = priced(row, Settings(batch=_BATCH), stats, medium, resources)
+    look = Cost()
+    if _watched(problem):
+        look = pass_cost(problem_shape(problem), resources)
+    return lambda iterations: once + iterations * each + looks(iterations) * look
+
+
+def _place(rows: Rows, slots: int) -> tuple[Stats, Medium]:
+    parts, nbytes = len(rows.lengths), max(1, rows.nbytes)
+    stats = Stats(
+        rows.n, rows.d, density=rows.nonzero / max(1, rows.n * rows.d),
+        dtype=rows.dtype.name, partitions=parts, sparse=rows.sparse,
+    )  # fmt: skip
+    return stats, Medium(nbytes, -(-nbytes // parts), seek=0.0, memory=True, readers=slots)
+
+
+def _begin(
+    row: PlanRow, problem: Problem, tolerance: float, max_passes: int, start: Start
+) -> Solver:
+    del start
+    sampled = row.rows(Settings(batch=_BATCH), problem.rows.n)
+    settings = Settings(
+        compute=problem.task.compute, step=_step(row, problem, sampled), batch=_BATCH,
+        tolerance=tolerance, max_iter=max_passes,
+    )  # fmt: skip
+    watched = _watched(problem)
+    algorithm = row.build(settings)
+    if watched:
+        algorithm = replace(algorithm, converge=_unknown, loop=_always)
+    elif problem.task.blind and row.sampling is not None:
+        algorithm = replace(algorithm, converge=AverageDelta())
+    return Descent(problem, algorithm, tolerance, watched=watched)
+
+
+def _watched(problem: Problem) -> bool:
+    return problem.task.loss_name in SMOOTH
+
+
+def _unknown(weights: Any) -> float:
+    del weights
+    return float("inf")
+
+
+def _always(delta: float) -> bool:
+    del delta
+    return True
+
+
+def _step(row: PlanRow, problem: Problem, sampled: int) -> Step:
+    if row.algorithm == "adam":
+        return InverseRoot(_ADAM)
+    steepest = STEEPEST.get(problem.task.loss_name, 1.0)
+    eigenvalue = batch_eigenvalue(problem.rows, sampled)
+    safe = 1.0 / (steepest * eigenvalue + problem.task.l2)
+    rule: Callable[[float], Step] = Constant if row.sampling is None else InverseRoot
+    if problem.task.loss_name in {"hinge"}:
+        rule = InverseRoot  # constant steps never settle where there is a kink
+    return rule(float(np.clip(safe, 1e-12, 1e12)))

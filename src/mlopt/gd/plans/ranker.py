@@ -1,0 +1,86 @@
+"""Methods in order of predicted time: passes to expect times what a pass costs.
+
+Most methods are far from the cheapest, which a bound tells at once. Their costs are worked
+out when somebody looks at them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from mlopt.gd.plans.method import Method, Price
+from mlopt.gd.plans.running import Alternative
+from mlopt.gd.plans.speculation import Passes, typical
+from mlopt.gd.plans.task import Problem
+from mlopt.resources import Resources
+
+Alternatives = tuple[Alternative, ...]
+
+
+@dataclass(eq=False)
+class Ranker:
+    """Predictions for methods on one problem.
+
+    Attributes
+    ----------
+    passes : dict of str to Passes
+        What is known of each method's passes so far.
+    refused : dict of str to str
+        Methods that were found to be of no use here, and why.
+    """
+
+    problem: Problem
+    resources: Resources
+    tolerance: float
+    methods: tuple[Method, ...]
+    passes: dict[str, Passes] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    _prices: dict[str, Price] = field(default_factory=dict)
+
+    def contenders(self) -> Alternatives:
+        """Those that may turn out the cheapest, cheapest first."""
+        bounds = [(m.least(self.problem, self.resources), m) for m in self.methods]
+        found: list[Alternative] = []
+        for bound, method in sorted(bounds, key=lambda pair: pair[0]):
+            worst = min((a.interval[1] for a in found), default=float("inf"))
+            if bound <= worst:
+                found += self.ranked([method])
+        return _sorted(found)
+
+    def ranked(self, methods: Iterable[Method]) -> Alternatives:
+        """These methods, without those that cannot be used, cheapest first."""
+        found = [
+            self._alternative(method, price)
+            for method in methods
+            if (price := self._price(method)) is not None
+        ]
+        return _sorted(found)
+
+    def others(self, known: Iterable[Alternative]) -> Alternatives:
+        """All methods that are not among the known ones."""
+        names = {a.name for a in known}
+        return self.ranked(m for m in self.methods if m.name not in names)
+
+    def _price(self, method: Method) -> Price | None:
+        if method.name not in self._prices and method.name not in self.refused:
+            price = method.price(self.problem, self.resources)
+            if isinstance(price, str):
+                self.refused[method.name] = price
+            else:
+                self._prices[method.name] = price
+        return self._prices.get(method.name)
+
+    def _alternative(self, method: Method, price: Price) -> Alternative:
+        passes = self.passes.setdefault(method.name, typical(method, self.problem))
+        expected, low, high = (
+            price(count).seconds(self.resources, self.resources.threads)
+            for count in (passes.expected, passes.low, passes.high)
+        )
+        return Alternative(
+            method.name, method, self.problem, self.tolerance, passes, expected, (low, high)
+        )
+
+
+def _sorted(found: Iterable[Alternative]) -> Alternatives:
+    return tuple(sorted(found, key=lambda a: a.predicted_seconds))

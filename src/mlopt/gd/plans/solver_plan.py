@@ -1,0 +1,109 @@
+"""The ranked plans for a task: to read, and to run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from mlopt import plan as plans
+from mlopt.gd.plans.ranker import Ranker
+from mlopt.gd.plans.running import Alternative, Result, solve
+from mlopt.gd.plans.task import Task
+
+
+@dataclass(frozen=True, eq=False)
+class SolverPlan:
+    """Every plan for a task, ranked; see `mlopt.gd.plan`.
+
+    Attributes
+    ----------
+    task : Task
+    contenders : tuple of Alternative
+        Those that may turn out the cheapest, the chosen one first.
+    planning_seconds : float
+    limits : (float or None, int or None)
+        Seconds and passes that a run may take.
+    """
+
+    task: Task
+    contenders: tuple[Alternative, ...]
+    ranker: Ranker
+    unfit: dict[str, str] = field(default_factory=dict)
+    planning_seconds: float = 0.0
+    limits: tuple[float | None, int | None] = (None, None)
+
+    @property
+    def chosen(self) -> Alternative:
+        """The cheapest within the limits."""
+        return self.contenders[0]
+
+    @cached_property
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """All plans: the chosen one, and then the others, cheapest first."""
+        others = (*self.contenders[1:], *self.ranker.others(self.contenders))
+        return (self.chosen, *sorted(others, key=lambda a: a.predicted_seconds))
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """Methods that cannot be used here, and why."""
+        assert self.alternatives  # all have been asked by now
+        return self.unfit | self.ranker.refused
+
+    @property
+    def ties(self) -> tuple[str, ...]:
+        """Names of plans whose interval reaches below what the chosen one is predicted."""
+        best = self.chosen.predicted_seconds
+        return tuple(a.name for a in self.alternatives[1:] if a.interval[0] <= best)
+
+    def run(self) -> Result:
+        """Run the chosen plan within the limits given to `plan`, and watch it.
+
+        A plan that takes more passes than the most that were to be expected is left for
+        the next one that can go on from its weights.
+        """
+        seconds, passes = self.limits
+        return solve(self.contenders, time_limit=seconds, max_iter=passes)
+
+    def to_plan(self) -> plans.Plan:
+        """The same as a `mlopt.Plan`."""
+        first, *others = self.alternatives
+        rejected = [
+            plans.Alternative(a.name, a.predicted_seconds, interval_of(a)) for a in others
+        ]
+        rejected += [
+            plans.Alternative(name, None, why) for name, why in self.refused.items()
+        ]
+        notes = [f"{passes_of(first)}; {interval_of(first)}"]
+        if self.ties:
+            notes.append(f"about as good: {', '.join(self.ties)}")
+        choice = plans.Choice(
+            "solver", f"{self.task.loss_name}, tolerance {first.tolerance:g}", first.name,
+            first.predicted_seconds, rejected=tuple(rejected), notes=tuple(notes),
+        )  # fmt: skip
+        note = f"planned in {plans.format_seconds(self.planning_seconds)}"
+        title = f"minimise {self.task.title}"
+        return plans.Plan(title, (choice,), first.predicted_seconds, notes=(note,))
+
+    def explain(self, *, verbose: bool = False) -> str:
+        """The ranked plans as text."""
+        return self.to_plan().explain(verbose=verbose)
+
+    def _repr_html_(self) -> str:
+        return self.to_plan()._repr_html_()
+
+    def __repr__(self) -> str:
+        return self.explain()
+
+
+def interval_of(alternative: Alternative) -> str:
+    """Predicted seconds in words."""
+    low, high = map(plans.format_seconds, alternative.interval)
+    return low if low == high else f"{low} to {high}"
+
+
+def passes_of(alternative: Alternative) -> str:
+    """Predicted passes in words."""
+    passes, unit = alternative.passes, alternative.method.unit
+    if passes.low == passes.high:
+        return f"{passes.expected:.0f} {unit}"
+    return f"{passes.low:.0f} to {passes.high:.0f} {unit} ({passes.source})"
