@@ -197,7 +197,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if not self.whiten:
             return np.ones_like(self.explained_variance_)
         scale = np.sqrt(self.explained_variance_)
-        return np.maximum(scale, np.finfo(scale.dtype).eps)
+        return np.asarray(np.maximum(scale, np.finfo(scale.dtype).eps))
 
     def _settings(self) -> Settings:
         return Settings(

@@ -117,9 +117,9 @@ def _components(wanted: Any, rank: int) -> int:
     if wanted is None:
         return rank
     if isinstance(wanted, Integral) and not isinstance(wanted, bool):
-        if 1 <= wanted <= rank:
+        if 1 <= int(wanted) <= rank:
             return int(wanted)
-    elif isinstance(wanted, Real) and not isinstance(wanted, bool) and 0 < wanted < 1:
+    elif isinstance(wanted, Real) and 0 < float(wanted) < 1:
         return rank
     raise InputError(
         "`n_components` must be None for all, an integer from 1 to min(n_samples, "
@@ -133,7 +133,8 @@ def _iterations(wanted: Any, components: int, rows: Rows) -> int:
     """As many as scikit-learn takes: more where there are few components to find."""
     if isinstance(wanted, str) and wanted == "auto":
         return 7 if components < 0.1 * min(rows.n, rows.d) else 4
-    if isinstance(wanted, Integral) and not isinstance(wanted, bool) and wanted >= 0:
+    whole = isinstance(wanted, Integral) and not isinstance(wanted, bool)
+    if whole and int(wanted) >= 0:
         return int(wanted)
     raise InputError(
         f"`iterated_power` must be 'auto' or an integer of at least 0, got {wanted!r}."
