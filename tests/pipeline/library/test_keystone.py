@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
@@ -136,6 +137,6 @@ def test_weights_count_how_often_the_input_is_read() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"n": 0}, {"density": 0.0}, {"density": math.nan}])
-def test_a_problem_that_cannot_be_is_refused(wrong: dict[str, float]) -> None:
+def test_a_problem_that_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="must be at least 1"):
         Problem(**{"n": 1, "d": 1, "k": 1, **wrong})

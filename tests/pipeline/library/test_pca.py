@@ -24,7 +24,8 @@ def points(n: int = 600, d: int = 12, *, far: float = 50.0, decay: float = 0.7) 
     """Correlated columns of decaying variance, far from zero."""
     rng = np.random.default_rng(0)
     turned = np.linalg.qr(rng.normal(size=(d, d)))[0]
-    return (rng.normal(size=(n, d)) * decay ** np.arange(d)) @ turned + far
+    scaled = rng.normal(size=(n, d)) * decay ** np.arange(d)
+    return np.asarray(scaled @ turned + far)
 
 
 def counts(n: int = 700, d: int = 40) -> sparse.csr_array:

@@ -184,7 +184,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = self.solver != "full-svd"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
