@@ -32,6 +32,7 @@ ESTIMATORS = [
     PCA(solver="tsqr", whiten=True),
     PCA(1, solver="covariance-eigh"),
     PCA(1, solver="randomized", random_state=0),
+    PCA(1, solver="arpack", random_state=0),
     RandomFeatures(n_components=20),
     RandomFeatures(n_components=20, kernel="cauchy", gamma=0.1),
 ]

@@ -124,12 +124,15 @@ def _tall_skinny_qr(shape: Shape, resources: Resources) -> Cost:
 def triangle_cost(shape: Shape, resources: Resources) -> Cost:
     """The triangle of a QR of ``[1 | X | y]``: one pass."""
     m, share = shape.columns, 1.0 / resources.workers
-    least = min(shape.n, m)
+    reading = scan(shape, resources, 8.0 * min(shape.n, m) * m, times=_PANELS)
+    return reading | Cost(flops=share * qr_flops(shape.n, m))
+
+
+def qr_flops(n: int, m: int) -> float:
+    """Operations of a matrix product that take as long as the QR of a matrix (n, m)."""
+    least = min(n, m)
     # The narrower the panel, the less of a QR is a matrix product.
-    price = 4.0 + 500.0 / least
-    products = price * 2.0 * share * shape.n * m * least
-    reading = scan(shape, resources, 8.0 * least * m, times=_PANELS)
-    return reading | Cost(flops=products)
+    return (4.0 + 500.0 / least) * 2.0 * n * m * least
 
 
 def _conjugate_gradients(shape: Shape, resources: Resources) -> Cost:

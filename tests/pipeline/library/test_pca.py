@@ -17,7 +17,7 @@ from mlopt.pipeline.library.pca import PCA
 from mlopt.rows import Rows, rows
 
 Array = NDArray[Any]
-SOLVERS = ["auto", "full-svd", "covariance-eigh", "tsqr", "randomized"]
+SOLVERS = ["auto", "full-svd", "covariance-eigh", "tsqr", "randomized", "arpack"]
 
 
 def points(n: int = 600, d: int = 12, *, far: float = 50.0, decay: float = 0.7) -> Array:
@@ -66,7 +66,7 @@ def test_float32_stays_float32(solver: str) -> None:
     assert ours.inverse_transform(ours.transform(X)).dtype == np.float32
 
 
-@pytest.mark.parametrize("solver", ["auto", "covariance-eigh", "tsqr", "randomized"])
+@pytest.mark.parametrize("solver", [one for one in SOLVERS if one != "full-svd"])
 @pytest.mark.parametrize("layout", [sparse.csr_array, sparse.csc_matrix])
 def test_sparse_rows_give_what_dense_ones_give(solver: str, layout: Any) -> None:
     X = counts()
@@ -78,7 +78,7 @@ def test_sparse_rows_give_what_dense_ones_give(solver: str, layout: Any) -> None
     )
 
 
-@pytest.mark.parametrize("solver", ["covariance-eigh", "randomized", "auto"])
+@pytest.mark.parametrize("solver", ["covariance-eigh", "randomized", "arpack", "auto"])
 def test_sparse_rows_are_never_made_dense(
     solver: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,6 +149,15 @@ def test_data_far_from_zero_lose_no_digits(solver: str) -> None:
     np.testing.assert_allclose(far.components_, expected.components_, atol=1e-7)
 
 
+def test_flat_spectra_of_wide_sparse_data_are_found_exactly() -> None:
+    X = sparse.random_array(
+        (300, 1200), density=0.01, format="csr", rng=np.random.default_rng(0)
+    )
+    expected = Reference(5, svd_solver="full").fit(X.toarray())
+    assert_same(PCA(5, solver="arpack", random_state=1).fit(X), expected, rtol=1e-6)
+    assert PCA(5).explain(X).choices[0].chosen != "randomized"
+
+
 def test_tsqr_resolves_variances_that_a_covariance_matrix_loses() -> None:
     X = points(far=0.0, decay=0.01)
     expected = 0.01 ** np.arange(7) * np.sqrt(600)
@@ -165,9 +174,11 @@ def test_the_randomized_solver_depends_on_its_seed_alone() -> None:
     assert not np.array_equal(fits[0].components_, fits[2].components_)
 
 
-def test_constant_data_have_no_variance() -> None:
-    model = PCA(2).fit(np.full((10, 3), 7.0))
-    np.testing.assert_array_equal(model.explained_variance_ratio_, 0.0)
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_constant_data_have_no_variance(solver: str) -> None:
+    model = PCA(2, solver=solver, random_state=0).fit(np.full((10, 3), 7.0))
+    np.testing.assert_allclose(model.explained_variance_, 0.0, atol=1e-20)
+    assert np.isfinite(model.explained_variance_ratio_).all()
     np.testing.assert_allclose(model.transform(np.full((2, 3), 7.0)), 0.0, atol=1e-12)
 
 
@@ -239,6 +250,7 @@ def test_a_gathering_solver_reads_no_more_than_fits(
         ({"n_components": 1.0}, "a share of the variance between 0 and 1"),
         ({"n_components": "mle"}, "a share such as 0.95"),
         ({"solver": "full"}, "`solver` must be one of 'auto'.*'full' is 'full-svd'"),
+        ({"solver": "arpack", "n_components": 12}, "`n_components` must be below"),
         ({"solver": "randomized"}, "`n_components` must be an integer"),
         ({"iterated_power": -1}, "`iterated_power` must be 'auto' or an integer"),
         ({"n_oversamples": 0}, "`n_oversamples` must be an integer of at least 1"),

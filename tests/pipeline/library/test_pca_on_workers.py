@@ -25,6 +25,7 @@ CASES = [
     ("full-svd", X),
     ("covariance-eigh", SPARSE),
     ("randomized", SPARSE),
+    ("arpack", SPARSE),
 ]
 
 

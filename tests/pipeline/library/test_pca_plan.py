@@ -46,7 +46,7 @@ def chosen(problem: Shape, resources: Resources = MACHINE, wanted: str = "auto")
     [
         (shape(500_000, 100, 50), "covariance-eigh"),
         (shape(20_000, 2000, 20), "randomized"),
-        (shape(50_000, 20_000, 20, nonzero=1_000_000), "randomized"),
+        (shape(50_000, 20_000, 20, nonzero=1_000_000), "arpack"),
         (shape(300, 20_000, 300, needs_all=True), "full-svd"),
     ],
 )
@@ -81,7 +81,9 @@ def test_a_solver_set_aside_is_shown_with_its_seconds() -> None:
     assert 'ask for it with solver="randomized"' in aside.reason
 
 
-@pytest.mark.parametrize("solver", ["full-svd", "covariance-eigh", "tsqr", "randomized"])
+@pytest.mark.parametrize(
+    "solver", ["full-svd", "covariance-eigh", "tsqr", "randomized", "arpack"]
+)
 def test_a_solver_without_memory_is_refused_with_bytes(solver: str) -> None:
     problem = shape(100_000, 3000, 50)
     needed = memory_needed(solver, problem, Resources())
@@ -93,11 +95,15 @@ def test_a_solver_without_memory_is_refused_with_bytes(solver: str) -> None:
     assert isinstance(solver_costs(problem, roomy)[solver], Cost)
 
 
-def test_little_memory_leaves_the_randomized_solver() -> None:
+def test_sparse_rows_are_not_approximated_as_scikit_learn_does_not() -> None:
+    assert not shape(2000, 1500, 100, nonzero=10_000).may_approximate
+
+
+def test_little_memory_leaves_solvers_that_read_more_often() -> None:
     problem = shape(1_000_000, 900, 20)
     assert chosen(problem) == "covariance-eigh"
-    tight = Resources(memory=int(2 * memory_needed("randomized", problem, Resources())) + 2)
-    assert chosen(problem, tight) == "randomized"
+    tight = Resources(memory=int(2 * memory_needed("arpack", problem, Resources())) + 2)
+    assert chosen(problem, tight) == "arpack"
 
 
 def test_nothing_fits_says_what_each_would_need() -> None:

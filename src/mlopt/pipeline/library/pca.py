@@ -48,17 +48,19 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         "tsqr": a tall-skinny QR, one pass, then the SVD of its triangle; loses none.
         "randomized": a random sketch and power iterations, one pass each; approximate
         where variances decay slowly.
+        "arpack": Lanczos, one pass for each product with a vector; exact, for an integer
+        `n_components` below ``min(n, d)``.
         "auto": the one with the least predicted time. "randomized" is among them only for
-        an integer `n_components` below 80% of ``min(n, d)``, when X has more than 500 rows
-        or columns and is not tall (at most 1000 columns and ten times as many rows);
-        and where no other has the memory it needs.
+        an integer `n_components` below 80% of ``min(n, d)``, when X is dense, has more than
+        500 rows or columns and is not tall (at most 1000 columns and ten times as many
+        rows); and where no other has the memory it needs.
     iterated_power : int or "auto", default="auto"
         Power iterations of "randomized". "auto" is 7 for fewer components than a tenth of
         ``min(n, d)``, else 4.
     n_oversamples : int, default=10
         Further columns of the sketch of "randomized".
     random_state : int, RandomState or None, default=None
-        Used by "randomized" only.
+        Used by "randomized", and for the first vector of "arpack".
 
     Attributes
     ----------

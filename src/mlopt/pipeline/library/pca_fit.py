@@ -25,8 +25,8 @@ from mlopt.plan import Choice, Plan
 from mlopt.rows import Rows
 
 _OTHERS = (
-    "Of scikit-learn's solvers, 'full' is 'full-svd' here, 'covariance_eigh' is "
-    "'covariance-eigh', and for 'arpack' take 'randomized'."
+    "Of scikit-learn's solvers, 'full' is 'full-svd' here, and 'covariance_eigh' is "
+    "'covariance-eigh'."
 )
 
 

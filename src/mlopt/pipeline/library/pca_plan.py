@@ -12,12 +12,15 @@ from dataclasses import dataclass, replace
 from mlopt.costs import Cost
 from mlopt.gd import least_squares_plan
 from mlopt.gd.choosing import Options, choose
-from mlopt.gd.least_squares_plan import gram_cost, scan, triangle_cost
+from mlopt.gd.least_squares_plan import gram_cost, qr_flops, scan, triangle_cost
+from mlopt.pipeline.library.pca_lanczos import krylov
 from mlopt.plan import Alternative, Choice, format_bytes
 from mlopt.resources import Resources
 
 # How many times slower than a matrix product, operation for operation.
 _EIGENVECTORS, _SVD, _NARROW, _SPARSE = 10.0, 27.0, 1.5, 10.0
+# ARPACK's products with a vector, in multiples of the vectors that it keeps.
+_RESTARTS = 10.0
 _APPROXIMATE = 'approximate; ask for it with solver="randomized"'
 
 
@@ -60,8 +63,8 @@ class Shape:
         """Whether "auto" may take the randomized solver: where scikit-learn's may."""
         n, d = self.rows.n, self.rows.d
         tall = d <= 1000 and n >= 10 * d
-        few = self.components < 0.8 * self.rank
-        return few and max(n, d) > 500 and not tall and not self.needs_all
+        few = self.components < 0.8 * self.rank and not self.needs_all
+        return few and max(n, d) > 500 and not tall and not self.rows.sparse
 
 
 def choose_solver(operator: str, wanted: str, shape: Shape, resources: Resources) -> Choice:
@@ -102,8 +105,10 @@ def solver_costs(shape: Shape, resources: Resources) -> dict[str, Cost | str]:
 def _refusal(name: str, shape: Shape, resources: Resources, most: float) -> str:
     if name == "full-svd" and shape.rows.sparse:
         return "X is sparse, and it would make it dense"
-    if name == "randomized" and shape.needs_all:
+    if name in ("randomized", "arpack") and shape.needs_all:
         return "it finds a given number of components: `n_components` must be an integer"
+    if name == "arpack" and shape.components == shape.rank:
+        return "it finds fewer than all: `n_components` must be below min(n, d)"
     needed = memory_needed(name, shape, resources)
     if needed <= most:
         return ""
@@ -124,6 +129,8 @@ def memory_needed(name: str, shape: Shape, resources: Resources) -> float:
         return 8.0 * (partials + 2) * d**2
     if name == "tsqr":
         return 8.0 * (partials + 2) * rank * d
+    if name == "arpack":
+        return 8.0 * d * (partials + krylov(shape.components, d) + shape.components)
     longest = math.ceil(n / shape.rows.blocks)
     return 8.0 * shape.sketch * (partials * d + resources.threads * longest)
 
@@ -151,14 +158,30 @@ def _tall_skinny_qr(shape: Shape, resources: Resources) -> Cost:
 
 
 def _randomized(shape: Shape, resources: Resources) -> Cost:
-    rows, width = shape.rows, shape.sketch
-    share = 1.0 / resources.workers
+    width = shape.sketch
+    step = _squared(shape, resources, width) + Cost(flops=qr_flops(shape.rows.d, width))
+    last = Cost(flops=qr_flops(shape.rows.n, width) / resources.workers)
+    return _moments(shape, resources) + (shape.iterations + 2) * step + last
+
+
+def _arpack(shape: Shape, resources: Resources) -> Cost:
+    d, kept = shape.rows.d, krylov(shape.components, shape.rows.d)
+    # Each vector is made orthogonal to the others, twice.
+    step = _squared(shape, resources, 1) + Cost(memory=4 * 8.0 * d * kept)
+    return _moments(shape, resources) + _RESTARTS * kept * step
+
+
+def _squared(shape: Shape, resources: Resources, width: int) -> Cost:
+    """One pass for ``Xc.T @ (Xc @ Q)``, Q of ``width`` columns."""
+    rows, share = shape.rows, 1.0 / resources.workers
     price = _SPARSE if rows.sparse else _NARROW
     products = _flops(price * 4.0 * share * rows.nonzero * width, rows.itemsize)
-    one_pass = scan(rows, resources, 8.0 * rows.d * width) | products
-    between = Cost(flops=10.0 * 2.0 * rows.d * width**2)
-    moments = scan(rows, resources, 16.0 * rows.d, times=4)
-    return moments + (shape.iterations + 2) * (one_pass + between)
+    sums = Cost(memory=3 * 8.0 * share * rows.blocks * rows.d * width)
+    return (scan(rows, resources, 8.0 * rows.d * width) | products) + sums
+
+
+def _moments(shape: Shape, resources: Resources) -> Cost:
+    return scan(shape.rows, resources, 16.0 * shape.rows.d, times=4)
 
 
 def _flops(count: float, itemsize: int) -> Cost:
@@ -170,4 +193,5 @@ _COSTS = {
     "covariance-eigh": _covariance,
     "tsqr": _tall_skinny_qr,
     "randomized": _randomized,
+    "arpack": _arpack,
 }

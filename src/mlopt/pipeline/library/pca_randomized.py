@@ -12,7 +12,6 @@ algorithms 4.4 and 5.1, on the side of the columns: rows stay where they are.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator
 from typing import Any
 
@@ -47,27 +46,38 @@ def leading(
     """
     basis = _orthonormal(random.standard_normal((rows.d, sketch)))
     for _ in range(iterations + 1):
-        basis = _orthonormal(rows.map_reduce(_product, operator.add, basis, mean))
+        basis = _orthonormal(squared(rows, basis, mean))
     triangle = rows.map_reduce(_sketched, stack, basis, mean)
     _, s, Wt = scipy.linalg.svd(triangle, check_finite=False)
     return s, Wt[: len(s)] @ basis.T
+
+
+def squared(rows: Rows, basis: Array, mean: Array) -> Array:
+    """``Xc.T @ (Xc @ basis)``, shape (d, l), float64: one pass."""
+    product, sums = rows.map_reduce(_product, _add, basis, mean)
+    return np.asarray(product - np.outer(mean, sums))
 
 
 def _orthonormal(matrix: Array) -> Array:
     return np.asarray(np.linalg.qr(matrix)[0])
 
 
-def _product(block: Block, basis: Array, mean: Array) -> Array:
-    """``Xc.T @ (Xc @ basis)`` of one block, shape (d, l)."""
+def _add(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
+    return a[0] + b[0], a[1] + b[1]
+
+
+def _product(block: Block, basis: Array, mean: Array) -> tuple[Array, Array]:
+    """Of one block, what `squared` adds up: (d, l), and what to take off for the mean."""
     X = block.X
     basis = basis.astype(X.dtype, copy=False)
     if sp.issparse(X):
         Y = _sparse_sketch(X, basis, mean)
-        return np.asarray(X.T @ Y - np.outer(mean, Y.sum(axis=0, dtype=np.float64)))
+        # One outer product at the end instead of one for each block.
+        return X.T @ Y, Y.sum(axis=0, dtype=np.float64)
     total = np.zeros(basis.shape)
     for panel in centred_panels(X, mean):
         total += panel.T @ (panel @ basis)
-    return total
+    return total, np.zeros(basis.shape[1])
 
 
 def _sketched(block: Block, basis: Array, mean: Array) -> Array:

@@ -1,4 +1,4 @@
-"""The four ways of finding principal components, behind one signature.
+"""The ways of finding principal components, behind one signature.
 
 Shapes: ``X`` is (n, d); ``k`` components, at most ``r = min(n, d)``.
 """
@@ -15,6 +15,7 @@ from sklearn.utils.extmath import svd_flip
 
 from mlopt.gd import normal_equations, tsqr
 from mlopt.pipeline.library.moments import column_moments, join
+from mlopt.pipeline.library.pca_lanczos import leading_exact
 from mlopt.pipeline.library.pca_plan import Shape
 from mlopt.pipeline.library.pca_randomized import leading
 from mlopt.rows import Rows
@@ -106,6 +107,17 @@ def by_randomized(task: Task) -> Spectrum:
     return _spectrum(task, mean, s, Vt, float(squares.sum()))
 
 
+def by_arpack(task: Task) -> Spectrum:
+    """Lanczos: one pass for each product with a vector, until nothing changes."""
+    k, d = task.shape.components, task.rows.d
+    _, mean, squares = task.rows.map_reduce(column_moments, join)
+    if not squares.any():  # ARPACK does not start where nothing varies
+        return _spectrum(task, mean, np.zeros(k), np.eye(k, d), 0.0)
+    s, Vt, passes = leading_exact(task.rows, mean, k, task.random)
+    notes = (f"{passes} passes",)
+    return _spectrum(task, mean, s, Vt, float(squares.sum()), notes)
+
+
 def _plain(rows: Rows) -> Rows:
     """With the weights and targets that least squares expects: all one, and none."""
     none, ones = np.empty((rows.n, 0), rows.dtype), np.ones((rows.n, 1), rows.dtype)
@@ -130,4 +142,5 @@ SOLVERS: dict[str, Callable[[Task], Spectrum]] = {
     "covariance-eigh": by_covariance,
     "tsqr": by_tsqr,
     "randomized": by_randomized,
+    "arpack": by_arpack,
 }
