@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from mlopt.cluster import between_passes
 from mlopt.pipeline.library.pca_randomized import squared
 from mlopt.rows import Rows
 
@@ -44,7 +45,9 @@ def leading_exact(
 
     gram = LinearOperator((rows.d, rows.d), matvec=product, dtype=np.float64)
     start = random.uniform(-1.0, 1.0, rows.d)
-    values, vectors = eigsh(gram, components, ncv=krylov(components, rows.d), v0=start)
+    kept = krylov(components, rows.d)
+    with between_passes():
+        values, vectors = eigsh(gram, components, ncv=kept, v0=start)
     order = np.argsort(values)[::-1]
     return np.sqrt(np.maximum(values[order], 0.0)), vectors.T[order], passes
 

@@ -108,7 +108,10 @@ def _refusal(name: str, shape: Shape, resources: Resources, most: float) -> str:
     if name in ("randomized", "arpack") and shape.needs_all:
         return "it finds a given number of components: `n_components` must be an integer"
     if name == "arpack" and shape.components == shape.rank:
-        return "it finds fewer than all: `n_components` must be below min(n, d)"
+        return (
+            "it finds fewer than all: `n_components` must be below "
+            f"n_samples = {shape.rows.n} and n_features = {shape.rows.d}"
+        )
     needed = memory_needed(name, shape, resources)
     if needed <= most:
         return ""

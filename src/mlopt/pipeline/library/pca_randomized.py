@@ -20,6 +20,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mlopt.cluster import between_passes
 from mlopt.gd.tsqr import stack
 from mlopt.rows import Block, Rows
 
@@ -44,9 +45,10 @@ def leading(
         Power iterations after the first product.
     random : RandomState
     """
-    basis = _orthonormal(random.standard_normal((rows.d, sketch)))
-    for _ in range(iterations + 1):
-        basis = _orthonormal(squared(rows, basis, mean))
+    with between_passes():
+        basis = _orthonormal(random.standard_normal((rows.d, sketch)))
+        for _ in range(iterations + 1):
+            basis = _orthonormal(squared(rows, basis, mean))
     triangle = rows.map_reduce(_sketched, stack, basis, mean)
     _, s, Wt = scipy.linalg.svd(triangle, check_finite=False)
     return s, Wt[: len(s)] @ basis.T
