@@ -18,7 +18,7 @@ from mlopt.plan import Alternative, Choice, format_bytes
 from mlopt.resources import Resources
 
 # How many times slower than a matrix product, operation for operation.
-_EIGENVECTORS, _SVD, _NARROW, _SPARSE = 10.0, 27.0, 1.5, 10.0
+_NARROW, _SPARSE = 1.5, 10.0
 # ARPACK's products with a vector, in multiples of the vectors that it keeps.
 _RESTARTS = 10.0
 _APPROXIMATE = 'approximate; ask for it with solver="randomized"'
@@ -147,16 +147,16 @@ def _full_svd(shape: Shape, resources: Resources) -> Cost:
         tasks=float(rows.blocks) if remote else 0.0,
         round_trips=1.0 if remote else 0.0,
     )
-    return gather + _flops(_SVD * rows.n * rows.d * shape.rank, rows.itemsize)
+    return gather + _flops(svd_flops(rows.n, rows.d), rows.itemsize)
 
 
 def _covariance(shape: Shape, resources: Resources) -> Cost:
-    last = Cost(flops=_EIGENVECTORS * shape.rows.d**3)
+    last = Cost(flops=eigenvector_flops(shape.rows.d, shape.components))
     return gram_cost(shape.rows, resources) + last
 
 
 def _tall_skinny_qr(shape: Shape, resources: Resources) -> Cost:
-    last = Cost(flops=_SVD * shape.rank**2 * shape.rows.d)
+    last = Cost(flops=svd_flops(shape.rank, shape.rows.d))
     return triangle_cost(shape.rows, resources) + last
 
 
@@ -185,6 +185,17 @@ def _squared(shape: Shape, resources: Resources, width: int) -> Cost:
 
 def _moments(shape: Shape, resources: Resources) -> Cost:
     return scan(shape.rows, resources, 16.0 * shape.rows.d, times=4)
+
+
+def svd_flops(n: int, d: int) -> float:
+    """Operations of a matrix product that take as long as the thin SVD of (n, d)."""
+    least = min(n, d)
+    return (11.0 + 2200.0 / least) * n * d * least
+
+
+def eigenvector_flops(d: int, k: int) -> float:
+    """The same for ``k`` leading eigenvectors of a symmetric matrix (d, d)."""
+    return (2.0 + 6.0 * k / d + 2000.0 / d) * d**3
 
 
 def _flops(count: float, itemsize: int) -> Cost:
