@@ -17,7 +17,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from mlopt.cluster import Executor, Threads, Tree, count_threads, executor, tree_reduce
+from mlopt.cluster import (
+    Executor,
+    Threads,
+    Tree,
+    between_passes,
+    count_threads,
+    executor,
+    inside_task,
+    tree_reduce,
+)
 from mlopt.errors import InputError
 
 
@@ -186,6 +195,16 @@ def test_the_limit_lasts_until_the_last_of_two_maps_ends() -> None:
     go_on.set()
     other.join()
     assert set(counts) == {1}
+    assert libraries("blas") == before
+
+
+def test_between_passes_blas_has_one_thread_and_calls_stay_parallel() -> None:
+    before = libraries("blas")
+    with between_passes():
+        assert set(libraries("blas")) == {1}
+        assert not inside_task()
+        Threads(2).map(abs, [1, 2])
+        assert set(libraries("blas")) == {1}
     assert libraries("blas") == before
 
 

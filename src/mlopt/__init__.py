@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mlopt.gd.least_squares import LinearRegression, Ridge
     from mlopt.gd.logistic import LogisticRegression
     from mlopt.gd.svm import LinearSVC
+    from mlopt.pipeline.library.pca import PCA
     from mlopt.pipeline.library.random_features import RandomFeatures
     from mlopt.plan import Plan
     from mlopt.query.run import run
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "PCA",
     "LinearRegression",
     "LinearSVC",
     "LogisticRegression",
@@ -37,6 +39,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "PCA": "mlopt.pipeline.library.pca",
     "LinearRegression": "mlopt.gd.least_squares",
     "LinearSVC": "mlopt.gd.svm",
     "LogisticRegression": "mlopt.gd.logistic",

@@ -10,6 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from mlopt.gd.least_squares import LinearRegression, Ridge
 from mlopt.gd.logistic import LogisticRegression
 from mlopt.gd.svm import LinearSVC
+from mlopt.pipeline.library.pca import PCA
 from mlopt.pipeline.library.random_features import RandomFeatures
 
 ESTIMATORS = [
@@ -26,6 +27,12 @@ ESTIMATORS = [
     LinearSVC(),
     LinearSVC(dual=True),
     LinearSVC(loss="hinge"),
+    PCA(),
+    PCA(solver="full-svd"),
+    PCA(solver="tsqr", whiten=True),
+    PCA(1, solver="covariance-eigh"),
+    PCA(1, solver="randomized", random_state=0),
+    PCA(1, solver="arpack", random_state=0),
     RandomFeatures(n_components=20),
     RandomFeatures(n_components=20, kernel="cauchy", gamma=0.1),
 ]

@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from mlopt.cluster.executor import Executor, Handle, Tree, tree_reduce
-from mlopt.cluster.limits import inside_task, single_threaded
+from mlopt.cluster.limits import between_passes, inside_task, single_threaded
 from mlopt.cluster.parcel import usable
 from mlopt.cluster.threads import Threads, count_threads
 
@@ -24,6 +24,7 @@ __all__ = [
     "Handle",
     "Threads",
     "Tree",
+    "between_passes",
     "count_threads",
     "executor",
     "inside_task",

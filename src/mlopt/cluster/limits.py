@@ -113,3 +113,18 @@ def single_threaded() -> Iterator[None]:
         _thread.depth -= 1
         openmp.restore_original_limits()
         _blas.leave()
+
+
+@contextmanager
+def between_passes() -> Iterator[None]:
+    """Keep BLAS to one thread around a loop of parallel calls and short steps between.
+
+    Threads that BLAS wakes for a short step go on waiting for more while the next call
+    needs the cores. Unlike within `single_threaded`, calls stay parallel.
+    """
+    libraries = _search.find()
+    _blas.enter(libraries.blas)
+    try:
+        yield
+    finally:
+        _blas.leave()

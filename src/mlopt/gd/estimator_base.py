@@ -154,6 +154,12 @@ def apply(
     )
 
 
+def dtype_of(X: Any) -> Any:
+    """float32 if all of X is, else float64; a dask collection is not read for it."""
+    types = list(X.dtypes) if hasattr(X, "dtypes") else [X.dtype]
+    return np.float32 if all(t == np.float32 for t in types) else np.float64
+
+
 def resources_of(executor: Executor) -> Resources:
     """What the workers behind ``executor`` can do, or this process."""
     return Resources.probe(getattr(executor, "client", None))

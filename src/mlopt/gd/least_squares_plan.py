@@ -82,7 +82,7 @@ def solver_costs(shape: Shape, resources: Resources) -> dict[str, Cost | str]:
     }
 
 
-def _scan(shape: Shape, resources: Resources, reply: float, *, times: int = 1) -> Cost:
+def scan(shape: Shape, resources: Resources, reply: float, *, times: int = 1) -> Cost:
     """Reading all rows ``times`` times, and sending ``reply`` bytes for each worker."""
     width = shape.itemsize + (4 if shape.sparse else 0)
     share = 1.0 / resources.workers
@@ -97,34 +97,49 @@ def _scan(shape: Shape, resources: Resources, reply: float, *, times: int = 1) -
 
 
 def _normal_equations(shape: Shape, resources: Resources) -> Cost:
-    m, d, share = shape.columns, shape.d, 1.0 / resources.workers
+    d = shape.d
+    spectrum = _EIGENVALUES * 4 / 3 * d**3 if shape.ranked else 0.0
+    last = Cost(flops=_CHOLESKY * d**3 / 3 + spectrum + 2.0 * d**2 * shape.outputs)
+    return gram_cost(shape, resources) + last
+
+
+def gram_cost(shape: Shape, resources: Resources) -> Cost:
+    """The Gram matrix of ``[1 | X | y]``: one pass, and adding up those of blocks."""
+    m, share = shape.columns, 1.0 / resources.workers
     if shape.multiplies_sparse:
         products = _SPARSE_PRODUCT * shape.nonzero**2 / shape.n
     else:
         products = shape.n * m**2
     sums = Cost(memory=3 * 8.0 * share * shape.blocks * m**2)
-    spectrum = _EIGENVALUES * 4 / 3 * d**3 if shape.ranked else 0.0
-    last = Cost(flops=_CHOLESKY * d**3 / 3 + spectrum + 2.0 * d**2 * shape.outputs)
-    scan = _scan(shape, resources, 8.0 * m**2, times=_PANELS)
-    return (scan | Cost(flops=share * products)) + sums + last
+    reading = scan(shape, resources, 8.0 * m**2, times=_PANELS)
+    return (reading | Cost(flops=share * products)) + sums
 
 
 def _tall_skinny_qr(shape: Shape, resources: Resources) -> Cost:
+    least = min(shape.n, shape.columns)
+    last = Cost(flops=_SVD * 4.0 * least**2 * shape.columns)
+    return triangle_cost(shape, resources) + last
+
+
+def triangle_cost(shape: Shape, resources: Resources) -> Cost:
+    """The triangle of a QR of ``[1 | X | y]``: one pass."""
     m, share = shape.columns, 1.0 / resources.workers
-    least = min(shape.n, m)
+    reading = scan(shape, resources, 8.0 * min(shape.n, m) * m, times=_PANELS)
+    return reading | Cost(flops=share * qr_flops(shape.n, m))
+
+
+def qr_flops(n: int, m: int) -> float:
+    """Operations of a matrix product that take as long as the QR of a matrix (n, m)."""
+    least = min(n, m)
     # The narrower the panel, the less of a QR is a matrix product.
-    price = 4.0 + 500.0 / least
-    products = price * 2.0 * share * shape.n * m * least
-    last = Cost(flops=_SVD * 4.0 * least**2 * m)
-    scan = _scan(shape, resources, 8.0 * least * m, times=_PANELS)
-    return (scan | Cost(flops=products)) + last
+    return (4.0 + 500.0 / least) * 2.0 * n * m * least
 
 
 def _conjugate_gradients(shape: Shape, resources: Resources) -> Cost:
     reply = 8.0 * (shape.d + 1) * shape.outputs
     share = 1.0 / resources.workers
     products = Cost(flops=share * 4.0 * shape.nonzero * shape.outputs)
-    step = _scan(shape, resources, reply) | products
+    step = scan(shape, resources, reply) | products
     # Each step also goes through a few vectors.
     return (shape.iterations + 1) * (step + Cost(memory=10 * reply))
 

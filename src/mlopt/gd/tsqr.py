@@ -41,22 +41,23 @@ class Factor:
 def factor(rows: Rows, outputs: int, intercept: bool) -> Factor:
     """Reduce ``rows`` with "targets" and "weights" beside them to one triangle."""
     layout = Layout.of(rows, outputs, intercept)
-    stacked = rows.map_reduce(_reduce_block, _stack, layout)
+    stacked = rows.map_reduce(_reduce_block, stack, layout)
     if not intercept:
         return Factor(layout.shift, stacked)
     # A block of fewer rows than columns was not reduced: eliminate the ones here.
-    triangle = _triangle(stacked)
-    return Factor(layout.shift + triangle[0, 1:] / triangle[0, 0], triangle[1:, 1:])
+    last = _triangle(stacked)
+    return Factor(layout.shift + last[0, 1:] / last[0, 0], last[1:, 1:])
 
 
 def _reduce_block(block: Block, layout: Layout) -> Array:
     stacked = np.empty((0, layout.columns))
     for panel in panels(block, layout):
-        stacked = _stack(stacked, panel)
+        stacked = stack(stacked, panel)
     return stacked
 
 
-def _stack(above: Array, below: Array) -> Array:
+def stack(above: Array, below: Array) -> Array:
+    """Two matrices of m columns as one with the same Gram matrix and at most m rows."""
     both = np.concatenate((above, below))
     return _triangle(both) if len(both) > both.shape[1] else both
 

@@ -17,8 +17,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mlopt.cluster import executor
-from mlopt.gd.estimator_base import FLOATS, apply, is_dask, see_columns
+from mlopt.gd.estimator_base import FLOATS, apply, dtype_of, is_dask, see_columns
 from mlopt.gd.parameters import check_choice, check_count, check_positive
+from mlopt.pipeline.library.moments import join
 from mlopt.rows import Block, Rows
 
 Array = NDArray[Any]
@@ -94,7 +95,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         shape = (d, _count(self.n_components, d))
         weights = _SPECTRA[self.kernel](random, self.gamma_, shape)
         offset = random.uniform(0.0, 2.0 * np.pi, shape[1])
-        dtype = _dtype_of(X)
+        dtype = dtype_of(X)
         self.random_weights_ = weights.astype(dtype)
         self.random_offset_ = offset.astype(dtype)
         return self
@@ -115,7 +116,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         function = partial(
             cosine_features, weights=self.random_weights_, offset=self.random_offset_
         )
-        dtype = _dtype_of(X) if is_dask(X) else None
+        dtype = dtype_of(X) if is_dask(X) else None
         return apply(self, X, function, self._n_features_out, dtype)
 
     def __sklearn_tags__(self) -> Any:
@@ -173,17 +174,11 @@ def _count(n_components: int | float, d: int) -> int:
     return max(1, round(check_positive("n_components", n_components) * d))
 
 
-def _dtype_of(X: Any) -> Any:
-    """float32 if all of X is, else float64; a dask collection is not read for it."""
-    types = list(X.dtypes) if hasattr(X, "dtypes") else [X.dtype]
-    return np.float32 if all(t == np.float32 for t in types) else np.float64
-
-
 def _variance(X: Any) -> float:
     """Of all entries, in one pass over blocks."""
     with closing(executor()) as where:
         rows = Rows.of(X, executor=where)
-        count, _, squares = rows.map_reduce(_block_moments, _join)
+        count, _, squares = rows.map_reduce(_block_moments, join)
         return float(squares / count)
 
 
@@ -194,12 +189,3 @@ def _block_moments(block: Block) -> tuple[float, float, float]:
     mean = float(values.sum(dtype=np.float64)) / count
     squares = float(np.square(values - mean, dtype=np.float64).sum())
     return count, mean, squares + (count - values.size) * mean**2
-
-
-def _join(
-    a: tuple[float, float, float], b: tuple[float, float, float]
-) -> tuple[float, float, float]:
-    """Chan, Golub, LeVeque, "Updating formulae", 1979: no digits lost far from zero."""
-    count, step = a[0] + b[0], b[1] - a[1]
-    mean = a[1] + step * b[0] / count
-    return count, mean, a[2] + b[2] + step**2 * a[0] * b[0] / count

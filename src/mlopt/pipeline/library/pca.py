@@ -1,0 +1,229 @@
+"""Principal component analysis, by the solver that is cheapest for these data."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    clone,
+)
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from mlopt.cluster import executor
+from mlopt.errors import InputError
+from mlopt.gd.choosing import plan_before
+from mlopt.gd.estimator_base import FLOATS, apply, dtype_of, is_dask
+from mlopt.pipeline.library.pca_fit import Settings, fit_pca, prepare
+from mlopt.pipeline.library.pca_randomized import centred_panels
+from mlopt.plan import Plan
+
+Array = NDArray[Any]
+
+
+class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Project on the directions in which centred data vary most.
+
+    The problem and the attributes are those of `sklearn.decomposition.PCA`; in each
+    component, the entry of largest magnitude is positive. Sparse data stay sparse.
+
+    Parameters
+    ----------
+    n_components : int, float or None, default=None
+        How many to keep. A float between 0 and 1 keeps as many as explain that share of
+        the variance; None keeps ``min(n, d)``.
+    whiten : bool, default=False
+        Whether `transform` scales each component to unit variance.
+    solver : str, default="auto"
+        "full-svd": all rows are gathered here; not for sparse X.
+        "covariance-eigh": one pass for the covariance matrix, then its eigenvectors;
+        variances below 1e-16 of the largest are lost.
+        "tsqr": a tall-skinny QR, one pass, then the SVD of its triangle; loses none.
+        "randomized": a random sketch and power iterations, one pass each; approximate
+        where variances decay slowly.
+        "arpack": Lanczos, one pass for each product with a vector; exact, for an integer
+        `n_components` below ``min(n, d)``.
+        "auto": the one with the least predicted time. "randomized" is among them only for
+        an integer `n_components` below 80% of ``min(n, d)``, when X is dense, has more than
+        500 rows or columns and is not tall (at most 1000 columns and ten times as many
+        rows); and where no other has the memory it needs.
+    iterated_power : int or "auto", default="auto"
+        Power iterations of "randomized". "auto" is 7 for fewer components than a tenth of
+        ``min(n, d)``, else 4.
+    n_oversamples : int, default=10
+        Further columns of the sketch of "randomized".
+    random_state : int, RandomState or None, default=None
+        Used by "randomized", and for the first vector of "arpack".
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (k, d)
+        Orthonormal rows, by decreasing variance.
+    explained_variance_, explained_variance_ratio_ : ndarray of shape (k,)
+        With ``n - 1`` degrees of freedom; as a share of the variance of all columns.
+    singular_values_ : ndarray of shape (k,)
+        Of the centred X.
+    mean_ : ndarray of shape (d,)
+    n_components_, n_samples_ : int
+    noise_variance_ : float
+        Mean variance of the ``min(n, d) - k`` components that are not kept.
+    plan_ : Plan
+        What was chosen and rejected, with predicted and measured seconds.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    References
+    ----------
+    Sparks et al., "KeystoneML" (ICDE 2017), Table II. Halko, Martinsson, Tropp, "Finding
+    structure with randomness", SIAM Review 53, 2011.
+    """
+
+    def __init__(
+        self,
+        n_components: int | float | None = None,
+        *,
+        whiten: bool = False,
+        solver: str = "auto",
+        iterated_power: int | str = "auto",
+        n_oversamples: int = 10,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.whiten = whiten
+        self.solver = solver
+        self.iterated_power = iterated_power
+        self.n_oversamples = n_oversamples
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> PCA:
+        """Find the components of X.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
+            At least 2 rows.
+        y : ignored
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            When X is malformed or not finite, a parameter is out of range, or a solver
+            needs more memory than there is.
+        """
+        fit_pca(self, X, self._settings())
+        return self
+
+    def explain(self, X: Any, y: Any = None) -> Plan:
+        """The plan of `fit` for the same arguments; fits nothing.
+
+        Returns
+        -------
+        Plan
+            What would be chosen and rejected, with predicted seconds.
+        """
+        with closing(executor()) as where:
+            choice = prepare(clone(self), X, self._settings(), where)[-1]
+        return plan_before(self, choice)
+
+    def transform(self, X: Any) -> Any:
+        """Coordinates of rows along the components.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
+
+        Returns
+        -------
+        ndarray or lazy dask array of shape (n, k)
+            In float32 if X is, else in float64.
+        """
+        check_is_fitted(self)
+        loadings = self.components_.T / self._scale()
+        function = partial(project, mean=self.mean_, loadings=loadings)
+        dtype = dtype_of(X) if is_dask(X) else None
+        return apply(self, X, function, self.n_components_, dtype)
+
+    def inverse_transform(self, X: Any) -> Any:
+        """Rows from their coordinates: what the components that were kept say of them.
+
+        Parameters
+        ----------
+        X : array-like or dask array of shape (n, k)
+
+        Returns
+        -------
+        ndarray or lazy dask array of shape (n, d)
+        """
+        check_is_fitted(self)
+        lazy = is_dask(X)
+        X = X if lazy else check_array(X, dtype=FLOATS)
+        if X.ndim != 2 or X.shape[1] != self.n_components_:
+            raise InputError(
+                f"X must have one column for each of the {self.n_components_} components, "
+                f"got shape {X.shape}: give what `transform` returned."
+            )
+        directions = self.components_ * self._scale()[:, None]
+        function = partial(reconstruct, mean=self.mean_, directions=directions)
+        if not lazy:
+            return function(X)
+        array = X if not hasattr(X, "to_dask_array") else X.to_dask_array()
+        array = array.rechunk({1: -1})
+        dtype = dtype_of(X)
+        chunks = (array.chunks[0], (self.n_features_in_,))
+        meta = np.empty((0, 0), dtype)
+        return array.map_blocks(function, chunks=chunks, dtype=dtype, meta=meta)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.solver != "full-svd"
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_components_)
+
+    def _scale(self) -> Array:
+        """What a coordinate is divided by; as in scikit-learn, never quite zero."""
+        if not self.whiten:
+            return np.ones_like(self.explained_variance_)
+        scale = np.sqrt(self.explained_variance_)
+        return np.asarray(np.maximum(scale, np.finfo(scale.dtype).eps))
+
+    def _settings(self) -> Settings:
+        return Settings(
+            n_components=self.n_components,
+            solver=self.solver,
+            iterated_power=self.iterated_power,
+            n_oversamples=self.n_oversamples,
+            random_state=self.random_state,
+        )
+
+
+def project(X: Any, mean: Array, loadings: Array) -> Array:
+    """``(X - mean) @ loadings`` for dense or CSR rows, in float32 if X is."""
+    dtype = np.float32 if X.dtype == np.float32 else np.float64
+    loadings = loadings.astype(dtype, copy=False)
+    if sp.issparse(X):
+        return np.asarray(X @ loadings - (mean @ loadings).astype(dtype))
+    X = np.asarray(X, dtype)
+    if not len(X):  # a dask collection may have empty chunks
+        return np.empty((0, loadings.shape[1]), dtype)
+    return np.concatenate([panel @ loadings for panel in centred_panels(X, mean)])
+
+
+def reconstruct(X: Array, mean: Array, directions: Array) -> Array:
+    """``X @ directions + mean``, in float32 if X is."""
+    dtype = np.float32 if X.dtype == np.float32 else np.float64
+    return np.asarray(X @ directions.astype(dtype) + mean.astype(dtype), dtype)

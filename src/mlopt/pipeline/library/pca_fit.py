@@ -1,0 +1,167 @@
+"""From the arguments of `PCA` to its fitted attributes."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
+
+from mlopt.cluster import Executor, executor
+from mlopt.errors import InputError
+from mlopt.gd import least_squares_plan
+from mlopt.gd.estimator_base import FLOATS, is_dask, resources_of, see_columns
+from mlopt.gd.least_squares_plan import block_rows
+from mlopt.gd.normal_equations import multiplies_sparse
+from mlopt.gd.parameters import check_choice, check_count
+from mlopt.pipeline.library.pca_plan import Shape, choose_solver
+from mlopt.pipeline.library.pca_solvers import SOLVERS, Spectrum, Task
+from mlopt.plan import Choice, Plan
+from mlopt.rows import Rows
+
+_OTHERS = (
+    "Of scikit-learn's solvers, 'full' is 'full-svd' here, and 'covariance_eigh' is "
+    "'covariance-eigh'."
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What `PCA` asks of its fit: its parameters, unchecked."""
+
+    n_components: Any
+    solver: str
+    iterated_power: Any
+    n_oversamples: Any
+    random_state: Any
+
+
+def fit_pca(estimator: Any, X: Any, settings: Settings) -> None:
+    """Read the data, choose a solver, run it and set the estimator's attributes."""
+    started = time.perf_counter()
+    with closing(executor()) as where:
+        rows, shape, choice = prepare(estimator, X, settings, where)
+        task = Task(rows, shape, check_random_state(settings.random_state))
+        found = SOLVERS[choice.chosen](task)
+    _learn(estimator, found, rows, settings.n_components)
+    seconds = time.perf_counter() - started
+    choice = replace(choice, notes=found.notes)
+    plan = Plan(f"fit {estimator}", (choice,), choice.predicted)
+    estimator.plan_ = plan.with_measured({choice.step: seconds}, total=seconds)
+
+
+def prepare(
+    estimator: Any, X: Any, settings: Settings, where: Executor
+) -> tuple[Rows, Shape, Choice]:
+    """The rows, their shape and the choice of a solver; finds no component yet.
+
+    Raises
+    ------
+    InputError
+        When X or a parameter cannot work, or no solver has the memory it needs.
+    """
+    check_choice("solver", settings.solver, ("auto", *SOLVERS), _OTHERS)
+    rows = _read(estimator, X, where)
+    shape = _shape(rows, settings)
+    resources = resources_of(rows.executor)
+    return rows, shape, choose_solver(str(estimator), settings.solver, shape, resources)
+
+
+def _read(estimator: Any, X: Any, where: Executor) -> Rows:
+    if is_dask(X):
+        see_columns(estimator, X)
+        rows = Rows.of(X, executor=where)
+    else:
+        # `Rows` looks for NaN and infinity, on all threads: once is enough.
+        X = validate_data(
+            estimator, X, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False
+        )
+        rows = Rows.of(X, executor=where, block_rows=block_rows(X))
+    if rows.n < 2:
+        raise InputError(
+            f"X must have at least 2 rows, or nothing varies; got n_samples = {rows.n}."
+        )
+    return rows
+
+
+def _shape(rows: Rows, settings: Settings) -> Shape:
+    components = _components(settings.n_components, min(rows.n, rows.d))
+    problem = least_squares_plan.Shape(
+        n=rows.n,
+        d=rows.d,
+        outputs=0,
+        nonzero=rows.nonzero,
+        itemsize=rows.dtype.itemsize,
+        sparse=rows.sparse,
+        multiplies_sparse=multiplies_sparse(rows),
+        blocks=len(rows.lengths),
+        tol=1.0,
+        ranked=False,
+    )
+    return Shape(
+        rows=problem,
+        components=components,
+        needs_all=not isinstance(settings.n_components, Integral),
+        oversamples=check_count("n_oversamples", settings.n_oversamples),
+        iterations=_iterations(settings.iterated_power, components, rows),
+    )
+
+
+def _components(wanted: Any, rank: int) -> int:
+    """How many components to find: all, when their variances decide how many to keep."""
+    if wanted is None:
+        return rank
+    if isinstance(wanted, Integral) and not isinstance(wanted, bool):
+        if 1 <= int(wanted) <= rank:
+            return int(wanted)
+    elif isinstance(wanted, Real) and 0 < float(wanted) < 1:
+        return rank
+    raise InputError(
+        "`n_components` must be None for all, an integer from 1 to min(n_samples, "
+        f"n_features)={rank}, or a share of the variance between 0 and 1, both excluded; "
+        f'got {wanted!r}. Minka\'s "mle" is not there: a share such as 0.95 also lets the '
+        "data decide."
+    )
+
+
+def _iterations(wanted: Any, components: int, rows: Rows) -> int:
+    """As many as scikit-learn takes: more where there are few components to find."""
+    if isinstance(wanted, str) and wanted == "auto":
+        return 7 if components < 0.1 * min(rows.n, rows.d) else 4
+    whole = isinstance(wanted, Integral) and not isinstance(wanted, bool)
+    if whole and int(wanted) >= 0:
+        return int(wanted)
+    raise InputError(
+        f"`iterated_power` must be 'auto' or an integer of at least 0, got {wanted!r}."
+    )
+
+
+def _learn(estimator: Any, found: Spectrum, rows: Rows, wanted: Any) -> None:
+    """Attributes in the dtype of X; whatever is not kept is noise."""
+    variances = found.singular**2 / (rows.n - 1)
+    total = found.total / (rows.n - 1)
+    ratios = variances / total if total > 0 else np.zeros_like(variances)
+    k, rank = _kept(wanted, ratios), min(rows.n, rows.d)
+    left = max(total - float(variances[:k].sum()), 0.0)
+    dtype = rows.dtype
+    estimator.n_components_ = k
+    estimator.components_ = found.components[:k].astype(dtype)
+    estimator.mean_ = found.mean.astype(dtype)
+    estimator.explained_variance_ = variances[:k].astype(dtype)
+    estimator.explained_variance_ratio_ = ratios[:k].astype(dtype)
+    estimator.singular_values_ = found.singular[:k].astype(dtype)
+    estimator.noise_variance_ = left / (rank - k) if k < rank else 0.0
+    estimator.n_samples_ = rows.n
+
+
+def _kept(wanted: Any, ratios: Any) -> int:
+    """As many components as were asked for, or as reach the share of the variance."""
+    if wanted is None or isinstance(wanted, Integral):
+        return len(ratios)
+    reached = int(np.searchsorted(np.cumsum(ratios), wanted, side="right")) + 1
+    return min(reached, len(ratios))

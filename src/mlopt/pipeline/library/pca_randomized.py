@@ -1,0 +1,113 @@
+"""The leading singular vectors by a random sketch and power iterations, pass by pass.
+
+    Q = orth(random (d, l));  Q = orth(Xc.T (Xc Q)), again and again;  Xc Q = U S W.T
+
+Xc is X less its column means, and is never formed: dense rows are centred panel by panel,
+sparse ones only in the products. Each iteration is one pass, and only (d, l) numbers
+travel. The singular values come from a QR of Xc Q, which squares nothing.
+
+Halko, Martinsson, Tropp, "Finding structure with randomness", SIAM Review 53, 2011,
+algorithms 4.4 and 5.1, on the side of the columns: rows stay where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mlopt.cluster import between_passes
+from mlopt.gd.tsqr import stack
+from mlopt.rows import Block, Rows
+
+Array = NDArray[Any]
+
+_CACHE = 1 << 19
+_FEWEST = 256
+
+
+def leading(
+    rows: Rows, mean: Array, sketch: int, iterations: int, random: np.random.RandomState
+) -> tuple[Array, Array]:
+    """Singular values (l,), largest first, and right singular vectors (l, d) of Xc.
+
+    Parameters
+    ----------
+    rows : Rows
+    mean : ndarray of shape (d,)
+    sketch : int
+        Columns l of the sketch: components wanted, and about ten more.
+    iterations : int
+        Power iterations after the first product.
+    random : RandomState
+    """
+    with between_passes():
+        basis = _orthonormal(random.standard_normal((rows.d, sketch)))
+        for _ in range(iterations + 1):
+            basis = _orthonormal(squared(rows, basis, mean))
+    triangle = rows.map_reduce(_sketched, stack, basis, mean)
+    _, s, Wt = scipy.linalg.svd(triangle, check_finite=False)
+    return s, Wt[: len(s)] @ basis.T
+
+
+def squared(rows: Rows, basis: Array, mean: Array) -> Array:
+    """``Xc.T @ (Xc @ basis)``, shape (d, l), float64: one pass."""
+    product, sums = rows.map_reduce(_product, _add, basis, mean)
+    return np.asarray(product - np.outer(mean, sums))
+
+
+def _orthonormal(matrix: Array) -> Array:
+    return np.asarray(np.linalg.qr(matrix)[0])
+
+
+def _add(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
+    return a[0] + b[0], a[1] + b[1]
+
+
+def _product(block: Block, basis: Array, mean: Array) -> tuple[Array, Array]:
+    """Of one block, what `squared` adds up: (d, l), and what to take off for the mean."""
+    X = block.X
+    basis = basis.astype(X.dtype, copy=False)
+    if sp.issparse(X):
+        Y = _sparse_sketch(X, basis, mean)
+        # One outer product at the end instead of one for each block.
+        return X.T @ Y, Y.sum(axis=0, dtype=np.float64)
+    total = np.zeros(basis.shape)
+    for panel in centred_panels(X, mean):
+        total += panel.T @ (panel @ basis)
+    return total, np.zeros(basis.shape[1])
+
+
+def _sketched(block: Block, basis: Array, mean: Array) -> Array:
+    """A matrix of l columns with the Gram matrix of ``Xc @ basis``."""
+    X = block.X
+    basis = basis.astype(X.dtype, copy=False)
+    stacked = np.empty((0, basis.shape[1]))
+    if sp.issparse(X):
+        return stack(stacked, _sparse_sketch(X, basis, mean).astype(np.float64))
+    for panel in centred_panels(X, mean):
+        stacked = stack(stacked, (panel @ basis).astype(np.float64))
+    return stacked
+
+
+def _sparse_sketch(X: Any, basis: Array, mean: Array) -> Array:
+    return np.asarray(X @ basis - (mean @ basis).astype(X.dtype))
+
+
+def centred_panels(X: Array, mean: Array) -> Iterator[Array]:
+    """Dense rows less their mean, a few at a time in the same memory.
+
+    Subtracting afterwards, as is done for sparse rows, would lose the digits that data
+    far from zero have in common.
+    """
+    size = max(_FEWEST, _CACHE // (X.itemsize * X.shape[1]))
+    buffer = np.empty((min(size, len(X)), X.shape[1]), X.dtype)
+    for start in range(0, len(X), size):
+        part = X[start : start + size]
+        panel = buffer[: len(part)]
+        np.subtract(part, mean, out=panel, casting="same_kind")
+        yield panel
