@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mlopt.cluster import between_passes
 from mlopt.gd.plans.descent import Descent
 from mlopt.gd.plans.method import Method, Solver, Start
 from mlopt.gd.plans.speculation import Passes
@@ -116,14 +117,15 @@ def solve(
     """
     most = max(_MOST[a.method.unit] for a in alternatives)
     limits = Limits(passes=max_iter or most, seconds=time_limit)
-    race = _Race(alternatives[0], limits)
-    for following in alternatives[1:]:
-        if race.run(give_up=following.method.continues):
-            break
-        if following.method.continues:
-            race.leave_for(following)
-    race.run(give_up=False)
-    return race.result()
+    with between_passes():
+        race = _Race(alternatives[0], limits)
+        for following in alternatives[1:]:
+            if race.run(give_up=following.method.continues):
+                break
+            if following.method.continues:
+                race.leave_for(following)
+        race.run(give_up=False)
+        return race.result()
 
 
 @dataclass(eq=False)
