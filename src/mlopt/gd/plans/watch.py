@@ -1,0 +1,99 @@
+"""How far an objective is above its minimum, by its gradient ``g`` and Hessian ``H``.
+
+::
+
+    1/2 g' H^-1 g            right near the minimum
+      moderate d             H of a sample, its Cholesky factor
+      large d                at first the diagonal of H; where that is within the tolerance,
+                             conjugate gradients on H of all rows
+    raised by                what the last steps revealed (`mlopt.gd.gap`)
+    at most ||g||^2 / (2 l2) where everything is penalised: certain
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlopt.errors import InputError
+from mlopt.gd.gap import ESTIMATES, VALUES, safeguarded, strong_convexity_bound
+from mlopt.gd.plans.energy import Energy, IterativeEnergy, SampledEnergy
+from mlopt.gd.plans.task import Problem
+from mlopt.gd.sample import WIDEST
+
+_FAR = 0.1
+_SURE = 2.0
+"""By how much an exact estimate may be too low; irregular steps reveal no more."""
+_LEAST = float(np.finfo(float).tiny)
+
+
+class Watch:
+    """The relative gap of one smooth model at the points where somebody looks.
+
+    Parameters
+    ----------
+    problem : Problem
+        With one column of weights and any loss but the hinge.
+    tolerance : float, default=inf
+        Gaps above it need not be exact: where d is large, an estimate by the diagonal of
+        the Hessian, which is too low rather than too high, does for them.
+
+    Raises
+    ------
+    InputError
+        For the hinge and the multinomial loss.
+    """
+
+    def __init__(self, problem: Problem, tolerance: float = np.inf) -> None:
+        if problem.task.loss in ("hinge", "multinomial"):
+            raise InputError(
+                "`problem` must have a smooth loss of one column of weights, got "
+                f"{problem.task.loss!r}."
+            )
+        self._tolerance = tolerance
+        self._convexity = 0.0 if problem.task.fit_intercept else problem.task.l2
+        wide = problem.rows.d >= WIDEST
+        self._energy: Energy = (IterativeEnergy if wide else SampledEnergy)(problem)
+        self._values = np.full((VALUES, 1), np.nan)
+        self._estimates = np.full((ESTIMATES, 1), np.nan)
+
+    def gap(self, value: float, gradient: NDArray[Any], weights: NDArray[Any]) -> float:
+        """Objective minus minimum, over the objective; call it at one step after another.
+
+        Parameters
+        ----------
+        value : float
+            The objective, with its penalty.
+        gradient, weights : ndarray of shape (d + 1,)
+            The last entry belongs to the intercept; its gradient is 0 where there is none.
+        """
+        g, w = np.asarray(gradient, np.float64), np.asarray(weights, np.float64)
+        size = max(abs(value), _LEAST)
+        estimate = 0.5 * self._energy.rough(g, w, 2 * _FAR * size)
+        left = self._judged(value, estimate, g)
+        if left <= self._tolerance * size:
+            estimate = 0.5 * self._energy.exact(g, w)
+            left = min(self._judged(value, estimate, g), _SURE * estimate)
+        self._values = np.vstack([[[value]], self._values[:-1]])
+        self._estimates = np.vstack([[[estimate]], self._estimates[:-1]])
+        return left / size
+
+    def _judged(self, value: float, estimate: float, gradient: NDArray[Any]) -> float:
+        now, then = np.array([value]), np.array([estimate])
+        raised = safeguarded(now, then, self._values, self._estimates)
+        norm, convexity = np.array([gradient @ gradient]), np.array([self._convexity])
+        return float(np.minimum(raised, strong_convexity_bound(norm, convexity))[0])
+
+    def state(self) -> dict[str, Any]:
+        """A checkpoint: plain arrays and numbers."""
+        seen = {"values": self._values.copy(), "estimates": self._estimates.copy()}
+        return seen | {"energy": self._energy.state()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a checkpoint of the same problem."""
+        self._values = np.array(state["values"])
+        self._estimates = np.array(state["estimates"])
+        self._energy.restore(state["energy"])
