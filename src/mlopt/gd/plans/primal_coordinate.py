@@ -1,8 +1,10 @@
 """Coordinate descent on the weights themselves, for rows that have little in common.
 
-See `mlopt.kernels.coordinates`. An epoch visits every column once, in random order, and
-then, if steps have become small, the whole gradient, which slopes and columns give without
-a look at the losses, tells the gap.
+See `mlopt.kernels.coordinates`. An epoch visits every column once, in an order drawn
+beforehand, and the intercept more often. After every few epochs it goes on from where the
+last ones seem to lead (`mlopt.gd.plans.extrapolation`), if the objective is lower there;
+weights and margins are extrapolated alike. When steps have become small, the whole
+gradient, which slopes and columns give without a look at the losses, tells the gap.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlopt.gd.batch_steps import STEEPEST
+from mlopt.gd.plans.extrapolation import mixture
 from mlopt.gd.plans.gathered import Gathered
 from mlopt.gd.plans.sequential import Sequential, Start
 from mlopt.gd.plans.task import Problem
@@ -26,10 +29,12 @@ from mlopt.kernels.pointwise import losses_and_slopes
 
 Array = NDArray[Any]
 
-_SEED = 0
+_SEED, _MEMORY = 0, 5
+_COLUMNS_PER_INTERCEPT = 8.0
+"""Visits of the intercept cost no more than those of the columns over this."""
 _NEAR = 10.0
 """The gap is looked at when an epoch gained no more than so many tolerances."""
-_TRIFLE = 0.02
+_TRIFLE = 0.005
 """Columns that promise less than this share of the last epoch's mean are passed over."""
 
 
@@ -39,7 +44,7 @@ class PrimalCoordinate(Sequential):
     The loss is smooth: "logistic", "squared", "squared_hinge" or "huber".
     """
 
-    _saved = ("_weights", "_margins", "_slopes", "_curvature")
+    _saved = ("_weights", "_margins", "_slopes", "_curvature", "_past", "_past_margins")
 
     def __init__(
         self, problem: Problem, tolerance: float, max_passes: int, start: Start = None
@@ -53,6 +58,9 @@ class PrimalCoordinate(Sequential):
         self._bound[:-1] += task.l2
         self._curvature = self._bound.copy()
         self._margins = data.X @ self._weights[:-1] + self._weights[-1]
+        self._order = _order(problem)
+        self._past = np.tile(self._weights, (_MEMORY + 1, 1))
+        self._past_margins = np.tile(self._margins, (_MEMORY + 1, 1))
         self._fell, self._trifle = np.inf, 0.0
         self._refresh()
 
@@ -77,7 +85,7 @@ class PrimalCoordinate(Sequential):
     def _epoch(self) -> None:
         task, before = self._problem.task, self._value
         self._fell = coordinate_epoch(
-            self._columns, self._y, self._c, self._order(), loss=task.loss, l2=task.l2,
+            self._columns, self._y, self._c, self._order, loss=task.loss, l2=task.l2,
             delta=task.delta, trifle=self._trifle, bound=self._bound, z=self._margins,
             slopes=self._slopes, w=self._weights, curvature=self._curvature,
         )  # fmt: skip
@@ -85,15 +93,26 @@ class PrimalCoordinate(Sequential):
         self._measure(self._losses()[0])
         if self._value > before:
             np.copyto(self._curvature, self._bound)
+        self._remember()
         if self._fell <= _NEAR * self._tolerance * abs(self._value):
             self._look()
 
-    def _order(self) -> NDArray[np.int64]:
-        random = np.random.default_rng((_SEED, self._passes))
-        order = random.permutation(len(self._weights) - 1).astype(np.int64)
-        if self._problem.task.fit_intercept:
-            order = np.append(order, len(order))
-        return order
+    def _remember(self) -> None:
+        turn = (self._passes + 1) % (_MEMORY + 1)
+        self._past[turn], self._past_margins[turn] = self._weights, self._margins
+        if turn == _MEMORY:
+            self._extrapolate()
+
+    def _extrapolate(self) -> None:
+        share = mixture(self._past)
+        if share is None:
+            return
+        kept = self._weights, self._margins, self._slopes, self._value
+        self._weights = share @ self._past[1:]
+        self._margins = share @ self._past_margins[1:]
+        self._refresh()
+        if not self._value < kept[-1]:
+            self._weights, self._margins, self._slopes, self._value = kept
 
     def _look(self) -> None:
         gradient = column_slopes(self._columns, self._slopes)
@@ -114,6 +133,17 @@ class PrimalCoordinate(Sequential):
         self._trifle = float(state["trifle"])
         if state["watch"] is not None:
             self._watch.restore(state["watch"])
+
+
+def _order(problem: Problem) -> NDArray[np.int64]:
+    """All columns in random order, with the intercept, number d, among them."""
+    rows = problem.rows
+    order = np.random.default_rng(_SEED).permutation(rows.d).astype(np.int64)
+    if not problem.task.fit_intercept:
+        return order
+    visits = int(min(max(rows.nonzero / rows.n / _COLUMNS_PER_INTERCEPT, 1), rows.d))
+    places = np.linspace(0, rows.d, visits + 1).astype(np.int64)[1:]
+    return np.insert(order, places, rows.d)
 
 
 def _transposed(X: Any) -> Any:
