@@ -32,7 +32,7 @@ from mlopt.kernels.losses import (
     SQUARED_HINGE,
     loss_and_slope,
 )
-from mlopt.kernels.one_row import dot, layout
+from mlopt.kernels.one_row import dot, layout, products
 
 Array = NDArray[Any]
 
@@ -134,14 +134,6 @@ def _epoch(
     return fell
 
 
-@kernel
-def _slopes_of_columns(
-    X: Array, data: Array, indices: Array, indptr: Array, slopes: Array, out: Array
-) -> None:
-    for j in range(out.shape[0]):
-        out[j] = _slope(X, data, indices, indptr, j, slopes)
-
-
 def _transposed(columns: Any) -> tuple[Array, ...]:
     # `_epoch` counts columns by `X` and `indptr`: no rows at all where it is dense.
     X, data, indices, indptr = layout(columns)
@@ -200,6 +192,4 @@ def coordinate_epoch(
 
 def column_slopes(columns: Any, slopes: Array) -> NDArray[np.float64]:
     """Product of every column, and of a column of ones, with the slopes, (d + 1,)."""
-    out = np.empty(columns.shape[0] + 1)
-    _slopes_of_columns(*_transposed(columns), read_only(slopes), out)
-    return out
+    return np.append(products(columns, slopes), slopes.sum())

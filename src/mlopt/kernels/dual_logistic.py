@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.kernels.compiled import inlined, kernel, read_only
-from mlopt.kernels.one_row import add, dot, layout, seeded, shuffle
+from mlopt.kernels.one_row import add, combination, dot, layout, seeded, shuffle
 
 Array = NDArray[Any]
 
@@ -111,7 +111,7 @@ class LogisticState:
     def start(X: Any, y: Array, C: Array, seed: int) -> LogisticState:
         """All variables near zero, where their logarithms still exist."""
         alpha = np.minimum(_START * C, _LEAST)
-        w = np.asarray(X.T @ (alpha * y), np.float64)
+        w = combination(X, alpha * y)
         order = np.arange(len(y))
         accuracy = np.array([_ROUGH])
         return LogisticState(alpha, C - alpha, w, order, seeded(seed), accuracy)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlopt.kernels.compiled import inlined
+from mlopt.kernels.compiled import inlined, kernel, read_only
 
 Array = NDArray[Any]
 
@@ -94,3 +94,34 @@ def squared_norms(X: Any) -> NDArray[np.float64]:
         rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
         norms = np.bincount(rows, X.data.astype(np.float64) ** 2, minlength=X.shape[0])
     return np.asarray(norms, np.float64)
+
+
+@kernel
+def _products(
+    X: Array, data: Array, indices: Array, indptr: Array, w: Array, out: Array
+) -> None:
+    for i in range(out.shape[0]):
+        out[i] = dot(X, data, indices, indptr, i, w)
+
+
+@kernel
+def _combine(
+    X: Array, data: Array, indices: Array, indptr: Array, v: Array, out: Array
+) -> None:
+    for i in range(v.shape[0]):
+        if v[i] != 0.0:
+            add(X, data, indices, indptr, i, v[i], out)
+
+
+def products(X: Any, w: Array) -> NDArray[np.float64]:
+    """``X @ w`` in float64 whatever the dtype of ``X``, without a copy of it, (n,)."""
+    out = np.empty(X.shape[0])
+    _products(*map(read_only, (*layout(X), w)), out)
+    return out
+
+
+def combination(X: Any, v: Array) -> NDArray[np.float64]:
+    """``X.T @ v`` in float64 whatever the dtype of ``X``, without a copy of it, (d,)."""
+    out = np.zeros(X.shape[1])
+    _combine(*map(read_only, (*layout(X), v)), out)
+    return out

@@ -13,7 +13,7 @@ from mlopt.gd.plans.gathered import Gathered
 from mlopt.gd.plans.sequential import Start
 from mlopt.gd.plans.task import Problem
 from mlopt.kernels.dual_logistic import LogisticState, logistic_epoch
-from mlopt.kernels.one_row import squared_norms
+from mlopt.kernels.one_row import products, squared_norms
 from mlopt.kernels.pointwise import losses_and_slopes
 
 Array = NDArray[Any]
@@ -58,7 +58,7 @@ class DualLogistic(DualGap):
 
     def _primal_and_dual(self) -> tuple[float, float]:
         data, w = self._data, self._state.w
-        losses, _ = losses_and_slopes("logistic", data.X @ w, data.y)
+        losses, _ = losses_and_slopes("logistic", products(data.X, w), data.y)
         primal = 0.5 * float(w @ w) + float(losses @ self._costs)
         return primal, -self._state.objective(self._costs)
 

@@ -24,7 +24,7 @@ from mlopt.gd.plans.sequential import Sequential, Start
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.plans.watch import Watch
 from mlopt.kernels.coordinates import column_slopes, coordinate_epoch
-from mlopt.kernels.one_row import squared_norms
+from mlopt.kernels.one_row import products, squared_norms
 from mlopt.kernels.pointwise import losses_and_slopes
 
 Array = NDArray[Any]
@@ -57,7 +57,7 @@ class PrimalCoordinate(Sequential):
         self._bound = STEEPEST[task.loss] * np.append(weighted, 1.0)
         self._bound[:-1] += task.l2
         self._curvature = self._bound.copy()
-        self._margins = data.X @ self._weights[:-1] + self._weights[-1]
+        self._margins = products(data.X, self._weights) + self._weights[-1]
         self._order = _order(problem)
         self._past = np.tile(self._weights, (_MEMORY + 1, 1))
         self._past_margins = np.tile(self._margins, (_MEMORY + 1, 1))
