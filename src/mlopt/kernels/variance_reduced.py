@@ -37,7 +37,7 @@ def _flow(w: float, time: float, l2: float, G: float) -> float:
     """``w`` after some time of ``dw/dt = -(G + l2 w)``."""
     x = time * l2
     if x < _SMALL:
-        return w - time * (1.0 - x * (0.5 - x / 6.0)) * (l2 * w + G)
+        return w - time * (1.0 - x * (0.5 - x * 0.16666666666666666)) * (l2 * w + G)
     return w - (1.0 - exp(-x)) * (w + G / l2)
 
 

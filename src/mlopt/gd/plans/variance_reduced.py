@@ -9,8 +9,9 @@ A step has length ``1 / (steepness)`` in the metric of the Hessian's diagonal, b
 below so that rare columns do not slow down all others. Rows are drawn in proportion to
 half their own bound of curvature and half to 1 (Xiao, Zhang, "A proximal stochastic
 gradient method with progressive variance reduction", SIAM J. Optim. 24, 2014), at even
-distances through the distribution and then shuffled: with equal bounds that is a
-permutation of all rows.
+distances through the distribution: with equal bounds every row comes once. They are
+shuffled once, in memory: an epoch that jumped from row to row would wait for memory, not
+for arithmetic.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class VarianceReduced(Sequential):
         self, problem: Problem, tolerance: float, max_passes: int, start: Start = None
     ) -> None:
         super().__init__(problem, tolerance, max_passes, start)
-        self._data, task = Gathered.of(problem), problem.task
+        self._data, task = Gathered.of(problem).shuffled(_SEED), problem.task
         h, n = STEEPEST[task.loss], problem.rows.n
         squares = h * _mean_squares(self._data)
         floor = _FLOOR * squares.sum() / n
@@ -108,7 +109,7 @@ class VarianceReduced(Sequential):
         ends = np.cumsum(self._chances)
         places = (np.arange(n) + random.random()) * (ends[-1] / n)
         drawn = np.minimum(np.searchsorted(ends, places, side="right"), n - 1)
-        return np.asarray(random.permutation(drawn), np.int64)
+        return np.roll(drawn, int(random.integers(n))).astype(np.int64)
 
     def _look(self) -> None:
         gradient, w = self._gradient.copy(), self._weights
