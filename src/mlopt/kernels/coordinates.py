@@ -43,8 +43,8 @@ _FLATTEST = 1e-9
 
 @inlined
 def _move_row(
-    loss: int, i: int, by: float, z: Array, y: Array, c: Array, delta: float, s: Array
-) -> float:
+    loss: int, i: Any, by: float, z: Array, y: Array, c: Array, delta: float, s: Array
+) -> Any:
     margin = z[i] + by
     e = exp(-abs(margin))
     slope = c[i] * loss_and_slope(loss, margin, y[i], e, delta)[1]
@@ -56,7 +56,7 @@ def _move_row(
 def _move(
     loss: int, X: Array, data: Array, indices: Array, indptr: Array, j: int, step: float,
     z: Array, y: Array, c: Array, delta: float, s: Array,
-) -> float:  # fmt: skip
+) -> Any:  # fmt: skip
     """A step along column ``j``; returns its product with the new slopes."""
     total = 0.0
     if j == X.shape[0] + indptr.shape[0] - 1:  # the intercept, beyond the last column
@@ -70,8 +70,9 @@ def _move(
         total = dot(X, data, indices, indptr, j, s)
     else:
         for k in range(indptr[j], indptr[j + 1]):
-            i = np.int64(np.uint64(indices[k]))
-            total += data[k] * _move_row(loss, i, step * data[k], z, y, c, delta, s)
+            row = np.uint64(indices[k])
+            slope = _move_row(loss, row, step * data[k], z, y, c, delta, s)
+            total += data[k] * slope
     return total
 
 
@@ -79,7 +80,7 @@ def _move(
 def _moved(
     loss: int, X: Array, data: Array, indices: Array, indptr: Array, j: int, step: float,
     z: Array, y: Array, c: Array, delta: float, s: Array,
-) -> float:  # fmt: skip
+) -> Any:  # fmt: skip
     if loss == LOGISTIC:
         return _move(LOGISTIC, X, data, indices, indptr, j, step, z, y, c, delta, s)
     if loss == SQUARED:
@@ -90,9 +91,7 @@ def _moved(
 
 
 @inlined
-def _slope(
-    X: Array, data: Array, indices: Array, indptr: Array, j: int, s: Array
-) -> float:
+def _slope(X: Array, data: Array, indices: Array, indptr: Array, j: int, s: Array) -> Any:
     if j < X.shape[0] + indptr.shape[0] - 1:
         return dot(X, data, indices, indptr, j, s)
     total = 0.0

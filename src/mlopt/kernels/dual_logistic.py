@@ -14,8 +14,8 @@ with ``rest_i = C_i - alpha_i`` and ``0 <= alpha_i <= C_i``. The minimum over on
 is found by Newton's method on whichever of ``alpha_i`` and ``rest_i`` ends up smaller, so
 that neither loses its digits; both are kept.
 
-Shapes: ``n`` rows, ``d`` columns; rows as in `mlopt.kernels.one_row`. ``w`` is (d,) float64;
-``y`` (-1 or 1), ``C``, ``norms`` (squared), ``alpha`` and ``rest`` are (n,) float64.
+Shapes: ``n`` rows, ``d`` columns; rows as in `mlopt.kernels.one_row`. ``w`` is (d,);
+``y`` (-1 or 1), ``C``, ``norms`` (squared), ``alpha`` and ``rest`` are (n,); float64.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Stochastic gradient steps with the variance taken out, a row at a time (SVRG).
 
 Johnson, Zhang, "Accelerating stochastic gradient descent using predictive variance
-reduction", NIPS 2013. With the loss's gradient ``G`` and slopes ``s`` at an anchor, the step
-for row ``i`` is
+reduction", NIPS 2013. With the loss's gradient ``G`` and slopes ``s`` at an anchor, the
+step for row ``i`` is
 
     w <- w - rate * scale * (c_i (loss'(z_i) - s_i) x_i)
     w <- the flow of  dw/dt = -scale * (G + l2 w)  over time ``rate``
@@ -33,7 +33,7 @@ _SMALL = 1e-3
 
 
 @inlined
-def _flow(w: float, time: float, l2: float, G: float) -> float:
+def _flow(w: float, time: float, l2: float, G: float) -> Any:
     """``w`` after some time of ``dw/dt = -(G + l2 w)``."""
     x = time * l2
     if x < _SMALL:
@@ -42,7 +42,7 @@ def _flow(w: float, time: float, l2: float, G: float) -> float:
 
 
 @inlined
-def _slope(loss: int, z: float, y: float, delta: float) -> float:
+def _slope(loss: int, z: float, y: float, delta: float) -> Any:
     return loss_and_slope(loss, z, y, exp(-abs(z)), delta)[1]
 
 
@@ -76,18 +76,19 @@ def _sparse(
     for t in range(count):
         i, z = order[t], w[d]
         for k in range(indptr[i], indptr[i + 1]):
-            j = np.int64(np.uint64(indices[k]))
+            j = np.uint64(indices[k])  # an index that is not counted from the end
             if seen[j] < t:
                 w[j] = _flow(w[j], (t - seen[j]) * rate * scale[j], l2, G[j])
                 seen[j] = t
             z += data[k] * w[j]
         step = -rate * c[i] * (_slope(loss, z, y[i], delta) - s[i])
         for k in range(indptr[i], indptr[i + 1]):
-            j = np.int64(np.uint64(indices[k]))
+            j = np.uint64(indices[k])
             w[j] += step * scale[j] * data[k]
         w[d] += scale[d] * (step - rate * G[d])
-    for j in range(d):
-        w[j] = _flow(w[j], (count - seen[j]) * rate * scale[j], l2, G[j])
+    for late in range(d):
+        time = (count - seen[late]) * rate * scale[late]
+        w[late] = _flow(w[late], time, l2, G[late])
 
 
 def variance_reduced_steps(

@@ -136,3 +136,12 @@ class DualDescent(DualGap):
         """Go on from a checkpoint."""
         self._training.restore(state["training"])
         self._gap = float(state["gap"])
+
+
+def without_dual(problem: Problem) -> str | None:
+    """Why there is no dual to descend on; None if there is one."""
+    if problem.task.fit_intercept:
+        return "it would penalise the intercept: `fit_intercept` must be False"
+    if problem.task.l2 == 0:
+        return "there is no dual without a penalty: `l2` must be positive"
+    return None

@@ -8,15 +8,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlopt.gd.plans.dual_gap import DualGap
-from mlopt.gd.plans.gathered import Gathered
+from mlopt.costs import Cost
+from mlopt.gd.classifier_fit import shape_of
+from mlopt.gd.classifier_plan import Shape
+from mlopt.gd.plans.dual_gap import DualGap, without_dual
+from mlopt.gd.plans.gathered import Gathered, refusal, sending
 from mlopt.gd.plans.sequential import Start
+from mlopt.gd.plans.sequential_cost import DUAL_EPOCHS, dual_logistic_cost
 from mlopt.gd.plans.task import Problem
 from mlopt.kernels.dual_logistic import LogisticState, logistic_epoch
 from mlopt.kernels.one_row import products, squared_norms
 from mlopt.kernels.pointwise import losses_and_slopes
+from mlopt.resources import Resources
 
 Array = NDArray[Any]
+
+LOSSES = frozenset({"logistic"})
+"""What it can minimise."""
 
 _SEED = 0
 
@@ -77,3 +85,25 @@ class DualLogistic(DualGap):
         kept = {name: np.array(array) for name, array in state["arrays"].items()}
         self._state = LogisticState(**kept)
         self._passes, self._gap = int(state["passes"]), float(state["gap"])
+
+
+def passes(shape: Shape) -> float:
+    """Epochs to expect where nothing is known of the data but their shape."""
+    del shape
+    return DUAL_EPOCHS
+
+
+def cost(problem: Problem, resources: Resources, passes: float) -> Cost | str:
+    """Of so many epochs, or why it cannot be used on the problem."""
+    why = without_dual(problem) or refusal(problem)
+    if why is not None:
+        return why
+    shape = shape_of(problem.rows, problem.model.outputs)
+    return dual_logistic_cost(shape, resources, passes) + sending(problem)
+
+
+def begin(
+    problem: Problem, tolerance: float, max_passes: int, start: Start
+) -> DualLogistic:
+    """The training, for a row of the table of methods."""
+    return DualLogistic(problem, tolerance, max_passes, start)

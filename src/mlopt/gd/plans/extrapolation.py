@@ -39,4 +39,3 @@ def mixture(iterates: Array) -> Array | None:
     if not np.isfinite(found).all() or total == 0:
         return None
     return np.asarray(found / total)
-

@@ -17,21 +17,30 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mlopt.costs import Cost
 from mlopt.gd.batch_steps import STEEPEST
+from mlopt.gd.classifier_fit import shape_of
+from mlopt.gd.classifier_plan import Shape
 from mlopt.gd.plans.extrapolation import mixture
-from mlopt.gd.plans.gathered import Gathered
+from mlopt.gd.plans.gathered import Gathered, refusal, sending
 from mlopt.gd.plans.sequential import Sequential, Start
+from mlopt.gd.plans.sequential_cost import COORDINATE_EPOCHS, primal_coordinate_cost
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.plans.watch import Watch
 from mlopt.kernels.coordinates import column_slopes, coordinate_epoch
 from mlopt.kernels.one_row import products, squared_norms
 from mlopt.kernels.pointwise import losses_and_slopes
+from mlopt.resources import Resources
 
 Array = NDArray[Any]
+
+LOSSES = frozenset({"logistic", "squared", "squared_hinge", "huber"})
+"""What it can minimise."""
 
 _SEED, _MEMORY = 0, 5
 _COLUMNS_PER_INTERCEPT = 8.0
 """Visits of the intercept cost no more than those of the columns over this."""
+_ROUNDING = 1e-3 * float(np.finfo(float).eps)
 _NEAR = 10.0
 """The gap is looked at when an epoch gained no more than so many tolerances."""
 _TRIFLE = 0.005
@@ -89,6 +98,8 @@ class PrimalCoordinate(Sequential):
             delta=task.delta, trifle=self._trifle, bound=self._bound, z=self._margins,
             slopes=self._slopes, w=self._weights, curvature=self._curvature,
         )  # fmt: skip
+        most = self._fell + self._trifle * len(self._weights)
+        self._stuck = most <= _ROUNDING * abs(before)
         self._trifle = _TRIFLE * self._fell / len(self._weights)
         self._measure(self._losses()[0])
         if self._value > before:
@@ -120,7 +131,6 @@ class PrimalCoordinate(Sequential):
         if not self._problem.task.fit_intercept:
             gradient[-1] = 0.0
         self._gap = self._watch.gap(self._value, gradient, self._weights)
-        self._stuck = self._fell <= np.finfo(float).eps ** 2 * abs(self._value)
 
     def state(self) -> dict[str, Any]:
         """A checkpoint: plain arrays and numbers."""
@@ -133,6 +143,28 @@ class PrimalCoordinate(Sequential):
         self._trifle = float(state["trifle"])
         if state["watch"] is not None:
             self._watch.restore(state["watch"])
+
+
+def passes(shape: Shape) -> float:
+    """Epochs to expect where nothing is known of the data but their shape."""
+    del shape
+    return COORDINATE_EPOCHS
+
+
+def cost(problem: Problem, resources: Resources, passes: float) -> Cost | str:
+    """Of so many epochs, or why it cannot be used on the problem."""
+    why = refusal(problem)
+    if why is not None:
+        return why
+    shape = shape_of(problem.rows, problem.model.outputs)
+    return primal_coordinate_cost(shape, resources, passes) + sending(problem)
+
+
+def begin(
+    problem: Problem, tolerance: float, max_passes: int, start: Start
+) -> PrimalCoordinate:
+    """The training, for a row of the table of methods."""
+    return PrimalCoordinate(problem, tolerance, max_passes, start)
 
 
 def _order(problem: Problem) -> NDArray[np.int64]:

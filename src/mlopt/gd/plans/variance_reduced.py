@@ -23,16 +23,24 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mlopt.costs import Cost
 from mlopt.gd.batch_steps import STEEPEST
-from mlopt.gd.plans.gathered import Gathered
+from mlopt.gd.classifier_fit import shape_of
+from mlopt.gd.classifier_plan import Shape
+from mlopt.gd.plans.gathered import Gathered, refusal, sending
 from mlopt.gd.plans.sequential import Sequential, Start
+from mlopt.gd.plans.sequential_cost import VARIANCE_REDUCED_EPOCHS, variance_reduced_cost
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.plans.watch import Watch
 from mlopt.kernels.one_row import combination, products
 from mlopt.kernels.pointwise import losses_and_slopes
 from mlopt.kernels.variance_reduced import variance_reduced_steps
+from mlopt.resources import Resources
 
 Array = NDArray[Any]
+
+LOSSES = frozenset({"logistic", "squared", "squared_hinge", "huber"})
+"""What it can minimise."""
 
 _SEED = 0
 _STEP = 1.0
@@ -48,8 +56,6 @@ class VarianceReduced(Sequential):
     The loss is smooth: "logistic", "squared", "squared_hinge" or "huber". An epoch after
     which the objective is higher is taken back, and steps are halved.
     """
-
-    _saved = ("_weights", "_anchor")
 
     def __init__(
         self, problem: Problem, tolerance: float, max_passes: int, start: Start = None
@@ -71,7 +77,6 @@ class VarianceReduced(Sequential):
         self._rate = _STEP / max(largest, np.finfo(float).tiny)
         self._watch = Watch(problem, tolerance)
         self._cut = 1.0
-        self._anchor = self._weights.copy()
         self._measure()
 
     def _measure(self) -> None:
@@ -85,14 +90,16 @@ class VarianceReduced(Sequential):
         self._value = float(losses @ data.c) + penalty
 
     def _epoch(self) -> None:
-        self._anchor, before = self._weights.copy(), self._value
+        anchor, before = self._weights.copy(), self._value
         self._step()
         self._measure()
         if self._value <= before:
             self._look()
             return
-        self._weights = self._anchor
+        self._weights = anchor
         self._measure()
+        if np.isinf(self._gap):  # nobody looked at the start yet
+            self._look()
         self._cut *= _CUT
         self._stuck = self._cut < _LEAST_RATE
 
@@ -109,7 +116,7 @@ class VarianceReduced(Sequential):
         ends = np.cumsum(self._chances)
         places = (np.arange(n) + random.random()) * (ends[-1] / n)
         drawn = np.minimum(np.searchsorted(ends, places, side="right"), n - 1)
-        return np.roll(drawn, int(random.integers(n))).astype(np.int64)
+        return np.asarray(np.roll(drawn, int(random.integers(n))), np.int64)
 
     def _look(self) -> None:
         gradient, w = self._gradient.copy(), self._weights
@@ -128,6 +135,28 @@ class VarianceReduced(Sequential):
         self._measure()
         self._cut = float(state["cut"])
         self._watch.restore(state["watch"])
+
+
+def passes(shape: Shape) -> float:
+    """Epochs to expect where nothing is known of the data but their shape."""
+    del shape
+    return VARIANCE_REDUCED_EPOCHS
+
+
+def cost(problem: Problem, resources: Resources, passes: float) -> Cost | str:
+    """Of so many epochs, or why it cannot be used on the problem."""
+    why = refusal(problem)
+    if why is not None:
+        return why
+    shape = shape_of(problem.rows, problem.model.outputs)
+    return variance_reduced_cost(shape, resources, passes) + sending(problem)
+
+
+def begin(
+    problem: Problem, tolerance: float, max_passes: int, start: Start
+) -> VarianceReduced:
+    """The training, for a row of the table of methods."""
+    return VarianceReduced(problem, tolerance, max_passes, start)
 
 
 def _chances(steep: Array, c: Array) -> Array:
