@@ -13,8 +13,7 @@ intercept). Its dual has one variable a row,
 with ``0 <= alpha_i <= U_i``: hinge has ``U_i = cost_i, D_i = 0``; squared hinge has
 ``U_i = inf, D_i = 1 / (2 cost_i)``. The minimum over one variable is in closed form.
 
-Shapes: ``n`` rows, ``d`` columns. ``X`` is ``(n, d)`` C-contiguous, or empty where rows
-are CSR as ``data, indices, indptr``, so that one loop serves both. ``w`` is ``(d + 1,)``
+Shapes: ``n`` rows, ``d`` columns; rows as in `mlopt.kernels.one_row`. ``w`` is ``(d + 1,)``
 float64 whatever the dtype of ``X``; ``codes``, ``weights``, ``norms`` (squared, without the
 constant feature) and ``alpha`` are ``(n,)``. A row is positive if its code equals
 ``positive``.
@@ -30,52 +29,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.kernels.compiled import inlined, kernel, read_only
+from mlopt.kernels.one_row import add, dot, layout, seeded, shuffle, squared_norms
+
+__all__ = ["DualState", "dual_epochs", "squared_norms"]
 
 Array = NDArray[Any]
 
 _SMALL_STEP = 1e-12
-_MODULUS = 2**31 - 1
 _ACTIVE, _LOW, _HIGH, _LEAST, _GREATEST = range(5)
-
-
-@inlined
-def _dot(X: Array, data: Array, indices: Array, indptr: Array, i: int, w: Array) -> float:
-    # Four sums, because an addition takes as long as four can start.
-    a = b = c = e = 0.0
-    if X.shape[0] > 0:
-        last = X.shape[1]
-        whole = last - last % 4
-        for j in range(0, whole, 4):
-            a += X[i, j] * w[j]
-            b += X[i, j + 1] * w[j + 1]
-            c += X[i, j + 2] * w[j + 2]
-            e += X[i, j + 3] * w[j + 3]
-        for j in range(whole, last):
-            a += X[i, j] * w[j]
-    else:
-        first, last = indptr[i], indptr[i + 1]
-        whole = last - (last - first) % 4
-        for k in range(first, whole, 4):
-            # An unsigned index needs no test for "counted from the end".
-            a += data[k] * w[np.uint64(indices[k])]
-            b += data[k + 1] * w[np.uint64(indices[k + 1])]
-            c += data[k + 2] * w[np.uint64(indices[k + 2])]
-            e += data[k + 3] * w[np.uint64(indices[k + 3])]
-        for k in range(whole, last):
-            a += data[k] * w[np.uint64(indices[k])]
-    return (a + b) + (c + e)
-
-
-@inlined
-def _add(
-    X: Array, data: Array, indices: Array, indptr: Array, i: int, step: float, w: Array
-) -> None:
-    if X.shape[0] > 0:
-        for j in range(X.shape[1]):
-            w[j] += step * X[i, j]
-    else:
-        for k in range(indptr[i], indptr[i + 1]):
-            w[np.uint64(indices[k])] += step * data[k]
 
 
 @inlined
@@ -111,17 +72,6 @@ def _visit(
     if curvature <= 0.0:  # an empty row: its loss can only be paid in full
         return stuck, violation, upper
     return stuck, violation, min(max(alpha - gradient / curvature, 0.0), upper)
-
-
-@inlined
-def _shuffle(order: Array, count: int, random: Array) -> None:
-    """Fisher and Yates, on Park and Miller's generator of 31 bits."""
-    state = random[0]
-    for i in range(count - 1, 0, -1):
-        state = state * 48271 % _MODULUS
-        j = state % (i + 1)
-        order[i], order[j] = order[j], order[i]
-    random[0] = state
 
 
 @inlined
@@ -165,11 +115,11 @@ def _epochs(
         count, kept = int(control[_ACTIVE]), 0
         low, high = control[_LOW], control[_HIGH]
         least, greatest = math.inf, -math.inf
-        _shuffle(order, count, random)
+        shuffle(order, count, random)
         for position in range(count):
             i = order[position]
             sign, cost = (1.0, costs[1]) if codes[i] == positive else (-1.0, costs[0])
-            margin = _dot(X, data, indices, indptr, i, w) + bias * w[d]
+            margin = dot(X, data, indices, indptr, i, w) + bias * w[d]
             norm, cost = norms[i] + bias * bias, cost * weights[i]
             stuck, violation, best = _visit(
                 margin, sign, cost, squared, norm, alpha[i], low, high
@@ -182,7 +132,7 @@ def _epochs(
             if best != alpha[i]:
                 step = (best - alpha[i]) * sign
                 alpha[i] = best
-                _add(X, data, indices, indptr, i, step, w)
+                add(X, data, indices, indptr, i, step, w)
                 w[d] += step * bias
         control[_ACTIVE], control[_LEAST], control[_GREATEST] = kept, least, greatest
         if _judge(control, n, tol):
@@ -217,8 +167,8 @@ class DualState:
     def start(n: int, d: int, seed: int) -> DualState:
         """All variables at zero."""
         control = np.array([n, -np.inf, np.inf, -np.inf, np.inf])
-        random = np.array([seed % (_MODULUS - 1) + 1], np.int64)
-        return DualState(np.zeros(n), np.zeros(d + 1), np.arange(n), control, random)
+        start = np.zeros(n), np.zeros(d + 1), np.arange(n)
+        return DualState(*start, control, seeded(seed))
 
     def copy(self) -> DualState:
         """With arrays of its own."""
@@ -267,7 +217,7 @@ def dual_epochs(
     epochs, solved : int, bool
     """
     done, solved = _epochs(
-        *map(read_only, (*_layout(X), norms, codes, weights)),
+        *map(read_only, (*layout(X), norms, codes, weights)),
         float(positive),
         (float(costs[0]), float(costs[1])),
         squared,
@@ -277,22 +227,3 @@ def dual_epochs(
         *vars(state).values(),
     )
     return int(done), bool(solved)
-
-
-def _layout(X: Any) -> tuple[Array, Array, Array, Array]:
-    """Dense and CSR rows as the same four types, so that one compilation serves both."""
-    if isinstance(X, np.ndarray):
-        return X, np.empty(0, X.dtype), np.empty(0, np.int32), np.empty(0, np.int64)
-    indices = X.indices.astype(np.int32, copy=False)
-    indptr = X.indptr.astype(np.int64, copy=False)
-    return np.empty((0, 0), X.dtype), X.data, indices, indptr
-
-
-def squared_norms(X: Any) -> NDArray[np.float64]:
-    """Squared length of every row of ``X``, dense or CSR, in float64."""
-    if isinstance(X, np.ndarray):
-        norms = np.einsum("ij,ij->i", X, X, dtype=np.float64)
-    else:
-        rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-        norms = np.bincount(rows, X.data.astype(np.float64) ** 2, minlength=X.shape[0])
-    return np.asarray(norms, np.float64)

@@ -25,6 +25,8 @@ from mlopt.gd.plans.task import Problem
 from mlopt.gd.sample import WIDEST
 
 _FAR = 0.1
+_FORGET = 0.8
+"""The factor by which the last quick estimate was too low is relied on ever less."""
 _SURE = 2.0
 """By how much an exact estimate may be too low; irregular steps reveal no more."""
 _LEAST = float(np.finfo(float).tiny)
@@ -57,6 +59,7 @@ class Watch:
         self._convexity = 0.0 if problem.task.fit_intercept else problem.task.l2
         wide = problem.rows.d >= WIDEST
         self._energy: Energy = (IterativeEnergy if wide else SampledEnergy)(problem)
+        self._short = 1.0
         self._values = np.full((VALUES, 1), np.nan)
         self._estimates = np.full((ESTIMATES, 1), np.nan)
 
@@ -72,10 +75,13 @@ class Watch:
         """
         g, w = np.asarray(gradient, np.float64), np.asarray(weights, np.float64)
         size = max(abs(value), _LEAST)
-        estimate = 0.5 * self._energy.rough(g, w, 2 * _FAR * size)
+        rough = 0.5 * self._energy.rough(g, w, 2 * _FAR * size)
+        self._short = max(1.0, _FORGET * self._short)
+        estimate = rough * self._short
         left = self._judged(value, estimate, g)
         if left <= self._tolerance * size:
             estimate = 0.5 * self._energy.exact(g, w)
+            self._short = estimate / max(rough, _LEAST)
             left = min(self._judged(value, estimate, g), _SURE * estimate)
         self._values = np.vstack([[[value]], self._values[:-1]])
         self._estimates = np.vstack([[[estimate]], self._estimates[:-1]])
@@ -90,10 +96,11 @@ class Watch:
     def state(self) -> dict[str, Any]:
         """A checkpoint: plain arrays and numbers."""
         seen = {"values": self._values.copy(), "estimates": self._estimates.copy()}
-        return seen | {"energy": self._energy.state()}
+        return seen | {"short": self._short, "energy": self._energy.state()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a checkpoint of the same problem."""
         self._values = np.array(state["values"])
         self._estimates = np.array(state["estimates"])
+        self._short = float(state["short"])
         self._energy.restore(state["energy"])

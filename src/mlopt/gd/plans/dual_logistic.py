@@ -1,0 +1,109 @@
+"""Dual coordinate descent for logistic regression, which stops by its duality gap."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlopt.costs import Cost
+from mlopt.gd.classifier_fit import shape_of
+from mlopt.gd.classifier_plan import Shape
+from mlopt.gd.plans.dual_gap import DualGap, without_dual
+from mlopt.gd.plans.gathered import Gathered, refusal, sending
+from mlopt.gd.plans.sequential import Start
+from mlopt.gd.plans.sequential_cost import DUAL_EPOCHS, dual_logistic_cost
+from mlopt.gd.plans.task import Problem
+from mlopt.kernels.dual_logistic import LogisticState, logistic_epoch
+from mlopt.kernels.one_row import products, squared_norms
+from mlopt.kernels.pointwise import losses_and_slopes
+from mlopt.resources import Resources
+
+Array = NDArray[Any]
+
+LOSSES = frozenset({"logistic"})
+"""What it can minimise."""
+
+_SEED = 0
+
+
+class DualLogistic(DualGap):
+    """A `mlopt.training.Training` of one logistic model without an intercept.
+
+    Parameters
+    ----------
+    problem : Problem
+        With the logistic loss, a penalty and no intercept.
+    tolerance : float
+        Converged when primal minus dual is at most this share of the primal.
+    max_passes : int
+    start : (coef, intercept), optional
+        Ignored: weights do not tell the dual variables.
+    """
+
+    def __init__(
+        self, problem: Problem, tolerance: float, max_passes: int, start: Start = None
+    ) -> None:
+        del start
+        super().__init__(problem, tolerance, max_passes)
+        self._data = Gathered.of(problem)
+        self._costs = self._data.c / problem.task.l2
+        self._norms = squared_norms(self._data.X)
+        self._state = LogisticState.start(self._data.X, self._data.y, self._costs, _SEED)
+        self._passes = 0
+
+    @property
+    def passes(self) -> int:
+        """Epochs so far."""
+        return self._passes
+
+    def _epoch(self) -> None:
+        data = self._data
+        logistic_epoch(data.X, self._norms, data.y, self._costs, self._state)
+        self._passes += 1
+
+    def _primal_and_dual(self) -> tuple[float, float]:
+        data, w = self._data, self._state.w
+        losses, _ = losses_and_slopes("logistic", products(data.X, w), data.y)
+        primal = 0.5 * float(w @ w) + float(losses @ self._costs)
+        return primal, -self._state.objective(self._costs)
+
+    def coefficients(self, number: int = 0) -> tuple[Array, Array]:
+        """Weights (1, d) and intercept (1,), which is 0."""
+        del number
+        return self._state.w[None].copy(), np.zeros(1)
+
+    def state(self) -> dict[str, Any]:
+        """A checkpoint: plain arrays and numbers."""
+        arrays = {name: array.copy() for name, array in vars(self._state).items()}
+        return {"arrays": arrays, "passes": self._passes, "gap": self._gap}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        kept = {name: np.array(array) for name, array in state["arrays"].items()}
+        self._state = LogisticState(**kept)
+        self._passes, self._gap = int(state["passes"]), float(state["gap"])
+
+
+def passes(shape: Shape) -> float:
+    """Epochs to expect where nothing is known of the data but their shape."""
+    del shape
+    return DUAL_EPOCHS
+
+
+def cost(problem: Problem, resources: Resources, passes: float) -> Cost | str:
+    """Of so many epochs, or why it cannot be used on the problem."""
+    why = without_dual(problem) or refusal(problem)
+    if why is not None:
+        return why
+    shape = shape_of(problem.rows, problem.model.outputs)
+    return dual_logistic_cost(shape, resources, passes) + sending(problem)
+
+
+def begin(
+    problem: Problem, tolerance: float, max_passes: int, start: Start
+) -> DualLogistic:
+    """The training, for a row of the table of methods."""
+    return DualLogistic(problem, tolerance, max_passes, start)

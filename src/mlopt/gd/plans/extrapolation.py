@@ -1,0 +1,41 @@
+"""Anderson's extrapolation: from the last few iterates to where they seem to lead.
+
+Near its solution coordinate descent is a linear map; the combination of the last iterates
+whose steps all but cancel is close to its fixed point (Bertrand, Massias, "Anderson
+acceleration of coordinate descent", AISTATS 2021). The iterates must come from the same
+map: the order of columns must not change.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+_LIFT = 1e-12
+
+
+def mixture(iterates: Array) -> Array | None:
+    """Weights of sum 1 for the last K of the iterates, oldest first, (K,).
+
+    Parameters
+    ----------
+    iterates : ndarray of shape (K + 1, d)
+
+    Returns
+    -------
+    ndarray of shape (K,) or None
+        None where the steps say nothing.
+    """
+    steps = np.diff(iterates, axis=0)
+    gram = steps @ steps.T
+    size = float(np.trace(gram))
+    if not size > 0:
+        return None
+    gram[np.diag_indices_from(gram)] += _LIFT * size
+    found = np.linalg.solve(gram, np.ones(len(gram)))
+    total = float(found.sum())
+    if not np.isfinite(found).all() or total == 0:
+        return None
+    return np.asarray(found / total)

@@ -1,0 +1,76 @@
+"""All rows in one piece in this process, for methods that step from row to row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlopt.cluster import Threads
+from mlopt.costs import Cost
+from mlopt.gd.plans.task import Problem
+from mlopt.resources.probe import memory_limit
+from mlopt.rows import Block
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Gathered:
+    """One problem's data.
+
+    Attributes
+    ----------
+    X : ndarray or csr_array of shape (n, d)
+    y : ndarray of shape (n,), float64
+    c : ndarray of shape (n,), float64
+        Row weights; their sum is 1.
+    """
+
+    X: Any
+    y: Array
+    c: Array
+
+    @staticmethod
+    def of(problem: Problem) -> Gathered:
+        """Without a copy where the rows are one block of this process.
+
+        Raises
+        ------
+        InputError
+            When they do not fit into the memory of this process.
+        """
+        rows, beside = problem.rows, problem.beside()
+        here = isinstance(rows.executor, Threads) and len(rows.lengths) == 1
+        X = rows.first(_features) if here else rows.collect()
+        y, c = (beside[k][:, 0].astype(np.float64) for k in ("targets", "weights"))
+        return Gathered(X, y, c / c.sum())
+
+    def shuffled(self, seed: int) -> Gathered:
+        """A copy with its rows in random order."""
+        order = np.random.default_rng(seed).permutation(len(self.y))
+        return Gathered(self.X[order], self.y[order], self.c[order])
+
+
+def _features(block: Block) -> Any:
+    return block.X
+
+
+def refusal(problem: Problem) -> str | None:
+    """Why the rows cannot be gathered; None if they can."""
+    rows, half = problem.rows, memory_limit() // 2
+    if isinstance(rows.executor, Threads) or rows.nbytes <= half:
+        return None
+    return (
+        f"its steps follow each other, so it needs all rows in one process: {rows.nbytes} "
+        f"bytes, and half of this one's memory is {half}"
+    )
+
+
+def sending(problem: Problem) -> Cost:
+    """What it takes to gather the rows: nothing where they are in this process."""
+    if isinstance(problem.rows.executor, Threads):
+        return Cost()
+    return Cost(network=float(problem.rows.nbytes))

@@ -1,0 +1,194 @@
+"""Coordinate descent on the weights themselves, for rows that have little in common.
+
+See `mlopt.kernels.coordinates`. An epoch visits every column once, in an order drawn
+beforehand, and the intercept more often. After every few epochs it goes on from where the
+last ones seem to lead (`mlopt.gd.plans.extrapolation`), if the objective is lower there;
+weights and margins are extrapolated alike. When steps have become small, the whole
+gradient, which slopes and columns give without a look at the losses, tells the gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mlopt.costs import Cost
+from mlopt.gd.batch_steps import STEEPEST
+from mlopt.gd.classifier_fit import shape_of
+from mlopt.gd.classifier_plan import Shape
+from mlopt.gd.plans.extrapolation import mixture
+from mlopt.gd.plans.gathered import Gathered, refusal, sending
+from mlopt.gd.plans.sequential import Sequential, Start
+from mlopt.gd.plans.sequential_cost import COORDINATE_EPOCHS, primal_coordinate_cost
+from mlopt.gd.plans.task import Problem
+from mlopt.gd.plans.watch import Watch
+from mlopt.kernels.coordinates import column_slopes, coordinate_epoch
+from mlopt.kernels.one_row import products, squared_norms
+from mlopt.kernels.pointwise import losses_and_slopes
+from mlopt.resources import Resources
+
+Array = NDArray[Any]
+
+LOSSES = frozenset({"logistic", "squared", "squared_hinge", "huber"})
+"""What it can minimise."""
+
+_SEED, _MEMORY = 0, 5
+_COLUMNS_PER_INTERCEPT = 8.0
+"""Visits of the intercept cost no more than those of the columns over this."""
+_ROUNDING = 1e-3 * float(np.finfo(float).eps)
+_NEAR = 10.0
+"""The gap is looked at when an epoch gained no more than so many tolerances."""
+_TRIFLE = 0.005
+"""Columns that promise less than this share of the last epoch's mean are passed over."""
+
+
+class PrimalCoordinate(Sequential):
+    """A `mlopt.training.Training`; see `Sequential` for the parameters.
+
+    The loss is smooth: "logistic", "squared", "squared_hinge" or "huber".
+    """
+
+    _saved = ("_weights", "_margins", "_slopes", "_curvature", "_past", "_past_margins")
+
+    def __init__(
+        self, problem: Problem, tolerance: float, max_passes: int, start: Start = None
+    ) -> None:
+        super().__init__(problem, tolerance, max_passes, start)
+        data, task = Gathered.of(problem), problem.task
+        self._y, self._c = data.y, data.c
+        self._columns = _transposed(data.X)
+        weighted = _weighted_squares(data.X, self._columns, data.c)
+        self._bound = STEEPEST[task.loss] * np.append(weighted, 1.0)
+        self._bound[:-1] += task.l2
+        self._curvature = self._bound.copy()
+        self._margins = products(data.X, self._weights) + self._weights[-1]
+        self._order = _order(problem)
+        self._past = np.tile(self._weights, (_MEMORY + 1, 1))
+        self._past_margins = np.tile(self._margins, (_MEMORY + 1, 1))
+        self._fell, self._trifle = np.inf, 0.0
+        self._refresh()
+
+    @cached_property
+    def _watch(self) -> Watch:
+        return Watch(self._problem, self._tolerance)
+
+    def _losses(self) -> tuple[Array, Array]:
+        task = self._problem.task
+        return losses_and_slopes(task.loss, self._margins, self._y, task.delta)
+
+    def _refresh(self) -> None:
+        values, slopes = self._losses()
+        self._slopes = slopes * self._c
+        self._measure(values)
+
+    def _measure(self, losses: Array) -> None:
+        w = self._weights[:-1]
+        penalty = 0.5 * self._problem.task.l2 * float(w @ w)
+        self._value = float(losses @ self._c) + penalty
+
+    def _epoch(self) -> None:
+        task, before = self._problem.task, self._value
+        self._fell = coordinate_epoch(
+            self._columns, self._y, self._c, self._order, loss=task.loss, l2=task.l2,
+            delta=task.delta, trifle=self._trifle, bound=self._bound, z=self._margins,
+            slopes=self._slopes, w=self._weights, curvature=self._curvature,
+        )  # fmt: skip
+        most = self._fell + self._trifle * len(self._weights)
+        self._stuck = most <= _ROUNDING * abs(before)
+        self._trifle = _TRIFLE * self._fell / len(self._weights)
+        self._measure(self._losses()[0])
+        if self._value > before:
+            np.copyto(self._curvature, self._bound)
+        self._remember()
+        if self._fell <= _NEAR * self._tolerance * abs(self._value):
+            self._look()
+
+    def _remember(self) -> None:
+        turn = (self._passes + 1) % (_MEMORY + 1)
+        self._past[turn], self._past_margins[turn] = self._weights, self._margins
+        if turn == _MEMORY:
+            self._extrapolate()
+
+    def _extrapolate(self) -> None:
+        share = mixture(self._past)
+        if share is None:
+            return
+        kept = self._weights, self._margins, self._slopes, self._value
+        self._weights = share @ self._past[1:]
+        self._margins = share @ self._past_margins[1:]
+        self._refresh()
+        if not self._value < kept[-1]:
+            self._weights, self._margins, self._slopes, self._value = kept
+
+    def _look(self) -> None:
+        gradient = column_slopes(self._columns, self._slopes)
+        gradient[:-1] += self._problem.task.l2 * self._weights[:-1]
+        if not self._problem.task.fit_intercept:
+            gradient[-1] = 0.0
+        self._gap = self._watch.gap(self._value, gradient, self._weights)
+
+    def state(self) -> dict[str, Any]:
+        """A checkpoint: plain arrays and numbers."""
+        watched = self._watch.state() if "_watch" in self.__dict__ else None
+        return super().state() | {"trifle": self._trifle, "watch": watched}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a checkpoint of the same problem."""
+        super().restore(state)
+        self._trifle = float(state["trifle"])
+        if state["watch"] is not None:
+            self._watch.restore(state["watch"])
+
+
+def passes(shape: Shape) -> float:
+    """Epochs to expect where nothing is known of the data but their shape."""
+    del shape
+    return COORDINATE_EPOCHS
+
+
+def cost(problem: Problem, resources: Resources, passes: float) -> Cost | str:
+    """Of so many epochs, or why it cannot be used on the problem."""
+    why = refusal(problem)
+    if why is not None:
+        return why
+    shape = shape_of(problem.rows, problem.model.outputs)
+    return primal_coordinate_cost(shape, resources, passes) + sending(problem)
+
+
+def begin(
+    problem: Problem, tolerance: float, max_passes: int, start: Start
+) -> PrimalCoordinate:
+    """The training, for a row of the table of methods."""
+    return PrimalCoordinate(problem, tolerance, max_passes, start)
+
+
+def _order(problem: Problem) -> NDArray[np.int64]:
+    """All columns in random order, with the intercept, number d, among them."""
+    rows = problem.rows
+    order = np.random.default_rng(_SEED).permutation(rows.d).astype(np.int64)
+    if not problem.task.fit_intercept:
+        return order
+    visits = int(min(max(rows.nonzero / rows.n / _COLUMNS_PER_INTERCEPT, 1), rows.d))
+    places = np.linspace(0, rows.d, visits + 1).astype(np.int64)[1:]
+    return np.insert(order, places, rows.d)
+
+
+def _transposed(X: Any) -> Any:
+    """The columns of X as rows: (d, n), C-contiguous or CSR."""
+    if sp.issparse(X):
+        return sp.csr_array(X.T.tocsr())
+    return np.ascontiguousarray(X.T)
+
+
+def _weighted_squares(X: Any, columns: Any, c: Array) -> Array:
+    """``sum_i c_i x_ij^2``, (d,)."""
+    if sp.issparse(X):
+        squares = columns.copy()
+        squares.data = squares.data.astype(np.float64) ** 2
+        return np.asarray(squares @ c)
+    return np.asarray(squared_norms(columns * np.sqrt(c).astype(columns.dtype)))

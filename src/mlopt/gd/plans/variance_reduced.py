@@ -1,0 +1,191 @@
+"""Stochastic variance-reduced gradient: an epoch of single-row steps around an anchor.
+
+::
+
+    epoch     the last weights are the anchor: objective, gradient, slopes of all rows
+              n steps, one row each, drawn by how steep its loss is
+
+A step has length ``1 / (steepness)`` in the metric of the Hessian's diagonal, bounded from
+below so that rare columns do not slow down all others. Rows are drawn in proportion to
+half their own bound of curvature and half to 1 (Xiao, Zhang, "A proximal stochastic
+gradient method with progressive variance reduction", SIAM J. Optim. 24, 2014), at even
+distances through the distribution: with equal bounds every row comes once. They are
+shuffled once, in memory: an epoch that jumped from row to row would wait for memory, not
+for arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mlopt.costs import Cost
+from mlopt.gd.batch_steps import STEEPEST
+from mlopt.gd.classifier_fit import shape_of
+from mlopt.gd.classifier_plan import Shape
+from mlopt.gd.plans.gathered import Gathered, refusal, sending
+from mlopt.gd.plans.sequential import Sequential, Start
+from mlopt.gd.plans.sequential_cost import VARIANCE_REDUCED_EPOCHS, variance_reduced_cost
+from mlopt.gd.plans.task import Problem
+from mlopt.gd.plans.watch import Watch
+from mlopt.kernels.one_row import combination, products
+from mlopt.kernels.pointwise import losses_and_slopes
+from mlopt.kernels.variance_reduced import variance_reduced_steps
+from mlopt.resources import Resources
+
+Array = NDArray[Any]
+
+LOSSES = frozenset({"logistic", "squared", "squared_hinge", "huber"})
+"""What it can minimise."""
+
+_SEED = 0
+_STEP = 1.0
+"""Length of a step, in units of the inverse of the largest curvature of a row."""
+_FLOOR = 8.0
+_CUT, _LEAST_RATE = 0.5, 1e-6
+_CHUNK = 4096
+
+
+class VarianceReduced(Sequential):
+    """A `mlopt.training.Training`; see `Sequential` for the parameters.
+
+    The loss is smooth: "logistic", "squared", "squared_hinge" or "huber". An epoch after
+    which the objective is higher is taken back, and steps are halved.
+    """
+
+    def __init__(
+        self, problem: Problem, tolerance: float, max_passes: int, start: Start = None
+    ) -> None:
+        super().__init__(problem, tolerance, max_passes, start)
+        self._data, task = Gathered.of(problem).shuffled(_SEED), problem.task
+        h, n = STEEPEST[task.loss], problem.rows.n
+        squares = h * _mean_squares(self._data)
+        floor = _FLOOR * squares.sum() / n
+        self._scale = 1.0 / np.append(squares + task.l2 + floor, h + floor)
+        if not task.fit_intercept:
+            self._scale[-1] = 0.0
+        steep = h * n * self._data.c * _lengths(self._data.X, self._scale)
+        self._chances = _chances(steep, self._data.c)
+        used = self._chances > 0
+        self._c = np.zeros(n)
+        self._c[used] = self._data.c[used] / self._chances[used]
+        largest = float(np.max(steep[used] / self._chances[used])) / n
+        self._rate = _STEP / max(largest, np.finfo(float).tiny)
+        self._watch = Watch(problem, tolerance)
+        self._cut = 1.0
+        self._measure()
+
+    def _measure(self) -> None:
+        """Objective, gradient of the loss and slopes at the weights."""
+        data, task, w = self._data, self._problem.task, self._weights
+        z = products(data.X, w) + w[-1]
+        losses, self._slopes = losses_and_slopes(task.loss, z, data.y, task.delta)
+        weighted = self._slopes * data.c
+        self._gradient = np.append(combination(data.X, weighted), weighted.sum())
+        penalty = 0.5 * task.l2 * float(w[:-1] @ w[:-1])
+        self._value = float(losses @ data.c) + penalty
+
+    def _epoch(self) -> None:
+        anchor, before = self._weights.copy(), self._value
+        self._step()
+        self._measure()
+        if self._value <= before:
+            self._look()
+            return
+        self._weights = anchor
+        self._measure()
+        if np.isinf(self._gap):  # nobody looked at the start yet
+            self._look()
+        self._cut *= _CUT
+        self._stuck = self._cut < _LEAST_RATE
+
+    def _step(self) -> None:
+        task, data = self._problem.task, self._data
+        variance_reduced_steps(
+            data.X, data.y, self._c, self._slopes, self._order(), loss=task.loss,
+            rate=self._rate * self._cut, l2=task.l2, delta=task.delta,
+            gradient=self._gradient, scale=self._scale, w=self._weights,
+        )  # fmt: skip
+
+    def _order(self) -> NDArray[np.int64]:
+        random, n = np.random.default_rng((_SEED, self._passes)), len(self._chances)
+        ends = np.cumsum(self._chances)
+        places = (np.arange(n) + random.random()) * (ends[-1] / n)
+        drawn = np.minimum(np.searchsorted(ends, places, side="right"), n - 1)
+        return np.asarray(np.roll(drawn, int(random.integers(n))), np.int64)
+
+    def _look(self) -> None:
+        gradient, w = self._gradient.copy(), self._weights
+        gradient[:-1] += self._problem.task.l2 * w[:-1]
+        if not self._problem.task.fit_intercept:
+            gradient[-1] = 0.0
+        self._gap = self._watch.gap(self._value, gradient, w)
+
+    def state(self) -> dict[str, Any]:
+        """A checkpoint: plain arrays and numbers."""
+        return super().state() | {"cut": self._cut, "watch": self._watch.state()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a checkpoint of the same problem."""
+        super().restore(state)
+        self._measure()
+        self._cut = float(state["cut"])
+        self._watch.restore(state["watch"])
+
+
+def passes(shape: Shape) -> float:
+    """Epochs to expect where nothing is known of the data but their shape."""
+    del shape
+    return VARIANCE_REDUCED_EPOCHS
+
+
+def cost(problem: Problem, resources: Resources, passes: float) -> Cost | str:
+    """Of so many epochs, or why it cannot be used on the problem."""
+    why = refusal(problem)
+    if why is not None:
+        return why
+    shape = shape_of(problem.rows, problem.model.outputs)
+    return variance_reduced_cost(shape, resources, passes) + sending(problem)
+
+
+def begin(
+    problem: Problem, tolerance: float, max_passes: int, start: Start
+) -> VarianceReduced:
+    """The training, for a row of the table of methods."""
+    return VarianceReduced(problem, tolerance, max_passes, start)
+
+
+def _chances(steep: Array, c: Array) -> Array:
+    """With which rows are drawn, (n,), of sum 1."""
+    used = c > 0
+    even = used / used.sum()
+    total = steep.sum()
+    return np.asarray(0.5 * steep / total + 0.5 * even if total > 0 else even)
+
+
+def _mean_squares(data: Gathered) -> Array:
+    """Weighted mean squares of the columns, (d,)."""
+    X, c = data.X, data.c
+    if sp.issparse(X):
+        weights = np.repeat(c, np.diff(X.indptr))
+        found = np.bincount(X.indices, weights * X.data**2.0, minlength=X.shape[1])
+        return np.asarray(found, np.float64)
+    total = np.zeros(X.shape[1])
+    for start in range(0, len(X), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        total += c[part] @ np.square(X[part], dtype=np.float64)
+    return total
+
+
+def _lengths(X: Any, scale: Array) -> Array:
+    """Squared lengths of the rows, with a 1 behind them, in a diagonal metric, (n,)."""
+    if sp.issparse(X):
+        squared = sp.csr_array((X.data**2.0, X.indices, X.indptr), shape=X.shape)
+        return np.asarray(squared @ scale[:-1] + scale[-1])
+    parts = (X[start : start + _CHUNK] for start in range(0, len(X), _CHUNK))
+    found = [np.square(part, dtype=np.float64) @ scale[:-1] for part in parts]
+    return np.asarray(np.concatenate(found) + scale[-1])

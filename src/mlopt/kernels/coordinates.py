@@ -1,0 +1,194 @@
+"""Primal coordinate descent for smooth losses: one column of the matrix at a time.
+
+Minimises ``sum_i c_i loss(z_i, y_i) + l2/2 ||w||^2`` for margins ``z = X w + b``, by steps
+``-g / H`` along one column each, with ``g = sum_i s_i x_ij + l2 w_j`` and the slopes
+``s_i = c_i loss'(z_i)``. Margins and slopes are kept up to date, so a visit costs one pass
+over the column and, where it steps, one loss for each value stored in it.
+
+``H`` starts from an upper bound of the curvature, with which no step is too long (Chang,
+Hsieh, Lin, "Coordinate descent method for large-scale L2-loss linear SVM", JMLR 2008).
+From then on it is the curvature between the two ends of the last step. A step that leads
+beyond the minimum, to a slope not much smaller, is corrected at once.
+
+Shapes: ``n`` rows, ``d`` columns. The matrix is given transposed, rows as in
+`mlopt.kernels.one_row`. ``z, slopes, y, c`` are (n,); ``w, curvature, bound`` (d + 1,),
+the last entry for the intercept, which is not penalised.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlopt.kernels.compiled import inlined, kernel, read_only
+from mlopt.kernels.elementary import exp
+from mlopt.kernels.losses import (
+    HUBER,
+    LOGISTIC,
+    LOSSES,
+    SQUARED,
+    SQUARED_HINGE,
+    loss_and_slope,
+)
+from mlopt.kernels.one_row import dot, layout, products
+
+Array = NDArray[Any]
+
+_TRIES = 8
+_SHORT = 0.5
+_FLATTEST = 1e-9
+
+
+@inlined
+def _move_row(
+    loss: int, i: Any, by: float, z: Array, y: Array, c: Array, delta: float, s: Array
+) -> Any:
+    margin = z[i] + by
+    e = exp(-abs(margin))
+    slope = c[i] * loss_and_slope(loss, margin, y[i], e, delta)[1]
+    z[i], s[i] = margin, slope
+    return slope
+
+
+@inlined
+def _move(
+    loss: int, X: Array, data: Array, indices: Array, indptr: Array, j: int, step: float,
+    z: Array, y: Array, c: Array, delta: float, s: Array,
+) -> Any:  # fmt: skip
+    """A step along column ``j``; returns its product with the new slopes."""
+    total = 0.0
+    if j == X.shape[0] + indptr.shape[0] - 1:  # the intercept, beyond the last column
+        for i in range(z.shape[0]):
+            _move_row(loss, i, step, z, y, c, delta, s)
+        for i in range(z.shape[0]):
+            total += s[i]
+    elif X.shape[0] > 0:
+        for i in range(z.shape[0]):  # no sum in this loop: it becomes SIMD instructions
+            _move_row(loss, i, step * X[j, i], z, y, c, delta, s)
+        total = dot(X, data, indices, indptr, j, s)
+    else:
+        for k in range(indptr[j], indptr[j + 1]):
+            row = np.uint64(indices[k])
+            slope = _move_row(loss, row, step * data[k], z, y, c, delta, s)
+            total += data[k] * slope
+    return total
+
+
+@inlined
+def _moved(
+    loss: int, X: Array, data: Array, indices: Array, indptr: Array, j: int, step: float,
+    z: Array, y: Array, c: Array, delta: float, s: Array,
+) -> Any:  # fmt: skip
+    if loss == LOGISTIC:
+        return _move(LOGISTIC, X, data, indices, indptr, j, step, z, y, c, delta, s)
+    if loss == SQUARED:
+        return _move(SQUARED, X, data, indices, indptr, j, step, z, y, c, delta, s)
+    if loss == SQUARED_HINGE:
+        return _move(SQUARED_HINGE, X, data, indices, indptr, j, step, z, y, c, delta, s)
+    return _move(HUBER, X, data, indices, indptr, j, step, z, y, c, delta, s)
+
+
+@inlined
+def _slope(X: Array, data: Array, indices: Array, indptr: Array, j: int, s: Array) -> Any:
+    if j < X.shape[0] + indptr.shape[0] - 1:
+        return dot(X, data, indices, indptr, j, s)
+    total = 0.0
+    for i in range(s.shape[0]):
+        total += s[i]
+    return total
+
+
+@kernel
+def _epoch(
+    loss: int, X: Array, data: Array, indices: Array, indptr: Array, y: Array, c: Array,
+    order: Array, bound: Array, l2: float, delta: float, trifle: float,
+    z: Array, slopes: Array, w: Array, curvature: Array,
+) -> float:  # fmt: skip
+    fell, d = 0.0, w.shape[0] - 1
+    for position in range(order.shape[0]):
+        j = order[position]
+        penalty = l2 if j < d else 0.0
+        if bound[j] <= 0.0:
+            continue
+        g = _slope(X, data, indices, indptr, j, slopes) + penalty * w[j]
+        H = curvature[j]
+        fall = 0.5 * g * g / H
+        if fall <= trifle:
+            continue
+        fell += fall
+        for attempt in range(_TRIES):
+            step = -g / (H if attempt < 2 else bound[j])
+            w[j] += step
+            new = penalty * w[j] + _moved(
+                loss, X, data, indices, indptr, j, step, z, y, c, delta, slopes
+            )
+            H = min(max((new - g) / step, _FLATTEST * bound[j] + penalty), bound[j])
+            beyond = new * g < 0.0 and abs(new) > _SHORT * abs(g)
+            g = new
+            if not beyond:
+                break
+        curvature[j] = H
+    return fell
+
+
+def _transposed(columns: Any) -> tuple[Array, ...]:
+    # `_epoch` counts columns by `X` and `indptr`: no rows at all where it is dense.
+    X, data, indices, indptr = layout(columns)
+    if isinstance(columns, np.ndarray):
+        indptr = np.zeros(1, np.int64)
+    return tuple(map(read_only, (X, data, indices, indptr)))
+
+
+def coordinate_epoch(
+    columns: Any,
+    y: Array,
+    c: Array,
+    order: NDArray[np.int64],
+    *,
+    loss: str,
+    l2: float,
+    delta: float,
+    trifle: float,
+    bound: Array,
+    z: Array,
+    slopes: Array,
+    w: Array,
+    curvature: Array,
+) -> float:
+    """Visit columns in the given order; ``z, slopes, w, curvature`` change in place.
+
+    Parameters
+    ----------
+    columns : ndarray or CSR array of shape (d, n)
+        The transpose of the matrix.
+    y, c, z, slopes : ndarray of shape (n,), float64
+        Targets, weights of the rows, margins and weighted slopes of the losses there.
+    order : ndarray of int64
+        Column numbers; ``d`` is the intercept.
+    loss : str
+        "logistic", "squared", "squared_hinge" or "huber".
+    l2, delta : float
+    trifle : float
+        Columns are passed over where a step promises no more than this.
+    bound, w, curvature : ndarray of shape (d + 1,), float64
+        Largest curvatures of the objective along each column, weights, and curvatures of
+        the last steps, at first those of ``bound``.
+
+    Returns
+    -------
+    float
+        The decrease of the objective that the steps promised.
+    """
+    fell = _epoch(
+        LOSSES[loss], *_transposed(columns), read_only(y), read_only(c),
+        read_only(order), read_only(bound), float(l2), float(delta), float(trifle),
+        z, slopes, w, curvature,
+    )  # fmt: skip
+    return float(fell)
+
+
+def column_slopes(columns: Any, slopes: Array) -> NDArray[np.float64]:
+    """Product of every column, and of a column of ones, with the slopes, (d + 1,)."""
+    return np.append(products(columns, slopes), slopes.sum())

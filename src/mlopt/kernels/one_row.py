@@ -1,0 +1,127 @@
+"""A row at a time, dense or CSR: what methods do that step from row to row.
+
+``X`` is ``(n, d)`` C-contiguous, or empty where rows are CSR as ``data, indices, indptr``,
+so that one loop serves both. ``w`` has at least ``d`` entries. With the transpose of a
+matrix in place of it, rows are columns.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlopt.kernels.compiled import inlined, kernel, read_only
+
+Array = NDArray[Any]
+
+_MODULUS = 2**31 - 1
+
+
+@inlined
+def dot(X: Array, data: Array, indices: Array, indptr: Array, i: int, w: Array) -> float:
+    """The product of row ``i`` and ``w``."""
+    # Four sums, because an addition takes as long as four can start.
+    a = b = c = e = 0.0
+    if X.shape[0] > 0:
+        last = X.shape[1]
+        whole = last - last % 4
+        for j in range(0, whole, 4):
+            a += X[i, j] * w[j]
+            b += X[i, j + 1] * w[j + 1]
+            c += X[i, j + 2] * w[j + 2]
+            e += X[i, j + 3] * w[j + 3]
+        for j in range(whole, last):
+            a += X[i, j] * w[j]
+    else:
+        first, last = indptr[i], indptr[i + 1]
+        whole = last - (last - first) % 4
+        for k in range(first, whole, 4):
+            # An unsigned index needs no test for "counted from the end".
+            a += data[k] * w[np.uint64(indices[k])]
+            b += data[k + 1] * w[np.uint64(indices[k + 1])]
+            c += data[k + 2] * w[np.uint64(indices[k + 2])]
+            e += data[k + 3] * w[np.uint64(indices[k + 3])]
+        for k in range(whole, last):
+            a += data[k] * w[np.uint64(indices[k])]
+    return (a + b) + (c + e)
+
+
+@inlined
+def add(
+    X: Array, data: Array, indices: Array, indptr: Array, i: int, step: float, w: Array
+) -> None:
+    """Add ``step`` times row ``i`` to ``w``."""
+    if X.shape[0] > 0:
+        for j in range(X.shape[1]):
+            w[j] += step * X[i, j]
+    else:
+        for k in range(indptr[i], indptr[i + 1]):
+            w[np.uint64(indices[k])] += step * data[k]
+
+
+@inlined
+def shuffle(order: Array, count: int, random: Array) -> None:
+    """Fisher and Yates, on Park and Miller's generator of 31 bits."""
+    state = random[0]
+    for i in range(count - 1, 0, -1):
+        state = state * 48271 % _MODULUS
+        j = state % (i + 1)
+        order[i], order[j] = order[j], order[i]
+    random[0] = state
+
+
+def seeded(seed: int) -> NDArray[np.int64]:
+    """State of the generator of `shuffle`, 1 ... 2^31 - 2, shape (1,)."""
+    return np.array([seed % (_MODULUS - 1) + 1], np.int64)
+
+
+def layout(X: Any) -> tuple[Array, Array, Array, Array]:
+    """Dense and CSR rows as the same four types, so that one compilation serves both."""
+    if isinstance(X, np.ndarray):
+        return X, np.empty(0, X.dtype), np.empty(0, np.int32), np.empty(0, np.int64)
+    indices = X.indices.astype(np.int32, copy=False)
+    indptr = X.indptr.astype(np.int64, copy=False)
+    return np.empty((0, 0), X.dtype), X.data, indices, indptr
+
+
+def squared_norms(X: Any) -> NDArray[np.float64]:
+    """Squared length of every row of ``X``, dense or CSR, in float64."""
+    if isinstance(X, np.ndarray):
+        norms = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    else:
+        rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        norms = np.bincount(rows, X.data.astype(np.float64) ** 2, minlength=X.shape[0])
+    return np.asarray(norms, np.float64)
+
+
+@kernel
+def _products(
+    X: Array, data: Array, indices: Array, indptr: Array, w: Array, out: Array
+) -> None:
+    for i in range(out.shape[0]):
+        out[i] = dot(X, data, indices, indptr, i, w)
+
+
+@kernel
+def _combine(
+    X: Array, data: Array, indices: Array, indptr: Array, v: Array, out: Array
+) -> None:
+    for i in range(v.shape[0]):
+        if v[i] != 0.0:
+            add(X, data, indices, indptr, i, v[i], out)
+
+
+def products(X: Any, w: Array) -> NDArray[np.float64]:
+    """``X @ w`` in float64 whatever the dtype of ``X``, without a copy of it, (n,)."""
+    out = np.empty(X.shape[0])
+    _products(*map(read_only, (*layout(X), w)), out)
+    return out
+
+
+def combination(X: Any, v: Array) -> NDArray[np.float64]:
+    """``X.T @ v`` in float64 whatever the dtype of ``X``, without a copy of it, (d,)."""
+    out = np.zeros(X.shape[1])
+    _combine(*map(read_only, (*layout(X), v)), out)
+    return out
