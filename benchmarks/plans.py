@@ -32,7 +32,6 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 warnings.filterwarnings("ignore")
 
 import numpy as np
-from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
 import mlopt
@@ -229,7 +228,15 @@ def main():
     for name in names:  # each in its own process: a cap on memory stays with it
         more = ["--rows", str(options.rows)] if options.rows else []
         subprocess.run(
-            [sys.executable, __file__, "--data", name, "--limit", str(options.limit), *more],
+            [
+                sys.executable,
+                __file__,
+                "--data",
+                name,
+                "--limit",
+                str(options.limit),
+                *more,
+            ],
             check=True,
         )
 

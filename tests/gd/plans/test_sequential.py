@@ -71,7 +71,7 @@ def objective(task: Task, weights: Array) -> float:
         huber = np.where(r <= task.delta, r**2 / 2, task.delta * (r - task.delta / 2))
         values = {"squared": r**2 / 2, "huber": huber}
     penalty = 0.5 * task.l2 * float(np.sum(weights[:-1] ** 2))
-    return float(c @ values[task.loss] / c.sum()) + penalty
+    return float(c @ values[task.loss_name] / c.sum()) + penalty
 
 
 @cache

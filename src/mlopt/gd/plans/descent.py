@@ -127,9 +127,13 @@ class Descent:
 
     def state(self) -> dict[str, Any]:
         """A checkpoint: plain arrays and numbers."""
-        return {"run": self._run.state(), "next": self._next, "gap": self._gap}
+        watch = {} if self._watch is None else self._watch.state()
+        run = self._run.state()
+        return {"run": run, "next": self._next, "gap": self._gap, "watch": watch}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a checkpoint."""
         self._run.restore(state["run"])
         self._next, self._gap = int(state["next"]), float(state["gap"])
+        if self._watch is not None:
+            self._watch.restore(state["watch"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import cast
 
 from mlopt.costs import Cost
@@ -11,6 +10,7 @@ from mlopt.gd import classifier_plan, least_squares_plan
 from mlopt.gd.newton import Newton
 from mlopt.gd.normal_equations import multiplies_sparse
 from mlopt.gd.operators.plans import MORE_PLANS, PLANS
+from mlopt.gd.plans import dual_logistic, primal_coordinate, variance_reduced
 from mlopt.gd.plans.closed import LeastSquares
 from mlopt.gd.plans.descents import descent
 from mlopt.gd.plans.dual_gap import DualDescent
@@ -23,18 +23,27 @@ _SMOOTH = frozenset({"logistic", "multinomial", "squared", "squared_hinge", "hub
 _DUAL_EPOCHS = 30
 
 
+def _of(
+    cost: Callable[[Problem, Resources, float], Cost | str],
+) -> Callable[[Problem, Resources], Price | str]:
+    """A price from a cost of so many passes that may refuse the problem."""
+
+    def price(problem: Problem, resources: Resources) -> Price | str:
+        once = cost(problem, resources, 1.0)
+        if isinstance(once, str):
+            return once
+        return lambda passes: cast(Cost, cost(problem, resources, passes))
+
+    return price
+
+
 def _quasi_newton(problem: Problem, resources: Resources) -> Price:
     shape = problem_shape(problem)
     return lambda passes: classifier_plan.quasi_newton_cost(shape, resources, passes)
 
 
-def _newton(problem: Problem, resources: Resources) -> Price | str:
-    shape = problem_shape(problem)
-    once = classifier_plan.newton_cost(shape, resources, 1.0)
-    if isinstance(once, str):
-        return once
-    cost = partial(classifier_plan.newton_cost, shape, resources)
-    return lambda passes: cast(Cost, cost(passes))
+def _newton(problem: Problem, resources: Resources, passes: float) -> Cost | str:
+    return classifier_plan.newton_cost(problem_shape(problem), resources, passes)
 
 
 def _dual(problem: Problem, resources: Resources) -> Price | str:
@@ -47,17 +56,11 @@ def _dual(problem: Problem, resources: Resources) -> Price | str:
 
 
 def _least_squares(solver: str) -> Callable[[Problem, Resources], Price | str]:
-    def price(problem: Problem, resources: Resources) -> Price | str:
-        def costs(passes: float) -> Cost | str:
-            shape = _least_squares_shape(problem, passes)
-            return least_squares_plan.solver_costs(shape, resources)[solver]
+    def cost(problem: Problem, resources: Resources, passes: float) -> Cost | str:
+        shape = _least_squares_shape(problem, passes)
+        return least_squares_plan.solver_costs(shape, resources)[solver]
 
-        once = costs(1.0)
-        if isinstance(once, str):
-            return once
-        return lambda passes: cast(Cost, costs(passes))
-
-    return price
+    return _of(cost)
 
 
 def _least_squares_shape(problem: Problem, passes: float) -> least_squares_plan.Shape:
@@ -118,12 +121,24 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "newton-cholesky", frozenset({"logistic", "multinomial"}),
-        lambda shape: shape.newton_passes, _newton,
+        lambda shape: shape.newton_passes, _of(_newton),
         _begin_newton, continues=True,
     ),
     Method(
         "dual-coordinate-descent", frozenset({"hinge", "squared_hinge"}),
         lambda shape: _DUAL_EPOCHS, _dual, _begin_dual,
+    ),
+    Method(
+        "dual-coordinate-descent-logistic", dual_logistic.LOSSES, dual_logistic.passes,
+        _of(dual_logistic.cost), dual_logistic.begin,
+    ),
+    Method(
+        "primal-coordinate-descent", primal_coordinate.LOSSES, primal_coordinate.passes,
+        _of(primal_coordinate.cost), primal_coordinate.begin, continues=True,
+    ),
+    Method(
+        "svrg", variance_reduced.LOSSES, variance_reduced.passes,
+        _of(variance_reduced.cost), variance_reduced.begin, continues=True,
     ),
     Method(
         "normal-equations", frozenset({"squared"}), _once, _least_squares("cholesky"),

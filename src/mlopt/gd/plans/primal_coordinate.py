@@ -63,7 +63,7 @@ class PrimalCoordinate(Sequential):
         self._y, self._c = data.y, data.c
         self._columns = _transposed(data.X)
         weighted = _weighted_squares(data.X, self._columns, data.c)
-        self._bound = STEEPEST[task.loss] * np.append(weighted, 1.0)
+        self._bound = STEEPEST[task.loss_name] * np.append(weighted, 1.0)
         self._bound[:-1] += task.l2
         self._curvature = self._bound.copy()
         self._margins = products(data.X, self._weights) + self._weights[-1]
@@ -79,7 +79,7 @@ class PrimalCoordinate(Sequential):
 
     def _losses(self) -> tuple[Array, Array]:
         task = self._problem.task
-        return losses_and_slopes(task.loss, self._margins, self._y, task.delta)
+        return losses_and_slopes(task.loss_name, self._margins, self._y, task.delta)
 
     def _refresh(self) -> None:
         values, slopes = self._losses()
@@ -94,7 +94,7 @@ class PrimalCoordinate(Sequential):
     def _epoch(self) -> None:
         task, before = self._problem.task, self._value
         self._fell = coordinate_epoch(
-            self._columns, self._y, self._c, self._order, loss=task.loss, l2=task.l2,
+            self._columns, self._y, self._c, self._order, loss=task.loss_name, l2=task.l2,
             delta=task.delta, trifle=self._trifle, bound=self._bound, z=self._margins,
             slopes=self._slopes, w=self._weights, curvature=self._curvature,
         )  # fmt: skip

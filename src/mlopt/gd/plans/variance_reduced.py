@@ -62,7 +62,7 @@ class VarianceReduced(Sequential):
     ) -> None:
         super().__init__(problem, tolerance, max_passes, start)
         self._data, task = Gathered.of(problem).shuffled(_SEED), problem.task
-        h, n = STEEPEST[task.loss], problem.rows.n
+        h, n = STEEPEST[task.loss_name], problem.rows.n
         squares = h * _mean_squares(self._data)
         floor = _FLOOR * squares.sum() / n
         self._scale = 1.0 / np.append(squares + task.l2 + floor, h + floor)
@@ -83,7 +83,7 @@ class VarianceReduced(Sequential):
         """Objective, gradient of the loss and slopes at the weights."""
         data, task, w = self._data, self._problem.task, self._weights
         z = products(data.X, w) + w[-1]
-        losses, self._slopes = losses_and_slopes(task.loss, z, data.y, task.delta)
+        losses, self._slopes = losses_and_slopes(task.loss_name, z, data.y, task.delta)
         weighted = self._slopes * data.c
         self._gradient = np.append(combination(data.X, weighted), weighted.sum())
         penalty = 0.5 * task.l2 * float(w[:-1] @ w[:-1])
@@ -106,7 +106,7 @@ class VarianceReduced(Sequential):
     def _step(self) -> None:
         task, data = self._problem.task, self._data
         variance_reduced_steps(
-            data.X, data.y, self._c, self._slopes, self._order(), loss=task.loss,
+            data.X, data.y, self._c, self._slopes, self._order(), loss=task.loss_name,
             rate=self._rate * self._cut, l2=task.l2, delta=task.delta,
             gradient=self._gradient, scale=self._scale, w=self._weights,
         )  # fmt: skip
