@@ -23,7 +23,7 @@ from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]
 
-_CACHE = 1 << 16
+_CACHE = 1 << 17
 """Values of a chunk of rows: it stays in cache while it is used three times."""
 
 

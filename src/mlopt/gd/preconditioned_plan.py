@@ -1,0 +1,141 @@
+"""When preconditioned and block solvers of least squares can be used, and what they cost.
+
+Pure functions of shapes. Steps are those to the accuracy of a direct solution, not to a
+relative gradient: the better the preconditioner, the less the difference.
+"""
+
+from __future__ import annotations
+
+import math
+
+from mlopt.costs import Cost
+from mlopt.gd.least_squares_shape import Shape, scan
+from mlopt.gd.sample import WIDEST
+from mlopt.resources import Resources
+
+BLOCK_COLUMNS = 1024
+"""Columns of a block: KeystoneML's 1000, as a power of two."""
+_RANK, _SHARE = 400, 12
+_SAMPLES = (16, 32, 64, 128)
+"""Rows of a sample for each feature; fewer than the first and the last digits come slowly."""
+_PER_VALUE, _PER_PRODUCT = 8.0, 1 / 12
+"""Preparing a value of the sample, and each product with it, in reads of a value."""
+_SUMS = 2.5
+"""What the sums of columns take, in passes that only multiply."""
+_SKETCH_STEPS, _SWEEPS, _ROUNDED_STEPS = 60, 30, 3
+"""Steps to expect where they depend on the spectrum, which nobody has seen yet."""
+_KERNEL = 2.0
+"""How many times slower the fused pass is than a matrix product, a target at a time."""
+
+
+def why_not(solver: str, shape: Shape) -> str | None:
+    """Why a solver cannot take a problem, or None where it can."""
+    if shape.ranked:
+        return (
+            "needs a positive penalty: without one it finds neither ranks nor least norms"
+        )
+    if solver in ("mixed_cholesky", "block") and shape.sparse:
+        return "needs dense rows: sparse ones stay sparse under `sparse_cg`"
+    if solver == "mixed_cholesky" and shape.itemsize < 8:
+        return "needs float64 rows: those in float32 have nothing to round"
+    return None
+
+
+def samples(n: int, d: int) -> bool:
+    """Whether a preconditioner is made of a sample's Gram matrix, not of a sketch."""
+    return d <= WIDEST and _SAMPLES[0] * d <= n // 2
+
+
+def sample_rows(n: int, d: int, accuracy: float) -> int:
+    """Rows of the sample that leave the least work: its Gram matrix and the steps."""
+    sizes = [times * d for times in _SAMPLES if times * d <= n // 2]
+
+    def work(size: int) -> float:
+        own = size * (_PER_VALUE + _PER_PRODUCT * d)
+        return own + n * sample_steps(size, d, accuracy)
+
+    return min(sizes, key=work)
+
+
+def sample_steps(size: int, d: int, accuracy: float) -> int:
+    """Steps to a tenth of ``accuracy``: each gains ``sqrt(size / d)``."""
+    return 1 + math.ceil(math.log(10.0 / accuracy) / math.log(math.sqrt(size / d)))
+
+
+def sketch_rank(n: int, d: int) -> int:
+    """Rank of the sketch: enough for the directions that stand out."""
+    return max(1, min(_RANK, d // _SHARE + 1, n))
+
+
+def preconditioned_costs(shape: Shape, resources: Resources) -> dict[str, Cost | str]:
+    """Cost of each of these solvers by name, or why it cannot be used."""
+    most = resources.memory / resources.workers / 2
+    factor = 4.0 * shape.d**2 * (resources.threads + 3)
+    kept = 8.0 * shape.d * min(shape.d, BLOCK_COLUMNS)
+    rows = _sample_cg if samples(shape.n, shape.d) else _sketch_cg
+    found: dict[str, Cost | str] = {
+        "sketched_cg": rows(shape, resources),
+        "mixed_cholesky": _room(factor, most) or _mixed(shape, resources),
+        "block": _room(kept, most) or _block(shape, resources),
+    }
+    return {name: why_not(name, shape) or cost for name, cost in found.items()}
+
+
+def _room(needed: float, most: float) -> str | None:
+    if needed <= most:
+        return None
+    return f"needs {needed / 2**30:.3g} of {most / 2**30:.3g} GiB for its factors"
+
+
+def _steps(shape: Shape, resources: Resources, times: float) -> Cost:
+    """The sums of columns, and conjugate-gradient steps ``times`` over."""
+    reply, share = 8.0 * (shape.d + 1) * shape.outputs, 1.0 / resources.workers
+    flops = _KERNEL * share * 4.0 * shape.nonzero * shape.outputs
+    step = scan(shape, resources, reply) | Cost(flops=flops)
+    return (_SUMS + times) * (step + Cost(memory=10 * reply))
+
+
+def _sample_cg(shape: Shape, resources: Resources) -> Cost:
+    d, size = shape.d, sample_rows(shape.n, shape.d, shape.accuracy)
+    values = float(size * d)
+    remote = resources.workers > 1
+    draw = Cost(
+        memory=_PER_VALUE * values * shape.itemsize,
+        network=values * shape.itemsize if remote else 0.0,
+    )
+    factor = Cost(flops=values * d + 2.0 * d**3 / 3)
+    steps = sample_steps(size, d, shape.accuracy)
+    solve = Cost(memory=8.0 * steps * d**2)
+    return draw + factor + solve + _steps(shape, resources, steps)
+
+
+def _sketch_cg(shape: Shape, resources: Resources) -> Cost:
+    d, rank = shape.d, sketch_rank(shape.n, shape.d)
+    share = 1.0 / resources.workers
+    sketch = Cost(flops32=share * 4.0 * shape.n * d * rank)
+    reading = scan(shape, resources, 4.0 * d * rank, times=4)
+    eigen = Cost(flops=6.0 * d * rank**2 + 20.0 * rank**3)
+    solve = Cost(memory=16.0 * _SKETCH_STEPS * d * rank)
+    return (reading | sketch) + eigen + solve + _steps(shape, resources, _SKETCH_STEPS)
+
+
+def _mixed(shape: Shape, resources: Resources) -> Cost:
+    d, share = shape.d, 1.0 / resources.workers
+    reading = scan(shape, resources, 4.0 * d**2, times=3)
+    gram = reading | Cost(flops32=share * shape.n * float(d) ** 2)
+    sums = Cost(memory=3 * 4.0 * share * shape.blocks * d**2)
+    factor = Cost(flops32=2.0 * d**3 / 3, memory=6 * 4.0 * d**2)
+    return gram + sums + factor + _steps(shape, resources, _ROUNDED_STEPS)
+
+
+def _block(shape: Shape, resources: Resources) -> Cost:
+    b, share = min(shape.d, BLOCK_COLUMNS), 1.0 / resources.workers
+    blocks = math.ceil(shape.d / b)
+    reading = scan(shape, resources, 8.0 * shape.d * b, times=4)
+    grams = reading | Cost(flops=share * shape.n * float(shape.d) * b)
+    factors = Cost(flops=2.0 * shape.d * b**2 / 3)
+    sweeps = 2 if blocks == 1 else _SWEEPS
+    # Every block of columns asks the workers twice.
+    ask = scan(shape, resources, 8.0 * b * shape.outputs)
+    waits = Cost(tasks=ask.tasks, round_trips=ask.round_trips, fixed=ask.fixed)
+    return grams + factors + sweeps * (2 * blocks * waits + _steps(shape, resources, 0.0))
