@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
@@ -81,11 +82,19 @@ def sketch(rows: Rows, rank: int, sums: ColumnSums, alphas: Array) -> NystromInv
 
 def _block_sketch(block: Block, mean: Array, test: NDArray[Any]) -> NDArray[Any]:
     """``(X - mean)' S (X - mean) test``, of shape (d, r)."""
+    if sp.issparse(block.X):
+        return _sparse_sketch(block, mean, test)
     bare = Block(block.X, {**block.extra, "targets": np.empty((block.rows, 0))})
     total = np.zeros_like(test)
     for panel in panels(bare, Layout(mean, intercept=False), np.float32):
         total += panel.T @ (panel @ test)
     return total
+
+
+def _sparse_sketch(block: Block, mean: Array, test: NDArray[Any]) -> NDArray[Any]:
+    X, centre = block.X.astype(np.float32), mean.astype(np.float32)
+    scaled = (X @ test - centre @ test) * block.extra["weights"].astype(np.float32)
+    return np.asarray(X.T @ scaled - np.outer(centre, scaled.sum(axis=0)))
 
 
 def _eigenpairs(image: Array, test: Array) -> tuple[Array, Array]:

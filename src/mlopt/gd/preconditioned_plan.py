@@ -17,13 +17,15 @@ BLOCK_COLUMNS = 1024
 """Columns of a block: KeystoneML's 1000, as a power of two."""
 _RANK, _SHARE = 400, 12
 _SAMPLES = (16, 32, 64, 128)
-"""Rows of a sample for each feature; fewer than the first and the last digits come slowly."""
+"""Rows of a sample for each feature; with fewer, each step gains too little."""
 _PER_VALUE, _PER_PRODUCT = 8.0, 1 / 12
 """Preparing a value of the sample, and each product with it, in reads of a value."""
 _SUMS = 2.5
 """What the sums of columns take, in passes that only multiply."""
 _SKETCH_STEPS, _SWEEPS, _ROUNDED_STEPS = 60, 30, 3
 """Steps to expect where they depend on the spectrum, which nobody has seen yet."""
+_SPARSE_SKETCH = 20.0
+"""How many times slower products of sparse rows are, operation for operation."""
 _KERNEL = 2.0
 """How many times slower the fused pass is than a matrix product, a target at a time."""
 
@@ -112,7 +114,8 @@ def _sample_cg(shape: Shape, resources: Resources) -> Cost:
 def _sketch_cg(shape: Shape, resources: Resources) -> Cost:
     d, rank = shape.d, sketch_rank(shape.n, shape.d)
     share = 1.0 / resources.workers
-    sketch = Cost(flops32=share * 4.0 * shape.n * d * rank)
+    price = _SPARSE_SKETCH if shape.sparse else 1.0
+    sketch = Cost(flops32=price * share * 4.0 * shape.nonzero * rank)
     reading = scan(shape, resources, 4.0 * d * rank, times=4)
     eigen = Cost(flops=6.0 * d * rank**2 + 20.0 * rank**3)
     solve = Cost(memory=16.0 * _SKETCH_STEPS * d * rank)
