@@ -24,7 +24,8 @@ from mlopt.rows import Block, Rows
 Array = NDArray[np.float64]
 
 _CACHE = 1 << 17
-"""Values of a chunk of rows: it stays in cache while it is used three times."""
+"""Values of a chunk of rows: it stays in cache while it is used twice."""
+_THIN = 4
 
 
 @dataclass(frozen=True)
@@ -84,29 +85,35 @@ def _block_sums(block: Block) -> ColumnSums:
     total = float(weights.sum())
     mean = weights @ targets / (total or 1.0)
     scaled = weights[:, None] * np.column_stack((np.ones(block.rows), targets - mean))
-    shift, found, squares = _products(block.X, scaled, weights)
+    found, squares = _products(block.X, scaled, weights)
     offset = found[:, 0] / (total or 1.0)
     return ColumnSums(
         total,
-        np.concatenate((shift + offset, mean)),
+        np.concatenate((offset, mean)),
         found[:, 1:] - np.outer(offset, scaled[:, 1:].sum(axis=0)),
         np.maximum(squares - total * offset**2, 0.0),
     )
 
 
-def _products(X: Any, scaled: Array, weights: Array) -> tuple[Array, Array, Array]:
-    """A shift (d,), ``(X - shift)' scaled``, and weighted squares of ``X - shift``."""
+def _products(X: Any, scaled: Array, weights: Array) -> tuple[Array, Array]:
+    """``X' scaled``, and the weighted sums of squares of ``X``."""
     n, d = X.shape
     if sp.issparse(X):
-        return np.zeros(d), X.T @ scaled, np.asarray(X.multiply(X).T @ weights, np.float64)
-    size = max(_CACHE // d, 8)
-    shift = X[:size].mean(axis=0, dtype=np.float64)
+        return X.T @ scaled, np.asarray(X.multiply(X).T @ weights, np.float64)
+    size = max(_CACHE // d, 64)
     found, squares = np.zeros((d, scaled.shape[1])), np.zeros(d)
-    buffer = np.empty((min(size, n), d))
+    equal = bool((weights == 1.0).all())
     for start in range(0, n, size):
-        rows = slice(start, min(start + size, n))
-        part = np.subtract(X[rows], shift, out=buffer[: rows.stop - start])
-        found += part.T @ scaled[rows]
-        np.multiply(part, part, out=part)
-        squares += weights[rows] @ part
-    return shift, found, squares
+        rows = slice(start, start + size)
+        part = X[rows].astype(np.float64, copy=False)
+        found += _crossed(part, scaled[rows])
+        other = part if equal else part * weights[rows, None]
+        squares += np.einsum("ij,ij->j", part, other)
+    return found, squares
+
+
+def _crossed(X: Array, scaled: Array) -> Array:
+    """``X' scaled``: a thin matrix product is slower than one with each vector."""
+    if scaled.shape[1] > _THIN:
+        return np.asarray(X.T @ scaled)
+    return np.stack([column @ X for column in np.ascontiguousarray(scaled.T)], axis=1)

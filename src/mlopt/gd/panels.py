@@ -81,6 +81,7 @@ def panels(block: Block, layout: Layout, dtype: Any = np.float64) -> Iterator[ND
         Valid until the next one is asked for.
     """
     first, d = int(layout.intercept), block.X.shape[1]
+    weighted = bool((block.extra["weights"] != 1.0).any())
     size = panel_rows(layout.columns)
     buffer = np.empty((min(size, block.rows), layout.columns), dtype)
     for start in range(0, block.rows, size):
@@ -92,7 +93,8 @@ def panels(block: Block, layout: Layout, dtype: Any = np.float64) -> Iterator[ND
         )
         targets = block.extra["targets"][part]
         np.subtract(targets, layout.shift[d:], out=panel[:, first + d :])
-        panel *= np.sqrt(block.extra["weights"][part])
+        if weighted:
+            panel *= np.sqrt(block.extra["weights"][part]).astype(dtype)
         yield panel
 
 
