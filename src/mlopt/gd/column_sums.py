@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 
 _CACHE = 1 << 17
 """Values of a chunk of rows: it stays in cache while it is used twice."""
-_THIN = 4
+_THIN, _FAR = 4, 1e4
 
 
 @dataclass(frozen=True)
@@ -85,18 +85,31 @@ def _block_sums(block: Block) -> ColumnSums:
     total = float(weights.sum())
     mean = weights @ targets / (total or 1.0)
     scaled = weights[:, None] * np.column_stack((np.ones(block.rows), targets - mean))
-    found, squares = _products(block.X, scaled, weights)
+    shift = _shift(block.X)
+    found, squares = _products(block.X, shift, scaled, weights)
     offset = found[:, 0] / (total or 1.0)
     return ColumnSums(
         total,
-        np.concatenate((offset, mean)),
+        np.concatenate((offset if shift is None else shift + offset, mean)),
         found[:, 1:] - np.outer(offset, scaled[:, 1:].sum(axis=0)),
         np.maximum(squares - total * offset**2, 0.0),
     )
 
 
-def _products(X: Any, scaled: Array, weights: Array) -> tuple[Array, Array]:
-    """``X' scaled``, and the weighted sums of squares of ``X``."""
+def _shift(X: Any) -> Array | None:
+    """Where dense columns lie, roughly, if that is far from zero."""
+    if sp.issparse(X):
+        return None
+    first = X[: max(_CACHE // X.shape[1], 64)].astype(np.float64, copy=False)
+    mean = first.mean(axis=0)
+    spread = np.einsum("ij,ij->j", first, first) / len(first) - mean**2
+    return mean if (mean**2 > _FAR * spread).any() else None
+
+
+def _products(
+    X: Any, shift: Array | None, scaled: Array, weights: Array
+) -> tuple[Array, Array]:
+    """``(X - shift)' scaled``, and the weighted sums of squares of ``X - shift``."""
     n, d = X.shape
     if sp.issparse(X):
         return X.T @ scaled, np.asarray(X.multiply(X).T @ weights, np.float64)
@@ -106,6 +119,7 @@ def _products(X: Any, scaled: Array, weights: Array) -> tuple[Array, Array]:
     for start in range(0, n, size):
         rows = slice(start, start + size)
         part = X[rows].astype(np.float64, copy=False)
+        part = part if shift is None else part - shift
         found += _crossed(part, scaled[rows])
         other = part if equal else part * weights[rows, None]
         squares += np.einsum("ij,ij->j", part, other)
