@@ -135,7 +135,7 @@ def test_blocks_of_columns_and_one_block_agree() -> None:
         training.advance(5000)
         assert training.done
         found.append(training.coef)
-    np.testing.assert_allclose(*found, rtol=1e-7)
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-7)
     theirs = linear_model.Ridge(alphas, solver="svd").fit(X, y, weights)
     np.testing.assert_allclose(found[0].T, theirs.coef_, rtol=1e-7)
 

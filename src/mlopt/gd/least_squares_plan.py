@@ -12,7 +12,7 @@ from typing import Any
 import scipy.sparse as sp
 
 from mlopt.costs import Cost
-from mlopt.gd.least_squares_shape import Shape, scan
+from mlopt.gd.least_squares_shape import Shape, gram, scan
 from mlopt.gd.preconditioned_plan import preconditioned_costs
 from mlopt.resources import Resources
 
@@ -43,15 +43,14 @@ def solver_costs(shape: Shape, resources: Resources) -> dict[str, Cost | str]:
 
 def _normal_equations(shape: Shape, resources: Resources) -> Cost:
     m, d, share = shape.columns, shape.d, 1.0 / resources.workers
-    if shape.multiplies_sparse:
-        products = _SPARSE_PRODUCT * shape.nonzero**2 / shape.n
-    else:
-        products = shape.n * m**2
-    sums = Cost(memory=3 * 8.0 * share * shape.blocks * m**2)
     spectrum = _EIGENVALUES * 4 / 3 * d**3 if shape.ranked else 0.0
     last = Cost(flops=_CHOLESKY * d**3 / 3 + spectrum + 2.0 * d**2 * shape.outputs)
+    if not shape.multiplies_sparse:
+        return gram(shape, resources, m) + last
+    products = Cost(flops=share * _SPARSE_PRODUCT * shape.nonzero**2 / shape.n)
+    sums = Cost(memory=3 * 8.0 * share * shape.blocks * m**2)
     reading = scan(shape, resources, 8.0 * m**2, times=_PANELS)
-    return (reading | Cost(flops=share * products)) + sums + last
+    return (reading | products) + sums + last
 
 
 def _tall_skinny_qr(shape: Shape, resources: Resources) -> Cost:

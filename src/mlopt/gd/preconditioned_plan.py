@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from mlopt.costs import Cost
-from mlopt.gd.least_squares_shape import Shape, scan
+from mlopt.gd.least_squares_shape import Shape, gram, scan
 from mlopt.gd.sample import WIDEST
 from mlopt.resources import Resources
 
@@ -20,14 +20,15 @@ _SAMPLES = (16, 32, 64, 128)
 """Rows of a sample for each feature; with fewer, each step gains too little."""
 _PER_VALUE, _PER_PRODUCT = 8.0, 1 / 12
 """Preparing a value of the sample, and each product with it, in reads of a value."""
-_SUMS = 2.5
-"""What the sums of columns take, in passes that only multiply."""
+_SUMS, _DRAW, _PASS, _TARGET = 38.0, 300.0, 12.0, 8.0
+"""Operations in whose time a value goes into the sums of columns (0.85 ns), is drawn into
+the sample, and goes through the fused pass: by itself, and with each target (0.45 ns)."""
+_CALL = 2e-5
+"""Seconds of a call of the fused pass on a block."""
 _SKETCH_STEPS, _SWEEPS, _ROUNDED_STEPS = 60, 30, 3
 """Steps to expect where they depend on the spectrum, which nobody has seen yet."""
 _SPARSE_SKETCH = 20.0
 """How many times slower products of sparse rows are, operation for operation."""
-_KERNEL = 2.0
-"""How many times slower the fused pass is than a matrix product, a target at a time."""
 
 
 def why_not(solver: str, shape: Shape) -> str | None:
@@ -90,21 +91,20 @@ def _room(needed: float, most: float) -> str | None:
 
 
 def _steps(shape: Shape, resources: Resources, times: float) -> Cost:
-    """The sums of columns, and conjugate-gradient steps ``times`` over."""
+    """Checking the rows, the sums of columns, and ``times`` fused passes."""
     reply, share = 8.0 * (shape.d + 1) * shape.outputs, 1.0 / resources.workers
-    flops = _KERNEL * share * 4.0 * shape.nonzero * shape.outputs
-    step = scan(shape, resources, reply) | Cost(flops=flops)
-    return (_SUMS + times) * (step + Cost(memory=10 * reply))
+    reading, values = scan(shape, resources, reply), share * shape.nonzero
+    sums = reading | Cost(flops=_SUMS * values)
+    product = Cost(flops=(_PASS + _TARGET * shape.outputs) * values)
+    calls = Cost(memory=10 * reply, fixed=_CALL * share * shape.blocks)
+    return reading + sums + times * ((reading | product) + calls)
 
 
 def _sample_cg(shape: Shape, resources: Resources) -> Cost:
     d, size = shape.d, sample_rows(shape.n, shape.d, shape.accuracy)
     values = float(size * d)
     remote = resources.workers > 1
-    draw = Cost(
-        memory=_PER_VALUE * values * shape.itemsize,
-        network=values * shape.itemsize if remote else 0.0,
-    )
+    draw = Cost(flops=_DRAW * values, network=values * shape.itemsize if remote else 0.0)
     factor = Cost(flops=values * d + 2.0 * d**3 / 3)
     steps = sample_steps(size, d, shape.accuracy)
     solve = Cost(memory=8.0 * steps * d**2)
@@ -123,19 +123,17 @@ def _sketch_cg(shape: Shape, resources: Resources) -> Cost:
 
 
 def _mixed(shape: Shape, resources: Resources) -> Cost:
-    d, share = shape.d, 1.0 / resources.workers
-    reading = scan(shape, resources, 4.0 * d**2, times=3)
-    gram = reading | Cost(flops32=share * shape.n * float(d) ** 2)
-    sums = Cost(memory=3 * 4.0 * share * shape.blocks * d**2)
+    d = shape.d
     factor = Cost(flops32=2.0 * d**3 / 3, memory=6 * 4.0 * d**2)
-    return gram + sums + factor + _steps(shape, resources, _ROUNDED_STEPS)
+    product = gram(shape, resources, d, single=True)
+    return product + factor + _steps(shape, resources, _ROUNDED_STEPS)
 
 
 def _block(shape: Shape, resources: Resources) -> Cost:
     b, share = min(shape.d, BLOCK_COLUMNS), 1.0 / resources.workers
     blocks = math.ceil(shape.d / b)
     reading = scan(shape, resources, 8.0 * shape.d * b, times=4)
-    grams = reading | Cost(flops=share * shape.n * float(shape.d) * b)
+    grams = reading + Cost(flops=share * shape.n * float(shape.d) * b)
     factors = Cost(flops=2.0 * shape.d * b**2 / 3)
     sweeps = 2 if blocks == 1 else _SWEEPS
     # Every block of columns asks the workers twice.
