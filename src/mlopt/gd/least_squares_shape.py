@@ -84,7 +84,8 @@ def gram(shape: Shape, resources: Resources, columns: int, *, single: bool = Fal
     price = (_SYMMETRIC32 if single else _SYMMETRIC) + _NARROW / columns
     products = price * share * shape.n * float(columns) * shape.columns
     reading = scan(shape, resources, width * columns**2)
-    prepared = reading | Cost(flops=_PANEL * share * shape.n * shape.columns)
+    values = share * shape.n * shape.columns
+    prepared = Cost(memory=reading.memory, flops=_PANEL * values)
     # Every block makes a matrix, which is read and added to another one.
     sums = Cost(memory=3 * width * share * shape.blocks * columns * shape.columns)
     product = Cost(flops32=products) if single else Cost(flops=products)
