@@ -12,7 +12,7 @@ from typing import Any
 import scipy.sparse as sp
 
 from mlopt.costs import Cost
-from mlopt.gd.least_squares_shape import Shape, gram, scan
+from mlopt.gd.least_squares_shape import PANEL, Shape, gram, scan
 from mlopt.gd.preconditioned_plan import preconditioned_costs
 from mlopt.resources import Resources
 
@@ -61,7 +61,8 @@ def _tall_skinny_qr(shape: Shape, resources: Resources) -> Cost:
     products = price * 2.0 * share * shape.n * m * least
     last = Cost(flops=_SVD * 4.0 * least**2 * m)
     reading = scan(shape, resources, 8.0 * least * m, times=_PANELS)
-    return (reading | Cost(flops=products)) + last
+    panels = Cost(flops=PANEL * share * shape.n * m)
+    return (reading | Cost(flops=products)) + panels + last
 
 
 def _conjugate_gradients(shape: Shape, resources: Resources) -> Cost:

@@ -9,7 +9,7 @@ from mlopt.costs import Cost
 from mlopt.resources import Resources
 
 # Operations that would take as long as preparing a value of a panel: 0.9 ns.
-_PANEL = 45.0
+PANEL = 45.0
 # How much slower a symmetric product of m columns is than a large matrix product:
 # 1.18 of the time at m = 200 and 1.55 at m = 50; in float32 1.34 and 1.75.
 _SYMMETRIC, _SYMMETRIC32, _NARROW = 1.03, 1.1, 30.0
@@ -85,7 +85,7 @@ def gram(shape: Shape, resources: Resources, columns: int, *, single: bool = Fal
     products = price * share * shape.n * float(columns) * shape.columns
     reading = scan(shape, resources, width * columns**2)
     values = share * shape.n * shape.columns
-    prepared = Cost(memory=reading.memory, flops=_PANEL * values)
+    prepared = Cost(memory=reading.memory, flops=PANEL * values)
     # Every block makes a matrix, which is read and added to another one.
     sums = Cost(memory=3 * width * share * shape.blocks * columns * shape.columns)
     product = Cost(flops32=products) if single else Cost(flops=products)
