@@ -44,6 +44,44 @@ def test_text_stays_sparse_under_conjugate_gradients() -> None:
     assert chosen(TEXT) == "sparse_cg"
 
 
+def test_a_thousand_columns_are_sampled_and_many_more_are_not_factored() -> None:
+    tall = replace(TALL, n=500_000, d=1000, nonzero=500_000_000)
+    assert chosen(replace(tall, accuracy=1e-6)) == "sketched_cg"
+    wide = replace(TALL, n=20_000, d=5000, nonzero=100_000_000, tol=1e-12)
+    costs = solver_costs(replace(wide, accuracy=1e-6), HERE)
+    del costs["sparse_cg"]
+    assert choose("Ridge()", "auto", costs, HERE).chosen in (
+        "mixed_cholesky",
+        "sketched_cg",
+    )
+    huge = solver_costs(replace(wide, n=50_000, d=100_000, nonzero=5_000_000_000), HERE)
+    assert isinstance(huge["mixed_cholesky"], str)
+    assert isinstance(huge["block"], Cost)
+
+
+def test_more_accuracy_never_costs_less() -> None:
+    tall = replace(TALL, n=500_000, d=200, nonzero=100_000_000)
+    costs = [
+        solver_costs(replace(tall, accuracy=accuracy), HERE)["sketched_cg"]
+        for accuracy in (1e-4, 1e-6, 1e-8, 1e-10)
+    ]
+    seconds = [cost.seconds(HERE, 2) for cost in costs if isinstance(cost, Cost)]
+    assert len(seconds) == 4
+    assert seconds == sorted(seconds)
+
+
+def test_without_a_penalty_only_solvers_with_ranks_are_left() -> None:
+    costs = solver_costs(replace(TALL, ranked=True), HERE)
+    for name in ("sketched_cg", "mixed_cholesky", "block"):
+        assert "positive penalty" in str(costs[name])
+
+
+def test_float32_and_sparse_rows_are_refused_where_nothing_is_gained() -> None:
+    assert "float64" in str(solver_costs(replace(TALL, itemsize=4), HERE)["mixed_cholesky"])
+    sparse_rows = solver_costs(replace(TALL, sparse=True), HERE)
+    assert "dense" in str(sparse_rows["block"])
+
+
 def test_few_wide_rows_are_factored_themselves() -> None:
     assert chosen(replace(TALL, n=50, d=5000, nonzero=250_000, tol=1e-12)) != "cholesky"
 

@@ -6,9 +6,9 @@ weighted means ``m`` of the features, the product with the centred matrix is
     A p = X' S (X p - m.p) - m * sum(S (X p - m.p)) + alpha p,    S = diag(weights)
 
 Hestenes and Stiefel, "Methods of conjugate gradients for solving linear systems", 1952,
-with the diagonal of ``A`` as preconditioner where there is a penalty. Without a penalty
-there is none: started from zero, plain conjugate gradients never leave the row space of
-``X`` and so end in the solution of least norm.
+with the diagonal of ``A`` as preconditioner where there is a penalty, unless a better one
+is given. Without a penalty there is none: started from zero, plain conjugate gradients
+never leave the row space of ``X`` and so end in the solution of least norm.
 
 Shapes: ``d`` features, ``T`` targets.
 """
@@ -17,17 +17,28 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mlopt.gd.column_sums import ColumnSums
 from mlopt.kernels.linear import SQUARED, linear_pass
 from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]
+
+_CHUNK = 1 << 16
+"""Values of a chunk that is converted to float64 and used while it is in cache."""
+
+
+class Inverse(Protocol):
+    """An approximate inverse of the systems: symmetric, positive definite."""
+
+    def __call__(self, residual: Array, targets: NDArray[np.intp]) -> Array:
+        """Applied to the residuals (d, A) of the targets (A,) named."""
+        ...
 
 
 class ConjugateGradients:
@@ -41,7 +52,14 @@ class ConjugateGradients:
         Penalty of each target.
     intercept : bool
     tol : float
-        A target is done when its gradient's norm is at most ``tol`` times that at zero.
+        A target is done when its gradient's norm is at most ``tol`` times that at zero;
+        with an ``inverse``, when the error of its coefficients is estimated to be at most
+        ``tol`` times these, in the Euclidean norm and in that of the system.
+    sums : ColumnSums, optional
+        Of the rows, where they are known.
+    inverse : Inverse, optional
+        Preconditioner that is close to the inverse of the system. Products are then made
+        in float64 whatever the rows are in.
 
     Attributes
     ----------
@@ -52,18 +70,27 @@ class ConjugateGradients:
         Steps each target took.
     """
 
-    def __init__(self, rows: Rows, alphas: Array, intercept: bool, tol: float) -> None:
-        self._rows, self._alphas = rows, alphas
-        sums: _Sums = rows.map_reduce(_block_sums, operator.add)
-        self.mean = sums.mean if intercept else np.zeros_like(sums.mean)
-        self._centre, self._weight = self.mean[: rows.d, None], sums.cross[-1, 0]
-        right = sums.cross[:-1, 1:] - sums.cross[:-1, :1] * self.mean[rows.d :]
-        self._diagonal = _preconditioner(sums, self._centre, alphas)
-        self._enough = tol * np.linalg.norm(right, axis=0)
-        self._passes = 1
-        self.coef, self._residual = np.zeros_like(right), right
-        self._direction = right / self._diagonal
-        self._energy = np.sum(right * self._direction, axis=0)
+    def __init__(
+        self,
+        rows: Rows,
+        alphas: Array,
+        intercept: bool,
+        tol: float,
+        sums: ColumnSums | None = None,
+        inverse: Inverse | None = None,
+    ) -> None:
+        sums = ColumnSums.of(rows, intercept) if sums is None else sums
+        self._rows, self._alphas, self._tol = rows, alphas, tol
+        self._by_coef = inverse is not None
+        self._inverse: Inverse = _Diagonal.of(sums, alphas) if inverse is None else inverse
+        self._dtype = rows.dtype if inverse is None else np.dtype(np.float64)
+        self.mean, self._centre = sums.mean, sums.mean[: rows.d, None]
+        self._right, self._passes = sums.cross, 1
+        self.coef, self._residual = np.zeros_like(sums.cross), sums.cross.copy()
+        everything = np.arange(len(alphas))
+        self._direction = self._inverse(self._residual, everything)
+        self._energy = np.sum(self._residual * self._direction, axis=0)
+        self._error = np.where(self._residual.any(axis=0), np.inf, 0.0)
         self.iterations = np.zeros(len(alphas), np.int64)
         self._broken = np.zeros(len(alphas), bool)
 
@@ -75,7 +102,7 @@ class ConjugateGradients:
     @property
     def converged(self) -> NDArray[np.bool_]:
         """Which targets are solved to the tolerance, shape (T,)."""
-        return np.asarray(np.linalg.norm(self._residual, axis=0) <= self._enough)
+        return np.asarray(self._error <= self._tol)
 
     @property
     def done(self) -> bool:
@@ -114,19 +141,30 @@ class ConjugateGradients:
         length = self._energy[active] / np.where(curvature > 0.0, curvature, np.inf)
         self.coef[:, active] += length * direction
         self._residual[:, active] -= length * image
-        scaled = self._residual[:, active] / self._diagonal[:, active]
+        scaled = self._inverse(self._residual[:, active], active)
         energy = np.sum(self._residual[:, active] * scaled, axis=0)
         self._direction[:, active] = scaled + direction * (energy / self._energy[active])
         self._energy[active] = energy
+        self._error[active] = self._errors(active, scaled)
         self.iterations[active] += 1
+
+    def _errors(self, active: NDArray[np.intp], scaled: Array) -> Array:
+        """Relative errors of some targets, as the tolerance means them, shape (A,)."""
+        right, residual = self._right[:, active], self._residual[:, active]
+        if not self._by_coef:
+            return _ratio(np.linalg.norm(residual, axis=0), np.linalg.norm(right, axis=0))
+        # The inverse times the residual is the error itself, as far as it is the inverse.
+        coef = self.coef[:, active]
+        plain = _ratio(np.linalg.norm(scaled, axis=0), np.linalg.norm(coef, axis=0))
+        reached = np.sum(coef * (right - residual), axis=0)
+        energy = _ratio(np.maximum(self._energy[active], 0.0), np.maximum(reached, 0.0))
+        return np.maximum(plain, np.sqrt(energy))
 
     def _product(self, direction: Array) -> Array:
         """The centred, weighted Gram matrix times ``direction`` (d, A), in one pass."""
         offset = -np.sum(self._centre * direction, axis=0)
-        weights = direction.astype(self._rows.dtype)
-        image: Array = self._rows.map_reduce(
-            _block_product, operator.add, weights, offset.astype(self._rows.dtype)
-        )
+        weights, offset = direction.astype(self._dtype), offset.astype(self._dtype)
+        image: Array = self._rows.map_reduce(_block_product, operator.add, weights, offset)
         return np.asarray(image[:-1] - self._centre * image[-1])
 
 
@@ -136,48 +174,51 @@ _STATE = (
     "_residual",
     "_direction",
     "_energy",
+    "_error",
     "_broken",
     "_passes",
 )
 
 
-@dataclass(frozen=True)
-class _Sums:
-    """``[X | 1]' S [1 | y]`` of shape (d + 1, 1 + T), and each column's sum of squares."""
-
-    cross: Array
-    squares: Array
-
-    def __add__(self, other: _Sums) -> _Sums:
-        return _Sums(self.cross + other.cross, self.squares + other.squares)
-
-    @property
-    def mean(self) -> Array:
-        means = np.concatenate((self.cross[:-1, 0], self.cross[-1, 1:]))
-        return np.asarray(means / self.cross[-1, 0])
-
-
-def _preconditioner(sums: _Sums, centre: Array, alphas: Array) -> Array:
+class _Diagonal:
     """The diagonal of the system (d, T) where there is a penalty, else ones."""
-    weight = sums.cross[-1, 0]
-    diagonal = np.maximum(sums.squares[:, None] - weight * centre**2, 0.0) + alphas
-    return np.where(alphas > 0.0, diagonal, 1.0)
+
+    def __init__(self, diagonal: Array) -> None:
+        self._diagonal = diagonal
+
+    @staticmethod
+    def of(sums: ColumnSums, alphas: Array) -> _Diagonal:
+        return _Diagonal(np.where(alphas > 0.0, sums.squares[:, None] + alphas, 1.0))
+
+    def __call__(self, residual: Array, targets: NDArray[np.intp]) -> Array:
+        return np.asarray(residual / self._diagonal[:, targets])
 
 
-def _block_sums(block: Block) -> _Sums:
-    weights = block.extra["weights"].astype(np.float64)
-    ones = np.ones((block.rows, 1))
-    scaled = weights * np.hstack((ones, block.extra["targets"]))
-    squares = block.X.multiply(block.X) if sp.issparse(block.X) else block.X**2
-    cross = np.vstack((block.X.T @ scaled, scaled.sum(axis=0)))
-    return _Sums(cross, np.asarray(squares.T @ weights[:, 0], np.float64))
+def _ratio(above: Array, below: Array) -> Array:
+    """``above / below``; infinite where only ``below`` is zero, 0 where both are."""
+    empty = np.where(above > 0.0, np.inf, 0.0)
+    return np.divide(above, below, out=empty, where=below > 0.0)
 
 
 def _block_product(block: Block, W: NDArray[Any], b: NDArray[Any]) -> Array:
-    """``[X | 1]' S (X W + b)`` of shape (d + 1, A): the squared loss against zeros."""
-    zeros = np.zeros((block.rows, 1), block.X.dtype)
+    """``[X | 1]' S (X W + b)`` of shape (d + 1, A), in the dtype of ``W``."""
+    X, weights = block.X, block.extra["weights"]
+    if X.dtype == W.dtype:
+        return _chunk_product(X, weights, W, b)
+    if sp.issparse(X):
+        return _chunk_product(X.astype(W.dtype), weights, W, b)
+    size = max(_CHUNK // X.shape[1], 64)
+    total = np.zeros((X.shape[1] + 1, W.shape[1]))
+    for start in range(0, len(X), size):
+        rows = slice(start, start + size)
+        total += _chunk_product(X[rows].astype(W.dtype), weights[rows], W, b)
+    return total
+
+
+def _chunk_product(X: Any, weights: NDArray[Any], W: NDArray[Any], b: Any) -> Array:
+    """The squared loss against zeros: its gradient is the product."""
+    zeros, deltas = np.zeros((X.shape[0], 1), X.dtype), np.ones(1, X.dtype)
     segments = np.array([[0, W.shape[1], SQUARED, 0, 0, 1]], np.int64)
-    deltas = np.ones(1, block.X.dtype)
-    found = linear_pass(block.X, W, b, zeros, block.extra["weights"], segments, deltas)
+    found = linear_pass(X, W, b, zeros, weights, segments, deltas)
     stacked = (np.asarray(found.gradient), np.asarray(found.intercept_gradient)[None])
     return np.concatenate(stacked).astype(np.float64)

@@ -33,25 +33,32 @@ class Ridge(LinearRegressor):
     copy_X : bool, default=True
         Without effect: X is never written to.
     max_iter : int, optional
-        Steps of conjugate gradients. Default: 1000.
+        Steps of conjugate gradients, or sweeps over blocks. Default: 1000.
     tol : float, default=1e-4
-        Conjugate gradients stop when the gradient's norm is ``tol`` times that at zero;
-        the other solvers are exact.
-    solver : {"auto", "cholesky", "svd", "sparse_cg"}, default="auto"
+        "sparse_cg" stops when the gradient's norm is ``tol`` times that at zero. The other
+        solvers are exact, or iterate until coefficients are good to a relative 1e-7, or
+        to ``tol / 10`` where that is less.
+    solver : str, default="auto"
         "cholesky": normal equations, one pass. "svd": a tall-skinny QR and the singular
-        values of its factor, one pass. "sparse_cg": conjugate gradients. "auto" takes the
-        one with the least predicted time.
+        values of its factor, one pass. "sparse_cg": conjugate gradients. "sketched_cg":
+        conjugate gradients preconditioned by the Gram matrix of a sample of the rows, or
+        by a randomized sketch where there are too few rows or too many columns.
+        "mixed_cholesky": normal equations in float32, refined in float64. "block":
+        Gauss-Seidel over blocks of columns. The last three need a positive ``alpha``, the
+        last two dense rows. "auto" takes the one with the least predicted time; for dense
+        rows "sparse_cg" only where nothing else can be used.
     positive : False
         Here for scikit-learn's signature.
     random_state : int, RandomState or None, default=None
-        Without effect: no solver is random.
+        Without effect: samples and sketches are the same at every call.
 
     Attributes
     ----------
     coef_ : ndarray of shape (d,) or (T, d)
     intercept_ : float or ndarray of shape (T,)
     n_iter_ : ndarray of shape (T,)
-        Steps of conjugate gradients; ones for the other solvers, which need one pass.
+        Steps of conjugate gradients, or sweeps over blocks; ones for the solvers that need
+        one pass.
     solver_ : str
         The solver that found the solution.
     plan_ : Plan

@@ -14,18 +14,19 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from mlopt.cluster import Executor, executor
+from mlopt.costs import Cost
 from mlopt.errors import InputError
 from mlopt.gd.choosing import choose, plan_before
 from mlopt.gd.estimator_base import Sample, read, resources_of
-from mlopt.gd.least_squares_plan import Shape, block_rows, solver_costs
-from mlopt.gd.least_squares_solvers import SOLVERS, Fit, Task
+from mlopt.gd.least_squares_plan import block_rows, solver_costs
+from mlopt.gd.least_squares_solvers import SOLVERS, Fit, Task, shape_of
 from mlopt.gd.linear_regressor import LinearRegressor
-from mlopt.gd.normal_equations import multiplies_sparse
 from mlopt.gd.parameters import check_choice, check_count
 from mlopt.plan import Choice, Plan
 from mlopt.resources import Resources
 
 _MAX_ITER = 1000
+_LOOSE = "for dense rows by name only: it stops at a gradient, short of full accuracy"
 _OTHERS = (
     "scikit-learn's other solvers minimise the same objective: leave the choice to 'auto'."
 )
@@ -67,8 +68,8 @@ def fit_least_squares(
     estimator.plan_ = plan.with_measured({choice.step: seconds}, total=seconds)
     if not fit.converged:
         warnings.warn(
-            f"Conjugate gradients stopped at {task.max_iter} steps with a relative "
-            f"gradient above `tol`={task.tol}: increase `max_iter`, scale the features, or "
+            f"`{fit.solver}` stopped at {task.max_iter} steps above the accuracy that "
+            f"`tol`={task.tol} asks for: increase `max_iter`, scale the features, or "
             "choose another `solver`.",
             ConvergenceWarning,
             stacklevel=3,
@@ -141,20 +142,11 @@ def _check_alphas(alpha: Any, outputs: int) -> NDArray[np.float64]:
 
 
 def _choose(estimator: Any, task: Task, wanted: str, resources: Resources) -> Choice:
-    rows = task.rows
-    shape = Shape(
-        n=rows.n,
-        d=rows.d,
-        outputs=len(task.alphas),
-        nonzero=rows.nonzero,
-        itemsize=rows.dtype.itemsize,
-        sparse=rows.sparse,
-        multiplies_sparse=multiplies_sparse(rows),
-        blocks=len(rows.lengths),
-        tol=task.tol,
-        ranked=not task.alphas.all(),
-    )
-    return choose(str(estimator), wanted, solver_costs(shape, resources), resources)
+    options = solver_costs(shape_of(task), resources)
+    others = [name for name, cost in options.items() if isinstance(cost, Cost)]
+    if wanted == "auto" and not task.rows.sparse and others != ["sparse_cg"]:
+        options["sparse_cg"] = _LOOSE
+    return choose(str(estimator), wanted, options, resources)
 
 
 def _learn(estimator: Any, fit: Fit, sample: Sample) -> None:

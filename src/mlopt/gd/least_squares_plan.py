@@ -7,64 +7,22 @@ one as i n s k; here with the prices of today's libraries, measured against BLAS
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import scipy.sparse as sp
 
 from mlopt.costs import Cost
+from mlopt.gd.least_squares_shape import PANEL, Shape, gram, scan
+from mlopt.gd.preconditioned_plan import preconditioned_costs
 from mlopt.resources import Resources
+
+__all__ = ["Shape", "block_rows", "solver_costs"]
 
 # How many times slower than a matrix product, operation for operation.
 _SPARSE_PRODUCT = 500.0
 _CHOLESKY, _EIGENVALUES, _SVD = 2.0, 5.0, 10.0
 # Rows are checked for NaN, read, and written to a panel, which is read again.
 _PANELS = 4
-
-
-@dataclass(frozen=True)
-class Shape:
-    """The least-squares problem, as far as its cost depends on it.
-
-    Parameters
-    ----------
-    n, d, outputs : int
-        Rows, features, targets.
-    nonzero : int
-        Stored values; ``n * d`` when dense.
-    itemsize : int
-        Bytes of a value.
-    sparse, multiplies_sparse : bool
-        Whether rows are CSR, and whether their Gram matrix is a sparse product.
-    blocks : int
-        Blocks of rows.
-    tol : float
-        Relative gradient at which an iterative solver stops.
-    ranked : bool
-        Whether singular values are wanted too.
-    """
-
-    n: int
-    d: int
-    outputs: int
-    nonzero: int
-    itemsize: int
-    sparse: bool
-    multiplies_sparse: bool
-    blocks: int
-    tol: float
-    ranked: bool
-
-    @property
-    def columns(self) -> int:
-        """Columns of ``[1 | X | y]``."""
-        return 1 + self.d + self.outputs
-
-    @property
-    def iterations(self) -> int:
-        """Conjugate-gradient steps to expect: about eight a digit, at most the rank."""
-        digits = -math.log10(min(max(self.tol, 1e-16), 0.1))
-        return max(1, min(math.ceil(8 * digits), self.n, self.d))
 
 
 def solver_costs(shape: Shape, resources: Resources) -> dict[str, Cost | str]:
@@ -79,21 +37,8 @@ def solver_costs(shape: Shape, resources: Resources) -> dict[str, Cost | str]:
         "cholesky": _normal_equations(shape, resources) if room else full,
         "svd": _tall_skinny_qr(shape, resources) if room or shape.n < shape.d else full,
         "sparse_cg": _conjugate_gradients(shape, resources),
+        **preconditioned_costs(shape, resources),
     }
-
-
-def scan(shape: Shape, resources: Resources, reply: float, *, times: int = 1) -> Cost:
-    """Reading all rows ``times`` times, and sending ``reply`` bytes for each worker."""
-    width = shape.itemsize + (4 if shape.sparse else 0)
-    share = 1.0 / resources.workers
-    remote = resources.workers > 1
-    return Cost(
-        memory=times * share * shape.nonzero * width,
-        network=reply * math.log2(2 * resources.workers) if remote else 0.0,
-        tasks=float(shape.blocks) if remote else 0.0,
-        round_trips=1.0 if remote else 0.0,
-        fixed=5e-4,
-    )
 
 
 def _normal_equations(shape: Shape, resources: Resources) -> Cost:
@@ -106,13 +51,12 @@ def _normal_equations(shape: Shape, resources: Resources) -> Cost:
 def gram_cost(shape: Shape, resources: Resources) -> Cost:
     """The Gram matrix of ``[1 | X | y]``: one pass, and adding up those of blocks."""
     m, share = shape.columns, 1.0 / resources.workers
-    if shape.multiplies_sparse:
-        products = _SPARSE_PRODUCT * shape.nonzero**2 / shape.n
-    else:
-        products = shape.n * m**2
+    if not shape.multiplies_sparse:
+        return gram(shape, resources, m)
+    products = Cost(flops=share * _SPARSE_PRODUCT * shape.nonzero**2 / shape.n)
     sums = Cost(memory=3 * 8.0 * share * shape.blocks * m**2)
     reading = scan(shape, resources, 8.0 * m**2, times=_PANELS)
-    return (reading | Cost(flops=share * products)) + sums
+    return (reading | products) + sums
 
 
 def _tall_skinny_qr(shape: Shape, resources: Resources) -> Cost:
@@ -125,7 +69,8 @@ def triangle_cost(shape: Shape, resources: Resources) -> Cost:
     """The triangle of a QR of ``[1 | X | y]``: one pass."""
     m, share = shape.columns, 1.0 / resources.workers
     reading = scan(shape, resources, 8.0 * min(shape.n, m) * m, times=_PANELS)
-    return reading | Cost(flops=share * qr_flops(shape.n, m))
+    panels = Cost(flops=PANEL * share * shape.n * m)
+    return (reading | Cost(flops=share * qr_flops(shape.n, m))) + panels
 
 
 def qr_flops(n: int, m: int) -> float:

@@ -1,4 +1,4 @@
-"""The three ways of solving least squares, behind one signature.
+"""The ways of solving least squares, behind one signature.
 
     minimise  sum_i weight_i (y_i - x_i.w - b)^2 + alpha ||w||^2     for each target
 
@@ -14,12 +14,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlopt.gd import normal_equations, tsqr
-from mlopt.gd.conjugate_gradients import ConjugateGradients
+from mlopt.errors import InputError
+from mlopt.gd import gram_inverse, normal_equations, nystrom, preconditioned_plan, tsqr
+from mlopt.gd.block_solve import BlockSolve
+from mlopt.gd.column_sums import ColumnSums
+from mlopt.gd.conjugate_gradients import ConjugateGradients, Inverse
+from mlopt.gd.least_squares_shape import Shape
 from mlopt.rows import Rows
 from mlopt.training import Limits, run
 
 Array = NDArray[np.float64]
+
+_PATIENCE, _ROUNDED_PATIENCE = 60, 20
+"""Steps after which a preconditioner has proved to be a bad one."""
+_FACTORED = 8192
+"""So many columns are factored after all when a preconditioner has failed."""
+_FINEST = 1e-12
+"""Rounding of the rows' products keeps errors from being estimated below this."""
 
 
 @dataclass(frozen=True)
@@ -110,8 +121,104 @@ def by_conjugate_gradients(task: Task) -> Fit:
     )
 
 
+def by_sketched_cg(task: Task) -> Fit:
+    """Conjugate gradients preconditioned by a sample's Gram matrix, or by a sketch."""
+    _check("sketched_cg", task)
+    n, d = task.rows.n, task.rows.d
+    sums = ColumnSums.of(task.rows, task.intercept)
+    inverse: Inverse
+    if preconditioned_plan.samples(n, d):
+        size = preconditioned_plan.sample_rows(n, d, task.accuracy)
+        inverse = gram_inverse.of_sample(task.rows, size, sums, task.alphas)
+        return _refine(task, "sketched_cg", sums, inverse, _PATIENCE, task.accuracy / 10)
+    rank = preconditioned_plan.sketch_rank(n, d)
+    inverse = nystrom.sketch(task.rows, rank, sums, task.alphas)
+    # Outside the sketch it is the inverse up to a factor only.
+    return _refine(task, "sketched_cg", sums, inverse, 2 * _PATIENCE, task.accuracy / 100)
+
+
+def by_mixed_cholesky(task: Task) -> Fit:
+    """A Gram matrix in float32 as preconditioner, refined in float64."""
+    _check("mixed_cholesky", task)
+    sums = ColumnSums.of(task.rows, task.intercept)
+    inverse = gram_inverse.of_float32(task.rows, sums, task.alphas)
+    accuracy = task.accuracy / 10
+    return _refine(task, "mixed_cholesky", sums, inverse, _ROUNDED_PATIENCE, accuracy)
+
+
+def _refine(
+    task: Task, name: str, sums: ColumnSums, inverse: Inverse, patience: int, tol: float
+) -> Fit:
+    """Steps until the error is ``tol``; `by_cholesky` where they are too many."""
+    tol = max(tol, _FINEST)
+    training = ConjugateGradients(
+        task.rows, task.alphas, task.intercept, tol, sums, inverse
+    )
+    gives_up = patience < task.max_iter and task.rows.d <= _FACTORED
+    steps = patience if gives_up else task.max_iter
+    reason = run(training, Limits(passes=training.passes + steps))
+    if reason != "done" and gives_up:
+        return _factored(task, f"`{name}` had not converged in {steps} steps")
+    return Fit(
+        training.coef,
+        training.mean,
+        name,
+        iterations=training.iterations,
+        converged=reason == "done",
+    )
+
+
+def _factored(task: Task, why: str) -> Fit:
+    found = by_cholesky(task)
+    note = f"{why}, so the normal equations were solved instead"
+    return replace(found, notes=(note, *found.notes))
+
+
+def by_blocks(task: Task) -> Fit:
+    """Gauss-Seidel over blocks of columns, up to the accuracy or the limit of sweeps."""
+    _check("block", task)
+    tol, columns = max(task.accuracy / 10, _FINEST), preconditioned_plan.BLOCK_COLUMNS
+    training = BlockSolve(task.rows, task.alphas, task.intercept, tol, columns)
+    reason = run(training, Limits(passes=task.max_iter))
+    return Fit(
+        training.coef,
+        training.mean,
+        "block",
+        iterations=np.full(len(task.alphas), training.passes),
+        converged=reason == "done",
+    )
+
+
+def _check(solver: str, task: Task) -> None:
+    """Refuse what the costs refuse, whoever asks."""
+    why = preconditioned_plan.why_not(solver, shape_of(task))
+    if why:
+        raise InputError(f"`{solver}` {why}. Let 'auto' choose another solver.")
+
+
+def shape_of(task: Task) -> Shape:
+    """What the costs need to know of a task."""
+    rows = task.rows
+    return Shape(
+        n=rows.n,
+        d=rows.d,
+        outputs=len(task.alphas),
+        nonzero=rows.nonzero,
+        itemsize=rows.dtype.itemsize,
+        sparse=rows.sparse,
+        multiplies_sparse=normal_equations.multiplies_sparse(rows),
+        blocks=len(rows.lengths),
+        tol=task.tol,
+        ranked=not task.alphas.all(),
+        accuracy=task.accuracy,
+    )
+
+
 SOLVERS: dict[str, Callable[[Task], Fit]] = {
     "cholesky": by_cholesky,
     "svd": by_svd,
     "sparse_cg": by_conjugate_gradients,
+    "sketched_cg": by_sketched_cg,
+    "mixed_cholesky": by_mixed_cholesky,
+    "block": by_blocks,
 }

@@ -64,7 +64,7 @@ def _mean(block: Block) -> Array:
     return np.concatenate((weights @ block.X, weights @ block.extra["targets"]))
 
 
-def panels(block: Block, layout: Layout) -> Iterator[Array]:
+def panels(block: Block, layout: Layout, dtype: Any = np.float64) -> Iterator[NDArray[Any]]:
     """The block's rows as panels, one after the other in the same memory.
 
     Parameters
@@ -72,15 +72,18 @@ def panels(block: Block, layout: Layout) -> Iterator[Array]:
     block : Block
         With "targets" (n, T) and "weights" (n, 1) in its extra arrays.
     layout : Layout
+    dtype : dtype, default=float64
+        Of the panels.
 
     Yields
     ------
-    ndarray of shape (rows, m), float64
+    ndarray of shape (rows, m)
         Valid until the next one is asked for.
     """
     first, d = int(layout.intercept), block.X.shape[1]
+    weighted = bool((block.extra["weights"] != 1.0).any())
     size = panel_rows(layout.columns)
-    buffer = np.empty((min(size, block.rows), layout.columns))
+    buffer = np.empty((min(size, block.rows), layout.columns), dtype)
     for start in range(0, block.rows, size):
         part = slice(start, min(start + size, block.rows))
         panel = buffer[: part.stop - part.start]
@@ -90,7 +93,8 @@ def panels(block: Block, layout: Layout) -> Iterator[Array]:
         )
         targets = block.extra["targets"][part]
         np.subtract(targets, layout.shift[d:], out=panel[:, first + d :])
-        panel *= np.sqrt(block.extra["weights"][part])
+        if weighted:
+            panel *= np.sqrt(block.extra["weights"][part]).astype(dtype)
         yield panel
 
 

@@ -137,13 +137,13 @@ def kinds_of(group: Indices, plan: Layout, limit: int) -> NDArray[np.float64]:
     l2 = np.empty_like(plan.l2)
     for g in range(int(group.max()) + 1):
         own = group == g
-        l2[own] = _merged(plan.l2[own], limit)
+        l2[own] = merged(plan.l2[own], limit)
     ties = np.divide(plan.intercept_l2, plan.l2, out=np.zeros_like(l2), where=plan.l2 > 0)
     below = np.where(plan.l2 > 0, l2 * ties, plan.intercept_l2)
     return np.stack([group, l2, below, plan.with_intercept], axis=1)
 
 
-def _merged(l2: NDArray[np.float64], limit: int) -> NDArray[np.float64]:
+def merged(l2: NDArray[np.float64], limit: int) -> NDArray[np.float64]:
     """The penalties, neighbours replaced by their geometric mean until few are left."""
     distinct, inverse = np.unique(l2, return_inverse=True)
     if len(distinct) <= limit:

@@ -133,6 +133,16 @@ class Rows:
         ]
         return replace(self, shelves=tuple(shelves))
 
+    def compute_beside(self, function: Callable[..., Any], *broadcast: Any) -> Rows:
+        """Place ``function(block, *broadcast)``, per-row arrays by name, beside the rows.
+
+        They are made where the rows are and never travel.
+        """
+        job, submit = partial(_compute_beside, function), self.executor.submit
+        return replace(
+            self, shelves=tuple(submit(job, s, *broadcast) for s in self.shelves)
+        )
+
     def map(self, function: Callable[..., Any], *broadcast: Any) -> list[Any]:
         """``function(block, *broadcast)`` of every block, in their order."""
         parts = self.executor.map(partial(_map, function), self.shelves, *broadcast)
@@ -266,6 +276,10 @@ def _fold(function: Callable[..., Any], shelf: Shelf, state: Any, *broadcast: An
 
 def _beside(shelf: Shelf, extras: Sequence[Mapping[str, np.ndarray]]) -> Shelf:
     return tuple(beside(block, extra) for block, extra in zip(shelf, extras, strict=True))
+
+
+def _compute_beside(function: Callable[..., Any], shelf: Shelf, *broadcast: Any) -> Shelf:
+    return tuple(beside(block, function(block, *broadcast)) for block in shelf)
 
 
 def _features(block: Block) -> Any:

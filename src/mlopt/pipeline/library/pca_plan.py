@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from mlopt.costs import Cost
 from mlopt.gd import least_squares_plan
 from mlopt.gd.choosing import Options, choose
-from mlopt.gd.least_squares_plan import gram_cost, qr_flops, scan, triangle_cost
+from mlopt.gd.least_squares_plan import gram_cost, qr_flops, triangle_cost
+from mlopt.gd.least_squares_shape import scan
 from mlopt.pipeline.library.pca_lanczos import krylov
 from mlopt.plan import Alternative, Choice, format_bytes
 from mlopt.resources import Resources

@@ -1,0 +1,133 @@
+"""Means of columns, and what of least squares is a vector, in one pass over the rows.
+
+Every block is centred on its own means, and blocks are merged by the formula for pairs of
+samples: no digits are lost however far from zero the data lie.
+
+Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample
+variances", 1979, equations (2.1).
+
+Shapes: ``X`` (n, d), targets (n, T), row weights ``s`` (n,).
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mlopt.rows import Block, Rows
+
+Array = NDArray[np.float64]
+
+_CACHE = 1 << 17
+"""Values of a chunk of rows: it stays in cache while it is used twice."""
+_THIN, _FAR = 4, 1e4
+
+
+@dataclass(frozen=True)
+class ColumnSums:
+    """Weighted sums over rows, about their own means.
+
+    Attributes
+    ----------
+    weight : float
+        Sum of the row weights.
+    mean : ndarray of shape (d + T,)
+        Weighted means of features and targets.
+    cross : ndarray of shape (d, T)
+        ``(X - mean)' S (y - mean)``.
+    squares : ndarray of shape (d,)
+        Weighted sums of squares of the centred features.
+    """
+
+    weight: float
+    mean: Array
+    cross: Array
+    squares: Array
+
+    def __add__(self, other: ColumnSums) -> ColumnSums:
+        weight = self.weight + other.weight
+        if not weight:
+            return self
+        part, step = other.weight / weight, other.mean - self.mean
+        d, between = len(self.squares), self.weight * part
+        return ColumnSums(
+            weight,
+            self.mean + part * step,
+            self.cross + other.cross + between * np.outer(step[:d], step[d:]),
+            self.squares + other.squares + between * step[:d] ** 2,
+        )
+
+    @staticmethod
+    def of(rows: Rows, intercept: bool) -> ColumnSums:
+        """One pass over rows with "targets" and "weights" beside them.
+
+        Without an intercept the sums are about zero, and the means are zeros.
+        """
+        sums: ColumnSums = rows.map_reduce(_block_sums, operator.add)
+        return sums if intercept else sums._about_zero()
+
+    def _about_zero(self) -> ColumnSums:
+        d, weight = len(self.squares), self.weight
+        x, y = self.mean[:d], self.mean[d:]
+        cross = self.cross + weight * np.outer(x, y)
+        squares = self.squares + weight * x**2
+        return ColumnSums(weight, np.zeros_like(self.mean), cross, squares)
+
+
+def _block_sums(block: Block) -> ColumnSums:
+    weights = block.extra["weights"][:, 0].astype(np.float64)
+    targets = block.extra["targets"].astype(np.float64)
+    total = float(weights.sum())
+    mean = weights @ targets / (total or 1.0)
+    scaled = weights[:, None] * np.column_stack((np.ones(block.rows), targets - mean))
+    shift = _shift(block.X)
+    found, squares = _products(block.X, shift, scaled, weights)
+    offset = found[:, 0] / (total or 1.0)
+    return ColumnSums(
+        total,
+        np.concatenate((offset if shift is None else shift + offset, mean)),
+        found[:, 1:] - np.outer(offset, scaled[:, 1:].sum(axis=0)),
+        np.maximum(squares - total * offset**2, 0.0),
+    )
+
+
+def _shift(X: Any) -> Array | None:
+    """Where dense columns lie, roughly, if that is far from zero."""
+    if sp.issparse(X):
+        return None
+    first = X[: max(_CACHE // X.shape[1], 64)].astype(np.float64, copy=False)
+    mean = first.mean(axis=0)
+    spread = np.einsum("ij,ij->j", first, first) / len(first) - mean**2
+    return mean if (mean**2 > _FAR * spread).any() else None
+
+
+def _products(
+    X: Any, shift: Array | None, scaled: Array, weights: Array
+) -> tuple[Array, Array]:
+    """``(X - shift)' scaled``, and the weighted sums of squares of ``X - shift``."""
+    n, d = X.shape
+    if sp.issparse(X):
+        return X.T @ scaled, np.asarray(X.multiply(X).T @ weights, np.float64)
+    size = max(_CACHE // d, 64)
+    found, squares = np.zeros((d, scaled.shape[1])), np.zeros(d)
+    equal = bool((weights == 1.0).all())
+    for start in range(0, n, size):
+        rows = slice(start, start + size)
+        part = X[rows].astype(np.float64, copy=False)
+        part = part if shift is None else part - shift
+        found += _crossed(part, scaled[rows])
+        other = part if equal else part * weights[rows, None]
+        squares += np.einsum("ij,ij->j", part, other)
+    return found, squares
+
+
+def _crossed(X: Array, scaled: Array) -> Array:
+    """``X' scaled``: a thin matrix product is slower than one with each vector."""
+    if scaled.shape[1] > _THIN:
+        return np.asarray(X.T @ scaled)
+    return np.stack([column @ X for column in np.ascontiguousarray(scaled.T)], axis=1)

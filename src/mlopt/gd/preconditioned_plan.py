@@ -1,0 +1,142 @@
+"""When preconditioned and block solvers of least squares can be used, and what they cost.
+
+Pure functions of shapes. Steps are those to the accuracy of a direct solution, not to a
+relative gradient: the better the preconditioner, the less the difference.
+"""
+
+from __future__ import annotations
+
+import math
+
+from mlopt.costs import Cost
+from mlopt.gd.least_squares_shape import Shape, gram, scan
+from mlopt.gd.sample import WIDEST
+from mlopt.resources import Resources
+
+BLOCK_COLUMNS = 1024
+"""Columns of a block: KeystoneML's 1000, as a power of two."""
+_RANK, _SHARE = 400, 12
+_SAMPLES = (16, 32, 64, 128)
+"""Rows of a sample for each feature; with fewer, each step gains too little."""
+_PER_VALUE, _PER_PRODUCT = 8.0, 1 / 12
+"""Preparing a value of the sample, and each product with it, in reads of a value."""
+_SUMS, _DRAW, _PASS, _TARGET = 38.0, 300.0, 12.0, 8.0
+"""Operations in whose time a value goes into the sums of columns (0.85 ns), is drawn into
+the sample, and goes through the fused pass: by itself, and with each target (0.45 ns)."""
+_CALL = 2e-5
+"""Seconds of a call of the fused pass on a block."""
+_SKETCH_STEPS, _SWEEPS, _ROUNDED_STEPS = 60, 30, 3
+"""Steps to expect where they depend on the spectrum, which nobody has seen yet."""
+_SPARSE_SKETCH = 20.0
+"""How many times slower products of sparse rows are, operation for operation."""
+
+
+def why_not(solver: str, shape: Shape) -> str | None:
+    """Why a solver cannot take a problem, or None where it can."""
+    if shape.ranked:
+        return (
+            "needs a positive penalty: without one it finds neither ranks nor least norms"
+        )
+    if solver in ("mixed_cholesky", "block") and shape.sparse:
+        return "needs dense rows: sparse ones stay sparse under `sparse_cg`"
+    if solver == "mixed_cholesky" and shape.itemsize < 8:
+        return "needs float64 rows: those in float32 have nothing to round"
+    return None
+
+
+def samples(n: int, d: int) -> bool:
+    """Whether a preconditioner is made of a sample's Gram matrix, not of a sketch."""
+    return d <= WIDEST and _SAMPLES[0] * d <= n // 2
+
+
+def sample_rows(n: int, d: int, accuracy: float) -> int:
+    """Rows of the sample that leave the least work: its Gram matrix and the steps."""
+    sizes = [times * d for times in _SAMPLES if times * d <= n // 2]
+
+    def work(size: int) -> float:
+        own = size * (_PER_VALUE + _PER_PRODUCT * d)
+        return own + n * sample_steps(size, d, accuracy)
+
+    return min(sizes, key=work)
+
+
+def sample_steps(size: int, d: int, accuracy: float) -> int:
+    """Steps to a tenth of ``accuracy``: each gains ``sqrt(size / d)``."""
+    return 1 + math.ceil(math.log(10.0 / accuracy) / math.log(math.sqrt(size / d)))
+
+
+def sketch_rank(n: int, d: int) -> int:
+    """Rank of the sketch: enough for the directions that stand out."""
+    return max(1, min(_RANK, d // _SHARE + 1, n))
+
+
+def preconditioned_costs(shape: Shape, resources: Resources) -> dict[str, Cost | str]:
+    """Cost of each of these solvers by name, or why it cannot be used."""
+    most = resources.memory / resources.workers / 2
+    factor = 4.0 * shape.d**2 * (resources.threads + 3)
+    kept = 8.0 * shape.d * min(shape.d, BLOCK_COLUMNS)
+    rows = _sample_cg if samples(shape.n, shape.d) else _sketch_cg
+    found: dict[str, Cost | str] = {
+        "sketched_cg": rows(shape, resources),
+        "mixed_cholesky": _room(factor, most) or _mixed(shape, resources),
+        "block": _room(kept, most) or _block(shape, resources),
+    }
+    return {name: why_not(name, shape) or cost for name, cost in found.items()}
+
+
+def _room(needed: float, most: float) -> str | None:
+    if needed <= most:
+        return None
+    return f"needs {needed / 2**30:.3g} of {most / 2**30:.3g} GiB for its factors"
+
+
+def _steps(shape: Shape, resources: Resources, times: float) -> Cost:
+    """Checking the rows, the sums of columns, and ``times`` fused passes."""
+    reply, share = 8.0 * (shape.d + 1) * shape.outputs, 1.0 / resources.workers
+    reading, values = scan(shape, resources, reply), share * shape.nonzero
+    sums = reading | Cost(flops=_SUMS * values)
+    product = Cost(flops=(_PASS + _TARGET * shape.outputs) * values)
+    calls = Cost(memory=10 * reply, fixed=_CALL * share * shape.blocks)
+    return reading + sums + times * ((reading | product) + calls)
+
+
+def _sample_cg(shape: Shape, resources: Resources) -> Cost:
+    d, size = shape.d, sample_rows(shape.n, shape.d, shape.accuracy)
+    values = float(size * d)
+    remote = resources.workers > 1
+    draw = Cost(flops=_DRAW * values, network=values * shape.itemsize if remote else 0.0)
+    factor = Cost(flops=values * d + 2.0 * d**3 / 3)
+    steps = sample_steps(size, d, shape.accuracy)
+    solve = Cost(memory=8.0 * steps * d**2)
+    return draw + factor + solve + _steps(shape, resources, steps)
+
+
+def _sketch_cg(shape: Shape, resources: Resources) -> Cost:
+    d, rank = shape.d, sketch_rank(shape.n, shape.d)
+    share = 1.0 / resources.workers
+    price = _SPARSE_SKETCH if shape.sparse else 1.0
+    sketch = Cost(flops32=price * share * 4.0 * shape.nonzero * rank)
+    reading = scan(shape, resources, 4.0 * d * rank, times=4)
+    eigen = Cost(flops=6.0 * d * rank**2 + 20.0 * rank**3)
+    solve = Cost(memory=16.0 * _SKETCH_STEPS * d * rank)
+    return (reading | sketch) + eigen + solve + _steps(shape, resources, _SKETCH_STEPS)
+
+
+def _mixed(shape: Shape, resources: Resources) -> Cost:
+    d = shape.d
+    factor = Cost(flops32=2.0 * d**3 / 3, memory=6 * 4.0 * d**2)
+    product = gram(shape, resources, d, single=True)
+    return product + factor + _steps(shape, resources, _ROUNDED_STEPS)
+
+
+def _block(shape: Shape, resources: Resources) -> Cost:
+    b, share = min(shape.d, BLOCK_COLUMNS), 1.0 / resources.workers
+    blocks = math.ceil(shape.d / b)
+    reading = scan(shape, resources, 8.0 * shape.d * b, times=4)
+    grams = reading + Cost(flops=share * shape.n * float(shape.d) * b)
+    factors = Cost(flops=2.0 * shape.d * b**2 / 3)
+    sweeps = 2 if blocks == 1 else _SWEEPS
+    # Every block of columns asks the workers twice.
+    ask = scan(shape, resources, 8.0 * b * shape.outputs)
+    waits = Cost(tasks=ask.tasks, round_trips=ask.round_trips, fixed=ask.fixed)
+    return grams + factors + sweeps * (2 * blocks * waits + _steps(shape, resources, 0.0))
