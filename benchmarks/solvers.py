@@ -1,20 +1,27 @@
-"""One L2-regularised logistic regression: seconds until the objective is near its minimum.
+"""One fit of a penalised linear model: seconds until the objective is near its minimum.
 
-Every solver is run with tighter and tighter tolerances until its objective is within the
-gap (relative) of the least that any of them found; the time of that single run counts.
+Every peer is run with tighter and tighter tolerances until its objective is within the gap
+(relative) of the least that any of them found; the time of the fastest such run counts.
 `mlopt.gd.plan` gets the gap as its tolerance, and its time includes planning. Same data,
-same objective, same two threads, one after the other; medians of three runs for fast ones.
+same objective, same two threads, one after the other; medians of three runs of ours.
 
-usage: solvers.py [--data tall,text,a9a] [--gaps 1e-3,1e-6] [--limit 60] [--rows N]
+usage: solvers.py [--data tall,text,a9a,wide,ridge,ridge-wide] [--gaps 1e-3,1e-6]
+                  [--limit 60] [--rows N] [--peers PYTHON]
 
-Peers: scikit-learn's solvers; glum, skglm and scikit-learn-intelex where installed.
+Peers: scikit-learn's solvers, and of the environment that --peers names (`make bench`
+makes one from benchmarks/peers.txt) glum, skglm, scikit-learn-intelex, snapml and Vowpal
+Wabbit; see peer_solvers.py.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
 import warnings
 from pathlib import Path
@@ -24,17 +31,13 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 warnings.filterwarnings("ignore")
 
 import numpy as np
+from peer_solvers import PEERS, objective
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
-from sklearn.linear_model import LogisticRegression, SGDClassifier
 
 import mlopt
 
 FOLDER = Path(os.environ.get("MLOPT_DATA", Path(__file__).parents[2] / "shared/data"))
-L2 = {"tall": 1e-6, "text": 1e-5, "a9a": 1e-5}
-TOLERANCES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8, 1e-10)
-FAST = 2.0
-"""Seconds: what takes less is run three times."""
 
 
 def tall(rows=1_000_000):
@@ -67,139 +70,131 @@ def a9a(rows=None):
     return X[:rows], (y[:rows] > 0).astype(int)
 
 
-DATA = {"tall": tall, "text": text, "a9a": a9a}
+def wide(rows=50_000):
+    """Dense, 2000 correlated columns."""
+    X, rng = _factors(rows, 2000), np.random.default_rng(1)
+    z = X @ rng.normal(size=2000) / 20
+    return X, (rng.random(rows) < 1 / (1 + np.exp(-z))).astype(int)
 
 
-def objective(X, y, l2, coef, intercept):
-    """Mean logistic loss and penalty."""
-    z = np.asarray(X @ np.ravel(coef)).ravel() + float(np.ravel(intercept)[0])
-    return float(np.logaddexp(0, np.where(y == 1, -z, z)).mean()) + 0.5 * l2 * float(
-        np.sum(np.square(coef))
-    )
+def ridge(rows=500_000):
+    """A regression on 200 correlated columns."""
+    return _regression(rows, 200)
 
 
-def ours(X, y, l2, tol):
+def ridge_wide(rows=20_000):
+    """A regression on 5000 correlated columns."""
+    return _regression(rows, 5000)
+
+
+def _factors(n, d):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d))
+    X += rng.normal(size=(n, 20)) @ rng.normal(size=(20, d))
+    return X / X.std(axis=0)
+
+
+def _regression(n, d):
+    X, rng = _factors(n, d), np.random.default_rng(1)
+    return X, X @ rng.normal(size=d) / np.sqrt(d) + rng.normal(size=n) + 3
+
+
+DATA = {
+    "tall": (tall, "logistic", 1e-6), "text": (text, "logistic", 1e-5),
+    "a9a": (a9a, "logistic", 1e-5), "wide": (wide, "logistic", 1e-5),
+    "ridge": (ridge, "ridge", 1e-5), "ridge-wide": (ridge_wide, "ridge", 5e-5),
+}  # fmt: skip
+LOSSES = {"logistic": "logistic", "ridge": "squared"}
+
+
+def ours(task, X, y, l2, tol):
     """Planning included."""
-    found = mlopt.gd.plan(mlopt.gd.Task("logistic", l2=l2), X, y, tolerance=tol, n_jobs=2)
+    found = mlopt.gd.plan(mlopt.gd.Task(LOSSES[task], l2=l2), X, y, tolerance=tol, n_jobs=2)
     result = found.run()
     return result.coef, result.intercept, found.chosen.name
 
 
-def scikit(solver):
-    """LogisticRegression with one of its solvers."""
-
-    def fit(X, y, l2, tol):
-        model = LogisticRegression(
-            C=1 / (l2 * len(y)), solver=solver, tol=tol, max_iter=5000
-        ).fit(X, y)
-        return model.coef_, model.intercept_, ""
-
-    return fit
-
-
-def sgd(X, y, l2, tol):
-    """SGDClassifier, which stops by its own rule."""
-    model = SGDClassifier(
-        loss="log_loss", alpha=l2, tol=tol, max_iter=200, random_state=0
-    ).fit(X, y)
-    return model.coef_, model.intercept_, ""
-
-
-def glum(X, y, l2, tol):
-    """Iteratively reweighted least squares."""
-    from glum import GeneralizedLinearRegressor
-
-    model = GeneralizedLinearRegressor(
-        family="binomial", alpha=l2, l1_ratio=0, gradient_tol=tol, max_iter=500
-    ).fit(X, y)
-    return model.coef_, model.intercept_, ""
-
-
-def intelex(X, y, l2, tol):
-    """scikit-learn-intelex, lbfgs."""
-    from sklearnex.linear_model import LogisticRegression as Patched
-
-    model = Patched(C=1 / (l2 * len(y)), tol=tol, max_iter=5000).fit(X, y)
-    return model.coef_, model.intercept_, ""
-
-
-PEERS = {
-    **{f"scikit-learn {s}": scikit(s) for s in (
-        "newton-cholesky", "lbfgs", "newton-cg", "liblinear", "saga", "sag")},
-    "SGDClassifier": sgd,
-    "glum": glum,
-    "scikit-learn-intelex": intelex,
-}  # fmt: skip
-
-
-def ladder(fit, X, y, l2, limit):
-    """(seconds, objective, tolerance, note) of runs with tighter and tighter tolerances."""
-    runs, spent = [], 0.0
-    for tol in TOLERANCES:
+def measured(task, X, y, l2, gap):
+    """(median seconds, objective, chosen plan) of three runs."""
+    took = []
+    for _ in range(3):
         start = time.perf_counter()
-        coef, intercept, note = fit(X, y, l2, tol)
-        took = time.perf_counter() - start
-        runs.append((took, objective(X, y, l2, coef, intercept), tol, note))
-        spent += took
-        if spent > limit:
-            break
-    return runs
+        coef, intercept, chosen = ours(task, X, y, l2, gap)
+        took.append(time.perf_counter() - start)
+    return statistics.median(took), objective(task, X, y, l2, coef, intercept), chosen
+
+
+def peers(task, X, y, l2, limit, other):
+    """{name: [(seconds, objective), ...]} of all peers that could be run."""
+    names = [name for name, (kind, _) in PEERS.items() if kind == task]
+    own = [n for n in names if n.startswith(("scikit-learn ", "SGD", "numpy"))]
+    if sparse.issparse(X) and X.shape[1] > 5000:
+        own = [n for n in own if not n.endswith("newton-cholesky")]  # a matrix of d x d
+    calls = [(sys.executable, own)]
+    if other:
+        calls.append(
+            (other, [n for n in names if n not in own and "scikit-learn " not in n])
+        )
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "data.npz"
+        if sparse.issparse(X):
+            np.savez(
+                path, data=X.data, indices=X.indices, indptr=X.indptr, shape=X.shape, y=y
+            )
+        else:
+            np.savez(path, X=X, y=y)
+        script = str(Path(__file__).with_name("peer_solvers.py"))
+        for python, chosen in calls:
+            for name in chosen:
+                run = [python, script, str(path), task, str(l2), str(limit), name]
+                done = subprocess.run(run, capture_output=True, text=True)
+                line = done.stdout.strip().splitlines()[-1:] or ['{"error": "it crashed"}']
+                told = json.loads(line[0])
+                if "runs" in told:
+                    found[name] = told["runs"]
+                else:
+                    print(f"    {name}: {told['error']}", flush=True)
+    return found
+
+
+def report(name, gaps, options):
+    """Run all, and print a line for each."""
+    make, task, l2 = DATA[name]
+    X, y = make(options.rows) if options.rows else make()
+    print(f"{name}: {X.shape[0]} x {X.shape[1]}, {task}, l2 {l2:g}", flush=True)
+    few = slice(0, 5000)
+    ours(task, X[few], y[few], l2, 1e-3)  # kernels compiled, as a second fit finds them
+    mine = {gap: measured(task, X, y, l2, gap) for gap in gaps}
+    runs = peers(task, X, y, l2, options.limit, options.peers)
+    tight = objective(task, X, y, l2, *ours(task, X, y, l2, 1e-10)[:2])
+    least = min([tight] + [value for found in runs.values() for _, value in found])
+    for gap in gaps:
+        seconds, reached, chosen = mine[gap]
+        again = measured(task, X, y, l2, gap)[0]
+        print(
+            f"  gap {gap:g}: mlopt ({chosen}) {seconds:.3f} s before the peers, {again:.3f} s "
+            f"after them, reached {reached / least - 1:.1e}"
+        )
+        for peer, found in runs.items():
+            times = [t for t, value in found if value <= least * (1 + gap)]
+            if times:
+                print(f"    {peer:32s} {min(times):8.3f} s {min(times) / again:7.1f}x")
+            else:
+                print(f"    {peer:32s} not reached within {options.limit:g} s")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default="tall,text,a9a")
+    parser.add_argument("--data", default=",".join(DATA))
     parser.add_argument("--gaps", default="1e-3,1e-6")
     parser.add_argument("--limit", type=float, default=60.0)
     parser.add_argument("--rows", type=int)
+    parser.add_argument("--peers", help="Python of an environment with more peers")
     options = parser.parse_args()
     gaps = [float(gap) for gap in options.gaps.split(",")]
     for name in options.data.split(","):
-        X, y = DATA[name](options.rows) if options.rows else DATA[name]()
-        report(name, X, y, gaps, options.limit)
-
-
-def report(name, X, y, gaps, limit):
-    """Run all, and print a line for each."""
-    l2 = L2[name]
-    print(f"{name}: {X.shape[0]} x {X.shape[1]}, l2 {l2:g}", flush=True)
-    ours(X[:5000], y[:5000], l2, 1e-3)  # kernels compiled, as a second fit would find them
-    runs = {}
-    for peer, fit in PEERS.items():
-        if sparse.issparse(X) and peer.endswith("newton-cholesky") and X.shape[1] > 5000:
-            continue  # a matrix of d x d
-        try:
-            runs[peer] = ladder(fit, X, y, l2, limit)
-        except ImportError:
-            continue
-        except Exception as error:
-            print(f"    {peer}: {type(error).__name__}", flush=True)
-    mine = {}
-    for gap in gaps:
-        took = []
-        for _ in range(3):
-            start = time.perf_counter()
-            coef, intercept, chosen = ours(X, y, l2, gap)
-            took.append(time.perf_counter() - start)
-        reached = objective(X, y, l2, coef, intercept)
-        mine[gap] = (statistics.median(took), reached, chosen)
-    tight = ours(X, y, l2, 1e-10)
-    least = min(
-        [objective(X, y, l2, *tight[:2])]
-        + [value for ladder_ in runs.values() for _, value, _, _ in ladder_]
-    )
-    for gap in gaps:
-        seconds, reached, chosen = mine[gap]
-        print(
-            f"  gap {gap:g}: mlopt ({chosen}) {seconds:.3f} s, reached "
-            f"{reached / least - 1:.1e}"
-        )
-        for peer, found in runs.items():
-            times = [t for t, value, _, _ in found if value <= least * (1 + gap)]
-            if times:
-                print(f"    {peer:32s} {min(times):8.3f} s {min(times) / seconds:7.1f}x")
-            else:
-                print(f"    {peer:32s} not reached within {limit:g} s")
+        report(name, gaps, options)
 
 
 if __name__ == "__main__":

@@ -243,9 +243,17 @@ class Client:
             for i in range(workers)
         }
         self.places: list[str] = []
+        self.late = False
 
-    def scheduler_info(self) -> dict[str, Any]:
-        return {"id": self.identity, "workers": self.workers}
+    def scheduler_info(self, n_workers: int = 5) -> dict[str, Any]:
+        shown = list(self.workers.items())[: n_workers if n_workers >= 0 else None]
+        return {"id": self.identity, "workers": dict(shown)}
+
+    def wait_for_workers(self, n_workers: int, timeout: float) -> None:
+        if self.late:
+            self.workers |= Client().workers
+        if len(self.workers) < n_workers:
+            raise TimeoutError(f"not {n_workers} workers after {timeout} s")
 
     def submit(self, function: Any, *args: Any, pure: bool, workers: Any = ()) -> Future:
         self.places += [place for place in workers if function is measure_alike]
@@ -298,6 +306,14 @@ def test_a_cluster_is_measured_once_for_each_scheduler() -> None:
 def test_a_cluster_without_workers_says_what_to_do() -> None:
     with pytest.raises(ClusterError, match="wait_for_workers"):
         Resources.probe(Client(workers=0))
+
+
+@pytest.mark.usefixtures("alike", "folder")
+def test_workers_that_are_on_their_way_are_waited_for_and_all_are_counted() -> None:
+    client = Client(workers=0)
+    client.late = True
+    assert Resources.probe(client).workers == 3
+    assert Resources.probe(Client("Scheduler-9", workers=9)).workers == 9
 
 
 @pytest.mark.cluster

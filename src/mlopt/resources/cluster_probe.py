@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 import time
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from mlopt.resources.measure import measure
 MEASURED_WORKERS = 4  # enough for a median; the others are taken to be alike
 PAYLOAD = 2**23
 WAIT = 60.0
+STARTING = 5.0
 
 
 def cluster_counts(client: Any) -> tuple[str, dict[str, int]]:
@@ -24,7 +26,12 @@ def cluster_counts(client: Any) -> tuple[str, dict[str, int]]:
     ClusterError
         If the cluster has no workers.
     """
-    info = client.scheduler_info()
+    info = _info(client)
+    if not info["workers"]:
+        # Some may be on their way: just started, or started again after a crash.
+        with contextlib.suppress(TimeoutError):
+            client.wait_for_workers(1, timeout=STARTING)
+        info = _info(client)
     workers = list(info["workers"].values())
     if not workers:
         raise ClusterError(
@@ -40,9 +47,15 @@ def cluster_counts(client: Any) -> tuple[str, dict[str, int]]:
     }
 
 
+def _info(client: Any) -> Mapping[str, Any]:
+    """What the scheduler knows, of all workers: by default it names five."""
+    found: Mapping[str, Any] = client.scheduler_info(n_workers=-1)
+    return found
+
+
 def measure_cluster(client: Any, threads: int) -> dict[str, float]:
     """The measured fields of `Resources` for the workers of ``client``."""
-    workers = _one_worker_a_host(client.scheduler_info()["workers"])
+    workers = _one_worker_a_host(_info(client)["workers"])
     futures = [_submit(client, worker, measure, threads) for worker in workers]
     found = [future.result(timeout=WAIT) for future in futures]
     # One slow worker says little of the others; the median is what most of them do.
@@ -79,7 +92,7 @@ def _task_seconds(client: Any, tasks: int = 64) -> dict[str, float]:
 
 def _network_rate(client: Any, round_trip: float) -> float:
     """Bytes/s from one worker to another, or to the client where there is one worker."""
-    addresses = sorted(client.scheduler_info()["workers"])
+    addresses = sorted(_info(client)["workers"])
     payload = _submit(client, addresses[0], bytes, PAYLOAD)
     payload.result(timeout=WAIT)
     start = time.perf_counter()

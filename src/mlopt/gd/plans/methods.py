@@ -152,6 +152,17 @@ METHODS: tuple[Method, ...] = (
         "conjugate-gradients", frozenset({"squared"}), lambda shape: 24.0,
         _least_squares("sparse_cg"), _closed("sparse_cg"),
     ),
+    *(
+        Method(
+            name, frozenset({"squared"}), lambda shape: 20.0, _least_squares(solver),
+            _closed(solver), iterates=False,
+        )
+        for name, solver in (
+            ("preconditioned-conjugate-gradients", "sketched_cg"),
+            ("mixed-precision-normal-equations", "mixed_cholesky"),
+            ("block-coordinate-descent", "block"),
+        )
+    ),
     *map(descent, (*PLANS, *MORE_PLANS)),
 )  # fmt: skip
 """The table: a new method is a row here and nothing else."""
