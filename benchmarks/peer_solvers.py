@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 import warnings
+from pathlib import Path
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(variable, "2")
@@ -160,10 +161,10 @@ def vowpal_wabbit(X, y, l2, tol):
 
 
 def _written(X, y):
-    path = os.path.join(tempfile.gettempdir(), f"mlopt_peer_{X.shape[0]}.vw")
-    if not os.path.exists(path):
+    path = Path(tempfile.gettempdir()) / f"mlopt_peer_{X.shape[0]}.vw"
+    if not path.exists():
         rows = sparse.csr_matrix(X)
-        with open(path, "w") as out:
+        with path.open("w") as out:
             for i, label in enumerate(y):
                 part = slice(rows.indptr[i], rows.indptr[i + 1])
                 pairs = zip(rows.indices[part], rows.data[part], strict=True)

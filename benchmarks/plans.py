@@ -201,9 +201,9 @@ def show(task, ranked, runs, chosen, X_valid, y_valid):
     print(
         f"  chosen {plan.chosen.name}: {seconds:.3f} s with planning, "
         f"{seconds / times[best]:.2f}x the best ({best}, {times[best]:.3f} s); worst/best "
-        f"{worst / times[best]:.0f}x and more; predicted {predicted:.3f} s, ran {running:.3f} "
-        f"s ({predicted / running:.2f}); loss "
-        f"{loss(task, X_valid, y_valid, result):.5f}"
+        f"{worst / times[best]:.0f}x and more\n"
+        f"  predicted {predicted:.3f} s, ran {running:.3f} s ({predicted / running:.2f}); "
+        f"loss {loss(task, X_valid, y_valid, result):.5f}"
     )
     off = {
         a.name: a.passes.expected / runs[a.name][1].n_iter

@@ -173,8 +173,8 @@ def report(name, gaps, options):
         seconds, reached, chosen = mine[gap]
         again = measured(task, X, y, l2, gap)[0]
         print(
-            f"  gap {gap:g}: mlopt ({chosen}) {seconds:.3f} s before the peers, {again:.3f} s "
-            f"after them, reached {reached / least - 1:.1e}"
+            f"  gap {gap:g}: mlopt ({chosen}) {seconds:.3f} s before the peers, "
+            f"{again:.3f} s after them, reached {reached / least - 1:.1e}"
         )
         for peer, found in runs.items():
             times = [t for t, value in found if value <= least * (1 + gap)]
