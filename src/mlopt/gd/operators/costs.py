@@ -25,10 +25,16 @@ PARSE = 3e-7
 """Seconds to parse one number of text in one thread."""
 LOSS = 1.5e-8
 """Seconds for the loss and the slope of one row."""
-COIN = 1.5e-8
+STORED = 5.5e-9
+"""Seconds for one stored value of a sparse row, in both products of a gradient."""
+COIN = 1e-8
 """Seconds to decide about one row, or to put it in a random order."""
-CALL = 2e-5
+CALL = 1.2e-5
 """Seconds that one call of an operator takes, whatever it works on."""
+BLOCK = 3e-4
+"""Seconds that a partition takes in a pass over all, whatever is in it."""
+TOUCH = 2e-5
+"""Seconds that a partition takes from which single rows are drawn."""
 
 
 @dataclass(frozen=True)
@@ -129,10 +135,13 @@ def units_of(stats: Stats, *, text: bool) -> Units:
     filled = max(1.0, stats.density * stats.columns)
     vector = Cost(flops=2 * stats.columns, memory=16 * stats.columns)
     calls = Cost(fixed=CALL)
+    # X is read for the margins, and once more for the gradient.
+    products = Cost(flops=4 * filled, memory=2 * stats.itemsize * filled)
+    if stats.sparse:
+        products = Cost(fixed=STORED * filled)
     return Units(
         transform=Cost(fixed=PARSE * (filled + 1)) if text else Cost(),
-        # X is read once, for margins and again, from cache, for the gradient.
-        compute=Cost(flops=4 * filled, memory=stats.itemsize * filled) + Cost(fixed=LOSS),
+        compute=products + Cost(fixed=LOSS),
         sample=Cost(fixed=COIN),
         stage=calls,
         update=vector + calls,
@@ -146,16 +155,21 @@ def sample_cost(
 ) -> Cost:
     """``c_SP(D)`` of one iteration.
 
-    Bernoulli reads and looks at everything. Random-partition seeks for each row.
+    Bernoulli reads and looks at everything; in memory it looks at row numbers only.
+    Random-partition seeks for each row.
     Shuffled-partition reads and shuffles a partition once for ``ceil(k / size)``
     iterations.
     """
     calls = Cost(fixed=CALL)
+    single = size * medium.read(medium.nbytes / max(1, waves.rows))
+    if medium.memory:
+        single += min(size, waves.partitions) * Cost(fixed=TOUCH)
     if sampling == "bernoulli":
+        if medium.memory:
+            return waves.rows * units.sample + single + calls
         return io(medium, waves) + cpu(units.sample, waves) + calls
     if sampling == "random-partition":
-        row = medium.nbytes / max(1, waves.rows)
-        return size * (medium.read(row) + units.sample) + calls
+        return single + size * units.sample + calls
     if sampling == "shuffled-partition":
         whole = medium.read(min(medium.partition_bytes, medium.nbytes))
         once = whole + waves.k * units.sample
@@ -234,7 +248,7 @@ def operator_costs(
         costs["update"] += Cost(tasks=parsed.partitions)
     if row.sampling is None:
         # Compute's own memory traffic is the reading of the rows: it is not charged twice.
-        costs["compute"] = cpu(units.compute, parsed) + Cost(fixed=CALL)
+        costs["compute"] = cpu(units.compute, parsed) + parsed.count * Cost(fixed=BLOCK)
     else:
         costs["compute"] = size * units.compute + Cost(fixed=CALL)
         where, waves = (medium, source) if row.lazy else (held, parsed)

@@ -16,7 +16,7 @@ import numpy as np
 from mlopt.costs import Cost
 from mlopt.gd.batch_steps import STEEPEST, batch_eigenvalue
 from mlopt.gd.classifier_plan import pass_cost
-from mlopt.gd.operators.costs import CALL, Medium, priced
+from mlopt.gd.operators.costs import BLOCK, CALL, Medium, priced
 from mlopt.gd.operators.plans import PlanRow
 from mlopt.gd.operators.references import Settings
 from mlopt.gd.operators.steps import Constant, InverseRoot, Step
@@ -41,7 +41,8 @@ def descent(row: PlanRow) -> Method:
     """The method of a row of the plan space."""
     return Method(
         row.name, _LOSSES, partial(_iterations, row), partial(_price, row),
-        partial(_begin, row), doubt=_DOUBT, unit="iterations", least=partial(_least, row),
+        partial(_begin, row), doubt=_DOUBT, unit="iterations", waves=True,
+        least=partial(_least, row),
     )  # fmt: skip
 
 
@@ -54,12 +55,12 @@ def _iterations(row: PlanRow, shape: Shape) -> float:
 
 def _least(row: PlanRow, problem: Problem, resources: Resources) -> float:
     """The calls of its operators, and the scans of those that see all rows."""
-    shape = problem_shape(problem)
+    rows, slots = problem.rows, resources.slots
     each = Cost(fixed=4 * CALL)
-    if row.sampling in (None, "bernoulli"):
-        each += Cost(memory=shape.nonzero * shape.value_bytes / resources.workers)
-    seconds = each.seconds(resources, resources.threads)
-    return _iterations(row, shape) / _DOUBT * seconds
+    if row.sampling is None:
+        each += -(-len(rows.lengths) // slots) * Cost(fixed=BLOCK)
+        each += Cost(memory=rows.nbytes / slots)
+    return _iterations(row, problem_shape(problem)) / _DOUBT * each.seconds(resources)
 
 
 def _price(row: PlanRow, problem: Problem, resources: Resources) -> Price | str:
@@ -71,7 +72,7 @@ def _price(row: PlanRow, problem: Problem, resources: Resources) -> Price | str:
     once, each = priced(row, Settings(batch=_BATCH), stats, medium, resources)
     look = Cost()
     if _watched(problem):
-        look = pass_cost(problem_shape(problem), resources)
+        look = pass_cost(problem_shape(problem), resources) * (1 / resources.threads)
     return lambda iterations: once + iterations * each + looks(iterations) * look
 
 

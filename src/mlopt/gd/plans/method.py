@@ -73,6 +73,9 @@ class Method:
         By which factor ``passes`` may be off.
     unit : str, default="passes"
         What is counted: passes over the rows, or iterations that may touch a few rows only.
+    waves : bool, default=False
+        Whether its costs are those of the thread that takes longest, and not those of all
+        threads together.
     least : callable, optional
         From a problem and resources to seconds that it certainly takes: a bound that costs
         next to nothing, so that what cannot be the cheapest needs no closer look.
@@ -87,6 +90,7 @@ class Method:
     continues: bool = False
     doubt: float = 3.0
     unit: str = "passes"
+    waves: bool = False
     least: Callable[[Problem, Resources], float] = _nothing
 
 

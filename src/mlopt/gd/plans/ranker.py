@@ -73,8 +73,9 @@ class Ranker:
 
     def _alternative(self, method: Method, price: Price) -> Alternative:
         passes = self.passes.setdefault(method.name, typical(method, self.problem))
+        threads = 1 if method.waves else self.resources.threads
         expected, low, high = (
-            price(count).seconds(self.resources, self.resources.threads)
+            price(count).seconds(self.resources, threads)
             for count in (passes.expected, passes.low, passes.high)
         )
         return Alternative(
