@@ -7,7 +7,7 @@ real data of the benchmarks, rounded up; plans say which number they assumed.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mlopt.costs import Cost
 from mlopt.gd.newton import LARGEST, hessian_rows
@@ -23,6 +23,12 @@ _STEP_DENSE, _STEP_SPARSE = 20.0, 80.0
 # Exponentials and the like, in operations, for a row and a column of weights.
 _LOSS = 40.0
 _CHOLESKY = 3.0
+# Reading rows for one column of weights, against adding them up; a stored value of a sparse
+# row, in operations; vectors of d that a step goes through; and its seconds in Python.
+_READ, _SCATTERED, _HISTORY, _STEP = 1.6, 170.0, 60.0, 1.8e-3
+# A start: passes over a sample (or, for wide data, over all rows), Hessians and factors,
+# how often a drawn row is moved, and how much slower the products of narrow rows are.
+_SAMPLE_PASSES, _WIDE_START, _RENEWALS, _DRAW, _NARROW = 8.0, 3.0, 3.5, 16.0, 150.0
 
 
 @dataclass(frozen=True)
@@ -77,9 +83,9 @@ class Shape:
 def quasi_newton_cost(
     shape: Shape, resources: Resources, passes: float | None = None
 ) -> Cost:
-    """Passes over all rows, and Hessians of a sample where d is moderate."""
+    """A start on a sample, with Hessians where d is moderate; passes over all rows."""
     passes = shape.passes if passes is None else passes
-    return passes * pass_cost(shape, resources) + _hessians(shape)
+    return _start(shape, resources) + passes * pass_cost(shape, resources)
 
 
 def newton_cost(
@@ -92,31 +98,42 @@ def newton_cost(
     rows = hessian_rows(shape.n, shape.d, shape.columns)
     passes = shape.newton_passes if passes is None else passes
     renewals = passes if rows == shape.n else math.ceil(math.log2(max(passes, 2)))
-    hessian = Cost(flops=2.0 * rows * size**2 / resources.workers)
+    hessian = Cost(flops=2 * _gram(rows, size) / resources.workers)
     factor = Cost(flops=_CHOLESKY * resources.threads * size**3 / 3)
     return passes * pass_cost(shape, resources) + renewals * (hessian + factor)
 
 
 def pass_cost(shape: Shape, resources: Resources) -> Cost:
-    """One pass over all rows: objective and gradient."""
+    """One pass over all rows, objective and gradient, and what a step costs beside it."""
     share, remote = 1.0 / resources.workers, resources.workers > 1
     scan = Cost(
-        memory=share * shape.nonzero * shape.value_bytes,
+        memory=share * _READ * shape.nonzero * shape.value_bytes,
         network=8.0 * (shape.d + 1) * shape.columns if remote else 0.0,
         tasks=float(shape.blocks) if remote else 0.0,
         round_trips=1.0 if remote else 0.0,
-        fixed=1e-3,
     )
-    products = 4.0 * shape.nonzero * shape.columns + _LOSS * shape.n * shape.columns
-    return scan | _arithmetic(shape, share * products)
+    price = _SCATTERED if shape.sparse else 4.0
+    products = price * shape.nonzero * shape.columns + _LOSS * shape.n * shape.columns
+    vectors = Cost(memory=_HISTORY * 8.0 * (shape.d + 1) * shape.columns, fixed=_STEP)
+    return (scan | _arithmetic(shape, share * products)) + vectors
 
 
-def _hessians(shape: Shape) -> Cost:
+def _start(shape: Shape, resources: Resources) -> Cost:
     if shape.d >= WIDEST:
-        return Cost()
+        return _WIDE_START * pass_cost(shape, resources)
     rows = sample_size(shape.n, shape.d, shape.columns)
-    made = 2 * (1.0 * rows * shape.d**2 + 2.0 * shape.d**3 / 3)
-    return _arithmetic(shape, made)
+    part = rows / shape.n
+    sample = replace(shape, n=rows, nonzero=math.ceil(part * shape.nonzero), blocks=1)
+    drawn = Cost(memory=_DRAW * sample.nonzero * shape.value_bytes)
+    made = _RENEWALS * (_gram(rows, shape.d) + 2.0 * shape.d**3 / 3)
+    if rows < shape.n:
+        drawn += pass_cost(shape, resources)  # squares of all columns
+    return drawn + _SAMPLE_PASSES * pass_cost(sample, resources) + _arithmetic(shape, made)
+
+
+def _gram(rows: int, d: int) -> float:
+    """Operations of a product of few columns with themselves, weighted, at its speed."""
+    return (1.0 + _NARROW / d) * rows * d**2
 
 
 def _arithmetic(shape: Shape, operations: float) -> Cost:
