@@ -17,7 +17,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from operator import attrgetter
+from typing import Any, Literal
 
 from mlopt.errors import InputError
 from mlopt.resources import Resources
@@ -28,6 +29,7 @@ STRENGTH: dict[Source, int] = {"predicted": 0, "sampled": 1, "measured": 2}
 
 WORK = ("flops", "flops32", "memory", "disk", "network", "tasks", "round_trips", "fixed")
 """The components of the vector, in the order of the fields of `Cost`."""
+_work: Callable[[Any], tuple[float, ...]] = attrgetter(*WORK)
 
 
 @dataclass(frozen=True)
@@ -77,10 +79,9 @@ class Cost:
     overlapped: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name in WORK:
-            value = getattr(self, name)
-            if not value >= 0:  # refuses NaN too
-                raise InputError(f"`{name}` of a Cost must be at least 0, got {value!r}.")
+        for name, amount in zip(WORK, _work(self), strict=True):
+            if not amount >= 0:  # refuses NaN too
+                raise InputError(f"`{name}` of a Cost must be at least 0, got {amount!r}.")
         if self.source not in STRENGTH:
             known = ", ".join(STRENGTH)
             raise InputError(f"`source` must be one of {known}, got {self.source!r}.")
@@ -101,8 +102,11 @@ class Cost:
         if times == 0:
             return Cost()
         # A roofline, a sum and a maximum all scale, so a loop needs no node of its own.
-        scaled = {name: times * getattr(self, name) for name in WORK}
-        return replace(self, **scaled, parts=tuple(part * times for part in self.parts))
+        scaled = {
+            name: times * amount for name, amount in zip(WORK, _work(self), strict=True)
+        }
+        parts = tuple(part * times for part in self.parts)
+        return Cost(**scaled, source=self.source, parts=parts, overlapped=self.overlapped)
 
     __rmul__ = __mul__
 
@@ -147,16 +151,17 @@ class Cost:
     @property
     def empty(self) -> bool:
         """Whether there is no work at all."""
-        return not any(getattr(self, name) for name in WORK)
+        return not any(_work(self))
 
 
 def _combine(costs: tuple[Cost, ...], *, overlapped: bool) -> Cost:
     parts = tuple(part for cost in costs for part in _parts(cost, overlapped))
     if len(parts) < 2:
         return parts[0] if parts else Cost()
-    totals = {name: sum(getattr(part, name) for part in parts) for name in WORK}
+    totals = map(sum, zip(*map(_work, parts), strict=True))
     source = min((part.source for part in parts), key=STRENGTH.__getitem__)
-    return Cost(**totals, source=source, parts=parts, overlapped=overlapped)
+    amounts = dict(zip(WORK, totals, strict=True))
+    return Cost(**amounts, source=source, parts=parts, overlapped=overlapped)
 
 
 def _parts(cost: Cost, overlapped: bool) -> tuple[Cost, ...]:

@@ -7,13 +7,14 @@ one as i n s k; here with the prices of today's libraries, measured against BLAS
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import scipy.sparse as sp
 
 from mlopt.costs import Cost
 from mlopt.gd.least_squares_shape import PANEL, Shape, gram, scan
-from mlopt.gd.preconditioned_plan import preconditioned_costs
+from mlopt.gd.preconditioned_plan import block_cost, mixed_cost, sketched_cost
 from mlopt.resources import Resources
 
 __all__ = ["Shape", "block_rows", "solver_costs"]
@@ -23,22 +24,6 @@ _SPARSE_PRODUCT = 500.0
 _CHOLESKY, _EIGENVALUES, _SVD = 2.0, 5.0, 10.0
 # Rows are checked for NaN, read, and written to a panel, which is read again.
 _PANELS = 4
-
-
-def solver_costs(shape: Shape, resources: Resources) -> dict[str, Cost | str]:
-    """Cost of each solver by name, or why it cannot be used."""
-    square = 8.0 * shape.columns**2
-    most = resources.memory / resources.workers / 2
-    # One partial result a thread, and two on their way up the tree.
-    needed = square * (resources.threads + 2)
-    room = needed <= most
-    full = f"needs {needed / 2**30:.3g} of {most / 2**30:.3g} GiB for matrices of d x d"
-    return {
-        "cholesky": _normal_equations(shape, resources) if room else full,
-        "svd": _tall_skinny_qr(shape, resources) if room or shape.n < shape.d else full,
-        "sparse_cg": _conjugate_gradients(shape, resources),
-        **preconditioned_costs(shape, resources),
-    }
 
 
 def _normal_equations(shape: Shape, resources: Resources) -> Cost:
@@ -87,6 +72,41 @@ def _conjugate_gradients(shape: Shape, resources: Resources) -> Cost:
     step = scan(shape, resources, reply) | products
     # Each step also goes through a few vectors.
     return (shape.iterations + 1) * (step + Cost(memory=10 * reply))
+
+
+def _no_room(shape: Shape, resources: Resources) -> str | None:
+    """Why matrices of d x d do not fit, if they do not."""
+    most = resources.memory / resources.workers / 2
+    # One partial result a thread, and two on their way up the tree.
+    needed = 8.0 * shape.columns**2 * (resources.threads + 2)
+    if needed <= most:
+        return None
+    return f"needs {needed / 2**30:.3g} of {most / 2**30:.3g} GiB for matrices of d x d"
+
+
+def _cholesky(shape: Shape, resources: Resources) -> Cost | str:
+    return _no_room(shape, resources) or _normal_equations(shape, resources)
+
+
+def _svd(shape: Shape, resources: Resources) -> Cost | str:
+    full = _no_room(shape, resources) if shape.n >= shape.d else None
+    return full or _tall_skinny_qr(shape, resources)
+
+
+COSTS: dict[str, Callable[[Shape, Resources], Cost | str]] = {
+    "cholesky": _cholesky,
+    "svd": _svd,
+    "sparse_cg": _conjugate_gradients,
+    "sketched_cg": sketched_cost,
+    "mixed_cholesky": mixed_cost,
+    "block": block_cost,
+}
+"""What each solver costs, or why it cannot be used."""
+
+
+def solver_costs(shape: Shape, resources: Resources) -> dict[str, Cost | str]:
+    """Cost of each solver by name, or why it cannot be used."""
+    return {name: cost(shape, resources) for name, cost in COSTS.items()}
 
 
 def block_rows(X: Any) -> int | None:

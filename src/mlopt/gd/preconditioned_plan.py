@@ -70,21 +70,27 @@ def sketch_rank(n: int, d: int) -> int:
     return max(1, min(_RANK, d // _SHARE + 1, n))
 
 
-def preconditioned_costs(shape: Shape, resources: Resources) -> dict[str, Cost | str]:
-    """Cost of each of these solvers by name, or why it cannot be used."""
-    most = resources.memory / resources.workers / 2
-    factor = 4.0 * shape.d**2 * (resources.threads + 3)
-    kept = 8.0 * shape.d * min(shape.d, BLOCK_COLUMNS)
+def sketched_cost(shape: Shape, resources: Resources) -> Cost | str:
+    """Conjugate gradients preconditioned by a sample of the rows, or by a sketch."""
     rows = _sample_cg if samples(shape.n, shape.d) else _sketch_cg
-    found: dict[str, Cost | str] = {
-        "sketched_cg": rows(shape, resources),
-        "mixed_cholesky": _room(factor, most) or _mixed(shape, resources),
-        "block": _room(kept, most) or _block(shape, resources),
-    }
-    return {name: why_not(name, shape) or cost for name, cost in found.items()}
+    return why_not("sketched_cg", shape) or rows(shape, resources)
 
 
-def _room(needed: float, most: float) -> str | None:
+def mixed_cost(shape: Shape, resources: Resources) -> Cost | str:
+    """A Gram matrix in float32, refined in float64."""
+    needed = 4.0 * shape.d**2 * (resources.threads + 3)
+    why = why_not("mixed_cholesky", shape) or _room(needed, resources)
+    return why or _mixed(shape, resources)
+
+
+def block_cost(shape: Shape, resources: Resources) -> Cost | str:
+    """Sweeps over blocks of columns."""
+    needed = 8.0 * shape.d * min(shape.d, BLOCK_COLUMNS)
+    return why_not("block", shape) or _room(needed, resources) or _block(shape, resources)
+
+
+def _room(needed: float, resources: Resources) -> str | None:
+    most = resources.memory / resources.workers / 2
     if needed <= most:
         return None
     return f"needs {needed / 2**30:.3g} of {most / 2**30:.3g} GiB for its factors"

@@ -57,7 +57,8 @@ class Method:
     losses : frozenset of str
         What it can minimise.
     passes : callable
-        Passes to expect where nothing is known of the data but their shape.
+        Passes to expect, to eight digits, where nothing is known of the data but their
+        shape.
     price : callable
         From a problem and resources to the cost of so many passes, or why it cannot be used
         there.
@@ -77,8 +78,9 @@ class Method:
         Whether its costs are those of the thread that takes longest, and not those of all
         threads together.
     least : callable, optional
-        From a problem and resources to seconds that it certainly takes: a bound that costs
-        next to nothing, so that what cannot be the cheapest needs no closer look.
+        From a problem and resources to seconds that it certainly takes to eight digits: a
+        bound that costs next to nothing, so that what cannot be the cheapest needs no
+        closer look.
     """
 
     name: str

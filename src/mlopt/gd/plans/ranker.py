@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from mlopt.gd.plans.method import Method, Price
 from mlopt.gd.plans.running import Alternative
-from mlopt.gd.plans.speculation import Passes, typical
+from mlopt.gd.plans.speculation import Passes, digits, typical
 from mlopt.gd.plans.task import Problem
 from mlopt.resources import Resources
 
@@ -40,7 +40,8 @@ class Ranker:
 
     def contenders(self) -> Alternatives:
         """Those that may turn out the cheapest, cheapest first."""
-        bounds = [(m.least(self.problem, self.resources), m) for m in self.methods]
+        part = digits(self.tolerance)
+        bounds = [(part * m.least(self.problem, self.resources), m) for m in self.methods]
         found: list[Alternative] = []
         for bound, method in sorted(bounds, key=lambda pair: pair[0]):
             worst = min((a.interval[1] for a in found), default=float("inf"))
@@ -72,12 +73,13 @@ class Ranker:
         return self._prices.get(method.name)
 
     def _alternative(self, method: Method, price: Price) -> Alternative:
-        passes = self.passes.setdefault(method.name, typical(method, self.problem))
+        if method.name not in self.passes:
+            self.passes[method.name] = typical(method, self.problem, self.tolerance)
+        passes = self.passes[method.name]
         threads = 1 if method.waves else self.resources.threads
-        expected, low, high = (
-            price(count).seconds(self.resources, threads)
-            for count in (passes.expected, passes.low, passes.high)
-        )
+        counts = (passes.expected, passes.low, passes.high)
+        seconds = {c: price(c).seconds(self.resources, threads) for c in {*counts}}
+        expected, low, high = (seconds[count] for count in counts)
         return Alternative(
             method.name, method, self.problem, self.tolerance, passes, expected, (low, high)
         )

@@ -18,7 +18,7 @@ from mlopt.gd.plans.task import Problem
 from mlopt.gd.sample import draw
 from mlopt.training import Limits
 
-_MOST_PASSES = 10**6
+_MOST_PASSES, _USUAL_DIGITS = 10**6, 8.0
 _LEAST_FACTOR, _DOUBT, _FEWEST = 1.5, 2.0, 6
 """By how much expected passes may be off, at the very best and with one sample only; looks
 that make a curve."""
@@ -52,11 +52,17 @@ class Passes:
         return Passes(passes, max(1.0, passes / factor), passes * factor, source)
 
 
-def typical(method: Method, problem: Problem) -> Passes:
-    """What the shape of the data alone tells."""
+def digits(tolerance: float) -> float:
+    """The digits asked for, of the eight that typical passes are for."""
+    return -math.log10(tolerance) / _USUAL_DIGITS
+
+
+def typical(method: Method, problem: Problem, tolerance: float) -> Passes:
+    """What the shape of the data alone tells; passes grow with the digits asked for."""
     expected = method.passes(problem_shape(problem))
     if not method.iterates:
         return Passes.known(expected)
+    expected = max(2.0, expected * digits(tolerance))
     return Passes.about(expected, method.doubt, "typical")
 
 
@@ -93,13 +99,15 @@ def speculate(method: Method, samples: Samples, tolerance: float, seconds: float
         To spend at most, about.
     """
     if not method.iterates:
-        return typical(method, samples.problem)
+        return typical(method, samples.problem, tolerance)
     limits, counts = Limits(seconds=max(seconds, 1e-3)), list[int]()
     for problem in samples.pair:
         training = method.begin(problem, tolerance, _MOST_PASSES, None)
         seen = _watched(training, limits)
         if not training.converged:
-            return _followed(seen, tolerance, counts) or typical(method, samples.problem)
+            return _followed(seen, tolerance, counts) or typical(
+                method, samples.problem, tolerance
+            )
         counts.append(max(training.passes, 1))
     doublings = math.log2(max(samples.problem.rows.n / samples.pair[1].rows.n, 1.0))
     change = counts[1] / counts[0]
