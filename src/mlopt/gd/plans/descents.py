@@ -16,7 +16,7 @@ import numpy as np
 from mlopt.costs import Cost
 from mlopt.gd.batch_steps import STEEPEST, batch_eigenvalue
 from mlopt.gd.classifier_plan import pass_cost
-from mlopt.gd.operators.costs import BLOCK, CALL, Medium, priced
+from mlopt.gd.operators.costs import BLOCK, CALL, LOSS, Medium, priced
 from mlopt.gd.operators.plans import PlanRow
 from mlopt.gd.operators.references import Settings
 from mlopt.gd.operators.steps import Constant, InverseRoot, Step
@@ -54,12 +54,13 @@ def _iterations(row: PlanRow, shape: Shape) -> float:
 
 
 def _least(row: PlanRow, problem: Problem, resources: Resources) -> float:
-    """The calls of its operators, and the scans of those that see all rows."""
-    rows, slots = problem.rows, resources.slots
-    each = Cost(fixed=4 * CALL)
+    """The calls of its operators, and reading the rows of an iteration."""
+    rows, size = problem.rows, row.rows(Settings(batch=_BATCH), problem.rows.n)
+    slots = resources.slots if row.sampling is None else 1
+    each = Cost(fixed=4 * CALL + LOSS * size / slots)
+    each += Cost(memory=2 * rows.nbytes * size / rows.n / slots)
     if row.sampling is None:
         each += -(-len(rows.lengths) // slots) * Cost(fixed=BLOCK)
-        each += Cost(memory=rows.nbytes / slots)
     return _iterations(row, problem_shape(problem)) / _DOUBT * each.seconds(resources)
 
 

@@ -20,7 +20,9 @@ from mlopt.gd.quasi_newton import QuasiNewton
 from mlopt.resources import Resources
 
 _SMOOTH = frozenset({"logistic", "multinomial", "squared", "squared_hinge", "huber"})
-_DUAL_EPOCHS = 30
+_DUAL_EPOCHS = 80
+_CALL = 1.5e-3
+"""Seconds of a pass over rows that take none."""
 
 
 def _of(
@@ -114,31 +116,43 @@ def _once(shape: Shape) -> float:
     return 1.0
 
 
+def _least(passes: float) -> Callable[[Problem, Resources], float]:
+    """So many passes, and each no faster than memory."""
+
+    def seconds(problem: Problem, resources: Resources) -> float:
+        each = Cost(memory=problem.rows.nbytes / resources.workers, fixed=_CALL)
+        return passes * each.seconds(resources, resources.threads)
+
+    return seconds
+
+
 METHODS: tuple[Method, ...] = (
     Method(
         "lbfgs", _SMOOTH, lambda shape: shape.passes, _quasi_newton,
-        _begin_quasi_newton, continues=True,
+        _begin_quasi_newton, continues=True, least=_least(6),
     ),
     Method(
         "newton-cholesky", frozenset({"logistic", "multinomial"}),
         lambda shape: shape.newton_passes, _of(_newton),
-        _begin_newton, continues=True,
+        _begin_newton, continues=True, least=_least(6),
     ),
     Method(
         "dual-coordinate-descent", frozenset({"hinge", "squared_hinge"}),
-        lambda shape: _DUAL_EPOCHS, _dual, _begin_dual,
+        lambda shape: _DUAL_EPOCHS, _dual, _begin_dual, least=_least(6),
     ),
     Method(
         "dual-coordinate-descent-logistic", dual_logistic.LOSSES, dual_logistic.passes,
-        _of(dual_logistic.cost), dual_logistic.begin,
+        _of(dual_logistic.cost), dual_logistic.begin, least=_least(6),
     ),
     Method(
         "primal-coordinate-descent", primal_coordinate.LOSSES, primal_coordinate.passes,
         _of(primal_coordinate.cost), primal_coordinate.begin, continues=True,
+        least=_least(16),
     ),
     Method(
         "svrg", variance_reduced.LOSSES, variance_reduced.passes,
         _of(variance_reduced.cost), variance_reduced.begin, continues=True,
+        least=_least(16),
     ),
     Method(
         "normal-equations", frozenset({"squared"}), _once, _least_squares("cholesky"),
@@ -149,18 +163,18 @@ METHODS: tuple[Method, ...] = (
         iterates=False,
     ),
     Method(
-        "conjugate-gradients", frozenset({"squared"}), lambda shape: 24.0,
-        _least_squares("sparse_cg"), _closed("sparse_cg"),
+        "conjugate-gradients", frozenset({"squared"}), lambda shape: 64.0,
+        _least_squares("sparse_cg"), _closed("sparse_cg"), least=_least(16),
     ),
     *(
         Method(
             name, frozenset({"squared"}), lambda shape: 20.0, _least_squares(solver),
-            _closed(solver), iterates=False,
+            _closed(solver), iterates=False, least=_least(least),
         )
-        for name, solver in (
-            ("preconditioned-conjugate-gradients", "sketched_cg"),
-            ("mixed-precision-normal-equations", "mixed_cholesky"),
-            ("block-coordinate-descent", "block"),
+        for name, solver, least in (
+            ("preconditioned-conjugate-gradients", "sketched_cg", 8),
+            ("mixed-precision-normal-equations", "mixed_cholesky", 4),
+            ("block-coordinate-descent", "block", 4),
         )
     ),
     *map(descent, (*PLANS, *MORE_PLANS)),
