@@ -28,6 +28,7 @@ _CHOLESKY = 3.0
 _READ, _SCATTERED, _HISTORY, _STEP = 1.6, 170.0, 60.0, 1.8e-3
 # A start: passes over a sample (or, for wide data, over all rows), Hessians and factors,
 # how often a drawn row is moved, and how much slower the products of narrow rows are.
+_FIRST_PASSES, _USUAL_LOSS = 2.0, 0.3
 _SAMPLE_PASSES, _WIDE_START, _RENEWALS, _DRAW, _NARROW = 8.0, 3.0, 3.5, 16.0, 150.0
 
 
@@ -129,6 +130,32 @@ def _start(shape: Shape, resources: Resources) -> Cost:
     if rows < shape.n:
         drawn += pass_cost(shape, resources)  # squares of all columns
     return drawn + _SAMPLE_PASSES * pass_cost(sample, resources) + _arithmetic(shape, made)
+
+
+def passes_after_sample(shape: Shape, tolerance: float) -> float | None:
+    """Passes of a quasi-Newton method that has the solution and the Hessian of a sample.
+
+    With s of the n rows, the start is about ``d / (2 s)`` above the minimum, in units of
+    the loss, and a step in the metric of the sample leaves a share of about ``d / s``.
+
+    Parameters
+    ----------
+    shape : Shape
+    tolerance : float
+        Of the gap, relative to the minimum.
+
+    Returns
+    -------
+    float or None
+        None where there is no such start, or the sample has all rows.
+    """
+    rows = sample_size(shape.n, shape.d, shape.columns)
+    if shape.d >= WIDEST or rows >= shape.n:
+        return None
+    parameters = (shape.d + 1) * shape.columns
+    gap = parameters / (2 * rows) / _USUAL_LOSS
+    share = min(parameters / rows, 0.5)
+    return _FIRST_PASSES + max(0.0, math.log(gap / tolerance) / -math.log(share))
 
 
 def _gram(rows: int, d: int) -> float:

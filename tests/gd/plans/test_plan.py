@@ -182,7 +182,7 @@ def test_speculation_is_bounded_and_sees_the_data() -> None:
     guess = plan(task, rows, labels, tolerance=1e-5, speculation=False)
     found = plan(task, rows, labels, tolerance=1e-5)
 
-    assert {a.passes.source for a in guess.alternatives} == {"typical"}
+    assert {a.passes.source for a in guess.alternatives} <= {"typical", "foreseen"}
     spent = found.planning_seconds - guess.planning_seconds
     assert spent < 0.1 * guess.chosen.predicted_seconds + 0.5
     for a in found.alternatives:

@@ -90,3 +90,14 @@ def test_losses_without_a_hessian_are_refused() -> None:
     hinge = problem_of(Task("hinge", l2=1.0), X, X[:, 0] > 0, Threads(1))
     with pytest.raises(InputError, match="smooth loss"):
         Watch(hinge)
+
+
+def test_far_away_nothing_is_near_the_minimum() -> None:
+    one = problem(well_conditioned(), l2=1e-6)
+    weights = np.append(np.full(one.rows.d, -1e9), 0.0)
+    found = evaluate(
+        one.rows, weights[:, None], layout([one.model]), one.sums, scored=False
+    )  # fmt: skip
+    assert found.gradient is not None
+    gap = Watch(one).gap(float(found.value[0]), found.gradient[:, 0], weights)
+    assert gap > 0.5

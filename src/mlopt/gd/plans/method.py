@@ -47,6 +47,10 @@ def _nothing(problem: Problem, resources: Resources) -> float:
     return 0.0
 
 
+def _unforeseen(shape: Shape, tolerance: float) -> None:
+    del shape, tolerance
+
+
 @dataclass(frozen=True)
 class Method:
     """One way of solving.
@@ -72,6 +76,12 @@ class Method:
         Whether it can start from the weights of another.
     doubt : float, default=3.0
         By which factor ``passes`` may be off.
+    foreseen : callable, optional
+        From a shape and a tolerance to the passes, where these tell them better than a
+        run on a small sample would; else None.
+    believed : float, default=1.0
+        Doublings of the rows over which passes go on changing as they did between two
+        samples.
     unit : str, default="passes"
         What is counted: passes over the rows, or iterations that may touch a few rows only.
     waves : bool, default=False
@@ -91,6 +101,8 @@ class Method:
     iterates: bool = True
     continues: bool = False
     doubt: float = 3.0
+    foreseen: Callable[[Shape, float], float | None] = _unforeseen
+    believed: float = 1.0
     unit: str = "passes"
     waves: bool = False
     least: Callable[[Problem, Resources], float] = _nothing

@@ -130,6 +130,7 @@ METHODS: tuple[Method, ...] = (
     Method(
         "lbfgs", _SMOOTH, lambda shape: shape.passes, _quasi_newton,
         _begin_quasi_newton, continues=True, least=_least(6),
+        foreseen=classifier_plan.passes_after_sample,
     ),
     Method(
         "newton-cholesky", frozenset({"logistic", "multinomial"}),
@@ -152,7 +153,7 @@ METHODS: tuple[Method, ...] = (
     Method(
         "svrg", variance_reduced.LOSSES, variance_reduced.passes,
         _of(variance_reduced.cost), variance_reduced.begin, continues=True,
-        least=_least(16),
+        least=_least(16), believed=8.0,
     ),
     Method(
         "normal-equations", frozenset({"squared"}), _once, _least_squares("cholesky"),

@@ -26,9 +26,9 @@ from mlopt.gd.plans.solver_plan import SolverPlan, interval_of, passes_of
 from mlopt.gd.plans.speculation import Passes, Samples, speculate
 from mlopt.gd.plans.task import Problem, Task, problem_of
 
-SHARE, MOST, LEAST = 0.1, 1.0, 0.01
+SHARE, MOST, LEAST = 0.1, 1.0, 0.05
 """Of the cheapest run's time that speculation may take; seconds at most; and seconds that
-drawing a sample takes already."""
+samples and beginnings take already."""
 _DIGITS = 8
 """Rounding errors within which an objective is known."""
 _SAMPLE = 20

@@ -19,9 +19,9 @@ from mlopt.gd.sample import draw
 from mlopt.training import Limits
 
 _MOST_PASSES, _USUAL_DIGITS = 10**6, 8.0
-_LEAST_FACTOR, _DOUBT, _FEWEST = 1.5, 2.0, 6
-"""By how much expected passes may be off, at the very best and with one sample only; looks
-that make a curve."""
+_LEAST_FACTOR, _DOUBT, _FORESEEN, _FEWEST = 1.5, 2.0, 2.0, 6
+"""By how much expected passes may be off: at the very best, with one sample only, and by
+the shape; and looks that make a curve."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Passes:
     expected, low, high : float
         ``low <= expected <= high``.
     source : str
-        "sampled", "extrapolated", "typical" or "known".
+        "sampled", "extrapolated", "foreseen", "typical" or "known".
     """
 
     expected: float
@@ -59,7 +59,10 @@ def digits(tolerance: float) -> float:
 
 def typical(method: Method, problem: Problem, tolerance: float) -> Passes:
     """What the shape of the data alone tells; passes grow with the digits asked for."""
-    expected = method.passes(problem_shape(problem))
+    shape = problem_shape(problem)
+    if (passes := method.foreseen(shape, tolerance)) is not None:
+        return Passes.about(passes, _FORESEEN, "foreseen")
+    expected = method.passes(shape)
     if not method.iterates:
         return Passes.known(expected)
     expected = max(2.0, expected * digits(tolerance))
@@ -98,21 +101,19 @@ def speculate(method: Method, samples: Samples, tolerance: float, seconds: float
     seconds : float
         To spend at most, about.
     """
-    if not method.iterates:
-        return typical(method, samples.problem, tolerance)
+    guess = typical(method, samples.problem, tolerance)
+    if guess.source != "typical":
+        return guess
     limits, counts = Limits(seconds=max(seconds, 1e-3)), list[int]()
     for problem in samples.pair:
         training = method.begin(problem, tolerance, _MOST_PASSES, None)
         seen = _watched(training, limits)
         if not training.converged:
-            return _followed(seen, tolerance, counts) or typical(
-                method, samples.problem, tolerance
-            )
+            return _followed(seen, tolerance, counts, 10 * guess.high) or guess
         counts.append(max(training.passes, 1))
     doublings = math.log2(max(samples.problem.rows.n / samples.pair[1].rows.n, 1.0))
     change = counts[1] / counts[0]
-    # Growth from sample to sample fades; shrinking is not relied on.
-    expected = counts[1] * max(change, 1.0) ** min(doublings, 1.0)
+    expected = max(2.0, counts[1] * change ** min(doublings, method.believed))
     factor = max(_LEAST_FACTOR, max(change, 1.0 / change) ** min(doublings, 3.0))
     return Passes.about(expected, factor, "sampled")
 
@@ -129,7 +130,7 @@ def _watched(training: Solver, limits: Limits) -> list[tuple[float, int]]:
 
 
 def _followed(
-    seen: list[tuple[float, int]], tolerance: float, counts: list[int]
+    seen: list[tuple[float, int]], tolerance: float, counts: list[int], most: float
 ) -> Passes | None:
     """What one finished run tells, or a curve through the gaps of an unfinished one."""
     if counts:
@@ -137,7 +138,7 @@ def _followed(
     if len(seen) < _FEWEST:
         return None
     found = estimate(seen, tolerance)
-    if not math.isfinite(found.iterations):
+    if not found.iterations <= most:  # the curve hardly falls
         return None
     low, high = min(found.low, found.iterations), max(found.high, found.iterations)
     return Passes(found.iterations, low, high, "extrapolated")

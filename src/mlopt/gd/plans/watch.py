@@ -60,6 +60,8 @@ class Watch:
         wide = problem.rows.d >= WIDEST
         self._energy: Energy = (IterativeEnergy if wide else SampledEnergy)(problem)
         self._short = 1.0
+        zeros = np.zeros((1, problem.rows.d)), np.zeros(1)
+        self._zero = problem.objective(*zeros)
         self._values = np.full((VALUES, 1), np.nan)
         self._estimates = np.full((ESTIMATES, 1), np.nan)
 
@@ -85,7 +87,8 @@ class Watch:
             left = min(self._judged(value, estimate, g), _SURE * estimate)
         self._values = np.vstack([[[value]], self._values[:-1]])
         self._estimates = np.vstack([[[estimate]], self._estimates[:-1]])
-        return left / size
+        # Far away, where a loss is a straight line, its curvature tells nothing.
+        return max(left, value - self._zero) / size
 
     def _judged(self, value: float, estimate: float, gradient: NDArray[Any]) -> float:
         now, then = np.array([value]), np.array([estimate])
