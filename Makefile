@@ -24,10 +24,12 @@ lint: install
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: install .venv-dask-ml
+bench: install .venv-dask-ml .venv-peers
 	$(BIN)/python benchmarks/kernels.py
 	$(BIN)/python benchmarks/search.py --dask-ml .venv-dask-ml/bin/python
-	$(BIN)/python benchmarks/solvers.py
+	$(BIN)/python benchmarks/solvers.py --peers .venv-peers/bin/python
+	$(BIN)/python benchmarks/plans.py
+	$(BIN)/python benchmarks/ridge.py
 	$(BIN)/python benchmarks/tupaq.py
 
 # The newest versions that dask-ml's searches work with, apart from ours.
@@ -35,5 +37,10 @@ bench: install .venv-dask-ml
 	$(PYTHON) -m venv $@
 	$@/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/dask-ml.txt
 
+# Other solvers of linear models.
+.venv-peers: benchmarks/peers.txt
+	$(PYTHON) -m venv $@
+	$@/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/peers.txt
+
 clean:
-	rm -rf .venv .venv-dask-ml demo .cache
+	rm -rf .venv .venv-dask-ml .venv-peers demo .cache
