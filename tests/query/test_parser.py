@@ -285,3 +285,10 @@ def test_any_text_is_a_query_or_a_syntax_error(text: str) -> None:
     else:
         good = parse(str(script)) == script
     assert good
+
+
+def test_a_file_may_be_called_as_what_ends_a_statement() -> None:
+    script = parse("PREDICT ON 'a', ';' WITH ';'")
+    (statement,) = script.statements
+    assert isinstance(statement, Predict)
+    assert [source.path.value for source in statement.sources] == ["a", ";"]

@@ -47,6 +47,12 @@ class Cursor:
         """The next token in capitals if it is a word, else nothing."""
         return self.token.value.upper() if self.token.kind == "word" else ""
 
+    @property
+    def at_end(self) -> bool:
+        """Whether the statement ends here."""
+        token = self.token
+        return token.kind == "end" or token.is_symbol(";")
+
     def advance(self) -> Token:
         """Take the next token."""
         token = self.token
@@ -55,8 +61,7 @@ class Cursor:
 
     def accept(self, wanted: str) -> bool:
         """Take the next token if it is this keyword or symbol."""
-        symbol = self.token.kind == "symbol" and self.token.value == wanted
-        if symbol or self.keyword == wanted:
+        if self.token.is_symbol(wanted) or self.keyword == wanted:
             self.advance()
             return True
         return False

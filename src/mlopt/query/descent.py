@@ -27,6 +27,7 @@ from mlopt.gd.operators.plans import SAMPLINGS
 from mlopt.gd.operators.steps import InverseRoot
 from mlopt.gd.operators.stopping import AverageDelta
 from mlopt.plan import Choice, Plan
+from mlopt.query.labels import checked
 from mlopt.query.model import Features, Model
 from mlopt.query.request import Function, Request
 
@@ -167,18 +168,14 @@ def targets(request: Request, y: Array) -> tuple[NDArray[np.float64], Array | No
         Other than two classes where two are needed, or labels that are not numbers.
     """
     if request.task == "classification":
-        classes, codes = np.unique(y, return_inverse=True)
+        classes, codes = np.unique(checked(request.task, y), return_inverse=True)
         if len(classes) != 2:
             raise InputError(
                 f"{request.algorithm or 'BGD'} separates two classes and the label has "
                 f"{len(classes)}: leave ALGORITHM, STEP, SAMPLER and CONVERGENCE out."
             )
         return np.where(codes == 1, 1.0, -1.0), classes
-    if y.dtype.kind not in "fiub":
-        raise InputError(
-            f"Labels must be numbers here, but one is `{y[0]}`: name another column."
-        )
-    return y.astype(np.float64), None
+    return checked(request.task, y), None
 
 
 def _ended(request: Request, message: str) -> str:

@@ -1,13 +1,14 @@
 """The one seam between what a query asks for and who fits it.
 
 `check`, `plan` and `fit` take a `Request`. What names steps, samples or a gradient of the
-user's goes to `mlopt.query.descent`; all else to the estimators, which choose a solver.
+user's goes to `mlopt.query.descent`; smooth losses to `mlopt.query.planned`, where every
+solver is a plan; support vector machines to their estimator.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,47 +16,20 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from mlopt.errors import InputError, UnsupportedError
-from mlopt.gd.least_squares import LinearRegression
-from mlopt.gd.logistic import LogisticRegression
 from mlopt.gd.svm import LinearSVC
 from mlopt.plan import Plan
-from mlopt.query import descent
+from mlopt.query import descent, planned
+from mlopt.query.labels import checked
 from mlopt.query.model import Features, Model
 from mlopt.query.request import Request
 
 Array = NDArray[Any]
 
-_EXACT = 1e-6
-
-
-def _logistic(request: Request, options: Mapping[str, Any]) -> Any:
-    return LogisticRegression(tol=request.tolerance, **options)
-
-
-def _hinge(request: Request, options: Mapping[str, Any]) -> Any:
-    # The same query gives the same model.
-    loss = str(request.gradient)
-    return LinearSVC(loss=loss, tol=request.tolerance, random_state=0, **options)
-
-
-def _squared(request: Request, options: Mapping[str, Any]) -> Any:
-    # Its tolerance is also a cut-off of singular values, which must stay small.
-    return LinearRegression(tol=min(request.tolerance, _EXACT), **options)
-
-
-_ESTIMATORS: Mapping[str, Callable[[Request, Mapping[str, Any]], Any]] = {
-    "logistic": _logistic,
-    "hinge": _hinge,
-    "squared_hinge": _hinge,
-    "squared": _squared,
-}
-_OPTIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
-    "logistic": {name: {"solver": name} for name in ("lbfgs", "newton-cholesky")},
+_SOLVERS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "hinge": {"dual-coordinate-descent": {"dual": True}},
     "squared_hinge": {"lbfgs": {"dual": False}, "dual-coordinate-descent": {"dual": True}},
-    "squared": {name: {"solver": name} for name in ("cholesky", "svd", "sparse_cg")},
 }
-"""For each loss, the algorithms there are and how its estimator is told."""
+"""For the losses of `LinearSVC`, the algorithms there are and how it is told."""
 
 
 def check(request: Request) -> None:
@@ -69,7 +43,8 @@ def check(request: Request) -> None:
     if descent.wanted(request):
         descent.check(request)
         return
-    known = _OPTIONS[str(request.gradient)]
+    loss = str(request.gradient)
+    known = planned.algorithms(loss) if loss in planned.LOSSES else tuple(_SOLVERS[loss])
     if request.algorithm is not None and request.algorithm not in known:
         raise UnsupportedError(
             f"ALGORITHM {request.algorithm} cannot run for the {request.gradient} loss. "
@@ -95,6 +70,8 @@ def plan(request: Request, X: Any, y: Array) -> Plan:
     check(request)
     if descent.wanted(request):
         return descent.plan(request, X, y)
+    if request.gradient in planned.LOSSES:
+        return planned.plan(request, X, y)
     estimator, y = _prepared(request, y)
     try:
         found: Plan = estimator.explain(X, y)
@@ -125,6 +102,8 @@ def fit(request: Request, X: Any, y: Array) -> Model:
     check(request)
     if descent.wanted(request):
         return descent.fit(request, X, y)
+    if request.gradient in planned.LOSSES:
+        return planned.fit(request, X, y)
     estimator, y = _prepared(request, y)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -157,27 +136,15 @@ def fit(request: Request, X: Any, y: Array) -> Model:
     )
 
 
-def _prepared(request: Request, y: Array) -> tuple[Any, Array]:
+def _prepared(request: Request, y: Array) -> tuple[LinearSVC, Array]:
     """The estimator, and labels as it takes them."""
     loss = str(request.gradient)
-    options = dict(_OPTIONS[loss].get(request.algorithm or "", {}))
+    options = dict(_SOLVERS[loss].get(request.algorithm or "", {}))
     if request.max_iter is not None:
         options["max_iter"] = request.max_iter
-    numeric = y.dtype.kind in "fib"
-    if request.task == "regression" and not numeric:
-        raise InputError(
-            f"Labels of a regression must be numbers, but one is `{y[0]}`: RUN "
-            "classification, or name another column as the label."
-        )
-    if request.task == "classification" and y.dtype.kind == "f":
-        fractional = y[y != np.floor(y)]
-        if len(fractional):
-            raise InputError(
-                f"Labels of a classification must be classes, but {fractional[0]:g} is a "
-                "fraction: RUN regression, or name another column as the label."
-            )
-    y = y.astype(np.float64) if request.task == "regression" else y
-    return _ESTIMATORS[loss](request, options), y
+    # The same query gives the same model.
+    svm = LinearSVC(loss=loss, tol=request.tolerance, random_state=0, **options)
+    return svm, checked(request.task, y)
 
 
 def _not_reached(request: Request, estimator: Any) -> str:

@@ -41,11 +41,7 @@ def _items(
         found[item.lower()] = known[item](cursor, item)
         if not cursor.accept(","):
             break
-        if (
-            cursor.token.kind == "end"
-            or cursor.token.value == ";"
-            or cursor.keyword in RESERVED
-        ):
+        if cursor.at_end or cursor.keyword in RESERVED:
             break
     if cursor.keyword in known:
         raise cursor.error(f"expected `,` between items of {clause}, found {cursor.token}.")
@@ -122,14 +118,14 @@ def _call(cursor: Cursor, item: str) -> ast.Call:
 
 
 def _step(cursor: Cursor, item: str) -> float | ast.Call:
-    if cursor.following.value == "(":
+    if cursor.following.is_symbol("("):
         return _call(cursor, item)
     return _number(cursor, item)
 
 
 def _sampler(cursor: Cursor, item: str) -> ast.Name | ast.Call:
     token = cursor.token
-    if cursor.following.value == "(" and token.value.lower() not in SAMPLERS:
+    if cursor.following.is_symbol("(") and token.value.lower() not in SAMPLERS:
         return _call(cursor, item)
     if token.kind != "word" or token.value.lower() not in SAMPLERS:
         raise cursor.unexpected(

@@ -36,6 +36,10 @@ class Token:
     value: str
     span: Span
 
+    def is_symbol(self, symbol: str) -> bool:
+        """Whether it is this symbol, and not a file of that name in quotes."""
+        return self.kind == "symbol" and self.value == symbol
+
     def __str__(self) -> str:
         """As an error names it."""
         return "the end of the query" if self.kind == "end" else f"`{self.value}`"

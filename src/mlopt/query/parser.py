@@ -22,7 +22,6 @@ from mlopt.query import ast
 from mlopt.query.cursor import Cursor
 from mlopt.query.format import looks_like_columns
 from mlopt.query.items import having, using
-from mlopt.query.lexer import Token
 from mlopt.query.text import Span, Text, suggestion
 from mlopt.query.words import RESERVED, TASKS
 
@@ -58,7 +57,7 @@ def is_query(text: str) -> bool:
 
 def _statement(cursor: Cursor) -> ast.Statement:
     name = None
-    if cursor.token.kind == "word" and cursor.following.value == "=":
+    if cursor.token.kind == "word" and cursor.following.is_symbol("="):
         name = cursor.name("a name for the result")
         cursor.advance()
     start = name.span if name else cursor.token.span
@@ -70,7 +69,7 @@ def _statement(cursor: Cursor) -> ast.Statement:
         raise cursor.unexpected("RUN or PREDICT", _STARTS[:2])
     if cursor.accept("PERSIST"):
         return _persist(cursor, start)
-    if cursor.following.value == "=":
+    if cursor.following.is_symbol("="):
         raise cursor.unexpected("a name for the result")
     raise cursor.unexpected("RUN, PREDICT or PERSIST", _STARTS)
 
@@ -139,11 +138,7 @@ def _sources(cursor: Cursor) -> tuple[ast.Source, ...]:
     found = [_source(cursor)]
     while cursor.accept(","):
         # The paper's own query has a comma before HAVING.
-        if (
-            cursor.token.kind == "end"
-            or cursor.token.value == ";"
-            or cursor.keyword in RESERVED
-        ):
+        if cursor.at_end or cursor.keyword in RESERVED:
             break
         found.append(_source(cursor))
     return tuple(found)
@@ -151,7 +146,7 @@ def _sources(cursor: Cursor) -> tuple[ast.Source, ...]:
 
 def _source(cursor: Cursor) -> ast.Source:
     token, parser = cursor.token, None
-    if token.kind == "word" and cursor.following.value == "(":
+    if token.kind == "word" and cursor.following.is_symbol("("):
         parser = cursor.name("a parser")
         cursor.advance()
         path = _path(cursor, "a file")
@@ -205,20 +200,16 @@ def _path(cursor: Cursor, wanted: str) -> ast.Path:
         )
     cursor.advance()
     # "PERSIST Q1 ON my_model.txt." in the paper: a full stop, not a part of the name.
-    value = token.value.rstrip(".") if _is_last(cursor.token) else token.value
+    value = token.value.rstrip(".") if cursor.at_end else token.value
     if not value:
         raise cursor.error(f"expected {wanted}, found {token}.", token.span)
     return ast.Path(value, span=Span(token.span.start, token.span.start + len(value)))
-
-
-def _is_last(token: Token) -> bool:
-    return token.kind == "end" or token.value == ";"
 
 
 def _end_of_statement(cursor: Cursor) -> None:
     if cursor.accept(";"):
         return
     words = ("ON", "HAVING", "USING", "WITH")
-    if cursor.keyword in _STARTS or cursor.following.value == "=":
+    if cursor.keyword in _STARTS or cursor.following.is_symbol("="):
         raise cursor.error(f"expected `;` between statements, found {cursor.token}.")
     raise cursor.unexpected("`,`, `;` or another clause", words)

@@ -107,6 +107,7 @@ class Session:
 
 
 _SESSION = Session()
+_LEAST_TIME = 1e-3
 
 
 def run(text: str, functions: Functions | None = None) -> Any:
@@ -167,7 +168,7 @@ def _learn(run: ast.Run, text: Text, functions: Functions) -> Model:
         late = _too_late(request, reading, fitting.plan(request, data.X, data.y))
         if late:
             raise ConstraintError(late)
-    model = fitting.fit(request, data.X, data.y)
+    model = fitting.fit(_with_time_left(request, started), data.X, data.y)
     seconds = time.perf_counter() - started
     messages = [model.message] if model.message else []
     if request.time_limit is not None and seconds > request.time_limit:
@@ -184,6 +185,14 @@ def _learn(run: ast.Run, text: Text, functions: Functions) -> Model:
         seconds=seconds,
         message=" ".join(messages),
     )
+
+
+def _with_time_left(request: Request, started: float) -> Request:
+    """The request after reading: TIME counts from the start of the query."""
+    if request.time_limit is None:
+        return request
+    left = request.time_limit - (time.perf_counter() - started)
+    return replace(request, time_limit=max(left, _LEAST_TIME))
 
 
 def _short(source: ast.Source) -> str:

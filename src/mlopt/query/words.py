@@ -32,11 +32,16 @@ ALGORITHMS = (
     "lbfgs",
     "newton-cholesky",
     "dual-coordinate-descent",
+    "primal-coordinate-descent",
+    "normal-equations",
+    "qr",
+    "conjugate-gradients",
+    "preconditioned-conjugate-gradients",
     "cholesky",
     "svd",
     "sparse_cg",
 )
-"""ML4all's algorithms, then the solvers of mlopt's estimators."""
+"""ML4all's algorithms, then solvers, the last three by the names of the estimators."""
 
 SAMPLERS = ("bernoulli", "random_partition", "shuffled_partition")
 PARSERS = ("csv", "libsvm", "parquet", "npz", "sklearn")

@@ -20,6 +20,8 @@ _SETUP = 3.0
 _STEP_DENSE, _STEP_SPARSE, _STEP_ROW = 100.0, 800.0, 4000.0
 _VISIT_DENSE, _VISIT_SPARSE = 130.0, 900.0
 _LOGARITHMS = 20_000.0
+_CALLS = 2e-3
+"""Seconds of an epoch over rows that take none."""
 
 
 def variance_reduced_cost(
@@ -37,7 +39,7 @@ def variance_reduced_cost(
     epochs = (VARIANCE_REDUCED_EPOCHS if passes is None else passes) + _SETUP
     price = _STEP_SPARSE if shape.sparse else _STEP_DENSE
     work = price * shape.nonzero + _STEP_ROW * shape.n
-    return _alone(epochs * work, resources)
+    return _alone(epochs * work, resources) + epochs * Cost(fixed=_CALLS)
 
 
 def primal_coordinate_cost(
@@ -54,7 +56,8 @@ def primal_coordinate_cost(
     """
     epochs = (COORDINATE_EPOCHS if passes is None else passes) + _SETUP
     price = _VISIT_SPARSE if shape.sparse else _VISIT_DENSE
-    return _alone(epochs * price * shape.nonzero, resources)
+    work = _alone(epochs * price * shape.nonzero, resources)
+    return work + epochs * Cost(fixed=_CALLS)
 
 
 def dual_logistic_cost(
@@ -71,7 +74,7 @@ def dual_logistic_cost(
     """
     epochs = DUAL_EPOCHS if passes is None else passes
     logarithms = _alone(epochs * _LOGARITHMS * shape.n, resources)
-    return dual_cost(shape, resources, epochs) + logarithms
+    return dual_cost(shape, resources, epochs) + logarithms + epochs * Cost(fixed=_CALLS)
 
 
 def _alone(operations: float, resources: Resources) -> Cost:

@@ -1,0 +1,104 @@
+"""Queries with a smooth loss: every solver there is a plan, and the cheapest runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlopt import plan as plans
+from mlopt.errors import ConstraintError, InputError
+from mlopt.gd.plans import SolverPlan, Task
+from mlopt.gd.plans import plan as ranked
+from mlopt.gd.plans.methods import METHODS
+from mlopt.gd.plans.running import Result
+from mlopt.query.labels import checked
+from mlopt.query.model import Features, Model
+from mlopt.query.request import Request
+
+Array = NDArray[Any]
+
+LOSSES = ("logistic", "squared")
+_OLD_NAMES = {
+    "cholesky": "normal-equations",
+    "svd": "qr",
+    "sparse_cg": "conjugate-gradients",
+}
+_ITEMS = {"`tolerance`": "EPSILON", "`max_iter`": "MAX_ITER"}
+
+
+def algorithms(loss: str) -> tuple[str, ...]:
+    """Names that ALGORITHM may have for a loss."""
+    losses = {loss, "multinomial"} if loss == "logistic" else {loss}
+    names = [method.name for method in METHODS if method.losses & losses]
+    old = [old for old, new in _OLD_NAMES.items() if new in names]
+    return (*old, *names)
+
+
+def plan(request: Request, X: Any, y: Array) -> plans.Plan:
+    """All ways of fitting, with predicted seconds; fits nothing."""
+    return _ranked(replace(request, max_iter=None), X, y).to_plan()
+
+
+def fit(request: Request, X: Any, y: Array) -> Model:
+    """Run the cheapest, or the one that is asked for, within the limits."""
+    limits = (request.time_limit, request.max_iter)
+    found = replace(_ranked(request, X, y), limits=limits)
+    result = found.run()
+    chosen = found.to_plan()
+    if len(result.methods) > 1:
+        chosen = replace(chosen, notes=(f"ran {' > '.join(result.methods)}", *chosen.notes))
+    return Model(
+        task=request.task or "regression",
+        loss=str(request.gradient),
+        coef=np.ascontiguousarray(result.coef, np.float64),
+        intercept=result.intercept,
+        features=Features(tuple(f"x{number}" for number in range(1, X.shape[1] + 1))),
+        classes=result.classes,
+        plan=chosen.with_measured({"fit": result.seconds}, total=result.seconds),
+        converged=result.converged,
+        message="" if result.converged else _not_reached(request, result),
+    )
+
+
+def _ranked(request: Request, X: Any, y: Array) -> SolverPlan:
+    labels = checked(request.task, y)
+    settings: dict[str, Any] = {}
+    if request.algorithm is not None:
+        settings["methods"] = [_OLD_NAMES.get(request.algorithm, request.algorithm)]
+    try:
+        return ranked(
+            _task(request, labels), X, labels, tolerance=request.tolerance,
+            max_iter=request.max_iter, **settings,
+        )  # fmt: skip
+    except InputError as error:
+        raise _renamed(error, _ITEMS) from error
+
+
+def _task(request: Request, y: Array) -> Task:
+    if request.gradient == "squared":
+        return Task("squared")
+    # scikit-learn's C = 1.
+    loss = "multinomial" if len(np.unique(y)) > 2 else "logistic"
+    return Task(loss, l2=1.0 / len(y))
+
+
+def _renamed(error: InputError, items: Mapping[str, str]) -> InputError:
+    """The error in the words of the query."""
+    said, kind = str(error), InputError
+    for name, item in items.items():
+        if name in said:
+            said, kind = said.replace(name, item), ConstraintError
+    return kind(said)
+
+
+def _not_reached(request: Request, result: Result) -> str:
+    limit = "" if request.max_iter is None else f" within MAX_ITER {request.max_iter}"
+    others = "TIME, MAX_ITER" if request.time_limit is not None else "MAX_ITER"
+    return (
+        f"EPSILON {request.tolerance:g} was not reached{limit} ({result.message}): revisit "
+        f"{others} or EPSILON, or scale the features."
+    )
