@@ -24,6 +24,8 @@ warnings.filterwarnings("ignore")
 import numpy as np
 from scipy import sparse
 
+CONSTANT = 11650396
+"""Where Vowpal Wabbit keeps its intercept."""
 TOLERANCES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8, 1e-10)
 
 
@@ -116,30 +118,40 @@ def intelex(kind):
 
 
 def skglm(X, y, l2, tol):
-    """Proximal Newton."""
-    from skglm import GeneralizedLinearEstimator
+    """L-BFGS; the intercept is a column of 30, hardly penalised."""
     from skglm.datafits import Logistic
     from skglm.penalties import L2
     from skglm.solvers import LBFGS
+    from skglm.utils.jit_compilation import compiled_clone
 
-    X = sparse.csc_matrix(X) if sparse.issparse(X) else np.asfortranarray(X)
-    model = GeneralizedLinearEstimator(
-        Logistic(), L2(l2), LBFGS(max_iter=5000, tol=tol)
-    ).fit(X, np.where(y == 1, 1, -1))
-    return model.coef_, getattr(model, "intercept_", 0.0)
+    both, labels = _with_ones(X), np.where(y == 1, 1.0, -1.0)
+    both = both.tocsc() if sparse.issparse(both) else np.asfortranarray(both)
+    start = time.perf_counter()
+    coef, *_ = LBFGS(max_iter=5000, tol=tol).solve(
+        both, labels, compiled_clone(Logistic()), compiled_clone(L2(l2))
+    )
+    return coef[:-1], 30.0 * coef[-1], time.perf_counter() - start
+
+
+def _with_ones(X):
+    ones = np.full((X.shape[0], 1), 30.0)
+    return sparse.hstack([X, ones]).tocsr() if sparse.issparse(X) else np.hstack([X, ones])
 
 
 def snapml(dual):
-    """Parallel coordinate descent; its intercept is penalised, so it is left out."""
+    """Parallel coordinate descent; the intercept is a column of 30, hardly penalised."""
 
     def fit(X, y, l2, tol):
         from snapml import LogisticRegression
 
+        both = _with_ones(X).astype(np.float32)
+        start = time.perf_counter()
         model = LogisticRegression(
             regularizer=l2 * len(y), dual=dual, n_jobs=2, max_iter=1000, tol=tol,
-            fit_intercept=True, intercept_scaling=30.0,
-        ).fit(X.astype(np.float32), y)  # fmt: skip
-        return model.coef_, model.intercept_
+            fit_intercept=False,
+        ).fit(both, y)  # fmt: skip
+        coef = np.ravel(model.coef_)
+        return coef[:-1], 30.0 * coef[-1], time.perf_counter() - start
 
     return fit
 
@@ -153,11 +165,12 @@ def vowpal_wabbit(X, y, l2, tol):
     passes = max(5, int(-20 * np.log10(tol)))
     workspace = Workspace(
         f"--bfgs --loss_function logistic --l2 {l2 * len(y)} --passes {passes} "
-        f"--termination {tol * 1e-2} -b 18 -d {path} -k --cache_file {path}.cache --quiet"
+        f"--termination {tol * 1e-2} -b 18 --holdout_off --mem 20 -d {path} -k "
+        f"--cache_file {path}.cache --quiet"
     )
     seconds = time.perf_counter() - start
     coef = np.array([workspace.get_weight_from_name(f"f{j}") for j in range(X.shape[1])])
-    return coef, workspace.get_weight_from_name("Constant"), seconds
+    return coef, workspace.get_weight(CONSTANT), seconds
 
 
 def _written(X, y):
