@@ -84,7 +84,11 @@ def _in_charge(change: Callable[[], Any]) -> Any:
 
 
 class _Thread(threading.local):
+    """What holds for the calling thread: depth of tasks, and OpenMP kept to one thread."""
+
     depth = 0
+    quiet: ThreadpoolController | None = None
+    own = False
 
 
 _thread = _Thread()
@@ -105,19 +109,38 @@ def single_threaded() -> Iterator[None]:
         return
     libraries = _search.find()
     _blas.enter(libraries.blas)
-    openmp = libraries.openmp.limit(limits=1)
     _thread.depth += 1
+    try:
+        with _openmp_quiet(libraries.openmp):
+            yield
+    finally:
+        _thread.depth -= 1
+        _blas.leave()
+
+
+def keep_quiet() -> None:
+    """Say that the calling thread runs nothing but tasks: OpenMP may stay at one thread."""
+    _thread.own = True
+
+
+@contextmanager
+def _openmp_quiet(openmp: ThreadpoolController) -> Iterator[None]:
+    if _thread.quiet is openmp:
+        yield
+        return
+    earlier, limiter = _thread.quiet, openmp.limit(limits=1)
+    _thread.quiet = openmp
     try:
         yield
     finally:
-        _thread.depth -= 1
-        openmp.restore_original_limits()
-        _blas.leave()
+        if not _thread.own:
+            _thread.quiet = earlier
+            limiter.restore_original_limits()
 
 
 @contextmanager
 def between_passes() -> Iterator[None]:
-    """Keep BLAS to one thread around a loop of parallel calls and short steps between.
+    """Keep BLAS and OpenMP to one thread around a loop of parallel calls and short steps.
 
     Threads that BLAS wakes for a short step go on waiting for more while the next call
     needs the cores. Unlike within `single_threaded`, calls stay parallel.
@@ -125,6 +148,7 @@ def between_passes() -> Iterator[None]:
     libraries = _search.find()
     _blas.enter(libraries.blas)
     try:
-        yield
+        with _openmp_quiet(libraries.openmp):
+            yield
     finally:
         _blas.leave()

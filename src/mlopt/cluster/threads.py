@@ -8,7 +8,7 @@ from concurrent import futures
 from typing import Any
 
 from mlopt.cluster.executor import Executor, Handle, Tree
-from mlopt.cluster.limits import inside_task, single_threaded
+from mlopt.cluster.limits import inside_task, keep_quiet, single_threaded
 from mlopt.errors import InputError
 
 
@@ -26,7 +26,9 @@ class Threads(Executor):
 
     def __init__(self, n_jobs: int | None = None) -> None:
         self.threads = count_threads(n_jobs)
-        self._pool = futures.ThreadPoolExecutor(self.threads, thread_name_prefix="mlopt")
+        self._pool = futures.ThreadPoolExecutor(
+            self.threads, thread_name_prefix="mlopt", initializer=keep_quiet
+        )
 
     def map(
         self, function: Callable[..., Any], items: Iterable[Any], *shared: Any
