@@ -233,7 +233,7 @@ def test_a_plan_of_gradient_descent_can_use_them(solver: str) -> None:
     X, y, _ = problem()
     with closing(executor()) as where:
         task = problem_of(LinearTask("squared", l2=0.1), X, y, where)
-        training = LeastSquares(task, solver, 1e-6, 100)
+        training = LeastSquares(task, solver, 1e-13, 1e-6, 100)
         training.advance(1)
     assert training.done
     assert training.converged

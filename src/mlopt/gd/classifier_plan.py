@@ -23,6 +23,8 @@ _STEP_DENSE, _STEP_SPARSE = 20.0, 80.0
 # Exponentials and the like, in operations, for a row and a column of weights.
 _LOSS = 40.0
 _CHOLESKY = 3.0
+# A product of two stored values of a sparse row, in operations.
+_PAIR = 60.0
 # Reading rows for one column of weights, against adding them up; a stored value of a sparse
 # row, in operations; vectors of d that a step goes through; and its seconds in Python.
 _READ, _SCATTERED, _HISTORY, _STEP = 1.6, 170.0, 60.0, 1.8e-3
@@ -65,9 +67,15 @@ class Shape:
         return _PASSES_WITH_HESSIAN if self.d < WIDEST else _PASSES_WITH_DIAGONAL
 
     @property
+    def hessian_rows(self) -> int:
+        """Rows from which Newton's method makes a Hessian."""
+        stored = self.nonzero / self.n if self.sparse else None
+        return hessian_rows(self.n, self.d, self.columns, stored)
+
+    @property
     def newton_passes(self) -> int:
         """Passes of Newton's method to expect."""
-        sampled = hessian_rows(self.n, self.d, self.columns) < self.n
+        sampled = self.hessian_rows < self.n
         return _PASSES_OF_SAMPLED_NEWTON if sampled else _PASSES_OF_NEWTON
 
     @property
@@ -96,10 +104,13 @@ def newton_cost(
     size = shape.columns * (shape.d + 1)
     if size > LARGEST:
         return f"a Hessian of {size} x {size} is beyond {LARGEST}"
-    rows = hessian_rows(shape.n, shape.d, shape.columns)
+    rows = shape.hessian_rows
     passes = shape.newton_passes if passes is None else passes
     renewals = passes if rows == shape.n else math.ceil(math.log2(max(passes, 2)))
-    hessian = Cost(flops=2 * _gram(rows, size) / resources.workers)
+    products = 2 * _gram(rows, size)
+    if shape.sparse and shape.columns == 1:
+        products = _PAIR * rows * (shape.nonzero / shape.n) ** 2 / 2
+    hessian = Cost(flops=products / resources.workers)
     factor = Cost(flops=_CHOLESKY * resources.threads * size**3 / 3)
     return passes * pass_cost(shape, resources) + renewals * (hessian + factor)
 

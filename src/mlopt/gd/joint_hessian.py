@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from mlopt.gd.columns import Model
-from mlopt.kernels.linear import decision
+from mlopt.kernels.linear import decision, sparse_gram
 from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]
@@ -79,6 +79,8 @@ def _block_hessian(block: Block, place: tuple[NDArray[Any], int]) -> Array:
     """The sum over rows (P, P), and below it a row that starts with their weight."""
     weights, rowset = place
     rows, K = weights.shape
+    if K == 1 and sp.issparse(block.X):
+        return _sparse_hessian(block, weights, rowset)
     total = np.zeros((K * rows + 1, K * rows))
     step = max(64, _CACHE // (8 * K * rows))
     for start in range(0, block.rows, step):
@@ -89,6 +91,18 @@ def _block_hessian(block: Block, place: tuple[NDArray[Any], int]) -> Array:
         X = np.column_stack((X.toarray() if sp.issparse(X) else X, np.ones(len(c))))
         _add_softmax(total[:-1], X, Z, c) if K > 1 else _add_logistic(total[:-1], X, Z, c)
         total[-1, 0] += c.sum()
+    return total
+
+
+def _sparse_hessian(block: Block, weights: NDArray[Any], rowset: int) -> Array:
+    c = block.extra["weights"][:, rowset].astype(np.float64)
+    z = decision(block.X, weights[:-1], weights[-1]).astype(np.float64)[:, 0]
+    h = c * expit(z) * expit(-z)
+    d = len(weights) - 1
+    total = np.zeros((d + 2, d + 1))
+    total[:d, :d] = sparse_gram(block.X, h)
+    total[:d, d] = total[d, :d] = block.X.T @ h
+    total[d, d], total[-1, 0] = h.sum(), c.sum()
     return total
 
 

@@ -32,11 +32,22 @@ from mlopt.rows import Rows
 LARGEST = 2048
 """Beyond so many rows a Hessian is not worth its memory and its factor."""
 _LEAST, _SHARE, _MEMORY = 10, 16, 10
+_FEW = 40.0
+"""Stored values of a row whose products with each other take a few passes."""
 
 
-def hessian_rows(n: int, d: int, columns: int) -> int:
-    """Rows from which to make a Hessian, for about the work of four passes over all."""
+def hessian_rows(n: int, d: int, columns: int, stored: float | None = None) -> int:
+    """Rows from which to make a Hessian, for about the work of four passes over all.
+
+    Parameters
+    ----------
+    n, d, columns : int
+    stored : float, optional
+        Values that a row stores, where rows are sparse.
+    """
     size = columns * (d + 1)
+    if columns == 1 and stored is not None and stored <= _FEW:
+        return n
     wanted = max(_LEAST * size, _SHARE * n // size)
     return n if wanted > n // 2 else wanted
 
@@ -85,7 +96,8 @@ class Newton:
         self._rows, self._model, self._gtol, self._tol = rows, model, gtol, tol
         self._max_passes, self._passes = max_passes, 0
         self._plan, self._sums = layout([model]), Sums.of(rows)
-        size = hessian_rows(rows.n, rows.d, model.outputs)
+        stored = rows.nonzero / rows.n if rows.sparse else None
+        size = hessian_rows(rows.n, rows.d, model.outputs, stored)
         self._sample = draw(rows, size)
         self._lacking = lacking_squares(rows, self._sample)
         weights: Floats = np.zeros((rows.d + 1, model.outputs), rows.dtype)

@@ -9,11 +9,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mlopt.kernels.losses import HINGE, HUBER, LOGISTIC, MULTINOMIAL, SQUARED, SQUARED_HINGE
+from mlopt.kernels.sparse_gram import sparse_gram
 
 Array = NDArray[Any]
 
 _CACHE = 400_000
 """Bytes of weighted rows that go into a product while they are in cache."""
+_DENSE = 4096
+"""Columns up to which the Gram matrix of sparse rows is added up in a dense one."""
 
 
 def weighted_gram(X: Any, h: Array) -> Array:
@@ -26,11 +29,14 @@ def weighted_gram(X: Any, h: Array) -> Array:
     X : ndarray of shape (n, d) or CSR matrix or array, float32 or float64
     h : ndarray of shape (n,), not negative
     """
-    root = np.sqrt(np.asarray(h, X.dtype))[:, None]
+    if sparse.issparse(X) and X.shape[1] <= _DENSE:
+        return sparse_gram(X, h).astype(X.dtype, copy=False)
     if sparse.issparse(X):
+        root = np.sqrt(np.asarray(h, X.dtype))[:, None]
         scaled = sparse.csr_array(X).multiply(root).tocsr()
         return np.asarray((scaled.T @ scaled).toarray())
     (n, d) = X.shape
+    root = np.sqrt(np.asarray(h, X.dtype))[:, None]
     # At least d rows: adding up squares of d must not cost more than the products.
     R = max(_CACHE // (d * X.itemsize), d, 256)
     G, buffer = np.zeros((d, d), X.dtype), np.empty((min(R, n), d), X.dtype)

@@ -29,6 +29,7 @@ from mlopt.kernels.losses import (
     SQUARED_HINGE,
 )
 from mlopt.kernels.sparse import sparse_pass
+from mlopt.kernels.sparse_gram import sparse_gram
 
 __all__ = [
     "HINGE",
@@ -42,6 +43,7 @@ __all__ = [
     "decision",
     "hessian_weights",
     "linear_pass",
+    "sparse_gram",
     "weighted_gram",
 ]
 

@@ -11,9 +11,18 @@ from numpy.typing import NDArray
 from mlopt.gd import least_squares_solvers as solvers
 from mlopt.gd.plans.task import Problem
 
-_ACCURACY, _CUTOFF = 1e-8, 1e-12
+_FINEST, _COARSEST, _MARGIN, _CUTOFF = 1e-8, 1e-3, 30.0, 1e-12
 
 Array = NDArray[Any]
+
+
+def accuracy_for(tolerance: float) -> float:
+    """The relative error of coefficients at which the objective is within the tolerance.
+
+    The objective grows with the square of the error, ``R^2 / (1 - R^2)`` times of its
+    minimum. The margin is for an R^2 up to 0.999.
+    """
+    return min(max(float(np.sqrt(tolerance)) / _MARGIN, _FINEST), _COARSEST)
 
 
 class LeastSquares:
@@ -25,20 +34,22 @@ class LeastSquares:
         With the squared loss.
     solver : {"cholesky", "svd", "sparse_cg"}
     tolerance : float
-        Conjugate gradients stop at this relative gradient.
+        Of the objective, relative to its minimum.
+    gtol : float
+        Conjugate gradients without a preconditioner stop at this relative gradient.
     max_passes : int
     """
 
     def __init__(
-        self, problem: Problem, solver: str, tolerance: float, max_passes: int
+        self, problem: Problem, solver: str, tolerance: float, gtol: float, max_passes: int
     ) -> None:
         self._task = solvers.Task(
             rows=problem.rows,
             alphas=np.array([problem.task.l2 * problem.weight]),
             intercept=problem.task.fit_intercept,
-            tol=tolerance,
+            tol=gtol,
             max_iter=max_passes,
-            accuracy=_ACCURACY,
+            accuracy=accuracy_for(tolerance),
             cutoff=_CUTOFF,
         )
         self._solve = solvers.SOLVERS[solver]

@@ -1,0 +1,39 @@
+"""The weighted Gram matrix of sparse rows is that of the dense ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from mlopt.kernels.sparse_gram import sparse_gram
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_it_is_the_product_of_dense_rows(dtype: Any, index: Any) -> None:
+    rng = np.random.default_rng(0)
+    X = sparse.random(200, 30, density=0.2, format="csr", rng=rng).astype(dtype)
+    X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
+    h, dense = rng.random(200), X.toarray().astype(np.float64)
+    found = sparse_gram(X, h)
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, dense.T @ (h[:, None] * dense), atol=1e-6)
+    np.testing.assert_array_equal(found, found.T)
+
+
+def test_columns_that_are_stored_twice_or_in_any_order_add_up() -> None:
+    X = sparse.csr_array(
+        (np.array([3.0, 1.0, 2.0, 5.0]), np.array([2, 0, 2, 1]), np.array([0, 3, 4])),
+        shape=(2, 3),
+    )
+    dense = X.toarray()
+    found = sparse_gram(X, np.array([2.0, 0.5]))
+    np.testing.assert_allclose(found, dense.T @ np.diag([2.0, 0.5]) @ dense)
+
+
+def test_no_rows_and_empty_rows_add_nothing() -> None:
+    assert not sparse_gram(sparse.csr_array((0, 4)), np.empty(0)).any()
+    assert not sparse_gram(sparse.csr_array((3, 4)), np.ones(3)).any()
