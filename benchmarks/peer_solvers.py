@@ -26,6 +26,7 @@ from scipy import sparse
 
 CONSTANT = 11650396
 """Where Vowpal Wabbit keeps its intercept."""
+MOST_TEXT = 10_000_000
 TOLERANCES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8, 1e-10)
 
 
@@ -160,6 +161,8 @@ def vowpal_wabbit(X, y, l2, tol):
     """L-BFGS from a file in its own format; writing the file is not counted."""
     from vowpalwabbit import Workspace
 
+    if (X.nnz if sparse.issparse(X) else X.size) > MOST_TEXT:
+        raise ValueError(f"more than {MOST_TEXT} values are not written as text")
     path = _written(X, y)
     start = time.perf_counter()
     passes = max(5, int(-20 * np.log10(tol)))
