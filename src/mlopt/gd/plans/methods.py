@@ -106,8 +106,9 @@ def _begin_dual(
 def _closed(solver: str) -> Callable[[Problem, float, int, Start], Solver]:
     def begin(problem: Problem, tolerance: float, max_passes: int, start: Start) -> Solver:
         del start
-        # A relative gradient, from which nobody knows the gap: rather too small.
-        return LeastSquares(problem, solver, tolerance, tolerance / 10, max_passes)
+        # The gap goes with the square of the gradient; how large it is nobody knows, so
+        # the gradient is rather too small.
+        return LeastSquares(problem, solver, tolerance, tolerance**0.5 / 300, max_passes)
 
     return begin
 
