@@ -35,6 +35,7 @@ import numpy as np
 from sklearn.datasets import load_svmlight_file
 
 import mlopt
+import mlopt.errors
 
 FOLDER = Path(os.environ.get("MLOPT_DATA", Path(__file__).parents[2] / "shared/data"))
 TOLERANCE = 1e-3
@@ -168,7 +169,11 @@ def report(name, limit, rows):
         best = min((seconds for seconds, _ in runs.values()), default=limit)
         most = min(limit, max(5.0, 40 * best))
         settings = {"methods": [alternative.name], "speculation": False}
-        found = [timed(task, X, y, most, **settings)]
+        try:
+            found = [timed(task, X, y, most, **settings)]
+        except (MemoryError, mlopt.errors.MloptError) as error:
+            print(f"  {alternative.name}: {type(error).__name__}", flush=True)
+            continue
         if found[0][2].converged and found[0][0] < FAST:
             found += [timed(task, X, y, most, **settings) for _ in range(2)]
         runs[alternative.name] = (statistics.median(s for s, _, _ in found), found[0][2])
@@ -207,6 +212,8 @@ def show(task, ranked, runs, X_valid, y_valid):
     print(f"  {'plan':32s} {'predicted':>10s} {'measured':>10s} {'passes':>17s}  loss")
     off = {}
     for alternative in ranked:
+        if alternative.name not in runs:
+            continue
         seconds, result = runs[alternative.name]
         more = " " if result.converged else ">"
         passes = f"{alternative.passes.expected:.0f} / {result.n_iter}"

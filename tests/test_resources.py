@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -330,3 +332,16 @@ def test_real_workers_are_probed() -> None:
     assert found.gemm_f64 > 1e8
     assert found.network > 1e6
     assert 0 < found.task < found.round_trip < 1
+
+
+def test_a_limit_on_the_process_limits_its_memory() -> None:
+    code = (
+        "import resource\n"
+        "from mlopt.resources.probe import memory_limit\n"
+        "before = memory_limit()\n"
+        "resource.setrlimit(resource.RLIMIT_DATA, (2**29, 2**29))\n"
+        "print(before, memory_limit())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    before, after = map(int, done.stdout.split())
+    assert after == 2**29 < before

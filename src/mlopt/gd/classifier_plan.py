@@ -105,6 +105,11 @@ def newton_cost(
     if size > LARGEST:
         return f"a Hessian of {size} x {size} is beyond {LARGEST}"
     rows = shape.hessian_rows
+    # Drawn rows are held twice while they are joined; all rows are where they are.
+    needed = 2.0 * rows * shape.d * shape.itemsize if rows < shape.n else 0.0
+    most = resources.memory / resources.workers / 4
+    if needed > most:
+        return f"needs {needed / 2**30:.3g} of {most / 2**30:.3g} GiB for a sample"
     passes = shape.newton_passes if passes is None else passes
     renewals = passes if rows == shape.n else math.ceil(math.log2(max(passes, 2)))
     products = 2 * _gram(rows, size)

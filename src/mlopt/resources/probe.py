@@ -71,8 +71,8 @@ def configured(resources: Resources) -> Resources:
 
 
 def memory_limit() -> int:
-    """Bytes that this process may use: of the machine, or of its container if less."""
-    limits = [_cgroup_limit(), _physical_memory()]
+    """Bytes that this process may use: of the machine, or as its limits say if less."""
+    limits = [_cgroup_limit(), _physical_memory(), *_process_limits()]
     return min((limit for limit in limits if limit), default=Resources().memory)
 
 
@@ -81,6 +81,18 @@ def _physical_memory() -> int | None:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):  # not a POSIX system
         return None
+
+
+def _process_limits() -> list[int]:
+    """What ``ulimit -d`` and ``ulimit -v`` allow, where they do."""
+    try:
+        import resource
+    except ImportError:  # not a POSIX system
+        return []
+    soft = [
+        resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_DATA, resource.RLIMIT_AS)
+    ]
+    return [limit for limit in soft if limit != resource.RLIM_INFINITY]
 
 
 def _cgroup_limit() -> int | None:

@@ -41,9 +41,14 @@ def descent(row: PlanRow) -> Method:
     """The method of a row of the plan space."""
     return Method(
         row.name, _LOSSES, partial(_iterations, row), partial(_price, row),
-        partial(_begin, row), doubt=_DOUBT, unit="iterations", waves=True,
-        least=partial(_least, row),
+        partial(_begin, row), doubt=_DOUBT, algorithm=_algorithm(row),
+        unit="iterations", waves=True, least=partial(_least, row),
     )  # fmt: skip
+
+
+def _algorithm(row: PlanRow) -> str:
+    """Iterations are the same wherever rows come from."""
+    return row.algorithm if row.sampling is None else f"{row.algorithm} on samples"
 
 
 def _iterations(row: PlanRow, shape: Shape) -> float:

@@ -82,6 +82,8 @@ class Method:
     believed : float, default=1.0
         Doublings of the rows over which passes go on changing as they did between two
         samples.
+    algorithm : str, default=""
+        What methods share that need the same passes, so that one speculates for all.
     unit : str, default="passes"
         What is counted: passes over the rows, or iterations that may touch a few rows only.
     waves : bool, default=False
@@ -103,6 +105,7 @@ class Method:
     doubt: float = 3.0
     foreseen: Callable[[Shape, float], float | None] = _unforeseen
     believed: float = 1.0
+    algorithm: str = ""
     unit: str = "passes"
     waves: bool = False
     least: Callable[[Problem, Resources], float] = _nothing

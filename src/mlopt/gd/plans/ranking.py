@@ -129,14 +129,19 @@ def _sampled(
         return {}
     size = _SAMPLE * (problem.rows.d + 1) * problem.outputs
     samples = Samples(problem, min(max(size, 2000), max(problem.rows.n // 8, 1)))
-    out, started = {}, time.monotonic()
-    for number, alternative in enumerate(open_):
+    out, started = dict[str, Passes](), time.monotonic()
+    groups: dict[str, list[Method]] = {}
+    for alternative in open_:
+        method = alternative.method
+        groups.setdefault(method.algorithm or method.name, []).append(method)
+    for number, methods in enumerate(groups.values()):
         left = budget - (time.monotonic() - started)
         if left <= 0:
             break
-        # What a method does not need is left for the ones after it.
-        share = max(left / (len(open_) - number), min(left, budget / 4))
-        out[alternative.name] = speculate(alternative.method, samples, tolerance, share)
+        # What one does not need is left for the ones after it.
+        share = min(left, 2 * left / (len(groups) - number))
+        passes = speculate(methods[0], samples, tolerance, share)
+        out |= dict.fromkeys((method.name for method in methods), passes)
     return out
 
 
