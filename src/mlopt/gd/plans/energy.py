@@ -29,6 +29,9 @@ _DRIFT, _PATIENCE, _MANY = 0.2, 4, 20
 _PROBES = 4096
 _MOST_PRODUCTS, _LOOK_BACK, _REST = 60, 3, 0.1
 
+_ENOUGH, _LEAST_ROWS = 200, 20_000
+"""Rows of a sample for each column, and at least."""
+
 
 class Energy(ABC):
     """``g' H^-1 g`` at one point after another."""
@@ -61,7 +64,10 @@ class SampledEnergy(Energy):
     def __init__(self, problem: Problem) -> None:
         rows, self._problem = problem.rows, problem
         self._plan = layout([problem.model])
-        self._sample = _in_float64(draw(rows, hessian_rows(rows.n, rows.d, 1)))
+        # Good enough to tell a gap by; a step would want more rows.
+        enough = max(_ENOUGH * (rows.d + 1), _LEAST_ROWS)
+        size = min(hessian_rows(rows.n, rows.d, 1), enough)
+        self._sample = _in_float64(draw(rows, size))
         self._probe = Probe.of(self._sample, many=rows.n > _MANY * rows.d)
         self._lacking = _lacking(rows, self._sample)
         self._seen: Array | None = None

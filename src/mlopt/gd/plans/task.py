@@ -236,10 +236,23 @@ def _block_objective(block: Block, compute: Compute, weights: Array) -> float:
     return compute.objective(Batch(block.X, block.extra["targets"][:, 0]), weights)
 
 
+def _two_numbers(labels: Array) -> Array | None:
+    """The classes if they are two numbers: without sorting all labels."""
+    if labels.dtype.kind not in "biuf":
+        return None
+    low, high = labels.min(), labels.max()
+    if low == high or not ((labels == low) | (labels == high)).all():
+        return None
+    return np.array([low, high], labels.dtype)
+
+
 def _encode(task: Task, labels: Array) -> tuple[Array, Array | None]:
     """Numbers as they are; classes as -1 and 1, or counted from 0."""
     if not task.classifies:
         return np.asarray(labels, np.float64), None
+    pair = _two_numbers(labels)
+    if pair is not None and task.loss != "multinomial":
+        return np.where(labels == pair[1], 1.0, -1.0), pair
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
         raise InputError(f"`y` must hold at least two classes, got only {classes[0]!r}.")
