@@ -19,6 +19,10 @@ PRESET = {
 }
 
 
+_START = 60.0
+"""Seconds that worker processes may take to report to their scheduler."""
+
+
 @contextmanager
 def local_cluster(
     n_workers: int, threads_per_worker: int = 1, *, memory_limit: Any = "auto"
@@ -50,4 +54,7 @@ def local_cluster(
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
+        # The processes run by now, but the scheduler may not have heard of all of them.
+        if n_workers:
+            client.wait_for_workers(n_workers, timeout=_START)
         yield client

@@ -29,7 +29,7 @@ TASKS = {
 }
 METHODS = [
     "lbfgs", "newton-cholesky", "normal-equations", "qr", "conjugate-gradients",
-    "bgd/eager", "nesterov/eager", "mgd/lazy/shuffled-partition",
+    "barzilai-borwein/eager",
 ]  # fmt: skip
 
 
@@ -69,7 +69,18 @@ def test_every_kind_of_plan_runs_on_workers(
     assert result.objective <= here.objective * 1.02
 
 
-@pytest.mark.parametrize("method", ["lbfgs", "conjugate-gradients", "nesterov/eager"])
+def test_samples_are_drawn_from_rows_on_workers(client: distributed.Client) -> None:
+    task, y = TASKS["squared"]
+    methods = ["mgd/lazy/shuffled-partition"]
+    found = mlopt.gd.plan(task, X, y, tolerance=1e-3, methods=methods, client=client)
+    result = found.chosen.run(max_iter=25)
+    assert result.n_iter == 25
+    assert result.objective < 0.5 * np.mean(y**2) / 2
+
+
+@pytest.mark.parametrize(
+    "method", ["lbfgs", "conjugate-gradients", "barzilai-borwein/eager"]
+)
 def test_a_killed_worker_does_not_change_the_coefficients(
     method: str, client: distributed.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
