@@ -14,6 +14,14 @@ from mlopt.tuning.crews.batching import BatchCrew
 from mlopt.tuning.crews.trials import Order, Outcome
 
 
+@pytest.fixture(autouse=True)
+def heard() -> Iterator[None]:
+    """Signals are heard: what a shell starts in the background is told to ignore Ctrl-C."""
+    earlier = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, earlier)
+
+
 def disguise() -> None:
     """What a comparison in compiled code makes of Ctrl-C."""
     try:
