@@ -232,6 +232,11 @@ def test_the_default_folder_is_named_after_the_data() -> None:
     assert cli._stem("sklearn:iris") == "iris"
 
 
+def _hear_interrupts() -> None:
+    """What a shell starts in the background is told to ignore Ctrl-C, and so are we."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_sweep_keeps_all_and_goes_on(
@@ -243,7 +248,7 @@ def test_an_interrupted_sweep_keeps_all_and_goes_on(
     environment = os.environ | {"PYTHONWARNINGS": "ignore"}
     process = subprocess.Popen(
         [*MLOPT, *arguments], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        env=environment,
+        env=environment, preexec_fn=_hear_interrupts,
     )  # fmt: skip
     assert process.stderr is not None
     for line in process.stderr:

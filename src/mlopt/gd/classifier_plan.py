@@ -23,8 +23,8 @@ _STEP_DENSE, _STEP_SPARSE = 20.0, 80.0
 # Exponentials and the like, in operations, for a row and a column of weights.
 _LOSS = 40.0
 _CHOLESKY = 3.0
-# A product of two stored values of a sparse row, in operations.
-_PAIR = 60.0
+# A product of two stored values of a sparse row, in operations, and seconds beside these.
+_PAIR, _BESIDE = 130.0, 2e-3
 # Reading rows for one column of weights, against adding them up; a stored value of a sparse
 # row, in operations; vectors of d that a step goes through; and its seconds in Python.
 _READ, _SCATTERED, _HISTORY, _STEP = 1.6, 170.0, 60.0, 1.8e-3
@@ -115,7 +115,7 @@ def newton_cost(
     products = 2 * _gram(rows, size)
     if shape.sparse and shape.columns == 1:
         products = _PAIR * rows * (shape.nonzero / shape.n) ** 2 / 2
-    hessian = Cost(flops=products / resources.workers)
+    hessian = Cost(flops=products / resources.workers) + Cost(fixed=_BESIDE)
     factor = Cost(flops=_CHOLESKY * resources.threads * size**3 / 3)
     return passes * pass_cost(shape, resources) + renewals * (hessian + factor)
 

@@ -11,7 +11,7 @@ from mlopt.gd.newton import Newton
 from mlopt.gd.normal_equations import multiplies_sparse
 from mlopt.gd.operators.plans import MORE_PLANS, PLANS
 from mlopt.gd.plans import dual_logistic, primal_coordinate, variance_reduced
-from mlopt.gd.plans.closed import LeastSquares, accuracy_for
+from mlopt.gd.plans.closed import LeastSquares
 from mlopt.gd.plans.descents import descent
 from mlopt.gd.plans.dual_gap import DualDescent
 from mlopt.gd.plans.method import Method, Price, Shape, Solver, Start, problem_shape
@@ -72,7 +72,6 @@ def _least_squares_shape(problem: Problem, passes: float) -> least_squares_plan.
         itemsize=rows.dtype.itemsize, sparse=rows.sparse,
         multiplies_sparse=multiplies_sparse(rows), blocks=len(rows.lengths),
         tol=10.0 ** -min(passes / 8, 16), ranked=problem.task.l2 == 0,
-        accuracy=accuracy_for(problem.tolerance),
     )  # fmt: skip
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -93,7 +92,6 @@ def plan(
     wanted = _wanted(methods)
     able = tuple(m for m in wanted if task.loss_name in m.losses)
     unfit = {m.name: f"not for {task.title}" for m in wanted if m not in able}
-    problem = replace(problem, tolerance=tolerance)
     ranker = Ranker(problem, resources_of(executor), tolerance, able)
     # A limit of passes may rule out the cheapest.
     found = ranker.contenders() if max_iter is None else ranker.ranked(able)

@@ -132,8 +132,6 @@ class Problem:
         The classes in order; None in regression.
     even : bool
         Whether all rows weigh the same.
-    tolerance : float
-        How far the objective may stay above its minimum, relative to it.
     """
 
     task: Task
@@ -141,7 +139,6 @@ class Problem:
     model: Model
     classes: Array | None
     even: bool = True
-    tolerance: float = 1e-8
 
     @property
     def outputs(self) -> int:
