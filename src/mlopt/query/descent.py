@@ -100,13 +100,12 @@ def fit(request: Request, X: Any, y: Array) -> Model:
     result = build(request).run(MatrixSource(X, numbers), time_limit=request.time_limit)
     seconds = time.perf_counter() - started
     found = plan(request, X, y).with_measured({"fit": seconds}, total=seconds)
-    features = tuple(f"x{number}" for number in range(1, X.shape[1] + 1))
     return Model(
         task=request.task or "regression",
         loss=str(request.gradient),
         coef=np.asarray(result.coef, np.float64),
         intercept=float(result.intercept),
-        features=Features(features),
+        features=Features.numbered(X.shape[1]),
         classes=classes,
         plan=found,
         converged=result.converged,

@@ -128,7 +128,7 @@ def fit(request: Request, X: Any, y: Array) -> Model:
         loss=str(request.gradient),
         coef=np.ascontiguousarray(coef.T),
         intercept=intercept,
-        features=Features(tuple(f"x{number}" for number in range(1, X.shape[1] + 1))),
+        features=Features.numbered(X.shape[1]),
         classes=getattr(estimator, "classes_", None),
         plan=estimator.plan_,
         converged=converged,

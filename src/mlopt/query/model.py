@@ -37,6 +37,11 @@ class Features:
     columns: tuple[int, ...] = ()
     width: int = 0
 
+    @staticmethod
+    def numbered(d: int) -> Features:
+        """Columns without names: x1, x2, ..."""
+        return Features(tuple(f"x{number}" for number in range(1, d + 1)))
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Model:

@@ -56,7 +56,7 @@ def fit(request: Request, X: Any, y: Array) -> Model:
         loss=str(request.gradient),
         coef=np.ascontiguousarray(result.coef, np.float64),
         intercept=result.intercept,
-        features=Features(tuple(f"x{number}" for number in range(1, X.shape[1] + 1))),
+        features=Features.numbered(X.shape[1]),
         classes=result.classes,
         plan=chosen.with_measured({"fit": result.seconds}, total=result.seconds),
         converged=result.converged,

@@ -16,6 +16,7 @@ from mlopt.gd.operators.references import Settings
 from mlopt.gd.operators.sources import MatrixSource, Source
 from mlopt.gd.operators.text import TextSource
 from mlopt.resources import Resources
+from mlopt.rows import Rows
 from mlopt.rows.block import block_count
 from mlopt.stats import Stats
 
@@ -60,20 +61,23 @@ def medium_of(source: Source, slots: int = 1) -> Medium:
 
 def stats_of(source: Source) -> Stats:
     """Size and shape of the parsed rows, from what is at hand: reads no rows of a file."""
-    n, d = source.about, source.columns
     if isinstance(source, MatrixSource):
-        rows = source.rows
-        density = rows.nonzero / max(1, rows.n * rows.d)
-        parts, dtype = source.partitions, rows.dtype.name
-        return Stats(
-            n, d, density=density, dtype=dtype, partitions=parts, sparse=rows.sparse
-        )
+        return stats_of_rows(source.rows)
+    n, d = source.about, source.columns
     stats = Stats(n, d)
     if isinstance(source, TextSource):
         first = source.parse(source.lines).X
         density = float((first != 0).sum()) / max(1, first.shape[0] * d)
         stats = Stats(n, d, density=density, sparse=sp.issparse(first))
     return replace(stats, partitions=block_count(n, stats.bytes))
+
+
+def stats_of_rows(rows: Rows) -> Stats:
+    """Size and shape of rows that are parsed already."""
+    return Stats(
+        rows.n, rows.d, density=rows.nonzero / max(1, rows.n * rows.d),
+        dtype=rows.dtype.name, partitions=len(rows.lengths), sparse=rows.sparse,
+    )  # fmt: skip
 
 
 def ranked(

@@ -17,6 +17,7 @@ from mlopt.gd.operators.algorithm import Algorithm
 from mlopt.gd.operators.interfaces import Sums
 from mlopt.gd.operators.running import HasObjective, Run
 from mlopt.gd.operators.sources import MatrixSource, Source
+from mlopt.gd.operators.stopping import always
 from mlopt.gd.parameters import check_count, check_positive
 
 _STREAM = 3
@@ -178,7 +179,7 @@ def speculate(
         lazy=False,
         max_iter=max_iter,
         # The measure decides here; Loop would end a run that is to be watched for longer.
-        loop=_always,
+        loop=always,
     )
     if measure is None:
         measure = own_delta if fidelity else Excess.of(eager, sample)
@@ -193,8 +194,3 @@ def speculate(
             error = measure(run)
             pairs.append((error, run.passes))
     return Speculation(tuple(pairs), time.monotonic() - begin, sample.n, fidelity)
-
-
-def _always(delta: float) -> bool:
-    del delta
-    return True

@@ -32,7 +32,8 @@ class LeastSquares:
     ----------
     problem : Problem
         With the squared loss.
-    solver : {"cholesky", "svd", "sparse_cg"}
+    solver : str
+        A name in its ``SOLVERS``.
     tolerance : float
         Of the objective, relative to its minimum.
     gtol : float

@@ -18,9 +18,10 @@ from mlopt.gd.batch_steps import STEEPEST, batch_eigenvalue
 from mlopt.gd.classifier_plan import pass_cost
 from mlopt.gd.operators.costs import BLOCK, CALL, LOSS, Medium, priced
 from mlopt.gd.operators.plans import PlanRow
+from mlopt.gd.operators.ranking import stats_of_rows
 from mlopt.gd.operators.references import Settings
 from mlopt.gd.operators.steps import Constant, InverseRoot, Step
-from mlopt.gd.operators.stopping import AverageDelta
+from mlopt.gd.operators.stopping import AverageDelta, always
 from mlopt.gd.plans.descent import Descent, looks
 from mlopt.gd.plans.method import Method, Price, Shape, Solver, Start, problem_shape
 from mlopt.gd.plans.task import Problem
@@ -83,12 +84,10 @@ def _price(row: PlanRow, problem: Problem, resources: Resources) -> Price | str:
 
 
 def _place(rows: Rows, slots: int) -> tuple[Stats, Medium]:
-    parts, nbytes = len(rows.lengths), max(1, rows.nbytes)
-    stats = Stats(
-        rows.n, rows.d, density=rows.nonzero / max(1, rows.n * rows.d),
-        dtype=rows.dtype.name, partitions=parts, sparse=rows.sparse,
-    )  # fmt: skip
-    return stats, Medium(nbytes, -(-nbytes // parts), seek=0.0, memory=True, readers=slots)
+    nbytes = max(1, rows.nbytes)
+    share = -(-nbytes // len(rows.lengths))
+    medium = Medium(nbytes, share, seek=0.0, memory=True, readers=slots)
+    return stats_of_rows(rows), medium
 
 
 def _begin(
@@ -103,7 +102,7 @@ def _begin(
     watched = _watched(problem)
     algorithm = row.build(settings)
     if watched:
-        algorithm = replace(algorithm, converge=_unknown, loop=_always)
+        algorithm = replace(algorithm, converge=_unknown, loop=always)
     elif problem.task.blind and row.sampling is not None:
         algorithm = replace(algorithm, converge=AverageDelta())
     return Descent(problem, algorithm, tolerance, watched=watched)
@@ -118,11 +117,6 @@ def _unknown(weights: Any) -> float:
     return float("inf")
 
 
-def _always(delta: float) -> bool:
-    del delta
-    return True
-
-
 def _step(row: PlanRow, problem: Problem, sampled: int) -> Step:
     if row.algorithm == "adam":
         return InverseRoot(_ADAM)
@@ -130,6 +124,6 @@ def _step(row: PlanRow, problem: Problem, sampled: int) -> Step:
     eigenvalue = batch_eigenvalue(problem.rows, sampled)
     safe = 1.0 / (steepest * eigenvalue + problem.task.l2)
     rule: Callable[[float], Step] = Constant if row.sampling is None else InverseRoot
-    if problem.task.loss_name in {"hinge"}:
+    if problem.task.loss_name == "hinge":
         rule = InverseRoot  # constant steps never settle where there is a kink
     return rule(float(np.clip(safe, 1e-12, 1e12)))

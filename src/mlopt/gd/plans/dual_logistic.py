@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.costs import Cost
-from mlopt.gd.classifier_fit import shape_of
 from mlopt.gd.classifier_plan import Shape
 from mlopt.gd.plans.dual_gap import DualGap, without_dual
-from mlopt.gd.plans.gathered import Gathered, refusal, sending
+from mlopt.gd.plans.gathered import Gathered, gathering
 from mlopt.gd.plans.sequential import Start
 from mlopt.gd.plans.sequential_cost import DUAL_EPOCHS, dual_logistic_cost
 from mlopt.gd.plans.task import Problem
@@ -95,15 +94,11 @@ def passes(shape: Shape) -> float:
 
 def cost(problem: Problem, resources: Resources, passes: float) -> Cost | str:
     """Of so many epochs, or why it cannot be used on the problem."""
-    why = without_dual(problem) or refusal(problem)
-    if why is not None:
-        return why
-    shape = shape_of(problem.rows, problem.model.outputs)
-    return dual_logistic_cost(shape, resources, passes) + sending(problem)
+    return without_dual(problem) or _gathered(problem, resources, passes)
 
 
-def begin(
-    problem: Problem, tolerance: float, max_passes: int, start: Start
-) -> DualLogistic:
-    """The training, for a row of the table of methods."""
-    return DualLogistic(problem, tolerance, max_passes, start)
+_gathered = gathering(dual_logistic_cost)
+
+
+begin = DualLogistic
+"""The training, for a row of the table of methods."""

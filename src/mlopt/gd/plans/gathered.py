@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,9 @@ from numpy.typing import NDArray
 
 from mlopt.cluster import Threads
 from mlopt.costs import Cost
+from mlopt.gd.plans.method import Shape, problem_shape
 from mlopt.gd.plans.task import Problem
+from mlopt.resources import Resources
 from mlopt.resources.probe import memory_limit
 from mlopt.rows import Block
 
@@ -67,6 +70,26 @@ def refusal(problem: Problem) -> str | None:
         f"its steps follow each other, so it needs all rows in one process: {rows.nbytes} "
         f"bytes, and half of this one's memory is {half}"
     )
+
+
+def gathering(
+    cost: Callable[[Shape, Resources, float], Cost],
+) -> Callable[[Problem, Resources, float], Cost | str]:
+    """From the cost of passes over gathered rows to that on a problem, or a refusal.
+
+    Parameters
+    ----------
+    cost : callable
+        Of a shape, resources and a number of passes.
+    """
+
+    def whole(problem: Problem, resources: Resources, passes: float) -> Cost | str:
+        why = refusal(problem)
+        if why is not None:
+            return why
+        return cost(problem_shape(problem), resources, passes) + sending(problem)
+
+    return whole
 
 
 def sending(problem: Problem) -> Cost:

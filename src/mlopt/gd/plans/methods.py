@@ -13,7 +13,7 @@ from mlopt.gd.operators.plans import MORE_PLANS, PLANS
 from mlopt.gd.plans import dual_logistic, primal_coordinate, variance_reduced
 from mlopt.gd.plans.closed import LeastSquares
 from mlopt.gd.plans.descents import descent
-from mlopt.gd.plans.dual_gap import DualDescent
+from mlopt.gd.plans.dual_gap import DualDescent, without_dual
 from mlopt.gd.plans.method import Method, Price, Shape, Solver, Start, problem_shape
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.quasi_newton import QuasiNewton
@@ -49,10 +49,8 @@ def _newton(problem: Problem, resources: Resources, passes: float) -> Cost | str
 
 
 def _dual(problem: Problem, resources: Resources) -> Price | str:
-    if problem.task.intercept:
-        return "it would penalise the intercept: `fit_intercept` must be False"
-    if problem.task.l2 == 0:
-        return "there is no dual without a penalty: `l2` must be positive"
+    if (why := without_dual(problem)) is not None:
+        return why
     shape = problem_shape(problem)
     return lambda passes: classifier_plan.dual_cost(shape, resources, passes)
 

@@ -17,12 +17,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mlopt.costs import Cost
 from mlopt.gd.batch_steps import STEEPEST
-from mlopt.gd.classifier_fit import shape_of
 from mlopt.gd.classifier_plan import Shape
 from mlopt.gd.plans.extrapolation import mixture
-from mlopt.gd.plans.gathered import Gathered, refusal, sending
+from mlopt.gd.plans.gathered import Gathered, gathering
 from mlopt.gd.plans.sequential import Sequential, Start
 from mlopt.gd.plans.sequential_cost import COORDINATE_EPOCHS, primal_coordinate_cost
 from mlopt.gd.plans.task import Problem
@@ -30,7 +28,6 @@ from mlopt.gd.plans.watch import Watch
 from mlopt.kernels.coordinates import column_slopes, coordinate_epoch
 from mlopt.kernels.one_row import products, squared_norms
 from mlopt.kernels.pointwise import losses_and_slopes
-from mlopt.resources import Resources
 
 Array = NDArray[Any]
 
@@ -126,10 +123,7 @@ class PrimalCoordinate(Sequential):
             self._weights, self._margins, self._slopes, self._value = kept
 
     def _look(self) -> None:
-        gradient = column_slopes(self._columns, self._slopes)
-        gradient[:-1] += self._problem.task.l2 * self._weights[:-1]
-        if not self._problem.task.fit_intercept:
-            gradient[-1] = 0.0
+        gradient = self._penalised(column_slopes(self._columns, self._slopes))
         self._gap = self._watch.gap(self._value, gradient, self._weights)
 
     def state(self) -> dict[str, Any]:
@@ -151,20 +145,10 @@ def passes(shape: Shape) -> float:
     return COORDINATE_EPOCHS
 
 
-def cost(problem: Problem, resources: Resources, passes: float) -> Cost | str:
-    """Of so many epochs, or why it cannot be used on the problem."""
-    why = refusal(problem)
-    if why is not None:
-        return why
-    shape = shape_of(problem.rows, problem.model.outputs)
-    return primal_coordinate_cost(shape, resources, passes) + sending(problem)
-
-
-def begin(
-    problem: Problem, tolerance: float, max_passes: int, start: Start
-) -> PrimalCoordinate:
-    """The training, for a row of the table of methods."""
-    return PrimalCoordinate(problem, tolerance, max_passes, start)
+cost = gathering(primal_coordinate_cost)
+"""Of so many epochs, or why it cannot be used on a problem."""
+begin = PrimalCoordinate
+"""The training, for a row of the table of methods."""
 
 
 def _order(problem: Problem) -> NDArray[np.int64]:

@@ -80,6 +80,13 @@ class Sequential(ABC):
     def _epoch(self) -> None:
         """One epoch, and a look at the gap."""
 
+    def _penalised(self, gradient: Array) -> Array:
+        """The gradient (d + 1,) of the mean loss, changed to that of the objective."""
+        gradient[:-1] += self._problem.task.l2 * self._weights[:-1]
+        if not self._problem.task.fit_intercept:
+            gradient[-1] = 0.0
+        return gradient
+
     def coefficients(self, number: int = 0) -> tuple[Array, Array]:
         """Weights (1, d) and intercept (1,)."""
         del number

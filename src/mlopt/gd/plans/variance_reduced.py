@@ -23,11 +23,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mlopt.costs import Cost
 from mlopt.gd.batch_steps import STEEPEST
-from mlopt.gd.classifier_fit import shape_of
 from mlopt.gd.classifier_plan import Shape
-from mlopt.gd.plans.gathered import Gathered, refusal, sending
+from mlopt.gd.plans.gathered import Gathered, gathering
 from mlopt.gd.plans.sequential import Sequential, Start
 from mlopt.gd.plans.sequential_cost import VARIANCE_REDUCED_EPOCHS, variance_reduced_cost
 from mlopt.gd.plans.task import Problem
@@ -35,7 +33,6 @@ from mlopt.gd.plans.watch import Watch
 from mlopt.kernels.one_row import combination, products
 from mlopt.kernels.pointwise import losses_and_slopes
 from mlopt.kernels.variance_reduced import variance_reduced_steps
-from mlopt.resources import Resources
 
 Array = NDArray[Any]
 
@@ -119,11 +116,8 @@ class VarianceReduced(Sequential):
         return np.asarray(np.roll(drawn, int(random.integers(n))), np.int64)
 
     def _look(self) -> None:
-        gradient, w = self._gradient.copy(), self._weights
-        gradient[:-1] += self._problem.task.l2 * w[:-1]
-        if not self._problem.task.fit_intercept:
-            gradient[-1] = 0.0
-        self._gap = self._watch.gap(self._value, gradient, w)
+        gradient = self._penalised(self._gradient.copy())
+        self._gap = self._watch.gap(self._value, gradient, self._weights)
 
     def state(self) -> dict[str, Any]:
         """A checkpoint: plain arrays and numbers."""
@@ -143,20 +137,10 @@ def passes(shape: Shape) -> float:
     return VARIANCE_REDUCED_EPOCHS
 
 
-def cost(problem: Problem, resources: Resources, passes: float) -> Cost | str:
-    """Of so many epochs, or why it cannot be used on the problem."""
-    why = refusal(problem)
-    if why is not None:
-        return why
-    shape = shape_of(problem.rows, problem.model.outputs)
-    return variance_reduced_cost(shape, resources, passes) + sending(problem)
-
-
-def begin(
-    problem: Problem, tolerance: float, max_passes: int, start: Start
-) -> VarianceReduced:
-    """The training, for a row of the table of methods."""
-    return VarianceReduced(problem, tolerance, max_passes, start)
+cost = gathering(variance_reduced_cost)
+"""Of so many epochs, or why it cannot be used on a problem."""
+begin = VarianceReduced
+"""The training, for a row of the table of methods."""
 
 
 def _chances(steep: Array, c: Array) -> Array:
