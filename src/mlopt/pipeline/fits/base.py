@@ -1,0 +1,115 @@
+"""What a way of fitting is: KeystoneML's physical operators, one class each.
+
+A *block* is what scikit-learn would be given, with fewer rows: an ndarray, a CSR matrix, a
+data frame, or a list of documents.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
+
+from mlopt.costs import Cost
+from mlopt.resources import Resources
+from mlopt.rows import Rows
+from mlopt.stats import Stats
+
+Layout = Literal["any", "dense", "sparse"]
+
+
+class Fit(ABC):
+    """One way of fitting estimators of one kind.
+
+    A way has no state: the estimator comes as an argument and is left alone, what is
+    learnt goes to a copy.
+
+    Attributes
+    ----------
+    name : str
+        As plans show it.
+    kinds : tuple of type
+        The estimators that it can fit, subclasses not included: they may do anything.
+    needs : {"any", "dense", "sparse"}
+        How numbers must be laid out.
+    """
+
+    name: ClassVar[str]
+    kinds: ClassVar[tuple[type, ...]]
+    needs: ClassVar[Layout] = "any"
+
+    def refuses(self, estimator: Any, stats: Stats) -> str:
+        """Why this way cannot fit ``estimator`` with its parameters; "" when it can."""
+        del estimator, stats
+        return ""
+
+    def passes(self, estimator: Any, stats: Stats) -> float:
+        """How many times the input is read: KeystoneML's weight of an operator."""
+        del estimator, stats
+        return 1.0
+
+    def cost(self, estimator: Any, stats: Stats, resources: Resources) -> Cost | None:
+        """The work of all passes, or None where only a trial on a sample can tell."""
+        del estimator, stats, resources
+        return None
+
+
+class OnePass(Fit):
+    """Statistics of blocks, added up in any grouping.
+
+    Laws: `merge` is associative up to rounding, and ``finish`` of the statistics of all
+    blocks is what scikit-learn fits to all rows.
+    """
+
+    @abstractmethod
+    def part(self, estimator: Any, X: Any, y: Any, weight: Any) -> Any:
+        """Statistics of one block.
+
+        Parameters
+        ----------
+        estimator : BaseEstimator, not fitted
+        X : block of n rows
+        y : ndarray of shape (n,) or (n, T), or None
+        weight : ndarray of shape (n,), or None
+        """
+
+    @abstractmethod
+    def merge(self, left: Any, right: Any) -> Any:
+        """Statistics of two neighbours together; changes neither."""
+
+    @abstractmethod
+    def finish(self, estimator: Any, statistics: Any) -> Any:
+        """A fitted copy of ``estimator``, of its own class."""
+
+
+class ManyPasses(Fit):
+    """An algorithm that reads its input again and again."""
+
+    @abstractmethod
+    def fit(self, estimator: Any, rows: Rows, y: Any, weight: Any) -> Any:
+        """A fitted copy of ``estimator``, of its own class.
+
+        Parameters
+        ----------
+        estimator : BaseEstimator, not fitted
+        rows : Rows, of shape (n, d)
+            Blocks that are not kept are made anew whenever they are read.
+        y : ndarray of shape (n,) or (n, T), or None
+        weight : ndarray of shape (n,), or None
+        """
+
+
+class Whole(Fit):
+    """scikit-learn's own ``fit``, on all rows gathered in one place."""
+
+    name = "scikit-learn"
+    kinds = ()
+
+
+def by_kind(ways: Sequence[Fit]) -> dict[type, tuple[Fit, ...]]:
+    """The ways of fitting each class, in the order given."""
+    table: dict[type, tuple[Fit, ...]] = {}
+    for way in ways:
+        for kind in way.kinds:
+            table[kind] = (*table.get(kind, ()), way)
+    return table
