@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any, BinaryIO
 from uuid import uuid4
 
+Write = Callable[[BinaryIO], Any]
 
-def write_files(files: Mapping[Path, bytes]) -> None:
+
+def write_files(files: Mapping[Path, bytes | Write]) -> None:
     """Write each file beside its place, then move all of them there.
+
+    Parameters
+    ----------
+    files : mapping of Path to bytes or callable
+        What is in the file, or what writes it into the open file: nothing of a large one
+        need be in memory twice.
 
     Raises
     ------
@@ -21,7 +30,10 @@ def write_files(files: Mapping[Path, bytes]) -> None:
         for path, content in files.items():
             staged[path] = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
             with staged[path].open("wb") as file:
-                file.write(content)
+                if callable(content):
+                    content(file)
+                else:
+                    file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
         for path, ready in staged.items():

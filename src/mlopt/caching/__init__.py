@@ -1,1 +1,42 @@
-"""."""
+"""What to keep in memory, and the memory it is kept in.
+
+::
+
+    profile      seconds and bytes at full size, from two small samples
+    graph        steps, what each takes, who reads whom and how often
+    recurrences  how often each step runs and how long all takes, given what is kept
+    strategies   which outputs to keep within a budget; `choose` takes the best
+    lru          the same run simulated, with eviction
+    memory, disk where the kept outputs are
+"""
+
+from mlopt.caching.choosing import choose
+from mlopt.caching.disk import Disk
+from mlopt.caching.graph import Graph, Node
+from mlopt.caching.lru import Simulated, simulate
+from mlopt.caching.memory import Keeper, Statistics
+from mlopt.caching.profile import Measured, Profile, extrapolated
+from mlopt.caching.recurrences import executions, requests, run_seconds, savings
+from mlopt.caching.strategies import STRATEGIES, Kept, Strategy, contenders
+
+__all__ = [
+    "STRATEGIES",
+    "Disk",
+    "Graph",
+    "Keeper",
+    "Kept",
+    "Measured",
+    "Node",
+    "Profile",
+    "Simulated",
+    "Statistics",
+    "Strategy",
+    "choose",
+    "contenders",
+    "executions",
+    "extrapolated",
+    "requests",
+    "run_seconds",
+    "savings",
+    "simulate",
+]
