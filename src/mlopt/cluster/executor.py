@@ -93,6 +93,19 @@ class Executor(ABC):
         """Start the given `dask.delayed` values, all in one graph."""
 
     @abstractmethod
+    def run_graph(self, graph: Any, keys: Sequence[Any]) -> list[Handle]:
+        """Start what the ``keys`` of a Dask graph need, each task on one thread.
+
+        Values of the graph may be handles. On a cluster, what has a key that is held
+        already is not computed again.
+
+        Parameters
+        ----------
+        graph : dask.highlevelgraph.HighLevelGraph or dict
+        keys : sequence of key
+        """
+
+    @abstractmethod
     def as_completed(self, handles: Iterable[Handle]) -> Iterator[Handle]:
         """The handles again, each when its value is there or has failed."""
 

@@ -8,7 +8,12 @@ from concurrent import futures
 from typing import Any
 
 from mlopt.cluster.executor import Executor, Handle, Tree
-from mlopt.cluster.limits import inside_task, keep_quiet, single_threaded
+from mlopt.cluster.limits import (
+    between_passes,
+    inside_task,
+    keep_quiet,
+    single_threaded,
+)
 from mlopt.errors import InputError
 
 
@@ -94,6 +99,19 @@ class Threads(Executor):
         import dask
 
         values = dask.compute(*delayed, scheduler="threads", num_workers=self.threads)
+        return [self.put(value) for value in values]
+
+    def run_graph(self, graph: Any, keys: Sequence[Any]) -> list[Handle]:
+        import dask
+        from dask.optimization import cull
+        from dask.threaded import get
+
+        tasks, _ = cull({key: resolve(value) for key, value in dict(graph).items()}, keys)
+        with between_passes():
+            if inside_task() or self.threads == 1:
+                values = dask.get(tasks, list(keys))
+            else:
+                values = get(tasks, list(keys), pool=self._pool)
         return [self.put(value) for value in values]
 
     def as_completed(self, handles: Iterable[Handle]) -> Iterator[Handle]:

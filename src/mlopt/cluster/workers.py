@@ -124,6 +124,10 @@ class Cluster(Executor):
         with _any_graph_size():
             return list(self.client.compute(list(delayed)))
 
+    def run_graph(self, graph: Any, keys: Sequence[Any]) -> list[Handle]:
+        with _any_graph_size():
+            return list(self.client.get(graph, list(keys), sync=False))
+
     def as_completed(self, handles: Iterable[Handle]) -> Iterator[Handle]:
         waiting = list(handles)
         while waiting:

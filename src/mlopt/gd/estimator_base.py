@@ -56,7 +56,7 @@ def read(
     Parameters
     ----------
     estimator : BaseEstimator
-    X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
+    X : array-like, sparse matrix, data frame, dask array, dask dataframe or Rows, (n, d)
     y : array-like of shape (n,) or (n, T)
     sample_weight : float or array-like of shape (n,), optional
     executor : Executor
@@ -71,7 +71,10 @@ def read(
         When X or y is malformed, not finite, or their lengths differ.
     """
     y, sample_weight = in_memory(y), in_memory(sample_weight)
-    if is_dask(X):
+    if isinstance(X, Rows):
+        estimator.n_features_in_, rows = X.d, X
+        y = _check_y(estimator, y, rows.n, numeric)
+    elif is_dask(X):
         see_columns(estimator, X)
         rows = Rows.of(X, executor=executor)
         y = _check_y(estimator, y, rows.n, numeric)

@@ -16,6 +16,7 @@ from mlopt.errors import InputError
 from mlopt.resources.probe import memory_limit
 from mlopt.rows.block import Block, beside
 from mlopt.rows.check import check_finite
+from mlopt.rows.lazy import LazyShelf
 from mlopt.rows.source import Shelf, split
 
 
@@ -72,7 +73,8 @@ class Rows:
         ----------
         X : array-like of shape (n, d)
             numpy, scipy.sparse, pandas, polars, Arrow; a dask array or data frame, whose
-            chunks of rows become the blocks and whose empty chunks are left out.
+            chunks of rows become the blocks and whose empty chunks are left out; `Rows`
+            are given back.
         executor : Executor, optional
             Default: `mlopt.cluster.executor()`.
         block_rows : int, optional
@@ -87,6 +89,8 @@ class Rows:
         InputError
             When X is not 2-D, is empty, is not made of real numbers, or is not finite.
         """
+        if isinstance(X, Rows):
+            return X
         where = executor or default_executor()
         source = split(X, where, block_rows, dtype)
         check_finite(source.found, source.names)
@@ -274,11 +278,15 @@ def _fold(function: Callable[..., Any], shelf: Shelf, state: Any, *broadcast: An
     return state
 
 
-def _beside(shelf: Shelf, extras: Sequence[Mapping[str, np.ndarray]]) -> Shelf:
+def _beside(shelf: Any, extras: Sequence[Mapping[str, np.ndarray]]) -> Any:
+    if isinstance(shelf, LazyShelf):
+        return shelf.beside(extras)
     return tuple(beside(block, extra) for block, extra in zip(shelf, extras, strict=True))
 
 
-def _compute_beside(function: Callable[..., Any], shelf: Shelf, *broadcast: Any) -> Shelf:
+def _compute_beside(function: Callable[..., Any], shelf: Any, *broadcast: Any) -> Any:
+    if isinstance(shelf, LazyShelf):
+        return shelf.beside([function(block, *broadcast) for block in shelf])
     return tuple(beside(block, function(block, *broadcast)) for block in shelf)
 
 

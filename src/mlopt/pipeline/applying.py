@@ -1,0 +1,119 @@
+"""A fitted pipeline applied to many rows: block by block, where steps go row by row."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import sklearn.pipeline
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import FeatureUnion
+from sklearn.utils.validation import check_is_fitted
+
+from mlopt.cluster import executor
+from mlopt.pipeline import tables
+from mlopt.pipeline.blocks import is_dask
+from mlopt.pipeline.fits.applying import apply_fitted
+from mlopt.pipeline.kinds import is_row_wise
+from mlopt.rows.block import boundaries
+
+_MANY = 4096
+
+
+def apply_pipeline(pipeline: Any, method: str, X: Any) -> Any:
+    """``pipeline.<method>(X)`` block by block.
+
+    Returns
+    -------
+    The result; lazily, as a dask array, for a Dask collection. `NotImplemented` where it
+    must be done in one piece: few rows, or steps that may not go row by row.
+    """
+    check_is_fitted(pipeline)
+    steps = [step for _, step in pipeline.steps]
+    if method != "transform":
+        steps = steps[:-1]
+    if not all(map(goes_by_rows, steps)):
+        return _gathered(pipeline, method, X) if is_dask(X) else NotImplemented
+    if is_dask(X):
+        return _lazily(pipeline, method, X)
+    if not hasattr(X, "__len__") and not hasattr(X, "shape"):
+        return NotImplemented
+    if tables.count_rows(X) < _MANY:
+        return NotImplemented
+    edges = boundaries(tables.count_rows(X), tables.count_bytes(X))
+    with closing(executor()) as where:
+        if getattr(where, "client", None) is not None:
+            return NotImplemented
+        parts = where.map(
+            lambda edge: apply_steps(pipeline, method, tables.row_range(X, *edge)),
+            list(pairwise(edges)),
+        )
+    return tables.stack(parts, pipeline.steps[-1][0])
+
+
+def goes_by_rows(step: Any) -> bool:
+    """Whether a fitted step, with all steps within, treats each row by itself."""
+    if step is None or isinstance(step, str):
+        return True
+    if isinstance(step, sklearn.pipeline.Pipeline):
+        return all(goes_by_rows(inner) for _, inner in step.steps)
+    if type(step) is FeatureUnion:
+        return all(goes_by_rows(inner) for _, inner in step.transformer_list)
+    if type(step) is ColumnTransformer:
+        return all(goes_by_rows(inner) for _, inner, _ in step.transformers_)
+    return is_row_wise(step)
+
+
+def apply_steps(pipeline: Any, method: str, X: Any) -> Any:
+    """The steps one after the other, each in its fastest way."""
+    steps = [step for _, step in pipeline.steps if step not in (None, "passthrough")]
+    if method == "transform":
+        for step in steps:
+            X = apply_fitted(step, X, "transform")
+        return X
+    for step in steps[:-1]:
+        X = apply_fitted(step, X, "transform")
+    return apply_fitted(steps[-1], X, method)
+
+
+def _lazily(pipeline: Any, method: str, X: Any) -> Any:
+    """One delayed call a block; a few rows tell what comes out."""
+    import dask
+    import dask.array as da
+
+    if isinstance(X, da.Array):
+        X = X.rechunk({1: -1}) if X.ndim > 1 else X
+        blocks = list(X.to_delayed().ravel())
+        lengths = list(X.chunks[0])
+    else:
+        blocks, lengths = list(X.to_delayed()), [np.nan] * X.npartitions
+    few = dask.delayed(_few)(blocks[0]).compute()
+    example = apply_steps(pipeline, method, few)
+    model = dask.delayed(pipeline.export() if hasattr(pipeline, "export") else pipeline)
+    call = dask.delayed(_block, pure=True)
+    rest = tuple(np.shape(example)[1:])
+    arrays = [
+        da.from_delayed(
+            call(model, method, block, tuple(np.shape(few)[1:])),
+            shape=(length, *rest),
+            meta=example[:0],
+        )
+        for block, length in zip(blocks, lengths, strict=True)
+    ]
+    return da.concatenate(arrays, allow_unknown_chunksizes=True)
+
+
+def _few(block: Any) -> Any:
+    return tables.row_range(block, 0, min(4, tables.count_rows(block)))
+
+
+def _block(model: Any, method: str, X: Any, columns: tuple[int, ...]) -> Any:
+    del columns
+    return apply_steps(model, method, X)
+
+
+def _gathered(pipeline: Any, method: str, X: Any) -> Any:
+    """All rows in one place: some step may look at all of them."""
+    return getattr(pipeline.export(), method)(X.compute())

@@ -1,0 +1,55 @@
+"""How many bytes of intermediate rows may be kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dask.utils import parse_bytes
+
+from mlopt.cluster import Executor
+from mlopt.errors import InputError
+from mlopt.resources.probe import memory_limit
+
+_SHARE = 0.75
+"""Of the free memory (KeystoneML's default)."""
+_WORKERS = 0.5 * 0.6
+"""Of a worker's limit: Dask spills from 60%, and the work itself needs room."""
+
+
+def budget_bytes(given: Any, executor: Executor) -> int:
+    """The budget that ``memory_budget`` means.
+
+    Parameters
+    ----------
+    given : int, str or "auto"
+    executor : Executor
+
+    Raises
+    ------
+    InputError
+        When it is no number of bytes.
+    """
+    if given == "auto" or given is None:
+        import dask
+
+        given = dask.config.get("mlopt.memory-budget", "auto")
+    if given == "auto":
+        return _free(executor)
+    try:
+        value = int(given) if isinstance(given, int | float) else int(parse_bytes(given))
+    except (ValueError, TypeError, OverflowError):
+        value = -1
+    if value < 0 or isinstance(given, bool):
+        raise InputError(
+            '`memory_budget` must be "auto", a number of bytes of at least 0, or text as '
+            f'in "2GiB", got {given!r}.'
+        )
+    return value
+
+
+def _free(executor: Executor) -> int:
+    client = getattr(executor, "client", None)
+    if client is None:
+        return int(_SHARE * memory_limit())
+    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    return int(sum(_WORKERS * (w["memory_limit"] or 0) for w in workers))

@@ -1,0 +1,112 @@
+"""A planned pipeline as a `Plan`: each step with what was chosen, rejected and kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlopt.pipeline.execute import Execution
+from mlopt.pipeline.graph import walk
+from mlopt.pipeline.operators import Apply, Fused, Given, Join, Learn, Operator, Outcome
+from mlopt.pipeline.planning import Planned
+from mlopt.pipeline.profile import Option, Profile
+from mlopt.pipeline.schedule import executions, schedule
+from mlopt.plan import Alternative, Choice, Plan, format_bytes
+
+
+def to_plan(
+    pipeline: Any,
+    planned: Planned,
+    run: Execution | None = None,
+    total: float | None = None,
+) -> Plan:
+    """The plan as users see it; with what a run measured when there was one."""
+    draft, profile = planned.draft, planned.profile
+    ops = _logical(draft.sinks)
+    jobs = schedule(draft.sinks, planned.context.passes, planned.context.known)
+    counts = executions(jobs, draft.kept)
+    choices = []
+    for op in ops:
+        if isinstance(op, Learn | Join | Outcome) or _is_stateless(op):
+            choices.append(_choice(op, planned, counts, run))
+    predicted = _total(choices) if profile is not None else None
+    kept = (
+        sum(profile.bytes(op) for op in ops if op.token in draft.kept) if profile else None
+    )
+    notes = [
+        f"rule {one.rule}: {1e3 * one.seconds:.1f} ms" for one in planned.log if one.changed
+    ]
+    notes.append(f"planning took {planned.seconds:.3f} s")
+    return Plan(
+        f"fit {type(pipeline).__name__}",
+        tuple(choices),
+        predicted,
+        total,
+        kept,
+        planned.context.budget,
+        tuple(notes),
+    )
+
+
+def _logical(sinks: Any) -> list[Operator]:
+    """Every operator once, those within fused ones too."""
+    found: dict[str, Operator] = {}
+    for op in walk(sinks):
+        inside = walk([op.body]) if isinstance(op, Fused) else [op]
+        for one in inside:
+            found.setdefault(one.token, one)
+    return list(found.values())
+
+
+def _is_stateless(op: Operator) -> bool:
+    return isinstance(op, Apply) and isinstance(op.model, Given)
+
+
+def _choice(
+    op: Operator, planned: Planned, counts: dict[str, float], run: Execution | None
+) -> Choice:
+    profile = planned.profile
+    rejected: tuple[Alternative, ...] = ()
+    chosen, predicted = "as scikit-learn", None
+    if isinstance(op, Learn):
+        chosen, predicted, rejected = _way(op, profile, planned)
+    elif profile is not None:
+        predicted = profile.seconds(op) * counts.get(op.token, 1.0)
+        chosen = "block by block"
+    notes = [text for token, text in planned.draft.notes if token == op.token]
+    notes += _kept_notes(op, planned)
+    measured = run.seconds.get(op.token) if run is not None else None
+    return Choice(
+        op.step, op.describe(), chosen, predicted, measured, rejected, tuple(notes)
+    )
+
+
+def _way(
+    op: Learn, profile: Profile | None, planned: Planned
+) -> tuple[str, float | None, tuple[Alternative, ...]]:
+    if op.token in planned.context.known:
+        return "learnt before: not fitted again", 0.0, ()
+    name = op.way.name if op.way is not None else "scikit-learn"
+    options = profile.options.get(op.token, ()) if profile is not None else ()
+    predicted = next((o.seconds for o in options if o.way is op.way), None)
+    rejected = tuple(_alternative(o) for o in options if o.way is not op.way)
+    return name, predicted, rejected
+
+
+def _alternative(option: Option) -> Alternative:
+    return Alternative(option.name, option.seconds, option.reason)
+
+
+def _kept_notes(op: Operator, planned: Planned) -> list[str]:
+    """Which rows of this step are kept, and how large they are."""
+    found = []
+    for one in _logical(planned.draft.sinks):
+        same = one.step == op.step and one.gives_rows and one.token in planned.draft.kept
+        belongs = one is op or (isinstance(one, Apply) and one.model is op)
+        if same and belongs and planned.profile is not None:
+            size = format_bytes(planned.profile.bytes(one))
+            found.append(f"kept in memory: output ({size})")
+    return found
+
+
+def _total(choices: list[Choice]) -> float:
+    return sum(choice.predicted or 0.0 for choice in choices)

@@ -1,0 +1,14 @@
+"""Which ways there are to fit a class: one table, to which a new way is one line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlopt.pipeline.fits.base import Fit, by_kind
+
+WAYS: dict[type, tuple[Fit, ...]] = by_kind([])
+
+
+def ways_of(estimator: Any) -> tuple[Fit, ...]:
+    """The ways of fitting ``estimator`` besides scikit-learn's own; maybe none."""
+    return WAYS.get(type(estimator), ())

@@ -1,0 +1,152 @@
+"""What each operator does to one block: plain functions, to be run anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mlopt.errors import InputError
+from mlopt.pipeline import tables
+from mlopt.pipeline.fits.applying import apply_fitted
+from mlopt.pipeline.graph import walk
+from mlopt.pipeline.operators import Apply, Convert, Fused, Join, Operator, Select
+
+
+def block_function(op: Operator) -> Callable[..., Any]:
+    """The function of the values of ``op.inputs``, in their order, for one block."""
+    if isinstance(op, Select):
+        return partial(_select, op.step, op.columns)
+    if isinstance(op, Apply):
+        return partial(_apply, op.step, op.method)
+    if isinstance(op, Join):
+        return partial(_join, op.step, op.names, op.weights, op.prefix, op.layout)
+    if isinstance(op, Convert):
+        return partial(_convert, op.step, op.layout)
+    if isinstance(op, Fused):
+        return Recipe.of(op.body, op.reads)
+    raise TypeError(f"{type(op).__name__} is no operator on blocks.")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Several operators as one function of what they read.
+
+    Attributes
+    ----------
+    steps : tuple of (function, tuple of int)
+        Each function's arguments by number: first the values read, then earlier results.
+    """
+
+    steps: tuple[tuple[Callable[..., Any], tuple[int, ...]], ...]
+
+    @classmethod
+    def of(cls, body: Operator, reads: Sequence[Operator]) -> Recipe:
+        """The operators from ``reads`` to ``body``."""
+        numbers = {op.token: number for number, op in enumerate(reads)}
+        steps = []
+        for op in walk([body], stop=lambda node: node.token in numbers):
+            if op.token not in numbers:
+                steps.append(
+                    (block_function(op), tuple(numbers[i.token] for i in op.inputs))
+                )
+                numbers[op.token] = len(numbers)
+        return cls(tuple(steps))
+
+    @property
+    def __name__(self) -> str:
+        return "row_wise"
+
+    def __call__(self, *values: Any) -> Any:
+        known = list(values)
+        last = {i: number for number, (_, args) in enumerate(self.steps) for i in args}
+        for number, (function, args) in enumerate(self.steps):
+            known.append(function(*(known[i] for i in args)))
+            for i in args:
+                if last[i] == number:
+                    known[i] = None  # let go of what nobody reads any more
+        return known[-1]
+
+
+@contextmanager
+def naming(step: str) -> Iterator[None]:
+    """Errors of the block below name the step; their type stays."""
+    try:
+        yield
+    except Exception as error:
+        if f"`{step}`" in str(error):
+            raise
+        text = f"Step `{step}`: {error}"
+        try:
+            named = type(error)(text)
+        except Exception:
+            error.add_note(text)
+            raise error from None
+        raise named from error
+
+
+def _select(step: str, columns: Any, x: Any) -> Any:
+    with naming(step):
+        return tables.take_columns(x, columns)
+
+
+def _apply(step: str, method: str, model: Any, x: Any) -> Any:
+    with naming(step):
+        result = apply_fitted(model, x, method)
+    got, expected = tables.count_rows(result), tables.count_rows(x)
+    if got != expected:
+        raise InputError(
+            f"Step `{step}` must return one row for each row it is given, got {got} for "
+            f"{expected}. Select or drop rows before the pipeline, together with y."
+        )
+    return result
+
+
+def _join(
+    step: str,
+    names: Sequence[str],
+    weights: Sequence[float],
+    prefix: bool,
+    layout: str,
+    *parts: Any,
+) -> Any:
+    scaled = [p if w == 1.0 else p * w for p, w in zip(parts, weights, strict=True)]
+    with naming(step):
+        if any(hasattr(part, "iloc") for part in scaled):
+            return _join_frames(names, prefix, scaled)
+        scaled = [_two_dimensional(part) for part in scaled]
+        if any(sp.issparse(part) for part in scaled):
+            joined = sp.hstack([sp.csr_array(part) for part in scaled], format="csr")
+            return joined.toarray() if layout == "dense" else joined
+        return np.hstack(scaled)
+
+
+def _join_frames(names: Sequence[str], prefix: bool, parts: Sequence[Any]) -> Any:
+    import pandas as pd
+
+    index = next(part.index for part in parts if hasattr(part, "iloc"))
+    frames = []
+    for name, part in zip(names, parts, strict=True):
+        frame = part if hasattr(part, "iloc") else pd.DataFrame(part, index=index)
+        frame = frame.to_frame() if frame.ndim == 1 else frame
+        frames.append(frame.add_prefix(f"{name}__") if prefix else frame)
+    return pd.concat(frames, axis=1)
+
+
+def _two_dimensional(part: Any) -> Any:
+    if sp.issparse(part):
+        return part
+    part = np.asarray(part)
+    return part.reshape(-1, 1) if part.ndim == 1 else part
+
+
+def _convert(step: str, layout: str, x: Any) -> Any:
+    with naming(step):
+        if layout == "dense":
+            return x.toarray() if sp.issparse(x) else x
+        return x if sp.issparse(x) else sp.csr_array(np.asarray(x))

@@ -1,0 +1,133 @@
+"""Blocks of a graph as `Rows`, for algorithms that read them again and again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dask
+import numpy as np
+import scipy.sparse as sp
+from dask.optimization import cull
+
+from mlopt.cluster import Executor
+from mlopt.pipeline import tables
+from mlopt.pipeline.layers import Layers
+from mlopt.pipeline.operators import Operator
+from mlopt.rows import Block, Rows
+from mlopt.rows.arrays import as_matrix, convert, float_dtype
+from mlopt.rows.check import Found, check_finite, inspect
+from mlopt.rows.frames import frame_dtype, frame_matrix, is_frame
+from mlopt.rows.lazy import LazyShelf
+
+
+def rows_of(op: Operator, layers: Layers, executor: Executor, *, kept: bool) -> Rows:
+    """The operator's rows; computed anew in every pass unless they are ``kept``.
+
+    Raises
+    ------
+    InputError
+        When they are not finite numbers.
+    """
+    keys = layers.rows(op)
+    graph = layers.graph()
+    if kept:
+        blocks = executor.run_graph(graph, keys)
+        dtype = executor.result(executor.submit(_dtype, blocks[0]))
+        matrices = [executor.submit(_numbers, block, dtype) for block in blocks]
+        found = executor.map(inspect, matrices)
+        starts = _starts(found)
+        shelves = [
+            executor.submit(_shelf, matrix, index, start)
+            for index, (matrix, start) in enumerate(zip(matrices, starts, strict=True))
+        ]
+        return _rows(shelves, found, executor)
+    return _lazy_rows(dict(graph), keys, executor)
+
+
+def _lazy_rows(graph: dict[Any, Any], keys: list[Any], executor: Executor) -> Rows:
+    recipes = [_recipe(graph, key) for key in keys]
+    first = executor.submit(_compute, *recipes[0])
+    dtype = executor.result(executor.submit(_dtype, first))
+    makers = [
+        executor.submit(_maker, tasks, key, values, dtype) for tasks, key, values in recipes
+    ]
+    found = executor.map(_look, makers)
+    starts = _starts(found)
+    shelves = [
+        executor.submit(_lazy_shelf, maker, index, start)
+        for index, (maker, start) in enumerate(zip(makers, starts, strict=True))
+    ]
+    return _rows(shelves, found, executor)
+
+
+def _recipe(graph: dict[Any, Any], key: Any) -> tuple[dict[Any, Any], Any, dict[Any, Any]]:
+    """What one block needs: its tasks, its key, and the handles among its values."""
+    tasks, _ = cull(graph, [key])
+    handles = {k: v for k, v in tasks.items() if _is_handle(v)}
+    return {k: v for k, v in tasks.items() if k not in handles}, key, handles
+
+
+def _is_handle(value: Any) -> bool:
+    return hasattr(value, "result") and hasattr(value, "cancel")
+
+
+def _compute(tasks: dict[Any, Any], key: Any, values: dict[Any, Any]) -> Any:
+    return dask.get({**tasks, **values}, key)
+
+
+class _Maker:
+    """Computes one block from its tasks, as numbers of one type."""
+
+    def __init__(self, tasks: Any, key: Any, values: Any, dtype: np.dtype) -> None:
+        self.tasks, self.key, self.values, self.dtype = tasks, key, values, dtype
+
+    def __call__(self) -> Any:
+        return _numbers(_compute(self.tasks, self.key, self.values), self.dtype)
+
+
+def _maker(tasks: Any, key: Any, values: Any, dtype: np.dtype) -> _Maker:
+    return _Maker(tasks, key, values, dtype)
+
+
+def _look(maker: _Maker) -> Found:
+    return inspect(maker())
+
+
+def _lazy_shelf(maker: _Maker, index: int, start: int) -> LazyShelf:
+    return LazyShelf(maker, index, start)
+
+
+def _shelf(matrix: Any, index: int, start: int) -> tuple[Block, ...]:
+    return (Block(matrix, index=index, start=start),)
+
+
+def _dtype(block: Any) -> np.dtype:
+    if is_frame(block):
+        return frame_dtype(block)
+    return float_dtype((block if sp.issparse(block) else np.asarray(block)).dtype)
+
+
+def _numbers(block: Any, dtype: np.dtype) -> Any:
+    if is_frame(block):
+        return frame_matrix(block, dtype)
+    if tables.count_rows(block) == 0:
+        return convert(block, dtype)
+    return as_matrix(block, dtype)
+
+
+def _starts(found: list[Found]) -> list[int]:
+    return [int(start) for start in np.cumsum([0, *(one.rows for one in found)])[:-1]]
+
+
+def _rows(shelves: list[Any], found: list[Found], executor: Executor) -> Rows:
+    check_finite(found, None)
+    return Rows(
+        shelves=tuple(shelves),
+        sizes=(1,) * len(shelves),
+        lengths=tuple(one.rows for one in found),
+        d=found[0].columns,
+        dtype=found[0].dtype,
+        sparse=found[0].sparse,
+        nonzero=sum(one.nonzero for one in found),
+        executor=executor,
+    )

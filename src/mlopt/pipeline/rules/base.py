@@ -1,0 +1,66 @@
+"""What a rule is: from a graph to another that gives the same result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from mlopt.pipeline.graph import Sinks
+from mlopt.pipeline.operators import Learn, Operator
+from mlopt.pipeline.profile import Profile
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A plan in the making: the graph, and what was decided about it.
+
+    Attributes
+    ----------
+    sinks : tuple of Operator
+    kept : frozenset of token
+        Rows that stay in memory from their first use to their last.
+    notes : tuple of (token, str)
+        What plans say of an operator.
+    """
+
+    sinks: Sinks
+    kept: frozenset[str] = frozenset()
+    notes: tuple[tuple[str, str], ...] = ()
+
+    def note(self, op: Operator, text: str) -> Draft:
+        """The same with a further note."""
+        return replace(self, notes=(*self.notes, (op.token, text)))
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a rule may look at besides the draft.
+
+    Attributes
+    ----------
+    profile : Profile or None
+        None where no sample was taken: the data are small.
+    budget : int
+        Bytes that may be kept.
+    known : frozenset of token
+        Models that are there already.
+    passes : callable
+        How often a model's fit reads its input.
+    """
+
+    profile: Profile | None
+    budget: int
+    known: frozenset[str] = frozenset()
+    passes: Callable[[Learn], float] = field(default=lambda _: 1.0)
+
+
+class Rule(Protocol):
+    """One short class, one file."""
+
+    @property
+    def name(self) -> str:
+        """As in ``optimize={"without": [name]}``."""
+
+    def rewrite(self, draft: Draft, context: Context) -> Draft:
+        """A draft that gives the same values; the same object when nothing changes."""

@@ -1,0 +1,52 @@
+"""For each model the way of learning it with the least predicted time (KeystoneML, III)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from mlopt.errors import InputError
+from mlopt.pipeline.graph import rebuild
+from mlopt.pipeline.operators import Learn, Operator
+from mlopt.pipeline.profile import Option
+from mlopt.pipeline.rules.base import Context, Draft
+
+
+@dataclass(frozen=True)
+class ChooseWays:
+    """Without a profile, and without this rule, the first way in the table is taken."""
+
+    name: str = "choose_ways"
+
+    def rewrite(self, draft: Draft, context: Context) -> Draft:
+        """Every `Learn` with its cheapest way."""
+        profile = context.profile
+        if profile is None:
+            return draft
+
+        def choose(op: Operator) -> Operator:
+            if not isinstance(op, Learn) or op.token not in profile.options:
+                return op
+            best = cheapest(op, profile.options[op.token])
+            return op if best.way is op.way else replace(op, way=best.way)
+
+        sinks = rebuild(draft.sinks, choose)
+        same = all(a is b for a, b in zip(sinks, draft.sinks, strict=True))
+        return draft if same else replace(draft, sinks=sinks)
+
+
+def cheapest(op: Learn, options: tuple[Option, ...]) -> Option:
+    """The option that takes the least time.
+
+    Raises
+    ------
+    InputError
+        When none can be had, with the reason of each.
+    """
+    possible = [option for option in options if option.seconds is not None]
+    if not possible:
+        reasons = "; ".join(f"{option.name}: {option.reason}" for option in options)
+        raise InputError(
+            f"Step `{op.step}` cannot be fitted to these data. {reasons}. Give more memory, "
+            "or data in fewer or smaller blocks."
+        )
+    return min(possible, key=lambda option: option.seconds or 0.0)

@@ -1,0 +1,41 @@
+"""Dense or sparse numbers where a way of learning needs them (KeystoneML's Densify)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from mlopt.pipeline.graph import rebuild
+from mlopt.pipeline.operators import Convert, Join, Learn, Operator
+from mlopt.pipeline.profile import Profile
+from mlopt.pipeline.rules.base import Context, Draft
+
+
+@dataclass(frozen=True)
+class ConvertLayouts:
+    """A union comes out dense or sparse as scikit-learn would have it; one layout for all."""
+
+    name: str = "convert_layouts"
+
+    def rewrite(self, draft: Draft, context: Context) -> Draft:
+        """Conversions in front of the models that need them."""
+        profile = context.profile
+        if profile is None:
+            return draft
+        sinks = rebuild(draft.sinks, lambda op: _converted(op, profile))
+        same = all(a is b for a, b in zip(sinks, draft.sinks, strict=True))
+        return draft if same else replace(draft, sinks=sinks)
+
+
+def _converted(op: Operator, profile: Profile) -> Operator:
+    stats = profile.stats(op.x) if isinstance(op, Learn) else None
+    if isinstance(op, Learn) and op.way is not None and stats is not None:
+        if op.way.needs == "dense" and stats.sparse:
+            return replace(op, x=Convert(op.step, op.x, "dense"))
+        if op.way.needs == "sparse" and not stats.sparse:
+            return replace(op, x=Convert(op.step, op.x, "sparse"))
+    return op
+
+
+def is_dense_join(op: Join, density: float) -> bool:
+    """Whether scikit-learn would make a union of sparse parts dense."""
+    return density >= op.sparse_below

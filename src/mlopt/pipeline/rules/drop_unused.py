@@ -1,0 +1,39 @@
+"""Work that changes nothing: columns selected whole, joins of one part.
+
+::
+
+    #0 Source X              #0 Source X
+    #1 Join union #0    ->
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from mlopt.pipeline.graph import rebuild
+from mlopt.pipeline.operators import Convert, Join, Operator
+from mlopt.pipeline.rules.base import Context, Draft
+
+
+@dataclass(frozen=True)
+class DropUnused:
+    """Branches that lead nowhere are not reached from the sinks; the rest goes here."""
+
+    name: str = "drop_unused"
+
+    def rewrite(self, draft: Draft, context: Context) -> Draft:
+        """Leave out joins of one part and conversions of conversions."""
+        del context
+        sinks = rebuild(draft.sinks, _without)
+        same = all(a is b for a, b in zip(sinks, draft.sinks, strict=True))
+        return draft if same else replace(draft, sinks=sinks)
+
+
+def _without(op: Operator) -> Operator:
+    if isinstance(op, Join) and len(op.parts) == 1 and op.weights == (1.0,):
+        # Alone, a part keeps its names and its layout only if nobody asked for others.
+        plain = not op.prefix and op.sparse_below >= 1.0
+        return op.parts[0] if plain else op
+    if isinstance(op, Convert) and isinstance(op.x, Convert):
+        return replace(op, x=op.x.x)
+    return op

@@ -1,0 +1,48 @@
+"""Common subexpressions: what occurs twice is computed once (KeystoneML, IV-B).
+
+::
+
+    #0 Source X              #0 Source X
+    #1 Learn a/scale #0      #1 Learn a/scale #0
+    #2 Learn b/scale #0  ->  #2 Join union #1 #1
+    #3 Join union #1 #2
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from mlopt.pipeline.graph import rebuild
+from mlopt.pipeline.operators import Operator
+from mlopt.pipeline.rules.base import Context, Draft
+
+
+@dataclass(frozen=True)
+class ShareWork:
+    """Inputs come first, so one walk reaches the fixed point."""
+
+    name: str = "share_work"
+
+    def rewrite(self, draft: Draft, context: Context) -> Draft:
+        """One node for each token."""
+        del context
+        first: dict[str, Operator] = {}
+        merged: list[Operator] = []
+
+        def one(op: Operator) -> Operator:
+            known = first.setdefault(op.token, op)
+            if known is not op:
+                merged.append(op)
+            return known
+
+        sinks = rebuild(draft.sinks, one)
+        if not merged:
+            return draft
+        draft = replace(draft, sinks=sinks)
+        for op in merged:
+            if (
+                not op.step.startswith(first[op.token].step)
+                or op.step != first[op.token].step
+            ):
+                draft = draft.note(op, f"shared by {first[op.token].step} and {op.step}")
+        return draft

@@ -1,0 +1,113 @@
+"""Blocks of any type that scikit-learn takes: arrays, CSR, data frames, documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import _safe_indexing
+
+from mlopt.errors import InputError
+
+
+def count_rows(block: Any) -> int:
+    """How many rows a block has."""
+    return int(block.shape[0]) if hasattr(block, "shape") else len(block)
+
+
+def count_columns(block: Any) -> int:
+    """How many columns; 1 for documents and other one-dimensional blocks."""
+    shape = tuple(getattr(block, "shape", ()))
+    return int(shape[1]) if len(shape) > 1 else 1
+
+
+def count_bytes(block: Any) -> int:
+    """Bytes in memory, text included."""
+    if sp.issparse(block):
+        return int(sum(part.nbytes for part in (block.data, block.indices, block.indptr)))
+    if isinstance(block, np.ndarray) and not block.dtype.hasobject:
+        return int(block.nbytes)
+    if hasattr(block, "memory_usage"):
+        usage = block.memory_usage(deep=True)
+        return int(usage.sum() if hasattr(usage, "sum") else usage)
+    if hasattr(block, "estimated_size"):
+        return int(block.estimated_size())
+    if hasattr(block, "nbytes") and not isinstance(block, np.ndarray):
+        return int(block.nbytes)
+    from dask.sizeof import sizeof
+
+    return int(sizeof(block))
+
+
+def kind_of(block: Any) -> str:
+    """What a block is, in a word: blocks of one step must all be the same."""
+    if sp.issparse(block):
+        return "sparse"
+    if isinstance(block, np.ndarray):
+        return "array"
+    return type(block).__name__
+
+
+def is_sparse(block: Any) -> bool:
+    """Whether zeros are left out."""
+    return bool(sp.issparse(block))
+
+
+def row_range(data: Any, start: int, stop: int) -> Any:
+    """Rows ``start`` to ``stop``, without a copy where the type allows it."""
+    if sp.issparse(data):
+        return data[start:stop] if data.format == "csr" else data.tocsr()[start:stop]
+    if isinstance(data, np.ndarray | list | tuple):
+        return data[start:stop]
+    if hasattr(data, "iloc"):
+        return data.iloc[start:stop]
+    return data[start:stop]
+
+
+def take_rows(data: Any, indices: Sequence[int] | np.ndarray) -> Any:
+    """Rows by number."""
+    if sp.issparse(data) and data.format not in ("csr", "lil", "dok"):
+        data = data.tocsr()
+    return _safe_indexing(data, np.asarray(indices))
+
+
+def take_columns(data: Any, columns: Any) -> Any:
+    """Columns by name, number, mask or slice; one name or number gives one dimension."""
+    if isinstance(columns, list) and not columns:
+        return data[:, :0] if not hasattr(data, "iloc") else data.iloc[:, :0]
+    return _safe_indexing(data, columns, axis=1)
+
+
+def stack(blocks: Sequence[Any], step: str = "") -> Any:
+    """Blocks one below the other.
+
+    Raises
+    ------
+    InputError
+        When a block is of another type than the first, naming ``step``.
+    """
+    kinds = [kind_of(block) for block in blocks]
+    if len(set(kinds)) > 1:
+        other = next(i for i, kind in enumerate(kinds) if kind != kinds[0])
+        raise InputError(
+            f"Step `{step}` must return one type for all rows: block 0 is {kinds[0]}, "
+            f"block {other} is {kinds[other]}. Return the same type whatever the rows."
+        )
+    first = blocks[0]
+    if len(blocks) == 1:
+        return first
+    if sp.issparse(first):
+        return sp.vstack(blocks, format="csr")
+    if isinstance(first, np.ndarray):
+        return np.concatenate(blocks)
+    if isinstance(first, list | tuple):
+        return [item for block in blocks for item in block]
+    if hasattr(first, "iloc"):
+        import pandas as pd
+
+        return pd.concat(blocks)
+    import polars as pl
+
+    return pl.concat(blocks)

@@ -1,0 +1,111 @@
+"""A pipeline run on a sample, operator by operator, each timed.
+
+KeystoneML's execution subsampling: what an operator gives on the sample is what the next
+one is tried on, so that all of them are known at their own place (IV-A).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mlopt.cluster import single_threaded
+from mlopt.pipeline import fitting
+from mlopt.pipeline.fits.base import OnePass
+from mlopt.pipeline.functions import block_function
+from mlopt.pipeline.graph import walk
+from mlopt.pipeline.operators import Given, Learn, Operator, Outcome, Source
+from mlopt.pipeline.sampling import Sample
+
+_REPEAT = 2e-3
+"""Seconds below which a piece of work is timed again: what is short is mostly noise."""
+
+
+@dataclass
+class Trial:
+    """Values and times of operators on one sample, each computed once.
+
+    Attributes
+    ----------
+    values : dict of token to value
+    seconds : dict of token to float
+        Of the operator alone, on one thread.
+    """
+
+    sample: Sample
+    values: dict[str, Any] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    fitted: dict[str, fitting.Both] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        """Rows of the sample."""
+        return self.sample.size
+
+    def value(self, op: Operator) -> Any:
+        """What the operator gives on the sample."""
+        for node in walk([op], stop=lambda n: n.token in self.values):
+            if node.token not in self.values:
+                self.values[node.token] = self._compute(node)
+        return self.values[op.token]
+
+    def time_part(self, op: Learn, way: OnePass) -> float:
+        """Seconds for the statistics of the whole sample, as one block."""
+        x, y, weight = (
+            None if i is None else self.value(i) for i in (op.x, op.y, op.weight)
+        )
+        _, seconds = timed(lambda: fitting.part(op.step, way, op.estimator, x, y, weight))
+        return seconds
+
+    def again(self, op: Operator) -> Any:
+        """The operator's value computed once more from the same inputs."""
+        return block_function(op)(*(self.value(i) for i in op.inputs))
+
+    def _compute(self, op: Operator) -> Any:
+        if isinstance(op, Source):
+            self.seconds[op.token] = 0.0
+            return self.sample.rows[op.token]
+        if isinstance(op, Given):
+            self.seconds[op.token] = 0.0
+            return op.model
+        if isinstance(op, Outcome):
+            self.seconds[op.token] = 0.0
+            return self.fitted[op.learn.token].output
+        if isinstance(op, Learn):
+            return self._learn(op)
+        inputs = [self.values[i.token] for i in op.inputs]
+        function = block_function(op)
+        value, self.seconds[op.token] = timed(lambda: function(*inputs))
+        return value
+
+    def _learn(self, op: Learn) -> Any:
+        inputs = [
+            None if i is None else [self.values[i.token]] for i in (op.x, op.y, op.weight)
+        ]
+        params = {k: v for k, v in op.params.items() if not _is_long(v)}
+        job = fitting.Job(op.step, op.estimator, params, op.transforms, None)
+        both, self.seconds[op.token] = timed(
+            lambda: fitting.fit_gathered(job, *inputs), repeats=1
+        )
+        self.fitted[op.token] = both
+        return both.model
+
+
+def timed(function: Callable[[], Any], repeats: int = 3) -> tuple[Any, float]:
+    """The value, and seconds on one thread: the least of a few where they are short."""
+    best = float("inf")
+    with single_threaded():
+        for _ in range(repeats):
+            begin = time.perf_counter()
+            value = function()
+            best = min(best, time.perf_counter() - begin)
+            if best > _REPEAT:
+                break
+    return value, best
+
+
+def _is_long(value: Any) -> bool:
+    """Whether an argument of ``fit`` may go with the rows: a sample has fewer."""
+    return hasattr(value, "__len__") and not isinstance(value, str | Mapping)

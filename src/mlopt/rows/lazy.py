@@ -1,0 +1,47 @@
+"""A shelf whose one block is made anew whenever it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from mlopt.rows.block import Block
+
+
+@dataclass(frozen=True)
+class LazyShelf:
+    """Looks like a tuple of one `Block`, and holds none.
+
+    What is beside the rows is held: it was computed once, and is small.
+
+    Attributes
+    ----------
+    make : callable
+        Gives the features, ndarray or csr_array of shape (rows, d), of the data's dtype.
+    index, start : int
+        As of the `Block`.
+    extra : mapping of name to ndarray
+    """
+
+    make: Callable[[], Any]
+    index: int
+    start: int
+    extra: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return 1
+
+    def __iter__(self) -> Iterator[Block]:
+        yield Block(self.make(), self.extra, self.index, self.start)
+
+    def __getitem__(self, item: int | slice) -> Any:
+        if isinstance(item, slice):
+            return tuple(self) if 0 in range(*item.indices(1)) else ()
+        return next(iter(self))
+
+    def beside(self, extras: Sequence[Mapping[str, np.ndarray]]) -> LazyShelf:
+        """The same rows with further per-row arrays."""
+        return replace(self, extra={**self.extra, **extras[0]})
