@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from mlopt.costs import Cost
 from mlopt.resources import Resources
@@ -34,9 +34,9 @@ class Fit(ABC):
         How numbers must be laid out.
     """
 
-    name: ClassVar[str]
-    kinds: ClassVar[tuple[type, ...]]
-    needs: ClassVar[Layout] = "any"
+    name: str
+    kinds: tuple[type, ...]
+    needs: Layout = "any"
 
     def refuses(self, estimator: Any, stats: Stats) -> str:
         """Why this way cannot fit ``estimator`` with its parameters; "" when it can."""

@@ -73,7 +73,9 @@ def prepare(
 
 
 def _read(estimator: Any, X: Any, where: Executor) -> Rows:
-    if is_dask(X):
+    if isinstance(X, Rows):
+        estimator.n_features_in_, rows = X.d, X
+    elif is_dask(X):
         see_columns(estimator, X)
         rows = Rows.of(X, executor=where)
     else:
