@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from mlopt.gd.least_squares import LinearRegression, Ridge
     from mlopt.gd.logistic import LogisticRegression
     from mlopt.gd.svm import LinearSVC
+    from mlopt.pipeline.compose import gather, make_pipeline, optimize
+    from mlopt.pipeline.estimator import Pipeline
     from mlopt.pipeline.library.pca import PCA
     from mlopt.pipeline.library.random_features import RandomFeatures
     from mlopt.plan import Plan
@@ -29,12 +31,16 @@ __all__ = [
     "LinearSVC",
     "LogisticRegression",
     "ModelSearchCV",
+    "Pipeline",
     "Plan",
     "RandomFeatures",
     "Resources",
     "Ridge",
     "__version__",
+    "gather",
     "gd",
+    "make_pipeline",
+    "optimize",
     "run",
 ]
 
@@ -44,10 +50,14 @@ _HOMES = {
     "LinearSVC": "mlopt.gd.svm",
     "LogisticRegression": "mlopt.gd.logistic",
     "ModelSearchCV": "mlopt.tuning.search",
+    "Pipeline": "mlopt.pipeline.estimator",
     "Plan": "mlopt.plan",
     "RandomFeatures": "mlopt.pipeline.library.random_features",
     "Resources": "mlopt.resources",
     "Ridge": "mlopt.gd.least_squares",
+    "gather": "mlopt.pipeline.compose",
+    "make_pipeline": "mlopt.pipeline.compose",
+    "optimize": "mlopt.pipeline.compose",
     "run": "mlopt.query.run",
 }
 
