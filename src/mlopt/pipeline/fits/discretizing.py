@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.preprocessing import KBinsDiscretizer
-from sklearn.utils.validation import check_array
+from sklearn.utils.validation import validate_data
 
 from mlopt.errors import InputError
 from mlopt.pipeline.fits.blockwise import Blockwise, Columns, as_before
@@ -57,7 +57,7 @@ class MergedBins(Blockwise):
         return ""
 
     def learn(self, model: Any, X: Any, y: Any, weight: Any) -> Binned | None:
-        columns, X = Columns.of(model, X), check_array(X, dtype="numeric")
+        columns, X = Columns.of(model, X), validate_data(model, X, dtype="numeric")
         sketch = weighted = None
         if model.strategy == "quantile":
             if weight is None:

@@ -47,17 +47,24 @@ class Sketch:
     steps: tuple[int, ...]
 
     @staticmethod
-    def of(X: NDArray[Any], size: int = SIZE) -> Sketch:
-        """Of the columns of one block; no value may be missing."""
-        return Sketch((X,), (0,))._halved(size)
+    def of(X: NDArray[Any], size: int | None = None) -> Sketch:
+        """Of the columns of one block; no value may be missing.
 
-    def merged(self, other: Sketch, size: int = SIZE) -> Sketch:
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+        size : int, default=SIZE
+            Rows that a level may not reach; the same for all that are merged.
+        """
+        return Sketch((X,), (0,))._halved(size or SIZE)
+
+    def merged(self, other: Sketch, size: int | None = None) -> Sketch:
         """Of the rows of both."""
         none = self.levels[0][:0]
         pairs = zip_longest(self.levels, other.levels, fillvalue=none)
         levels = tuple(np.concatenate(pair) for pair in pairs)
         steps = zip_longest(self.steps, other.steps, fillvalue=0)
-        return Sketch(levels, tuple(map(sum, steps)))._halved(size)
+        return Sketch(levels, tuple(map(sum, steps)))._halved(size or SIZE)
 
     @property
     def exact(self) -> bool:
