@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mlopt.gd.least_squares import LinearRegression, Ridge
     from mlopt.gd.logistic import LogisticRegression
     from mlopt.gd.svm import LinearSVC
+    from mlopt.pipeline.estimator import Pipeline
     from mlopt.pipeline.library.pca import PCA
     from mlopt.pipeline.library.random_features import RandomFeatures
     from mlopt.plan import Plan
@@ -29,6 +30,7 @@ __all__ = [
     "LinearSVC",
     "LogisticRegression",
     "ModelSearchCV",
+    "Pipeline",
     "Plan",
     "RandomFeatures",
     "Resources",
@@ -44,6 +46,7 @@ _HOMES = {
     "LinearSVC": "mlopt.gd.svm",
     "LogisticRegression": "mlopt.gd.logistic",
     "ModelSearchCV": "mlopt.tuning.search",
+    "Pipeline": "mlopt.pipeline.estimator",
     "Plan": "mlopt.plan",
     "RandomFeatures": "mlopt.pipeline.library.random_features",
     "Resources": "mlopt.resources",
