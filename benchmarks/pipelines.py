@@ -101,6 +101,7 @@ def flights(rows):
         (make_pipeline(SimpleImputer(strategy="median"), StandardScaler()), numbers),
         (make_pipeline(SimpleImputer(strategy="most_frequent"),
                        OneHotEncoder(handle_unknown="ignore")), names),
+        sparse_threshold=0.0,
     )  # fmt: skip
     branches = make_union(
         SelectKBest(f_classif, k=40),

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.utils import get_tags
 
 from mlopt.errors import InputError
 from mlopt.pipeline import tables
 from mlopt.pipeline.expansions import EXPANSIONS
-from mlopt.pipeline.kinds import is_row_wise, is_seeded, is_stateless
+from mlopt.pipeline.kinds import ignores_targets, is_row_wise, is_seeded, is_stateless
 from mlopt.pipeline.operators import (
     Apply,
     Given,
@@ -92,7 +91,7 @@ class Builder:
             self.models[path] = Given(path, transformer, token_of(transformer))
             scope = "rows" if is_row_wise(transformer) else "unknown"
             return Apply(path, self.models[path], x, scope=scope)
-        y = self.y if _wants_y(transformer) else None
+        y = None if ignores_targets(transformer) else self.y
         model = self.models[path] = self._learn(path, transformer, x, y, None)
         if is_row_wise(transformer):
             return Apply(path, model, x)
@@ -183,8 +182,3 @@ def _plain(columns: Any) -> Any:
 def _simple(pipeline: Pipeline) -> bool:
     """Whether a pipeline is no more than its steps."""
     return pipeline.memory is None and not getattr(pipeline, "transform_input", None)
-
-
-def _wants_y(transformer: Any) -> bool:
-    known = is_row_wise(transformer) or is_stateless(transformer)
-    return not known or bool(get_tags(transformer).target_tags.required)

@@ -25,7 +25,8 @@ def block_function(op: Operator) -> Callable[..., Any]:
     if isinstance(op, Apply):
         return partial(_apply, op.step, op.method)
     if isinstance(op, Join):
-        return partial(_join, op.step, op.names, op.weights, op.prefix, op.layout)
+        settings = op.names, op.weights, op.prefix
+        return partial(_join, op.step, *settings, op.layout, op.sparse_below)
     if isinstance(op, Convert):
         return partial(_convert, op.step, op.layout)
     if isinstance(op, Fused):
@@ -113,6 +114,7 @@ def _join(
     weights: Sequence[float],
     prefix: bool,
     layout: str,
+    sparse_below: float,
     *parts: Any,
 ) -> Any:
     scaled = [p if w == 1.0 else p * w for p, w in zip(parts, weights, strict=True)]
@@ -122,8 +124,15 @@ def _join(
         scaled = [_two_dimensional(part) for part in scaled]
         if any(sp.issparse(part) for part in scaled):
             joined = sp.hstack([sp.csr_array(part) for part in scaled], format="csr")
+            if layout == "auto":
+                layout = "dense" if density(joined) >= sparse_below else "sparse"
             return joined.toarray() if layout == "dense" else joined
         return np.hstack(scaled)
+
+
+def density(X: Any) -> float:
+    """Share of the entries of a sparse matrix that are stored."""
+    return float(X.nnz / max(1, X.shape[0] * X.shape[1]))
 
 
 def _join_frames(names: Sequence[str], prefix: bool, parts: Sequence[Any]) -> Any:

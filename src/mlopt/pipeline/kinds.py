@@ -72,6 +72,21 @@ def is_row_wise(transformer: Any) -> bool:
     return type(transformer) in ROW_WISE
 
 
+_UNSUPERVISED = (
+    "sklearn.preprocessing", "sklearn.impute", "sklearn.decomposition", "sklearn.cluster",
+    "sklearn.random_projection", "sklearn.kernel_approximation",
+    "sklearn.feature_extraction", "mlopt.pipeline.library",
+)  # fmt: skip
+
+
+def ignores_targets(transformer: Any) -> bool:
+    """Whether a transformer is known to learn the same whatever the targets are."""
+    if type(transformer) is feature_selection.VarianceThreshold:
+        return True
+    known = type(transformer) in ROW_WISE or is_stateless(transformer)
+    return known and type(transformer).__module__.startswith(_UNSUPERVISED)
+
+
 def is_stateless(transformer: Any) -> bool:
     """Whether a transformer learns nothing from data."""
     return (

@@ -199,13 +199,15 @@ class Join(Operator):
         What each part is multiplied by.
     sparse_below : float
         Sparse parts give a sparse whole when its density is below this.
+    layout : {"auto", "dense", "sparse"}
+        What they give; "auto" looks at the density, so that it suits one block only.
     """
 
     parts: tuple[Operator, ...]
     names: tuple[str, ...]
     weights: tuple[float, ...]
     prefix: bool = True
-    sparse_below: float = 1.0
+    sparse_below: float = float("inf")
     layout: str = field(default="auto", metadata=_PHYSICAL)
 
     def describe(self) -> str:
