@@ -100,6 +100,12 @@ def _mixed() -> Any:
     return frame
 
 
+def _nullable() -> Any:
+    frame = pd.DataFrame({"share": _with_gaps()[:, 0]})
+    frame["count"] = pd.array([None, 1, 2, 2] * 9 + [None], dtype="Int64")
+    return frame
+
+
 def _labels() -> Any:
     return np.random.default_rng(5).choice(["no", "some", "yes"], N, p=[0.1, 0.3, 0.6])
 
@@ -124,6 +130,7 @@ ROWS: dict[str, Any] = {
     "object gaps": _object_gaps(),
     "text": _objects().astype(str),
     "mixed": _mixed(),
+    "nullable": _nullable(),
 }
 
 SCALED = ("dense", "far", "float32", "integers", "gaps", "gaps32", "frame")
@@ -143,6 +150,8 @@ PLAIN: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (SimpleImputer(strategy="most_frequent"), (*SCALED, *SPARSE, "object gaps", "mixed")),
     (SimpleImputer(strategy="most_frequent", missing_values=None), ("none",)),
     (SimpleImputer(strategy="most_frequent", missing_values="x"), ("objects",)),
+    (SimpleImputer(missing_values=pd.NA), ("nullable",)),
+    (SimpleImputer(strategy="most_frequent", missing_values=pd.NA), ("nullable",)),
     (SimpleImputer(strategy="median", missing_values=1), ("integers", "counts", "csr")),
     (SimpleImputer(missing_values=0), ("integers", "counts")),
     (SimpleImputer(strategy="constant", fill_value=7), ("gaps", "integers", *SPARSE)),

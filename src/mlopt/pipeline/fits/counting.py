@@ -26,7 +26,9 @@ class Counts:
     @staticmethod
     def of(values: NDArray[Any]) -> Counts:
         """Of one array."""
-        return _summed(values, np.ones(len(values), np.int64))
+        if values.dtype.kind == "O":
+            return _of_objects(Counter(values.tolist()))
+        return Counts(*np.unique(values, return_counts=True))
 
     def __add__(self, other: Counts) -> Counts:
         values = np.concatenate((self.values, other.values))
@@ -47,11 +49,10 @@ def _summed(values: NDArray[Any], counts: NDArray[np.int64]) -> Counts:
     total: Counter[Any] = Counter()
     for value, count in zip(values, counts.tolist(), strict=True):
         total[value] += count
-    return Counts(objects(list(total)), np.fromiter(total.values(), np.int64, len(total)))
+    return _of_objects(total)
 
 
-def objects(values: list[Any]) -> NDArray[Any]:
-    """A 1-D array of objects, whatever they are."""
-    found = np.empty(len(values), object)
-    found[:] = values
-    return found
+def _of_objects(counted: Counter[Any]) -> Counts:
+    values = np.empty(len(counted), object)
+    values[:] = list(counted)
+    return Counts(values, np.fromiter(counted.values(), np.int64, len(counted)))

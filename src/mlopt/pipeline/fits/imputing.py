@@ -129,6 +129,8 @@ def _missing(values: Any, missing_values: Any) -> NDArray[np.bool_]:
     """Which are missing, of an array of one or two dimensions."""
     if not values.size:
         return np.zeros(values.shape, bool)
+    if missing_values is pd.NA:
+        return np.asarray(pd.isna(values))
     table = values if values.ndim == 2 else values[:, None]
     indicator = MissingIndicator(missing_values=missing_values, features="all")
     mask: NDArray[np.bool_] = indicator.fit_transform(table).reshape(values.shape)
