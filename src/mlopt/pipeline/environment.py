@@ -70,7 +70,7 @@ class Environment:
 def model_bytes(model: Any) -> int:
     """Bytes of what a model has learnt."""
     if isinstance(model, type) or not hasattr(model, "__dict__"):
-        return sizeof(model)
+        return int(sizeof(model))
     return sum(
         count_bytes(value) if isinstance(value, np.ndarray) or issparse(value) else
         model_bytes(value) if hasattr(value, "get_params") else sizeof(value)

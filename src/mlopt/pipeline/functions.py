@@ -16,10 +16,17 @@ from mlopt.pipeline import tables
 from mlopt.pipeline.fits.applying import apply_fitted
 from mlopt.pipeline.graph import walk
 from mlopt.pipeline.operators import Apply, Convert, Fused, Join, Operator, Select
+from mlopt.pipeline.timing import Timed
 
 
 def block_function(op: Operator) -> Callable[..., Any]:
     """The function of the values of ``op.inputs``, in their order, for one block."""
+    if isinstance(op, Fused):
+        return Recipe.of(op.body, op.reads)
+    return Timed(op.token, _function(op))
+
+
+def _function(op: Operator) -> Callable[..., Any]:
     if isinstance(op, Select):
         return partial(_select, op.step, op.columns)
     if isinstance(op, Apply):
@@ -29,8 +36,6 @@ def block_function(op: Operator) -> Callable[..., Any]:
         return partial(_join, op.step, *settings, op.layout, op.sparse_below)
     if isinstance(op, Convert):
         return partial(_convert, op.step, op.layout)
-    if isinstance(op, Fused):
-        return Recipe.of(op.body, op.reads)
     raise TypeError(f"{type(op).__name__} is no operator on blocks.")
 
 

@@ -114,9 +114,7 @@ class Profile:
         return None if measure is None else measure.stats
 
 
-def profile(
-    sinks: Sinks, trials: Trials, blocks: int, resources: Resources
-) -> Profile:
+def profile(sinks: Sinks, trials: Trials, blocks: int, resources: Resources) -> Profile:
     """Try every operator on both samples, inputs first.
 
     The last model is not fitted to the samples where a formula tells what it costs.
@@ -176,9 +174,7 @@ def _with_scope(op: Apply, trial: Trial) -> Apply:
     return replace(op, scope="rows" if _equal(alone, among) else "all")
 
 
-def _profile_learn(
-    op: Learn, found: Profile, trials: Trials, *, last: bool
-) -> None:
+def _profile_learn(op: Learn, found: Profile, trials: Trials, *, last: bool) -> None:
     x = found.measures[op.x.token].stats if op.x.token in found.measures else None
     if x is None:
         return
@@ -204,9 +200,7 @@ def _profile_learn(
     found.measures[op.token] = Measure(line, Line.of([1.0], [0.0]), stats)
 
 
-def _option(
-    op: Learn, way: Fit, stats: Stats, found: Profile, trials: Trials
-) -> Option:
+def _option(op: Learn, way: Fit, stats: Stats, found: Profile, trials: Trials) -> Option:
     if reason := way.refuses(op.estimator, stats):
         return Option(way, way.name, None, reason=reason)
     passes = way.passes(op.estimator, stats)

@@ -81,13 +81,13 @@ class Trial:
         return value
 
     def _learn(self, op: Learn) -> Any:
-        inputs = [
-            None if i is None else [self.values[i.token]] for i in (op.x, op.y, op.weight)
-        ]
+        wanted = (op.x, op.y, op.weight)
+        x, y, weight = (None if i is None else [self.values[i.token]] for i in wanted)
         params = {k: v for k, v in op.params.items() if not _is_long(v)}
         job = fitting.Job(op.step, op.estimator, params, op.transforms, None)
         both, self.seconds[op.token] = timed(
-            lambda: fitting.fit_gathered(job, x or [], y, weight), repeats=3 if op.seeded else 1
+            lambda: fitting.fit_gathered(job, x or [], y, weight),
+            repeats=3 if op.seeded else 1,
         )
         self.fitted[op.token] = both
         return both.model

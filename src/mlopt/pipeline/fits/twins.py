@@ -131,7 +131,7 @@ class SupportVectors(Twin):
 class LeastSquares(Twin):
     """`Ridge` and `LinearRegression`."""
 
-    kinds = (linear_model.Ridge, linear_model.LinearRegression)
+    kinds: tuple[type, ...] = (linear_model.Ridge, linear_model.LinearRegression)
     learnt = ("coef_", "intercept_", "n_iter_", "rank_", "singular_")
 
     def twin(self, estimator: Any) -> Any:

@@ -49,8 +49,8 @@ def cheapest(op: Learn, options: tuple[Option, ...]) -> Option:
     if not possible:
         reasons = "; ".join(f"{option.name}: {option.reason}" for option in options)
         raise InputError(
-            f"Step `{op.step}` cannot be fitted to these data. {reasons}. Give more memory, "
-            "or data in fewer or smaller blocks."
+            f"Step `{op.step}` cannot be fitted to these data. {reasons}. Give more "
+            "memory, or data in fewer or smaller blocks."
         )
     least = min(option.seconds or 0.0 for option in possible)
     return next(o for o in possible if (o.seconds or 0.0) <= TIE * least + TRIFLE)

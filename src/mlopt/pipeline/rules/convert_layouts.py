@@ -34,4 +34,3 @@ def _converted(op: Operator, profile: Profile) -> Operator:
         if op.way.needs == "sparse" and not stats.sparse:
             return replace(op, x=Convert(op.step, op.x, "sparse"))
     return op
-
