@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from tests.caching.graphs import GOLDEN, GOLDEN_CHOICES, brute_force, budgets, graphs
 
-from mlopt.caching import STRATEGIES, Graph, Strategy, choose, run_seconds, simulate
+from mlopt.caching import STRATEGIES, Graph, Node, Strategy, choose, run_seconds, simulate
+from mlopt.errors import InputError
 
 ALL = STRATEGIES | {"choose": choose}
 FIXED = {name: strategy for name, strategy in ALL.items() if name != "lru"}
@@ -83,3 +84,39 @@ def test_more_memory_never_makes_it_slower(
 ) -> None:
     small, large = ALL[name](graph, budget), ALL[name](graph, budget + more)
     assert large.seconds <= small.seconds
+
+
+@pytest.mark.parametrize("name", ["estimators", "greedy", "exact", "ladder", "choose"])
+@pytest.mark.parametrize("budget", [-1, float("nan")])
+def test_a_wrong_budget_is_refused(name: str, budget: float) -> None:
+    with pytest.raises(InputError, match="`budget`"):
+        ALL[name](GOLDEN, budget)
+
+
+def test_more_candidates_than_exact_can_try_are_refused() -> None:
+    fits = [Node(str(v), 1, 1, weight=2, inputs=(v - 1,)) for v in range(1, 25)]
+    chain = Graph((Node("0", 1, 1), *fits))
+    with pytest.raises(InputError, match="at most 20"):
+        STRATEGIES["exact"](chain, 10)
+    assert choose(chain, 24).seconds == 25
+
+
+@given(graph=graphs(), budget=budgets)
+def test_no_strategy_misses_the_best_when_memory_holds_everything(
+    graph: Graph, budget: float
+) -> None:
+    everything = graph.bytes_of(range(len(graph.nodes))) + budget
+    best = brute_force(graph, everything)
+    for name in ("greedy", "greedy per byte", "exact", "ladder", "choose"):
+        assert ALL[name](graph, everything).seconds == best
+
+
+def test_what_is_always_kept_takes_its_share_of_the_budget() -> None:
+    nodes = (Node("a", 5, 60), Node("model", 1, 50, always=True), *READERS)
+    graph = Graph(nodes)
+    assert choose(graph, 109).nodes == {1}
+    assert choose(graph, 110).nodes == {0, 1}
+    assert choose(graph, 10).nodes == {1}
+
+
+READERS = (Node("b", 1, 1, inputs=(0, 1)), Node("c", 1, 1, inputs=(0, 1)))

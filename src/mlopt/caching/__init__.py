@@ -11,10 +11,11 @@
 """
 
 from mlopt.caching.choosing import choose
+from mlopt.caching.counts import Statistics
 from mlopt.caching.disk import Disk
 from mlopt.caching.graph import Graph, Node
 from mlopt.caching.lru import Simulated, simulate
-from mlopt.caching.memory import Keeper, Statistics
+from mlopt.caching.memory import Keeper
 from mlopt.caching.profile import Measured, Profile, extrapolated
 from mlopt.caching.recurrences import executions, requests, run_seconds, savings
 from mlopt.caching.strategies import STRATEGIES, Kept, Strategy, contenders

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from mlopt.caching.graph import Graph
-from mlopt.caching.strategies.exact import exact
+from mlopt.caching.strategies.bounds import exact
 from mlopt.caching.strategies.family import Kept, contenders
-from mlopt.caching.strategies.ladder import ladder
+from mlopt.caching.strategies.rungs import ladder
 
 EXACT = 14
 """Candidates that can help, up to which the best set of all is looked for."""
@@ -15,8 +15,11 @@ def choose(graph: Graph, budget: float) -> Kept:
     """The outputs to keep within ``budget`` bytes for the shortest run.
 
     Up to 14 candidates that can help, the best fixed set of all. Beyond, the set that
-    `ladder` climbs to. Which of the two depends on the graph only, so more memory never
-    gives a slower run.
+    `ladder` climbs to, which may be a little behind a greedy choice that happens to fit.
+    Which of the two depends on the graph only, so more memory never gives a slower run.
+
+    A fixed set keeps its memory from the first use to the end of the run. Eviction can be
+    faster where one memory could serve two parts of a run, one after the other.
 
     Parameters
     ----------

@@ -78,13 +78,13 @@ class Disk:
             What pickle raises for a value that cannot be pickled.
         """
         path = self._path(token)
-        write_files({path: lambda file: _dump(value, file)})
-        size = path.stat().st_size
-        if size > self.limit:
+        sizes = list[int]()
+        write_files({path: lambda file: sizes.append(_dump(value, file))})
+        if sizes[0] > self.limit:
             self.remove(token)
             return 0
         self._evict(path)
-        return size
+        return sizes[0]
 
     def read(self, token: str) -> Any:
         """The value of ``token``, which is then the most recently used.
@@ -92,18 +92,19 @@ class Disk:
         Raises
         ------
         KeyError
-            When it is missing or damaged; a damaged file is removed.
+            When it is missing, cannot be read, or is damaged; a damaged file is removed.
         """
         path = self._path(token)
         try:
             with path.open("rb") as file:
                 value = _load(file)
-            os.utime(path)
-        except FileNotFoundError:
-            raise KeyError(token) from None
+        except OSError as error:
+            raise KeyError(token) from error
         except _DAMAGE as error:
             self.remove(token)
             raise KeyError(token) from error
+        with suppress(OSError):  # removed meanwhile, or a folder that is only read
+            os.utime(path)
         return value
 
     def remove(self, token: str) -> None:
@@ -170,10 +171,12 @@ class _Hashing:
         return self.file.write(data)
 
 
-def _dump(value: Any, file: BinaryIO) -> None:
+def _dump(value: Any, file: BinaryIO) -> int:
+    """Write the value and its digest; bytes written."""
     hashing = _Hashing(file)
     pickle.dump(value, hashing, protocol=5)
     file.write(hashing.digest.digest())
+    return file.tell()
 
 
 def _load(file: BinaryIO) -> Any:

@@ -16,43 +16,14 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from dask.sizeof import sizeof as dask_sizeof
 
+from mlopt.caching.counts import Statistics
 from mlopt.caching.disk import Disk
 from mlopt.errors import InputError
-
-
-@dataclass(frozen=True)
-class Statistics:
-    """What happened so far.
-
-    Parameters
-    ----------
-    hits, misses : int
-        Values that were there for a reader, in memory or on disk, and that were not.
-    disk_hits : int
-        Those of the hits that came from disk.
-    evictions : int
-        Values forgotten for want of room.
-    refused : int
-        Values that did not fit beside what is pinned.
-    released : int
-        Values let go because their last reader was done.
-    bytes, peak : int
-        Held now, and at most.
-    """
-
-    hits: int = 0
-    misses: int = 0
-    disk_hits: int = 0
-    evictions: int = 0
-    refused: int = 0
-    released: int = 0
-    bytes: int = 0
-    peak: int = 0
 
 
 @dataclass
@@ -127,8 +98,7 @@ class Keeper:
             evicted = self._make_room(size)
             if evicted is not None:
                 self._values[token] = _Entry(value, size)
-                held = self._statistics.bytes + size
-                self._count(peak=max(held - self._statistics.peak, 0), bytes=size)
+                self._count(bytes=size)
             else:
                 self._count(refused=1)
         # Writing takes long: others go on meanwhile. One that looks for it now misses it.
@@ -222,8 +192,7 @@ class Keeper:
             return self._statistics
 
     def _count(self, **more: int) -> None:
-        now = {name: getattr(self._statistics, name) + n for name, n in more.items()}
-        self._statistics = replace(self._statistics, **now)
+        self._statistics = self._statistics.plus(**more)
 
     def _make_room(self, size: int) -> dict[str, _Entry] | None:
         """What was evicted so that ``size`` bytes fit; None, and nothing, if none can."""

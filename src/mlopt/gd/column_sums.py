@@ -68,7 +68,7 @@ class ColumnSums:
 
         Without an intercept the sums are about zero, and the means are zeros.
         """
-        sums: ColumnSums = rows.map_reduce(_block_sums, operator.add)
+        sums: ColumnSums = rows.map_reduce(block_sums, operator.add)
         return sums if intercept else sums._about_zero()
 
     def _about_zero(self) -> ColumnSums:
@@ -79,7 +79,8 @@ class ColumnSums:
         return ColumnSums(weight, np.zeros_like(self.mean), cross, squares)
 
 
-def _block_sums(block: Block) -> ColumnSums:
+def block_sums(block: Block) -> ColumnSums:
+    """The sums of one block with "targets" and "weights" beside its rows."""
     weights = block.extra["weights"][:, 0].astype(np.float64)
     targets = block.extra["targets"].astype(np.float64)
     total = float(weights.sum())

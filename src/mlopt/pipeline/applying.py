@@ -7,9 +7,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import sklearn.pipeline
 from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import FeatureUnion
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from mlopt.cluster import executor
@@ -17,6 +16,7 @@ from mlopt.pipeline import tables
 from mlopt.pipeline.blocks import is_dask
 from mlopt.pipeline.fits.applying import apply_fitted
 from mlopt.pipeline.kinds import is_row_wise
+from mlopt.pipeline.nested import is_pipeline, is_union
 from mlopt.rows.block import boundaries
 
 _MANY = 4096
@@ -57,25 +57,33 @@ def goes_by_rows(step: Any) -> bool:
     """Whether a fitted step, with all steps within, treats each row by itself."""
     if step is None or isinstance(step, str):
         return True
-    if isinstance(step, sklearn.pipeline.Pipeline):
+    if is_pipeline(step):
         return all(goes_by_rows(inner) for _, inner in step.steps)
-    if type(step) is FeatureUnion:
+    if is_union(step):
         return all(goes_by_rows(inner) for _, inner in step.transformer_list)
     if type(step) is ColumnTransformer:
         return all(goes_by_rows(inner) for _, inner, _ in step.transformers_)
+    if isinstance(step, FrozenEstimator):
+        return goes_by_rows(step.estimator)
     return is_row_wise(step)
 
 
 def apply_steps(pipeline: Any, method: str, X: Any) -> Any:
     """The steps one after the other, each in its fastest way."""
-    steps = [step for _, step in pipeline.steps if step not in (None, "passthrough")]
-    if method == "transform":
-        for step in steps:
-            X = apply_fitted(step, X, "transform")
-        return X
-    for step in steps[:-1]:
-        X = apply_fitted(step, X, "transform")
-    return apply_fitted(steps[-1], X, method)
+    steps = [step for _, step in pipeline.steps if not _does_nothing(step)]
+    before = steps if method == "transform" else steps[:-1]
+    for step in before:
+        inside = is_pipeline(step)
+        X = apply_steps(step, "transform", X) if inside else _transformed(step, X)
+    return X if method == "transform" else apply_fitted(steps[-1], X, method)
+
+
+def _transformed(step: Any, X: Any) -> Any:
+    return apply_fitted(step, X, "transform")
+
+
+def _does_nothing(step: Any) -> bool:
+    return step is None or (isinstance(step, str) and step == "passthrough")
 
 
 def _lazily(pipeline: Any, method: str, X: Any) -> Any:

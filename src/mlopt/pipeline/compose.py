@@ -6,10 +6,39 @@ from typing import Any
 
 import sklearn.pipeline
 from sklearn.pipeline import FeatureUnion, _name_estimators
+from sklearn.utils.metadata_routing import _routing_enabled
 
 from mlopt.errors import InputError
+from mlopt.pipeline.blocks import is_dask
 from mlopt.pipeline.estimator import Pipeline
-from mlopt.pipeline.nested import is_pipeline
+from mlopt.pipeline.nested import UNIONS, is_pipeline
+
+
+class Gathered(FeatureUnion):
+    """A `FeatureUnion` that is planned when it is fitted by itself, too."""
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Gathered:
+        """Fit the parts; what they have in common once."""
+        if params or _routing_enabled():
+            super().fit(X, y, **params)
+            return self
+        Pipeline([("gather", self)]).fit(X, y)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
+        """`fit`, and the columns of the parts side by side."""
+        if params or _routing_enabled():
+            return super().fit_transform(X, y, **params)
+        return Pipeline([("gather", self)]).fit_transform(X, y)
+
+    def transform(self, X: Any, **params: Any) -> Any:
+        """The columns of the parts side by side; lazily for a Dask collection."""
+        if is_dask(X):
+            return Pipeline([("gather", self)]).transform(X)
+        return super().transform(X, **params)
+
+
+UNIONS.add(Gathered)
 
 
 def make_pipeline(*steps: Any, **settings: Any) -> Pipeline:
@@ -32,7 +61,7 @@ def make_pipeline(*steps: Any, **settings: Any) -> Pipeline:
     return Pipeline(_name_estimators(steps), **settings)
 
 
-def gather(*parts: Any, weights: Any = None) -> FeatureUnion:
+def gather(*parts: Any, weights: Any = None) -> Gathered:
     """What several parts make of the same input, side by side (KeystoneML's gather).
 
     Parameters
@@ -45,8 +74,8 @@ def gather(*parts: Any, weights: Any = None) -> FeatureUnion:
     Returns
     -------
     FeatureUnion
-        With parts named after their classes: a step like any other, and itself fitted with
-        ``mlopt.optimize(gather(...)).fit(X)``.
+        With parts named after their classes: a step like any other, and with `fit` and
+        `transform` of its own.
 
     Raises
     ------
@@ -57,14 +86,14 @@ def gather(*parts: Any, weights: Any = None) -> FeatureUnion:
         raise InputError("`gather` must have at least one part, got none.")
     named = _name_estimators(parts)
     if weights is None:
-        return FeatureUnion(named)
+        return Gathered(named)
     if len(weights) != len(parts):
         raise InputError(
             f"`weights` must have one number for each of {len(parts)} parts, got "
             f"{len(weights)}."
         )
     factors = {name: weight for (name, _), weight in zip(named, weights, strict=True)}
-    return FeatureUnion(named, transformer_weights=factors)
+    return Gathered(named, transformer_weights=factors)
 
 
 def optimize(estimator: Any, **settings: Any) -> Pipeline:

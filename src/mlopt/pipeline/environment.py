@@ -10,6 +10,10 @@ import threading
 from collections import OrderedDict
 from typing import Any
 
+import numpy as np
+from dask.sizeof import sizeof
+from scipy.sparse import issparse
+
 from mlopt.pipeline.tables import count_bytes
 
 _LARGEST = 1 << 30
@@ -65,8 +69,13 @@ class Environment:
 
 def model_bytes(model: Any) -> int:
     """Bytes of what a model has learnt."""
-    values = vars(model).values() if hasattr(model, "__dict__") else [model]
-    return sum(count_bytes(value) for value in values)
+    if isinstance(model, type) or not hasattr(model, "__dict__"):
+        return int(sizeof(model))
+    return sum(
+        count_bytes(value) if isinstance(value, np.ndarray) or issparse(value) else
+        model_bytes(value) if hasattr(value, "get_params") else sizeof(value)
+        for value in vars(model).values()
+    )  # fmt: skip
 
 
 environment = Environment()

@@ -5,29 +5,33 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import sklearn.pipeline
-from sklearn.base import clone
+from sklearn.base import _fit_context
 from sklearn.pipeline import _final_estimator_has
 from sklearn.utils.metadata_routing import _routing_enabled
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import has_fit_parameter
 
 from mlopt.cluster import executor
-from mlopt.errors import InputError
 from mlopt.gd.estimator_base import resources_of
 from mlopt.pipeline import applying
-from mlopt.pipeline.assemble import assemble
 from mlopt.pipeline.blocks import is_dask
 from mlopt.pipeline.budget import budget_bytes
+from mlopt.pipeline.copies import private_copy
 from mlopt.pipeline.environment import environment
 from mlopt.pipeline.execute import Execution
 from mlopt.pipeline.explain import to_plan
-from mlopt.pipeline.operators import Given
+from mlopt.pipeline.exporting import exported
+from mlopt.pipeline.finishing import put_back
+from mlopt.pipeline.nested import PIPELINES
 from mlopt.pipeline.optimizer import left_out
 from mlopt.pipeline.planning import Planned, Problem, make_plan
 from mlopt.pipeline.tables import stack
+from mlopt.pipeline.telling import check_picklable, like_last, report, unseeded_notes
 from mlopt.plan import Plan
 
 Params = Mapping[str, Mapping[str, Any]]
@@ -87,6 +91,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
         self.memory_budget = memory_budget
         self.optimize = optimize
 
+    @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any = None, **params: Any) -> Pipeline:
         """Plan, then fit every step.
 
@@ -108,12 +113,14 @@ class Pipeline(sklearn.pipeline.Pipeline):
             When a step cannot be fitted to these data: it is named, before others run.
         """
         if self._as_scikit_learn():
+            self.__dict__.pop("plan_", None)
             super().fit(X, y, **params)
             return self
         self._fit_planned(X, y, self._routed("fit", params))
         return self
 
     @available_if(lambda self: self._can_fit_transform())
+    @_fit_context(prefer_skip_nested_validation=False)
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
         """`fit`, and the rows after the last step; lazily for a Dask collection."""
         if self._as_scikit_learn():
@@ -137,19 +144,19 @@ class Pipeline(sklearn.pipeline.Pipeline):
         return to_plan(self, planned)
 
     def export(self) -> sklearn.pipeline.Pipeline:
-        """The same as a plain scikit-learn pipeline, fitted if this one is.
+        """A plain scikit-learn pipeline, fitted if this one is; a copy.
 
         It loads and predicts without mlopt, if the steps are scikit-learn's.
         """
-        return sklearn.pipeline.Pipeline(
-            list(self.steps),
-            memory=self.memory,
-            verbose=self.verbose,
-            transform_input=self.transform_input,
-        )
+        plain: sklearn.pipeline.Pipeline = exported(self)
+        return plain
 
     def and_then(self, step: Any, data: Any = None, labels: Any = None) -> Pipeline:
         """A new pipeline with one more step; this one stays as it is.
+
+        The steps so far are copied, with what they learnt: several pipelines may branch off
+        one, and fitting them leaves it alone. What the branches have in common is fitted
+        once, as long as this process remembers it.
 
         Parameters
         ----------
@@ -162,13 +169,15 @@ class Pipeline(sklearn.pipeline.Pipeline):
         fresh, number = name, 2
         while fresh in taken:
             fresh, number = f"{name}-{number}", number + 1
-        longer: Pipeline = clone(self).set_params(steps=[*self.steps, (fresh, estimator)])
+        longer: Pipeline = private_copy(self)
+        longer.__dict__.pop("plan_", None)
+        longer.steps = [*longer.steps, (fresh, estimator)]
         return longer if data is None else longer.fit(data, labels)
 
     def __getitem__(self, ind: Any) -> Any:
         part = super().__getitem__(ind)
         if isinstance(ind, slice):
-            part.memory_budget, part.optimize = self.memory_budget, self.optimize
+            part.set_params(memory_budget=self.memory_budget, optimize=self.optimize)
         return part
 
     @available_if(_final_estimator_has("predict"))
@@ -205,13 +214,31 @@ class Pipeline(sklearn.pipeline.Pipeline):
 
     def _as_scikit_learn(self) -> bool:
         """Whether something is asked for that only scikit-learn's own loop does."""
-        return bool(_routing_enabled() or self.transform_input or self.memory is not None)
+        return bool(
+            _routing_enabled()
+            or self.transform_input is not None
+            or self.memory is not None
+            or getattr(self, "_skl_callbacks", None)
+        )
+
+    def _validate_steps(self) -> None:
+        for name, step in self.steps[:-1]:
+            if not _is_beside(step) and not _can_transform(step):
+                raise TypeError(
+                    f"Step `{name}` must have `fit` and `transform`, since steps follow it; "
+                    f"{step!r} has not. All intermediate steps should be transformers and "
+                    "implement fit and transform, or be the string 'passthrough'."
+                )
+        super()._validate_steps()
 
     def _routed(self, method: str, params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         self.steps = list(self.steps)
         self._validate_steps()
         routed = self._check_method_params(method=method, props=params)
-        return {name: dict(routed[name]["fit"]) for name, _ in self.steps}
+        return {
+            name: {} if step is None else dict(routed[name]["fit"])
+            for name, step in self.steps
+        }
 
     def _plan(
         self,
@@ -222,15 +249,15 @@ class Pipeline(sklearn.pipeline.Pipeline):
         *,
         outcome: bool = False,
     ) -> Planned:
-        name, last = self.steps[-1]
+        if getattr(where, "client", None) is not None:
+            check_picklable(self.steps)
+        steps = list(self.steps)
+        while not outcome and steps and _is_beside(steps[-1][1]):
+            steps.pop()
         params = {step: dict(values) for step, values in params.items()}
-        weight = None
-        learns = not outcome and last not in (None, "passthrough")
-        if learns and _is_rows(params.get(name, {}).get("sample_weight")):
-            weight = params[name].pop("sample_weight")
-        steps = tuple((step, self._usable(step, e)) for step, e in self.steps)
+        weight = None if outcome or not steps else _row_weights(*steps[-1], params)
         given = {step: values for step, values in params.items() if values}
-        problem = Problem(steps, X, y, weight, given, learns)
+        problem = Problem(tuple(steps), X, y, weight, given, not outcome)
         return make_plan(
             problem,
             where,
@@ -240,9 +267,6 @@ class Pipeline(sklearn.pipeline.Pipeline):
             without=left_out(self.optimize),
         )
 
-    def _usable(self, step: str, estimator: Any) -> Any:
-        return estimator
-
     def _fit_planned(
         self, X: Any, y: Any, params: Mapping[str, dict[str, Any]], *, outcome: bool = False
     ) -> Any:
@@ -250,38 +274,36 @@ class Pipeline(sklearn.pipeline.Pipeline):
         with closing(executor()) as where:
             planned = self._plan(X, y, params, where, outcome=outcome)
             run = Execution(planned.draft, planned.sources, where, environment)
-            handles = run.run()
-            rows = [where.result(handle) for handle in handles]
-            self._learn(planned, run)
-        self.plan_ = to_plan(self, planned, run, time.perf_counter() - begin)
-        return stack(rows, self.steps[-1][0]) if rows else None
-
-    def _learn(self, planned: Planned, run: Execution) -> None:
-        """Put what was learnt into the steps, as scikit-learn's `fit` does."""
-        models = {
-            path: op.model if isinstance(op, Given) else run.models[op.token]
-            for path, op in planned.built.models.items()
-        }
-
-        def example(path: str) -> Any:
-            return planned.built.example(planned.built.inputs[path])
-
-        for name, step in self.steps:
-            fitted = assemble(name, step, models, example)
-            if fitted is not step and hasattr(step, "__dict__"):
-                step.__dict__.update(fitted.__dict__)
+            rows = [where.result(handle) for handle in run.run()]
+            put_back(self.steps, planned, run)
+        plan = to_plan(self, planned, run, time.perf_counter() - begin)
+        self.plan_ = replace(plan, notes=(*plan.notes, *unseeded_notes(self.steps)))
+        report(self)
+        return like_last(self.steps, stack(rows, self.steps[-1][0])) if rows else None
 
 
-def _is_rows(value: Any) -> bool:
-    return value is not None and np.ndim(value) == 1
+PIPELINES.add(Pipeline)
+
+
+def _is_beside(step: Any) -> bool:
+    """Whether a step does nothing."""
+    return step is None or (isinstance(step, str) and step == "passthrough")
+
+
+def _can_transform(step: Any) -> bool:
+    fits = hasattr(step, "fit") or hasattr(step, "fit_transform")
+    return fits and hasattr(step, "transform")
+
+
+def _row_weights(step: str, last: Any, params: dict[str, dict[str, Any]]) -> Any:
+    """Weights of the rows for the last step, taken out of its other arguments."""
+    weight = params.get(step, {}).get("sample_weight")
+    if weight is None or np.ndim(weight) != 1:
+        return None
+    if not has_fit_parameter(last, "sample_weight"):
+        return None  # the step itself will say so
+    return params[step].pop("sample_weight")
 
 
 def _name(estimator: Any) -> str:
     return type(estimator).__name__.lower()
-
-
-def check_names(steps: Any) -> None:
-    """Step names must differ."""
-    names = [name for name, _ in steps]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise InputError(f"Step names must differ, but these come twice: {twice}.")

@@ -66,18 +66,32 @@ def _choice(
 ) -> Choice:
     profile = planned.profile
     rejected: tuple[Alternative, ...] = ()
-    chosen, predicted = "as scikit-learn", None
+    chosen, predicted = "block by block", None
     if isinstance(op, Learn):
         chosen, predicted, rejected = _way(op, profile, planned)
-    elif profile is not None:
-        predicted = profile.seconds(op) * counts.get(op.token, 1.0)
-        chosen = "block by block"
+    if profile is not None:
+        rows = [one for one in _of_step(op, planned) if one.gives_rows]
+        made = sum(profile.seconds(one) * counts.get(one.token, 0.0) for one in rows)
+        predicted = made + (predicted or 0.0)
     notes = [text for token, text in planned.draft.notes if token == op.token]
     notes += _kept_notes(op, planned)
-    measured = run.seconds.get(op.token) if run is not None else None
+    measured = _measured(op, planned, run) if run is not None else None
     return Choice(
         op.step, op.describe(), chosen, predicted, measured, rejected, tuple(notes)
     )
+
+
+def _measured(op: Operator, planned: Planned, run: Execution) -> float | None:
+    """What the step took: to learn, and to make its rows."""
+    tokens = [one.token for one in _of_step(op, planned)]
+    found = [run.seconds[token] for token in tokens if token in run.seconds]
+    return sum(found) if found else None
+
+
+def _of_step(op: Operator, planned: Planned) -> list[Operator]:
+    """The operator, and what its model is applied to."""
+    ops = _logical(planned.draft.sinks)
+    return [one for one in ops if one is op or (isinstance(one, Apply) and one.model is op)]
 
 
 def _way(

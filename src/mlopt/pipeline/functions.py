@@ -4,32 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils._set_output import ADAPTERS_MANAGER
 
 from mlopt.errors import InputError
 from mlopt.pipeline import tables
 from mlopt.pipeline.fits.applying import apply_fitted
 from mlopt.pipeline.graph import walk
 from mlopt.pipeline.operators import Apply, Convert, Fused, Join, Operator, Select
+from mlopt.pipeline.timing import Timed
 
 
 def block_function(op: Operator) -> Callable[..., Any]:
     """The function of the values of ``op.inputs``, in their order, for one block."""
+    if isinstance(op, Fused):
+        return Recipe.of(op.body, op.reads)
+    return Timed(op.token, _function(op))
+
+
+def _function(op: Operator) -> Callable[..., Any]:
     if isinstance(op, Select):
         return partial(_select, op.step, op.columns)
     if isinstance(op, Apply):
         return partial(_apply, op.step, op.method)
     if isinstance(op, Join):
-        return partial(_join, op.step, op.names, op.weights, op.prefix, op.layout)
+        settings = op.names, op.weights, op.prefix, op.frames
+        return partial(_join, op.step, *settings, op.layout, op.sparse_below)
     if isinstance(op, Convert):
         return partial(_convert, op.step, op.layout)
-    if isinstance(op, Fused):
-        return Recipe.of(op.body, op.reads)
     raise TypeError(f"{type(op).__name__} is no operator on blocks.")
 
 
@@ -111,38 +119,63 @@ def _join(
     step: str,
     names: Sequence[str],
     weights: Sequence[float],
-    prefix: bool,
+    prefix: Any,
+    frames: str,
     layout: str,
+    sparse_below: float,
     *parts: Any,
 ) -> Any:
     scaled = [p if w == 1.0 else p * w for p, w in zip(parts, weights, strict=True)]
     with naming(step):
-        if any(hasattr(part, "iloc") for part in scaled):
-            return _join_frames(names, prefix, scaled)
-        scaled = [_two_dimensional(part) for part in scaled]
+        if frames != "default" and all(_is_frame(part) for part in scaled):
+            return _join_frames(names, prefix, frames, scaled)
+        pairs = zip(names, scaled, strict=True)
+        scaled = [_two_dimensional(name, part) for name, part in pairs]
         if any(sp.issparse(part) for part in scaled):
             joined = sp.hstack([sp.csr_array(part) for part in scaled], format="csr")
+            if layout == "auto":
+                layout = "dense" if density(joined) >= sparse_below else "sparse"
             return joined.toarray() if layout == "dense" else joined
         return np.hstack(scaled)
 
 
-def _join_frames(names: Sequence[str], prefix: bool, parts: Sequence[Any]) -> Any:
-    import pandas as pd
-
-    index = next(part.index for part in parts if hasattr(part, "iloc"))
-    frames = []
-    for name, part in zip(names, parts, strict=True):
-        frame = part if hasattr(part, "iloc") else pd.DataFrame(part, index=index)
-        frame = frame.to_frame() if frame.ndim == 1 else frame
-        frames.append(frame.add_prefix(f"{name}__") if prefix else frame)
-    return pd.concat(frames, axis=1)
+def density(X: Any) -> float:
+    """Share of the entries of a sparse matrix that are stored."""
+    return float(X.nnz / max(1, X.shape[0] * X.shape[1]))
 
 
-def _two_dimensional(part: Any) -> Any:
-    if sp.issparse(part):
-        return part
-    part = np.asarray(part)
-    return part.reshape(-1, 1) if part.ndim == 1 else part
+def _join_frames(
+    names: Sequence[str], prefix: Any, kind: str, parts: Sequence[Any]
+) -> Any:
+    adapter = ADAPTERS_MANAGER.adapters[kind]
+    renamed = [
+        adapter.rename_columns(copy(part), [_named(prefix, name, c) for c in part.columns])
+        for name, part in zip(names, parts, strict=True)
+    ]
+    return adapter.hstack(renamed)
+
+
+def _named(prefix: Any, part: str, column: str) -> str:
+    """A column's name in the whole, as scikit-learn's ``verbose_feature_names_out``."""
+    if callable(prefix):
+        return str(prefix(part, column))
+    if isinstance(prefix, str):
+        return prefix.format(transformer_name=part, feature_name=column)
+    return f"{part}__{column}" if prefix else column
+
+
+def _is_frame(part: Any) -> bool:
+    return hasattr(part, "columns") and hasattr(part, "shape")
+
+
+def _two_dimensional(name: str, part: Any) -> Any:
+    part = part if sp.issparse(part) else np.asarray(part)
+    if part.ndim != 2:
+        raise InputError(
+            f"Transformer `{name}` must return 2 dimensions (rows, columns), got "
+            f"{part.ndim}. Its output should be 2D, also where it is one column."
+        )
+    return part
 
 
 def _convert(step: str, layout: str, x: Any) -> Any:

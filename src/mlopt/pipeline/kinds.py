@@ -72,6 +72,21 @@ def is_row_wise(transformer: Any) -> bool:
     return type(transformer) in ROW_WISE
 
 
+_UNSUPERVISED = (
+    "sklearn.preprocessing", "sklearn.impute", "sklearn.decomposition", "sklearn.cluster",
+    "sklearn.random_projection", "sklearn.kernel_approximation",
+    "sklearn.feature_extraction", "mlopt.pipeline.library",
+)  # fmt: skip
+
+
+def ignores_targets(transformer: Any) -> bool:
+    """Whether a transformer is known to learn the same whatever the targets are."""
+    if type(transformer) is feature_selection.VarianceThreshold:
+        return True
+    known = type(transformer) in ROW_WISE or is_stateless(transformer)
+    return known and type(transformer).__module__.startswith(_UNSUPERVISED)
+
+
 def is_stateless(transformer: Any) -> bool:
     """Whether a transformer learns nothing from data."""
     return (
@@ -86,6 +101,8 @@ def is_seeded(estimator: Any) -> bool:
     It does not when something in the estimator is random and has no seed. Where that is not
     known, a ``random_state`` of None counts as random.
     """
+    if not hasattr(estimator, "get_params"):
+        return True
     params = estimator.get_params(deep=False)
     inner = [v for v in params.values() if hasattr(v, "get_params") and not _is_class(v)]
     return all(map(is_seeded, inner)) and not _is_random(estimator, params)

@@ -22,7 +22,7 @@ from mlopt.pipeline.fits.base import OnePass
 from mlopt.pipeline.functions import block_function
 from mlopt.pipeline.graph import walk
 from mlopt.pipeline.operators import Given, Learn, Operator, Outcome, Source
-from mlopt.pipeline.timing import quietly
+from mlopt.pipeline.timing import Timed, quietly
 
 
 @dataclass
@@ -141,19 +141,20 @@ class Layers:
         both = (name, "both")
         job = fitting.Job(op.step, op.estimator, op.params, op.transforms, op.way)
         return {
-            both: _task(both, fitting.fit_gathered, job, x, y, weight),
+            both: _task(both, Timed(op.token, fitting.fit_gathered), job, x, y, weight),
             (name, 0): Task((name, 0), fitting.first, TaskRef(both)),
         }
 
     def _one_pass(self, name: str, op: Learn, way: OnePass) -> dict[Any, Any]:
         columns = [self._keys(i) for i in (op.x, op.y, op.weight)]
+        part = Timed(op.token, fitting.part)
         tasks: dict[Any, Any] = {}
         level: list[Any] = []
         rows = itertools.zip_longest(*columns)
         for number, keys in enumerate(rows):
             key: Any = (name, "part", number)
             args = [None if k is None else TaskRef(k) for k in keys]
-            tasks[key] = _task(key, fitting.part, op.step, way, op.estimator, *args)
+            tasks[key] = _task(key, part, op.step, way, op.estimator, *args)
             level.append(key)
         depth = itertools.count(1)
         while len(level) > 1:
@@ -190,4 +191,4 @@ def _cut(name: str, whole: Any, count: int) -> dict[Any, Any]:
 
 
 def _task(key: Any, function: Any, *args: Any) -> Task:
-    return Task(key, quietly, key[0], function, *args)
+    return Task(key, quietly, function, *args)

@@ -1,4 +1,4 @@
-"""Which classes are pipelines: taken apart wherever they occur."""
+"""Which classes are pipelines and unions: taken apart wherever they occur."""
 
 from __future__ import annotations
 
@@ -8,6 +8,13 @@ import sklearn.pipeline
 
 PIPELINES: set[type] = {sklearn.pipeline.Pipeline}
 """`mlopt.Pipeline` is added where it is defined, which needs the modules that ask here."""
+UNIONS: set[type] = {sklearn.pipeline.FeatureUnion}
+"""Unions of columns; `gather` adds its own."""
+
+
+def is_union(step: Any) -> bool:
+    """Whether a step puts columns of its parts side by side."""
+    return type(step) in UNIONS
 
 
 def is_pipeline(step: Any) -> bool:

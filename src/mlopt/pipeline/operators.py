@@ -194,18 +194,24 @@ class Join(Operator):
     Attributes
     ----------
     names : tuple of str
-        One a part, put before column names of data frames where ``prefix`` holds.
+        One a part, put before column names of data frames as ``prefix`` says: a bool, a
+        format, or a function, as ``verbose_feature_names_out`` of scikit-learn.
     weights : tuple of float
         What each part is multiplied by.
     sparse_below : float
         Sparse parts give a sparse whole when its density is below this.
+    frames : {"default", "pandas", "polars"}
+        Whether frames are put together to a frame; otherwise to an array.
+    layout : {"auto", "dense", "sparse"}
+        What they give; "auto" looks at the density, so that it suits one block only.
     """
 
     parts: tuple[Operator, ...]
     names: tuple[str, ...]
     weights: tuple[float, ...]
-    prefix: bool = True
-    sparse_below: float = 1.0
+    prefix: Any = True
+    sparse_below: float = float("inf")
+    frames: str = "default"
     layout: str = field(default="auto", metadata=_PHYSICAL)
 
     def describe(self) -> str:

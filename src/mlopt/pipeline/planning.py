@@ -26,7 +26,9 @@ from mlopt.resources import Resources
 SMALL = 4096
 """Rows up to which a pipeline in memory runs as one block, without a profile."""
 SAMPLES = (512, 1024)
-"""Rows of the two samples of the profile (KeystoneML, V-D)."""
+"""Rows of two samples of the profile (KeystoneML, V-D)."""
+SHARE, LARGEST = 40, 8192
+"""A third takes this share of all rows, and so many at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,14 +87,14 @@ def make_plan(
     begin = time.perf_counter()
     X, y, weight, sources = _bind(problem, executor)
     trial = _Samples(sources, executor)
-    built = Builder(y, trial.example, weight, problem.params)
+    built = Builder(y, trial.example, weight, problem.params, whole=trial.small)
     sinks = _build(problem, built, X)
     found = None
     if not trial.small:
         sinks = settle(sinks, trial.large)
         sinks = _first_ways(sinks)
         built.models.update(_renewed(built.models, sinks))
-        found = profile(sinks, trial.both, _count(sources), resources())
+        found = profile(sinks, trial.all, _count(sources), resources())
     else:
         sinks = _as_scikit_learn(sinks)
     draft = Draft(sinks)
@@ -171,7 +173,7 @@ def _build(problem: Problem, built: Builder, X: Operator) -> Sinks:
     last = problem.steps[-1][0] if problem.learns_last else None
     for name, step in problem.steps:
         if name == last:
-            return (built.last(name, step, rows),)
+            return built.last(name, step, rows)
         rows = built.transformed(name, step, rows)
     return (rows,)
 
@@ -182,18 +184,26 @@ class _Samples:
     def __init__(self, sources: Mapping[str, Blocks], executor: Executor) -> None:
         self.sources, self.executor = sources, executor
         self.small = next(iter(sources.values())).count == 1
-        self._trials: tuple[Trial, Trial] | None = None
+        self._trials: tuple[Trial, ...] = ()
 
     @property
-    def both(self) -> tuple[Trial, Trial]:
-        if self._trials is None:
-            sample = take_sample(self.sources, self.executor, SAMPLES[1])
-            self._trials = Trial(sample.part(SAMPLES[0])), Trial(sample)
+    def all(self) -> tuple[Trial, ...]:
+        """By size; the largest sample is drawn once, the others are some of its rows."""
+        if not self._trials:
+            rows = take_sample(self.sources, self.executor, self._largest())
+            smaller = [rows.part(size) for size in SAMPLES if size < rows.size]
+            self._trials = (*map(Trial, smaller), Trial(rows))
         return self._trials
 
     @property
     def large(self) -> Trial:
-        return self.both[1]
+        return self.all[-1]
+
+    def _largest(self) -> int:
+        """Where rows are many, a third sample: what is short is told from noise by it."""
+        lengths = next(iter(self.sources.values())).lengths
+        share = sum(lengths) // SHARE if lengths else 0
+        return max(SAMPLES[-1], min(share, LARGEST))
 
     def example(self, op: Operator) -> Any:
         """Some rows of an operator's value."""

@@ -1,10 +1,11 @@
-"""What every operator would take at full size: time, bytes and shape, from two samples.
+"""What every operator would take at full size: time, bytes and shape, from samples.
 
 KeystoneML profiles on two sizes and extrapolates both time and memory by a line (V-D).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,13 +17,20 @@ from mlopt.pipeline import tables
 from mlopt.pipeline.fits.base import Fit, ManyPasses, OnePass
 from mlopt.pipeline.fits.registry import ways_of
 from mlopt.pipeline.graph import Sinks, rebuild, walk
-from mlopt.pipeline.operators import Apply, Given, Learn, Operator
+from mlopt.pipeline.operators import Apply, Given, Join, Learn, Operator
 from mlopt.pipeline.trial import Trial
 from mlopt.resources import Resources
 from mlopt.stats import Stats
 
-SMALL, LARGE = 512, 1024
-"""Rows of the two samples."""
+_GROWING = 0.3
+"""Share of the time on the largest sample that grows with the rows, at least."""
+
+
+Trials = Sequence[Trial]
+"""By size; all of one sample, the largest last."""
+
+ENOUGH = 0.05
+"""Seconds at one size that tell enough: a last model is not tried on larger samples."""
 
 
 @dataclass(frozen=True)
@@ -106,9 +114,7 @@ class Profile:
         return None if measure is None else measure.stats
 
 
-def profile(
-    sinks: Sinks, trials: tuple[Trial, Trial], blocks: int, resources: Resources
-) -> Profile:
+def profile(sinks: Sinks, trials: Trials, blocks: int, resources: Resources) -> Profile:
     """Try every operator on both samples, inputs first.
 
     The last model is not fitted to the samples where a formula tells what it costs.
@@ -125,7 +131,7 @@ def profile(
         else:
             values = [trial.value(op) for trial in trials]
             found.measures[op.token] = Measure(
-                _line(trials, [trial.seconds[op.token] for trial in trials]),
+                _time_line(trials, [trial.seconds[op.token] for trial in trials]),
                 _line(trials, [tables.count_bytes(value) for value in values]),
                 _stats(values[-1], found.rows, blocks),
             )
@@ -140,23 +146,35 @@ def settle(sinks: Sinks, trial: Trial) -> Sinks:
     """
 
     def look(op: Operator) -> Operator:
-        if not isinstance(op, Apply) or op.scope != "unknown":
-            return op
-        whole, n = trial.value(op), trial.rows
-        half = trial.sample.part(max(1, n // 2))
-        if not _equal(whole, trial.again(op)):
-            return replace(op, scope="all", random=True)
-        alone = Trial(half).value(op)
-        step = max(1, n // max(1, n // 2))
-        among = tables.take_rows(whole, list(range(0, n, step))[: half.size])
-        return replace(op, scope="rows" if _equal(alone, among) else "all")
+        if isinstance(op, Join) and op.layout == "auto":
+            return _with_layout(op, trial)
+        if isinstance(op, Apply) and op.scope == "unknown":
+            return _with_scope(op, trial)
+        return op
 
     return rebuild(sinks, look)
 
 
-def _profile_learn(
-    op: Learn, found: Profile, trials: tuple[Trial, Trial], *, last: bool
-) -> None:
+def _with_layout(op: Join, trial: Trial) -> Join:
+    """A union comes out dense or sparse as scikit-learn would have it, in every block."""
+    value = trial.value(op)
+    if not any(tables.is_sparse(trial.value(part)) for part in op.parts):
+        return op
+    return replace(op, layout="sparse" if tables.is_sparse(value) else "dense")
+
+
+def _with_scope(op: Apply, trial: Trial) -> Apply:
+    whole, n = trial.value(op), trial.rows
+    if not _equal(whole, trial.again(op)):
+        return replace(op, scope="all", random=True)
+    half = trial.sample.part(max(1, n // 2))
+    step = max(1, n // max(1, n // 2))
+    among = tables.take_rows(whole, list(range(0, n, step))[: half.size])
+    alone = Trial(half).value(op)
+    return replace(op, scope="rows" if _equal(alone, among) else "all")
+
+
+def _profile_learn(op: Learn, found: Profile, trials: Trials, *, last: bool) -> None:
     x = found.measures[op.x.token].stats if op.x.token in found.measures else None
     if x is None:
         return
@@ -167,9 +185,13 @@ def _profile_learn(
         options = []
     priced = [option for option in options if option.seconds is not None]
     if not (last and priced):
+        times: list[float] = []
         for trial in trials:
             trial.value(op)
-        line = _line(trials, [trial.seconds[op.token] for trial in trials])
+            times.append(trial.seconds[op.token])
+            if last and times[-1] > ENOUGH:
+                break
+        line = _time_line(trials[: len(times)], times)
         options.append(_whole(line, stats, found))
     else:
         line = Line.of([1.0], [0.0])
@@ -178,9 +200,7 @@ def _profile_learn(
     found.measures[op.token] = Measure(line, Line.of([1.0], [0.0]), stats)
 
 
-def _option(
-    op: Learn, way: Fit, stats: Stats, found: Profile, trials: tuple[Trial, Trial]
-) -> Option:
+def _option(op: Learn, way: Fit, stats: Stats, found: Profile, trials: Trials) -> Option:
     if reason := way.refuses(op.estimator, stats):
         return Option(way, way.name, None, reason=reason)
     passes = way.passes(op.estimator, stats)
@@ -188,7 +208,7 @@ def _option(
     if cost is not None:
         return Option(way, way.name, cost.seconds(found.resources, found.threads), passes)
     if isinstance(way, OnePass):
-        line = _line(trials, [trial.time_part(op, way) for trial in trials])
+        line = _time_line(trials, [trial.time_part(op, way) for trial in trials])
         slots = max(1, min(found.threads, found.blocks))
         return Option(way, way.name, line.at(found.rows) / slots, passes)
     assert isinstance(way, ManyPasses)
@@ -204,11 +224,20 @@ def _whole(line: Line, stats: Stats, found: Profile) -> Option:
     return Option(None, "scikit-learn", line.at(found.rows) + copying)
 
 
-def _line(trials: tuple[Trial, Trial], values: list[float]) -> Line:
-    sizes = [float(trial.rows) for trial in trials]
-    if sizes[0] == sizes[1]:
-        return Line.of(sizes[:1], [float(values[1])])
-    return Line.of(sizes, [float(value) for value in values])
+def _line(trials: Trials, values: Sequence[float]) -> Line:
+    """Bytes by rows."""
+    return Line.of([trial.rows for trial in trials], [float(value) for value in values])
+
+
+def _time_line(trials: Trials, seconds: Sequence[float]) -> Line:
+    """Seconds by rows: not less than most of what the largest sample took for a row.
+
+    What was interrupted on a small sample would else make the line flat, or fall.
+    """
+    line, last, rows = _line(trials, seconds), float(seconds[-1]), trials[-1].rows
+    if line.a * rows >= _GROWING * last:
+        return line
+    return Line.of([1.0, rows], [(1 - _GROWING) * last, last])
 
 
 def _outputs(op: Learn, trial: Trial) -> int:

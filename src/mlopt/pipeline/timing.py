@@ -1,4 +1,4 @@
-"""How long the tasks of each layer took in this process."""
+"""How long operators were at work in this process, by their tokens."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 from mlopt.cluster import single_threaded
@@ -15,17 +16,17 @@ _clocks: list[Clock] = []
 _lock = threading.Lock()
 
 
+@dataclass(eq=False)
 class Clock:
-    """Seconds that tasks were at work, by the name of their layer, over all threads."""
+    """Seconds at work, over all threads, and how many calls that took."""
 
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = defaultdict(float)
-        self.tasks: dict[str, int] = defaultdict(int)
+    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    calls: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
 
 @contextmanager
 def watching() -> Iterator[Clock]:
-    """A clock of all tasks that end within the block, in this process."""
+    """A clock of everything that ends within the block, in this process."""
     clock = Clock()
     with _lock:
         _clocks.append(clock)
@@ -36,14 +37,29 @@ def watching() -> Iterator[Clock]:
             _clocks.remove(clock)
 
 
-def quietly(name: str, function: Callable[..., Any], *args: Any) -> Any:
+@dataclass(frozen=True)
+class Timed:
+    """A function whose calls count for one operator."""
+
+    token: str
+    function: Callable[..., Any]
+
+    @property
+    def __name__(self) -> str:
+        return str(getattr(self.function, "__name__", "operator"))
+
+    def __call__(self, *args: Any) -> Any:
+        begin = time.perf_counter()
+        value = self.function(*args)
+        took = time.perf_counter() - begin
+        with _lock:
+            for clock in _clocks:
+                clock.seconds[self.token] += took
+                clock.calls[self.token] += 1
+        return value
+
+
+def quietly(function: Callable[..., Any], *args: Any) -> Any:
     """``function(*args)`` with one BLAS thread: other tasks are at work on other cores."""
-    begin = time.perf_counter()
     with single_threaded():
-        value = function(*args)
-    took = time.perf_counter() - begin
-    with _lock:
-        for clock in _clocks:
-            clock.seconds[name] += took
-            clock.tasks[name] += 1
-    return value
+        return function(*args)

@@ -13,14 +13,15 @@ from typing import Any
 
 from mlopt.cluster import single_threaded
 from mlopt.pipeline import fitting
+from mlopt.pipeline.copies import private_copy
 from mlopt.pipeline.fits.base import OnePass
 from mlopt.pipeline.functions import block_function
 from mlopt.pipeline.graph import walk
 from mlopt.pipeline.operators import Given, Learn, Operator, Outcome, Source
 from mlopt.pipeline.sampling import Sample
 
-_REPEAT = 2e-3
-"""Seconds below which a piece of work is timed again: what is short is mostly noise."""
+_REPEAT = 4e-3
+"""Seconds up to which a piece of work is timed again: what is short is mostly noise."""
 
 
 @dataclass
@@ -81,13 +82,14 @@ class Trial:
         return value
 
     def _learn(self, op: Learn) -> Any:
-        inputs = [
-            None if i is None else [self.values[i.token]] for i in (op.x, op.y, op.weight)
-        ]
+        wanted = (op.x, op.y, op.weight)
+        x, y, weight = (None if i is None else [self.values[i.token]] for i in wanted)
         params = {k: v for k, v in op.params.items() if not _is_long(v)}
-        job = fitting.Job(op.step, op.estimator, params, op.transforms, None)
+        estimator = private_copy(op.estimator, apart=True)
+        job = fitting.Job(op.step, estimator, params, op.transforms, None)
         both, self.seconds[op.token] = timed(
-            lambda: fitting.fit_gathered(job, *inputs), repeats=1
+            lambda: fitting.fit_gathered(job, x or [], y, weight),
+            repeats=3 if op.seeded else 1,
         )
         self.fitted[op.token] = both
         return both.model
@@ -95,13 +97,14 @@ class Trial:
 
 def timed(function: Callable[[], Any], repeats: int = 3) -> tuple[Any, float]:
     """The value, and seconds on one thread: the least of a few where they are short."""
-    best = float("inf")
+    best, begin = float("inf"), time.perf_counter()
     with single_threaded():
         for _ in range(repeats):
-            begin = time.perf_counter()
+            start = time.perf_counter()
             value = function()
-            best = min(best, time.perf_counter() - begin)
-            if best > _REPEAT:
+            end = time.perf_counter()
+            best = min(best, end - start)
+            if end - begin > _REPEAT:
                 break
     return value, best
 

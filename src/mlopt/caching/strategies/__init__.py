@@ -1,11 +1,11 @@
 """Ways of choosing what to keep: one family, one table, one contract."""
 
-from mlopt.caching.strategies.exact import exact
+from mlopt.caching.strategies.bounds import exact
 from mlopt.caching.strategies.family import Kept, Strategy, contenders
-from mlopt.caching.strategies.greedy import greedy, greedy_per_byte
-from mlopt.caching.strategies.ladder import ladder
+from mlopt.caching.strategies.growth import greedy, greedy_per_byte
 from mlopt.caching.strategies.recent import lru
 from mlopt.caching.strategies.rules import aggressive, estimators_only, nothing
+from mlopt.caching.strategies.rungs import ladder
 
 STRATEGIES: dict[str, Strategy] = {
     "nothing": nothing,

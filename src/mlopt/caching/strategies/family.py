@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mlopt.caching.graph import Graph
 from mlopt.caching.recurrences import requests, run_seconds, savings
+from mlopt.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,15 @@ def fixed(graph: Graph, nodes: Iterable[int]) -> Kept:
 
 
 def room(graph: Graph, budget: float) -> float:
-    """Bytes of the budget that what is always kept leaves."""
+    """Bytes of the budget that what is always kept leaves; below 0 when it is more.
+
+    Raises
+    ------
+    InputError
+        When the budget is negative or no number.
+    """
+    if not budget >= 0:
+        raise InputError(f"`budget` must be at least 0 bytes, got {budget!r}.")
     return budget - graph.bytes_of(graph.always)
 
 

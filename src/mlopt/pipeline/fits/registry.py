@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from mlopt.pipeline.fits.base import Fit, by_kind
+from mlopt.pipeline.fits.numeric import FITS
 from mlopt.pipeline.fits.twins import MODELS
 
-WAYS: dict[type, tuple[Fit, ...]] = by_kind([*MODELS])
+WAYS: dict[type, tuple[Fit, ...]] = by_kind([*FITS, *MODELS])
 
 
 def ways_of(estimator: Any) -> tuple[Fit, ...]:

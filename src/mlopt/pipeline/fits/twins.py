@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from sklearn import decomposition, linear_model, svm
 from sklearn.base import clone
+from sklearn.preprocessing import LabelBinarizer
+from sklearn.utils.class_weight import compute_sample_weight
 
 from mlopt.costs import Cost
 from mlopt.gd import classifier_plan, least_squares, least_squares_plan, logistic
@@ -129,7 +131,7 @@ class SupportVectors(Twin):
 class LeastSquares(Twin):
     """`Ridge` and `LinearRegression`."""
 
-    kinds = (linear_model.Ridge, linear_model.LinearRegression)
+    kinds: tuple[type, ...] = (linear_model.Ridge, linear_model.LinearRegression)
     learnt = ("coef_", "intercept_", "n_iter_", "rank_", "singular_")
 
     def twin(self, estimator: Any) -> Any:
@@ -158,6 +160,27 @@ class LeastSquares(Twin):
             _regression_shape(stats, estimator), resources
         )
         return options.get(self.solver, "there is no such solver")
+
+
+class SignedLeastSquares(LeastSquares):
+    """`RidgeClassifier`: least squares to -1 and 1, a target for each of many classes."""
+
+    kinds = (linear_model.RidgeClassifier,)
+
+    def fit(self, estimator: Any, rows: Rows, y: Any, weight: Any) -> Any:
+        binarizer = LabelBinarizer(pos_label=1, neg_label=-1)
+        signs = binarizer.fit_transform(y).astype(rows.dtype)
+        if estimator.class_weight:
+            balance = compute_sample_weight(estimator.class_weight, y)
+            weight = balance if weight is None else weight * balance
+        fitted = super().fit(estimator, rows, signs, weight)
+        fitted._label_binarizer = binarizer
+        fitted.coef_ = np.atleast_2d(fitted.coef_)
+        return fitted
+
+    def twin(self, estimator: Any) -> Any:
+        names = "alpha", "fit_intercept", "max_iter", "tol"
+        return least_squares.Ridge(solver=self.solver, **_same(estimator, *names))
 
 
 class Components(Twin):
@@ -252,11 +275,14 @@ def _pca_shape(stats: Stats, estimator: Any) -> pca_plan.Shape | str:
     )
 
 
+SOLVERS = ("sparse_cg", "cholesky", "sketched_cg", "mixed_cholesky", "block", "svd")
+"""Of least squares: an iterative one first, as KeystoneML has it."""
+
 MODELS: tuple[Fit, ...] = (
     Logistic("lbfgs"),
     Logistic("newton-cholesky"),
     SupportVectors("primal"),
-    *map(LeastSquares, ("cholesky", "sparse_cg", "sketched_cg", "mixed_cholesky", "svd")),
+    *(kind(solver) for kind in (LeastSquares, SignedLeastSquares) for solver in SOLVERS),
     *map(Components, ("covariance-eigh", "randomized", "tsqr", "arpack", "full-svd")),
 )
 """All of them; the first of each class is what runs when nothing is chosen."""

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from mlopt.rows import Block
 
-Moments = tuple[float, Any, Any]
+Moments = tuple[Any, Any, Any]
 """Count, mean, and sum of squares about the mean: of all entries, or (d,) of columns."""
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from mlopt.pipeline.graph import rebuild
-from mlopt.pipeline.operators import Convert, Join, Learn, Operator
+from mlopt.pipeline.operators import Convert, Learn, Operator
 from mlopt.pipeline.profile import Profile
 from mlopt.pipeline.rules.base import Context, Draft
 
 
 @dataclass(frozen=True)
 class ConvertLayouts:
-    """A union comes out dense or sparse as scikit-learn would have it; one layout for all."""
+    """Only ways that say what they need get a conversion."""
 
     name: str = "convert_layouts"
 
@@ -34,8 +34,3 @@ def _converted(op: Operator, profile: Profile) -> Operator:
         if op.way.needs == "sparse" and not stats.sparse:
             return replace(op, x=Convert(op.step, op.x, "sparse"))
     return op
-
-
-def is_dense_join(op: Join, density: float) -> bool:
-    """Whether scikit-learn would make a union of sparse parts dense."""
-    return density >= op.sparse_below

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from mlopt.caching.graph import Graph
-from mlopt.caching.recurrences import savings
+from mlopt.caching.recurrences import outlook
 from mlopt.caching.strategies.family import Kept, fixed, room
 
 Worth = Callable[[float, float], float]
 """From seconds saved and bytes taken to what is compared."""
+Look = Callable[[frozenset[int]], tuple[float, list[float]]]
+"""`outlook` of a graph, which a search over many sets may remember."""
 
 
 def greedy(graph: Graph, budget: float) -> Kept:
@@ -20,7 +23,7 @@ def greedy(graph: Graph, budget: float) -> Kept:
     budget exactly fits. The algorithm is written with a search over all run times; the
     savings of all nodes together take the same time as one of them.
     """
-    return fixed(graph, grown(graph, budget, _seconds))
+    return fixed(graph, grown(graph, budget, by_seconds))
 
 
 def greedy_per_byte(graph: Graph, budget: float) -> Kept:
@@ -31,17 +34,20 @@ def greedy_per_byte(graph: Graph, budget: float) -> Kept:
     return fixed(graph, grown(graph, budget, per_byte))
 
 
-def grown(graph: Graph, budget: float, worth: Worth) -> set[int]:
+def grown(
+    graph: Graph, budget: float, worth: Worth, look: Look | None = None
+) -> frozenset[int]:
     """What is kept when the worthiest that fits is added until none helps."""
-    kept, left = set(graph.always), room(graph, budget)
+    look = look or partial(outlook, graph)
+    kept, left = graph.always, room(graph, budget)
     nodes = graph.nodes
     while True:
-        saved = savings(graph, kept)
+        saved = look(kept)[1]
         able = [v for v in graph.candidates if saved[v] > 0 and nodes[v].bytes <= left]
         if not able:
             return kept
         best = max(able, key=lambda v: worth(saved[v], nodes[v].bytes))
-        kept.add(best)
+        kept = kept | {best}
         left -= nodes[best].bytes
 
 
@@ -50,5 +56,6 @@ def per_byte(seconds: float, size: float) -> float:
     return seconds / size if size > 0 else float("inf")
 
 
-def _seconds(seconds: float, size: float) -> float:
+def by_seconds(seconds: float, size: float) -> float:
+    """Seconds saved, whatever they take."""
     return seconds

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from mlopt.caching.graph import Graph
 from mlopt.caching.recurrences import outlook
 from mlopt.caching.strategies.family import Kept, contenders, room, trimmed
-from mlopt.caching.strategies.greedy import greedy, greedy_per_byte, per_byte
+from mlopt.caching.strategies.growth import greedy, greedy_per_byte, per_byte
 from mlopt.errors import InputError
 
 MOST = 20

@@ -1,0 +1,171 @@
+"""Naive Bayes in one pass: counts or moments of each class.
+
+A block may lack classes; the classes of two blocks together are the union of theirs.
+
+Shapes: k classes, d columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
+from sklearn.utils.validation import validate_data
+
+from mlopt.pipeline.fits.blockwise import Blockwise, Columns, as_before, filled
+from mlopt.pipeline.fits.classes import added, placed
+from mlopt.pipeline.fits.spread import column_spread, together
+from mlopt.pipeline.library.moments import Moments
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Gaussians:
+    """What a `GaussianNB` has seen.
+
+    Attributes
+    ----------
+    columns : Columns
+    dtype : dtype
+        Float type of the result.
+    classes : ndarray of shape (k,)
+        In order.
+    each : Moments
+        Of the classes: weights of shape (k, 1), the rest (k, d).
+    every : Moments
+        Of all rows, without weights.
+    """
+
+    columns: Columns
+    dtype: np.dtype
+    classes: Any
+    each: Moments
+    every: Moments
+
+
+class MergedGaussians(Blockwise):
+    """`GaussianNB`."""
+
+    name = "merged moments of classes"
+    kinds = (GaussianNB,)
+    weighted = True
+
+    def learn(self, model: Any, X: Any, y: Any, weight: Any) -> Gaussians:
+        columns = Columns.of(model, X)
+        # Classes are known at the end only, and so are priors and the smoothing.
+        model.set_params(priors=None, var_smoothing=0.0)
+        share = _fit(model, X, y, weight)
+        count = share * model.class_count_[:, None].astype(np.float64)
+        mean = model.theta_.astype(np.float64)
+        each = (count, mean, count * model.var_)
+        every = column_spread(validate_data(clone(model), X, dtype=np.float64))
+        return Gaussians(columns, model.theta_.dtype, model.classes_, each, every)
+
+    def join(self, left: Gaussians, right: Gaussians) -> Gaussians:
+        classes = np.union1d(left.classes, right.classes)
+        each = together(_of_all(left, classes), _of_all(right, classes))
+        return Gaussians(
+            left.columns,
+            np.promote_types(left.dtype, right.dtype),
+            classes,
+            each,
+            together(left.every, right.every),
+        )
+
+    def fitted(self, model: Any, statistics: Gaussians) -> Any:
+        classes, dtype = statistics.classes, statistics.dtype
+        model.fit(filled(statistics.columns, len(classes), dtype), classes)
+        count, mean, squares = statistics.each
+        rows, _, total = statistics.every
+        variance = squares / np.where(np.equal(count, 0), 1.0, count)
+        model.epsilon_ = model.var_smoothing * np.max(total / rows).astype(dtype)
+        model.theta_ = np.where(np.equal(count, 0), 0.0, mean).astype(dtype)
+        model.var_ = variance.astype(dtype) + model.epsilon_
+        model.class_count_ = np.ravel(count).astype(dtype)
+        if model.priors is None:
+            model.class_prior_ = model.class_count_ / model.class_count_.sum()
+        return model
+
+
+def _fit(model: Any, X: Any, y: Any, weight: Any) -> float:
+    """Fit to a block, and by how much its counts are to be multiplied.
+
+    scikit-learn refuses rows that weigh nothing, but their classes count.
+    """
+    nothing = weight is not None and not np.any(weight)
+    # probabilities of a block may be anything, nobody will look at them
+    with np.errstate(all="ignore"):
+        model.fit(X, y, None if nothing else weight)
+    return 0.0 if nothing else 1.0
+
+
+def _of_all(one: Gaussians, classes: Any) -> Moments:
+    count, mean, squares = (placed(classes, one.classes, part) for part in one.each)
+    return count, mean, squares
+
+
+@dataclass(frozen=True)
+class ClassCounts:
+    """What a discrete naive Bayes has seen.
+
+    Attributes
+    ----------
+    columns : Columns
+    classes : ndarray of shape (k,)
+        In order.
+    rows : ndarray of shape (k,)
+        Rows of each class, or the sum of their weights.
+    values : ndarray of shape (k, d)
+        Sums of values, or of their weights.
+    """
+
+    columns: Columns
+    classes: Any
+    rows: Array
+    values: Array
+
+
+class MergedCounts(Blockwise):
+    """`MultinomialNB`, `ComplementNB` and `BernoulliNB`."""
+
+    name = "merged counts of classes"
+    kinds = (MultinomialNB, ComplementNB, BernoulliNB)
+    weighted = True
+
+    def learn(self, model: Any, X: Any, y: Any, weight: Any) -> ClassCounts:
+        columns = Columns.of(model, X)
+        # Classes are known at the end only; probabilities of one block mean nothing.
+        model.set_params(class_prior=None, alpha=1.0)
+        share = _fit(model, X, y, weight)
+        rows, values = share * model.class_count_, share * model.feature_count_
+        return ClassCounts(columns, model.classes_, rows, values)
+
+    def join(self, left: ClassCounts, right: ClassCounts) -> ClassCounts:
+        classes = np.union1d(left.classes, right.classes)
+        return ClassCounts(
+            left.columns,
+            classes,
+            added(classes, (left.classes, left.rows), (right.classes, right.rows)),
+            added(classes, (left.classes, left.values), (right.classes, right.values)),
+        )
+
+    def fitted(self, model: Any, statistics: ClassCounts) -> Any:
+        # scikit-learn finds the same counts in two rows for each class: its sums, once,
+        # and zeros as often as makes up the number of its rows.
+        values = np.concatenate((statistics.values, np.zeros_like(statistics.values)))
+        weight = np.concatenate((np.ones_like(statistics.rows), statistics.rows - 1.0))
+        X, y = statistics.columns.block(values), np.tile(statistics.classes, 2)
+        if not isinstance(model, BernoulliNB):
+            return model.fit(X, y, weight)
+        given = clone(model)
+        return as_before(
+            model.set_params(binarize=None).fit(X, y, weight), given, "binarize"
+        )
+
+
+BAYES = (MergedGaussians(), MergedCounts())

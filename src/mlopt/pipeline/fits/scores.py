@@ -1,0 +1,168 @@
+"""Scores of columns against a target, from sums over blocks of rows.
+
+Shapes: k classes, d columns, n rows.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy import special, stats
+from sklearn.feature_selection import chi2, f_classif, f_regression
+from sklearn.utils.validation import check_array, column_or_1d
+
+from mlopt.errors import InputError
+from mlopt.gd.column_sums import ColumnSums, block_sums
+from mlopt.pipeline.fits.classes import added, placed
+from mlopt.pipeline.fits.spread import column_spread, together
+from mlopt.pipeline.library.moments import Moments
+from mlopt.rows import Block
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Variation:
+    """`f_classif`: moments of each class.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (k,)
+        In order.
+    each : Moments
+        Rows of shape (k, 1), the rest (k, d).
+    """
+
+    classes: Any
+    each: Moments
+
+    @staticmethod
+    def of(X: Any, y: Any) -> Variation:
+        """Of one block."""
+        y, X = column_or_1d(y), check_array(X, accept_sparse="csr", dtype=np.float64)
+        classes = np.unique(y)
+        found = [column_spread(X[np.flatnonzero(y == one)]) for one in classes]
+        rows, means, squares = (np.stack(part) for part in zip(*found, strict=True))
+        return Variation(classes, (rows[:, :1], means, squares))
+
+    def __add__(self, other: Variation) -> Variation:
+        classes = np.union1d(self.classes, other.classes)
+        each = together(self._among(classes), other._among(classes))
+        return Variation(classes, each)
+
+    def _among(self, classes: Any) -> Moments:
+        rows, means, squares = (placed(classes, self.classes, part) for part in self.each)
+        return rows, means, squares
+
+    def scores(self) -> tuple[Any, Any]:
+        """F values of one-way analyses of variance, and their p values."""
+        rows, means, squares = self.each
+        n, k = int(rows.sum()), len(rows)
+        between = (rows * (means - rows.T @ means / n) ** 2).sum(axis=0) / (k - 1)
+        within = squares.sum(axis=0) / (n - k)
+        constant = np.flatnonzero(within == 0.0)
+        if len(constant) and not between.all():
+            warnings.warn(f"Features {constant} are constant.", UserWarning, stacklevel=2)
+        values = between / within
+        return values, special.fdtrc(k - 1, n - k, values)
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """`f_regression`: sums of columns with the target, and of the target with itself."""
+
+    rows: int
+    features: ColumnSums
+    target: ColumnSums
+
+    @staticmethod
+    def of(X: Any, y: Any) -> Correlation:
+        """Of one block."""
+        y = np.asarray(column_or_1d(y), np.float64)[:, None]
+        beside = {"targets": y, "weights": np.ones_like(y)}
+        X = check_array(X, accept_sparse="csr", dtype=np.float64)
+        features, target = block_sums(Block(X, beside)), block_sums(Block(y, beside))
+        return Correlation(len(y), features, target)
+
+    def __add__(self, other: Correlation) -> Correlation:
+        features, target = self.features + other.features, self.target + other.target
+        return Correlation(self.rows + other.rows, features, target)
+
+    def scores(self) -> tuple[Any, Any]:
+        """F values of least squares with one column, and p values; finite, as by default.
+
+        Columns that are constant get 0 and 1, those that fit exactly the largest number.
+        """
+        norms = np.sqrt(self.features.squares) * np.sqrt(self.target.squares)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            squared = np.nan_to_num(self.features.cross[:, 0] / norms, nan=0.0) ** 2
+            values = squared / (1.0 - squared) * (self.rows - 2)
+            chances = stats.f.sf(values, 1, self.rows - 2)
+        unknown = np.isnan(values)
+        largest = np.finfo(np.float64).max
+        return (
+            np.nan_to_num(values, nan=0.0, posinf=largest, neginf=largest),
+            np.where(unknown, 1.0, chances),
+        )
+
+
+@dataclass(frozen=True)
+class Frequencies:
+    """`chi2`: sums of each class.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (k,)
+        In order.
+    rows : ndarray of shape (k,)
+    sums : ndarray of shape (k, d)
+    """
+
+    classes: Any
+    rows: Array
+    sums: Array
+
+    @staticmethod
+    def of(X: Any, y: Any) -> Frequencies:
+        """Of one block; no value may be negative."""
+        X = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32))
+        if ((X.data if sp.issparse(X) else X) < 0).any():
+            raise InputError("Input X must be non-negative: `chi2` is about counts.")
+        classes, codes = np.unique(column_or_1d(y), return_inverse=True)
+        n, k = X.shape[0], len(classes)
+        member = sp.csr_array((np.ones(n), (codes, np.arange(n))), shape=(k, n))
+        sums = member @ X
+        dense = sums.toarray() if sp.issparse(sums) else np.asarray(sums)
+        return Frequencies(classes, np.bincount(codes).astype(np.float64), dense)
+
+    def __add__(self, other: Frequencies) -> Frequencies:
+        classes = np.union1d(self.classes, other.classes)
+        rows, sums = (
+            added(classes, (self.classes, mine), (other.classes, theirs))
+            for mine, theirs in ((self.rows, other.rows), (self.sums, other.sums))
+        )
+        return Frequencies(classes, rows, sums)
+
+    def scores(self) -> tuple[Any, Any]:
+        """Pearson's chi-squared statistics, and their p values."""
+        # scikit-learn has a second class, of no rows, where there is one only
+        lacking = max(2 - len(self.classes), 0)
+        rows = np.pad(self.rows, (0, lacking))
+        sums = np.pad(self.sums, ((0, lacking), (0, 0)))
+        expected = np.outer(rows / rows.sum(), sums.sum(axis=0))
+        with np.errstate(invalid="ignore"):
+            values = ((sums - expected) ** 2 / expected).sum(axis=0)
+        return values, special.chdtrc(len(rows) - 1, values)
+
+
+SCORES: Mapping[Any, Any] = MappingProxyType(
+    {f_classif: Variation, f_regression: Correlation, chi2: Frequencies}
+)
+"""The sums behind each score function of scikit-learn that blocks can be merged for."""

@@ -1,0 +1,51 @@
+"""Counts, means and sums of squares of columns, where some values may be missing.
+
+Shapes: each of the three is (d,), or (k, d) for k classes, the counts (k, 1).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.preprocessing import StandardScaler
+
+from mlopt.pipeline.library.moments import Moments, join
+
+
+def together(a: Moments, b: Moments) -> Moments:
+    """The moments of two samples together, where either may have seen nothing.
+
+    Means of nothing may be anything, and stay NaN when neither has seen something.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return join(_usable(a, b[1]), _usable(b, a[1]))
+
+
+def column_spread(X: Any, weight: Any = None) -> Moments:
+    """The moments of each column in float64; NaN does not count.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (n, d)
+        Of floats.
+    weight : ndarray of shape (n,), optional
+    """
+    # scikit-learn warns of columns that are missing everywhere; in one block that is
+    # nothing to warn of.
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return scaled_spread(StandardScaler(with_mean=False).fit(X, None, weight))
+
+
+def scaled_spread(scaler: Any) -> Moments:
+    """The moments that a fitted `StandardScaler` holds."""
+    count = np.broadcast_to(scaler.n_samples_seen_, scaler.mean_.shape)
+    count = count.astype(np.float64)
+    squares = np.zeros_like(count) if scaler.var_ is None else scaler.var_ * count
+    return count, scaler.mean_, squares
+
+
+def _usable(a: Moments, mean: Any) -> Moments:
+    """``a`` with the other's mean where it has seen nothing, so that nothing moves."""
+    none = np.equal(a[0], 0)
+    return a[0], np.where(none, mean, a[1]), np.where(none, 0.0, a[2])
