@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from sklearn import config_context, get_config
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -46,8 +47,9 @@ def apply_pipeline(pipeline: Any, method: str, X: Any) -> Any:
     with closing(executor()) as where:
         if getattr(where, "client", None) is not None:
             return NotImplemented
+        settings = get_config()  # of this thread; blocks are worked on in others
         parts = where.map(
-            lambda edge: apply_steps(pipeline, method, tables.row_range(X, *edge)),
+            lambda edge: _with(settings, pipeline, method, tables.row_range(X, *edge)),
             list(pairwise(edges)),
         )
     return tables.stack(parts, pipeline.steps[-1][0])
@@ -100,11 +102,11 @@ def _lazily(pipeline: Any, method: str, X: Any) -> Any:
     few = dask.delayed(_few)(blocks[0]).compute()
     example = apply_steps(pipeline, method, few)
     model = dask.delayed(pipeline.export() if hasattr(pipeline, "export") else pipeline)
-    call = dask.delayed(_block, pure=True)
+    call = dask.delayed(_with, pure=True)
     rest = tuple(np.shape(example)[1:])
     arrays = [
         da.from_delayed(
-            call(model, method, block, tuple(np.shape(few)[1:])),
+            call(get_config(), model, method, block),
             shape=(length, *rest),
             meta=example[:0],
         )
@@ -117,9 +119,10 @@ def _few(block: Any) -> Any:
     return tables.row_range(block, 0, min(4, tables.count_rows(block)))
 
 
-def _block(model: Any, method: str, X: Any, columns: tuple[int, ...]) -> Any:
-    del columns
-    return apply_steps(model, method, X)
+def _with(settings: dict[str, Any], model: Any, method: str, X: Any) -> Any:
+    """The steps under scikit-learn's settings of the thread that asked."""
+    with config_context(**settings):
+        return apply_steps(model, method, X)
 
 
 def _gathered(pipeline: Any, method: str, X: Any) -> Any:

@@ -88,7 +88,7 @@ def cut(
     """
     if is_dask(data):
         return _lazy(data, name)
-    data = _usable(data)
+    data = usable(data)
     n = tables.count_rows(data)
     if n == 0:
         raise InputError(f"`{name}` must have at least one row, got none.")
@@ -112,7 +112,7 @@ def _edges(lengths: Sequence[int]) -> list[int]:
     return [int(edge) for edge in np.cumsum((0, *lengths))]
 
 
-def _usable(data: Any) -> Any:
+def usable(data: Any) -> Any:
     """What can be cut by rows: CSR for other sparse matrices, arrays for nested lists."""
     if sp.issparse(data):
         return data if data.format == "csr" else data.tocsr()

@@ -153,7 +153,9 @@ class Builder:
         weight: Operator | None,
     ) -> Learn:
         seeded = is_seeded(estimator)
-        held = state_token(estimator) if keeps_state(estimator) else ""
+        # Two that give frames of another kind are two models.
+        held = "" if _frames(estimator) == "default" else _frames(estimator)
+        held += state_token(estimator) if keeps_state(estimator) else ""
         return Learn(
             path,
             self._configured(estimator),
@@ -252,9 +254,8 @@ def _check(path: str, validate: Callable[[], None]) -> None:
 
 
 def _content(transformer: Any) -> str:
-    if keeps_state(transformer):
-        return join(token_of(transformer), state_token(transformer))
-    return token_of(transformer)
+    state = state_token(transformer) if keeps_state(transformer) else ""
+    return join(token_of(transformer), state, _frames(transformer))
 
 
 def _frames(estimator: Any) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn import config_context
 from sklearn.utils._set_output import ADAPTERS_MANAGER
 
 from mlopt.errors import InputError
@@ -83,9 +84,14 @@ class Recipe:
 
 @contextmanager
 def naming(step: str) -> Iterator[None]:
-    """Errors of the block below name the step; their type stays."""
+    """Errors of the block below name the step; their type stays.
+
+    Which frames a step gives is written in the step itself: the setting of the thread, if
+    there is one, would reach inner parts that nobody asked about.
+    """
     try:
-        yield
+        with config_context(transform_output="default"):
+            yield
     except Exception as error:
         if f"`{step}`" in str(error):
             raise

@@ -9,7 +9,7 @@ from typing import Any
 
 from mlopt.cluster import Executor
 from mlopt.errors import InputError
-from mlopt.pipeline.blocks import Blocks, cut, is_dask
+from mlopt.pipeline.blocks import Blocks, cut, is_dask, usable
 from mlopt.pipeline.build import Builder
 from mlopt.pipeline.environment import Environment
 from mlopt.pipeline.fits.registry import ways_of
@@ -113,9 +113,9 @@ def _bind(
     problem: Problem, executor: Executor
 ) -> tuple[Operator, Operator | None, Operator | None, dict[str, Blocks]]:
     """Sources for the data, with what is behind them."""
-    small = not is_dask(problem.X) and count_rows_or_zero(problem.X) <= SMALL
-    lengths = [count_rows_or_zero(problem.X)] if small else None
-    blocks = cut(problem.X, executor, lengths=lengths)
+    data = problem.X if is_dask(problem.X) else usable(problem.X)
+    small = not is_dask(data) and count_rows(data) <= SMALL
+    blocks = cut(data, executor, lengths=[count_rows(data)] if small else None)
     y = None if problem.y is None else _beside(problem.y, "y", blocks, executor)
     weight = problem.weight
     weights = None if weight is None else _beside(weight, "sample_weight", blocks, executor)
@@ -158,14 +158,6 @@ def _counted(blocks: Blocks, executor: Executor) -> list[int]:
         graph[counted] = Task(counted, count_rows, TaskRef(key))
         keys.append(counted)
     return [executor.result(handle) for handle in executor.run_graph(graph, keys)]
-
-
-def count_rows_or_zero(data: Any) -> int:
-    """Rows of what has rows; 0 for what has none."""
-    try:
-        return count_rows(data)
-    except TypeError:
-        return 0
 
 
 def _build(problem: Problem, built: Builder, X: Operator) -> Sinks:
