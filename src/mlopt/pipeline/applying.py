@@ -17,7 +17,7 @@ from mlopt.pipeline import tables
 from mlopt.pipeline.blocks import is_dask
 from mlopt.pipeline.fits.applying import apply_fitted
 from mlopt.pipeline.kinds import is_row_wise
-from mlopt.pipeline.nested import is_pipeline, is_union
+from mlopt.pipeline.nested import does_nothing, is_pipeline, is_union
 from mlopt.rows.block import boundaries
 
 _MANY = 4096
@@ -72,7 +72,7 @@ def goes_by_rows(step: Any) -> bool:
 
 def apply_steps(pipeline: Any, method: str, X: Any) -> Any:
     """The steps one after the other, each in its fastest way."""
-    steps = [step for _, step in pipeline.steps if not _does_nothing(step)]
+    steps = [step for _, step in pipeline.steps if not does_nothing(step)]
     before = steps if method == "transform" else steps[:-1]
     for step in before:
         inside = is_pipeline(step)
@@ -82,10 +82,6 @@ def apply_steps(pipeline: Any, method: str, X: Any) -> Any:
 
 def _transformed(step: Any, X: Any) -> Any:
     return apply_fitted(step, X, "transform")
-
-
-def _does_nothing(step: Any) -> bool:
-    return step is None or (isinstance(step, str) and step == "passthrough")
 
 
 def _lazily(pipeline: Any, method: str, X: Any) -> Any:

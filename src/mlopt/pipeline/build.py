@@ -13,13 +13,14 @@ from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion
 from sklearn.utils._set_output import _get_output_config
+from sklearn.utils.validation import _get_feature_names
 
 from mlopt.errors import InputError
 from mlopt.pipeline import tables
 from mlopt.pipeline.copies import blank_copy, keeps_state
 from mlopt.pipeline.expansions import EXPANSIONS
-from mlopt.pipeline.kinds import ignores_targets, is_row_wise, is_seeded, is_stateless
 from mlopt.pipeline.functions import naming
+from mlopt.pipeline.kinds import ignores_targets, is_row_wise, is_seeded, is_stateless
 from mlopt.pipeline.nested import is_pipeline, is_simple, is_union
 from mlopt.pipeline.operators import (
     Apply,
@@ -132,7 +133,10 @@ class Builder:
         self.models[path] = Given(path, model, _content(transformer))
         frozen = getattr(transformer, "estimator", None)
         known = is_row_wise(transformer) or is_row_wise(frozen)
-        return Apply(path, self.models[path], x, scope="rows" if known else "unknown")
+        if known or self.whole:
+            return Apply(path, self.models[path], x)
+        rows = Apply(path, self.models[path], x, scope="unknown")
+        return replace(rows, kind=tables.kind_of(self.example(rows)))
 
     def _configured(self, estimator: Any) -> Any:
         """A copy to be fitted, that gives frames if the user wants frames of all steps."""
@@ -152,6 +156,7 @@ class Builder:
         y: Operator | None,
         weight: Operator | None,
     ) -> Learn:
+        _check_parameters(path, estimator)
         seeded = is_seeded(estimator)
         # Two that give frames of another kind are two models.
         held = "" if _frames(estimator) == "default" else _frames(estimator)
@@ -165,6 +170,7 @@ class Builder:
             dict(self.params.get(path, {})),
             seeded,
             nonce=held if seeded else uuid.uuid4().hex,
+            names=() if self.whole else _names(self.example(x)),
         )
 
     def _union(self, path: str, union: FeatureUnion, x: Operator) -> Operator:
@@ -251,6 +257,18 @@ def _check(path: str, validate: Callable[[], None]) -> None:
     """scikit-learn's own check of names and parts, with the name of the step."""
     with naming(path):
         validate()
+
+
+def _check_parameters(path: str, estimator: Any) -> None:
+    """scikit-learn's own check of its parameters, before other steps are fitted."""
+    known = type(estimator).__module__.startswith("sklearn.")
+    if known and not get_config()["skip_parameter_validation"]:
+        _check(path, estimator._validate_params)
+
+
+def _names(rows: Any) -> tuple[str, ...]:
+    found = _get_feature_names(rows) if hasattr(rows, "columns") else None
+    return () if found is None else tuple(map(str, found))
 
 
 def _content(transformer: Any) -> str:

@@ -8,13 +8,11 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import sklearn.pipeline
 from sklearn.base import _fit_context
 from sklearn.pipeline import _final_estimator_has
 from sklearn.utils.metadata_routing import _routing_enabled
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import has_fit_parameter
 
 from mlopt.cluster import executor
 from mlopt.gd.estimator_base import resources_of
@@ -27,7 +25,7 @@ from mlopt.pipeline.execute import Execution
 from mlopt.pipeline.explain import to_plan
 from mlopt.pipeline.exporting import exported
 from mlopt.pipeline.finishing import put_back
-from mlopt.pipeline.nested import PIPELINES
+from mlopt.pipeline.nested import PIPELINES, can_transform, does_nothing, row_weights
 from mlopt.pipeline.optimizer import left_out
 from mlopt.pipeline.planning import Planned, Problem, make_plan
 from mlopt.pipeline.tables import stack
@@ -223,7 +221,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
 
     def _validate_steps(self) -> None:
         for name, step in self.steps[:-1]:
-            if not _is_beside(step) and not _can_transform(step):
+            if not does_nothing(step) and not can_transform(step):
                 raise TypeError(
                     f"Step `{name}` must have `fit` and `transform`, since steps follow it; "
                     f"{step!r} has not. All intermediate steps should be transformers and "
@@ -232,7 +230,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
         super()._validate_steps()
 
     def _routed(self, method: str, params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        self.steps = list(self.steps)
+        self.steps: list[tuple[str, Any]] = list(self.steps)
         self._validate_steps()
         routed = self._check_method_params(method=method, props=params)
         return {
@@ -252,10 +250,10 @@ class Pipeline(sklearn.pipeline.Pipeline):
         if getattr(where, "client", None) is not None:
             check_picklable(self.steps)
         steps = list(self.steps)
-        while not outcome and steps and _is_beside(steps[-1][1]):
+        while not outcome and steps and does_nothing(steps[-1][1]):
             steps.pop()
         params = {step: dict(values) for step, values in params.items()}
-        weight = None if outcome or not steps else _row_weights(*steps[-1], params)
+        weight = None if outcome or not steps else row_weights(steps[-1], params)
         given = {step: values for step, values in params.items() if values}
         problem = Problem(tuple(steps), X, y, weight, given, not outcome)
         return make_plan(
@@ -283,26 +281,6 @@ class Pipeline(sklearn.pipeline.Pipeline):
 
 
 PIPELINES.add(Pipeline)
-
-
-def _is_beside(step: Any) -> bool:
-    """Whether a step does nothing."""
-    return step is None or (isinstance(step, str) and step == "passthrough")
-
-
-def _can_transform(step: Any) -> bool:
-    fits = hasattr(step, "fit") or hasattr(step, "fit_transform")
-    return fits and hasattr(step, "transform")
-
-
-def _row_weights(step: str, last: Any, params: dict[str, dict[str, Any]]) -> Any:
-    """Weights of the rows for the last step, taken out of its other arguments."""
-    weight = params.get(step, {}).get("sample_weight")
-    if weight is None or np.ndim(weight) != 1:
-        return None
-    if not has_fit_parameter(last, "sample_weight"):
-        return None  # the step itself will say so
-    return params[step].pop("sample_weight")
 
 
 def _name(estimator: Any) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from mlopt.cluster import Executor
 from mlopt.pipeline.blocks import Blocks
 from mlopt.pipeline.environment import Environment
@@ -135,10 +137,13 @@ class Execution:
         y, weight = (self._gathered(layers, i) for i in (op.y, op.weight))
         self._compute(layers, [], Job((op.x,)))
         layers = Layers(self.sources, self._held, self._handles)
-        rows = rows_of(op.x, layers, self.executor, kept=op.x.token in self._held)
+        with naming(op.step):
+            rows = rows_of(op.x, layers, self.executor, kept=op.x.token in self._held)
         begin = time.perf_counter()
         with naming(op.step):
             model = way.fit(op.estimator, rows, y, weight)
+        if op.names:
+            model.feature_names_in_ = np.asarray(op.names, dtype=object)
         self.seconds[op.token] = time.perf_counter() - begin
         self._learnt(op.token, model)
         if op.seeded:

@@ -26,7 +26,7 @@ def _plain(original: Any, attributes: dict[str, Any]) -> Any:
         attributes = {n: value for n, value in attributes.items() if n not in _OURS}
     elif is_union(original):
         kind = FeatureUnion
-    fresh = copy.copy(original) if kind is type(original) else kind.__new__(kind)
+    fresh = copy.copy(original) if kind is type(original) else kind([])
     fresh.__dict__.clear()
     fresh.__dict__.update(attributes)
     return fresh

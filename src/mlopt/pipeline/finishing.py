@@ -32,7 +32,9 @@ def put_back(steps: Iterable[tuple[str, Any]], planned: Planned, run: Execution)
         for path, op in built.models.items()
     }
     fitted = _Fitted(planned, run)
-    assembly = Assembly(models, lambda path: fitted.value(built.inputs[path]), fitted.sparse)
+    assembly = Assembly(
+        models, lambda path: fitted.value(built.inputs[path]), fitted.sparse
+    )
     for name, step in steps:
         assembly.put_back(name, step)
 
@@ -88,7 +90,8 @@ class _Fitted:
             graph[key] = Task(key, _count, *map(TaskRef, blocks))
         executor: Executor = self.run.executor
         counts = [executor.result(h) for h in executor.run_graph(graph, keys)]
-        return sum(c[0] for c in counts) / max(1, sum(c[1] for c in counts))
+        stored, size = (sum(column) for column in zip(*counts, strict=True))
+        return float(stored / max(1, size))
 
 
 def _count(*parts: Any) -> tuple[int, int]:

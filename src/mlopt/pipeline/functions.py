@@ -33,7 +33,7 @@ def _function(op: Operator) -> Callable[..., Any]:
     if isinstance(op, Select):
         return partial(_select, op.step, op.columns)
     if isinstance(op, Apply):
-        return partial(_apply, op.step, op.method)
+        return partial(_apply, op.step, op.method, op.kind)
     if isinstance(op, Join):
         settings = op.names, op.weights, op.prefix, op.frames
         return partial(_join, op.step, *settings, op.layout, op.sparse_below)
@@ -109,7 +109,7 @@ def _select(step: str, columns: Any, x: Any) -> Any:
         return tables.take_columns(x, columns)
 
 
-def _apply(step: str, method: str, model: Any, x: Any) -> Any:
+def _apply(step: str, method: str, kind: str, model: Any, x: Any) -> Any:
     with naming(step):
         result = apply_fitted(model, x, method)
     got, expected = tables.count_rows(result), tables.count_rows(x)
@@ -117,6 +117,11 @@ def _apply(step: str, method: str, model: Any, x: Any) -> Any:
         raise InputError(
             f"Step `{step}` must return one row for each row it is given, got {got} for "
             f"{expected}. Select or drop rows before the pipeline, together with y."
+        )
+    if kind and tables.kind_of(result) != kind:
+        raise InputError(
+            f"Step `{step}` must return one type for all rows: one block is {kind}, "
+            f"another {tables.kind_of(result)}. Return the same type whatever the rows."
         )
     return result
 
@@ -150,9 +155,7 @@ def density(X: Any) -> float:
     return float(X.nnz / max(1, X.shape[0] * X.shape[1]))
 
 
-def _join_frames(
-    names: Sequence[str], prefix: Any, kind: str, parts: Sequence[Any]
-) -> Any:
+def _join_frames(names: Sequence[str], prefix: Any, kind: str, parts: Sequence[Any]) -> Any:
     adapter = ADAPTERS_MANAGER.adapters[kind]
     renamed = [
         adapter.rename_columns(copy(part), [_named(prefix, name, c) for c in part.columns])

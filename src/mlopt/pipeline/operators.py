@@ -118,6 +118,8 @@ class Learn(Operator):
         Whether an `Outcome` reads what ``fit_transform`` returns.
     way : Fit or None
         How; None until it is chosen.
+    names : tuple of str
+        Of the columns, where ``x`` are frames.
     """
 
     estimator: Any
@@ -129,6 +131,7 @@ class Learn(Operator):
     nonce: str = ""
     transforms: bool = False
     way: Fit | None = field(default=None, metadata=_PHYSICAL)
+    names: tuple[str, ...] = field(default=(), metadata=_PHYSICAL)
 
     @property
     def gives_rows(self) -> bool:
@@ -164,6 +167,8 @@ class Apply(Operator):
         was looked at.
     random : bool
         Whether the same rows give something else the next time; found out on the sample.
+    kind : str
+        What every block must be, as `tables.kind_of` says; "" where nobody looked.
     """
 
     model: Operator
@@ -171,6 +176,7 @@ class Apply(Operator):
     method: str = "transform"
     scope: str = field(default="rows", metadata=_PHYSICAL)
     random: bool = field(default=False, metadata=_PHYSICAL)
+    kind: str = field(default="", metadata=_PHYSICAL)
 
     def describe(self) -> str:
         return self.model.describe()

@@ -59,7 +59,11 @@ def like_last(steps: Steps, rows: Any) -> Any:
     last = steps[-1][1]
     while is_pipeline(last) and last.steps:
         last = last.steps[-1][1]
-    if type(last) is ColumnTransformer and tables.is_sparse(rows) and not last.sparse_output_:
+    if (
+        type(last) is ColumnTransformer
+        and tables.is_sparse(rows)
+        and not last.sparse_output_
+    ):
         return rows.toarray()
     return rows
 
