@@ -50,7 +50,7 @@ def _fresh(step: Any) -> Any:
 
 
 def assert_same(left: Any, right: Any, *, rtol: float = 1e-5, atol: float = 1e-5) -> None:
-    """Equal types, shapes and, up to rounding, values."""
+    """Equal types, shapes and, up to rounding, values; of classes, nearly all."""
     assert sp.issparse(left) == sp.issparse(right)
     if sp.issparse(left):
         left, right = left.toarray(), right.toarray()
@@ -62,5 +62,7 @@ def assert_same(left: Any, right: Any, *, rtol: float = 1e-5, atol: float = 1e-5
     assert left.shape == right.shape
     if right.dtype.kind in "fc":
         np.testing.assert_allclose(left, right, rtol=rtol, atol=atol)
-    else:
-        assert (left == right).mean() > 0.999 if right.dtype.kind in "OUSib" else False
+        return
+    same = (left == right) | (pd.isna(left) & pd.isna(right))
+    # Of many rows, a few lie where rounding decides their class.
+    assert same.mean() >= 1 - 1e-3

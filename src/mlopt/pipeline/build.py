@@ -261,7 +261,7 @@ def _check(path: str, validate: Callable[[], None]) -> None:
 
 def _check_parameters(path: str, estimator: Any) -> None:
     """scikit-learn's own check of its parameters, before other steps are fitted."""
-    known = type(estimator).__module__.startswith("sklearn.")
+    known = getattr(estimator, "_parameter_constraints", None) is not None
     if known and not get_config()["skip_parameter_validation"]:
         _check(path, estimator._validate_params)
 
