@@ -11,15 +11,16 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import FeatureUnion
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, StandardScaler
+from tests.pipeline.peers import SIZES, numbers, people
 
 import mlopt
 from mlopt.cluster import local_cluster
 from mlopt.errors import InputError
-from tests.pipeline.peers import SIZES, numbers, people
 
 
 class Doubles(TransformerMixin, BaseEstimator):
@@ -133,7 +134,9 @@ def test_sparse_numbers_in_a_step_for_dense_ones(n: int) -> None:
     X = sp.random_array((n, 5), density=0.2, format="csr", rng=np.random.default_rng(0))
     y = numbers(n)[1]
     for step in (StandardScaler(), GaussianNB()):
-        pipeline = mlopt.Pipeline([("abs", MaxAbsScaler()), ("dense", step), ("r", Ridge())])
+        pipeline = mlopt.Pipeline(
+            [("abs", MaxAbsScaler()), ("dense", step), ("r", Ridge())]
+        )
         pipeline = pipeline[:2] if isinstance(step, GaussianNB) else pipeline
         with pytest.raises((TypeError, ValueError), match=r"`dense`.*[Ss]parse"):
             pipeline.fit(X, y)
@@ -174,12 +177,12 @@ def test_two_steps_at_random_without_a_seed_are_two_fits(n: int) -> None:
 
 @SIZES
 def test_a_random_generator_is_used_once_as_by_scikit_learn(n: int) -> None:
-    X, _ = numbers(n)
+    X, y = numbers(n)
     mine, other = np.random.RandomState(3), np.random.RandomState(3)
-    ours = mlopt.Pipeline([("p", PCA(2, svd_solver="randomized", random_state=mine))])
-    ours.explain(X)
-    ours.fit(X)
-    PCA(2, svd_solver="randomized", random_state=other).fit(X)
+    ours = mlopt.Pipeline([("forest", RandomForestClassifier(2, random_state=mine))])
+    ours.explain(X, y)
+    ours.fit(X, y)
+    RandomForestClassifier(2, random_state=other).fit(X, y)
     assert mine.randint(1 << 30) == other.randint(1 << 30)
 
 

@@ -18,10 +18,10 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import FeatureUnion, make_pipeline, make_union
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
+from tests.pipeline.peers import SIZES, assert_same, numbers, people
 
 import mlopt
 from mlopt.errors import InputError
-from tests.pipeline.peers import SIZES, assert_same, numbers, people
 
 EXACT = LogisticRegression(tol=1e-8)
 
@@ -36,7 +36,9 @@ def table() -> ColumnTransformer:
 
 
 def test_optimize_takes_the_steps_of_a_pipeline() -> None:
-    plain = sklearn.pipeline.Pipeline([("s", StandardScaler()), ("r", Ridge())], verbose=True)
+    plain = sklearn.pipeline.Pipeline(
+        [("s", StandardScaler()), ("r", Ridge())], verbose=True
+    )
     ours = mlopt.optimize(plain, memory_budget="1MiB")
     assert type(ours) is mlopt.Pipeline
     assert ours.steps == plain.steps

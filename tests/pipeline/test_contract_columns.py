@@ -23,9 +23,9 @@ from sklearn.preprocessing import (
     PowerTransformer,
     StandardScaler,
 )
+from tests.pipeline.peers import SIZES, assert_same, both, numbers, people
 
 import mlopt
-from tests.pipeline.peers import SIZES, assert_same, both, numbers, people
 
 NUMBERS, WORDS = ["age", "fare"], ["sex", "port"]
 EXACT = LogisticRegression(tol=1e-8, max_iter=1000)

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import sklearn
-from sklearn.cluster import KMeans
+from sklearn.cluster import FeatureAgglomeration, KMeans
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_extraction.text import CountVectorizer
@@ -23,9 +23,9 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, StandardScaler
+from tests.pipeline.peers import SIZES, assert_same, both, numbers, people
 
 import mlopt
-from tests.pipeline.peers import SIZES, assert_same, both, numbers, people
 
 EXACT = LogisticRegression(tol=1e-8, max_iter=1000)
 STEPS = [("scale", StandardScaler()), ("pca", PCA(3)), ("clf", EXACT)]
@@ -190,7 +190,10 @@ def test_frames_come_out_where_frames_are_wanted(n: int, setting: str) -> None:
 def test_frozen_models_stay_as_they_are_and_are_told_apart(n: int) -> None:
     X, y = numbers(n)
     for data in (X, 2 * X + 1):
-        steps = [("scale", FrozenEstimator(StandardScaler().fit(data))), ("r", Ridge(100.0))]
+        steps = [
+            ("scale", FrozenEstimator(StandardScaler().fit(data))),
+            ("r", Ridge(100.0)),
+        ]
         ours, theirs = both(steps)
         assert_same(ours.fit(X, y).predict(X), theirs.fit(X, y).predict(X))
 
@@ -230,6 +233,22 @@ def test_what_is_remembered_does_not_change_with_the_steps(n: int) -> None:
     first[0].mean_[:] = 100.0
     second, _ = both([("scale", StandardScaler()), ("r", Ridge())])
     np.testing.assert_array_equal(second.fit(X, y)[0].mean_, mean)
+
+
+@SIZES
+def test_all_steps_are_fitted_though_the_last_was_learnt_before(n: int) -> None:
+    X, y = numbers(n)
+    for _ in range(2):
+        ours, _ = both(
+            [
+                ("opaque", FeatureAgglomeration(3)),
+                ("abs", FunctionTransformer(np.abs)),
+                ("r", Ridge()),
+            ]
+        )
+        ours.fit(X, y)
+        assert ours[0].n_features_in_ == 6
+        assert ours.predict(X).shape == (n,)
 
 
 @SIZES

@@ -11,16 +11,19 @@ from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.utils import estimator_html_repr, get_tags
+from tests.pipeline.peers import both, numbers
 
 import mlopt
-from tests.pipeline.peers import both, numbers
 
 STEPS = [("scale", StandardScaler()), ("pca", PCA(2)), ("clf", LogisticRegression())]
 
 
 def test_parameters_are_those_of_scikit_learn_and_our_own_two() -> None:
     ours, theirs = both(STEPS)
-    assert set(ours.get_params()) - set(theirs.get_params()) == {"memory_budget", "optimize"}
+    assert set(ours.get_params()) - set(theirs.get_params()) == {
+        "memory_budget",
+        "optimize",
+    }
     assert set(theirs.get_params()) <= set(ours.get_params())
 
 

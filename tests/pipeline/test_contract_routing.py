@@ -14,9 +14,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import FeatureUnion
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from tests.pipeline.peers import SIZES, assert_same, both, numbers
 
 import mlopt
-from tests.pipeline.peers import SIZES, assert_same, both, numbers
 
 
 class Hears(TransformerMixin, BaseEstimator):

@@ -142,10 +142,10 @@ class Builder:
         """A copy to be fitted, that gives frames if the user wants frames of all steps."""
         fresh = blank_copy(estimator)
         wanted = get_config()["transform_output"]
-        if wanted != "default" and hasattr(fresh, "set_output"):
-            if not hasattr(estimator, "_sklearn_output_config"):
-                # The setting is one of this thread, and tasks run in others.
-                fresh.set_output(transform=wanted)
+        own = hasattr(estimator, "_sklearn_output_config")
+        if wanted != "default" and hasattr(fresh, "set_output") and not own:
+            # The setting is one of this thread, and tasks run in others.
+            fresh.set_output(transform=wanted)
         return fresh
 
     def _learn(

@@ -60,7 +60,7 @@ def rebuilt(estimator: Any, new: Replace) -> Any:
 
 
 def keeps_state(estimator: Any) -> bool:
-    """Whether what it holds already decides what a fit gives: warm, frozen, or fitted within.
+    """Whether what it holds already matters to a fit: warm, frozen, or fitted within.
 
     Two such estimators may differ though their parameters are equal.
     """

@@ -13,8 +13,9 @@ from mlopt.pipeline.assemble import Assembly
 from mlopt.pipeline.execute import Execution
 from mlopt.pipeline.graph import walk
 from mlopt.pipeline.layers import Layers
-from mlopt.pipeline.operators import Given, Join, Operator, Outcome
+from mlopt.pipeline.operators import Given, Join, Learn, Operator, Outcome
 from mlopt.pipeline.planning import SMALL, Planned
+from mlopt.pipeline.rules.base import Draft
 from mlopt.pipeline.sampling import take_sample
 from mlopt.pipeline.trial import Trial
 
@@ -26,6 +27,7 @@ _NEAR = 4.0
 
 def put_back(steps: Iterable[tuple[str, Any]], planned: Planned, run: Execution) -> None:
     """Put what was learnt into the steps, as scikit-learn's `fit` does."""
+    _learn_missing(planned, run)
     built = planned.built
     models = {
         path: op.model if isinstance(op, Given) else run.models[op.token]
@@ -37,6 +39,20 @@ def put_back(steps: Iterable[tuple[str, Any]], planned: Planned, run: Execution)
     )
     for name, step in steps:
         assembly.put_back(name, step)
+
+
+def _learn_missing(planned: Planned, run: Execution) -> None:
+    """Fit the steps that a model learnt before had no need of: they are the user's too."""
+    wanted = {op.token: op for op in planned.built.models.values() if isinstance(op, Learn)}
+    missing = {t: op for t, op in wanted.items() if t not in run.models}
+    if not missing:
+        return
+    planned_ops = {op.token: op for op in walk(planned.draft.sinks)}
+    sinks = tuple(planned_ops.get(token, op) for token, op in missing.items())
+    more = Execution(Draft(sinks), planned.sources, run.executor, run.environment)
+    more.run()
+    run.models.update(more.models)
+    run._handles.update(more._handles)
 
 
 class _Fitted:
@@ -67,7 +83,7 @@ class _Fitted:
         return self._trial.values
 
     def sparse(self, path: str) -> bool | None:
-        """Whether a `ColumnTransformer` gives sparse rows, by the density of all of them."""
+        """Whether a `ColumnTransformer` gives sparse rows, by the density of all."""
         join = self.planned.built.joins.get(path)
         if self.whole or not isinstance(join, Join):
             return None
