@@ -13,36 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlopt.kernels.compiled import inlined, kernel, part
+from mlopt.kernels.compiled import inlined, kernel
+from mlopt.kernels.hashing import FREE, slot_of, twice
 
 Array = NDArray[Any]
 
 LAST = 0xFFFFFFFF
 """The bits of a key that hold the last token."""
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_HALF = np.uint64(32)
-_FREE = -1
-
-
-@inlined
-def _slot(key: Any, mask: Any) -> Any:
-    # Knuth, TAOCP 3, 6.4: the high bits of a product depend on all bits of the key.
-    stirred = np.uint64(key) * _GOLDEN
-    return np.int64((stirred >> _HALF) & np.uint64(mask))
-
-
-@part
-def _twice(table: Array) -> Array:
-    """A table with twice the slots and the same keys."""
-    mask = 2 * len(table) - 1
-    larger = np.full((mask + 1, 2), _FREE, np.int64)
-    for old in range(len(table)):
-        if table[old, 0] != _FREE:
-            slot = _slot(table[old, 0], mask)
-            while larger[slot, 0] != _FREE:
-                slot = (slot + 1) & mask
-            larger[slot, 0], larger[slot, 1] = table[old, 0], table[old, 1]
-    return larger
 
 
 @kernel
@@ -72,23 +49,22 @@ def code_grams(
         The distinct n-grams in order of their numbers.
     """
     codes, keys = np.full(len(tokens), -1, np.int32), np.empty(len(tokens), np.int64)
-    # Key and number side by side are one line of cache.
-    table = np.full((slots, 2), _FREE, np.int64)
+    table = np.full((slots, 2), FREE, np.int64)
     distinct = 0
     for row in range(len(bounds) - 1):
         for at in range(bounds[row], bounds[row + 1] - n + 1):
             key = (np.int64(prefixes[at]) << 32) | np.int64(tokens[at + n - 1])
             mask = len(table) - 1
-            slot = _slot(key, mask)
-            while table[slot, 0] != key and table[slot, 0] != _FREE:
+            slot = slot_of(key, mask)
+            while table[slot, 0] != key and table[slot, 1] != FREE:
                 slot = (slot + 1) & mask
-            if table[slot, 0] == _FREE:
+            if table[slot, 1] == FREE:
                 table[slot, 0], table[slot, 1] = key, distinct
                 keys[distinct] = key
                 distinct += 1
                 codes[at] = distinct - 1
                 if 3 * distinct > 2 * len(table):
-                    table = _twice(table)
+                    table = twice(table)
             else:
                 codes[at] = table[slot, 1]
     return codes, keys[:distinct].copy()
@@ -104,10 +80,10 @@ def recognise_grams(
     than there are keys. Prefixes and tokens may be -1, which is in no key.
     """
     mask, codes = slots - 1, np.full(len(tokens), -1, np.int32)
-    table = np.full((slots, 2), _FREE, np.int64)
+    table = np.full((slots, 2), FREE, np.int64)
     for k in range(len(keys)):
-        slot = _slot(keys[k], mask)
-        while table[slot, 0] != _FREE:
+        slot = slot_of(keys[k], mask)
+        while table[slot, 1] != FREE:
             slot = (slot + 1) & mask
         table[slot, 0], table[slot, 1] = keys[k], k
     for row in range(len(bounds) - 1):
@@ -115,11 +91,10 @@ def recognise_grams(
             head, tail = prefixes[at], tokens[at + n - 1]
             if head >= 0 and tail >= 0:
                 key = (np.int64(head) << 32) | np.int64(tail)
-                slot = _slot(key, mask)
-                while table[slot, 0] != key and table[slot, 0] != _FREE:
+                slot = slot_of(key, mask)
+                while table[slot, 0] != key and table[slot, 1] != FREE:
                     slot = (slot + 1) & mask
-                if table[slot, 0] == key:
-                    codes[at] = table[slot, 1]
+                codes[at] = table[slot, 1]
     return codes
 
 
@@ -172,42 +147,52 @@ def count_rows(
 
 @kernel
 def merge_keys(
-    left: Array, right: Array, heads: tuple[Array, Array], tails: tuple[Array, Array]
-) -> tuple[Array, Array, Array]:
+    both: tuple[Array, Array],
+    found: tuple[Array, Array],
+    heads: tuple[Array, Array],
+    tails: tuple[Array, Array],
+) -> tuple[Array, Array, Array, Array]:
     """The n-grams of two collections.
 
     Parameters
     ----------
-    left, right : ndarrays of int64
-        Keys, ascending.
-    heads, tails : pairs of ndarrays of int32, one for each collection
-        What prefixes and last tokens are called in both together, in the same order.
+    both : pair of ndarrays of int64
+        Keys of each collection, ascending.
+    found : pair of ndarrays of int64, shape (m, 2)
+        Two counts of each n-gram.
+    heads, tails : pairs of ndarrays of int32
+        What prefixes and last tokens are called in the two together, in the same order.
 
     Returns
     -------
-    keys : ndarray of int64
+    keys : ndarray of int64, shape (m,)
         Ascending.
+    counts : ndarray of int64, shape (m, 2)
+        Sums.
     of_left, of_right : ndarrays of int32
         Where each n-gram went.
     """
-    keys = np.empty(len(left) + len(right), np.int64)
+    left, right = both
+    size = len(left) + len(right)
+    keys, counts = np.empty(size, np.int64), np.empty((size, 2), np.int64)
     of_left, of_right = np.empty(len(left), np.int32), np.empty(len(right), np.int32)
     i = j = total = 0
-    end = np.int64(0x7FFFFFFFFFFFFFFF)
     a, b = _renamed(left, 0, heads[0], tails[0]), _renamed(right, 0, heads[1], tails[1])
-    while a != end or b != end:
-        key = min(a, b)
-        keys[total] = key
+    while i < len(left) or j < len(right):
+        key, documents, times = min(a, b), 0, 0
         if a == key:
+            documents, times = found[0][i, 0], found[0][i, 1]
             of_left[i] = total
             i += 1
             a = _renamed(left, i, heads[0], tails[0])
         if b == key:
+            documents, times = documents + found[1][j, 0], times + found[1][j, 1]
             of_right[j] = total
             j += 1
             b = _renamed(right, j, heads[1], tails[1])
+        keys[total], counts[total, 0], counts[total, 1] = key, documents, times
         total += 1
-    return keys[:total].copy(), of_left, of_right
+    return keys[:total].copy(), counts[:total].copy(), of_left, of_right
 
 
 @inlined

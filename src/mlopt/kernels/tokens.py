@@ -3,7 +3,8 @@
 A text is UTF-8 bytes; document ``i`` lies at ``text[starts[i]:starts[i + 1]]``. A token is
 a run of bytes whose class is not 0, and its bytes are those classes: that is how letters
 become small. Distinct tokens are numbered in order of appearance through a hash table
-with open addressing, and compared byte by byte, so that a collision is no error.
+with open addressing. A token of up to 7 bytes is its own digest; longer ones are compared
+byte by byte, so that a collision is no error.
 """
 
 from __future__ import annotations
@@ -14,43 +15,96 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.kernels.compiled import inlined, kernel, part
+from mlopt.kernels.hashing import FREE, slot_of, twice
+from mlopt.kernels.simd import number_at
 
 Array = NDArray[Any]
 
-# Fowler, Noll, Vo: FNV-1a of 64 bits.
-_BASIS = np.uint64(0xCBF29CE484222325)
+_BYTE = np.uint64(8)
+_WHOLE = 7
+"""Bytes that fit into a digest, one being left for the mark of a longer token."""
+_LONG = np.uint64(1 << 63)
+# Fowler, Noll, Vo: the prime of FNV-1a with 64 bits.
 _PRIME = np.uint64(0x100000001B3)
-_HIGH = np.uint64(32)
-_FIRST_SLOTS = 1 << 14
+_FIRST_SLOTS = 1 << 12
 _END = ord("\n")
 
 
 @inlined
-def _slot(digest: Any, mask: Any) -> Any:
-    # FNV stirs low bits less than high ones.
-    return np.int64((digest ^ (digest >> _HIGH)) & np.uint64(mask))
-
-
-@part
-def _twice(digests: Array, held: Array) -> tuple[Array, Array]:
-    """A table with twice the slots and the same tokens."""
-    mask = 2 * len(held) - 1
-    larger, codes = np.empty(mask + 1, np.uint64), np.full(mask + 1, -1, np.int32)
-    for old in range(len(held)):
-        if held[old] >= 0:
-            slot = _slot(digests[old], mask)
-            while codes[slot] >= 0:
-                slot = (slot + 1) & mask
-            larger[slot], codes[slot] = digests[old], held[old]
-    return larger, codes
+def _scan(text: Array, p: int, stop: int, folds: Array, base: int) -> tuple[Any, Any]:
+    """Digest and end of the token at ``p``, which is empty between tokens."""
+    digest, q, near = np.uint64(0), p, min(stop, p + _WHOLE)
+    byte = np.uint64(1)
+    while q < near:
+        byte = np.uint64(number_at(folds, base + number_at(text, q)))
+        if byte == 0:
+            return digest, q
+        digest = (digest << _BYTE) | byte
+        q += 1
+    while q < stop:
+        byte = np.uint64(number_at(folds, base + number_at(text, q)))
+        if byte == 0:
+            break
+        digest = (digest ^ byte) * _PRIME
+        q += 1
+    return (digest | _LONG if q - p > _WHOLE else digest), q
 
 
 @inlined
-def _same(text: Array, at: int, length: int, pool: Array, first: int, fold: Array) -> Any:
-    i = 0
-    while i < length and pool[first + i] == fold[text[at + i]]:
-        i += 1
-    return i == length
+def _differ(
+    text: Array, p: int, q: int, folds: Array, base: int, pool: Array, first: int
+) -> Any:
+    """Whether ``text[p:q]`` is another token than the one that begins ``pool[first:]``."""
+    at = p
+    while at < q and number_at(pool, first + at - p) == number_at(
+        folds, base + number_at(text, at)
+    ):
+        at += 1
+    return at < q or number_at(pool, first + q - p) != _END
+
+
+@part
+def _code_row(
+    text: Array,
+    p: int,
+    stop: int,
+    folds: Array,
+    base: int,
+    shortest: int,
+    grow: bool,
+    table: Array,
+    pool: Array,
+    ends: Array,
+    codes: Array,
+    total: int,
+    distinct: int,
+) -> tuple[int, int]:
+    """Number the tokens of ``text[p:stop]``; how many there are, and distinct ones."""
+    mask = len(table) - 1
+    while p < stop:
+        digest, q = _scan(text, p, stop, folds, base)
+        if q - p >= shortest:
+            slot, mark = slot_of(digest, mask), np.int64(digest)
+            while table[slot, 1] != FREE and (
+                table[slot, 0] != mark
+                or (
+                    q - p > _WHOLE
+                    and _differ(text, p, q, folds, base, pool, ends[table[slot, 1]])
+                )
+            ):
+                slot = (slot + 1) & mask
+            if table[slot, 1] == FREE and grow:
+                table[slot, 0], table[slot, 1] = mark, distinct
+                end = ends[distinct] + q - p
+                for i in range(q - p):
+                    pool[ends[distinct] + i] = folds[base + text[p + i]]
+                pool[end] = _END
+                distinct += 1
+                ends[distinct] = end + 1
+            codes[total] = table[slot, 1]
+            total += 1
+        p = q + 1
+    return total, distinct
 
 
 @kernel
@@ -59,40 +113,16 @@ def _code(
 ) -> tuple[Array, Array, Array]:
     codes, bounds = np.empty(len(text), np.int32), np.zeros(len(starts), np.int64)
     pool, ends = np.empty(2 * len(text), np.uint8), np.zeros(len(text) + 1, np.int64)
-    digests, held = np.empty(_FIRST_SLOTS, np.uint64), np.full(_FIRST_SLOTS, -1, np.int32)
+    table = np.full((_FIRST_SLOTS, 2), FREE, np.int64)
     total = distinct = 0
     for row in range(len(starts) - 1):
-        kind, p, stop = kinds[row], starts[row], starts[row + 1]
-        fold, shortest, grow = folds[kind], least[kind], row < known
-        while p < stop:
-            digest, q = _BASIS, p
-            while q < stop and fold[text[q]] != 0:
-                digest = (digest ^ np.uint64(fold[text[q]])) * _PRIME
-                q += 1
-            if q - p >= shortest:
-                mask = len(held) - 1
-                slot = _slot(digest, mask)
-                code = held[slot]
-                while code >= 0 and not (
-                    digests[slot] == digest
-                    and ends[code + 1] - ends[code] == q - p + 1
-                    and _same(text, p, q - p, pool, ends[code], fold)
-                ):
-                    slot = (slot + 1) & mask
-                    code = held[slot]
-                if code < 0 and grow:
-                    code = distinct
-                    digests[slot], held[slot] = digest, code
-                    for i in range(q - p):
-                        pool[ends[code] + i] = fold[text[p + i]]
-                    pool[ends[code] + q - p] = _END
-                    distinct += 1
-                    ends[distinct] = ends[code] + q - p + 1
-                    if 2 * distinct > len(held):
-                        digests, held = _twice(digests, held)
-                codes[total] = code
-                total += 1
-            p = q + 1
+        p, stop, kind = starts[row], starts[row + 1], kinds[row]
+        while 2 * (distinct + stop - p) > len(table):
+            table = twice(table)
+        total, distinct = _code_row(
+            text, p, stop, folds, 256 * kind, least[kind], row < known,
+            table, pool, ends, codes, total, distinct,
+        )  # fmt: skip
         bounds[row + 1] = total
     return codes[:total].copy(), bounds, pool[: ends[distinct]]
 
@@ -126,5 +156,5 @@ def code_tokens(
         The distinct tokens in order of their numbers, each followed by a line feed.
     """
     known = known or len(kinds)
-    codes, bounds, pool = _code(text, starts, kinds, folds, least, known)
+    codes, bounds, pool = _code(text, starts, kinds, folds.reshape(-1), least, known)
     return codes, bounds, pool.tobytes()

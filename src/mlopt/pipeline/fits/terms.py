@@ -7,13 +7,15 @@ one walk, and walking a tree from its root meets all terms in alphabetical order
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mlopt.kernels.hashing import power_of_two
 from mlopt.kernels.terms import LAST, code_grams, count_rows, merge_keys
 from mlopt.pipeline.fits.documents import Coded
 
@@ -128,11 +130,6 @@ def count_codes(
     return Counts(*rows), frequencies.astype(np.int64)
 
 
-def power_of_two(least: int) -> int:
-    """The next power of 2, at least 1024."""
-    return 1 << max(10, (max(least, 1) - 1).bit_length())
-
-
 def _sorted(codes: Array, keys: Array) -> tuple[Array, Array]:
     order = np.argsort(keys)
     # The last one is what -1 stays.
@@ -148,20 +145,20 @@ def merge_terms(left: Terms, right: Terms) -> Terms:
     # Two ascending runs: sorting is one walk along both.
     tokens = tuple(dict.fromkeys(sorted(left.tokens + right.tokens)))
     number = dict(zip(tokens, range(len(tokens)), strict=True))
-    tails = (_numbers(left.tokens, number), _numbers(right.tokens, number))
+    tails = (numbers(left.tokens, number), numbers(right.tokens, number))
     heads, levels = (_ROOT, _ROOT), []
     for a, b in zip(left.levels, right.levels, strict=True):
-        keys, *heads_below = merge_keys(a.keys, b.keys, heads, tails)
-        found = np.zeros((len(keys), 2), np.int64)
-        found[heads_below[0]] = a.found
-        found[heads_below[1]] += b.found
+        keys, found, *heads_below = merge_keys(
+            (a.keys, b.keys), (a.found, b.found), heads, tails
+        )
         levels.append(Level(keys, found))
         heads = (heads_below[0], heads_below[1])
     return Terms(left.documents + right.documents, tokens, tuple(levels), left.whole)
 
 
-def _numbers(tokens: Sequence[Any], number: dict[Any, int]) -> Array:
-    return np.fromiter(map(number.__getitem__, tokens), np.int32, len(tokens))
+def numbers(tokens: Sequence[Any], number: Mapping[Any, int]) -> Array:
+    """The number of each token, -1 where it has none: ndarray of int32."""
+    return np.fromiter(map(number.get, tokens, repeat(-1)), np.int32, len(tokens))
 
 
 def spelled(terms: Terms) -> Terms:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import compress
 from numbers import Integral
 from threading import Lock
 from typing import Any
@@ -14,6 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlopt.errors import InputError
+from mlopt.kernels.hashing import power_of_two
 from mlopt.kernels.terms import find_keys, recognise_grams
 from mlopt.pipeline.fits.documents import Coded, breaks
 from mlopt.pipeline.fits.terms import (
@@ -21,7 +23,7 @@ from mlopt.pipeline.fits.terms import (
     Terms,
     alphabetical,
     count_codes,
-    power_of_two,
+    numbers,
     spell,
 )
 
@@ -122,17 +124,16 @@ class Lookup:
     def of(cls, estimator: Any) -> Lookup:
         """The lookup of a fitted vectorizer."""
         low, high = estimator.ngram_range
-        split = [(t.split(" "), c) for t, c in _writable(estimator.vocabulary_)]
-        split = [(words, c) for words, c in split if low <= len(words) <= high]
+        vocabulary = _writable(estimator.vocabulary_, low, high)
+        # One list of all tokens: a list for each term would keep the collector busy.
+        words = " ".join(vocabulary).split(" ") if vocabulary else []
         stop = {w for w in estimator.get_stop_words() or () if _is_writable(w)}
-        tokens = sorted({w for words, _ in split for w in words} | stop)
+        tokens = sorted({*words} | stop)
         number = dict(zip(tokens, range(len(tokens)), strict=True))
-        lengths = np.array([len(words) for words, _ in split], np.int64)
-        codes = np.full((len(split), high), -1, np.int64)
-        codes[np.arange(high) < lengths[:, None]] = [
-            number[w] for ws, _ in split for w in ws
-        ]
-        column = np.array([c for _, c in split], np.int64)
+        lengths = _lengths(vocabulary)
+        codes = np.full((len(vocabulary), high), -1, np.int64)
+        codes[np.arange(high) < lengths[:, None]] = numbers(words, number)
+        column = np.fromiter(vocabulary.values(), np.int64, len(vocabulary))
         keys, columns = _tree(codes, lengths, column, len(tokens))
         return cls(
             tuple(tokens), keys, columns, estimator.vocabulary_, _made_for(estimator)
@@ -144,7 +145,7 @@ class Lookup:
             found = [self.vocabulary.get(t, -1) for t in terms.tokens]
             return np.array(found, np.int32)
         number = dict(zip(self.tokens, range(len(self.tokens)), strict=True))
-        tails = np.array([number.get(t, -1) for t in terms.tokens], np.int32)
+        tails = numbers(terms.tokens, number)
         heads, first, columns = np.zeros(1, np.int32), 0, []
         for keys, level in zip(self.keys, terms.levels, strict=True):
             heads = find_keys(level.keys, keys, heads, tails)
@@ -168,13 +169,25 @@ def _is_writable(term: Any) -> bool:
     return isinstance(term, str) and not breaks(term)
 
 
-def _writable(vocabulary: Mapping[Any, int]) -> list[tuple[str, int]]:
-    """The terms that tokens without spaces can make."""
-    return [
-        (term, column)
-        for term, column in vocabulary.items()
-        if isinstance(term, str) and not breaks(term.replace(" ", ""))
-    ]
+def _writable(vocabulary: Mapping[Any, int], low: int, high: int) -> Mapping[str, int]:
+    """The terms of ``low`` to ``high`` tokens, where none has a space within it."""
+    if {*map(type, vocabulary)} != {str} or breaks("".join(vocabulary).replace(" ", "")):
+        vocabulary = {
+            term: column
+            for term, column in vocabulary.items()
+            if isinstance(term, str) and not breaks(term.replace(" ", ""))
+        }
+    lengths = _lengths(vocabulary)
+    fits = (lengths >= low) & (lengths <= high)
+    if fits.all():
+        return vocabulary
+    return dict(compress(vocabulary.items(), fits))
+
+
+def _lengths(terms: Mapping[str, int]) -> Array:
+    """How many tokens each term has."""
+    spaces = (term.count(" ") for term in terms)
+    return np.fromiter(spaces, np.int64, len(terms)) + 1
 
 
 def _tree(
