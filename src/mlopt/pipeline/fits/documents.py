@@ -1,7 +1,7 @@
 """Documents as numbered tokens, cut exactly as scikit-learn's vectorizers cut them.
 
-ASCII documents under the default pattern are cut by a kernel. All others go through the
-estimator's own functions, and the kernel numbers what these return. What cannot be put
+Documents are cut by a kernel under the default pattern, all others by the estimator's own
+functions, and the kernel numbers what these return. What cannot be put
 into lines of text (tokens with spaces in them, n-grams of characters, results of an
 analyzer of the user's) is numbered by a Python dictionary.
 """
@@ -24,8 +24,11 @@ from mlopt.kernels.tokens import code_tokens
 Array = NDArray[Any]
 
 _DEFAULT_PATTERN = r"(?u)\b\w\w+\b"
-_PLAIN, _PLAIN_LOWER, _LINES = range(3)
-"""Kinds of documents: ASCII text as it is, in small letters, and a token a line."""
+_PLAIN, _PLAIN_LOWER, _WORDS, _LINES = range(4)
+"""Kinds of documents: ASCII text as it is, and in small letters; text in which a character
+beyond ASCII belongs to a token; and a token a line."""
+# Characters beyond ASCII in no token of the default pattern: no letters, or single ones.
+_OUTSIDE = re.compile(r"[^\0-\x7f](?:(?<!\w)|(?<!\w\w)(?!\w))")
 # Tokens with none of these are told apart, and sorted, in n-grams as by themselves.
 _BREAKS = re.compile("[\0- ]")
 
@@ -34,13 +37,14 @@ def _folds() -> Array:
     """The class of each byte for each kind of document."""
     word = [b if chr(b).isalnum() or b == ord("_") else 0 for b in range(128)]
     lower = [ord(chr(b).lower()) for b in word]
+    beyond = list(range(128, 256))
     lines = [b * (b != ord("\n")) for b in range(256)]
-    return np.array([word + [0] * 128, lower + [0] * 128, lines], np.uint8)
+    return np.array([word + [0] * 128, lower + [0] * 128, word + beyond, lines], np.uint8)
 
 
 _FOLDS = _folds()
 # In lines an empty token is a token, too.
-_LEAST = np.array([2, 2, 0])
+_LEAST = np.array([2, 2, 2, 0])
 
 
 @dataclass(frozen=True)
@@ -135,11 +139,12 @@ def _read(estimator: Any, documents: list[Any]) -> _Text | None:
             text.kinds.append(kind)
             continue
         with _naming(row):
-            tokens = tokenize(preprocess(estimator.decode(document)))
+            prepared = preprocess(estimator.decode(document))
+            tokens = [_OUTSIDE.sub(" ", prepared)] if default else tokenize(prepared)
         if not default and breaks("".join(tokens)):
             return None
         text.pieces.append(_lines(tokens))
-        text.kinds.append(_LINES)
+        text.kinds.append(_WORDS if default else _LINES)
     return text
 
 
