@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba import config
 from numpy.typing import NDArray
 
 from mlopt.kernels.compiled import inlined, part
@@ -25,11 +26,25 @@ def power_of_two(least: int) -> int:
     return 1 << max(10, (max(least, 1) - 1).bit_length())
 
 
+def _wrapped(a: Any, b: Any) -> Any:
+    """What `_product` does without compilation, where NumPy warns of an overflow."""
+    return np.uint64(int(a) * int(b) & 0xFFFFFFFFFFFFFFFF)
+
+
+@inlined
+def _product(a: Any, b: Any) -> Any:
+    return a * b
+
+
+times = _wrapped if config.DISABLE_JIT else _product
+"""The low 64 bits of a product of unsigned numbers."""
+
+
 @inlined
 def slot_of(key: Any, mask: Any) -> Any:
     """Where to look for a key first; ``mask`` is one less than there are slots."""
     # Knuth, TAOCP 3, 6.4: the high bits of a product depend on all bits of the key.
-    stirred = np.uint64(key) * _GOLDEN
+    stirred = times(np.uint64(key), _GOLDEN)
     return np.int64((stirred >> _HALF) & np.uint64(mask))
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.kernels.compiled import inlined, kernel, part
-from mlopt.kernels.hashing import FREE, slot_of, twice
+from mlopt.kernels.hashing import FREE, slot_of, times, twice
 from mlopt.kernels.simd import number_at
 
 Array = NDArray[Any]
@@ -45,7 +45,7 @@ def _scan(text: Array, p: int, stop: int, folds: Array, base: int) -> tuple[Any,
         byte = np.uint64(number_at(folds, base + number_at(text, q)))
         if byte == 0:
             break
-        digest = (digest ^ byte) * _PRIME
+        digest = times(digest ^ byte, _PRIME)
         q += 1
     return (digest | _LONG if q - p > _WHOLE else digest), q
 
