@@ -116,7 +116,7 @@ def _code(
     table = np.full((_FIRST_SLOTS, 2), FREE, np.int64)
     total = distinct = 0
     for row in range(len(starts) - 1):
-        p, stop, kind = starts[row], starts[row + 1], kinds[row]
+        p, stop, kind = starts[row], starts[row + 1], np.int64(kinds[row])
         while 2 * (distinct + stop - p) > len(table):
             table = twice(table)
         total, distinct = _code_row(

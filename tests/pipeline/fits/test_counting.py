@@ -5,10 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import pickle
-import re
-import warnings
-from functools import reduce
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +14,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from tests.pipeline.fits.vectorizing import WAYS, assert_same, check
 
 from mlopt.pipeline.fits.counting import (
     Counted,
@@ -27,8 +24,6 @@ from mlopt.pipeline.fits.counting import (
     columns_from,
 )
 from mlopt.stats import Stats
-
-WAYS = {CountVectorizer: CountTerms(), TfidfVectorizer: CountTfidf()}
 
 LATIN = "a an the The THE it's don't data Data naïve naive café Ünder straße e\u0301te"
 OTHER = (
@@ -60,65 +55,6 @@ parameters = st.fixed_dictionaries(
         "analyzer": st.sampled_from(["word", "char", "char_wb", str.split]),
     },
 )
-
-
-def grouped(way: Any, parts: list[Any], seed: int) -> Any:
-    """The parts merged, neighbours in random order."""
-    rng, parts = np.random.default_rng(seed), list(parts)
-    while len(parts) > 1:
-        at = int(rng.integers(len(parts) - 1))
-        parts[at : at + 2] = [way.merge(parts[at], parts[at + 1])]
-    return parts[0]
-
-
-def blocks_of(documents: list[Any], seed: int) -> list[list[Any]]:
-    rng = np.random.default_rng(seed)
-    cuts = np.sort(rng.integers(0, len(documents) + 1, 3))
-    edges = [0, *cuts.tolist(), len(documents)]
-    return [documents[a:b] for a, b in pairwise(edges)]
-
-
-def assert_same(found: Any, wanted: Any) -> None:
-    assert found.shape == wanted.shape
-    assert found.dtype == wanted.dtype
-    assert type(found) is type(wanted)
-    for name in ("indptr", "indices", "data"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
-
-
-def outcome(act: Any) -> Any:
-    """A result, or the text of the ValueError instead of it."""
-    try:
-        return act()
-    except ValueError as error:
-        return str(error)
-
-
-def check(estimator: Any, documents: list[Any], seed: int = 0) -> None:
-    """Fitting in blocks gives what scikit-learn gives, and so do both ways to transform."""
-    way: Any = WAYS[type(estimator)]
-    blocks = blocks_of(documents, seed)
-    parts = [way.part(estimator, block, None, None) for block in blocks]
-    judge = type(estimator)(**estimator.get_params())
-    fitted = outcome(lambda: way.finish(estimator, grouped(way, parts, seed)))
-    expected = outcome(lambda: judge.fit(documents))
-    if isinstance(expected, str):
-        assert fitted == expected
-        return
-    assert fitted.vocabulary_ == expected.vocabulary_
-    assert fitted.fixed_vocabulary_ == expected.fixed_vocabulary_
-    np.testing.assert_array_equal(
-        fitted.get_feature_names_out(), expected.get_feature_names_out()
-    )
-    if isinstance(estimator, TfidfVectorizer) and estimator.use_idf:
-        assert fitted.idf_.dtype == expected.idf_.dtype
-        np.testing.assert_array_equal(fitted.idf_, expected.idf_)
-    for part, block in zip(parts, blocks, strict=True):
-        if block:
-            wanted = expected.transform(block)
-            assert_same(columns_from(part, fitted), wanted)
-            assert_same(apply_counts(fitted, block), wanted)
-    assert_same(fitted.transform(documents), expected.transform(documents))
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -194,92 +130,6 @@ def test_stop_words_go_before_ngrams_are_made() -> None:
     assert apply_counts(fitted, ["good not bad", "good new bad"]).sum() == 1
 
 
-def test_bytes_are_decoded_as_the_estimator_says() -> None:
-    documents = ["café naïve".encode("latin-1"), b"cafe", "café"]
-    check(CountVectorizer(encoding="latin-1"), documents)
-    check(CountVectorizer(decode_error="ignore"), documents)
-    with pytest.raises(UnicodeDecodeError) as caught:
-        CountTerms().part(CountVectorizer(), ["fine", documents[0]], None, None)
-    assert "document 1 of its block" in caught.value.__notes__[0]
-
-
-@pytest.mark.parametrize("document", [7, None, ["a list"], np.nan])
-@pytest.mark.parametrize("params", [{}, {"analyzer": "char"}])
-def test_what_is_no_document_raises_as_in_scikit_learn(
-    document: Any, params: dict[str, Any]
-) -> None:
-    estimator = CountVectorizer(**params)
-    with pytest.raises((AttributeError, ValueError)) as expected:
-        estimator.fit(["fine", document])
-    with pytest.raises(type(expected.value)) as caught:
-        CountTerms().part(estimator, ["fine", document], None, None)
-    assert str(caught.value) == str(expected.value)
-    assert "document 1 of its block" in caught.value.__notes__[0]
-
-
-@pytest.mark.parametrize(
-    ("documents", "params"),
-    [
-        ([""], {}),
-        (["the of"], {"stop_words": "english"}),
-        (["one", "two"], {"min_df": 2}),
-        (["one", "two"], {"min_df": 2, "max_df": 1}),
-        (["one"], {"vocabulary": []}),
-    ],
-)
-def test_nothing_to_learn_is_said_as_in_scikit_learn(
-    documents: list[str], params: dict[str, Any]
-) -> None:
-    check(CountVectorizer(**params), documents)
-
-
-@pytest.mark.parametrize(
-    ("X", "params"),
-    [
-        ("one string", {}),
-        (["text"], {"ngram_range": (2, 1)}),
-        (["text"], {"min_df": -1}),
-        (["text"], {"token_pattern": r"(a)(b)"}),
-        (["text"], {"stop_words": "klingon"}),
-    ],
-)
-def test_parameters_and_input_are_refused_as_in_scikit_learn(
-    X: Any, params: dict[str, Any]
-) -> None:
-    estimator = CountVectorizer(**params)
-    with pytest.raises((ValueError, TypeError)) as expected:
-        estimator.fit(X)
-    with pytest.raises(ValueError, match=f"^{re.escape(str(expected.value))}$"):
-        CountTerms().part(estimator, X, None, None)
-
-
-@pytest.mark.parametrize(
-    "params",
-    [
-        {"stop_words": ["it's"]},
-        {"tokenizer": str.split},
-        {"vocabulary": ["Upper"]},
-        {"analyzer": "char", "stop_words": "english"},
-    ],
-)
-def test_warnings_come_once_as_in_scikit_learn(params: dict[str, Any]) -> None:
-    estimator, documents = CountVectorizer(**params), ["it is upper text", "more of it"]
-    way, said = CountTerms(), []
-
-    def in_blocks() -> Any:
-        parts = [way.part(estimator, [text], None, None) for text in documents]
-        return way.finish(estimator, reduce(way.merge, parts))
-
-    judge: Any = CountVectorizer(**params)
-    fits: list[Any] = [lambda: judge.fit(documents), in_blocks]
-    for fit in fits:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            fit()
-        said.append([str(w.message) for w in caught])
-    assert said[0] == said[1] != []
-
-
 def test_unusual_dtypes_are_refused_with_a_reason() -> None:
     stats = Stats(rows=2, columns=1)
     assert "uint8" in CountTerms().refuses(CountVectorizer(dtype=np.uint8), stats)
@@ -333,4 +183,5 @@ def test_reviews(data: Path, ngram_range: tuple[int, int]) -> None:
     found = columns_from(part, way.finish(estimator, part))
     wanted = estimator.fit_transform(documents)
     assert isinstance(found, sp.csr_matrix)
-    assert abs(found - wanted).max() < 1e-15
+    # Norms are sums in another order.
+    assert abs(found - wanted).max() < 1e-13
