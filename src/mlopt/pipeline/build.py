@@ -13,7 +13,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from mlopt.errors import InputError
 from mlopt.pipeline import tables
-from mlopt.pipeline.expansions import EXPANSIONS
+from mlopt.pipeline.expansions import expand
 from mlopt.pipeline.kinds import ignores_targets, is_row_wise, is_seeded, is_stateless
 from mlopt.pipeline.operators import (
     Apply,
@@ -68,12 +68,9 @@ class Builder:
             return self._union(path, transformer, x)
         if type(transformer) is ColumnTransformer and plain:
             return self._by_columns(path, transformer, x)
-        if type(transformer) in EXPANSIONS and plain:
-            expansion = EXPANSIONS[type(transformer)]
-            if not expansion.refuses(transformer):
-                rows, model = expansion.expand(path, transformer, x)
-                self.models[path] = model
-                return rows
+        if plain and (expanded := expand(path, transformer, x)) is not None:
+            rows, self.models[path] = expanded
+            return rows
         return self._leaf(path, transformer, x)
 
     def last(self, path: str, estimator: Any, x: Operator) -> Operator:

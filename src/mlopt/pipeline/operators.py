@@ -117,7 +117,9 @@ class Learn(Operator):
     transforms : bool
         Whether an `Outcome` reads what ``fit_transform`` returns.
     way : Fit or None
-        How; None until it is chosen.
+        How; None: scikit-learn's own.
+    gathers : bool
+        Whether scikit-learn's own fit could learn from ``x``.
     """
 
     estimator: Any
@@ -129,6 +131,7 @@ class Learn(Operator):
     nonce: str = ""
     transforms: bool = False
     way: Fit | None = field(default=None, metadata=_PHYSICAL)
+    gathers: bool = field(default=True, metadata=_PHYSICAL)
 
     @property
     def gives_rows(self) -> bool:

@@ -184,7 +184,11 @@ def _profile_learn(op: Learn, found: Profile, trials: Trials, *, last: bool) -> 
     if op.params:
         options = []
     priced = [option for option in options if option.seconds is not None]
-    if not (last and priced):
+    if not op.gathers:
+        for trial in trials:
+            trial.value(op)
+        line = Line.of([1.0], [0.0])
+    elif not (last and priced):
         times: list[float] = []
         for trial in trials:
             trial.value(op)
