@@ -16,7 +16,7 @@ from mlopt.errors import InputError
 from mlopt.resources.probe import memory_limit
 from mlopt.rows.block import Block, beside
 from mlopt.rows.check import check_finite
-from mlopt.rows.source import Shelf, split
+from mlopt.rows.source import Shelf, Source, split, split_held
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,15 @@ class Rows:
             When X is not 2-D, is empty, is not made of real numbers, or is not finite.
         """
         where = executor or default_executor()
-        source = split(X, where, block_rows, dtype)
+        return Rows._from(split(X, where, block_rows, dtype), where)
+
+    @staticmethod
+    def held(matrix: Handle, *, executor: Executor) -> Rows:
+        """Cut a matrix, dense or CSR, that ``executor`` holds; it stays where it is."""
+        return Rows._from(split_held(matrix, executor), executor)
+
+    @staticmethod
+    def _from(source: Source, where: Executor) -> Rows:
         check_finite(source.found, source.names)
         return Rows(
             shelves=source.shelves,

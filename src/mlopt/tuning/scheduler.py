@@ -19,6 +19,7 @@ from mlopt.training import Limits
 from mlopt.tuning.bandits import Bandit, Progress
 from mlopt.tuning.crews.batching import BatchCrew
 from mlopt.tuning.crews.black_box import BlackBoxCrew
+from mlopt.tuning.crews.prefixes import Prefixes
 from mlopt.tuning.crews.trials import Order, Outcome, Trial
 from mlopt.tuning.planning import FINAL, PROPOSALS, measured
 from mlopt.tuning.samplers.proposer import Proposer
@@ -140,6 +141,16 @@ class Scheduler:
         self._report()
         return heard
 
+    @property
+    def prefixes(self) -> Prefixes:
+        """The preprocessed rows that trials share."""
+        return self.batch.views.prefixes
+
+    def _may_come(self) -> bool:
+        """Whether there may be further proposals."""
+        full = self.n_trials is not None and self.proposer.proposed >= self.n_trials
+        return not full and self.proposer.exhausted is None
+
     def _enter(self) -> None:
         """Fill the free slots with new proposals (TuPAQ, Algorithm 2, line 7)."""
         proposed = self.proposer.proposed
@@ -191,6 +202,7 @@ class Scheduler:
                 fresh.append(order)
             else:
                 yield replay
+        fresh = self.batch.views.together(fresh)
         batched = [o for o in fresh if self.batch.views.is_batched(o.trial)]
         others = [o for o in fresh if not self.batch.views.is_batched(o.trial)]
         if batched:
@@ -237,6 +249,7 @@ class Scheduler:
         alive = {trial.number for trial in self.active}
         self.batch.drop(alive)
         self.black_box.drop(alive)
+        self.prefixes.retain(alive, more=self._may_come())
         start = time.perf_counter()
         self._remember()
         self.asking += time.perf_counter() - start

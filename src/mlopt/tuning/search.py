@@ -222,6 +222,7 @@ class ModelSearchCV(BaseSearchCV):
             self.interrupted_ = True
             scheduler.interrupt()
         finally:
+            scheduler.prefixes.close()
             scheduler.store.close()
 
     def _keep(self, problem: Problem, scheduler: Scheduler) -> None:

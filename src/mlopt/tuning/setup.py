@@ -15,9 +15,11 @@ from mlopt.training import Limits
 from mlopt.tuning.bandits import bandit_of
 from mlopt.tuning.crews.batching import BatchCrew
 from mlopt.tuning.crews.black_box import BlackBoxCrew
-from mlopt.tuning.crews.families import Views, cut
+from mlopt.tuning.crews.chain import cut
+from mlopt.tuning.crews.families import Views
 from mlopt.tuning.crews.fitting import GROWING
 from mlopt.tuning.crews.linear_task import linear_task
+from mlopt.tuning.crews.prefixes import Prefixes
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.forecast import forecast
 from mlopt.tuning.inputs import families_of
@@ -75,8 +77,8 @@ def prepare(search: Any, problem: Problem, *, remember: bool = True) -> Schedule
         for name, estimator in estimators.items()
     }  # fmt: skip
     batched = [f.trials for f in forecasts.values() if f.batch is not None]
-    memory = int(VIEW_MEMORY * memory_limit())
-    views = Views(estimators, problem, memory, search.random_state)
+    prefixes = Prefixes(problem, int(VIEW_MEMORY * memory_limit()))
+    views = Views(estimators, problem, prefixes, search.random_state)
     stepwise = search.bandit is not None
     scheduler = Scheduler(
         proposer=proposer,
@@ -87,7 +89,7 @@ def prepare(search: Any, problem: Problem, *, remember: bool = True) -> Schedule
             problem, views, max_passes, stepwise, lambda: scheduler.seconds_left
         ),
         metric=problem.metrics.main,
-        slots=_slots(search, all(f.batch is not None for f in forecasts.values())),
+        slots=_slots(search, space, all(f.batch is not None for f in forecasts.values())),
         n_trials=search.n_trials,
         limits=limits,
         observe=_observer(search),
@@ -162,7 +164,7 @@ def _perfect(problem: Problem) -> float:
     return 0.0 if negated else 1.0
 
 
-def _slots(search: Any, batched: bool) -> int:
+def _slots(search: Any, space: Space, batched: bool) -> int:
     """TuPAQ's BatchSize: how many trials are in training at the same time."""
     if search.batch_size != "auto":
         return int(search.batch_size)
@@ -172,7 +174,8 @@ def _slots(search: Any, batched: bool) -> int:
     learns = search.sampler not in ("random", "grid")
     if learns or search.timeout is not None:
         return GENERATION
-    return max(GENERATION, search.n_trials or GENERATION)
+    # All at once: those that share preprocessing are then trained together.
+    return max(GENERATION, search.n_trials or min(space.size or 0, MOST_MODELS))
 
 
 def _observer(search: Any) -> events.Observer:
