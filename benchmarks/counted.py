@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
@@ -14,7 +15,7 @@ COUNTS = "MLOPT_COUNTS"
 def note(name, X):
     """One line; appended at once, so that no two fits write over each other."""
     if path := os.environ.get(COUNTS):
-        with open(path, "a") as file:
+        with Path(path).open("a") as file:
             file.write(f"{name} {X.shape[0]}\n")
 
 

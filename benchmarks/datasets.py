@@ -1,7 +1,7 @@
 """The data of the benchmarks: (X_train, y_train, X_test, y_test), standardised.
 
-adult, mnist and usps are read from the folder that the environment variable MLOPT_DATA names
-(default: shared/data beside the checkout); `synthetic` needs no file.
+adult, mnist and usps are read from the folder that the environment variable MLOPT_DATA
+names (default: shared/data beside the checkout); `synthetic` needs no file.
 """
 
 from __future__ import annotations

@@ -60,8 +60,13 @@ def counted(search, X, y, rows):
     lines = [line.split() for line in counts.read_text().splitlines()]
     folds = [name for name, n in lines if rows / 2 < int(n) < rows]
     last = [name for name, n in lines if int(n) == rows]
-    return seconds, search, *(
-        {name: found.count(name) for name in ("scale", "pca")} for found in (folds, last)
+    return (
+        seconds,
+        search,
+        *(
+            {name: found.count(name) for name in ("scale", "pca")}
+            for found in (folds, last)
+        ),
     )
 
 
@@ -99,9 +104,7 @@ def compare(name, rows, repeat, jobs):
     cv = StratifiedKFold(5, shuffle=True, random_state=0)
     ours(X[:1000], y[:1000], cv)  # compiled code is warm, as a second search would find it
     runs = {"mlopt": lambda: ours(X, y, cv)}
-    runs |= {
-        f"GridSearchCV n_jobs={n}": lambda n=n: peer(X, y, cv, n) for n in jobs
-    }
+    runs |= {f"GridSearchCV n_jobs={n}": lambda n=n: peer(X, y, cv, n) for n in jobs}
     seconds = {label: [] for label in runs}
     last = {}
     for _ in range(repeat):

@@ -79,7 +79,7 @@ def test_an_error_becomes_a_reason() -> None:
 def test_weights_go_to_the_final_fit_or_are_refused() -> None:
     from sklearn.neighbors import KNeighborsClassifier
 
-    labels = (y, np.ones(300), {}, len(y))
+    labels: tuple[Any, ...] = (y, np.ones(300), {}, len(y))
     weighted = make_fold(cut_rows(X, SPLIT), labels, ALONE, SPLIT, np.unique(y))
     model = KNeighborsClassifier()
     with pytest.raises(ValueError, match=r"KNeighborsClassifier\.fit does not take it"):

@@ -88,15 +88,15 @@ class Rows:
             When X is not 2-D, is empty, is not made of real numbers, or is not finite.
         """
         where = executor or default_executor()
-        return Rows._from(split(X, where, block_rows, dtype), where)
+        return Rows._of(split(X, where, block_rows, dtype), where)
 
     @staticmethod
     def held(matrix: Handle, *, executor: Executor) -> Rows:
         """Cut a matrix, dense or CSR, that ``executor`` holds; it stays where it is."""
-        return Rows._from(split_held(matrix, executor), executor)
+        return Rows._of(split_held(matrix, executor), executor)
 
     @staticmethod
-    def _from(source: Source, where: Executor) -> Rows:
+    def _of(source: Source, where: Executor) -> Rows:
         check_finite(source.found, source.names)
         return Rows(
             shelves=source.shelves,

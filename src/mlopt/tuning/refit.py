@@ -15,10 +15,10 @@ from sklearn.base import clone
 from sklearn.utils.validation import validate_data
 
 from mlopt.rows import Rows
-from mlopt.tuning.crews.chain import Parts, assemble, cut, fit_steps
+from mlopt.tuning.crews.chain import Parts, assemble, cut, fit_steps, params_of_final
 from mlopt.tuning.crews.fitting import Fold, fit_arguments, make_fold
 from mlopt.tuning.crews.linear_task import LinearTask, linear_task
-from mlopt.tuning.crews.prefixes import as_matrix, cut_rows
+from mlopt.tuning.crews.prefixes import cut_rows
 from mlopt.tuning.crews.problem import Problem, View
 from mlopt.tuning.crews.scan import Owner, training_of
 from mlopt.tuning.crews.splits import Split
@@ -31,15 +31,15 @@ def refit(problem: Problem, estimator: Any) -> Any:
     task = _task(problem, parts)
     if task is None:
         return _plain(problem, estimator)
-    fitted, X = fit_steps(parts, problem.X, problem.y)
-    X = as_matrix(X) if parts.steps else X
+    fitted, X = fit_steps(parts, problem.X, problem.y, problem.fit_params)
     fitted[parts.name] = _batched(problem, parts.final, task, X)
     return assemble(estimator, fitted)
 
 
 def _task(problem: Problem, parts: Parts) -> LinearTask | None:
     ours = type(parts.final).__module__.startswith("mlopt.")
-    if ours or problem.fit_params or problem.y.ndim > 1 or not problem.supervised:
+    own = params_of_final(parts.path, problem.fit_params)
+    if ours or own or problem.y.ndim > 1 or not problem.supervised:
         return None
     return linear_task(parts.final)
 
@@ -102,9 +102,7 @@ def out_of_fold(problem: Problem, estimator: Any) -> NDArray[Any]:
     return out
 
 
-def _predict_fold(
-    X: Any, labels: tuple[Any, ...], estimator: Any, split: Split
-) -> Any:
+def _predict_fold(X: Any, labels: tuple[Any, ...], estimator: Any, split: Split) -> Any:
     fold = make_fold(cut_rows(X, split), labels, ((), ""), split, None)
     model = clone(estimator)
     model.fit(fold.X, fold.y, **fit_arguments(model, fold))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mlopt import events
@@ -20,7 +20,7 @@ from mlopt.tuning.bandits import Bandit, Progress
 from mlopt.tuning.crews.batching import BatchCrew
 from mlopt.tuning.crews.black_box import BlackBoxCrew
 from mlopt.tuning.crews.prefixes import Prefixes
-from mlopt.tuning.crews.trials import Order, Outcome, Trial
+from mlopt.tuning.crews.trials import Order, Outcome, Trial, best_trial
 from mlopt.tuning.planning import FINAL, PROPOSALS, measured
 from mlopt.tuning.samplers.proposer import Proposer
 from mlopt.tuning.storage.records import Recorded
@@ -303,16 +303,3 @@ class Scheduler:
     def _progress(self, trial: Trial) -> Progress:
         score = trial.mean(self.metric)
         return Progress(trial.number, trial.passes, score, trial.done, trial.bracket)
-
-
-def best_trial(trials: Iterable[Trial], metric: str) -> Trial | None:
-    """The best trial that the bandit did not give up; without one, of all with a score.
-
-    A trial that the time limit ended in the middle stands with the fully trained ones: more
-    training would hardly have made it worse.
-    """
-    scored = [t for t in trials if math.isfinite(t.mean(metric)) and t.state != "FAIL"]
-    kept = [t for t in scored if t.state != "PRUNED" or t.unfinished]
-    # Of equals the earliest proposed wins, so that the answer does not depend on timing.
-    pool = sorted(kept or scored, key=lambda t: t.number)
-    return max(pool, key=lambda t: t.mean(metric), default=None)

@@ -50,9 +50,7 @@ class BlackBoxCrew:
                     running[self._submit(order, split)] = (order, split)
             if not running:
                 break
-            handle = next(
-                iter(executor.as_completed([*running, *self.prefixes.unsettled]))
-            )
+            handle = next(iter(executor.as_completed([*running, *self.prefixes.unsettled])))
             if self.prefixes.settle(handle):
                 continue
             order, split = running.pop(handle)

@@ -96,7 +96,7 @@ def _inside(path: str, name: str) -> str:
 
 
 def assemble(estimator: Any, fitted: Mapping[str, Any], path: str = "") -> Any:
-    """``estimator`` with the fitted steps and the fitted final estimator in their places."""
+    """``estimator`` with its fitted steps and final estimator in their places."""
     if path in fitted:
         return fitted[path]
     if not isinstance(estimator, Pipeline):
@@ -108,7 +108,9 @@ def assemble(estimator: Any, fitted: Mapping[str, Any], path: str = "") -> Any:
 def step_token(step: Any) -> str:
     """The content of one step; a token that never comes again when it may be random."""
     params = step.get_params(deep=True) if isinstance(step, BaseEstimator) else {}
-    unseeded = (k.split("__")[-1] == "random_state" and v is None for k, v in params.items())
+    unseeded = (
+        k.split("__")[-1] == "random_state" and v is None for k, v in params.items()
+    )
     if any(unseeded):
         return uuid.uuid4().hex
     # What is fitted already counts as the object it is: its parameters do not tell.
@@ -128,11 +130,13 @@ def fit_step(
     return fresh, alone.fit_transform(X, y, **routed)
 
 
-def fit_steps(parts: Parts, X: Any, y: Any) -> tuple[dict[str, Any], Any]:
+def fit_steps(
+    parts: Parts, X: Any, y: Any, fit_params: Mapping[str, Any] | None = None
+) -> tuple[dict[str, Any], Any]:
     """(the fitted steps by name, the rows behind all of them)."""
     fitted: dict[str, Any] = {}
     for name, step in parts.steps:
-        fitted[name], X = fit_step(step, X, y)
+        fitted[name], X = fit_step(step, X, y, params_of(name, fit_params or {}))
     return fitted, X
 
 

@@ -62,7 +62,9 @@ class Problem:
     def labels(self) -> Handle:
         """A handle on what goes with X: (y, sample_weight, fit_params, rows), sent once."""
         y = self.y if self.supervised else None
-        return self.executor.put((y, self.sample_weight, dict(self.fit_params), len(self.y)))
+        return self.executor.put(
+            (y, self.sample_weight, dict(self.fit_params), len(self.y))
+        )
 
     def targets(self, dtype: Any) -> NDArray[Any]:
         """What a linear model is to predict, (n, 1): -1 and 1, class codes, or y."""

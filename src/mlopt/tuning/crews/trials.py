@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,3 +77,16 @@ class Order:
 
     trial: Trial
     until: int
+
+
+def best_trial(trials: Iterable[Trial], metric: str) -> Trial | None:
+    """The best trial that the bandit did not give up; without one, of all with a score.
+
+    A trial that the time limit ended in the middle stands with the fully trained ones: more
+    training would hardly have made it worse.
+    """
+    scored = [t for t in trials if math.isfinite(t.mean(metric)) and t.state != "FAIL"]
+    kept = [t for t in scored if t.state != "PRUNED" or t.unfinished]
+    # Of equals the earliest proposed wins, so that the answer does not depend on timing.
+    pool = sorted(kept or scored, key=lambda t: t.number)
+    return max(pool, key=lambda t: t.mean(metric), default=None)
