@@ -89,7 +89,7 @@ def prepare(search: Any, problem: Problem, *, remember: bool = True) -> Schedule
             problem, views, max_passes, stepwise, lambda: scheduler.seconds_left
         ),
         metric=problem.metrics.main,
-        slots=_slots(search, space, all(f.batch is not None for f in forecasts.values())),
+        slots=_slots(search, all(f.batch is not None for f in forecasts.values())),
         n_trials=search.n_trials,
         limits=limits,
         observe=_observer(search),
@@ -164,7 +164,7 @@ def _perfect(problem: Problem) -> float:
     return 0.0 if negated else 1.0
 
 
-def _slots(search: Any, space: Space, batched: bool) -> int:
+def _slots(search: Any, batched: bool) -> int:
     """TuPAQ's BatchSize: how many trials are in training at the same time."""
     if search.batch_size != "auto":
         return int(search.batch_size)
@@ -174,8 +174,7 @@ def _slots(search: Any, space: Space, batched: bool) -> int:
     learns = search.sampler not in ("random", "grid")
     if learns or search.timeout is not None:
         return GENERATION
-    # All at once: those that share preprocessing are then trained together.
-    return max(GENERATION, search.n_trials or min(space.size or 0, MOST_MODELS))
+    return max(GENERATION, search.n_trials or GENERATION)
 
 
 def _observer(search: Any) -> events.Observer:
