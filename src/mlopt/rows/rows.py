@@ -147,9 +147,8 @@ class Rows:
         They are made where the rows are and never travel.
         """
         job, submit = partial(_compute_beside, function), self.executor.submit
-        return replace(
-            self, shelves=tuple(submit(job, s, *broadcast) for s in self.shelves)
-        )
+        shelves = tuple(submit(job, shelf, *broadcast) for shelf in self.shelves)
+        return replace(self, shelves=shelves)
 
     def map(self, function: Callable[..., Any], *broadcast: Any) -> list[Any]:
         """``function(block, *broadcast)`` of every block, in their order."""
@@ -208,18 +207,15 @@ class Rows:
             raise InputError(f"`indices` must lie in 0 ... {self.n - 1}.")
         order = np.argsort(wanted, kind="stable")
         lasts = np.cumsum(self.sizes)
-        edges = np.searchsorted(
-            wanted[order], np.append(0, np.cumsum(self.lengths)[lasts - 1])
-        )
+        firsts = np.append(0, np.cumsum(self.lengths)[lasts - 1])
+        edges = np.searchsorted(wanted[order], firsts)
         parts = [
             self.executor.submit(_take, shelf, wanted[order[a:b]])
             for shelf, a, b in zip(self.shelves, edges[:-1], edges[1:], strict=True)
             if b > a
         ]
         stacked = self._stack([self.executor.result(part) for part in parts])
-        place = np.empty_like(order)
-        place[order] = np.arange(order.size)
-        return stacked[place]
+        return stacked[np.argsort(order)]
 
     def collect(self) -> Any:
         """All rows as one ndarray or `csr_array`, in this process.

@@ -20,14 +20,11 @@ from mlopt.tuning.bandits import Bandit, Progress
 from mlopt.tuning.crews.batching import BatchCrew
 from mlopt.tuning.crews.black_box import BlackBoxCrew
 from mlopt.tuning.crews.prefixes import Prefixes
-from mlopt.tuning.crews.trials import Order, Outcome, Trial, best_trial
+from mlopt.tuning.crews.trials import Order, Outcome, Trial, best_trial, check_failures
 from mlopt.tuning.planning import FINAL, PROPOSALS, measured
 from mlopt.tuning.samplers.proposer import Proposer
 from mlopt.tuning.storage.records import Recorded
 from mlopt.tuning.storage.store import Store
-
-FAILURES_IN_A_ROW = 8
-"""When the first trials all fail, the search stops: something is wrong with all of them."""
 
 
 @dataclass(eq=False)
@@ -245,7 +242,7 @@ class Scheduler:
             self._end(self.trials[number], "COMPLETE", None)
         for number in verdicts.pruned:
             self._end(self.trials[number], "PRUNED", verdicts.reasons.get(number))
-        self._stop_if_all_fail()
+        check_failures(self.trials.values())
         alive = {trial.number for trial in self.active}
         self.batch.drop(alive)
         self.black_box.drop(alive)
@@ -272,14 +269,6 @@ class Scheduler:
             self._say(events.TrialPruned(now, trial.number, trial.passes, score, why))
         else:
             self._say(events.TrialFinished(now, trial.number, trial.passes, score))
-
-    def _stop_if_all_fail(self) -> None:
-        ended = [t for t in self.trials.values() if t.state != "RUNNING"]
-        if len(ended) >= FAILURES_IN_A_ROW and all(t.state == "FAIL" for t in ended):
-            raise InputError(
-                f"The first {len(ended)} trials all failed; the search stops. The first "
-                f"reason: {ended[0].reason}"
-            )
 
     def _leave_unfinished(self, trial: Trial) -> None:
         """Out of time: the storage keeps the trial as running, to be taken up again."""
