@@ -24,10 +24,11 @@ def to_plan(
     ops = _logical(draft.sinks)
     jobs = schedule(draft.sinks, planned.context.passes, planned.context.known)
     counts = executions(jobs, draft.kept)
-    choices = []
-    for op in ops:
-        if isinstance(op, Learn | Join | Outcome) or _is_stateless(op):
-            choices.append(_choice(op, planned, counts, run))
+    choices = [
+        _choice(op, planned, counts, run)
+        for op in ops
+        if isinstance(op, Learn | Join | Outcome) or _is_stateless(op)
+    ]
     predicted = _total(choices) if profile is not None else None
     kept = (
         sum(profile.bytes(op) for op in ops if op.token in draft.kept) if profile else None

@@ -15,8 +15,8 @@ from tests.pipeline.fits.same import merged, parts
 
 from mlopt.pipeline.fits import quantiles
 from mlopt.pipeline.fits.base import OnePass
-from mlopt.pipeline.fits.numbers.table import NUMERIC
 from mlopt.pipeline.fits.numbers.quantiles import Sketch
+from mlopt.pipeline.fits.numbers.table import NUMERIC
 
 Array = NDArray[Any]
 

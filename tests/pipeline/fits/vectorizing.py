@@ -8,7 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
-from mlopt.pipeline.fits.text.counting import CountTerms, CountTfidf, apply_counts, columns_from
+from mlopt.pipeline.fits.text.counting import (
+    CountTerms,
+    CountTfidf,
+    apply_counts,
+    columns_from,
+)
 
 WAYS = {CountVectorizer: CountTerms(), TfidfVectorizer: CountTfidf()}
 

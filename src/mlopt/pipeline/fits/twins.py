@@ -216,10 +216,10 @@ class Components(Twin):
         shape = _pca_shape(stats, estimator)
         if isinstance(shape, str):
             return shape
-        if self.solver == "randomized" and estimator.svd_solver == "auto":
-            # scikit-learn would not approximate here either
-            if not shape.may_approximate:
-                return "approximate"
+        # Where scikit-learn's own choice would not approximate, this does not either.
+        free = self.solver == "randomized" and estimator.svd_solver == "auto"
+        if free and not shape.may_approximate:
+            return "approximate"
         return pca_plan.solver_costs(shape, resources).get(self.solver, "no such solver")
 
 

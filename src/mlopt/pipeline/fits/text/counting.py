@@ -11,7 +11,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -138,8 +138,8 @@ class _Vectorizer(OnePass):
 class CountTerms(_Vectorizer):
     """`CountVectorizer`: blocks are counted apart, and their vocabularies united."""
 
-    name: ClassVar[str] = "count terms by block"
-    kinds: ClassVar[tuple[type, ...]] = (CountVectorizer,)
+    name = "count terms by block"
+    kinds = (CountVectorizer,)
 
     def complete(self, fitted: Any, frequencies: Array, documents: int) -> None:
         """Nothing but the vocabulary is learnt."""
@@ -148,8 +148,8 @@ class CountTerms(_Vectorizer):
 class CountTfidf(_Vectorizer):
     """`TfidfVectorizer`: as `CountTerms`, and weights from the same counts."""
 
-    name: ClassVar[str] = "count terms by block"
-    kinds: ClassVar[tuple[type, ...]] = (TfidfVectorizer,)
+    name = "count terms by block"
+    kinds = (TfidfVectorizer,)
 
     def complete(self, fitted: Any, frequencies: Array, documents: int) -> None:
         """The inverse document frequencies."""

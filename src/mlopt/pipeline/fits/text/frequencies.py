@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -66,8 +66,8 @@ class Frequencies:
 class InverseFrequencies(OnePass):
     """`TfidfTransformer`: in how many documents each term stands."""
 
-    name: ClassVar[str] = "count documents"
-    kinds: ClassVar[tuple[type, ...]] = (TfidfTransformer,)
+    name = "count documents"
+    kinds = (TfidfTransformer,)
 
     def part(self, estimator: Any, X: Any, y: Any, weight: Any) -> Frequencies:
         """Non-zero entries of each column; stored zeros count, as in scikit-learn."""
