@@ -92,15 +92,16 @@ class Rows:
         if isinstance(X, Rows):
             return X
         where = executor or default_executor()
-        return Rows._of(split(X, where, block_rows, dtype), where)
+        return Rows.on_shelves(split(X, where, block_rows, dtype), where)
 
     @staticmethod
     def held(matrix: Handle, *, executor: Executor) -> Rows:
         """Cut a matrix, dense or CSR, that ``executor`` holds; it stays where it is."""
-        return Rows._of(split_held(matrix, executor), executor)
+        return Rows.on_shelves(split_held(matrix, executor), executor)
 
     @staticmethod
-    def _of(source: Source, where: Executor) -> Rows:
+    def on_shelves(source: Source, where: Executor) -> Rows:
+        """Blocks that ``where`` holds on shelves; they must be finite."""
         check_finite(source.found, source.names)
         return Rows(
             shelves=source.shelves,
