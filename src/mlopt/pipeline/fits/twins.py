@@ -174,7 +174,7 @@ class SignedLeastSquares(LeastSquares):
             balance = compute_sample_weight(estimator.class_weight, y)
             weight = balance if weight is None else weight * balance
         fitted = super().fit(estimator, rows, signs, weight)
-        fitted._label_binarizer = binarizer
+        fitted._label_binarizer, fitted.classes_ = binarizer, binarizer.classes_
         fitted.coef_ = np.atleast_2d(fitted.coef_)
         return fitted
 
