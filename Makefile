@@ -27,6 +27,7 @@ lint: install
 bench: install .venv-dask-ml .venv-peers
 	$(BIN)/python benchmarks/kernels.py
 	$(BIN)/python benchmarks/search.py --dask-ml .venv-dask-ml/bin/python
+	$(BIN)/python benchmarks/prefixes.py
 	$(BIN)/python benchmarks/solvers.py --peers .venv-peers/bin/python
 	$(BIN)/python benchmarks/plans.py
 	$(BIN)/python benchmarks/ridge.py

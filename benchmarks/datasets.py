@@ -1,7 +1,7 @@
 """The data of the benchmarks: (X_train, y_train, X_test, y_test), standardised.
 
-adult and mnist are read from the folder that the environment variable MLOPT_DATA names
-(default: shared/data beside the checkout); `synthetic` needs no file.
+adult, mnist and usps are read from the folder that the environment variable MLOPT_DATA
+names (default: shared/data beside the checkout); `synthetic` needs no file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FOLDER = Path(os.environ.get("MLOPT_DATA", Path(__file__).parents[2] / "shared/d
 
 
 def load(name: str, rows: int | None = None):
-    """One of "adult", "mnist", "synthetic"; ``rows`` cuts the training part."""
+    """One of "adult", "mnist", "synthetic", "usps"; ``rows`` cuts the training part."""
     X, y = LOADERS[name]()
     Xa, Xb, ya, yb = train_test_split(X, y, test_size=0.2, random_state=0, stratify=y)
     if rows is not None:
@@ -54,6 +54,17 @@ def mnist():
     return X, np.concatenate(labels) % 2
 
 
+def usps():
+    """9,298 x 256, float64: which of ten digits?"""
+    parts = [
+        pd.read_csv(FOLDER / f"usps/zip.{part}.csv.gz", header=None)
+        for part in ("train", "test")
+    ]
+    frame = pd.concat(parts, ignore_index=True)
+    y = frame.pop(0).to_numpy(dtype=int)
+    return frame.to_numpy(dtype=np.float64), y
+
+
 def synthetic():
     """200,000 x 100, float64."""
     return make_classification(
@@ -62,4 +73,4 @@ def synthetic():
     )  # fmt: skip
 
 
-LOADERS = {"adult": adult, "mnist": mnist, "synthetic": synthetic}
+LOADERS = {"adult": adult, "mnist": mnist, "synthetic": synthetic, "usps": usps}

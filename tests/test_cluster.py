@@ -104,6 +104,27 @@ def test_calls_may_wait_for_calls_before_them(threads: Threads) -> None:
     assert threads.result(handle) == 20
 
 
+def test_a_call_that_waits_holds_no_thread() -> None:
+    pool, go = Threads(2), threading.Event()
+    first = pool.submit(go.wait)
+    waiting = [pool.submit(lambda _: 1, first) for _ in range(4)]
+    free = pool.submit(lambda: 2)
+
+    assert free.result(timeout=10) == 2
+    go.set()
+    assert [pool.result(handle) for handle in waiting] == [1, 1, 1, 1]
+    pool.close()
+
+
+def test_who_waits_for_an_error_gets_it(threads: Threads) -> None:
+    def fail() -> None:
+        time.sleep(0.01)
+        raise InputError("no")
+
+    with pytest.raises(InputError, match="no"):
+        threads.result(threads.submit(str, threads.submit(fail)))
+
+
 def test_of_several_errors_the_first_in_order_is_raised(threads: Threads) -> None:
     def fail(item: int) -> None:
         time.sleep(0.02 if item == 1 else 0)

@@ -285,3 +285,19 @@ def test_wrong_arguments_are_named() -> None:
 def test_a_block_says_how_large_it_is() -> None:
     block = Block(X[:100], {"y": X[:100, 0]})
     assert block.__sizeof__() >= X[:100].nbytes + 800
+
+
+@pytest.mark.parametrize("data", [X, X.astype("f4"), S])
+def test_rows_held_already_are_cut_as_rows_from_memory(data: Any) -> None:
+    where = Shelves(4)
+    held = Rows.held(where.put(data), executor=where)
+    fresh = Rows.of(data, executor=where)
+
+    assert (held.lengths, held.sizes, held.nonzero) == (
+        fresh.lengths,
+        fresh.sizes,
+        fresh.nonzero,
+    )
+    assert np.array_equal(spread(held.collect()), spread(data))
+    starts = held.map(lambda block: (block.index, block.start))
+    assert starts == fresh.map(lambda block: (block.index, block.start))

@@ -99,7 +99,7 @@ def test_a_name_that_cannot_be_is_said(n: int, name: str) -> None:
 def test_no_steps_are_an_error(n: int) -> None:
     with pytest.raises(ValueError, match="empty"):
         mlopt.Pipeline([]).fit(*numbers(n))
-    with pytest.raises(ValueError, match="`?'?steps'?`?"):
+    with pytest.raises(ValueError, match="steps"):
         mlopt.Pipeline(5).fit(*numbers(n))
 
 
@@ -134,10 +134,7 @@ def test_sparse_numbers_in_a_step_for_dense_ones(n: int) -> None:
     X = sp.random_array((n, 5), density=0.2, format="csr", rng=np.random.default_rng(0))
     y = numbers(n)[1]
     for step in (StandardScaler(), GaussianNB()):
-        pipeline = mlopt.Pipeline(
-            [("abs", MaxAbsScaler()), ("dense", step), ("r", Ridge())]
-        )
-        pipeline = pipeline[:2] if isinstance(step, GaussianNB) else pipeline
+        pipeline = mlopt.Pipeline([("abs", MaxAbsScaler()), ("dense", step)])
         with pytest.raises((TypeError, ValueError), match=r"`dense`.*[Ss]parse"):
             pipeline.fit(X, y)
 
@@ -213,7 +210,7 @@ def test_targets_and_weights_must_go_with_the_rows(n: int) -> None:
         pipeline.fit(X, y[1:])
     with pytest.raises(ValueError, match="same number of rows"):
         pipeline.fit(X, y, r__sample_weight=np.ones(n - 1))
-    with pytest.raises(ValueError, match="`r`.*y"):
+    with pytest.raises(ValueError, match=r"`r`.*y"):
         pipeline.fit(X)
 
 
@@ -233,7 +230,7 @@ def test_an_argument_that_no_step_takes_is_an_error(n: int) -> None:
 def test_parameters_out_of_range_are_said_before_anything_is_fitted(n: int) -> None:
     Slow.fits = 0
     pipeline = mlopt.Pipeline([("slow", Slow()), ("clf", LogisticRegression(C=-1.0))])
-    with pytest.raises(ValueError, match="`clf`.*'C' parameter"):
+    with pytest.raises(ValueError, match=r"`clf`.*'C' parameter"):
         pipeline.fit(*numbers(n))
     assert Slow.fits == 0
 

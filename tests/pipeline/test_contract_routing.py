@@ -148,7 +148,7 @@ def test_before_a_fit_methods_say_so(method: str) -> None:
 
 
 def test_a_failed_fit_leaves_steps_unfitted() -> None:
-    X, y = numbers(60)
+    X, _ = numbers(60)
     ours = mlopt.Pipeline([("scale", StandardScaler()), ("clf", LogisticRegression())])
     with pytest.raises(ValueError, match="`clf`"):
         ours.fit(X, np.zeros(60))

@@ -14,17 +14,21 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 
+from mlopt.tuning.crews.chain import Names
 from mlopt.tuning.crews.fitting import Step, fit_until, make_fold, train_step
+from mlopt.tuning.crews.prefixes import cut_rows, transform
 from mlopt.tuning.crews.scoring import metrics_of
 from mlopt.tuning.crews.splits import Split
 
 X, y = make_classification(300, 6, random_state=0)
 SPLIT = Split(np.arange(200), np.arange(200, 300))
-DATA: tuple[Any, ...] = (X, y, None, {})
+LABELS: tuple[Any, ...] = (y, None, {}, len(y))
+ALONE: Names = ((), "")
 
 
 def fold() -> Any:
-    return make_fold(DATA, StandardScaler(), SPLIT, np.unique(y))
+    rows = transform(cut_rows(X, SPLIT), LABELS, "scale", StandardScaler(), SPLIT)
+    return make_fold(rows, LABELS, ALONE, SPLIT, np.unique(y))
 
 
 @pytest.mark.parametrize(
@@ -75,7 +79,8 @@ def test_an_error_becomes_a_reason() -> None:
 def test_weights_go_to_the_final_fit_or_are_refused() -> None:
     from sklearn.neighbors import KNeighborsClassifier
 
-    weighted = make_fold((X, y, np.ones(300), {}), None, SPLIT, np.unique(y))
+    labels: tuple[Any, ...] = (y, np.ones(300), {}, len(y))
+    weighted = make_fold(cut_rows(X, SPLIT), labels, ALONE, SPLIT, np.unique(y))
     model = KNeighborsClassifier()
     with pytest.raises(ValueError, match=r"KNeighborsClassifier\.fit does not take it"):
         fit_until(model, model, weighted, Step(0, 1, 1, False, 0))

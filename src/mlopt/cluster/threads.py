@@ -86,8 +86,11 @@ class Threads(Executor):
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Handle:
         if not inside_task():
-            # The queue is first in, first out: what a call waits for has begun before it.
-            return self._pool.submit(_call, function, args)
+            awaited = {f for f in _handles(args) if not f.done()}
+            if not awaited:
+                return self._pool.submit(_call, function, args)
+            # A call that waits for another must not hold a thread meanwhile.
+            return _Later(lambda run: self._pool.submit(run), function, args, awaited)
         handle: futures.Future[Any] = futures.Future()
         try:
             handle.set_result(_call(function, args))
@@ -164,6 +167,57 @@ class _Crew:
                     self.stop.set()
                 if self.stop.is_set():
                     return
+
+
+class _Later(futures.Future[Any]):
+    """A call that joins the queue when the last handle among its arguments is there."""
+
+    def __init__(
+        self,
+        queue: Callable[[Callable[[], None]], Any],
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        awaited: set[futures.Future[Any]],
+    ) -> None:
+        super().__init__()
+        self._queue, self._job = queue, (function, args)
+        self._left, self._counting = len(awaited), threading.Lock()
+        for handle in awaited:
+            handle.add_done_callback(self._arrived)
+
+    def _arrived(self, _: futures.Future[Any]) -> None:
+        with self._counting:
+            self._left -= 1
+            if self._left:
+                return
+        try:
+            self._queue(self._run)
+        except RuntimeError:  # the pool was closed meanwhile
+            self.cancel()
+
+    def _run(self) -> None:
+        job, self._job = self._job, (_nothing, ())  # a result outlives what it came from
+        if not self.set_running_or_notify_cancel():
+            return
+        try:
+            self.set_result(_call(*job))
+        except BaseException as error:
+            self.set_exception(error)
+
+
+def _nothing() -> None:
+    """What is left of a call that has run."""
+
+
+def _handles(value: Any) -> Iterator[futures.Future[Any]]:
+    if isinstance(value, futures.Future):
+        yield value
+    elif type(value) in (list, tuple):
+        for item in value:
+            yield from _handles(item)
+    elif type(value) is dict:
+        for item in value.values():
+            yield from _handles(item)
 
 
 def _call(function: Callable[..., Any], args: Sequence[Any]) -> Any:

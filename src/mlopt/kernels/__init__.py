@@ -1,1 +1,1 @@
-"""Kernels of linear models: arrays in, arrays out, the GIL released."""
+"""Kernels of linear models and of text: arrays in, arrays out, the GIL released."""

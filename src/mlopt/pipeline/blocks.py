@@ -149,6 +149,8 @@ def _lazy(data: Any, name: str) -> Blocks:
     import dask
     import dask.array as da
 
+    # As `to_delayed` does: one key must not stand for two tasks.
+    (data,) = dask.optimize(data)
     lengths = None
     if isinstance(data, da.Array):
         if data.ndim > 1 and data.numblocks[1] > 1:
@@ -160,7 +162,6 @@ def _lazy(data: Any, name: str) -> Blocks:
         graph: Any = data.__dask_graph__()
         token = data.name
     else:
-        data = data.optimize() if hasattr(data, "optimize") else data
         keys, graph = tuple(data.__dask_keys__()), data.__dask_graph__()
         token = str(dask.base.tokenize(data))
     return Blocks(dict(graph), keys, lengths, f"dask-{token}", lazy=True)

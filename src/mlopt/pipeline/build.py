@@ -18,7 +18,7 @@ from sklearn.utils.validation import _get_feature_names
 from mlopt.errors import InputError
 from mlopt.pipeline import tables
 from mlopt.pipeline.copies import blank_copy, keeps_state
-from mlopt.pipeline.expansions import EXPANSIONS
+from mlopt.pipeline.expansions import expand
 from mlopt.pipeline.functions import naming
 from mlopt.pipeline.kinds import ignores_targets, is_row_wise, is_seeded, is_stateless
 from mlopt.pipeline.nested import is_pipeline, is_simple, is_union
@@ -82,12 +82,10 @@ class Builder:
             return self._union(path, transformer, x)
         if type(transformer) is ColumnTransformer and plain:
             return self._by_columns(path, transformer, x)
-        if type(transformer) in EXPANSIONS and plain:
-            expansion = EXPANSIONS[type(transformer)]
-            if not expansion.refuses(transformer):
-                rows, model = expansion.expand(path, transformer, x)
-                self.models[path] = model
-                return rows
+        expanded = expand(path, self._configured(transformer), x) if plain else None
+        if expanded is not None:
+            rows, self.models[path] = expanded
+            return rows
         return self._leaf(path, transformer, x)
 
     def last(self, path: str, estimator: Any, x: Operator) -> tuple[Operator, ...]:

@@ -223,9 +223,10 @@ class Pipeline(sklearn.pipeline.Pipeline):
         for name, step in self.steps[:-1]:
             if not does_nothing(step) and not can_transform(step):
                 raise TypeError(
-                    f"Step `{name}` must have `fit` and `transform`, since steps follow "
-                    f"it; {step!r} has not. All intermediate steps should be transformers and "
-                    "implement fit and transform, or be the string 'passthrough'."
+                    f"Step `{name}` must have `fit` and `transform`, since steps "
+                    f"follow it; {step!r} has not. All intermediate steps should be "
+                    "transformers and implement fit and transform, or be the string "
+                    "'passthrough'."
                 )
         super()._validate_steps()
 

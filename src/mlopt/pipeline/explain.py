@@ -7,6 +7,7 @@ from typing import Any
 from mlopt.pipeline.execute import Execution
 from mlopt.pipeline.graph import walk
 from mlopt.pipeline.operators import Apply, Fused, Given, Join, Learn, Operator, Outcome
+from mlopt.pipeline.optimizer import history
 from mlopt.pipeline.planning import Planned
 from mlopt.pipeline.profile import Option, Profile
 from mlopt.pipeline.schedule import executions, schedule
@@ -24,18 +25,19 @@ def to_plan(
     ops = _logical(draft.sinks)
     jobs = schedule(draft.sinks, planned.context.passes, planned.context.known)
     counts = executions(jobs, draft.kept)
-    choices = []
-    for op in ops:
-        if isinstance(op, Learn | Join | Outcome) or _is_stateless(op):
-            choices.append(_choice(op, planned, counts, run))
+    choices = [
+        _choice(op, planned, counts, run)
+        for op in ops
+        if isinstance(op, Learn | Join | Outcome) or _is_stateless(op)
+    ]
     predicted = _total(choices) if profile is not None else None
     kept = (
         sum(profile.bytes(op) for op in ops if op.token in draft.kept) if profile else None
     )
+    changed = ", ".join(one.rule for one in planned.log if one.changed) or "none"
     notes = [
-        f"rule {one.rule}: {1e3 * one.seconds:.1f} ms" for one in planned.log if one.changed
+        f"rules that changed the plan: {changed}; planning took {planned.seconds:.2f} s"
     ]
-    notes.append(f"planning took {planned.seconds:.3f} s")
     return Plan(
         f"fit {type(pipeline).__name__}",
         tuple(choices),
@@ -44,6 +46,7 @@ def to_plan(
         kept,
         planned.context.budget,
         tuple(notes),
+        tuple(history(planned.log)),
     )
 
 

@@ -117,7 +117,9 @@ class Learn(Operator):
     transforms : bool
         Whether an `Outcome` reads what ``fit_transform`` returns.
     way : Fit or None
-        How; None until it is chosen.
+        How; None: scikit-learn's own.
+    gathers : bool
+        Whether scikit-learn's own fit could learn from ``x``.
     names : tuple of str
         Of the columns, where ``x`` are frames.
     """
@@ -131,6 +133,7 @@ class Learn(Operator):
     nonce: str = ""
     transforms: bool = False
     way: Fit | None = field(default=None, metadata=_PHYSICAL)
+    gathers: bool = field(default=True, metadata=_PHYSICAL)
     names: tuple[str, ...] = field(default=(), metadata=_PHYSICAL)
 
     @property

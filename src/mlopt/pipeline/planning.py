@@ -95,8 +95,6 @@ def make_plan(
         sinks = _first_ways(sinks)
         built.models.update(_renewed(built.models, sinks))
         found = profile(sinks, trial.all, _count(sources), resources())
-    else:
-        sinks = _as_scikit_learn(sinks)
     draft = Draft(sinks)
     known = frozenset(
         op.token
@@ -212,11 +210,6 @@ def _first_ways(sinks: Sinks) -> Sinks:
         return op
 
     return rebuild(sinks, first)
-
-
-def _as_scikit_learn(sinks: Sinks) -> Sinks:
-    """Small data: one block, as scikit-learn would do it."""
-    return rebuild(sinks, lambda op: op)
 
 
 def _renewed(models: Mapping[str, Operator], sinks: Sinks) -> dict[str, Operator]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 
 from mlopt.costs import Fit as Line
 from mlopt.errors import InputError
@@ -184,7 +185,11 @@ def _profile_learn(op: Learn, found: Profile, trials: Trials, *, last: bool) -> 
     if op.params:
         options = []
     priced = [option for option in options if option.seconds is not None]
-    if not (last and priced):
+    if not op.gathers:
+        for trial in trials:
+            trial.value(op)
+        line = Line.of([1.0], [0.0])
+    elif not (last and priced):
         times: list[float] = []
         for trial in trials:
             trial.value(op)
@@ -247,10 +252,7 @@ def _outputs(op: Learn, trial: Trial) -> int:
     y = np.asarray(trial.value(op.y))
     if y.ndim == 2:
         return int(y.shape[1])
-    if (
-        getattr(op.estimator, "_estimator_type", "") == "classifier"
-        or y.dtype.kind in "OUSb"
-    ):
+    if is_classifier(op.estimator):
         classes = len(np.unique(y))
         return classes if classes > 2 else 1
     return 1

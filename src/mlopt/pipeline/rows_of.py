@@ -15,9 +15,10 @@ from mlopt.pipeline.layers import Layers
 from mlopt.pipeline.operators import Operator
 from mlopt.rows import Block, Rows
 from mlopt.rows.arrays import as_matrix, convert, float_dtype
-from mlopt.rows.check import Found, check_finite, inspect
+from mlopt.rows.check import Found, inspect
 from mlopt.rows.frames import frame_dtype, frame_matrix, is_frame
 from mlopt.rows.lazy import LazyShelf
+from mlopt.rows.source import Source
 
 
 def rows_of(op: Operator, layers: Layers, executor: Executor, *, kept: bool) -> Rows:
@@ -120,14 +121,5 @@ def _starts(found: list[Found]) -> list[int]:
 
 
 def _rows(shelves: list[Any], found: list[Found], executor: Executor) -> Rows:
-    check_finite(found, None)
-    return Rows(
-        shelves=tuple(shelves),
-        sizes=(1,) * len(shelves),
-        lengths=tuple(one.rows for one in found),
-        d=found[0].columns,
-        dtype=found[0].dtype,
-        sparse=found[0].sparse,
-        nonzero=sum(one.nonzero for one in found),
-        executor=executor,
-    )
+    sizes = (1,) * len(shelves)
+    return Rows.on_shelves(Source(tuple(shelves), sizes, tuple(found), None), executor)

@@ -84,6 +84,8 @@ class Trial:
     def _learn(self, op: Learn) -> Any:
         wanted = (op.x, op.y, op.weight)
         x, y, weight = (None if i is None else [self.values[i.token]] for i in wanted)
+        if not op.gathers and isinstance(op.way, OnePass):
+            return self._one_pass(op, op.way)
         params = {k: v for k, v in op.params.items() if not _is_long(v)}
         estimator = private_copy(op.estimator, apart=True)
         job = fitting.Job(op.step, estimator, params, op.transforms, None)
@@ -93,6 +95,16 @@ class Trial:
         )
         self.fitted[op.token] = both
         return both.model
+
+    def _one_pass(self, op: Learn, way: OnePass) -> Any:
+        def fit() -> Any:
+            part = fitting.part(
+                op.step, way, op.estimator, self.values[op.x.token], None, None
+            )
+            return fitting.finish(op.step, way, op.estimator, part)
+
+        model, self.seconds[op.token] = timed(fit)
+        return model
 
 
 def timed(function: Callable[[], Any], repeats: int = 3) -> tuple[Any, float]:

@@ -17,7 +17,7 @@ from mlopt.resources.probe import memory_limit
 from mlopt.rows.block import Block, beside
 from mlopt.rows.check import check_finite
 from mlopt.rows.lazy import LazyShelf
-from mlopt.rows.source import Shelf, split
+from mlopt.rows.source import Shelf, Source, split, split_held
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,16 @@ class Rows:
         if isinstance(X, Rows):
             return X
         where = executor or default_executor()
-        source = split(X, where, block_rows, dtype)
+        return Rows.on_shelves(split(X, where, block_rows, dtype), where)
+
+    @staticmethod
+    def held(matrix: Handle, *, executor: Executor) -> Rows:
+        """Cut a matrix, dense or CSR, that ``executor`` holds; it stays where it is."""
+        return Rows.on_shelves(split_held(matrix, executor), executor)
+
+    @staticmethod
+    def on_shelves(source: Source, where: Executor) -> Rows:
+        """Blocks that ``where`` holds on shelves; they must be finite."""
         check_finite(source.found, source.names)
         return Rows(
             shelves=source.shelves,
@@ -143,9 +152,8 @@ class Rows:
         They are made where the rows are and never travel.
         """
         job, submit = partial(_compute_beside, function), self.executor.submit
-        return replace(
-            self, shelves=tuple(submit(job, s, *broadcast) for s in self.shelves)
-        )
+        shelves = tuple(submit(job, shelf, *broadcast) for shelf in self.shelves)
+        return replace(self, shelves=shelves)
 
     def map(self, function: Callable[..., Any], *broadcast: Any) -> list[Any]:
         """``function(block, *broadcast)`` of every block, in their order."""
@@ -204,18 +212,15 @@ class Rows:
             raise InputError(f"`indices` must lie in 0 ... {self.n - 1}.")
         order = np.argsort(wanted, kind="stable")
         lasts = np.cumsum(self.sizes)
-        edges = np.searchsorted(
-            wanted[order], np.append(0, np.cumsum(self.lengths)[lasts - 1])
-        )
+        firsts = np.append(0, np.cumsum(self.lengths)[lasts - 1])
+        edges = np.searchsorted(wanted[order], firsts)
         parts = [
             self.executor.submit(_take, shelf, wanted[order[a:b]])
             for shelf, a, b in zip(self.shelves, edges[:-1], edges[1:], strict=True)
             if b > a
         ]
         stacked = self._stack([self.executor.result(part) for part in parts])
-        place = np.empty_like(order)
-        place[order] = np.arange(order.size)
-        return stacked[place]
+        return stacked[np.argsort(order)]
 
     def collect(self) -> Any:
         """All rows as one ndarray or `csr_array`, in this process.

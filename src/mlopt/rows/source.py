@@ -56,19 +56,38 @@ def _from_matrix(
     names: tuple[str, ...] | None,
 ) -> Source:
     edges = boundaries(matrix.shape[0], array_bytes(matrix), block_rows)
-    blocks = [
-        Block(row_slice(matrix, start, stop), index=index, start=start)
-        for index, (start, stop) in enumerate(pairwise(edges))
-    ]
+    blocks = _cut_shelf(matrix, edges, 0)
     sizes = shelf_sizes(len(blocks), executor.group(len(blocks), array_bytes(matrix)))
     ends = np.cumsum(sizes)
     shelves = [
-        executor.put(tuple(blocks[end - size : end]))
+        executor.put(blocks[end - size : end])
         for size, end in zip(sizes, ends, strict=True)
     ]
     found = executor.map(_inspect_shelf, shelves)
     return Source(
         tuple(shelves), sizes, tuple(one for shelf in found for one in shelf), names
+    )
+
+
+def split_held(matrix: Handle, executor: Executor) -> Source:
+    """Cut a matrix that the executor holds, where it is, as one from memory."""
+    ready = executor.submit(as_matrix, matrix)
+    whole = executor.result(executor.submit(inspect, ready))
+    edges = boundaries(whole.rows, whole.nbytes)
+    sizes = shelf_sizes(len(edges) - 1, executor.group(len(edges) - 1, whole.nbytes))
+    firsts = np.cumsum((0, *sizes))[:-1]
+    shelves = tuple(
+        executor.submit(_cut_shelf, ready, edges[first : first + size + 1], int(first))
+        for first, size in zip(firsts, sizes, strict=True)
+    )
+    found = executor.map(_inspect_shelf, shelves)
+    return Source(shelves, sizes, tuple(one for shelf in found for one in shelf), None)
+
+
+def _cut_shelf(matrix: Any, edges: Sequence[int], index: int) -> Shelf:
+    return tuple(
+        Block(row_slice(matrix, start, stop), index=index + number, start=start)
+        for number, (start, stop) in enumerate(pairwise(edges))
     )
 
 

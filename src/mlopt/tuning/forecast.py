@@ -20,7 +20,7 @@ from mlopt.plan import Choice
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.stats import Stats
-from mlopt.tuning.crews.families import cut
+from mlopt.tuning.crews.chain import cut, fit_steps
 from mlopt.tuning.crews.linear_task import LinearTask, linear_task
 from mlopt.tuning.crews.problem import Problem
 
@@ -98,7 +98,7 @@ def forecast(
     """
     parts, splits = cut(estimator), len(problem.splits)
     task = linear_task(parts.final)
-    if brief and task is not None and parts.prefix is None:
+    if brief and task is not None and not parts.steps:
         scan = pass_cost(_shape(problem.X), n_models * splits * problem.outputs)
         sample = sample and (_passes(task) * scan).seconds(Resources.probe()) > WORTH
     known = _profile(problem, estimator, sample=sample)
@@ -112,8 +112,8 @@ def forecast(
     if batch_size != "auto":
         size, choice = int(batch_size), replace(choice, chosen=f"{batch_size}, as asked")
     batched = (_passes(task) / size) * pass_cost(known.stats, size * per_model)
-    if known.prepare is not None and parts.prefix is not None:
-        steps = tuple(f"{name}__" for name in parts.prefix.named_steps)
+    if known.prepare is not None and parts.steps:
+        steps = tuple(f"{name}__" for name in parts.names)
         varies = any(name.startswith(steps) for name in searched)
         batched = batched + (splits if varies else splits / n_models) * known.prepare
     return Forecast(alone, batched, choice, size)
@@ -163,8 +163,7 @@ def _look(problem: Problem, estimator: Any, rows: Any) -> tuple[float, float, St
     with single_threaded(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a sample may be too small for good results
         start = time.perf_counter()
-        if parts.prefix is not None:
-            X = parts.prefix.fit_transform(X, y)
+        _, X = fit_steps(parts, X, y)
         prepared = time.perf_counter()
         parts.final.fit(X, y)
         fitted = time.perf_counter()

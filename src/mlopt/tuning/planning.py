@@ -9,7 +9,7 @@ from typing import Any
 from mlopt.costs import Cost
 from mlopt.plan import Alternative, Choice, Plan
 from mlopt.resources import Resources
-from mlopt.tuning.crews.families import cut
+from mlopt.tuning.crews.chain import cut
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.forecast import Forecast
 
@@ -91,9 +91,9 @@ def _family(
         return trials * cost.seconds(Resources.probe()) / problem.executor.threads
 
     notes = []
-    if parts.prefix is not None:
-        steps = " > ".join(parts.prefix.named_steps)
-        notes.append(f"preprocessing fitted once a split and shared: {steps}")
+    if parts.steps:
+        steps = " > ".join(parts.names)
+        notes.append(f"preprocessing, each step fitted once a split and shared: {steps}")
     if trials is None and expected.chosen is not None:
         one = expected.chosen.seconds(Resources.probe())
         notes.append(

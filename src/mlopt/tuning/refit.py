@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import validate_data
 
 from mlopt.rows import Rows
-from mlopt.tuning.crews.families import Parts, cut
+from mlopt.tuning.crews.chain import Parts, assemble, cut, fit_steps, params_of_final
 from mlopt.tuning.crews.fitting import Fold, fit_arguments, make_fold
 from mlopt.tuning.crews.linear_task import LinearTask, linear_task
-from mlopt.tuning.crews.problem import Problem, View, as_matrix
+from mlopt.tuning.crews.prefixes import cut_rows
+from mlopt.tuning.crews.problem import Problem, View
 from mlopt.tuning.crews.scan import Owner, training_of
 from mlopt.tuning.crews.splits import Split
 from mlopt.tuning.crews.trials import Trial
@@ -31,18 +31,15 @@ def refit(problem: Problem, estimator: Any) -> Any:
     task = _task(problem, parts)
     if task is None:
         return _plain(problem, estimator)
-    if parts.prefix is None:
-        return _batched(problem, parts.final, task, problem.X)
-    features = clone(parts.prefix)
-    X = as_matrix(features.fit_transform(problem.X, problem.y))
-    final = _batched(problem, parts.final, task, X)
-    steps = [*features.steps, (estimator.steps[-1][0], final)]
-    return Pipeline(_with_passthrough(estimator, dict(steps)), memory=estimator.memory)
+    fitted, X = fit_steps(parts, problem.X, problem.y, problem.fit_params)
+    fitted[parts.name] = _batched(problem, parts.final, task, X)
+    return assemble(estimator, fitted)
 
 
 def _task(problem: Problem, parts: Parts) -> LinearTask | None:
     ours = type(parts.final).__module__.startswith("mlopt.")
-    if ours or problem.fit_params or problem.y.ndim > 1 or not problem.supervised:
+    own = params_of_final(parts.path, problem.fit_params)
+    if ours or own or problem.y.ndim > 1 or not problem.supervised:
         return None
     return linear_task(parts.final)
 
@@ -85,10 +82,6 @@ def _batched(problem: Problem, estimator: Any, task: LinearTask, X: Any) -> Any:
     return task.fitted(fresh, coef, intercept, problem.classes, training.passes)
 
 
-def _with_passthrough(estimator: Pipeline, fitted: dict[str, Any]) -> list[tuple[str, Any]]:
-    return [(name, fitted.get(name, step)) for name, step in estimator.steps]
-
-
 def out_of_fold(problem: Problem, estimator: Any) -> NDArray[Any]:
     """Predictions of each row by the model of the split that did not train on it, (n, ...).
 
@@ -96,7 +89,7 @@ def out_of_fold(problem: Problem, estimator: Any) -> NDArray[Any]:
     """
     handles = [
         problem.executor.submit(
-            _predict_fold, problem.data, estimator, split, problem.classes
+            _predict_fold, problem.features, problem.labels, estimator, split
         )
         for split in problem.splits
     ]
@@ -109,8 +102,8 @@ def out_of_fold(problem: Problem, estimator: Any) -> NDArray[Any]:
     return out
 
 
-def _predict_fold(data: Any, estimator: Any, split: Split, classes: Any) -> Any:
-    fold = make_fold(data, None, split, classes)
+def _predict_fold(X: Any, labels: tuple[Any, ...], estimator: Any, split: Split) -> Any:
+    fold = make_fold(cut_rows(X, split), labels, ((), ""), split, None)
     model = clone(estimator)
     model.fit(fold.X, fold.y, **fit_arguments(model, fold))
     return model.predict(fold.X_test)

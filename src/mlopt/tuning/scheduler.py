@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mlopt import events
@@ -19,14 +19,12 @@ from mlopt.training import Limits
 from mlopt.tuning.bandits import Bandit, Progress
 from mlopt.tuning.crews.batching import BatchCrew
 from mlopt.tuning.crews.black_box import BlackBoxCrew
-from mlopt.tuning.crews.trials import Order, Outcome, Trial
+from mlopt.tuning.crews.prefixes import Prefixes
+from mlopt.tuning.crews.trials import Order, Outcome, Trial, best_trial, check_failures
 from mlopt.tuning.planning import FINAL, PROPOSALS, measured
 from mlopt.tuning.samplers.proposer import Proposer
 from mlopt.tuning.storage.records import Recorded
 from mlopt.tuning.storage.store import Store
-
-FAILURES_IN_A_ROW = 8
-"""When the first trials all fail, the search stops: something is wrong with all of them."""
 
 
 @dataclass(eq=False)
@@ -140,6 +138,16 @@ class Scheduler:
         self._report()
         return heard
 
+    @property
+    def prefixes(self) -> Prefixes:
+        """The preprocessed rows that trials share."""
+        return self.batch.views.prefixes
+
+    def _may_come(self) -> bool:
+        """Whether there may be further proposals."""
+        full = self.n_trials is not None and self.proposer.proposed >= self.n_trials
+        return not full and self.proposer.exhausted is None
+
     def _enter(self) -> None:
         """Fill the free slots with new proposals (TuPAQ, Algorithm 2, line 7)."""
         proposed = self.proposer.proposed
@@ -191,6 +199,7 @@ class Scheduler:
                 fresh.append(order)
             else:
                 yield replay
+        fresh = self.batch.views.together(fresh)
         batched = [o for o in fresh if self.batch.views.is_batched(o.trial)]
         others = [o for o in fresh if not self.batch.views.is_batched(o.trial)]
         if batched:
@@ -233,10 +242,11 @@ class Scheduler:
             self._end(self.trials[number], "COMPLETE", None)
         for number in verdicts.pruned:
             self._end(self.trials[number], "PRUNED", verdicts.reasons.get(number))
-        self._stop_if_all_fail()
+        check_failures(self.trials.values())
         alive = {trial.number for trial in self.active}
         self.batch.drop(alive)
         self.black_box.drop(alive)
+        self.prefixes.retain(alive, more=self._may_come())
         start = time.perf_counter()
         self._remember()
         self.asking += time.perf_counter() - start
@@ -260,14 +270,6 @@ class Scheduler:
         else:
             self._say(events.TrialFinished(now, trial.number, trial.passes, score))
 
-    def _stop_if_all_fail(self) -> None:
-        ended = [t for t in self.trials.values() if t.state != "RUNNING"]
-        if len(ended) >= FAILURES_IN_A_ROW and all(t.state == "FAIL" for t in ended):
-            raise InputError(
-                f"The first {len(ended)} trials all failed; the search stops. The first "
-                f"reason: {ended[0].reason}"
-            )
-
     def _leave_unfinished(self, trial: Trial) -> None:
         """Out of time: the storage keeps the trial as running, to be taken up again."""
         trial.state = "PRUNED" if trial.passes else "FAIL"
@@ -290,16 +292,3 @@ class Scheduler:
     def _progress(self, trial: Trial) -> Progress:
         score = trial.mean(self.metric)
         return Progress(trial.number, trial.passes, score, trial.done, trial.bracket)
-
-
-def best_trial(trials: Iterable[Trial], metric: str) -> Trial | None:
-    """The best trial that the bandit did not give up; without one, of all with a score.
-
-    A trial that the time limit ended in the middle stands with the fully trained ones: more
-    training would hardly have made it worse.
-    """
-    scored = [t for t in trials if math.isfinite(t.mean(metric)) and t.state != "FAIL"]
-    kept = [t for t in scored if t.state != "PRUNED" or t.unfinished]
-    # Of equals the earliest proposed wins, so that the answer does not depend on timing.
-    pool = sorted(kept or scored, key=lambda t: t.number)
-    return max(pool, key=lambda t: t.mean(metric), default=None)

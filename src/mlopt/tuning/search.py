@@ -20,11 +20,11 @@ from mlopt.interrupts import Interrupts
 from mlopt.plan import Plan
 from mlopt.tuning.crews.families import configure
 from mlopt.tuning.crews.problem import Problem
-from mlopt.tuning.crews.trials import Trial
+from mlopt.tuning.crews.trials import Trial, best_trial
 from mlopt.tuning.inputs import problem_of
 from mlopt.tuning.refit import out_of_fold, refit
 from mlopt.tuning.results import cv_results
-from mlopt.tuning.scheduler import Scheduler, best_trial
+from mlopt.tuning.scheduler import Scheduler
 from mlopt.tuning.setup import prepare
 
 PATIENCE = 20.0
@@ -222,6 +222,7 @@ class ModelSearchCV(BaseSearchCV):
             self.interrupted_ = True
             scheduler.interrupt()
         finally:
+            scheduler.prefixes.close()
             scheduler.store.close()
 
     def _keep(self, problem: Problem, scheduler: Scheduler) -> None:

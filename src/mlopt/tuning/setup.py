@@ -15,9 +15,11 @@ from mlopt.training import Limits
 from mlopt.tuning.bandits import bandit_of
 from mlopt.tuning.crews.batching import BatchCrew
 from mlopt.tuning.crews.black_box import BlackBoxCrew
-from mlopt.tuning.crews.families import Views, cut
+from mlopt.tuning.crews.chain import cut
+from mlopt.tuning.crews.families import Views
 from mlopt.tuning.crews.fitting import GROWING
 from mlopt.tuning.crews.linear_task import linear_task
+from mlopt.tuning.crews.prefixes import Prefixes
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.forecast import forecast
 from mlopt.tuning.inputs import families_of
@@ -75,8 +77,8 @@ def prepare(search: Any, problem: Problem, *, remember: bool = True) -> Schedule
         for name, estimator in estimators.items()
     }  # fmt: skip
     batched = [f.trials for f in forecasts.values() if f.batch is not None]
-    memory = int(VIEW_MEMORY * memory_limit())
-    views = Views(estimators, problem, memory, search.random_state)
+    prefixes = Prefixes(problem, int(VIEW_MEMORY * memory_limit()))
+    views = Views(estimators, problem, prefixes, search.random_state)
     stepwise = search.bandit is not None
     scheduler = Scheduler(
         proposer=proposer,

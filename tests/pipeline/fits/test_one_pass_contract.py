@@ -27,7 +27,7 @@ from tests.pipeline.fits.same import (
 
 from mlopt.errors import InputError
 from mlopt.pipeline.fits.base import OnePass
-from mlopt.pipeline.fits.numeric import FITS, NUMERIC
+from mlopt.pipeline.fits.numbers.table import FITS, NUMERIC
 from mlopt.stats import Stats
 
 cases = pytest.mark.parametrize(

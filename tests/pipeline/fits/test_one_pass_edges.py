@@ -37,7 +37,7 @@ from tests.pipeline.fits.same import (
 
 from mlopt.errors import InputError
 from mlopt.pipeline.fits.base import OnePass
-from mlopt.pipeline.fits.numeric import NUMERIC
+from mlopt.pipeline.fits.numbers.table import NUMERIC
 from mlopt.stats import Stats
 
 GOOD = np.arange(24.0).reshape(8, 3) % 5

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-APPLIES: dict[tuple[type, str], Callable[[Any, Any], Any]] = {}
-"""By class and method: a function of the fitted model and a block."""
+from mlopt.pipeline.fits.text.table import APPLIES
 
 
 def apply_fitted(model: Any, x: Any, method: str) -> Any:

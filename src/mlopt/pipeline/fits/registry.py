@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from mlopt.pipeline.fits.base import Fit, by_kind
-from mlopt.pipeline.fits.numeric import FITS
+from mlopt.pipeline.fits.numbers.table import FITS
+from mlopt.pipeline.fits.text.table import TEXT
 from mlopt.pipeline.fits.twins import MODELS
 
-WAYS: dict[type, tuple[Fit, ...]] = by_kind([*FITS, *MODELS])
+WAYS: dict[type, tuple[Fit, ...]] = by_kind([*FITS, *TEXT, *MODELS])
 
 
 def ways_of(estimator: Any) -> tuple[Fit, ...]:

@@ -180,7 +180,7 @@ class SignedLeastSquares(LeastSquares):
             balance = compute_sample_weight(estimator.class_weight, y)
             weight = balance if weight is None else weight * balance
         fitted = super().fit(estimator, rows, signs, weight)
-        fitted._label_binarizer = binarizer
+        fitted._label_binarizer, fitted.classes_ = binarizer, binarizer.classes_
         fitted.coef_ = np.atleast_2d(fitted.coef_)
         return fitted
 
@@ -222,10 +222,10 @@ class Components(Twin):
         shape = _pca_shape(stats, estimator)
         if isinstance(shape, str):
             return shape
-        if self.solver == "randomized" and estimator.svd_solver == "auto":
-            # scikit-learn would not approximate here either
-            if not shape.may_approximate:
-                return "approximate"
+        # Where scikit-learn's own choice would not approximate, this does not either.
+        free = self.solver == "randomized" and estimator.svd_solver == "auto"
+        if free and not shape.may_approximate:
+            return "approximate"
         return pca_plan.solver_costs(shape, resources).get(self.solver, "no such solver")
 
 

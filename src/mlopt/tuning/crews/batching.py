@@ -17,6 +17,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mlopt.tuning.crews.families import Views
+from mlopt.tuning.crews.prefixes import Prefixes
 from mlopt.tuning.crews.problem import Problem, View
 from mlopt.tuning.crews.scan import TRAIN, Owner, Scan, scan_scores
 from mlopt.tuning.crews.trials import Order, Outcome, Trial
@@ -52,6 +53,11 @@ class BatchCrew:
             if wanted := [until[number] for number in group[0].trials if number in until]:
                 yield from self._advance_group(group, min(wanted))
 
+    @property
+    def prefixes(self) -> Prefixes:
+        """The rows behind preprocessing."""
+        return self.views.prefixes
+
     def drop(self, alive: set[int]) -> None:
         """Let go of every trial whose number is not in ``alive``."""
         for scan in self.scans:
@@ -59,7 +65,7 @@ class BatchCrew:
         self.scans = [scan for scan in self.scans if scan.owners]
 
     def _views(self, scan: Scan) -> Sequence[View]:
-        return self.views.get(self.views.split(scan.owners[0].trial))
+        return self.prefixes.views(self.views.split(scan.owners[0].trial))
 
     def _open(self, trials: Sequence[Trial]) -> None:
         groups: dict[Hashable, list[Trial]] = {}
@@ -73,7 +79,7 @@ class BatchCrew:
 
     def _open_scans(self, trials: Sequence[Trial]) -> None:
         parts = self.views.split(trials[0])
-        for part, splits in enumerate(self.views.layout(parts)):
+        for part, splits in enumerate(self.prefixes.layout(parts)):
             owners = [
                 Owner(trial, self.views.batched(trial), column, split)
                 for column, split in enumerate(splits)
@@ -95,6 +101,9 @@ class BatchCrew:
         done = dict.fromkeys(trials, True)
         for scan in group:
             self._advance(scan, until, table, done)
+        for number in trials:
+            if done[number]:
+                self.prefixes.leave(number)
         made = max(scan.training.passes for scan in group if scan.training is not None)
         took = time.perf_counter() - start
         self.seconds += took
@@ -127,5 +136,5 @@ class BatchCrew:
         for owner, stopped in zip(scan.owners, training.finished, strict=True):
             done[owner.trial.number] &= bool(stopped) or training.done
         for other in self.scans:
-            if not self.views.holds(other.key):
+            if not self.prefixes.holds(other.key):
                 other.sleep()

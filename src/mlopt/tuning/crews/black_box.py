@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mlopt.tuning.crews.families import Parts, Views
+from mlopt.tuning.crews.chain import Parts
+from mlopt.tuning.crews.families import Views
 from mlopt.tuning.crews.fitting import Report, Step, make_fold, train_step
+from mlopt.tuning.crews.prefixes import Prefixes
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.crews.trials import Order, Outcome, Trial
-
-KEPT_PREFIXES = 4
-"""Preprocessings whose splits stay in memory between rungs; older ones are made again."""
 
 
 @dataclass(eq=False)
@@ -27,7 +26,6 @@ class BlackBoxCrew:
     stepwise: bool
     seconds_left: Callable[[], float]
     models: dict[tuple[int, int], Any] = field(default_factory=dict)
-    folds: dict[tuple[str, int], Any] = field(default_factory=dict)
     unit_seconds: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
 
@@ -52,25 +50,30 @@ class BlackBoxCrew:
                     running[self._submit(order, split)] = (order, split)
             if not running:
                 break
-            handle = next(iter(executor.as_completed(list(running))))
+            handle = next(iter(executor.as_completed([*running, *self.prefixes.unsettled])))
+            if self.prefixes.settle(handle):
+                continue
             order, split = running.pop(handle)
             report = executor.result(handle)
             executor.release(handle)
             reports.setdefault(order.trial.number, {})[split] = report
             self._learn(order.trial.family, report)
             if len(reports[order.trial.number]) == len(self.problem.splits):
-                yield self._outcome(order, reports.pop(order.trial.number))
+                outcome = self._outcome(order, reports.pop(order.trial.number))
+                if outcome.done:
+                    self.prefixes.leave(outcome.trial)
+                yield outcome
         self.seconds += time.perf_counter() - begin
+
+    @property
+    def prefixes(self) -> Prefixes:
+        """The rows behind preprocessing."""
+        return self.views.prefixes
 
     def drop(self, alive: set[int]) -> None:
         """Let go of the models of every trial whose number is not in ``alive``."""
         for key in [key for key in self.models if key[0] not in alive]:
             self.problem.executor.release(self.models.pop(key))
-        while (
-            len(keys := list(dict.fromkeys(key for key, _ in self.folds))) > KEPT_PREFIXES
-        ):
-            for place in [place for place in self.folds if place[0] == keys[0]]:
-                self.problem.executor.release(self.folds.pop(place))
 
     def _submit(self, order: Order, split: int) -> Any:
         problem, trial = self.problem, order.trial
@@ -88,16 +91,11 @@ class BlackBoxCrew:
         return problem.executor.submit(operator.itemgetter(0), both)
 
     def _fold(self, parts: Parts, split: int) -> Any:
-        problem, place = self.problem, (parts.key, split)
-        if place not in self.folds:
-            self.folds[place] = problem.executor.submit(
-                make_fold,
-                problem.data,
-                parts.prefix,
-                problem.splits[split],
-                problem.classes,
-            )
-        return self.folds[place]
+        problem, rows = self.problem, self.prefixes.rows(parts, split)
+        cut = problem.splits[split]
+        return problem.executor.submit(
+            make_fold, rows, problem.labels, parts.path, cut, problem.classes
+        )
 
     def _wants(self) -> frozenset[str]:
         flags = {

@@ -8,6 +8,7 @@ arguments, so that a task lost with its worker is simply run again.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any, Protocol, runtime_checkable
@@ -17,9 +18,10 @@ from sklearn import ensemble
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples, has_fit_parameter
+from sklearn.utils.validation import has_fit_parameter
 
 from mlopt.errors import InputError
+from mlopt.tuning.crews.chain import Names, params_of_final
 from mlopt.tuning.crews.scoring import Metrics
 from mlopt.tuning.crews.splits import Split
 
@@ -88,22 +90,30 @@ class Report:
     reason: str | None = None
 
 
-def make_fold(data: tuple[Any, ...], prefix: Any, split: Split, classes: Any) -> Fold:
-    """Cut a split out of the data and preprocess it, once for all that share ``prefix``."""
-    X, y, weight, fit_params = data
-    X_train, X_test = _safe_indexing(X, split.train), _safe_indexing(X, split.test)
+def make_fold(
+    rows: tuple[Any, Any],
+    labels: tuple[Any, ...],
+    names: Names,
+    split: Split,
+    classes: Any,
+) -> Fold:
+    """What the final estimator of a chain is fitted and judged on, on one split.
+
+    ``rows`` are its training and test rows as the estimator sees them.
+    """
+    y, weight, fit_params = labels[:3]
     y_train, y_test = (None, None) if y is None else (y[split.train], y[split.test])
-    if prefix is not None:
-        fresh = clone(prefix)
-        X_train = fresh.fit_transform(X_train, y_train)
-        X_test = fresh.transform(X_test)
-    n = _num_samples(X)
-    params = {
+    weights = (None, None) if weight is None else (weight[split.train], weight[split.test])
+    own = cut_params(params_of_final(names, fit_params), labels[3], split)
+    return Fold(rows[0], y_train, weights[0], rows[1], y_test, weights[1], own, classes)
+
+
+def cut_params(params: Mapping[str, Any], n: int, split: Split) -> dict[str, Any]:
+    """Fit parameters of ``n`` rows cut to the training rows, the others as they are."""
+    return {
         name: _safe_indexing(value, split.train) if np.shape(value)[:1] == (n,) else value
-        for name, value in fit_params.items()
+        for name, value in params.items()
     }
-    cut = (None, None) if weight is None else (weight[split.train], weight[split.test])
-    return Fold(X_train, y_train, cut[0], X_test, y_test, cut[1], params, classes)
 
 
 def train_step(

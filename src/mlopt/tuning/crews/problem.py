@@ -9,12 +9,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from sklearn.base import clone
-from sklearn.utils import _safe_indexing
 from sklearn.utils.class_weight import compute_class_weight
 
-from mlopt.cluster import Executor
+from mlopt.cluster import Executor, Handle
 from mlopt.rows import Rows
 from mlopt.tuning.crews.scoring import Metrics
 from mlopt.tuning.crews.splits import Split, row_sets
@@ -57,11 +54,17 @@ class Problem:
         return len(self.classes) if len(self.classes) > 2 else 1
 
     @cached_property
-    def data(self) -> Any:
-        """A handle on (X, y, sample_weight, fit_params), sent once."""
-        X = self.X.collect() if isinstance(self.X, Rows) else self.X
+    def features(self) -> Handle:
+        """A handle on X, sent once."""
+        return self.executor.put(self.X.collect() if isinstance(self.X, Rows) else self.X)
+
+    @cached_property
+    def labels(self) -> Handle:
+        """A handle on what goes with X: (y, sample_weight, fit_params, rows), sent once."""
         y = self.y if self.supervised else None
-        return self.executor.put((X, y, self.sample_weight, dict(self.fit_params)))
+        return self.executor.put(
+            (y, self.sample_weight, dict(self.fit_params), len(self.y))
+        )
 
     def targets(self, dtype: Any) -> NDArray[Any]:
         """What a linear model is to predict, (n, 1): -1 and 1, class codes, or y."""
@@ -113,35 +116,3 @@ def whole_view(problem: Problem) -> View:
         problem.X, executor=problem.executor
     )  # fmt: skip
     return View(rows, tuple(range(len(problem.splits))))
-
-
-def prefix_views(problem: Problem, prefix: Any) -> list[View]:
-    """One view a split: ``prefix`` is fitted on the training rows of each, in parallel."""
-    executor = problem.executor
-    handles = [
-        executor.submit(transform_split, problem.data, prefix, split)
-        for split in problem.splits
-    ]
-    views = []
-    for number, (handle, split) in enumerate(zip(handles, problem.splits, strict=True)):
-        train, test = executor.result(handle)
-        stack = sparse.vstack if sparse.issparse(train) else np.concatenate
-        rows = Rows.of(stack([train, test]), executor=executor)
-        views.append(View(rows, (number,), np.concatenate([split.train, split.test])))
-        executor.release(handle)
-    return views
-
-
-def transform_split(data: tuple[Any, ...], prefix: Any, split: Split) -> tuple[Any, Any]:
-    """(training rows, test rows) after a ``prefix`` fitted on the training rows."""
-    X, y, *_ = data
-    fresh = clone(prefix)
-    train = fresh.fit_transform(
-        _safe_indexing(X, split.train), _safe_indexing(y, split.train)
-    )
-    return as_matrix(train), as_matrix(fresh.transform(_safe_indexing(X, split.test)))
-
-
-def as_matrix(X: Any) -> Any:
-    """Plain numbers: a CSR matrix stays sparse, a data frame becomes an array."""
-    return X.tocsr() if sparse.issparse(X) else np.asarray(X)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+
+from mlopt.errors import InputError
+
+FAILURES_IN_A_ROW = 8
+"""When the first trials all fail, the search stops: something is wrong with all of them."""
 
 Scores = Mapping[str, tuple[float, ...]]
 """Metric name to the scores of the splits, in order."""
@@ -76,3 +82,26 @@ class Order:
 
     trial: Trial
     until: int
+
+
+def best_trial(trials: Iterable[Trial], metric: str) -> Trial | None:
+    """The best trial that the bandit did not give up; without one, of all with a score.
+
+    A trial that the time limit ended in the middle stands with the fully trained ones: more
+    training would hardly have made it worse.
+    """
+    scored = [t for t in trials if math.isfinite(t.mean(metric)) and t.state != "FAIL"]
+    kept = [t for t in scored if t.state != "PRUNED" or t.unfinished]
+    # Of equals the earliest proposed wins, so that the answer does not depend on timing.
+    pool = sorted(kept or scored, key=lambda t: t.number)
+    return max(pool, key=lambda t: t.mean(metric), default=None)
+
+
+def check_failures(trials: Iterable[Trial]) -> None:
+    """Raise when the first trials to end have all failed."""
+    ended = [t for t in trials if t.state != "RUNNING"]
+    if len(ended) >= FAILURES_IN_A_ROW and all(t.state == "FAIL" for t in ended):
+        raise InputError(
+            f"The first {len(ended)} trials all failed; the search stops. The first "
+            f"reason: {ended[0].reason}"
+        )

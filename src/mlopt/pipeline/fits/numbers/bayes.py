@@ -16,9 +16,9 @@ from sklearn.base import clone
 from sklearn.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
 from sklearn.utils.validation import validate_data
 
-from mlopt.pipeline.fits.blockwise import Blockwise, Columns, as_before, filled
-from mlopt.pipeline.fits.classes import added, placed
-from mlopt.pipeline.fits.spread import column_spread, together
+from mlopt.pipeline.fits.numbers.blockwise import Blockwise, Columns, as_before, filled
+from mlopt.pipeline.fits.numbers.classes import added, placed
+from mlopt.pipeline.fits.numbers.spread import column_spread, together
 from mlopt.pipeline.library.moments import Moments
 
 Array = NDArray[np.float64]

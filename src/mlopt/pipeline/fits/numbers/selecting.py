@@ -27,9 +27,9 @@ from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import validate_data
 
 from mlopt.errors import InputError
-from mlopt.pipeline.fits.blockwise import Blockwise, Columns, filled
-from mlopt.pipeline.fits.scores import SCORES
-from mlopt.pipeline.fits.spread import column_spread, together
+from mlopt.pipeline.fits.numbers.blockwise import Blockwise, Columns, filled
+from mlopt.pipeline.fits.numbers.scores import SCORES
+from mlopt.pipeline.fits.numbers.spread import column_spread, together
 from mlopt.pipeline.library.moments import Moments
 from mlopt.stats import Stats
 

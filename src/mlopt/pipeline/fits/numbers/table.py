@@ -5,12 +5,12 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from mlopt.pipeline.fits.base import OnePass, by_kind
-from mlopt.pipeline.fits.bayes import BAYES
-from mlopt.pipeline.fits.discretizing import DISCRETIZING
-from mlopt.pipeline.fits.encoding import ENCODING
-from mlopt.pipeline.fits.imputing import IMPUTING
-from mlopt.pipeline.fits.scaling import SCALING
-from mlopt.pipeline.fits.selecting import SELECTING
+from mlopt.pipeline.fits.numbers.bayes import BAYES
+from mlopt.pipeline.fits.numbers.discretizing import DISCRETIZING
+from mlopt.pipeline.fits.numbers.encoding import ENCODING
+from mlopt.pipeline.fits.numbers.imputing import IMPUTING
+from mlopt.pipeline.fits.numbers.scaling import SCALING
+from mlopt.pipeline.fits.numbers.selecting import SELECTING
 
 FITS: tuple[OnePass, ...] = (
     *SCALING,

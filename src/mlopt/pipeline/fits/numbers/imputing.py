@@ -21,8 +21,8 @@ from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.utils.sparsefuncs import csc_median_axis_0
 from sklearn.utils.validation import check_array
 
-from mlopt.pipeline.fits.blockwise import Blockwise, Columns
-from mlopt.pipeline.fits.counting import Counts
+from mlopt.pipeline.fits.numbers.blockwise import Blockwise, Columns
+from mlopt.pipeline.fits.numbers.tallies import Counts
 from mlopt.stats import Stats
 
 Numbers = NDArray[np.int64]

@@ -14,7 +14,7 @@ import pandas as pd
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 from sklearn.utils.validation import check_array
 
-from mlopt.pipeline.fits.blockwise import Blockwise, Columns
+from mlopt.pipeline.fits.numbers.blockwise import Blockwise, Columns
 from mlopt.stats import Stats
 
 

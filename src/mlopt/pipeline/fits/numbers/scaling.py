@@ -18,8 +18,8 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import validate_data
 
-from mlopt.pipeline.fits.blockwise import Blockwise, Columns
-from mlopt.pipeline.fits.spread import scaled_spread, together
+from mlopt.pipeline.fits.numbers.blockwise import Blockwise, Columns
+from mlopt.pipeline.fits.numbers.spread import scaled_spread, together
 from mlopt.pipeline.library.moments import Moments
 
 FLOATS = (np.float64, np.float32)

@@ -16,8 +16,8 @@ from sklearn.preprocessing import KBinsDiscretizer
 from sklearn.utils.validation import validate_data
 
 from mlopt.errors import InputError
-from mlopt.pipeline.fits.blockwise import Blockwise, Columns, as_before
-from mlopt.pipeline.fits.quantiles import Sketch
+from mlopt.pipeline.fits.numbers.blockwise import Blockwise, Columns, as_before
+from mlopt.pipeline.fits.numbers.quantiles import Sketch
 from mlopt.stats import Stats
 
 

@@ -20,8 +20,8 @@ from sklearn.utils.validation import check_array, column_or_1d
 
 from mlopt.errors import InputError
 from mlopt.gd.column_sums import ColumnSums, block_sums
-from mlopt.pipeline.fits.classes import added, placed
-from mlopt.pipeline.fits.spread import column_spread, together
+from mlopt.pipeline.fits.numbers.classes import added, placed
+from mlopt.pipeline.fits.numbers.spread import column_spread, together
 from mlopt.pipeline.library.moments import Moments
 from mlopt.rows import Block
 

@@ -1,0 +1,1 @@
+"""Terms of documents: vectorizers fitted and applied block by block."""

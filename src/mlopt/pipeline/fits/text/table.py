@@ -1,0 +1,46 @@
+"""One-pass fits of vectorizers of text, and their faster ``transform``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.feature_extraction.text import (
+    CountVectorizer,
+    HashingVectorizer,
+    TfidfVectorizer,
+)
+
+from mlopt.pipeline.fits.base import OnePass
+from mlopt.pipeline.fits.text.counting import (
+    Counted,
+    CountTerms,
+    CountTfidf,
+    apply_counts,
+    columns_from,
+)
+from mlopt.pipeline.fits.text.frequencies import InverseFrequencies
+from mlopt.pipeline.fits.text.hashing import apply_hashing
+
+TEXT: tuple[OnePass, ...] = (CountTerms(), CountTfidf(), InverseFrequencies())
+"""Every one of them."""
+
+
+def _columns(fitted: Any, block: Counted) -> Any:
+    return columns_from(block, fitted)
+
+
+def _transform(fitted: Any, documents: Any) -> Any:
+    known = np.dtype(fitted.dtype).kind in "fi" and np.dtype(fitted.dtype).itemsize >= 4
+    return apply_counts(fitted, documents) if known else fitted.transform(documents)
+
+
+APPLIES: dict[tuple[type, str], Callable[[Any, Any], Any]] = {
+    (CountVectorizer, "transform"): _transform,
+    (TfidfVectorizer, "transform"): _transform,
+    (HashingVectorizer, "transform"): apply_hashing,
+    (CountVectorizer, "columns"): _columns,
+    (TfidfVectorizer, "columns"): _columns,
+}
+"""By class and method: a function of the fitted model and a block."""

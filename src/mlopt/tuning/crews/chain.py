@@ -1,0 +1,154 @@
+"""A configured pipeline as a chain: transformers one after the other, and what they feed.
+
+::
+
+    Pipeline                              steps                final
+      pre: Pipeline                       pre__scale  token a
+        scale: StandardScaler()      ->   pre__pca    token b  clf: LogisticRegression()
+        pca: PCA(20)
+      clf: LogisticRegression()
+
+The token of a step names its content and that of all steps before it: what has one token
+gives the same rows on the same split, so it is fitted once.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from sklearn.base import BaseEstimator, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+
+from mlopt.pipeline.tokens import join, token_of
+
+Names = tuple[tuple[str, ...], str]
+
+NOTHING = (None, "passthrough")
+"""Steps that leave the rows as they are."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A configured estimator, cut where preprocessing ends.
+
+    ``steps`` are the transformers by their names in the pipeline, those of nested pipelines
+    with their path ("pre__scale"); ``name`` is the path of the final estimator, "" when it
+    stands alone. ``routed`` are the names of the fit parameters of the search.
+    """
+
+    steps: tuple[tuple[str, Any], ...]
+    final: Any
+    name: str = ""
+    routed: frozenset[str] = frozenset()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The steps by name."""
+        return tuple(name for name, _ in self.steps)
+
+    @property
+    def path(self) -> Names:
+        """The names of all steps and of the final estimator: who gets which parameter."""
+        return self.names, self.name
+
+    @property
+    def key(self) -> str:
+        """The token of the whole preprocessing; "" without any."""
+        return self.tokens[-1]
+
+    @cached_property
+    def tokens(self) -> tuple[str, ...]:
+        """The rows after none, one, two, ... steps, by content; "" for the data."""
+        tokens = [""]
+        for name, step in self.steps:
+            # Of two steps of equal content each gets the fit parameters of its own name.
+            own = name if any(p.startswith(f"{name}__") for p in self.routed) else ""
+            tokens.append(join(tokens[-1], step_token(step), own))
+        return tuple(tokens)
+
+
+def cut(estimator: Any, routed: Iterable[str] = ()) -> Parts:
+    """Split a pipeline before its last step; anything else has no preprocessing."""
+    steps: list[tuple[str, Any]] = []
+    final, path = estimator, ""
+    while isinstance(final, Pipeline) and final.steps[-1][1] not in NOTHING:
+        if path and type(final) is not Pipeline:
+            break  # may run its steps in a way of its own
+        for name, step in final.steps[:-1]:
+            steps += _flat(_inside(path, name), step)
+        path, final = _inside(path, final.steps[-1][0]), final.steps[-1][1]
+    return Parts(tuple(steps), final, path, frozenset(routed))
+
+
+def _flat(path: str, step: Any) -> list[tuple[str, Any]]:
+    if type(step) is not Pipeline:
+        return [] if step in NOTHING else [(path, step)]
+    return [one for name, own in step.steps for one in _flat(_inside(path, name), own)]
+
+
+def _inside(path: str, name: str) -> str:
+    return f"{path}__{name}" if path else name
+
+
+def assemble(estimator: Any, fitted: Mapping[str, Any], path: str = "") -> Any:
+    """``estimator`` with its fitted steps and final estimator in their places."""
+    if path in fitted:
+        return fitted[path]
+    if not isinstance(estimator, Pipeline):
+        return estimator
+    steps = [(n, assemble(s, fitted, _inside(path, n))) for n, s in estimator.steps]
+    return clone(estimator).set_params(steps=steps)
+
+
+def step_token(step: Any) -> str:
+    """The content of one step; a token that never comes again when it may be random."""
+    params = step.get_params(deep=True) if isinstance(step, BaseEstimator) else {}
+    unseeded = (
+        k.split("__")[-1] == "random_state" and v is None for k, v in params.items()
+    )
+    if any(unseeded):
+        return uuid.uuid4().hex
+    # What is fitted already counts as the object it is: its parameters do not tell.
+    frozen = [id(v) for v in (step, *params.values()) if isinstance(v, FrozenEstimator)]
+    # Beside the parameters: output containers, requests for metadata.
+    held = {k: v for k, v in sorted(vars(step).items()) if k not in params}
+    return join(token_of(step), token_of([frozen, held]) if frozen or held else "")
+
+
+def fit_step(
+    step: Any, X: Any, y: Any, params: Mapping[str, Any] | None = None
+) -> tuple[Any, Any]:
+    """(a fitted clone of ``step``, the rows it was fitted on, transformed)."""
+    fresh = clone(step)
+    alone = Pipeline([("step", fresh)])  # calls whichever of its methods there are
+    routed = {f"step__{name}": value for name, value in (params or {}).items()}
+    return fresh, alone.fit_transform(X, y, **routed)
+
+
+def fit_steps(
+    parts: Parts, X: Any, y: Any, fit_params: Mapping[str, Any] | None = None
+) -> tuple[dict[str, Any], Any]:
+    """(the fitted steps by name, the rows behind all of them)."""
+    fitted: dict[str, Any] = {}
+    for name, step in parts.steps:
+        fitted[name], X = fit_step(step, X, y, params_of(name, fit_params or {}))
+    return fitted, X
+
+
+def params_of_final(names: Names, fit_params: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the final estimator, and those that name no step at all."""
+    steps, final = names
+    starts = tuple(f"{name}__" for name in (*steps, final) if name)
+    others = {k: v for k, v in fit_params.items() if not k.startswith(starts)}
+    return others | (params_of(final, fit_params) if final else {})
+
+
+def params_of(name: str, fit_params: Mapping[str, Any]) -> dict[str, Any]:
+    """The fit parameters of the step with this path, by the names it knows them under."""
+    start = f"{name}__"
+    return {k.removeprefix(start): v for k, v in fit_params.items() if k.startswith(start)}

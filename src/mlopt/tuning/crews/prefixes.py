@@ -1,0 +1,257 @@
+"""Preprocessing shared by candidates and folds: every step is fitted once a split.
+
+::
+
+    split 0:  data -> scale -> pca(10) -> rows of the models with C = 0.1, 1, 10
+                            -> pca(20) -> rows of the models with C = 0.1, 1, 10
+
+A *place* is the token of a chain of steps and a split. Its training and test rows stay
+where the executor made them. What a trial in training still needs is kept, the rest only
+as long as trials may come that want it, and all of it within a budget: places that nobody
+needs go first, then those used longest ago, later steps before earlier ones.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import _safe_indexing
+
+from mlopt.cluster import Handle
+from mlopt.rows import Rows
+from mlopt.tuning.crews.chain import Parts, fit_step, params_of
+from mlopt.tuning.crews.fitting import cut_params
+from mlopt.tuning.crews.problem import Problem, View, whole_view
+from mlopt.tuning.crews.splits import Split
+
+Place = tuple[str, int | None]
+"""The token of a chain, and a split; None for the views of all splits."""
+
+
+@dataclass(eq=False)
+class Kept:
+    """What is at a place: a handle on (training rows, test rows), or the views.
+
+    ``nbytes`` is None while it is being made.
+    """
+
+    value: Any
+    nbytes: int | None = None
+
+
+@dataclass(eq=False)
+class Prefixes:
+    """The preprocessed rows of a search.
+
+    Parameters
+    ----------
+    problem : Problem
+    memory : int
+        Bytes of preprocessed rows that may be kept.
+    """
+
+    problem: Problem
+    memory: int
+    _kept: OrderedDict[Place, Kept] = field(default_factory=OrderedDict)
+    _readers: dict[int, tuple[Parts, bool]] = field(default_factory=dict)
+    _sizes: dict[Handle, Place] = field(default_factory=dict)
+    _more: bool = True
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes kept, as far as they are known."""
+        return sum(kept.nbytes or 0 for kept in self._kept.values())
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """What is kept, the next to go first."""
+        return tuple(self._kept)
+
+    def expect(self, reader: int, parts: Parts, *, batched: bool) -> None:
+        """A trial will read the rows behind ``parts``: as views, or split by split."""
+        self._readers[reader] = parts, batched
+
+    def leave(self, reader: int) -> None:
+        """A trial has read for the last time."""
+        self._readers.pop(reader, None)
+        self._tidy()
+
+    def retain(self, readers: set[int], *, more: bool) -> None:
+        """Only these trials go on; ``more`` says whether others may come."""
+        self._readers = {r: read for r, read in self._readers.items() if r in readers}
+        self._more = more
+        self._tidy()
+
+    def close(self) -> None:
+        """Let go of everything, what is being made too."""
+        self._readers.clear()
+        self._sizes.clear()
+        for place in self.places:
+            self._forget(place)
+
+    def layout(self, parts: Parts) -> list[tuple[int, ...]]:
+        """The splits of each view that `views` gives."""
+        every = range(len(self.problem.splits))
+        return [(split,) for split in every] if parts.steps else [tuple(every)]
+
+    def holds(self, key: str) -> bool:
+        """Whether the views behind ``key`` are still kept."""
+        return (key, None) in self._kept
+
+    def views(self, parts: Parts) -> list[View]:
+        """The views behind ``parts``: one for all splits, or one a split."""
+        place = (parts.key, None)
+        if place not in self._kept:
+            views = self._make_views(parts) if parts.steps else [whole_view(self.problem)]
+            self._kept[place] = Kept(views, sum(view.rows.nbytes for view in views))
+            self._drop_halves(parts)
+        self._kept.move_to_end(place)
+        value: list[View] = self._kept[place].value
+        self._tidy(newest=place)
+        return value
+
+    def _drop_halves(self, parts: Parts) -> None:
+        """The views hold the same rows once more: only others may still need the parts."""
+        wanted = self._wanted()
+        for split in range(len(self.problem.splits)):
+            place = (parts.key, split)
+            if place in self._kept and place not in wanted:
+                self._forget(place)
+
+    def rows(self, parts: Parts, split: int) -> Handle:
+        """A handle on (training rows, test rows) of a split behind ``parts``."""
+        handle = self._rows(parts, split, len(parts.steps))
+        for place in self._path(parts, split):
+            if place in self._kept:
+                self._kept.move_to_end(place)
+        return handle
+
+    @property
+    def unsettled(self) -> tuple[Handle, ...]:
+        """Handles to wait for beside others; give each to `settle` when it is there."""
+        return tuple(self._sizes)
+
+    def settle(self, handle: Handle) -> bool:
+        """Whether ``handle`` was one of the `unsettled`: its place counts from now on."""
+        if handle not in self._sizes:
+            return False
+        place = self._sizes.pop(handle)
+        nbytes = self.problem.executor.result(handle)
+        if place in self._kept:
+            self._kept[place].nbytes = nbytes
+            self._tidy()
+        return True
+
+    def _rows(self, parts: Parts, split: int, depth: int) -> Handle:
+        place, submit = (parts.tokens[depth], split), self.problem.executor.submit
+        if place in self._kept:
+            return self._kept[place].value
+        rows = self.problem.splits[split]
+        if depth == 0:
+            handle = submit(cut_rows, self.problem.features, rows)
+        else:
+            before = self._rows(parts, split, depth - 1)
+            name, step = parts.steps[depth - 1]
+            handle = submit(transform, before, self.problem.labels, name, step, rows)
+        if depth or not parts.steps:  # the cut alone is quick to make again
+            self._kept[place] = Kept(handle)
+            self._sizes[submit(count_bytes, handle)] = place
+        return handle
+
+    def _make_views(self, parts: Parts) -> list[View]:
+        executor, splits = self.problem.executor, self.problem.splits
+        handles = [self.rows(parts, split) for split in range(len(splits))]
+        stacked = [executor.submit(stack, handle) for handle in handles]
+        views = []
+        for number, (handle, split) in enumerate(zip(stacked, splits, strict=True)):
+            rows = Rows.held(handle, executor=executor)
+            views.append(View(rows, (number,), np.concatenate([split.train, split.test])))
+        for handle in self.unsettled:
+            self.settle(handle)
+        return views
+
+    def _path(self, parts: Parts, split: int) -> Iterator[Place]:
+        """The places of a chain, last step first."""
+        return ((token, split) for token in reversed(parts.tokens))
+
+    def _wanted(self) -> set[Place]:
+        """What trials in training read, or what it is made from where it is not there."""
+        chains = {(parts.key, batched): parts for parts, batched in self._readers.values()}
+        wanted: set[Place] = set()
+        for (key, batched), parts in chains.items():
+            if batched and self.holds(key):
+                wanted.add((key, None))
+                continue
+            for split in range(len(self.problem.splits)):
+                for place in self._path(parts, split):
+                    wanted.add(place)
+                    if place in self._kept:
+                        break
+        return wanted
+
+    def _tidy(self, newest: Place | None = None) -> None:
+        """Let go of what nobody needs, and of the oldest until the rest fits."""
+        if self._more and self.nbytes <= self.memory:
+            return
+        wanted = self._wanted()
+        # What is being made is waited for by somebody.
+        made = [place for place in self.places if self._kept[place].nbytes is not None]
+        idle = [place for place in made if place not in wanted]
+        busy = [place for place in made if place in wanted and place != newest]
+        for place in [*idle, *busy]:
+            needless = not self._more and place not in wanted
+            if place != newest and (needless or self.nbytes > self.memory):
+                self._forget(place)
+
+    def _forget(self, place: Place) -> None:
+        kept = self._kept.pop(place)
+        if place[1] is not None:
+            self.problem.executor.release(kept.value)
+
+
+def cut_rows(X: Any, split: Split) -> tuple[Any, Any]:
+    """(training rows, test rows) of the data."""
+    return _safe_indexing(X, split.train), _safe_indexing(X, split.test)
+
+
+def transform(
+    rows: tuple[Any, Any], labels: tuple[Any, ...], name: str, step: Any, split: Split
+) -> tuple[Any, Any]:
+    """(training rows, test rows) after a ``step`` fitted on the training rows."""
+    y, _, fit_params, n = labels
+    params = cut_params(params_of(name, fit_params), n, split)
+    fitted, train = fit_step(step, rows[0], None if y is None else y[split.train], params)
+    return train, fitted.transform(rows[1])
+
+
+def stack(rows: tuple[Any, Any]) -> Any:
+    """Training rows above test rows, as one matrix."""
+    train, test = map(as_matrix, rows)
+    both = sparse.vstack if sparse.issparse(train) else np.concatenate
+    return both([train, test])
+
+
+def as_matrix(X: Any) -> Any:
+    """Plain numbers: a CSR matrix stays sparse, a data frame becomes an array."""
+    return X.tocsr() if sparse.issparse(X) else np.asarray(X)
+
+
+def count_bytes(rows: tuple[Any, Any]) -> int:
+    """Bytes of training and test rows."""
+    return sum(map(_bytes, rows))
+
+
+def _bytes(X: Any) -> int:
+    if sparse.issparse(X):
+        rows = X if X.format in ("csr", "csc") else X.tocsr()
+        return int(rows.data.nbytes + rows.indices.nbytes + rows.indptr.nbytes)
+    if isinstance(X, np.ndarray):
+        return int(X.nbytes)
+    import dask.sizeof
+
+    return int(dask.sizeof.sizeof(X))
