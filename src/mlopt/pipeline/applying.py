@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 from sklearn import config_context, get_config
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from mlopt.cluster import executor
@@ -124,3 +126,19 @@ def _with(settings: dict[str, Any], model: Any, method: str, X: Any) -> Any:
 def _gathered(pipeline: Any, method: str, X: Any) -> Any:
     """All rows in one place: some step may look at all of them."""
     return getattr(pipeline.export(), method)(X.compute())
+
+
+def score(pipeline: Any, X: Any, y: Any, weight: Any) -> float:
+    """``pipeline.score`` of a Dask collection; rows stay apart where the score lets them."""
+    check_is_fitted(pipeline)
+    y, weight = (part.compute() if is_dask(part) else part for part in (y, weight))
+    own = getattr(type(pipeline.steps[-1][1]), "score", None)
+    for mixin, metric in _SCORES.items():
+        if own is mixin.score:
+            found = pipeline.predict(X).compute()
+            return float(metric(y, found, sample_weight=weight))
+    return float(pipeline.export().score(X.compute(), y, sample_weight=weight))
+
+
+_SCORES = {ClassifierMixin: accuracy_score, RegressorMixin: r2_score}
+"""What these score by, unless a class overrides it."""

@@ -203,6 +203,13 @@ class Pipeline(sklearn.pipeline.Pipeline):
         """The rows after the last step."""
         return self._apply("transform", X, params)
 
+    @available_if(_final_estimator_has("score"))
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Any:
+        """The last step's score of its predictions."""
+        if is_dask(X) and not _routing_enabled():
+            return applying.score(self, X, y, sample_weight)
+        return super().score(X, y, sample_weight, **params)
+
     def _apply(self, method: str, X: Any, params: Mapping[str, Any]) -> Any:
         if not params and not _routing_enabled():
             result = applying.apply_pipeline(self, method, X)
