@@ -13,21 +13,42 @@ import pytest
 import scipy.sparse as sp
 import sklearn
 from sklearn.cluster import FeatureAgglomeration, KMeans
+from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.feature_extraction import DictVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.feature_selection import SelectFromModel, SelectKBest
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, StandardScaler
+from sklearn.preprocessing import (
+    Binarizer,
+    FunctionTransformer,
+    Normalizer,
+    OneHotEncoder,
+    StandardScaler,
+)
 from tests.pipeline.peers import SIZES, assert_same, both, numbers, people
 
 import mlopt
 
 EXACT = LogisticRegression(tol=1e-8, max_iter=1000)
+
+
+class Duck:
+    """All that a step must have, and no more."""
+
+    def fit(self, X: Any, y: Any = None) -> Duck:
+        self.mean_ = X.mean(axis=0)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        return X - self.mean_
+
+
 STEPS = [("scale", StandardScaler()), ("pca", PCA(3)), ("clf", EXACT)]
 
 
@@ -62,6 +83,34 @@ def test_steps_learn_in_place_what_scikit_learn_s_learn(n: int, steps: Any) -> N
     assert ours.n_features_in_ == 6 if hasattr(theirs, "n_features_in_") else True
     assert_same(ours.predict(X), theirs.predict(X))
     assert ours.score(X, y) == pytest.approx(theirs.score(X, y), abs=1e-3)
+
+
+@SIZES
+def test_a_step_need_not_be_of_scikit_learn(n: int) -> None:
+    X, y = numbers(n)
+    duck = Duck()
+    ours = mlopt.Pipeline([("duck", duck), ("ridge", Ridge())]).fit(X, y)
+    assert ours[0] is duck
+    np.testing.assert_allclose(duck.mean_, X.mean(axis=0))
+    theirs = Ridge().fit(X - X.mean(axis=0), y)
+    assert_same(ours.predict(X), theirs.predict(X - X.mean(axis=0)))
+
+
+@SIZES
+def test_rows_may_be_lists_documents_or_a_generator(n: int) -> None:
+    y = np.arange(n) % 2
+    rows = [[float(i % 7), "ab"[i % 2]] for i in range(n)]
+    parts = [("n", StandardScaler(), [0]), ("w", OneHotEncoder(), [1])]
+    ours, theirs = both([("columns", ColumnTransformer(parts)), ("clf", EXACT)])
+    assert_same(ours.fit(rows, y).predict(rows), theirs.fit(rows, y).predict(rows))
+    facts = [{"a": i % 3, "b": float(i % 10)} for i in range(n)]
+    ours, theirs = both([("dicts", DictVectorizer()), ("ridge", Ridge())])
+    assert_same(ours.fit(facts, y).predict(facts), theirs.fit(facts, y).predict(facts))
+    ours, theirs = both([("hash", HashingVectorizer(n_features=16)), ("ridge", Ridge())])
+    documents = [f"a{i % 3} b{i % 5}" for i in range(n)]
+    ours.fit(iter(documents), y)
+    theirs.fit(iter(documents), y)
+    assert_same(ours.predict(documents), theirs.predict(documents))
 
 
 @SIZES

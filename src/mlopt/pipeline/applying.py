@@ -129,7 +129,7 @@ def _gathered(pipeline: Any, method: str, X: Any) -> Any:
 
 
 def score(pipeline: Any, X: Any, y: Any, weight: Any) -> float:
-    """``pipeline.score`` of a Dask collection; rows stay apart where the score lets them."""
+    """``pipeline.score`` of a Dask collection; rows stay apart where they can."""
     check_is_fitted(pipeline)
     y, weight = (part.compute() if is_dask(part) else part for part in (y, weight))
     own = getattr(type(pipeline.steps[-1][1]), "score", None)
