@@ -138,7 +138,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
             Every choice with what was rejected, and predicted seconds and bytes.
         """
         with closing(executor()) as where:
-            planned = self._plan(X, y, self._routed("fit", params), where)
+            planned = self._plan(X, y, self._routed("fit", params), where, priced=True)
         return to_plan(self, planned)
 
     def export(self) -> sklearn.pipeline.Pipeline:
@@ -254,6 +254,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
         where: Any,
         *,
         outcome: bool = False,
+        priced: bool = False,
     ) -> Planned:
         if getattr(where, "client", None) is not None:
             check_picklable(self.steps)
@@ -271,6 +272,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
             environment,
             budget=lambda: budget_bytes(self.memory_budget, where),
             without=left_out(self.optimize),
+            priced=priced,
         )
 
     def _fit_planned(
