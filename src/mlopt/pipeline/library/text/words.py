@@ -88,9 +88,7 @@ class NGrams(_EachDocument):
         return list(runs(document, shortest, longest))
 
 
-def runs(
-    words: Sequence[str], shortest: int, longest: int
-) -> Iterable[tuple[str, ...]]:
+def runs(words: Sequence[str], shortest: int, longest: int) -> Iterable[tuple[str, ...]]:
     """The n-grams of a document: from each word on, the short ones first."""
     for start in range(len(words)):
         for order in range(shortest, longest + 1):
