@@ -46,7 +46,8 @@ class PaddedFFT(_EachRow):
     def _rows(self, X: Array) -> Array:
         length = 1 << max(1, int(X.shape[1] - 1).bit_length())
         found = scipy.fft.rfft(X, n=length, axis=1)
-        return np.ascontiguousarray(found.real[:, : length // 2])
+        real: Array = np.ascontiguousarray(found.real[:, : length // 2])
+        return real
 
 
 class RandomSign(_EachRow):
@@ -72,7 +73,8 @@ class RandomSign(_EachRow):
         return self
 
     def _rows(self, X: Array) -> Array:
-        return np.asarray(X * self.signs_.astype(X.dtype))
+        signed: Array = X * self.signs_.astype(X.dtype)
+        return signed
 
 
 class LinearRectifier(OneToOneFeatureMixin, _EachRow):
@@ -88,7 +90,8 @@ class LinearRectifier(OneToOneFeatureMixin, _EachRow):
         self.alpha = alpha
 
     def _rows(self, X: Array) -> Array:
-        return np.maximum(X - X.dtype.type(self.alpha), X.dtype.type(self.least))
+        above: Array = np.maximum(X - X.dtype.type(self.alpha), X.dtype.type(self.least))
+        return above
 
 
 class NormalizeRows(OneToOneFeatureMixin, _EachRow):
@@ -135,6 +138,6 @@ class ColumnSampler:
         if self.n_rows < 1:
             raise InputError(f"`n_rows` must be at least 1, got {self.n_rows}.")
         if self.n_rows >= len(X):
-            return X
+            return np.asarray(X)
         random = check_random_state(self.random_state)
         return np.asarray(X[np.sort(random.permutation(len(X))[: self.n_rows])])

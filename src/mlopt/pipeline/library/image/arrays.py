@@ -68,8 +68,8 @@ def windows(images: Images, size: int, stride: int) -> Images:
     height, width = images.shape[1:3]
     if size < 1 or stride < 1 or size > min(height, width):
         raise InputError(
-            f"`size` must lie in 1 ... {min(height, width)} and `stride` be at least 1, got "
-            f"{size} and {stride}."
+            f"`size` must lie in 1 ... {min(height, width)} and `stride` be at least 1, "
+            f"got {size} and {stride}."
         )
     view = np.lib.stride_tricks.sliding_window_view(images, (size, size), axis=(1, 2))
     return np.moveaxis(view[:, ::stride, ::stride], 3, 5)

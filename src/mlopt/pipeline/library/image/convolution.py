@@ -134,7 +134,8 @@ class Convolver(Stateless):
         if self.solver != "auto":
             if self.solver not in _WAYS:
                 raise InputError(
-                    f"`solver` must be 'auto' or one of {sorted(_WAYS)}, got {self.solver!r}."
+                    f"`solver` must be 'auto' or one of {sorted(_WAYS)}, got "
+                    f"{self.solver!r}."
                 )
             return self.solver
         machine = resources or Resources()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,8 @@ class PixelScaler(Stateless):
     def transform(self, X: Any) -> Images:
         """Images divided by 255."""
         images = as_images(X)
-        return images / images.dtype.type(255)
+        scaled: Images = images / images.dtype.type(255)
+        return scaled
 
 
 class GrayScaler(Stateless):
@@ -114,8 +116,12 @@ class Pooler(Stateless):
         return np.asarray(_POOLS[self.pool](windows(images, self.size, self.stride)))
 
 
-_PIXELS = {"identity": lambda x: x, "abs": np.abs, "square": np.square}
-_POOLS = {
+_PIXELS: dict[str, Callable[[Images], Images]] = {
+    "identity": lambda x: x,
+    "abs": np.abs,
+    "square": np.square,
+}
+_POOLS: dict[str, Callable[[Images], Images]] = {
     "sum": lambda x: x.sum(axis=(3, 4)),
     "mean": lambda x: x.mean(axis=(3, 4)),
     "max": lambda x: x.max(axis=(3, 4)),

@@ -1,4 +1,4 @@
-"""From terms to sparse features. A term is a word or an n-gram: anything that can be hashed."""
+"""From terms to sparse features; a term is a word or an n-gram, anything with a hash."""
 
 from __future__ import annotations
 

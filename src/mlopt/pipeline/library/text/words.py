@@ -101,7 +101,8 @@ def check_orders(orders: Sequence[int]) -> tuple[int, int]:
     found = sorted(orders)
     if not found or found[0] < 1 or found != list(range(found[0], found[-1] + 1)):
         raise InputError(
-            f"`orders` must be neighbouring numbers of at least 1, as in (1, 2), got {orders}."
+            "`orders` must be neighbouring numbers of at least 1, as in (1, 2), got "
+            f"{orders}."
         )
     return found[0], found[-1]
 
