@@ -1,0 +1,75 @@
+"""Batches of images: float arrays of shape (n, height, width, channels)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from mlopt.errors import InputError
+
+Images = NDArray[Any]
+
+
+def as_images(X: Any, channels: int | None = None) -> Images:
+    """``X`` as float images; a batch without a last axis has one channel.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, height, width) or (n, height, width, channels)
+        Integers become float32; floats stay as they are.
+    channels : int, optional
+        How many there must be.
+
+    Raises
+    ------
+    InputError
+        For another number of axes or channels.
+    """
+    images = np.asarray(X)
+    if images.ndim == 3:
+        images = images[..., None]
+    if images.ndim != 4:
+        raise InputError(
+            "X must hold images: shape (n, height, width) or (n, height, width, channels), "
+            f"got {images.shape}. Rows of pixels become images by `X.reshape(n, h, w)`."
+        )
+    if channels is not None and images.shape[3] != channels:
+        raise InputError(f"X must have {channels} channels, got {images.shape[3]}.")
+    return images if images.dtype.kind == "f" else images.astype(np.float32)
+
+
+class Stateless(TransformerMixin, BaseEstimator):
+    """A transformer of images that learns nothing."""
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Learn nothing."""
+        del X, y
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        tags.no_validation = True
+        tags.input_tags.three_d_array = True
+        return tags
+
+
+def windows(images: Images, size: int, stride: int) -> Images:
+    """A view of all windows, shape (n, rows, columns, size, size, channels).
+
+    Raises
+    ------
+    InputError
+        When a window is larger than the images, or a number is below 1.
+    """
+    height, width = images.shape[1:3]
+    if size < 1 or stride < 1 or size > min(height, width):
+        raise InputError(
+            f"`size` must lie in 1 ... {min(height, width)} and `stride` be at least 1, "
+            f"got {size} and {stride}."
+        )
+    view = np.lib.stride_tricks.sliding_window_view(images, (size, size), axis=(1, 2))
+    return np.moveaxis(view[:, ::stride, ::stride], 3, 5)
