@@ -6,5 +6,6 @@ from mlopt.pipeline.fits.base import Fit
 from mlopt.pipeline.fits.models.classifiers import CLASSIFIERS
 from mlopt.pipeline.fits.models.components import COMPONENTS
 from mlopt.pipeline.fits.models.regressions import REGRESSIONS
+from mlopt.pipeline.fits.models.truncated import TRUNCATED
 
-MODELS: tuple[Fit, ...] = (*CLASSIFIERS, *REGRESSIONS, *COMPONENTS)
+MODELS: tuple[Fit, ...] = (*CLASSIFIERS, *REGRESSIONS, *COMPONENTS, *TRUNCATED)
