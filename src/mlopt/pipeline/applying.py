@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -17,6 +18,7 @@ from mlopt.pipeline import tables
 from mlopt.pipeline.blocks import is_dask
 from mlopt.pipeline.fits.applying import apply_fitted
 from mlopt.pipeline.kinds import is_row_wise
+from mlopt.pipeline.panels import InPanels
 from mlopt.rows.block import boundaries
 
 _MANY = 4096
@@ -111,7 +113,7 @@ def _few(block: Any) -> Any:
 
 def _block(model: Any, method: str, X: Any, columns: tuple[int, ...]) -> Any:
     del columns
-    return apply_steps(model, method, X)
+    return InPanels(partial(apply_steps, model, method), (True,))(X)
 
 
 def _gathered(pipeline: Any, method: str, X: Any) -> Any:

@@ -20,6 +20,7 @@ from mlopt.errors import InputError
 from mlopt.pipeline import tables
 from mlopt.pipeline.tokens import token_of
 from mlopt.rows.block import boundaries
+from mlopt.rows.source import check_fits
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +88,7 @@ def cut(
         When there are no rows, or not as many as ``lengths`` says.
     """
     if is_dask(data):
-        return _lazy(data, name)
+        return _lazy(data, name, executor)
     data = _usable(data)
     n = tables.count_rows(data)
     if n == 0:
@@ -126,7 +127,7 @@ def _usable(data: Any) -> Any:
     return data if hasattr(data, "shape") or isinstance(data, list | tuple) else list(data)
 
 
-def _lazy(data: Any, name: str) -> Blocks:
+def _lazy(data: Any, name: str, executor: Executor) -> Blocks:
     """The chunks of a Dask array, data frame, series or bag."""
     import dask
     import dask.array as da
@@ -139,6 +140,11 @@ def _lazy(data: Any, name: str) -> Blocks:
             data = data.rechunk({1: -1})
         if not any(np.isnan(size) for size in data.chunks[0]):
             lengths = tuple(int(size) for size in data.chunks[0])
+            width = int(np.prod(data.shape[1:]))
+            if not sp.issparse(data._meta):
+                # A step reads one block while the next is on its way.
+                longest = max(lengths, default=0)
+                check_fits(longest * width * data.dtype.itemsize, executor, copies=2)
         rest = (0,) * (data.ndim - 1)
         keys = tuple((data.name, i, *rest) for i in range(data.numblocks[0]))
         graph: Any = data.__dask_graph__()

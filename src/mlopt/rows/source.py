@@ -131,17 +131,25 @@ def _array_chunks(
     if X.numblocks[1] > 1 or (block_rows and known):
         X = X.rechunk({0: block_rows, 1: -1} if block_rows and known else {1: -1})
     if known and not sp.issparse(X._meta):
-        _check_fits(max(X.chunks[0]) * X.shape[1] * wanted.itemsize, executor)
+        check_fits(max(X.chunks[0]) * X.shape[1] * wanted.itemsize, executor)
     return list(X.to_delayed().ravel()), wanted
 
 
-def _check_fits(nbytes: int, executor: Executor) -> None:
-    # Dask spills from 60% of a worker's memory; one block beyond that never fits.
-    if executor.memory is not None and nbytes > 0.6 * executor.memory:
+def check_fits(nbytes: int, executor: Executor, copies: int = 1) -> None:
+    """Raise if a worker cannot hold so many blocks of ``nbytes`` at once.
+
+    Raises
+    ------
+    InputError
+        With the bytes of a block and of a worker.
+    """
+    # Dask spills from 60% of a worker's memory; what is beyond that never fits.
+    if executor.memory is not None and copies * nbytes > 0.6 * executor.memory:
+        times = f", {copies} of them at once," if copies > 1 else ""
         raise InputError(
-            f"One block of X needs {nbytes / 2**30:.1f} GB and a worker has "
-            f"{executor.memory / 2**30:.1f}: make smaller chunks with `X.rechunk`, or "
-            "start workers with more memory."
+            f"One block of X needs {nbytes / 2**30:.1f} GB ({nbytes} bytes){times} and a "
+            f"worker has {executor.memory / 2**30:.1f} ({executor.memory} bytes): make "
+            "smaller chunks with `X.rechunk`, or start workers with more memory."
         )
 
 

@@ -49,7 +49,9 @@ def leading(
     return leading_from(rows, mean, start, iterations + 1)
 
 
-def leading_from(rows: Rows, mean: Array, start: Array, products: int) -> tuple[Array, Array]:
+def leading_from(
+    rows: Rows, mean: Array, start: Array, products: int
+) -> tuple[Array, Array]:
     """The same from a given sketch (d, l), after so many products with ``Xc.T Xc``."""
     with between_passes():
         basis = _orthonormal(start)

@@ -39,7 +39,9 @@ class KMeans(ManyPasses):
     kinds = (cluster.KMeans,)
 
     def refuses(self, estimator: Any, stats: Stats) -> str:
-        return "the first centres are made by a function" if callable(estimator.init) else ""
+        return (
+            "the first centres are made by a function" if callable(estimator.init) else ""
+        )
 
     def passes(self, estimator: Any, stats: Stats) -> float:
         return float(min(_ITERATIONS, estimator.max_iter) + 2)
