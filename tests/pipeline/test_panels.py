@@ -13,10 +13,17 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 import mlopt.pipeline.panels as panels_module
 from mlopt.pipeline import fitting
 from mlopt.pipeline.fits.applying import apply_fitted
+from mlopt.pipeline.fits.base import OnePass
 from mlopt.pipeline.fits.registry import ways_of
 from mlopt.pipeline.panels import InPanels, panel_edges, panels
 
 X = np.random.default_rng(0).normal(size=(4000, 20)) + 50.0
+
+
+def way_of(estimator: Any) -> OnePass:
+    (way,) = ways_of(estimator)
+    assert isinstance(way, OnePass)
+    return way
 
 
 @pytest.fixture(autouse=True)
@@ -68,7 +75,7 @@ def test_results_that_are_no_arrays_or_differ_in_type_are_made_at_once() -> None
 
 @pytest.mark.parametrize("scaler", [StandardScaler(), MinMaxScaler(), MaxAbsScaler()])
 def test_one_pass_fits_learn_the_same_from_panels(scaler: Any) -> None:
-    (way,) = ways_of(scaler)
+    way = way_of(scaler)
     found = way.finish(scaler, fitting.part("s", way, scaler, X, None, None))
     whole = way.finish(scaler, way.part(scaler, X, None, None))
     np.testing.assert_allclose(found.scale_, whole.scale_, rtol=1e-13)
@@ -77,7 +84,7 @@ def test_one_pass_fits_learn_the_same_from_panels(scaler: Any) -> None:
 
 def test_a_scaler_needs_memory_for_a_panel_and_not_for_another_block() -> None:
     big = np.ones((40_000, 20))
-    (way,) = ways_of(StandardScaler())
+    way = way_of(StandardScaler())
     fitting.part("s", way, StandardScaler(), big[:2000], None, None)
     tracemalloc.start()
     fitting.part("s", way, StandardScaler(), big, None, None)

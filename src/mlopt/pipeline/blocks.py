@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -54,6 +54,12 @@ class Blocks:
     def count(self) -> int:
         """How many blocks there are."""
         return len(self.keys)
+
+    def without(self, lengths: Sequence[int]) -> Blocks:
+        """Only the blocks that have rows, where each has so many."""
+        keys = tuple(k for k, n in zip(self.keys, lengths, strict=True) if n)
+        counted = tuple(int(n) for n in lengths if n)
+        return replace(self, keys=keys, lengths=counted)
 
 
 def is_dask(data: Any) -> bool:

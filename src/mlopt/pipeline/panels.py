@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ def panels(*values: Any) -> Iterator[tuple[Any, ...]]:
     if len(edges) == 2:
         yield values
         return
-    for start, stop in zip(edges[:-1], edges[1:], strict=True):
+    for start, stop in pairwise(edges):
         yield tuple(None if value is None else value[start:stop] for value in values)
 
 
@@ -74,7 +75,7 @@ class InPanels:
             return self.function(*values)
         whole = np.empty((edges[-1], *first.shape[1:]), first.dtype)
         whole[: edges[1]] = first
-        for start, stop in zip(edges[1:-1], edges[2:], strict=True):
+        for start, stop in pairwise(edges[1:]):
             part = self._part(values, start, stop)
             if part.dtype != whole.dtype or part.shape[1:] != whole.shape[1:]:
                 return self.function(*values)

@@ -1,8 +1,8 @@
 """Lloyd's k-means on blocks of rows: several starts in the same passes.
 
-Shapes: ``X`` is (n, d); ``R`` starts that are still moving, each of ``k`` centres: (R, k, d).
-The nearest centre is the one of the least ``|c|^2 - 2 x.c``: one matrix product for all
-starts. Dense rows are centred panel by panel, so that no digits are lost far from zero.
+Shapes: ``X`` is (n, d); ``R`` starts that still move, each of ``k`` centres: (R, k, d).
+The nearest centre is the one of the least ``|c|^2 - 2 x.c``: one matrix product for
+all starts. Dense rows are centred panel by panel, so that no digits are lost far from zero.
 
 Lloyd, "Least squares quantization in PCM", 1982. Empty clusters and the tolerance are
 treated as in scikit-learn.
@@ -171,9 +171,9 @@ def _squared(X: Any, centres: Array, labels: NDArray[np.int32]) -> Array:
         apart = X - centres[labels]
         return np.asarray(np.einsum("ij,ij->i", apart, apart), np.float64)
     squares = np.square(centres).sum(axis=1)
-    products = np.asarray((X @ centres.T))[np.arange(len(labels)), labels]
+    products = np.asarray(X @ centres.T)[np.arange(len(labels)), labels]
     own = np.asarray(X.multiply(X).sum(axis=1)).ravel()
-    return np.maximum(own - 2.0 * products + squares[labels], 0.0)
+    return np.asarray(np.maximum(own - 2.0 * products + squares[labels], 0.0))
 
 
 def _relocate(
