@@ -1,9 +1,9 @@
 """A pipeline over data several times larger than the memory of all workers together.
 
 Writes blocks of rows as .npy files into a temporary folder, fits StandardScaler, PCA(20)
-and LogisticRegression on them and predicts, with two worker processes of 600 MB. Printed are
-seconds, bytes of blocks read a second, restarts of workers (0, or it fails) and the largest
-resident memory of a worker.
+and LogisticRegression on them and predicts, with two worker processes of 600 MB. Printed
+are seconds, bytes of blocks read a second, restarts of workers (0, or it fails) and the
+largest resident memory of a worker.
 
 usage: streaming.py [--gb 4.8] [--block-mb 25] [--columns 200] [--memory-mb 600]
 """

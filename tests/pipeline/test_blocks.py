@@ -71,9 +71,8 @@ def test_no_rows_and_other_lengths_are_errors(where: Threads) -> None:
 def test_blocks_that_no_worker_can_hold_are_refused_with_their_bytes(
     where: Threads,
 ) -> None:
-    where.memory = 10 * X.nbytes
-    cut(da.from_array(X, chunks=(9000, 12)), where)
-    where.memory = 2 * X.nbytes
-    with pytest.raises(InputError, match=rf"\({X.nbytes} bytes\).*rechunk"):
-        cut(da.from_array(X, chunks=(9000, 12)), where)
-    cut(da.from_array(X, chunks=(3000, 12)), where)
+    where.memory = 600 << 20
+    lazy = da.zeros((100_000, 100), chunks=(50_000, 100))
+    cut(lazy, where)
+    with pytest.raises(InputError, match=r"\(160000000 bytes\).*rechunk"):
+        cut(da.zeros((400_000, 100), chunks=(200_000, 100)), where)

@@ -22,6 +22,10 @@ from mlopt.pipeline.tokens import token_of
 from mlopt.rows.block import boundaries
 from mlopt.rows.source import check_fits
 
+_KILLED, _ITSELF, _AT_ONCE = 0.95, 300e6, 3
+"""Share of its memory at which Dask kills a worker; bytes of its modules; a block that is
+read, what a step makes of it, and one on its way."""
+
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
@@ -133,6 +137,14 @@ def _usable(data: Any) -> Any:
     return data if hasattr(data, "shape") or isinstance(data, list | tuple) else list(data)
 
 
+def _largest(executor: Executor) -> float | None:
+    """Bytes of the largest block with which a worker of one thread is not killed."""
+    if executor.memory is None:
+        return None
+    room = _KILLED * executor.memory - _ITSELF
+    return max(room / _AT_ONCE, executor.memory / 20)
+
+
 def _lazy(data: Any, name: str, executor: Executor) -> Blocks:
     """The chunks of a Dask array, data frame, series or bag."""
     import dask
@@ -148,9 +160,8 @@ def _lazy(data: Any, name: str, executor: Executor) -> Blocks:
             lengths = tuple(int(size) for size in data.chunks[0])
             width = int(np.prod(data.shape[1:]))
             if not sp.issparse(data._meta):
-                # A step reads one block while the next is on its way.
-                longest = max(lengths, default=0)
-                check_fits(longest * width * data.dtype.itemsize, executor, copies=2)
+                longest = max(lengths, default=0) * width * data.dtype.itemsize
+                check_fits(longest, executor, _largest(executor))
         rest = (0,) * (data.ndim - 1)
         keys = tuple((data.name, i, *rest) for i in range(data.numblocks[0]))
         graph: Any = data.__dask_graph__()

@@ -135,21 +135,28 @@ def _array_chunks(
     return list(X.to_delayed().ravel()), wanted
 
 
-def check_fits(nbytes: int, executor: Executor, copies: int = 1) -> None:
-    """Raise if a worker cannot hold so many blocks of ``nbytes`` at once.
+def check_fits(nbytes: int, executor: Executor, most: float | None = None) -> None:
+    """Raise if a block of ``nbytes`` is too large for a worker.
+
+    Parameters
+    ----------
+    most : float, optional
+        Bytes of a block that work; default: 60% of a worker's memory, where Dask spills.
 
     Raises
     ------
     InputError
         With the bytes of a block and of a worker.
     """
-    # Dask spills from 60% of a worker's memory; what is beyond that never fits.
-    if executor.memory is not None and copies * nbytes > 0.6 * executor.memory:
-        times = f", {copies} of them at once," if copies > 1 else ""
+    if executor.memory is None:
+        return
+    most = 0.6 * executor.memory if most is None else most
+    if nbytes > most:
         raise InputError(
-            f"One block of X needs {nbytes / 2**30:.1f} GB ({nbytes} bytes){times} and a "
-            f"worker has {executor.memory / 2**30:.1f} ({executor.memory} bytes): make "
-            "smaller chunks with `X.rechunk`, or start workers with more memory."
+            f"One block of X needs {nbytes / 2**30:.1f} GB ({nbytes} bytes) and a worker "
+            f"has {executor.memory / 2**30:.1f} ({executor.memory} bytes), enough for "
+            f"blocks of {most:.0f} bytes: make smaller chunks with `X.rechunk`, or start "
+            "workers with more memory."
         )
 
 
