@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +21,7 @@ from mlopt.pipeline.blocks import is_dask
 from mlopt.pipeline.fits.applying import apply_fitted
 from mlopt.pipeline.kinds import is_row_wise
 from mlopt.pipeline.nested import does_nothing, is_pipeline, is_union
+from mlopt.pipeline.panels import InPanels
 from mlopt.rows.block import boundaries
 
 _MANY = 4096
@@ -120,7 +122,7 @@ def _few(block: Any) -> Any:
 def _with(settings: dict[str, Any], model: Any, method: str, X: Any) -> Any:
     """The steps under scikit-learn's settings of the thread that asked."""
     with config_context(**settings):
-        return apply_steps(model, method, X)
+        return InPanels(partial(apply_steps, model, method), (True,))(X)
 
 
 def _gathered(pipeline: Any, method: str, X: Any) -> Any:

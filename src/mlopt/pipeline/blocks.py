@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +20,11 @@ from mlopt.errors import InputError
 from mlopt.pipeline import tables
 from mlopt.pipeline.tokens import token_of
 from mlopt.rows.block import boundaries
+from mlopt.rows.source import check_fits
+
+_KILLED, _ITSELF, _AT_ONCE = 0.95, 300e6, 3
+"""Share of its memory at which Dask kills a worker; bytes of its modules; a block that is
+read, what a step makes of it, and one on its way."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +59,12 @@ class Blocks:
         """How many blocks there are."""
         return len(self.keys)
 
+    def without(self, lengths: Sequence[int]) -> Blocks:
+        """Only the blocks that have rows, where each has so many."""
+        keys = tuple(k for k, n in zip(self.keys, lengths, strict=True) if n)
+        counted = tuple(int(n) for n in lengths if n)
+        return replace(self, keys=keys, lengths=counted)
+
 
 def is_dask(data: Any) -> bool:
     """Whether ``data`` is a Dask collection; found out without importing dask."""
@@ -87,7 +98,7 @@ def cut(
         When there are no rows, or not as many as ``lengths`` says.
     """
     if is_dask(data):
-        return _lazy(data, name)
+        return _lazy(data, name, executor)
     data = usable(data)
     n = tables.count_rows(data)
     if n == 0:
@@ -144,7 +155,15 @@ def _from_list(data: Any) -> Any:
     return found
 
 
-def _lazy(data: Any, name: str) -> Blocks:
+def _largest(executor: Executor) -> float | None:
+    """Bytes of the largest block with which a worker of one thread is not killed."""
+    if executor.memory is None:
+        return None
+    room = _KILLED * executor.memory - _ITSELF
+    return max(room / _AT_ONCE, executor.memory / 20)
+
+
+def _lazy(data: Any, name: str, executor: Executor) -> Blocks:
     """The chunks of a Dask array, data frame, series or bag."""
     import dask
     import dask.array as da
@@ -157,6 +176,10 @@ def _lazy(data: Any, name: str) -> Blocks:
             data = data.rechunk({1: -1})
         if not any(np.isnan(size) for size in data.chunks[0]):
             lengths = tuple(int(size) for size in data.chunks[0])
+            width = int(np.prod(data.shape[1:]))
+            if not sp.issparse(data._meta):
+                longest = max(lengths, default=0) * width * data.dtype.itemsize
+                check_fits(longest, executor, _largest(executor))
         rest = (0,) * (data.ndim - 1)
         keys = tuple((data.name, i, *rest) for i in range(data.numblocks[0]))
         graph: Any = data.__dask_graph__()

@@ -25,6 +25,7 @@ from mlopt.pipeline.execute import Execution
 from mlopt.pipeline.explain import to_plan
 from mlopt.pipeline.exporting import exported
 from mlopt.pipeline.finishing import put_back
+from mlopt.pipeline.layers import graph_of
 from mlopt.pipeline.nested import PIPELINES, can_transform, does_nothing, row_weights
 from mlopt.pipeline.optimizer import left_out
 from mlopt.pipeline.planning import Planned, Problem, make_plan
@@ -140,6 +141,12 @@ class Pipeline(sklearn.pipeline.Pipeline):
         with closing(executor()) as where:
             planned = self._plan(X, y, self._routed("fit", params), where, priced=True)
         return to_plan(self, planned)
+
+    def visualize(self, X: Any, y: Any = None, filename: str | None = None) -> Any:
+        """The graph of `fit`, a layer an operator; drawn into ``filename`` if given."""
+        with closing(executor()) as where:
+            graph = graph_of(self._plan(X, y, self._routed("fit", {}), where))
+        return graph if filename is None else graph.visualize(filename=filename)
 
     def export(self) -> sklearn.pipeline.Pipeline:
         """A plain scikit-learn pipeline, fitted if this one is; a copy.

@@ -112,7 +112,7 @@ class Execution:
         keys = [key for group in [*groups, *kept_keys] for key in group]
         if not keys:
             return []
-        handles = self.executor.run_graph(layers.graph(), keys)
+        handles = self.executor.run_graph(layers.merged(keys), keys)
         count = sum(map(len, groups))
         rest = handles[count:]
         for op, part in zip(kept, kept_keys, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from mlopt.pipeline import tables
 from mlopt.pipeline.copies import private_copy
 from mlopt.pipeline.fits.base import Fit, ManyPasses, OnePass
 from mlopt.pipeline.functions import naming
+from mlopt.pipeline.panels import panels
 from mlopt.rows import Rows
 
 
@@ -48,7 +50,10 @@ class Both:
 def part(step: str, way: OnePass, estimator: Any, x: Any, y: Any, weight: Any) -> Any:
     """Statistics of one block."""
     with naming(step):
-        return way.part(estimator, x, y, weight)
+        if not way.panels:
+            return way.part(estimator, x, y, weight)
+        parts = (way.part(estimator, *panel) for panel in panels(x, y, weight))
+        return functools.reduce(way.merge, parts)
 
 
 def merge(step: str, way: OnePass, left: Any, right: Any) -> Any:

@@ -19,13 +19,17 @@ from mlopt.pipeline import tables
 from mlopt.pipeline.fits.applying import apply_fitted
 from mlopt.pipeline.graph import walk
 from mlopt.pipeline.operators import Apply, Convert, Fused, Join, Operator, Select
+from mlopt.pipeline.panels import InPanels
 from mlopt.pipeline.timing import Timed
 
 
 def block_function(op: Operator) -> Callable[..., Any]:
     """The function of the values of ``op.inputs``, in their order, for one block."""
+    cut = tuple(i.gives_rows for i in op.inputs)
     if isinstance(op, Fused):
-        return Recipe.of(op.body, op.reads)
+        return InPanels(Recipe.of(op.body, op.reads), cut)
+    if isinstance(op, Apply) and op.scope == "rows":
+        return InPanels(Timed(op.token, _function(op)), cut)
     return Timed(op.token, _function(op))
 
 

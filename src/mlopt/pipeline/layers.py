@@ -11,9 +11,10 @@ import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
+from dask.optimization import cull
 from dask.task_spec import List, Task, TaskRef
 
 from mlopt.pipeline import fitting
@@ -21,8 +22,12 @@ from mlopt.pipeline.blocks import Blocks
 from mlopt.pipeline.fits.base import OnePass
 from mlopt.pipeline.functions import block_function
 from mlopt.pipeline.graph import walk
+from mlopt.pipeline.merging import merge_blocks
 from mlopt.pipeline.operators import Given, Learn, Operator, Outcome, Source
 from mlopt.pipeline.timing import Timed, quietly
+
+if TYPE_CHECKING:
+    from mlopt.pipeline.planning import Planned
 
 
 @dataclass
@@ -44,6 +49,7 @@ class Layers:
     models: Mapping[str, Any] = field(default_factory=dict)
     tasks: dict[str, dict[Any, Any]] = field(default_factory=dict)
     reads: dict[str, set[str]] = field(default_factory=dict)
+    by_block: set[Any] = field(default_factory=set)
     names: dict[int, str] = field(default_factory=dict)
     taken: dict[str, int] = field(default_factory=dict)
 
@@ -62,6 +68,11 @@ class Layers:
         """All layers so far."""
         layers = {name: MaterializedLayer(tasks) for name, tasks in self.tasks.items()}
         return HighLevelGraph(layers, self.reads)
+
+    def merged(self, keys: Sequence[Any]) -> dict[Any, Any]:
+        """The tasks that these keys need, those of one block together where they can be."""
+        tasks, _ = cull(dict(self.graph()), list(keys))
+        return merge_blocks(tasks, self.by_block, set(keys))
 
     def graph_of(self, op: Operator) -> HighLevelGraph:
         """All layers, those of this operator among them."""
@@ -120,10 +131,12 @@ class Layers:
             for i, keys in zip(op.inputs, inputs, strict=True)
         ]
         function = block_function(op)
-        return {
+        tasks = {
             (name, number): _task((name, number), function, *map(TaskRef, keys))
             for number, keys in enumerate(zip(*columns, strict=True))
         }
+        self.by_block.update(tasks)
+        return tasks
 
     def _on_all(self, name: str, op: Operator) -> dict[Any, Any]:
         """For a step that must see all rows together: gathered, applied, cut again."""
@@ -156,6 +169,7 @@ class Layers:
             args = [None if k is None else TaskRef(k) for k in keys]
             tasks[key] = _task(key, part, op.step, way, op.estimator, *args)
             level.append(key)
+        self.by_block.update(level)
         depth = itertools.count(1)
         while len(level) > 1:
             deep, pairs = next(depth), range(0, len(level) - 1, 2)
@@ -192,3 +206,23 @@ def _cut(name: str, whole: Any, count: int) -> dict[Any, Any]:
 
 def _task(key: Any, function: Any, *args: Any) -> Task:
     return Task(key, quietly, function, *args)
+
+
+def graph_of(planned: Planned) -> HighLevelGraph:
+    """The graph of a planned fit: a layer an operator, to look at.
+
+    A model that takes many passes is one task here; when it runs, each pass is a graph of
+    its own.
+
+    Parameters
+    ----------
+    planned : Planned
+
+    Returns
+    -------
+    dask.highlevelgraph.HighLevelGraph
+    """
+    layers = Layers(planned.sources)
+    for sink in planned.draft.sinks:
+        layers.graph_of(sink)
+    return layers.graph()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -129,9 +129,14 @@ def _bind(
     data = problem.X if is_dask(problem.X) else usable(problem.X)
     small = not is_dask(data) and count_rows(data) <= SMALL
     blocks = cut(data, executor, lengths=[count_rows(data)] if small else None)
-    y = None if problem.y is None else _beside(problem.y, "y", blocks, executor)
-    weight = problem.weight
-    weights = None if weight is None else _beside(weight, "sample_weight", blocks, executor)
+    # Chunks of unknown length may be empty, and most steps work on no empty block.
+    sizes = blocks.lengths or _counted(blocks, executor)
+    blocks = blocks.without(sizes)
+    if not blocks.count:
+        raise InputError("X must have at least one row: all of its chunks are empty.")
+    y = None if problem.y is None else _beside(problem.y, "y", blocks, sizes, executor)
+    weight, name = problem.weight, "sample_weight"
+    weights = None if weight is None else _beside(weight, name, blocks, sizes, executor)
     sources: dict[str, Blocks] = {}
     ops: list[Operator | None] = []
     for name, one in (("X", blocks), ("y", y), ("sample_weight", weights)):
@@ -146,20 +151,24 @@ def _bind(
     return X, ops[1], ops[2], sources
 
 
-def _beside(data: Any, name: str, blocks: Blocks, executor: Executor) -> Blocks:
-    """Targets or weights in blocks that go with those of X."""
+def _beside(
+    data: Any, name: str, blocks: Blocks, sizes: Sequence[int], executor: Executor
+) -> Blocks:
+    """Targets or weights in blocks that go with those of X, of which some were empty."""
     if is_dask(data):
         found = cut(data, executor, name=name)
-        if found.count != blocks.count:
+        if found.count != len(sizes):
             raise InputError(
-                f"X and `{name}` must be cut into the same blocks, got {blocks.count} and "
+                f"X and `{name}` must be cut into the same blocks, got {len(sizes)} and "
                 f"{found.count}: rechunk or repartition one of them."
             )
-        return found
-    lengths = blocks.lengths
-    if lengths is None:
-        lengths = tuple(_counted(blocks, executor))
-    return cut(data, executor, name=name, lengths=lengths)
+        if found.lengths is not None and tuple(found.lengths) != tuple(sizes):
+            raise InputError(
+                f"X and `{name}` must have as many rows in each block: rechunk or "
+                "repartition one of them."
+            )
+        return found.without(sizes)
+    return cut(data, executor, name=name, lengths=blocks.lengths)
 
 
 def _counted(blocks: Blocks, executor: Executor) -> list[int]:

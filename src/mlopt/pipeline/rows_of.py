@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import dask
@@ -33,32 +34,30 @@ def rows_of(op: Operator, layers: Layers, executor: Executor, *, kept: bool) -> 
     graph = layers.graph()
     if kept:
         blocks = executor.run_graph(graph, keys)
-        dtype = executor.result(executor.submit(_dtype, blocks[0]))
-        matrices = [executor.submit(_numbers, block, dtype) for block in blocks]
+        look = executor.result(executor.submit(_kind, blocks[0]))
+        matrices = [executor.submit(_numbers, block, look.dtype) for block in blocks]
         found = executor.map(inspect, matrices)
         starts = _starts(found)
         shelves = [
             executor.submit(_shelf, matrix, index, start)
             for index, (matrix, start) in enumerate(zip(matrices, starts, strict=True))
         ]
-        return _rows(shelves, found, executor)
+        return _rows(shelves, found, look, executor)
     return _lazy_rows(dict(graph), keys, executor)
 
 
 def _lazy_rows(graph: dict[Any, Any], keys: list[Any], executor: Executor) -> Rows:
     recipes = [_recipe(graph, key) for key in keys]
-    first = executor.submit(_compute, *recipes[0])
-    dtype = executor.result(executor.submit(_dtype, first))
-    makers = [
-        executor.submit(_maker, tasks, key, values, dtype) for tasks, key, values in recipes
-    ]
+    # In one task, so that nobody holds the block.
+    look = executor.result(executor.submit(_kind_of_computed, *recipes[0]))
+    makers = [executor.submit(_maker, *recipe, look.dtype) for recipe in recipes]
     found = executor.map(_look, makers)
     starts = _starts(found)
     shelves = [
         executor.submit(_lazy_shelf, maker, index, start)
         for index, (maker, start) in enumerate(zip(makers, starts, strict=True))
     ]
-    return _rows(shelves, found, executor)
+    return _rows(shelves, found, look, executor)
 
 
 def _recipe(graph: dict[Any, Any], key: Any) -> tuple[dict[Any, Any], Any, dict[Any, Any]]:
@@ -102,10 +101,27 @@ def _shelf(matrix: Any, index: int, start: int) -> tuple[Block, ...]:
     return (Block(matrix, index=index, start=start),)
 
 
-def _dtype(block: Any) -> np.dtype:
+@dataclass(frozen=True)
+class _Kind:
+    """What the first block says of all: the type of the numbers, names of the columns.
+
+    ``names`` is None where scikit-learn would learn none.
+    """
+
+    dtype: np.dtype
+    names: tuple[str, ...] | None = None
+
+
+def _kind(block: Any) -> _Kind:
     if is_frame(block):
-        return frame_dtype(block)
-    return float_dtype((block if sp.issparse(block) else np.asarray(block)).dtype)
+        columns = list(block.columns)
+        named = all(isinstance(name, str) for name in columns)
+        return _Kind(frame_dtype(block), tuple(columns) if named else None)
+    return _Kind(float_dtype((block if sp.issparse(block) else np.asarray(block)).dtype))
+
+
+def _kind_of_computed(tasks: Any, key: Any, values: Any) -> _Kind:
+    return _kind(_compute(tasks, key, values))
 
 
 def _numbers(block: Any, dtype: np.dtype) -> Any:
@@ -120,6 +136,6 @@ def _starts(found: list[Found]) -> list[int]:
     return [int(start) for start in np.cumsum([0, *(one.rows for one in found)])[:-1]]
 
 
-def _rows(shelves: list[Any], found: list[Found], executor: Executor) -> Rows:
-    sizes = (1,) * len(shelves)
-    return Rows.on_shelves(Source(tuple(shelves), sizes, tuple(found), None), executor)
+def _rows(shelves: list[Any], found: list[Found], look: _Kind, executor: Executor) -> Rows:
+    source = Source(tuple(shelves), (1,) * len(shelves), tuple(found), look.names)
+    return Rows.on_shelves(source, executor)

@@ -131,17 +131,32 @@ def _array_chunks(
     if X.numblocks[1] > 1 or (block_rows and known):
         X = X.rechunk({0: block_rows, 1: -1} if block_rows and known else {1: -1})
     if known and not sp.issparse(X._meta):
-        _check_fits(max(X.chunks[0]) * X.shape[1] * wanted.itemsize, executor)
+        check_fits(max(X.chunks[0]) * X.shape[1] * wanted.itemsize, executor)
     return list(X.to_delayed().ravel()), wanted
 
 
-def _check_fits(nbytes: int, executor: Executor) -> None:
-    # Dask spills from 60% of a worker's memory; one block beyond that never fits.
-    if executor.memory is not None and nbytes > 0.6 * executor.memory:
+def check_fits(nbytes: int, executor: Executor, most: float | None = None) -> None:
+    """Raise if a block of ``nbytes`` is too large for a worker.
+
+    Parameters
+    ----------
+    most : float, optional
+        Bytes of a block that work; default: 60% of a worker's memory, where Dask spills.
+
+    Raises
+    ------
+    InputError
+        With the bytes of a block and of a worker.
+    """
+    if executor.memory is None:
+        return
+    most = 0.6 * executor.memory if most is None else most
+    if nbytes > most:
         raise InputError(
-            f"One block of X needs {nbytes / 2**30:.1f} GB and a worker has "
-            f"{executor.memory / 2**30:.1f}: make smaller chunks with `X.rechunk`, or "
-            "start workers with more memory."
+            f"One block of X needs {nbytes / 2**30:.1f} GB ({nbytes} bytes) and a worker "
+            f"has {executor.memory / 2**30:.1f} ({executor.memory} bytes), enough for "
+            f"blocks of {most:.0f} bytes: make smaller chunks with `X.rechunk`, or start "
+            "workers with more memory."
         )
 
 

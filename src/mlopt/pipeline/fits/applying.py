@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from mlopt.pipeline.fits.numbers.applying import APPLY_NUMBERS
 from mlopt.pipeline.fits.text.table import APPLIES
+
+_QUICK = {**APPLY_NUMBERS, **APPLIES}
 
 
 def apply_fitted(model: Any, x: Any, method: str) -> Any:
     """``model.<method>(x)``."""
-    if quick := APPLIES.get((type(model), method)):
+    if quick := _QUICK.get((type(model), method)):
         return quick(model, x)
     return getattr(model, method)(x)

@@ -59,7 +59,14 @@ class OnePass(Fit):
 
     Laws: `merge` is associative up to rounding, and ``finish`` of the statistics of all
     blocks is what scikit-learn fits to all rows.
+
+    Attributes
+    ----------
+    panels : bool
+        Whether `merge` is cheap: large dense blocks then are gone through panel by panel.
     """
+
+    panels: bool = False
 
     @abstractmethod
     def part(self, estimator: Any, X: Any, y: Any, weight: Any) -> Any:

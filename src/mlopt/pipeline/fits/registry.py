@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from mlopt.pipeline.fits.base import Fit, by_kind
+from mlopt.pipeline.fits.models.table import MODELS
 from mlopt.pipeline.fits.numbers.table import FITS
 from mlopt.pipeline.fits.text.table import TEXT
-from mlopt.pipeline.fits.twins import MODELS
 
 WAYS: dict[type, tuple[Fit, ...]] = by_kind([*FITS, *TEXT, *MODELS])
 

@@ -157,7 +157,7 @@ def _learn(estimator: Any, found: Spectrum, rows: Rows, wanted: Any) -> None:
     estimator.explained_variance_ = variances[:k].astype(dtype)
     estimator.explained_variance_ratio_ = ratios[:k].astype(dtype)
     estimator.singular_values_ = found.singular[:k].astype(dtype)
-    estimator.noise_variance_ = left / (rank - k) if k < rank else 0.0
+    estimator.noise_variance_ = dtype.type(left / (rank - k)) if k < rank else 0.0
     estimator.n_samples_ = rows.n
 
 

@@ -45,9 +45,17 @@ def leading(
         Power iterations after the first product.
     random : RandomState
     """
+    start = random.standard_normal((rows.d, sketch))
+    return leading_from(rows, mean, start, iterations + 1)
+
+
+def leading_from(
+    rows: Rows, mean: Array, start: Array, products: int
+) -> tuple[Array, Array]:
+    """The same from a given sketch (d, l), after so many products with ``Xc.T Xc``."""
     with between_passes():
-        basis = _orthonormal(random.standard_normal((rows.d, sketch)))
-        for _ in range(iterations + 1):
+        basis = _orthonormal(start)
+        for _ in range(products):
             basis = _orthonormal(squared(rows, basis, mean))
     triangle = rows.map_reduce(_sketched, stack, basis, mean)
     _, s, Wt = scipy.linalg.svd(triangle, check_finite=False)

@@ -18,6 +18,12 @@ from mlopt.gd import least_squares, logistic
 from mlopt.gd import svm as mlopt_svm
 from mlopt.gd.columns import Model
 from mlopt.gd.lockstep import Schedule
+from mlopt.pipeline.fits.models.objectives import (
+    logistic_differs,
+    penalty_free,
+    squares_differ,
+    svc_differs,
+)
 
 
 @dataclass(frozen=True)
@@ -98,13 +104,9 @@ def linear_task(estimator: Any) -> LinearTask | None:
 
 
 def _logistic(est: Any) -> LinearTask | None:
-    l1_ratio = getattr(est, "l1_ratio", 0.0) or 0.0
-    penalty = getattr(est, "penalty", "deprecated")
-    if l1_ratio or penalty not in ("l2", "deprecated", None) or est.warm_start:
+    if logistic_differs(est):
         return None
-    if getattr(est, "solver", "auto") == "liblinear":  # penalises the intercept
-        return None
-    strength = 0.0 if penalty is None or np.isinf(est.C) else 1.0 / est.C
+    strength = 0.0 if penalty_free(est) or np.isinf(est.C) else 1.0 / est.C
     return LinearTask(
         "logistic", strength, True, True, est.fit_intercept, est.tol, est.max_iter,
         class_weight=est.class_weight, proba="softmax",
@@ -112,7 +114,7 @@ def _logistic(est: Any) -> LinearTask | None:
 
 
 def _linear_svc(est: Any) -> LinearTask | None:
-    if est.loss != "squared_hinge" or est.penalty != "l2" or est.multi_class != "ovr":
+    if svc_differs(est):
         return None
     return LinearTask(
         "squared_hinge", 1.0 / est.C, True, True, est.fit_intercept, est.tol, est.max_iter,
@@ -121,7 +123,7 @@ def _linear_svc(est: Any) -> LinearTask | None:
 
 
 def _ridge(est: Any) -> LinearTask | None:
-    if est.positive or not isinstance(est.alpha, int | float):
+    if squares_differ(est) or not isinstance(est.alpha, int | float):
         return None
     return LinearTask(
         "squared",

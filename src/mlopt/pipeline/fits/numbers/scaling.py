@@ -52,6 +52,7 @@ class MergedMoments(Blockwise):
 
     name = "merged moments"
     kinds = (StandardScaler,)
+    panels = True
     weighted = True
 
     def learn(self, model: Any, X: Any, y: Any, weight: Any) -> Scaled | None:
@@ -121,6 +122,7 @@ class MergedExtremes(Blockwise):
 
     name = "merged extremes"
     kinds = (MinMaxScaler,)
+    panels = True
 
     def learn(self, model: Any, X: Any, y: Any, weight: Any) -> Extremes:
         columns = Columns.of(model, X)
@@ -142,6 +144,7 @@ class MergedMagnitudes(Blockwise):
 
     name = "merged magnitudes"
     kinds = (MaxAbsScaler,)
+    panels = True
 
     def learn(self, model: Any, X: Any, y: Any, weight: Any) -> Extremes:
         columns = Columns.of(model, X)

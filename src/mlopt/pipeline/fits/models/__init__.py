@@ -1,0 +1,1 @@
+"""Linear models, components and clusters, fitted by mlopt's solvers."""

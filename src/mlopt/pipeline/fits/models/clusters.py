@@ -1,0 +1,134 @@
+"""scikit-learn's `KMeans` on blocks of rows."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn import cluster
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from mlopt.costs import Cost
+from mlopt.errors import InputError
+from mlopt.gd.least_squares_shape import scan
+from mlopt.pipeline.fits.base import ManyPasses
+from mlopt.pipeline.fits.models.regressions import squares_shape
+from mlopt.pipeline.fits.models.twin import nonzero, with_columns
+from mlopt.pipeline.library.lloyd import Clusters, lloyd
+from mlopt.pipeline.library.moments import column_moments, join
+from mlopt.resources import Resources
+from mlopt.rows import Rows
+from mlopt.stats import Stats
+
+SAMPLE = 100_000
+"""Rows from which k-means++ draws; of fewer rows in all it takes all, as scikit-learn."""
+_ITERATIONS = 30
+
+
+class KMeans(ManyPasses):
+    """`KMeans` by Lloyd's iterations; all of ``n_init`` starts share each pass.
+
+    From the same first centres it ends where scikit-learn does. "k-means++" draws them from
+    all rows, or from `SAMPLE` of them where there are more; "random" from all rows.
+    """
+
+    name = "lloyd by block"
+    kinds = (cluster.KMeans,)
+
+    def refuses(self, estimator: Any, stats: Stats) -> str:
+        return (
+            "the first centres are made by a function" if callable(estimator.init) else ""
+        )
+
+    def passes(self, estimator: Any, stats: Stats) -> float:
+        return float(min(_ITERATIONS, estimator.max_iter) + 2)
+
+    def cost(self, estimator: Any, stats: Stats, resources: Resources) -> Cost | None:
+        centres = estimator.n_clusters * _starts(estimator)
+        shape = squares_shape(stats, estimator)
+        products = Cost(flops=6.0 * nonzero(stats) * centres / resources.workers)
+        one = scan(shape, resources, 8.0 * centres * stats.columns) | products
+        return self.passes(estimator, stats) * one
+
+    def fit(self, estimator: Any, rows: Rows, y: Any, weight: Any) -> Any:
+        if rows.n < estimator.n_clusters:
+            raise InputError(
+                f"`n_clusters` must be at most the number of rows, {rows.n}; got "
+                f"{estimator.n_clusters}."
+            )
+        weights = np.ones(rows.n) if weight is None else np.asarray(weight, np.float64)
+        count, mean, squares = rows.map_reduce(column_moments, join)
+        tol = estimator.tol * float(np.mean(squares / count))
+        shift = np.zeros(rows.d) if rows.sparse else mean
+        starts = _first_centres(estimator, rows, weights) - shift
+        beside = rows.attach(weights=weights)
+        best = _best(lloyd(beside, starts, shift, tol, estimator.max_iter))
+        return _fitted(estimator, rows, best, best.centres + shift)
+
+
+def _starts(estimator: Any) -> int:
+    if not isinstance(estimator.init, str):
+        return 1
+    if estimator.n_init == "auto":
+        return 1 if estimator.init == "k-means++" else 10
+    return int(estimator.n_init)
+
+
+def _first_centres(estimator: Any, rows: Rows, weights: Any) -> Any:
+    """The centres of every start, (R, k, d)."""
+    k = estimator.n_clusters
+    if not isinstance(estimator.init, str):
+        given = np.array(estimator.init, dtype=np.float64)
+        if given.shape != (k, rows.d):
+            raise InputError(f"`init` must have shape {(k, rows.d)}, got {given.shape}.")
+        return given[None]
+    random, starts = check_random_state(estimator.random_state), _starts(estimator)
+    if estimator.init == "random":
+        shares = weights / weights.sum()
+        drawn = [random.choice(rows.n, k, replace=False, p=shares) for _ in range(starts)]
+        return np.stack([_dense(rows.take(one)) for one in drawn])
+    few = np.arange(rows.n)
+    if rows.n > SAMPLE:
+        few = np.sort(random.choice(rows.n, max(SAMPLE, k), replace=False))
+    X, beside = rows.take(few), weights[few]
+    found = [
+        cluster.kmeans_plusplus(X, k, sample_weight=beside, random_state=random)[0]
+        for _ in range(starts)
+    ]
+    return np.stack([_dense(one) for one in found])
+
+
+def _dense(X: Any) -> Any:
+    return (X.toarray() if hasattr(X, "toarray") else X).astype(np.float64)
+
+
+def _best(found: list[Clusters]) -> Clusters:
+    return min(found, key=lambda one: one.inertia)
+
+
+def _fitted(estimator: Any, rows: Rows, found: Clusters, centres: Any) -> Any:
+    centres = centres.astype(rows.dtype)
+    fitted = clone(estimator).set_params(init=centres, n_init=1, max_iter=1)
+    with warnings.catch_warnings():
+        # scikit-learn checks the parameters, and sets what `predict` needs
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted.fit(centres)
+    given = estimator.get_params(deep=False)
+    fitted.set_params(**{name: given[name] for name in ("init", "n_init", "max_iter")})
+    fitted.cluster_centers_, fitted.labels_ = centres, found.labels
+    fitted.inertia_, fitted.n_iter_ = found.inertia, found.iterations
+    distinct = len(np.unique(found.labels))
+    if distinct < estimator.n_clusters:
+        warnings.warn(
+            f"Number of distinct clusters ({distinct}) found smaller than n_clusters "
+            f"({estimator.n_clusters}). Possibly due to duplicate points in X.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return with_columns(fitted, rows)
+
+
+CLUSTERS = (KMeans(),)

@@ -1,0 +1,84 @@
+"""scikit-learn's `PCA` by mlopt's solvers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn import decomposition
+
+from mlopt.costs import Cost
+from mlopt.pipeline.fits.models.regressions import squares_shape
+from mlopt.pipeline.fits.models.twin import Twin, same
+from mlopt.pipeline.library import pca_plan
+from mlopt.pipeline.library.pca import PCA
+from mlopt.resources import Resources
+from mlopt.rows import Rows
+from mlopt.stats import Stats
+
+_ASKED = {
+    "full": ("full-svd", "tsqr"),
+    "covariance_eigh": ("covariance-eigh",),
+    "arpack": ("arpack",),
+    "randomized": ("randomized",),
+}
+"""The ways of each of scikit-learn's solvers; "auto" leaves the choice."""
+
+
+class Principal(Twin):
+    """`PCA`."""
+
+    kinds = (decomposition.PCA,)
+    learnt = (
+        "components_", "explained_variance_", "explained_variance_ratio_",
+        "singular_values_", "mean_", "n_components_", "n_samples_", "noise_variance_",
+    )  # fmt: skip
+
+    def twin(self, estimator: Any, rows: Rows) -> Any:
+        names = "n_components", "whiten", "iterated_power", "n_oversamples", "random_state"
+        return PCA(solver=self.solver, **same(estimator, *names))
+
+    def differs(self, estimator: Any, stats: Stats) -> str:
+        if estimator.n_components == "mle":
+            return "the number of components is to be guessed"
+        if self.solver not in _ASKED.get(estimator.svd_solver, (self.solver,)):
+            return f"svd_solver={estimator.svd_solver!r} was asked for"
+        if stats.sparse and estimator.svd_solver in ("full", "randomized"):
+            return f"svd_solver={estimator.svd_solver!r} takes no sparse rows"
+        return ""
+
+    def passes(self, estimator: Any, stats: Stats) -> float:
+        return 1.0 if self.solver in ("covariance-eigh", "tsqr", "full-svd") else 10.0
+
+    def priced(self, estimator: Any, stats: Stats, resources: Resources) -> Cost | str:
+        shape = _shape(stats, estimator)
+        if isinstance(shape, str):
+            return shape
+        # Where scikit-learn's own choice would not approximate, this does not either.
+        free = self.solver == "randomized" and estimator.svd_solver == "auto"
+        if free and not shape.may_approximate:
+            return "approximate"
+        return pca_plan.solver_costs(shape, resources).get(self.solver, "no such solver")
+
+
+def _shape(stats: Stats, estimator: Any) -> pca_plan.Shape | str:
+    rank, wanted = min(stats.rows, stats.columns), estimator.n_components
+    whole = isinstance(wanted, int | np.integer)
+    components = int(wanted) if whole else rank
+    if components > rank:
+        return f"{components} components of at most {rank}"
+    iterations = estimator.iterated_power
+    if not isinstance(iterations, int):
+        iterations = 7 if components < 0.1 * rank else 4
+    return pca_plan.Shape(
+        rows=squares_shape(stats, estimator),
+        components=components,
+        needs_all=not whole,
+        oversamples=estimator.n_oversamples,
+        iterations=iterations,
+    )
+
+
+COMPONENTS = tuple(
+    map(Principal, ("covariance-eigh", "randomized", "tsqr", "arpack", "full-svd"))
+)

@@ -1,0 +1,41 @@
+"""Where scikit-learn's parameters ask for another problem than mlopt's solvers have.
+
+Each function says in a few words why the two would not minimise the same; "" when they do.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_SOFTMAX = ("deprecated", "auto", "multinomial")
+
+
+def logistic_differs(estimator: Any) -> str:
+    """Of a `LogisticRegression`: an L2 penalty or none, the intercept left out of it."""
+    penalty = getattr(estimator, "penalty", "deprecated")
+    if penalty not in ("l2", "deprecated", None):
+        return "the penalty is not L2"
+    if penalty == "deprecated" and getattr(estimator, "l1_ratio", 0.0):
+        return "the penalty is not L2"
+    if getattr(estimator, "solver", "auto") == "liblinear":
+        return "liblinear penalises the intercept"
+    if getattr(estimator, "multi_class", "deprecated") not in _SOFTMAX:
+        return "one class against the rest"
+    return "it starts where it was" if estimator.warm_start else ""
+
+
+def penalty_free(estimator: Any) -> bool:
+    """Whether a `LogisticRegression` has no penalty at all."""
+    return getattr(estimator, "penalty", "deprecated") is None
+
+
+def svc_differs(estimator: Any) -> str:
+    """Of a `LinearSVC`: the squared hinge, which is the same in the primal and the dual."""
+    if estimator.penalty != "l2" or estimator.loss != "squared_hinge":
+        return "only the squared hinge loss with an L2 penalty is smooth"
+    return "" if estimator.multi_class == "ovr" else "only one class against the rest"
+
+
+def squares_differ(estimator: Any) -> str:
+    """Of least squares, penalised or not."""
+    return "coefficients must be positive" if estimator.positive else ""

@@ -1,0 +1,129 @@
+"""scikit-learn's least squares by mlopt's solvers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn import linear_model
+from sklearn.preprocessing import LabelBinarizer
+from sklearn.utils.class_weight import compute_sample_weight
+
+from mlopt.costs import Cost
+from mlopt.gd import least_squares, least_squares_plan
+from mlopt.pipeline.fits.models.objectives import squares_differ
+from mlopt.pipeline.fits.models.twin import Twin, nonzero, same
+from mlopt.resources import Resources
+from mlopt.rows import Rows
+from mlopt.stats import Stats
+
+_ITERATE = ("sparse_cg", "sketched_cg", "block")
+_PENALISED = ("sketched_cg", "mixed_cholesky", "block")
+
+
+class Penalised(Twin):
+    """`Ridge`."""
+
+    kinds: tuple[type, ...] = (linear_model.Ridge,)
+    learnt = ("coef_", "intercept_", "n_iter_", "solver_")
+
+    def twin(self, estimator: Any, rows: Rows) -> Any:
+        names = "alpha", "fit_intercept", "max_iter", "tol"
+        return least_squares.Ridge(solver=self.solver, **same(estimator, *names))
+
+    def fit(self, estimator: Any, rows: Rows, y: Any, weight: Any) -> Any:
+        fitted = super().fit(estimator, rows, y, weight)
+        if np.shape(y)[1:] == (1,):  # scikit-learn's `Ridge` takes a column for one target
+            fitted.coef_ = fitted.coef_.ravel()
+        return fitted
+
+    def differs(self, estimator: Any, stats: Stats) -> str:
+        if reason := squares_differ(estimator):
+            return reason
+        free = not np.all(np.asarray(getattr(estimator, "alpha", 0.0)) > 0)
+        return "it needs a penalty" if free and self.solver in _PENALISED else ""
+
+    def passes(self, estimator: Any, stats: Stats) -> float:
+        if self.solver in _ITERATE:
+            return float(squares_shape(stats, estimator).iterations)
+        return 1.0
+
+    def priced(self, estimator: Any, stats: Stats, resources: Resources) -> Cost | str:
+        shape = squares_shape(stats, estimator)
+        options = least_squares_plan.solver_costs(shape, resources)
+        return options.get(self.solver, "there is no such solver")
+
+
+class Ordinary(Penalised):
+    """`LinearRegression`, by solvers that find its rank as scikit-learn does."""
+
+    kinds = (linear_model.LinearRegression,)
+    learnt = ("coef_", "intercept_", "rank_", "singular_")
+
+    def twin(self, estimator: Any, rows: Rows) -> Any:
+        # For sparse rows scikit-learn iterates, up to a tolerance; for dense ones it sets
+        # aside what rounding has made of singular values that are zero.
+        tol = max(rows.n, rows.d) * float(np.finfo(rows.dtype).eps)
+        if self.solver in _ITERATE:
+            tol = getattr(estimator, "tol", 1e-6)
+        given = same(estimator, "fit_intercept")
+        return least_squares.LinearRegression(solver=self.solver, tol=tol, **given)
+
+    def fit(self, estimator: Any, rows: Rows, y: Any, weight: Any) -> Any:
+        fitted = super().fit(estimator, rows, y, weight)
+        if np.ndim(y) == 2:
+            fitted.coef_ = np.atleast_2d(fitted.coef_)
+        if "singular_" in vars(fitted):
+            fitted.singular_ = fitted.singular_.astype(rows.dtype, copy=False)
+        return fitted
+
+    def differs(self, estimator: Any, stats: Stats) -> str:
+        if reason := super().differs(estimator, stats):
+            return reason
+        blind = self.solver in _ITERATE and not stats.sparse
+        return "it finds neither rank nor singular values" if blind else ""
+
+
+class Signed(Penalised):
+    """`RidgeClassifier`: least squares to -1 and 1, a target for each of many classes."""
+
+    kinds = (linear_model.RidgeClassifier,)
+
+    def fit(self, estimator: Any, rows: Rows, y: Any, weight: Any) -> Any:
+        binarizer = LabelBinarizer(pos_label=1, neg_label=-1)
+        signs = binarizer.fit_transform(y).astype(rows.dtype)
+        if estimator.class_weight:
+            balance = compute_sample_weight(estimator.class_weight, y)
+            weight = balance if weight is None else weight * balance
+        fitted = super().fit(estimator, rows, signs, weight)
+        # In some versions of scikit-learn the classes are a property of the binarizer.
+        vars(fitted).update(_label_binarizer=binarizer, classes_=binarizer.classes_)
+        return fitted
+
+
+def squares_shape(stats: Stats, estimator: Any) -> least_squares_plan.Shape:
+    """The problem, as far as the costs of its solvers depend on it."""
+    tol = float(getattr(estimator, "tol", 1e-4) or 0.0)
+    return least_squares_plan.Shape(
+        n=stats.rows,
+        d=stats.columns,
+        outputs=stats.outputs,
+        nonzero=nonzero(stats),
+        itemsize=stats.itemsize,
+        sparse=stats.sparse,
+        multiplies_sparse=stats.sparse and stats.density < 0.1,
+        blocks=stats.partitions,
+        tol=tol,
+        ranked=False,
+        accuracy=float(np.clip(tol, 1e-12, 1e-6)),
+    )
+
+
+SOLVERS = ("sparse_cg", "cholesky", "sketched_cg", "mixed_cholesky", "block", "svd")
+"""Of least squares: an iterative one first, as KeystoneML has it."""
+
+REGRESSIONS = (
+    *map(Penalised, SOLVERS),
+    *map(Ordinary, ("cholesky", "svd", "sparse_cg")),
+    *map(Signed, SOLVERS),
+)

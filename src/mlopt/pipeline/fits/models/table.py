@@ -1,0 +1,12 @@
+"""Ways of fitting models: the first of each class is what runs when nothing is chosen."""
+
+from __future__ import annotations
+
+from mlopt.pipeline.fits.base import Fit
+from mlopt.pipeline.fits.models.classifiers import CLASSIFIERS
+from mlopt.pipeline.fits.models.clusters import CLUSTERS
+from mlopt.pipeline.fits.models.components import COMPONENTS
+from mlopt.pipeline.fits.models.regressions import REGRESSIONS
+from mlopt.pipeline.fits.models.truncated import TRUNCATED
+
+MODELS: tuple[Fit, ...] = (*CLASSIFIERS, *REGRESSIONS, *COMPONENTS, *TRUNCATED, *CLUSTERS)

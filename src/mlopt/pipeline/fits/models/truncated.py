@@ -1,0 +1,81 @@
+"""scikit-learn's `TruncatedSVD` on blocks of rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn import decomposition
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from mlopt.costs import Cost
+from mlopt.errors import InputError
+from mlopt.pipeline.fits.base import ManyPasses
+from mlopt.pipeline.fits.models.regressions import squares_shape
+from mlopt.pipeline.fits.models.twin import with_columns
+from mlopt.pipeline.library import pca_plan
+from mlopt.pipeline.library.truncated_svd import by_lanczos, by_sketch
+from mlopt.resources import Resources
+from mlopt.rows import Rows
+from mlopt.stats import Stats
+
+
+class Truncated(ManyPasses):
+    """`TruncatedSVD`, by the algorithm that it asks for.
+
+    Parameters
+    ----------
+    algorithm : {"randomized", "arpack"}
+    """
+
+    kinds = (decomposition.TruncatedSVD,)
+
+    def __init__(self, algorithm: str) -> None:
+        self.name = algorithm
+
+    def refuses(self, estimator: Any, stats: Stats) -> str:
+        if estimator.algorithm != self.name:
+            return f"algorithm={estimator.algorithm!r} was asked for"
+        cost = self._priced(estimator, stats, Resources())
+        return cost if isinstance(cost, str) else ""
+
+    def passes(self, estimator: Any, stats: Stats) -> float:
+        # and one each for the sketch, its singular values and the variances
+        return float(estimator.n_iter + 3) if self.name == "randomized" else 30.0
+
+    def cost(self, estimator: Any, stats: Stats, resources: Resources) -> Cost | None:
+        cost = self._priced(estimator, stats, resources)
+        return None if isinstance(cost, str) else cost
+
+    def fit(self, estimator: Any, rows: Rows, y: Any, weight: Any) -> Any:
+        k, random = estimator.n_components, check_random_state(estimator.random_state)
+        if k > rows.d:
+            raise InputError(
+                f"`n_components` must be at most the {rows.d} features, got {k}."
+            )
+        if self.name == "randomized":
+            sketch = k + estimator.n_oversamples
+            found = by_sketch(rows, k, sketch, estimator.n_iter, random)
+        else:
+            found = by_lanczos(rows, k, random)
+        fitted = with_columns(clone(estimator), rows)
+        ratios = found.variances / found.total if found.total else 0.0 * found.variances
+        fitted.components_ = found.components.astype(rows.dtype)
+        fitted.singular_values_ = found.singular.astype(rows.dtype)
+        fitted.explained_variance_ = found.variances.astype(rows.dtype)
+        fitted.explained_variance_ratio_ = ratios.astype(rows.dtype)
+        return fitted
+
+    def _priced(self, estimator: Any, stats: Stats, resources: Resources) -> Cost | str:
+        rank = min(stats.rows, stats.columns)
+        shape = pca_plan.Shape(
+            rows=squares_shape(stats, estimator),
+            components=min(int(estimator.n_components), rank),
+            needs_all=False,
+            oversamples=int(estimator.n_oversamples),
+            iterations=int(estimator.n_iter),
+        )
+        return pca_plan.solver_costs(shape, resources)[self.name]
+
+
+TRUNCATED = (Truncated("randomized"), Truncated("arpack"))

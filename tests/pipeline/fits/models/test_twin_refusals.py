@@ -1,0 +1,103 @@
+"""A twin refuses where parameters ask for another problem, and only there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sklearn.decomposition import PCA
+from sklearn.linear_model import (
+    LinearRegression,
+    LogisticRegression,
+    Ridge,
+    RidgeClassifier,
+)
+from sklearn.svm import LinearSVC
+
+from mlopt.pipeline.fits.registry import ways_of
+from mlopt.stats import Stats
+from mlopt.tuning.crews.linear_task import linear_task
+
+DENSE = Stats(2000, 40, partitions=4)
+SPARSE = Stats(2000, 40, density=0.05, sparse=True, partitions=4)
+
+
+def reasons(estimator: Any, stats: Stats = DENSE) -> dict[str, str]:
+    """Why each way refuses; "" where it does not."""
+    return {way.name: way.refuses(estimator, stats) for way in ways_of(estimator)}
+
+
+OTHER_PROBLEMS = [
+    (LogisticRegression(penalty="l1", solver="saga"), "not L2"),
+    (LogisticRegression(penalty="elasticnet", l1_ratio=0.5, solver="saga"), "not L2"),
+    (LogisticRegression(l1_ratio=0.5, solver="saga"), "not L2"),
+    (LogisticRegression(solver="liblinear"), "penalises the intercept"),
+    (LogisticRegression(warm_start=True), "starts where it was"),
+    (LinearSVC(loss="hinge", dual=True), "smooth"),
+    (LinearSVC(penalty="l1", dual=False), "smooth"),
+    (LinearSVC(multi_class="crammer_singer"), "against the rest"),
+    (Ridge(positive=True), "must be positive"),
+    (RidgeClassifier(positive=True), "must be positive"),
+    (LinearRegression(positive=True), "must be positive"),
+    (PCA("mle"), "guessed"),
+]
+
+
+@pytest.mark.parametrize(("estimator", "why"), OTHER_PROBLEMS, ids=str)
+def test_another_problem_is_refused_by_every_way(estimator: Any, why: str) -> None:
+    assert all(why in reason for reason in reasons(estimator).values())
+    if not isinstance(estimator, PCA | LinearRegression | RidgeClassifier):
+        assert linear_task(estimator) is None
+
+
+SAME_PROBLEMS = [
+    LogisticRegression(),
+    LogisticRegression(penalty=None),
+    LogisticRegression(penalty="l2", l1_ratio=0.5),
+    LogisticRegression(solver="saga", random_state=0),
+    LogisticRegression(solver="newton-cg", intercept_scaling=7.0),
+    LinearSVC(),
+    LinearSVC(dual=True, intercept_scaling=9.0),
+    Ridge(solver="sag", random_state=1),
+    Ridge(alpha=[1.0, 2.0]),
+    RidgeClassifier(class_weight="balanced"),
+    LinearRegression(fit_intercept=False),
+    PCA(3),
+    PCA(0.9),
+]
+
+
+@pytest.mark.parametrize("estimator", SAME_PROBLEMS, ids=str)
+@pytest.mark.parametrize("stats", [DENSE, SPARSE], ids=["dense", "sparse"])
+def test_the_same_problem_is_solved_by_some_way(estimator: Any, stats: Stats) -> None:
+    assert "" in reasons(estimator, stats).values()
+
+
+ASKED_FOR = {
+    "full": {"full-svd", "tsqr"},
+    "covariance_eigh": {"covariance-eigh"},
+    "arpack": {"arpack"},
+    "randomized": {"randomized"},
+}
+
+
+@pytest.mark.parametrize("solver", ASKED_FOR)
+def test_a_solver_that_was_asked_for_by_name_is_the_one_that_runs(solver: str) -> None:
+    found = reasons(PCA(3, svd_solver=solver))
+    assert {name for name, reason in found.items() if not reason} == ASKED_FOR[solver]
+
+
+def test_without_a_penalty_solvers_that_need_one_refuse() -> None:
+    refusing = {name for name, why in reasons(Ridge(alpha=0.0)).items() if "penalty" in why}
+    assert refusing == {"sketched_cg", "mixed_cholesky", "block"}
+
+
+def test_a_solver_without_rank_is_left_to_sparse_least_squares() -> None:
+    assert "rank" in reasons(LinearRegression())["sparse_cg"]
+    assert reasons(LinearRegression(), SPARSE)["sparse_cg"] == ""
+
+
+def test_nobody_approximates_where_scikit_learn_would_not() -> None:
+    assert reasons(PCA(3))["randomized"] == "approximate"
+    wide = Stats(2000, 3000, partitions=4)
+    assert reasons(PCA(3), wide)["randomized"] == ""

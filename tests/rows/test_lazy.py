@@ -1,0 +1,76 @@
+"""A shelf that makes its block whenever it is read."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mlopt.cluster import Threads
+from mlopt.rows import Rows
+from mlopt.rows.check import inspect
+from mlopt.rows.lazy import LazyShelf
+from mlopt.rows.source import Source
+
+X = np.random.default_rng(0).normal(size=(50, 3))
+made: list[int] = []
+
+
+@dataclass(frozen=True)
+class Make:
+    start: int
+    stop: int
+
+    def __call__(self) -> Any:
+        made.append(self.start)
+        return X[self.start : self.stop]
+
+
+def lazy_rows(where: Threads) -> Rows:
+    edges = [(0, 20), (20, 21), (21, 50)]
+    shelves = [LazyShelf(Make(a, b), i, a) for i, (a, b) in enumerate(edges)]
+    found = tuple(inspect(X[a:b]) for a, b in edges)
+    held = tuple(where.put(shelf) for shelf in shelves)
+    return Rows.on_shelves(Source(held, (1, 1, 1), found, None), where)
+
+
+def test_a_lazy_shelf_looks_like_a_tuple_of_one_block() -> None:
+    shelf = LazyShelf(Make(20, 50), 4, 20)
+    (block,) = shelf
+    np.testing.assert_array_equal(block.X, X[20:50])
+    assert (block.index, block.start, len(shelf)) == (4, 20, 1)
+    assert shelf[0].rows == shelf[-1].rows == 30
+    assert len(shelf[:1]) == 1
+    assert shelf[1:] == ()
+
+
+def test_a_lazy_shelf_makes_its_block_at_every_read() -> None:
+    shelf = LazyShelf(Make(0, 5), 0, 0)
+    made.clear()
+    list(shelf)
+    list(shelf)
+    assert made == [0, 0]
+
+
+def test_what_is_beside_lazy_rows_is_made_once_and_stays() -> None:
+    first = LazyShelf(Make(0, 5), 0, 0).beside([{"y": np.ones(5)}])
+    second = first.beside([{"w": np.zeros(5)}])
+    assert set(first[0].extra) == {"y"}
+    assert set(second[0].extra) == {"y", "w"}
+    assert set(pickle.loads(pickle.dumps(second))[0].extra) == {"y", "w"}
+
+
+def test_lazy_rows_do_all_that_rows_do() -> None:
+    where = Threads(2)
+    rows, there = lazy_rows(where), Rows.of(X, executor=where, block_rows=17)
+    np.testing.assert_array_equal(rows.collect(), there.collect())
+    picks = [49, 0, 20, 20, 3]
+    np.testing.assert_array_equal(rows.take(picks), there.take(picks))
+    both = rows.attach(y=np.arange(50.0)).compute_beside(lambda b: {"z": b.extra["y"] * 2})
+    total = both.map_reduce(lambda b: b.extra["z"] @ b.X, np.add)
+    np.testing.assert_allclose(total, 2 * np.arange(50.0) @ X)
+    counts = rows.fold(lambda block, state: state + block.rows, [0, 100])
+    assert counts == [50, 150]
+    where.close()
