@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import dask
+
 from mlopt.cluster import Executor
 from mlopt.errors import InputError
 from mlopt.pipeline.blocks import Blocks, cut, is_dask
@@ -103,7 +105,8 @@ def make_plan(
         for op in walk(sinks)
         if isinstance(op, Learn) and op.seeded and op.token in environment
     )
-    context = Context(found, budget(), known, _passes(found))
+    keep = str(dask.config.get("mlopt.keep", "best"))
+    context = Context(found, budget(), known, _passes(found), keep=keep)
     draft, log = optimize(draft, context, without=without)
     took = time.perf_counter() - begin
     return Planned(draft, built, sources, found, log, context, took)

@@ -13,7 +13,6 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from mlopt.costs import Fit as Line
-from mlopt.errors import InputError
 from mlopt.pipeline import tables
 from mlopt.pipeline.fits.base import Fit, ManyPasses, OnePass
 from mlopt.pipeline.fits.registry import ways_of
@@ -291,12 +290,3 @@ def _equal(left: Any, right: Any) -> bool:
     if a.dtype.kind in "fc":
         return bool(np.allclose(a, b, rtol=1e-6, atol=1e-12, equal_nan=True))
     return bool((a == b).all())
-
-
-def check_budget(largest_block: int, budget: int) -> None:
-    """Refuse a budget in which not even one block fits."""
-    if budget < largest_block:
-        raise InputError(
-            f"`memory_budget` must hold one block at least, which takes {largest_block} "
-            f"bytes; got {budget}. Give more, or 'auto'."
-        )
