@@ -13,7 +13,7 @@ from mlopt.cluster import Executor
 from mlopt.errors import InputError
 from mlopt.pipeline import tables
 from mlopt.pipeline.blocks import Blocks
-from mlopt.pipeline.environment import Environment
+from mlopt.pipeline.environment import Environment, repeatable
 from mlopt.pipeline.fits.base import ManyPasses
 from mlopt.pipeline.functions import naming
 from mlopt.pipeline.graph import walk
@@ -43,6 +43,8 @@ class Execution:
         happens on workers is not measured, but for fits of many passes.
     shelf : Shelf
         The rows that are kept, and what happened to them.
+    reused : list of token
+        Rows that an earlier run left.
     """
 
     draft: Draft
@@ -52,8 +54,10 @@ class Execution:
     models: dict[str, Any] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     shelf: Shelf = field(init=False)
+    reused: list[str] = field(default_factory=list)
     _held: dict[str, list[Any]] = field(default_factory=dict)
     _handles: dict[str, Any] = field(default_factory=dict)
+    _same: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         modest = self.draft.partly[0] if self.draft.partly else ""
@@ -83,10 +87,25 @@ class Execution:
 
     def _recall(self) -> None:
         """Take the models and the rows that are there from before."""
+        self._same = repeatable(self.draft.sinks)
         for op in walk(self.draft.sinks):
-            known = isinstance(op, Learn) and op.seeded and not op.transforms
+            if op.token not in self._same:
+                continue
+            known = isinstance(op, Learn) and not op.transforms
             if known and (model := self.environment.get(op.token)) is not None:
                 self._learnt(op.token, model)
+            if self._reuses(op) and (blocks := self.environment.get_rows(op.token)):
+                self._held[op.token] = [self.executor.put(block) for block in blocks]
+                self.reused.append(op.token)
+
+    def _reuses(self, op: Operator) -> bool:
+        """Whether the operator's rows may be taken from another run, and left for one."""
+        return self.shelf.here and op.token in self.draft.kept and takes_memory(op)
+
+    @property
+    def _count(self) -> int:
+        """How many blocks rows have."""
+        return next(iter(self.sources.values())).count
 
     def _do(self, job: Job) -> list[Any]:
         first = job.ends[0]
@@ -102,8 +121,7 @@ class Execution:
         handles = self._compute(layers, groups, job.reads)
         for op, handle in zip(job.ends, handles, strict=False):
             self._learnt(op.token, self.executor.result(handle), handle)
-            if isinstance(op, Learn) and op.seeded:
-                self.environment.put(op.token, self.models[op.token])
+            self._remember(op.token)
         self._stay(outcomes, layers, handles[len(keys) :])
         return []
 
@@ -218,8 +236,7 @@ class Execution:
             model = way.fit(op.estimator, rows, y, weight)
         self.seconds[op.token] = time.perf_counter() - begin
         self._learnt(op.token, model)
-        if op.seeded:
-            self.environment.put(op.token, model)
+        self._remember(op.token)
 
     def _gathered(self, op: Operator | None) -> Any:
         """Targets or weights of all rows, here."""
@@ -233,6 +250,11 @@ class Execution:
         self.models[token] = model
         self._handles[token] = self.executor.put(model) if handle is None else handle
 
+    def _remember(self, token: str) -> None:
+        """Leave a model to later runs."""
+        if token in self._same:
+            self.environment.put(token, self.models[token])
+
     def _release(self, jobs: Sequence[Job]) -> None:
         """Let go of rows that no later job reads."""
         layers = self._layers()
@@ -244,6 +266,9 @@ class Execution:
             self._drop(token, ())
 
     def _drop(self, token: str, wanted: Sequence[Any]) -> None:
+        blocks = self.shelf.blocks(token) if self.environment.takes_rows else []
+        if token in self._same and blocks and len(blocks) == self._count:
+            self.environment.put_rows(token, blocks)
         self.shelf.drop(token)
         for handle in self._held.pop(token, ()):
             if not any(handle is one for one in wanted):

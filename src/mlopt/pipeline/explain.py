@@ -64,6 +64,8 @@ def _kept_in_all(predicted: int | None, run: Execution) -> list[str]:
     text = f"rows kept: {expected}{format_bytes(found.peak)} at most"
     if found.evictions or found.refused:
         text += f"; {found.evictions} blocks evicted, {found.refused} without room"
+    if run.reused:
+        text += f"; rows of {len(run.reused)} operators were there from before"
     return [text]
 
 

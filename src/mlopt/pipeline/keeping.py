@@ -75,6 +75,11 @@ class Shelf:
         numbers = tuple(self._blocks.get(token, ()))
         return {number for number in numbers if _slot(token, number) in self._keeper}
 
+    def blocks(self, token: str) -> list[Any]:
+        """Those of an operator that are held in this process, in order."""
+        held = sorted(self.held(token)) if self.here else []
+        return [self._keeper.take(_slot(token, number)).value for number in held]
+
     def tokens(self) -> tuple[str, ...]:
         """Operators of which blocks were held."""
         return tuple(self._blocks)

@@ -9,11 +9,11 @@ from typing import Any
 
 import dask
 
-from mlopt.cluster import Executor
+from mlopt.cluster import Executor, Threads
 from mlopt.errors import InputError
 from mlopt.pipeline.blocks import Blocks, cut, is_dask
 from mlopt.pipeline.build import Builder
-from mlopt.pipeline.environment import Environment
+from mlopt.pipeline.environment import Environment, repeatable
 from mlopt.pipeline.fits.registry import ways_of
 from mlopt.pipeline.graph import Sinks, rebuild, walk
 from mlopt.pipeline.operators import Learn, Operator, Source
@@ -21,6 +21,7 @@ from mlopt.pipeline.optimizer import Applied, optimize
 from mlopt.pipeline.profile import Profile, profile, settle
 from mlopt.pipeline.rules.base import Context, Draft
 from mlopt.pipeline.sampling import take_sample
+from mlopt.pipeline.schedule import takes_memory
 from mlopt.pipeline.tables import count_rows
 from mlopt.pipeline.trial import Trial
 from mlopt.resources import Resources
@@ -100,13 +101,20 @@ def make_plan(
     else:
         sinks = _as_scikit_learn(sinks)
     draft = Draft(sinks)
+    same = repeatable(sinks)
+    ops = [op for op in walk(sinks) if op.token in same]
     known = frozenset(
+        op.token for op in ops if isinstance(op, Learn) and op.token in environment
+    )
+    there = frozenset(
         op.token
-        for op in walk(sinks)
-        if isinstance(op, Learn) and op.seeded and op.token in environment
+        for op in ops
+        if isinstance(executor, Threads)
+        and takes_memory(op)
+        and environment.has_rows(op.token)
     )
     keep = str(dask.config.get("mlopt.keep", "best"))
-    context = Context(found, budget(), known, _passes(found), keep=keep)
+    context = Context(found, budget(), known, _passes(found), there, keep)
     draft, log = optimize(draft, context, without=without)
     took = time.perf_counter() - begin
     return Planned(draft, built, sources, found, log, context, took)

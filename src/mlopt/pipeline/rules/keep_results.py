@@ -37,7 +37,7 @@ class KeepResults:
             When rows that cannot be made again do not fit, or the budget is not 0 and yet
             smaller than a block of one column.
         """
-        budget = float(context.budget)
+        budget, draft = float(context.budget), _with_those_there(draft, context)
         if context.profile is None:
             kept = frozenset(op.token for op in walk(draft.sinks) if op.gives_rows)
             return replace(draft, kept=kept, budget=budget)
@@ -50,6 +50,11 @@ class KeepResults:
         more = {partly[0]} if partly else set()
         kept = draft.kept | chosen | stay | more
         return replace(draft, kept=kept, budget=budget, partly=partly)
+
+
+def _with_those_there(draft: Draft, context: Context) -> Draft:
+    """Rows from before are the ends of tasks, as those that are kept."""
+    return replace(draft, kept=draft.kept | context.there)
 
 
 def _chosen(
