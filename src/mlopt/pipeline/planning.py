@@ -18,10 +18,11 @@ from mlopt.pipeline.fits.registry import ways_of
 from mlopt.pipeline.graph import Sinks, rebuild, walk
 from mlopt.pipeline.operators import Learn, Operator, Source
 from mlopt.pipeline.optimizer import Applied, optimize
-from mlopt.pipeline.profile import Profile, profile, settle
+from mlopt.pipeline.profile import Profile, profile
 from mlopt.pipeline.rules.base import Context, Draft
 from mlopt.pipeline.sampling import take_sample
 from mlopt.pipeline.schedule import takes_memory
+from mlopt.pipeline.settling import settle
 from mlopt.pipeline.tables import count_rows
 from mlopt.pipeline.trial import Trial
 from mlopt.resources import Resources

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,6 +59,20 @@ class Trial:
         )
         _, seconds = timed(lambda: fitting.part(op.step, way, op.estimator, x, y, weight))
         return seconds
+
+    def crowding(self, op: Operator, threads: int) -> float:
+        """How much longer a call takes when so many threads are at it: 1 to ``threads``."""
+        function, inputs = block_function(op), [self.value(i) for i in op.inputs]
+
+        def call(_: int) -> None:
+            with single_threaded():
+                function(*inputs)
+
+        with ThreadPoolExecutor(threads) as pool:
+            begin = time.perf_counter()
+            list(pool.map(call, range(threads)))
+            took = time.perf_counter() - begin
+        return min(float(threads), max(1.0, took / max(self.seconds[op.token], 1e-9)))
 
     def again(self, op: Operator) -> Any:
         """The operator's value computed once more from the same inputs."""

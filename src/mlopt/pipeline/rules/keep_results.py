@@ -146,12 +146,11 @@ def execution_graph(
     sinks: Sinks, context: Context, profile: Profile
 ) -> tuple[list[Operator], Graph]:
     """The operators, and what one execution of each takes, in the same order."""
-    known = context.known | context.there
-    ops = list(walk(sinks, stop=lambda node: node.token in known))
+    ops = list(walk(sinks, stop=lambda node: node.token in context.known))
     numbers = {id(op): number for number, op in enumerate(ops)}
     nodes = []
     for op in ops:
-        ends = op.token in known
+        ends = op.token in context.known | context.there
         free = ends or not takes_memory(op)
         nodes.append(
             Node(
