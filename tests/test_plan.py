@@ -160,7 +160,8 @@ def test_predictions_that_are_no_numbers_do_not_reach_json() -> None:
 def test_the_keys_of_the_record_are_stable() -> None:
     record = PIPELINE.to_dict()
     assert list(record) == [
-        "title", "predicted", "measured", "memory", "memory_budget", "notes", "choices",
+        "title", "predicted", "measured", "memory", "memory_budget", "notes", "details",
+        "choices",
     ]  # fmt: skip
     assert list(record["choices"][0]) == [
         "step", "operator", "chosen", "predicted", "measured",

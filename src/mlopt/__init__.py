@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mlopt.gd.least_squares import LinearRegression, Ridge
     from mlopt.gd.logistic import LogisticRegression
     from mlopt.gd.svm import LinearSVC
+    from mlopt.pipeline.compose import gather, make_pipeline, optimize
     from mlopt.pipeline.estimator import Pipeline
     from mlopt.pipeline.library.pca import PCA
     from mlopt.pipeline.library.random_features import RandomFeatures
@@ -36,7 +37,10 @@ __all__ = [
     "Resources",
     "Ridge",
     "__version__",
+    "gather",
     "gd",
+    "make_pipeline",
+    "optimize",
     "run",
 ]
 
@@ -51,6 +55,9 @@ _HOMES = {
     "RandomFeatures": "mlopt.pipeline.library.random_features",
     "Resources": "mlopt.resources",
     "Ridge": "mlopt.gd.least_squares",
+    "gather": "mlopt.pipeline.compose",
+    "make_pipeline": "mlopt.pipeline.compose",
+    "optimize": "mlopt.pipeline.compose",
     "run": "mlopt.query.run",
 }
 

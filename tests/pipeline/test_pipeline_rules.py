@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,11 +27,11 @@ N = 6000
 
 
 @pytest.fixture(autouse=True)
-def _nothing_learnt_before():
+def _nothing_learnt_before() -> None:
     environment.clear()
 
 
-def numbers():
+def numbers() -> Any:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(N, 6)) * np.arange(1, 7)
     y = (X @ rng.normal(size=6) + rng.normal(size=N) > 0).astype(int)
@@ -42,7 +43,7 @@ def numbers():
     return X, y, steps
 
 
-def mixed():
+def mixed() -> Any:
     pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(1)
     frame = pd.DataFrame({
@@ -58,7 +59,7 @@ def mixed():
     return frame, y.to_numpy(), [("prepare", prepare), ("fit", Ridge())]
 
 
-def words():
+def words() -> Any:
     rng = np.random.default_rng(2)
     vocabulary = np.array([f"word{i}" for i in range(200)])
     documents = [" ".join(vocabulary[rng.integers(0, 200, 12)]) for _ in range(N)]
@@ -67,7 +68,7 @@ def words():
     return documents, y, steps
 
 
-def sparse():
+def sparse() -> Any:
     rng = np.random.default_rng(3)
     X = sp.random_array((N, 40), density=0.1, rng=rng, format="csr")
     y = X @ rng.normal(size=40)
@@ -78,18 +79,18 @@ def sparse():
 CASES = {case.__name__: case for case in (numbers, mixed, words, sparse)}
 
 
-def predictions(case, setting):
+def predictions(case: Any, setting: Any) -> Any:
     X, y, steps = CASES[case]()
     fresh = [(name, clone(step)) for name, step in steps]
     return mlopt.Pipeline(fresh, optimize=setting).fit(X, y).predict(X)
 
 
-def as_scikit_learn(case):
+def as_scikit_learn(case: Any) -> Any:
     X, y, steps = CASES[case]()
     return make_pipeline(*(clone(step) for _, step in steps)).fit(X, y).predict(X)
 
 
-def same(got, expected):
+def same(got: Any, expected: Any) -> Any:
     if expected.dtype.kind == "f":
         return np.allclose(got, expected, rtol=2e-3, atol=2e-3)
     return (got == expected).mean() > 0.999
@@ -97,31 +98,33 @@ def same(got, expected):
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("without", [[], NAMES, *([name] for name in NAMES)], ids=str)
-def test_predictions_are_scikit_learns(case, without):
+def test_predictions_are_scikit_learns(case: Any, without: Any) -> None:
     got = predictions(case, {"without": without})
 
     assert same(got, as_scikit_learn(case))
 
 
 @pytest.mark.parametrize("pair", list(combinations(NAMES, 2))[::3], ids="+".join)
-def test_pairs_of_rules_left_out_change_nothing(pair):
+def test_pairs_of_rules_left_out_change_nothing(pair: Any) -> None:
     assert same(predictions("numbers", {"without": pair}), as_scikit_learn("numbers"))
 
 
-def test_the_plan_names_steps_choices_and_what_is_kept():
+def test_the_plan_names_steps_choices_and_what_is_kept() -> None:
     X, y, steps = numbers()
     plan = mlopt.Pipeline(steps).explain(X, y)
     found = dict(plan.walk())
 
     assert {"scale", "both", "classify"} <= set(found)
     assert found["classify"].rejected
+    assert plan.predicted is not None
     assert plan.predicted > 0
     assert "rejected:" in plan.explain()
 
 
-def test_after_the_run_the_plan_has_what_was_measured():
+def test_after_the_run_the_plan_has_what_was_measured() -> None:
     X, y, steps = numbers()
     plan = mlopt.Pipeline(steps).fit(X, y).plan_
 
+    assert plan.measured is not None
     assert plan.measured > 0
     assert all(choice.measured is not None for _, choice in plan.walk())

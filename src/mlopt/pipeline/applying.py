@@ -7,9 +7,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import sklearn.pipeline
+from sklearn import config_context, get_config
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import FeatureUnion
+from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from mlopt.cluster import executor
@@ -17,6 +19,7 @@ from mlopt.pipeline import tables
 from mlopt.pipeline.blocks import is_dask
 from mlopt.pipeline.fits.applying import apply_fitted
 from mlopt.pipeline.kinds import is_row_wise
+from mlopt.pipeline.nested import does_nothing, is_pipeline, is_union
 from mlopt.rows.block import boundaries
 
 _MANY = 4096
@@ -46,8 +49,9 @@ def apply_pipeline(pipeline: Any, method: str, X: Any) -> Any:
     with closing(executor()) as where:
         if getattr(where, "client", None) is not None:
             return NotImplemented
+        settings = get_config()  # of this thread; blocks are worked on in others
         parts = where.map(
-            lambda edge: apply_steps(pipeline, method, tables.row_range(X, *edge)),
+            lambda edge: _with(settings, pipeline, method, tables.row_range(X, *edge)),
             list(pairwise(edges)),
         )
     return tables.stack(parts, pipeline.steps[-1][0])
@@ -57,25 +61,29 @@ def goes_by_rows(step: Any) -> bool:
     """Whether a fitted step, with all steps within, treats each row by itself."""
     if step is None or isinstance(step, str):
         return True
-    if isinstance(step, sklearn.pipeline.Pipeline):
+    if is_pipeline(step):
         return all(goes_by_rows(inner) for _, inner in step.steps)
-    if type(step) is FeatureUnion:
+    if is_union(step):
         return all(goes_by_rows(inner) for _, inner in step.transformer_list)
     if type(step) is ColumnTransformer:
         return all(goes_by_rows(inner) for _, inner, _ in step.transformers_)
+    if isinstance(step, FrozenEstimator):
+        return goes_by_rows(step.estimator)
     return is_row_wise(step)
 
 
 def apply_steps(pipeline: Any, method: str, X: Any) -> Any:
     """The steps one after the other, each in its fastest way."""
-    steps = [step for _, step in pipeline.steps if step not in (None, "passthrough")]
-    if method == "transform":
-        for step in steps:
-            X = apply_fitted(step, X, "transform")
-        return X
-    for step in steps[:-1]:
-        X = apply_fitted(step, X, "transform")
-    return apply_fitted(steps[-1], X, method)
+    steps = [step for _, step in pipeline.steps if not does_nothing(step)]
+    before = steps if method == "transform" else steps[:-1]
+    for step in before:
+        inside = is_pipeline(step)
+        X = apply_steps(step, "transform", X) if inside else _transformed(step, X)
+    return X if method == "transform" else apply_fitted(steps[-1], X, method)
+
+
+def _transformed(step: Any, X: Any) -> Any:
+    return apply_fitted(step, X, "transform")
 
 
 def _lazily(pipeline: Any, method: str, X: Any) -> Any:
@@ -92,11 +100,11 @@ def _lazily(pipeline: Any, method: str, X: Any) -> Any:
     few = dask.delayed(_few)(blocks[0]).compute()
     example = apply_steps(pipeline, method, few)
     model = dask.delayed(pipeline.export() if hasattr(pipeline, "export") else pipeline)
-    call = dask.delayed(_block, pure=True)
+    call = dask.delayed(_with, pure=True)
     rest = tuple(np.shape(example)[1:])
     arrays = [
         da.from_delayed(
-            call(model, method, block, tuple(np.shape(few)[1:])),
+            call(get_config(), model, method, block),
             shape=(length, *rest),
             meta=example[:0],
         )
@@ -109,11 +117,28 @@ def _few(block: Any) -> Any:
     return tables.row_range(block, 0, min(4, tables.count_rows(block)))
 
 
-def _block(model: Any, method: str, X: Any, columns: tuple[int, ...]) -> Any:
-    del columns
-    return apply_steps(model, method, X)
+def _with(settings: dict[str, Any], model: Any, method: str, X: Any) -> Any:
+    """The steps under scikit-learn's settings of the thread that asked."""
+    with config_context(**settings):
+        return apply_steps(model, method, X)
 
 
 def _gathered(pipeline: Any, method: str, X: Any) -> Any:
     """All rows in one place: some step may look at all of them."""
     return getattr(pipeline.export(), method)(X.compute())
+
+
+def score(pipeline: Any, X: Any, y: Any, weight: Any) -> float:
+    """``pipeline.score`` of a Dask collection; rows stay apart where they can."""
+    check_is_fitted(pipeline)
+    y, weight = (part.compute() if is_dask(part) else part for part in (y, weight))
+    own = getattr(type(pipeline.steps[-1][1]), "score", None)
+    for mixin, metric in _SCORES.items():
+        if own is mixin.score:
+            found = pipeline.predict(X).compute()
+            return float(metric(y, found, sample_weight=weight))
+    return float(pipeline.export().score(X.compute(), y, sample_weight=weight))
+
+
+_SCORES = {ClassifierMixin: accuracy_score, RegressorMixin: r2_score}
+"""What these score by, unless a class overrides it."""

@@ -88,7 +88,7 @@ def cut(
     """
     if is_dask(data):
         return _lazy(data, name)
-    data = _usable(data)
+    data = usable(data)
     n = tables.count_rows(data)
     if n == 0:
         raise InputError(f"`{name}` must have at least one row, got none.")
@@ -112,18 +112,36 @@ def _edges(lengths: Sequence[int]) -> list[int]:
     return [int(edge) for edge in np.cumsum((0, *lengths))]
 
 
-def _usable(data: Any) -> Any:
+def usable(data: Any) -> Any:
     """What can be cut by rows: CSR for other sparse matrices, arrays for nested lists."""
     if sp.issparse(data):
         return data if data.format == "csr" else data.tocsr()
-    if isinstance(data, list | tuple) and data and not isinstance(data[0], str | bytes):
+    if isinstance(data, list | tuple):
+        return _from_list(data)
+    if isinstance(data, np.ndarray) or hasattr(data, "iloc"):
+        return data
+    if hasattr(data, "__array__") and not hasattr(data, "__len__"):
         return np.asarray(data)
-    if isinstance(data, str) or not (hasattr(data, "shape") or hasattr(data, "__len__")):
+    if isinstance(data, str | bytes) or not hasattr(data, "__iter__"):
         raise InputError(
             "Data must be an array, a sparse matrix, a data frame, a list of documents or "
             f"a Dask collection, got {type(data).__name__}."
         )
-    return data if hasattr(data, "shape") or isinstance(data, list | tuple) else list(data)
+    return data if hasattr(data, "shape") else list(data)
+
+
+def _from_list(data: Any) -> Any:
+    """Lists of rows and of numbers as arrays; documents, of any kind, as they are."""
+    if not data or isinstance(data[0], str | bytes | dict):
+        return data
+    try:
+        found = np.asarray(data)
+    except ValueError:
+        return list(data)  # rows of unlike lengths: tokens of documents
+    mixed = found.dtype.kind in "US" and found.ndim > 1
+    if mixed and not all(isinstance(cell, str) for row in data for cell in row):
+        return np.asarray(data, dtype=object)  # numbers beside text stay numbers
+    return found
 
 
 def _lazy(data: Any, name: str) -> Blocks:

@@ -8,13 +8,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from sklearn import get_config
 from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import FeatureUnion
+from sklearn.utils._set_output import _get_output_config
+from sklearn.utils.validation import _get_feature_names
 
 from mlopt.errors import InputError
 from mlopt.pipeline import tables
+from mlopt.pipeline.copies import blank_copy, keeps_state
 from mlopt.pipeline.expansions import expand
+from mlopt.pipeline.functions import naming
 from mlopt.pipeline.kinds import ignores_targets, is_row_wise, is_seeded, is_stateless
+from mlopt.pipeline.nested import is_pipeline, is_simple, is_union
 from mlopt.pipeline.operators import (
     Apply,
     Given,
@@ -24,7 +31,7 @@ from mlopt.pipeline.operators import (
     Outcome,
     Select,
 )
-from mlopt.pipeline.tokens import token_of
+from mlopt.pipeline.tokens import join, state_token, token_of
 
 Example = Callable[[Operator], Any]
 """Gives some rows of an operator's value."""
@@ -46,6 +53,10 @@ class Builder:
         Filled while building.
     inputs : dict of path to Operator
         What each `ColumnTransformer` is given; filled while building.
+    joins : dict of path to Operator
+        What each `ColumnTransformer` makes of it; filled while building.
+    whole : bool
+        Whether all rows are one block: then steps without state are fitted like others.
     """
 
     y: Operator | None
@@ -54,29 +65,47 @@ class Builder:
     params: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     models: dict[str, Operator] = field(default_factory=dict)
     inputs: dict[str, Operator] = field(default_factory=dict)
+    joins: dict[str, Operator] = field(default_factory=dict)
+    whole: bool = False
 
     def transformed(self, path: str, transformer: Any, x: Operator) -> Operator:
         """The rows that ``transformer``, fitted to ``x``, makes of ``x``."""
         if transformer is None or transformer == "passthrough":
             return x
         plain = not self.params.get(path)
-        if type(transformer) is Pipeline and plain and _simple(transformer):
+        if is_pipeline(transformer) and plain and is_simple(transformer):
+            _check(path, transformer._validate_steps)
             for name, step in transformer.steps:
                 x = self.transformed(f"{path}/{name}", step, x)
             return x
-        if type(transformer) is FeatureUnion and plain:
+        if is_union(transformer) and plain:
             return self._union(path, transformer, x)
         if type(transformer) is ColumnTransformer and plain:
             return self._by_columns(path, transformer, x)
-        if plain and (expanded := expand(path, transformer, x)) is not None:
+        expanded = expand(path, self._configured(transformer), x) if plain else None
+        if expanded is not None:
             rows, self.models[path] = expanded
             return rows
         return self._leaf(path, transformer, x)
 
-    def last(self, path: str, estimator: Any, x: Operator) -> Operator:
-        """The model that the last step learns from ``x``."""
+    def last(self, path: str, estimator: Any, x: Operator) -> tuple[Operator, ...]:
+        """The models that the last step learns from ``x``: several of one with parts."""
+        plain = not self.params.get(path) and self.weight is None
+        if is_pipeline(estimator) and plain and is_simple(estimator):
+            _check(path, estimator._validate_steps)
+            steps = [(f"{path}/{name}", step) for name, step in estimator.steps]
+            while steps and steps[-1][1] in (None, "passthrough"):
+                steps.pop()
+            for name, step in steps[:-1]:
+                x = self.transformed(name, step, x)
+            return self.last(*steps[-1], x) if steps else ()
+        if (is_union(estimator) or type(estimator) is ColumnTransformer) and plain:
+            self.transformed(path, estimator, x)
+            inside = f"{path}/"
+            found = [m for p, m in self.models.items() if f"{p}/".startswith(inside)]
+            return tuple(found)
         self.models[path] = self._learn(path, estimator, x, self.y, self.weight)
-        return self.models[path]
+        return (self.models[path],)
 
     def _leaf(self, path: str, transformer: Any, x: Operator) -> Operator:
         if not hasattr(transformer, "transform"):
@@ -84,16 +113,38 @@ class Builder:
                 f"Step `{path}` must have `transform`, since steps follow it; "
                 f"{type(transformer).__name__} has none."
             )
-        if is_stateless(transformer) and not self.params.get(path):
-            self.models[path] = Given(path, transformer, token_of(transformer))
-            scope = "rows" if is_row_wise(transformer) else "unknown"
-            return Apply(path, self.models[path], x, scope=scope)
+        if isinstance(transformer, FrozenEstimator):
+            return self._given(path, transformer, transformer, x)
+        if is_stateless(transformer) and not self.params.get(path) and not self.whole:
+            # A few rows tell it the names and the number of columns.
+            with naming(path):
+                fitted = self._configured(transformer).fit(self.example(x))
+            return self._given(path, transformer, fitted, x)
         y = None if ignores_targets(transformer) else self.y
         model = self.models[path] = self._learn(path, transformer, x, y, None)
         if is_row_wise(transformer):
             return Apply(path, model, x)
         model = self.models[path] = replace(model, transforms=True)
         return Outcome(path, model, x)
+
+    def _given(self, path: str, transformer: Any, model: Any, x: Operator) -> Operator:
+        self.models[path] = Given(path, model, _content(transformer))
+        frozen = getattr(transformer, "estimator", None)
+        known = is_row_wise(transformer) or is_row_wise(frozen)
+        if known or self.whole:
+            return Apply(path, self.models[path], x)
+        rows = Apply(path, self.models[path], x, scope="unknown")
+        return replace(rows, kind=tables.kind_of(self.example(rows)))
+
+    def _configured(self, estimator: Any) -> Any:
+        """A copy to be fitted, that gives frames if the user wants frames of all steps."""
+        fresh = blank_copy(estimator)
+        wanted = get_config()["transform_output"]
+        own = hasattr(estimator, "_sklearn_output_config")
+        if wanted != "default" and hasattr(fresh, "set_output") and not own:
+            # The setting is one of this thread, and tasks run in others.
+            fresh.set_output(transform=wanted)
+        return fresh
 
     def _learn(
         self,
@@ -103,32 +154,48 @@ class Builder:
         y: Operator | None,
         weight: Operator | None,
     ) -> Learn:
+        _check_parameters(path, estimator)
         seeded = is_seeded(estimator)
+        # Two that give frames of another kind are two models.
+        held = "" if _frames(estimator) == "default" else _frames(estimator)
+        held += state_token(estimator) if keeps_state(estimator) else ""
         return Learn(
             path,
-            estimator,
+            self._configured(estimator),
             x,
             y,
             weight,
             dict(self.params.get(path, {})),
             seeded,
-            nonce="" if seeded else uuid.uuid4().hex,
+            nonce=held if seeded else uuid.uuid4().hex,
+            names=() if self.whole else _names(self.example(x)),
         )
 
     def _union(self, path: str, union: FeatureUnion, x: Operator) -> Operator:
+        _check(path, union._validate_transformers)
+        _check(path, union._validate_transformer_weights)
+        self.inputs[path] = x
         weights = union.transformer_weights or {}
         parts = {
             name: self.transformed(f"{path}/{name}", part, x)
             for name, part in union.transformer_list
-            if part != "drop"
+            if not (isinstance(part, str) and part == "drop")
         }
         if not parts:
-            raise InputError(f"Step `{path}` must keep a part: all of them are dropped.")
+            del self.inputs[path]
+            return self._leaf(path, union, x)
         factors = tuple(float(weights.get(name, 1.0)) for name in parts)
-        prefix = bool(union.verbose_feature_names_out)
-        return Join(path, tuple(parts.values()), tuple(parts), factors, prefix)
+        return Join(
+            path,
+            tuple(parts.values()),
+            tuple(parts),
+            factors,
+            union.verbose_feature_names_out,
+            frames=_frames(union),
+        )
 
     def _by_columns(self, path: str, whole: ColumnTransformer, x: Operator) -> Operator:
+        _check(path, whole._validate_transformers)
         self.inputs[path] = x
         parts = split_columns(path, whole, self.example(x))
         weights = whole.transformer_weights or {}
@@ -137,11 +204,19 @@ class Builder:
             for name, part, columns in parts
         }
         if not branches:
-            raise InputError(f"Step `{path}` must keep a column: all of them are dropped.")
+            del self.inputs[path]
+            return self._leaf(path, whole, x)
         factors = tuple(float(weights.get(name, 1.0)) for name in branches)
-        prefix = bool(whole.verbose_feature_names_out)
-        below = float(whole.sparse_threshold)
-        return Join(path, tuple(branches.values()), tuple(branches), factors, prefix, below)
+        self.joins[path] = Join(
+            path,
+            tuple(branches.values()),
+            tuple(branches),
+            factors,
+            whole.verbose_feature_names_out,
+            float(whole.sparse_threshold),
+            frames=_frames(whole),
+        )
+        return self.joins[path]
 
 
 def split_columns(
@@ -176,6 +251,29 @@ def _plain(columns: Any) -> Any:
     return columns.tolist() if isinstance(columns, np.ndarray) else columns
 
 
-def _simple(pipeline: Pipeline) -> bool:
-    """Whether a pipeline is no more than its steps."""
-    return pipeline.memory is None and not getattr(pipeline, "transform_input", None)
+def _check(path: str, validate: Callable[[], None]) -> None:
+    """scikit-learn's own check of names and parts, with the name of the step."""
+    with naming(path):
+        validate()
+
+
+def _check_parameters(path: str, estimator: Any) -> None:
+    """scikit-learn's own check of its parameters, before other steps are fitted."""
+    known = getattr(estimator, "_parameter_constraints", None) is not None
+    if known and not get_config()["skip_parameter_validation"]:
+        _check(path, estimator._validate_params)
+
+
+def _names(rows: Any) -> tuple[str, ...]:
+    found = _get_feature_names(rows) if hasattr(rows, "columns") else None
+    return () if found is None else tuple(map(str, found))
+
+
+def _content(transformer: Any) -> str:
+    state = state_token(transformer) if keeps_state(transformer) else ""
+    return join(token_of(transformer), state, _frames(transformer))
+
+
+def _frames(estimator: Any) -> str:
+    """Of what kind of frame the columns are to be; "default" for arrays."""
+    return str(_get_output_config("transform", estimator)["dense"])

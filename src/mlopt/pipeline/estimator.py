@@ -5,29 +5,31 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import sklearn.pipeline
-from sklearn.base import clone
+from sklearn.base import _fit_context
 from sklearn.pipeline import _final_estimator_has
 from sklearn.utils.metadata_routing import _routing_enabled
 from sklearn.utils.metaestimators import available_if
 
 from mlopt.cluster import executor
-from mlopt.errors import InputError
 from mlopt.gd.estimator_base import resources_of
 from mlopt.pipeline import applying
-from mlopt.pipeline.assemble import assemble
 from mlopt.pipeline.blocks import is_dask
 from mlopt.pipeline.budget import budget_bytes
+from mlopt.pipeline.copies import private_copy
 from mlopt.pipeline.environment import environment
 from mlopt.pipeline.execute import Execution
 from mlopt.pipeline.explain import to_plan
-from mlopt.pipeline.operators import Given
+from mlopt.pipeline.exporting import exported
+from mlopt.pipeline.finishing import put_back
+from mlopt.pipeline.nested import PIPELINES, can_transform, does_nothing, row_weights
 from mlopt.pipeline.optimizer import left_out
 from mlopt.pipeline.planning import Planned, Problem, make_plan
 from mlopt.pipeline.tables import stack
+from mlopt.pipeline.telling import check_picklable, like_last, report, unseeded_notes
 from mlopt.plan import Plan
 
 Params = Mapping[str, Mapping[str, Any]]
@@ -87,6 +89,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
         self.memory_budget = memory_budget
         self.optimize = optimize
 
+    @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any = None, **params: Any) -> Pipeline:
         """Plan, then fit every step.
 
@@ -108,12 +111,14 @@ class Pipeline(sklearn.pipeline.Pipeline):
             When a step cannot be fitted to these data: it is named, before others run.
         """
         if self._as_scikit_learn():
+            self.__dict__.pop("plan_", None)
             super().fit(X, y, **params)
             return self
         self._fit_planned(X, y, self._routed("fit", params))
         return self
 
     @available_if(lambda self: self._can_fit_transform())
+    @_fit_context(prefer_skip_nested_validation=False)
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
         """`fit`, and the rows after the last step; lazily for a Dask collection."""
         if self._as_scikit_learn():
@@ -133,23 +138,23 @@ class Pipeline(sklearn.pipeline.Pipeline):
             Every choice with what was rejected, and predicted seconds and bytes.
         """
         with closing(executor()) as where:
-            planned = self._plan(X, y, self._routed("fit", params), where)
+            planned = self._plan(X, y, self._routed("fit", params), where, priced=True)
         return to_plan(self, planned)
 
     def export(self) -> sklearn.pipeline.Pipeline:
-        """The same as a plain scikit-learn pipeline, fitted if this one is.
+        """A plain scikit-learn pipeline, fitted if this one is; a copy.
 
         It loads and predicts without mlopt, if the steps are scikit-learn's.
         """
-        return sklearn.pipeline.Pipeline(
-            list(self.steps),
-            memory=self.memory,
-            verbose=self.verbose,
-            transform_input=self.transform_input,
-        )
+        plain: sklearn.pipeline.Pipeline = exported(self)
+        return plain
 
     def and_then(self, step: Any, data: Any = None, labels: Any = None) -> Pipeline:
         """A new pipeline with one more step; this one stays as it is.
+
+        The steps so far are copied, with what they learnt: several pipelines may branch off
+        one, and fitting them leaves it alone. What the branches have in common is fitted
+        once, as long as this process remembers it.
 
         Parameters
         ----------
@@ -162,13 +167,15 @@ class Pipeline(sklearn.pipeline.Pipeline):
         fresh, number = name, 2
         while fresh in taken:
             fresh, number = f"{name}-{number}", number + 1
-        longer: Pipeline = clone(self).set_params(steps=[*self.steps, (fresh, estimator)])
+        longer: Pipeline = private_copy(self)
+        longer.__dict__.pop("plan_", None)
+        longer.steps = [*longer.steps, (fresh, estimator)]
         return longer if data is None else longer.fit(data, labels)
 
     def __getitem__(self, ind: Any) -> Any:
         part = super().__getitem__(ind)
         if isinstance(ind, slice):
-            part.memory_budget, part.optimize = self.memory_budget, self.optimize
+            part.set_params(memory_budget=self.memory_budget, optimize=self.optimize)
         return part
 
     @available_if(_final_estimator_has("predict"))
@@ -196,6 +203,13 @@ class Pipeline(sklearn.pipeline.Pipeline):
         """The rows after the last step."""
         return self._apply("transform", X, params)
 
+    @available_if(_final_estimator_has("score"))
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Any:
+        """The last step's score of its predictions."""
+        if is_dask(X) and not _routing_enabled():
+            return applying.score(self, X, y, sample_weight)
+        return super().score(X, y, sample_weight, **params)
+
     def _apply(self, method: str, X: Any, params: Mapping[str, Any]) -> Any:
         if not params and not _routing_enabled():
             result = applying.apply_pipeline(self, method, X)
@@ -205,13 +219,32 @@ class Pipeline(sklearn.pipeline.Pipeline):
 
     def _as_scikit_learn(self) -> bool:
         """Whether something is asked for that only scikit-learn's own loop does."""
-        return bool(_routing_enabled() or self.transform_input or self.memory is not None)
+        return bool(
+            _routing_enabled()
+            or self.transform_input is not None
+            or self.memory is not None
+            or getattr(self, "_skl_callbacks", None)
+        )
+
+    def _validate_steps(self) -> None:
+        for name, step in self.steps[:-1]:
+            if not does_nothing(step) and not can_transform(step):
+                raise TypeError(
+                    f"Step `{name}` must have `fit` and `transform`, since steps "
+                    f"follow it; {step!r} has not. All intermediate steps should be "
+                    "transformers and implement fit and transform, or be the string "
+                    "'passthrough'."
+                )
+        super()._validate_steps()
 
     def _routed(self, method: str, params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        self.steps = list(self.steps)
+        self.steps: list[tuple[str, Any]] = list(self.steps)
         self._validate_steps()
         routed = self._check_method_params(method=method, props=params)
-        return {name: dict(routed[name]["fit"]) for name, _ in self.steps}
+        return {
+            name: {} if step is None else dict(routed[name]["fit"])
+            for name, step in self.steps
+        }
 
     def _plan(
         self,
@@ -221,16 +254,17 @@ class Pipeline(sklearn.pipeline.Pipeline):
         where: Any,
         *,
         outcome: bool = False,
+        priced: bool = False,
     ) -> Planned:
-        name, last = self.steps[-1]
+        if getattr(where, "client", None) is not None:
+            check_picklable(self.steps)
+        steps = list(self.steps)
+        while not outcome and steps and does_nothing(steps[-1][1]):
+            steps.pop()
         params = {step: dict(values) for step, values in params.items()}
-        weight = None
-        learns = not outcome and last not in (None, "passthrough")
-        if learns and _is_rows(params.get(name, {}).get("sample_weight")):
-            weight = params[name].pop("sample_weight")
-        steps = tuple((step, self._usable(step, e)) for step, e in self.steps)
+        weight = None if outcome or not steps else row_weights(steps[-1], params)
         given = {step: values for step, values in params.items() if values}
-        problem = Problem(steps, X, y, weight, given, learns)
+        problem = Problem(tuple(steps), X, y, weight, given, not outcome)
         return make_plan(
             problem,
             where,
@@ -238,10 +272,8 @@ class Pipeline(sklearn.pipeline.Pipeline):
             environment,
             budget=lambda: budget_bytes(self.memory_budget, where),
             without=left_out(self.optimize),
+            priced=priced,
         )
-
-    def _usable(self, step: str, estimator: Any) -> Any:
-        return estimator
 
     def _fit_planned(
         self, X: Any, y: Any, params: Mapping[str, dict[str, Any]], *, outcome: bool = False
@@ -250,38 +282,16 @@ class Pipeline(sklearn.pipeline.Pipeline):
         with closing(executor()) as where:
             planned = self._plan(X, y, params, where, outcome=outcome)
             run = Execution(planned.draft, planned.sources, where, environment)
-            handles = run.run()
-            rows = [where.result(handle) for handle in handles]
-            self._learn(planned, run)
-        self.plan_ = to_plan(self, planned, run, time.perf_counter() - begin)
-        return stack(rows, self.steps[-1][0]) if rows else None
-
-    def _learn(self, planned: Planned, run: Execution) -> None:
-        """Put what was learnt into the steps, as scikit-learn's `fit` does."""
-        models = {
-            path: op.model if isinstance(op, Given) else run.models[op.token]
-            for path, op in planned.built.models.items()
-        }
-
-        def example(path: str) -> Any:
-            return planned.built.example(planned.built.inputs[path])
-
-        for name, step in self.steps:
-            fitted = assemble(name, step, models, example)
-            if fitted is not step and hasattr(step, "__dict__"):
-                step.__dict__.update(fitted.__dict__)
+            rows = [where.result(handle) for handle in run.run()]
+            put_back(self.steps, planned, run)
+        plan = to_plan(self, planned, run, time.perf_counter() - begin)
+        self.plan_ = replace(plan, notes=(*plan.notes, *unseeded_notes(self.steps)))
+        report(self)
+        return like_last(self.steps, stack(rows, self.steps[-1][0])) if rows else None
 
 
-def _is_rows(value: Any) -> bool:
-    return value is not None and np.ndim(value) == 1
+PIPELINES.add(Pipeline)
 
 
 def _name(estimator: Any) -> str:
     return type(estimator).__name__.lower()
-
-
-def check_names(steps: Any) -> None:
-    """Step names must differ."""
-    names = [name for name, _ in steps]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise InputError(f"Step names must differ, but these come twice: {twice}.")

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from dask.task_spec import Task, TaskRef
 
 from mlopt.cluster import Executor
@@ -230,10 +231,13 @@ class Execution:
         layers = self._layers()
         keys, graph = layers.rows(op.x), self._woven(layers, [op.x], again=True)
         kept = op.x.token in self._held or self._is_whole(op.x, layers)
-        rows = rows_of(graph, keys, self.executor, kept=kept)
+        with naming(op.step):
+            rows = rows_of(graph, keys, self.executor, kept=kept)
         begin = time.perf_counter()
         with naming(op.step):
             model = way.fit(op.estimator, rows, y, weight)
+        if op.names:
+            model.feature_names_in_ = np.asarray(op.names, dtype=object)
         self.seconds[op.token] = time.perf_counter() - begin
         self._learnt(op.token, model)
         self._remember(op.token)

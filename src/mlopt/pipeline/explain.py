@@ -8,6 +8,7 @@ from typing import Any
 from mlopt.pipeline.execute import Execution
 from mlopt.pipeline.graph import walk
 from mlopt.pipeline.operators import Apply, Fused, Given, Join, Learn, Operator, Outcome
+from mlopt.pipeline.optimizer import history
 from mlopt.pipeline.planning import Planned
 from mlopt.pipeline.profile import Option, Profile
 from mlopt.pipeline.schedule import Job, Timetable, executions, schedule
@@ -33,10 +34,10 @@ def to_plan(
     # A fit is planned first, which takes what it took now.
     predicted = _total(choices) + planned.seconds if profile is not None else None
     kept = _kept_bytes(planned, jobs) if profile is not None else None
+    changed = ", ".join(one.rule for one in planned.log if one.changed) or "none"
     notes = [
-        f"rule {one.rule}: {1e3 * one.seconds:.1f} ms" for one in planned.log if one.changed
+        f"rules that changed the plan: {changed}; planning took {planned.seconds:.2f} s"
     ]
-    notes.append(f"planning took {planned.seconds:.3f} s")
     notes += _kept_in_all(kept, run) if run is not None else []
     return Plan(
         f"fit {type(pipeline).__name__}",
@@ -46,6 +47,7 @@ def to_plan(
         kept,
         planned.context.budget,
         tuple(notes),
+        tuple(history(planned.log)),
     )
 
 

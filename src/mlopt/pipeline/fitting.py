@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from mlopt.errors import InputError
 from mlopt.pipeline import tables
+from mlopt.pipeline.copies import private_copy
 from mlopt.pipeline.fits.base import Fit, ManyPasses, OnePass
 from mlopt.pipeline.functions import naming
 from mlopt.rows import Rows
@@ -76,7 +76,7 @@ def fit_gathered(job: Job, x: Sequence[Any], y: Any, weight: Any) -> Both:
 
 
 def _as_scikit_learn(job: Job, x: Any, y: Any, weight: Any, edges: tuple[int, ...]) -> Both:
-    fresh = clone(job.estimator)
+    fresh = private_copy(job.estimator)
     params = dict(job.params)
     if weight is not None and has_fit_parameter(fresh, "sample_weight"):
         params["sample_weight"] = weight

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn import config_context
+from sklearn.utils._set_output import ADAPTERS_MANAGER
 
 from mlopt.errors import InputError
 from mlopt.pipeline import tables
@@ -30,9 +33,9 @@ def _function(op: Operator) -> Callable[..., Any]:
     if isinstance(op, Select):
         return partial(_select, op.step, op.columns)
     if isinstance(op, Apply):
-        return partial(_apply, op.step, op.method)
+        return partial(_apply, op.step, op.method, op.kind)
     if isinstance(op, Join):
-        settings = op.names, op.weights, op.prefix
+        settings = op.names, op.weights, op.prefix, op.frames
         return partial(_join, op.step, *settings, op.layout, op.sparse_below)
     if isinstance(op, Convert):
         return partial(_convert, op.step, op.layout)
@@ -81,9 +84,14 @@ class Recipe:
 
 @contextmanager
 def naming(step: str) -> Iterator[None]:
-    """Errors of the block below name the step; their type stays."""
+    """Errors of the block below name the step; their type stays.
+
+    Which frames a step gives is written in the step itself: the setting of the thread, if
+    there is one, would reach inner parts that nobody asked about.
+    """
     try:
-        yield
+        with config_context(transform_output="default"):
+            yield
     except Exception as error:
         if f"`{step}`" in str(error):
             raise
@@ -101,7 +109,7 @@ def _select(step: str, columns: Any, x: Any) -> Any:
         return tables.take_columns(x, columns)
 
 
-def _apply(step: str, method: str, model: Any, x: Any) -> Any:
+def _apply(step: str, method: str, kind: str, model: Any, x: Any) -> Any:
     with naming(step):
         result = apply_fitted(model, x, method)
     got, expected = tables.count_rows(result), tables.count_rows(x)
@@ -110,6 +118,11 @@ def _apply(step: str, method: str, model: Any, x: Any) -> Any:
             f"Step `{step}` must return one row for each row it is given, got {got} for "
             f"{expected}. Select or drop rows before the pipeline, together with y."
         )
+    if kind and tables.kind_of(result) != kind:
+        raise InputError(
+            f"Step `{step}` must return one type for all rows: one block is {kind}, "
+            f"another {tables.kind_of(result)}. Return the same type whatever the rows."
+        )
     return result
 
 
@@ -117,16 +130,18 @@ def _join(
     step: str,
     names: Sequence[str],
     weights: Sequence[float],
-    prefix: bool,
+    prefix: Any,
+    frames: str,
     layout: str,
     sparse_below: float,
     *parts: Any,
 ) -> Any:
     scaled = [p if w == 1.0 else p * w for p, w in zip(parts, weights, strict=True)]
     with naming(step):
-        if any(hasattr(part, "iloc") for part in scaled):
-            return _join_frames(names, prefix, scaled)
-        scaled = [_two_dimensional(part) for part in scaled]
+        if frames != "default" and all(_is_frame(part) for part in scaled):
+            return _join_frames(names, prefix, frames, scaled)
+        pairs = zip(names, scaled, strict=True)
+        scaled = [_two_dimensional(name, part) for name, part in pairs]
         if any(sp.issparse(part) for part in scaled):
             joined = sp.hstack([sp.csr_array(part) for part in scaled], format="csr")
             if layout == "auto":
@@ -140,23 +155,36 @@ def density(X: Any) -> float:
     return float(X.nnz / max(1, X.shape[0] * X.shape[1]))
 
 
-def _join_frames(names: Sequence[str], prefix: bool, parts: Sequence[Any]) -> Any:
-    import pandas as pd
-
-    index = next(part.index for part in parts if hasattr(part, "iloc"))
-    frames = []
-    for name, part in zip(names, parts, strict=True):
-        frame = part if hasattr(part, "iloc") else pd.DataFrame(part, index=index)
-        frame = frame.to_frame() if frame.ndim == 1 else frame
-        frames.append(frame.add_prefix(f"{name}__") if prefix else frame)
-    return pd.concat(frames, axis=1)
+def _join_frames(names: Sequence[str], prefix: Any, kind: str, parts: Sequence[Any]) -> Any:
+    adapter = ADAPTERS_MANAGER.adapters[kind]
+    renamed = [
+        adapter.rename_columns(copy(part), [_named(prefix, name, c) for c in part.columns])
+        for name, part in zip(names, parts, strict=True)
+    ]
+    return adapter.hstack(renamed)
 
 
-def _two_dimensional(part: Any) -> Any:
-    if sp.issparse(part):
-        return part
-    part = np.asarray(part)
-    return part.reshape(-1, 1) if part.ndim == 1 else part
+def _named(prefix: Any, part: str, column: str) -> str:
+    """A column's name in the whole, as scikit-learn's ``verbose_feature_names_out``."""
+    if callable(prefix):
+        return str(prefix(part, column))
+    if isinstance(prefix, str):
+        return prefix.format(transformer_name=part, feature_name=column)
+    return f"{part}__{column}" if prefix else column
+
+
+def _is_frame(part: Any) -> bool:
+    return hasattr(part, "columns") and hasattr(part, "shape")
+
+
+def _two_dimensional(name: str, part: Any) -> Any:
+    part = part if sp.issparse(part) else np.asarray(part)
+    if part.ndim != 2:
+        raise InputError(
+            f"Transformer `{name}` must return 2 dimensions (rows, columns), got "
+            f"{part.ndim}. Its output should be 2D, also where it is one column."
+        )
+    return part
 
 
 def _convert(step: str, layout: str, x: Any) -> Any:

@@ -51,7 +51,9 @@ def readers(sinks: Sinks) -> dict[int, list[Operator]]:
     return found
 
 
-def show(sinks: Sinks) -> str:
+def show(
+    sinks: Sinks, describe: Callable[[Operator], str] = lambda op: op.describe()
+) -> str:
     """One line a node: its number, what it is, and the numbers of what it reads.
 
     ::
@@ -65,7 +67,7 @@ def show(sinks: Sinks) -> str:
     for node in walk(sinks):
         numbers[id(node)] = len(numbers)
         reads = " ".join(f"#{numbers[id(child)]}" for child in node.inputs)
-        what = node.describe() if not node.gives_rows else ""
+        what = describe(node) if not node.gives_rows else ""
         text = f"#{numbers[id(node)]} {type(node).__name__} {node.step} {what} {reads}"
         lines.append(" ".join(text.split()))
     return "\n".join(lines)

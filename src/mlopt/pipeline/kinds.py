@@ -101,6 +101,8 @@ def is_seeded(estimator: Any) -> bool:
     It does not when something in the estimator is random and has no seed. Where that is not
     known, a ``random_state`` of None counts as random.
     """
+    if not hasattr(estimator, "get_params"):
+        return True
     params = estimator.get_params(deep=False)
     inner = [v for v in params.values() if hasattr(v, "get_params") and not _is_class(v)]
     return all(map(is_seeded, inner)) and not _is_random(estimator, params)

@@ -120,6 +120,8 @@ class Learn(Operator):
         How; None: scikit-learn's own.
     gathers : bool
         Whether scikit-learn's own fit could learn from ``x``.
+    names : tuple of str
+        Of the columns, where ``x`` are frames.
     """
 
     estimator: Any
@@ -132,6 +134,7 @@ class Learn(Operator):
     transforms: bool = False
     way: Fit | None = field(default=None, metadata=_PHYSICAL)
     gathers: bool = field(default=True, metadata=_PHYSICAL)
+    names: tuple[str, ...] = field(default=(), metadata=_PHYSICAL)
 
     @property
     def gives_rows(self) -> bool:
@@ -167,6 +170,8 @@ class Apply(Operator):
         was looked at.
     random : bool
         Whether the same rows give something else the next time; found out on the sample.
+    kind : str
+        What every block must be, as `tables.kind_of` says; "" where nobody looked.
     """
 
     model: Operator
@@ -174,6 +179,7 @@ class Apply(Operator):
     method: str = "transform"
     scope: str = field(default="rows", metadata=_PHYSICAL)
     random: bool = field(default=False, metadata=_PHYSICAL)
+    kind: str = field(default="", metadata=_PHYSICAL)
 
     def describe(self) -> str:
         return self.model.describe()
@@ -197,11 +203,14 @@ class Join(Operator):
     Attributes
     ----------
     names : tuple of str
-        One a part, put before column names of data frames where ``prefix`` holds.
+        One a part, put before column names of data frames as ``prefix`` says: a bool, a
+        format, or a function, as ``verbose_feature_names_out`` of scikit-learn.
     weights : tuple of float
         What each part is multiplied by.
     sparse_below : float
         Sparse parts give a sparse whole when its density is below this.
+    frames : {"default", "pandas", "polars"}
+        Whether frames are put together to a frame; otherwise to an array.
     layout : {"auto", "dense", "sparse"}
         What they give; "auto" looks at the density, so that it suits one block only.
     """
@@ -209,8 +218,9 @@ class Join(Operator):
     parts: tuple[Operator, ...]
     names: tuple[str, ...]
     weights: tuple[float, ...]
-    prefix: bool = True
+    prefix: Any = True
     sparse_below: float = float("inf")
+    frames: str = "default"
     layout: str = field(default="auto", metadata=_PHYSICAL)
 
     def describe(self) -> str:

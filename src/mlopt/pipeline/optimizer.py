@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mlopt.errors import InputError
 from mlopt.pipeline.graph import show, walk
+from mlopt.pipeline.operators import Operator
 from mlopt.pipeline.rules import RULES, Context, Rule
 from mlopt.pipeline.rules.base import Draft
 
@@ -19,15 +20,19 @@ class Applied:
 
     Attributes
     ----------
-    before, after : str
-        The plan as text; the same when nothing changed.
+    before, after : Draft
+        The same object when nothing changed.
     """
 
     rule: str
-    changed: bool
     seconds: float
-    before: str
-    after: str
+    before: Draft
+    after: Draft
+
+    @property
+    def changed(self) -> bool:
+        """Whether the rule did anything."""
+        return self.after is not self.before
 
 
 def optimize(
@@ -42,11 +47,11 @@ def optimize(
     for rule in rules:
         if rule.name in without:
             continue
-        begin, before = time.perf_counter(), describe(draft)
+        begin = time.perf_counter()
         new = rule.rewrite(draft, context)
         took = time.perf_counter() - begin
         check(draft, new, rule.name)
-        log.append(Applied(rule.name, new is not draft, took, before, describe(new)))
+        log.append(Applied(rule.name, took, draft, new))
         draft = new
     return draft, tuple(log)
 
@@ -89,12 +94,31 @@ def check(before: Draft, after: Draft, rule: str) -> None:
         raise AssertionError(f"Rule `{rule}` changed what the pipeline computes.")
 
 
-def describe(draft: Draft) -> str:
+def describe(
+    draft: Draft, words: Callable[[Operator], str] = lambda op: op.describe()
+) -> str:
     """The plan as text; what is kept carries a star."""
-    marks = {
-        f"#{number}": op.token in draft.kept for number, op in enumerate(walk(draft.sinks))
-    }
-    lines = show(draft.sinks).splitlines()
+    kept = [op.token in draft.kept for op in walk(draft.sinks)]
+    lines = show(draft.sinks, words).splitlines()
     return "\n".join(
-        f"{line} *" if marks[line.split(" ", 1)[0]] else line for line in lines
+        f"{line} *" if star else line for line, star in zip(lines, kept, strict=True)
     )
+
+
+def history(log: Sequence[Applied]) -> list[str]:
+    """The plan as text before the first rule, and after each that changed it."""
+    if not log:
+        return []
+    known: dict[str, str] = {}
+
+    def words(op: Operator) -> str:
+        if op.token not in known:
+            known[op.token] = op.describe()
+        return known[op.token]
+
+    found = [f"before the rules:\n{describe(log[0].before, words)}"]
+    for one in log:
+        took = f"{one.rule}, {1e3 * one.seconds:.1f} ms"
+        after = f":\n{describe(one.after, words)}" if one.changed else ": no change"
+        found.append(f"rule {took}{after}")
+    return found

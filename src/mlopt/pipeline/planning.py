@@ -11,7 +11,7 @@ import dask
 
 from mlopt.cluster import Executor, Threads
 from mlopt.errors import InputError
-from mlopt.pipeline.blocks import Blocks, cut, is_dask
+from mlopt.pipeline.blocks import Blocks, cut, is_dask, usable
 from mlopt.pipeline.build import Builder
 from mlopt.pipeline.environment import Environment, repeatable
 from mlopt.pipeline.fits.registry import ways_of
@@ -20,19 +20,14 @@ from mlopt.pipeline.operators import Learn, Operator, Source
 from mlopt.pipeline.optimizer import Applied, optimize
 from mlopt.pipeline.profile import Profile, profile
 from mlopt.pipeline.rules.base import Context, Draft
-from mlopt.pipeline.sampling import take_sample
+from mlopt.pipeline.samples import Samples
 from mlopt.pipeline.schedule import takes_memory
 from mlopt.pipeline.settling import settle
 from mlopt.pipeline.tables import count_rows
-from mlopt.pipeline.trial import Trial
 from mlopt.resources import Resources
 
-SMALL = 4096
-"""Rows up to which a pipeline in memory runs as one block, without a profile."""
-SAMPLES = (512, 1024)
-"""Rows of two samples of the profile (KeystoneML, V-D)."""
-SHARE, LARGEST = 40, 8192
-"""A third takes this share of all rows, and so many at most."""
+SMALL, TINY = 4096, 1000
+"""Rows up to which a pipeline in memory runs as one block; and as scikit-learn runs it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,27 +81,27 @@ def make_plan(
     *,
     budget: Callable[[], int],
     without: frozenset[str],
+    priced: bool = False,
 ) -> Planned:
-    """Plan a fit; fits nothing but samples."""
+    """Plan a fit; fits nothing but samples.
+
+    Up to a thousand rows run as scikit-learn would run them, which takes less time than to
+    find out more. They are profiled all the same if the plan is to be ``priced``.
+    """
     begin = time.perf_counter()
     X, y, weight, sources = _bind(problem, executor)
-    trial = _Samples(sources, executor)
-    built = Builder(y, trial.example, weight, problem.params)
-    sinks = _build(problem, built, X)
-    found = None
-    if not trial.small:
-        sinks = settle(sinks, trial.large)
-        sinks = _first_ways(sinks)
-        built.models.update(_renewed(built.models, sinks))
-        found = profile(sinks, trial.all, _count(sources), resources())
-    else:
-        sinks = _as_scikit_learn(sinks)
+    samples = Samples(sources, executor)
+    tiny = samples.total is not None and samples.total <= TINY
+    sinks, built, found = samples.enough_for(
+        lambda: _profiled(problem, samples, resources, (X, y, weight), priced or not tiny)
+    )
     draft = Draft(sinks)
     same = repeatable(sinks)
     ops = [op for op in walk(sinks) if op.token in same]
     known = frozenset(
         op.token for op in ops if isinstance(op, Learn) and op.token in environment
     )
+    keep = str(dask.config.get("mlopt.keep", "best"))
     there = frozenset(
         op.token
         for op in ops
@@ -114,20 +109,38 @@ def make_plan(
         and takes_memory(op)
         and environment.has_rows(op.token)
     )
-    keep = str(dask.config.get("mlopt.keep", "best"))
-    context = Context(found, budget(), known, _passes(found), there, keep)
+    context = Context(None if tiny else found, budget(), known, _passes(found), there, keep)
     draft, log = optimize(draft, context, without=without)
     took = time.perf_counter() - begin
     return Planned(draft, built, sources, found, log, context, took)
+
+
+def _profiled(
+    problem: Problem,
+    samples: Samples,
+    resources: Callable[[], Resources],
+    sources: tuple[Operator, Operator | None, Operator | None],
+    priced: bool,
+) -> tuple[Sinks, Builder, Profile | None]:
+    """The graph with everything that only data can tell; and what it costs."""
+    X, y, weight = sources
+    one = samples.blocks == 1
+    built = Builder(y, samples.example, weight, problem.params, whole=one)
+    sinks = _build(problem, built, X)
+    if not one:
+        sinks = _first_ways(settle(sinks, samples.large))
+        built.models.update(_renewed(built.models, sinks))
+    found = profile(sinks, samples.all, samples.blocks, resources()) if priced else None
+    return sinks, built, found
 
 
 def _bind(
     problem: Problem, executor: Executor
 ) -> tuple[Operator, Operator | None, Operator | None, dict[str, Blocks]]:
     """Sources for the data, with what is behind them."""
-    small = not is_dask(problem.X) and count_rows_or_zero(problem.X) <= SMALL
-    lengths = [count_rows_or_zero(problem.X)] if small else None
-    blocks = cut(problem.X, executor, lengths=lengths)
+    data = problem.X if is_dask(problem.X) else usable(problem.X)
+    small = not is_dask(data) and count_rows(data) <= SMALL
+    blocks = cut(data, executor, lengths=[count_rows(data)] if small else None)
     y = None if problem.y is None else _beside(problem.y, "y", blocks, executor)
     weight = problem.weight
     weights = None if weight is None else _beside(weight, "sample_weight", blocks, executor)
@@ -172,54 +185,14 @@ def _counted(blocks: Blocks, executor: Executor) -> list[int]:
     return [executor.result(handle) for handle in executor.run_graph(graph, keys)]
 
 
-def count_rows_or_zero(data: Any) -> int:
-    """Rows of what has rows; 0 for what has none."""
-    try:
-        return count_rows(data)
-    except TypeError:
-        return 0
-
-
 def _build(problem: Problem, built: Builder, X: Operator) -> Sinks:
     rows = X
     last = problem.steps[-1][0] if problem.learns_last else None
     for name, step in problem.steps:
         if name == last:
-            return (built.last(name, step, rows),)
+            return built.last(name, step, rows)
         rows = built.transformed(name, step, rows)
     return (rows,)
-
-
-class _Samples:
-    """Trials on two samples of the sources, taken when they are first needed."""
-
-    def __init__(self, sources: Mapping[str, Blocks], executor: Executor) -> None:
-        self.sources, self.executor = sources, executor
-        self.small = next(iter(sources.values())).count == 1
-        self._trials: tuple[Trial, ...] = ()
-
-    @property
-    def all(self) -> tuple[Trial, ...]:
-        """By size; the largest sample is drawn once, the others are some of its rows."""
-        if not self._trials:
-            rows = take_sample(self.sources, self.executor, self._largest())
-            smaller = [rows.part(size) for size in SAMPLES if size < rows.size]
-            self._trials = (*map(Trial, smaller), Trial(rows))
-        return self._trials
-
-    @property
-    def large(self) -> Trial:
-        return self.all[-1]
-
-    def _largest(self) -> int:
-        """Where rows are many, a third sample: what is short is told from noise by it."""
-        lengths = next(iter(self.sources.values())).lengths
-        share = sum(lengths) // SHARE if lengths else 0
-        return max(SAMPLES[-1], min(share, LARGEST))
-
-    def example(self, op: Operator) -> Any:
-        """Some rows of an operator's value."""
-        return self.large.value(op)
 
 
 def _first_ways(sinks: Sinks) -> Sinks:
@@ -234,19 +207,10 @@ def _first_ways(sinks: Sinks) -> Sinks:
     return rebuild(sinks, first)
 
 
-def _as_scikit_learn(sinks: Sinks) -> Sinks:
-    """Small data: one block, as scikit-learn would do it."""
-    return rebuild(sinks, lambda op: op)
-
-
 def _renewed(models: Mapping[str, Operator], sinks: Sinks) -> dict[str, Operator]:
     """The operators behind the models, as they are in the rewritten graph."""
     by_token = {op.token: op for op in walk(sinks)}
     return {path: by_token.get(op.token, op) for path, op in models.items()}
-
-
-def _count(sources: Mapping[str, Blocks]) -> int:
-    return next(iter(sources.values())).count
 
 
 def _passes(found: Profile | None) -> Callable[[Learn], float]:

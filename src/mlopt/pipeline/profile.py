@@ -236,7 +236,7 @@ def _outputs(op: Learn, trial: Trial) -> int:
     y = np.asarray(trial.value(op.y))
     if y.ndim == 2:
         return int(y.shape[1])
-    if is_classifier(op.estimator):
+    if hasattr(op.estimator, "__sklearn_tags__") and is_classifier(op.estimator):
         classes = len(np.unique(y))
         return classes if classes > 2 else 1
     return 1

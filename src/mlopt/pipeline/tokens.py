@@ -35,6 +35,17 @@ def token_of(value: Any) -> str:
     return digest.hexdigest()[:32]
 
 
+def state_token(estimator: Any) -> str:
+    """A name for all that an estimator holds, what it learnt included."""
+    import cloudpickle
+
+    try:
+        content = cloudpickle.dumps(estimator, protocol=5)
+    except Exception:
+        content = uuid.uuid4().bytes
+    return hashlib.sha1(content, usedforsecurity=False).hexdigest()[:32]
+
+
 def join(*tokens: str) -> str:
     """The token of something made of parts that have tokens."""
     text = "\0".join(tokens).encode()

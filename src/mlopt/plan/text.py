@@ -49,7 +49,8 @@ def render_text(plan: Plan, *, verbose: bool = False) -> str:
     for line, row in zip(lines, cells, strict=True):
         out.append(_row(row, widths, measured))
         out += [line.trunk.ljust(indent) + text for text in _below(line, verbose, indent)]
-    return "\n".join([*out, *map(_one_line, plan.notes)])
+    details = plan.details if verbose else ()
+    return "\n".join([*out, *map(_one_line, plan.notes), *details])
 
 
 def facts(plan: Plan) -> list[str]:

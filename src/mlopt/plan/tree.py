@@ -134,6 +134,8 @@ class Plan:
         Bytes kept, and bytes that may be kept.
     notes : tuple of str
         About the plan as a whole.
+    details : tuple of str
+        How it came about: shown only where all is asked for.
     """
 
     title: str
@@ -143,6 +145,7 @@ class Plan:
     memory: int | None = None
     memory_budget: int | None = None
     notes: tuple[str, ...] = ()
+    details: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _settle(
@@ -153,6 +156,7 @@ class Plan:
             memory=None if self.memory is None else int(self.memory),
             memory_budget=None if self.memory_budget is None else int(self.memory_budget),
             notes=tuple(self.notes),
+            details=tuple(self.details),
         )
 
     def walk(self) -> Iterator[tuple[str, Choice]]:
@@ -196,7 +200,8 @@ class Plan:
         Parameters
         ----------
         verbose : bool, default=False
-            Show every rejected alternative with its reason, and shorten nothing.
+            Show every rejected alternative with its reason, shorten nothing, and say how
+            the plan came about.
         """
         return render_text(self, verbose=verbose)
 
@@ -215,6 +220,7 @@ class Plan:
             "memory": self.memory,
             "memory_budget": self.memory_budget,
             "notes": list(self.notes),
+            "details": list(self.details),
             "choices": [choice.to_dict() for choice in self.choices],
         }
 

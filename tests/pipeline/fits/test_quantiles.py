@@ -13,8 +13,8 @@ from sklearn.preprocessing import KBinsDiscretizer
 from tests.pipeline.fits.cases import Data
 from tests.pipeline.fits.same import merged, parts
 
-from mlopt.pipeline.fits.numbers import quantiles
 from mlopt.pipeline.fits.base import OnePass
+from mlopt.pipeline.fits.numbers import quantiles
 from mlopt.pipeline.fits.numbers.quantiles import Sketch
 from mlopt.pipeline.fits.numbers.table import NUMERIC
 

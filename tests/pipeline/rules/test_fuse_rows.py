@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given
 from sklearn.linear_model import LogisticRegression
 from tests.pipeline.graphs import DATA, ranged, scaled, text, union
@@ -16,15 +18,15 @@ from mlopt.pipeline.rules.fuse_rows import FuseRows
 CONTEXT = Context(None, 0)
 
 
-def fitted(step, x):
+def fitted(step: Any, x: Any) -> Any:
     return Apply(step, Given(step, f"<{step}>", step), x)
 
 
-def fused(*sinks, kept=frozenset()):
+def fused(*sinks: Any, kept: frozenset[str] = frozenset()) -> Any:
     return FuseRows().rewrite(Draft(sinks, kept), CONTEXT)
 
 
-def test_a_chain_becomes_one_operator():
+def test_a_chain_becomes_one_operator() -> None:
     draft = fused(fitted("c", fitted("b", fitted("a", DATA))))
 
     assert show(draft.sinks) == text(
@@ -38,7 +40,7 @@ def test_a_chain_becomes_one_operator():
     )
 
 
-def test_a_model_in_between_ends_a_task():
+def test_a_model_in_between_ends_a_task() -> None:
     last = Learn("clf", LogisticRegression(), ranged("b", fitted("a", DATA)))
     draft = fused(last)
     steps = [op.step for op in walk(draft.sinks) if op.gives_rows and op is not DATA]
@@ -46,27 +48,27 @@ def test_a_model_in_between_ends_a_task():
     assert steps == ["a", "b"]
 
 
-def test_what_is_kept_ends_a_task():
+def test_what_is_kept_ends_a_task() -> None:
     middle = fitted("b", fitted("a", DATA))
     draft = fused(fitted("d", fitted("c", middle)), kept=frozenset({middle.token}))
 
     assert [op.step for op in walk(draft.sinks) if isinstance(op, Fused)] == ["a+b", "c+d"]
 
 
-def test_branches_that_meet_again_are_one_task():
+def test_branches_that_meet_again_are_one_task() -> None:
     first = fitted("a", DATA)
     draft = fused(union(fitted("b", first), fitted("c", first)))
 
     assert [op.step for op in walk(draft.sinks) if isinstance(op, Fused)] == ["a+b+c+union"]
 
 
-def test_single_steps_stay_as_they_are():
+def test_single_steps_stay_as_they_are() -> None:
     draft = Draft((fitted("a", DATA),))
 
     assert FuseRows().rewrite(draft, CONTEXT) is draft
 
 
-def test_steps_that_look_at_all_rows_stay_alone():
+def test_steps_that_look_at_all_rows_stay_alone() -> None:
     whole = Apply("w", Given("w", "<w>", "w"), fitted("a", DATA), scope="all")
     draft = fused(fitted("b", whole))
 
@@ -74,7 +76,7 @@ def test_steps_that_look_at_all_rows_stay_alone():
 
 
 @given(graphs())
-def test_the_meaning_stays_and_every_operator_still_has_its_inputs(root):
+def test_the_meaning_stays_and_every_operator_still_has_its_inputs(root: Any) -> None:
     before = shared(root)
     after = FuseRows().rewrite(before, CONTEXT)
 
@@ -84,7 +86,7 @@ def test_the_meaning_stays_and_every_operator_still_has_its_inputs(root):
         assert op.token in inside
 
 
-def test_scalers_keep_their_models_apart():
+def test_scalers_keep_their_models_apart() -> None:
     draft = fused(scaled("b", scaled("a", DATA)))
 
     assert [op.step for op in walk(draft.sinks) if isinstance(op, Learn)] == ["a", "b"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +22,7 @@ def shared(*sinks: Operator) -> Draft:
     return ShareWork().rewrite(Draft(sinks), CONTEXT)
 
 
-def test_a_repeated_fit_is_done_once():
+def test_a_repeated_fit_is_done_once() -> None:
     draft = shared(union(scaled("scale", DATA), scaled("scale", DATA)))
 
     assert show(draft.sinks) == text(
@@ -33,20 +35,20 @@ def test_a_repeated_fit_is_done_once():
     )
 
 
-def test_whole_branches_that_are_equal_become_one():
+def test_whole_branches_that_are_equal_become_one() -> None:
     branches = [ranged("b", scaled("a", DATA)) for _ in range(3)]
 
     assert len(list(walk(shared(union(*branches)).sinks))) == 6
 
 
 @pytest.mark.parametrize("other", [scaled("a", OTHER), ranged("a", DATA)])
-def test_what_differs_stays_apart(other):
+def test_what_differs_stays_apart(other: Any) -> None:
     draft = Draft((union(scaled("a", DATA), other),))
 
     assert ShareWork().rewrite(draft, CONTEXT) is draft
 
 
-def test_a_note_says_which_steps_share():
+def test_a_note_says_which_steps_share() -> None:
     draft = shared(union(scaled("left/scale", DATA), scaled("right/scale", DATA)))
 
     assert any("left/scale and right/scale" in text for _, text in draft.notes)
@@ -62,7 +64,7 @@ def graphs() -> st.SearchStrategy[Operator]:
 
 
 @given(graphs())
-def test_tokens_are_unique_afterwards_and_the_meaning_stays(root):
+def test_tokens_are_unique_afterwards_and_the_meaning_stays(root: Any) -> None:
     draft = shared(root)
     tokens = [op.token for op in walk(draft.sinks)]
 
@@ -71,7 +73,7 @@ def test_tokens_are_unique_afterwards_and_the_meaning_stays(root):
 
 
 @given(graphs())
-def test_a_second_application_changes_nothing(root):
+def test_a_second_application_changes_nothing(root: Any) -> None:
     draft = shared(root)
 
     assert ShareWork().rewrite(draft, CONTEXT) is draft

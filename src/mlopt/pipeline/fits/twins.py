@@ -134,6 +134,12 @@ class LeastSquares(Twin):
     kinds: tuple[type, ...] = (linear_model.Ridge, linear_model.LinearRegression)
     learnt = ("coef_", "intercept_", "n_iter_", "rank_", "singular_")
 
+    def fit(self, estimator: Any, rows: Rows, y: Any, weight: Any) -> Any:
+        fitted = super().fit(estimator, rows, y, weight)
+        if isinstance(estimator, linear_model.Ridge):
+            fitted.solver_ = self.solver
+        return fitted
+
     def twin(self, estimator: Any) -> Any:
         if isinstance(estimator, linear_model.Ridge):
             names = "alpha", "fit_intercept", "max_iter", "tol"

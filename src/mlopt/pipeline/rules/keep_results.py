@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from mlopt.caching import STRATEGIES, Found, Graph, Kept, Node, choose, search
 from mlopt.errors import InputError
@@ -40,7 +41,7 @@ class KeepResults:
         budget, draft = float(context.budget), _with_those_there(draft, context)
         if context.profile is None:
             kept = frozenset(op.token for op in walk(draft.sinks) if op.gives_rows)
-            return replace(draft, kept=kept, budget=budget)
+            return _changed(draft, kept=kept, budget=budget)
         ops, graph = execution_graph(draft.sinks, context, context.profile)
         _check_budget(ops, context.profile, budget)
         found = _chosen(draft.sinks, ops, graph, context, context.profile)
@@ -49,12 +50,17 @@ class KeepResults:
         partly = None if found.partly is None else (ops[found.partly].token, found.share)
         more = {partly[0]} if partly else set()
         kept = draft.kept | chosen | stay | more
-        return replace(draft, kept=kept, budget=budget, partly=partly)
+        return _changed(draft, kept=kept, budget=budget, partly=partly)
+
+
+def _changed(draft: Draft, **changes: Any) -> Draft:
+    new = replace(draft, **changes)
+    return draft if new == draft else new
 
 
 def _with_those_there(draft: Draft, context: Context) -> Draft:
     """Rows from before are the ends of tasks, as those that are kept."""
-    return replace(draft, kept=draft.kept | context.there)
+    return _changed(draft, kept=draft.kept | context.there)
 
 
 def _chosen(

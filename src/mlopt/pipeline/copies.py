@@ -1,0 +1,165 @@
+"""Estimators copied with all they hold, and what a copy has learnt handed to the original.
+
+`sklearn.base.clone` forgets what was learnt, and copies parameters deeply. Here a frozen
+model stays frozen, a warm start stays warm, and a lock need not be copied.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.frozen import FrozenEstimator
+
+_MANY = 256
+"""Items from which a container is taken for data: a vocabulary, not a list of steps."""
+
+Replace = Callable[[Any, dict[str, Any]], Any]
+
+
+def is_estimator(value: Any) -> bool:
+    """Whether a value can be fitted; classes and plain values cannot."""
+    return hasattr(value, "__dict__") and hasattr(value, "fit") and not _is_class(value)
+
+
+def parameters(estimator: Any) -> Mapping[str, Any]:
+    """The parameters of the constructor; none for what does not tell."""
+    if hasattr(estimator, "get_params") and not _is_class(estimator):
+        return dict(estimator.get_params(deep=False))
+    return {}
+
+
+def private_copy(estimator: Any, *, apart: bool = False) -> Any:
+    """A copy that can be fitted, or used, without the original noticing.
+
+    Parameters
+    ----------
+    estimator : estimator, fitted or not
+    apart : bool
+        Whether random generators are copied too, so that those of the original stay where
+        they are.
+    """
+    return _copied(estimator, apart)
+
+
+def blank_copy(estimator: Any) -> Any:
+    """A copy without what a second fit would overwrite."""
+    fresh = private_copy(estimator)
+    if is_estimator(fresh) and not keeps_state(fresh) and parameters(fresh):
+        for name in [name for name in vars(fresh) if _is_learnt(name)]:
+            del fresh.__dict__[name]
+    return fresh
+
+
+def rebuilt(estimator: Any, new: Replace) -> Any:
+    """A private copy in which ``new(object, its attributes)`` made every estimator."""
+    return _copied(estimator, False, new)
+
+
+def keeps_state(estimator: Any) -> bool:
+    """Whether what it holds already matters to a fit: warm, frozen, or fitted within.
+
+    Two such estimators may differ though their parameters are equal.
+    """
+    if isinstance(estimator, FrozenEstimator):
+        return True
+    given = parameters(estimator)
+    if given.get("warm_start"):
+        return True
+    return any(is_estimator(part) and _holds(part) for part in _within(given.values()))
+
+
+def hand_over(mine: Any, fitted: Any) -> None:
+    """Put what ``fitted`` learnt into ``mine``, as if ``mine`` itself had been fitted.
+
+    Parameters keep their identity; those that are estimators and were fitted in their place
+    are handed over in turn.
+    """
+    if mine is fitted or isinstance(mine, FrozenEstimator) or not is_estimator(mine):
+        return
+    given = parameters(mine)
+    for name in [name for name in vars(mine) if _is_learnt(name)]:
+        if name not in vars(fitted) and name not in given:
+            del mine.__dict__[name]
+    for name, value in vars(fitted).items():
+        if name in given:
+            _hand_over_parts(given[name], value)
+        elif name != "_sklearn_output_config":
+            mine.__dict__[name] = value
+
+
+def _hand_over_parts(mine: Any, fitted: Any) -> None:
+    if type(mine) is not type(fitted) or mine is fitted:
+        return
+    if is_estimator(mine):
+        hand_over(mine, fitted)
+    elif type(mine) in (list, tuple) and len(mine) == len(fitted) <= _MANY:
+        for one, other in zip(mine, fitted, strict=True):
+            _hand_over_parts(one, other)
+
+
+def _copied(value: Any, apart: bool, new: Replace | None = None) -> Any:
+    if isinstance(value, FrozenEstimator) and new is None:
+        return value
+    if is_estimator(value):
+        return _copied_estimator(value, apart, new)
+    if type(value) in (list, tuple) and len(value) <= _MANY:
+        return type(value)(_copied(item, apart, new) for item in value)
+    if type(value) is dict and len(value) <= _MANY:
+        return {key: _copied(item, apart, new) for key, item in value.items()}
+    if type(value) in (list, dict) or type(value) is np.ndarray or sp.issparse(value):
+        return value.copy()
+    if apart and isinstance(value, np.random.RandomState | np.random.Generator):
+        return copy.deepcopy(value)
+    return value
+
+
+def _copied_estimator(value: Any, apart: bool, new: Replace | None) -> Any:
+    given = parameters(value)
+    inside = {
+        name: item if name in given and _is_plain(item) else _copied(item, apart, new)
+        for name, item in vars(value).items()
+    }
+    if apart:
+        inside = {name: _copied(item, True) for name, item in inside.items()}
+    if new is not None:
+        return new(value, inside)
+    fresh = copy.copy(value)
+    fresh.__dict__.clear()
+    fresh.__dict__.update(inside)
+    return fresh
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a parameter holds no estimator: it is shared, as scikit-learn would."""
+    return not any(map(is_estimator, _within([value])))
+
+
+def _within(values: Any) -> list[Any]:
+    """The values, and those in lists and tuples among them."""
+    found, waiting = [], list(values)
+    while waiting:
+        value = waiting.pop()
+        found.append(value)
+        if type(value) in (list, tuple) and len(value) <= _MANY:
+            waiting += value
+    return found
+
+
+def _holds(estimator: Any) -> bool:
+    return (
+        isinstance(estimator, FrozenEstimator)
+        or any(map(_is_learnt, vars(estimator)))
+        or keeps_state(estimator)
+    )
+
+
+def _is_learnt(name: str) -> bool:
+    return name.endswith("_") and not name.startswith("_")
+
+
+def _is_class(value: Any) -> bool:
+    return isinstance(value, type)

@@ -1,0 +1,127 @@
+"""After the run of a plan: models into the user's steps, and what scikit-learn notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from dask.task_spec import Task, TaskRef
+
+from mlopt.cluster import Executor
+from mlopt.pipeline import tables
+from mlopt.pipeline.assemble import Assembly
+from mlopt.pipeline.execute import Execution
+from mlopt.pipeline.graph import walk
+from mlopt.pipeline.layers import Layers
+from mlopt.pipeline.operators import Given, Join, Learn, Operator, Outcome
+from mlopt.pipeline.planning import SMALL, Planned
+from mlopt.pipeline.rules.base import Draft
+from mlopt.pipeline.sampling import take_sample
+from mlopt.pipeline.trial import Trial
+
+_FEW = 64
+"""Rows from which names and numbers of columns are learnt."""
+_NEAR = 4.0
+"""A density within this factor of the threshold is counted over all rows."""
+
+
+def put_back(steps: Iterable[tuple[str, Any]], planned: Planned, run: Execution) -> None:
+    """Put what was learnt into the steps, as scikit-learn's `fit` does."""
+    _learn_missing(planned, run)
+    built = planned.built
+    models = {
+        path: op.model if isinstance(op, Given) else run.models[op.token]
+        for path, op in built.models.items()
+    }
+    fitted = _Fitted(planned, run)
+    assembly = Assembly(
+        models, lambda path: fitted.value(built.inputs[path]), fitted.sparse
+    )
+    for name, step in steps:
+        assembly.put_back(name, step)
+
+
+def _learn_missing(planned: Planned, run: Execution) -> None:
+    """Fit the steps that a model learnt before had no need of: they are the user's too."""
+    wanted = {op.token: op for op in planned.built.models.values() if isinstance(op, Learn)}
+    missing = {t: op for t, op in wanted.items() if t not in run.models}
+    if not missing:
+        return
+    planned_ops = {op.token: op for op in walk(planned.draft.sinks)}
+    sinks = tuple(planned_ops.get(token, op) for token, op in missing.items())
+    more = Execution(Draft(sinks), planned.sources, run.executor, run.environment)
+    more.run()
+    run.models.update(more.models)
+    run._handles.update(more._handles)
+
+
+class _Fitted:
+    """Some rows taken through the fitted models; taken when they are first needed."""
+
+    def __init__(self, planned: Planned, run: Execution) -> None:
+        self.planned, self.run = planned, run
+        self.whole = next(iter(planned.sources.values())).count == 1
+        self._trial: Trial | None = None
+
+    def value(self, op: Operator) -> Any:
+        """What an operator gives on these rows."""
+        if self._trial is None:
+            size = SMALL if self.whole else _FEW
+            sample = take_sample(self.planned.sources, self.run.executor, size)
+            self._trial = Trial(sample, values=dict(self.run.models))
+        for node in walk([op], stop=lambda n: n.token in self._values):
+            if isinstance(node, Outcome) and node.token not in self._values:
+                model = self.run.models[node.learn.token]
+                self._values[node.token] = model.transform(self._values[node.x.token])
+            else:
+                self._trial.value(node)
+        return self._values[op.token]
+
+    @property
+    def _values(self) -> dict[str, Any]:
+        assert self._trial is not None
+        return self._trial.values
+
+    def sparse(self, path: str) -> bool | None:
+        """Whether a `ColumnTransformer` gives sparse rows, by the density of all."""
+        join = self.planned.built.joins.get(path)
+        if self.whole or not isinstance(join, Join):
+            return None
+        parts = [self.value(part) for part in join.parts]
+        if not any(map(tables.is_sparse, parts)):
+            return False
+        near = _density(parts)
+        below = join.sparse_below
+        if near * _NEAR < below or near > below * _NEAR or _has_outcome(join):
+            return near < below
+        return self._counted(join) < below
+
+    def _counted(self, join: Join) -> float:
+        """The density over all rows: one more pass over the parts."""
+        layers = Layers(self.planned.sources, {}, self.run._handles)
+        columns = [layers.rows(part) for part in join.parts]
+        graph: dict[Any, Any] = dict(layers.graph())
+        keys = [(f"density-{join.token}", i) for i in range(len(columns[0]))]
+        for key, blocks in zip(keys, zip(*columns, strict=True), strict=True):
+            graph[key] = Task(key, _count, *map(TaskRef, blocks))
+        executor: Executor = self.run.executor
+        counts = [executor.result(h) for h in executor.run_graph(graph, keys)]
+        stored, size = (sum(column) for column in zip(*counts, strict=True))
+        return float(stored / max(1, size))
+
+
+def _count(*parts: Any) -> tuple[int, int]:
+    """Stored entries, and all."""
+    sizes = [tables.count_rows(part) * tables.count_columns(part) for part in parts]
+    pairs = zip(parts, sizes, strict=True)
+    stored = [int(p.nnz) if tables.is_sparse(p) else size for p, size in pairs]
+    return sum(stored), sum(sizes)
+
+
+def _density(parts: Iterable[Any]) -> float:
+    stored, size = _count(*parts)
+    return stored / max(1, size)
+
+
+def _has_outcome(op: Operator) -> bool:
+    return any(isinstance(node, Outcome) for node in walk([op]))

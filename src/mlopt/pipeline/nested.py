@@ -1,0 +1,51 @@
+"""What kind of step a step is. Pipelines and unions are taken apart wherever they occur."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import sklearn.pipeline
+from sklearn.utils.validation import has_fit_parameter
+
+PIPELINES: set[type] = {sklearn.pipeline.Pipeline}
+"""`mlopt.Pipeline` is added where it is defined, which needs the modules that ask here."""
+UNIONS: set[type] = {sklearn.pipeline.FeatureUnion}
+"""Unions of columns; `gather` adds its own."""
+
+
+def is_union(step: Any) -> bool:
+    """Whether a step puts columns of its parts side by side."""
+    return type(step) in UNIONS
+
+
+def is_pipeline(step: Any) -> bool:
+    """Whether a step is a pipeline itself; a subclass may do anything, and is not."""
+    return type(step) in PIPELINES
+
+
+def is_simple(pipeline: Any) -> bool:
+    """Whether a pipeline is no more than its steps."""
+    return pipeline.memory is None and not getattr(pipeline, "transform_input", None)
+
+
+def does_nothing(step: Any) -> bool:
+    """Whether a step does nothing."""
+    return step is None or (isinstance(step, str) and step == "passthrough")
+
+
+def can_transform(step: Any) -> bool:
+    """Whether steps may follow a step."""
+    fits = hasattr(step, "fit") or hasattr(step, "fit_transform")
+    return fits and hasattr(step, "transform")
+
+
+def row_weights(end: tuple[str, Any], params: dict[str, dict[str, Any]]) -> Any:
+    """Weights of the rows for the last step, taken out of its other arguments."""
+    step, last = end
+    weight = params.get(step, {}).get("sample_weight")
+    if weight is None or np.ndim(weight) != 1:
+        return None
+    if not has_fit_parameter(last, "sample_weight"):
+        return None  # the step itself will say so
+    return params[step].pop("sample_weight")
