@@ -79,7 +79,7 @@ def test_what_is_short_is_not_tried_on_threads() -> None:
 
 
 def _centred(X: NDArray[Any]) -> NDArray[Any]:
-    return np.subtract(X, X.mean(axis=0))
+    return np.asarray(X - X.mean(axis=0))
 
 
 def _doubled(X: NDArray[Any]) -> NDArray[Any]:
