@@ -30,7 +30,9 @@ Y = X @ _RANDOM.normal(size=10)
 def rows(data: Any, kept: bool, where: Threads) -> Rows:
     blocks = cut(data, where)
     op = Source("X", blocks.token, lazy=blocks.lazy)
-    return rows_of(op, Layers({op.token: blocks}), where, kept=kept)
+    layers = Layers({op.token: blocks})
+    keys = layers.rows(op)
+    return rows_of(layers.graph().to_dict(), keys, where, kept=kept)
 
 
 MODELS = [

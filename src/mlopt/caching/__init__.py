@@ -6,6 +6,7 @@
     graph        steps, what each takes, who reads whom and how often
     recurrences  how often each step runs and how long all takes, given what is kept
     strategies   which outputs to keep within a budget; `choose` takes the best
+    searching    the same where only a run as a whole can be priced
     lru          the same run simulated, with eviction
     memory, disk where the kept outputs are
 """
@@ -18,16 +19,19 @@ from mlopt.caching.lru import Simulated, simulate
 from mlopt.caching.memory import Keeper
 from mlopt.caching.profile import Measured, Profile, extrapolated
 from mlopt.caching.recurrences import executions, requests, run_seconds, savings
+from mlopt.caching.searching import Found, Price, search
 from mlopt.caching.strategies import STRATEGIES, Kept, Strategy, contenders
 
 __all__ = [
     "STRATEGIES",
     "Disk",
+    "Found",
     "Graph",
     "Keeper",
     "Kept",
     "Measured",
     "Node",
+    "Price",
     "Profile",
     "Simulated",
     "Statistics",
@@ -39,5 +43,6 @@ __all__ = [
     "requests",
     "run_seconds",
     "savings",
+    "search",
     "simulate",
 ]

@@ -76,7 +76,14 @@ class Keeper:
         with self._lock:
             self._readers[token] = self._readers.get(token, 0) + readers
 
-    def keep(self, token: str, value: Any, *, persist: bool = False) -> bool:
+    def keep(
+        self,
+        token: str,
+        value: Any,
+        *,
+        persist: bool = False,
+        spare: Callable[[str], bool] = lambda _: False,
+    ) -> bool:
         """Hold ``value``, evicting the least recently used that are not pinned.
 
         Parameters
@@ -85,6 +92,8 @@ class Keeper:
         value : any
         persist : bool, default=False
             Whether to write it to disk as well, for a later process.
+        spare : callable, optional
+            Of a token: whether it is not to be evicted for this one.
 
         Returns
         -------
@@ -95,7 +104,7 @@ class Keeper:
         size = self._sizeof(value)
         with self._lock:
             self._forget(token)
-            evicted = self._make_room(size)
+            evicted = self._make_room(size, spare)
             if evicted is not None:
                 self._values[token] = _Entry(value, size)
                 self._count(bytes=size)
@@ -194,17 +203,19 @@ class Keeper:
     def _count(self, **more: int) -> None:
         self._statistics = self._statistics.plus(**more)
 
-    def _make_room(self, size: int) -> dict[str, _Entry] | None:
+    def _make_room(
+        self, size: int, spare: Callable[[str], bool]
+    ) -> dict[str, _Entry] | None:
         """What was evicted so that ``size`` bytes fit; None, and nothing, if none can."""
-        spare = self.budget - self._statistics.bytes
+        left = self.budget - self._statistics.bytes
         evicted: dict[str, _Entry] = {}
         for token, entry in self._values.items():
-            if size <= spare:
+            if size <= left:
                 break
-            if token not in self._pins:
+            if token not in self._pins and not spare(token):
                 evicted[token] = entry
-                spare += entry.size
-        if size > spare:
+                left += entry.size
+        if size > left:
             return None
         for token in evicted:
             self._forget(token)

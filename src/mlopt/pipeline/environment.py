@@ -1,70 +1,152 @@
-"""What this process has learnt already: models by the token of how they came about.
+"""What this process has made already, by the token of how it came about.
 
 KeystoneML's state reuse: an equal prefix of operators, parameters and data is not fitted a
-second time, in whichever pipeline it occurs.
+second time, in whichever pipeline it occurs. Models are remembered in memory. Rows are
+where `mlopt.reuse-rows` says how many bytes; both outlive the process where `mlopt.disk`
+names a folder, one that only trusted programs write to.
 """
 
 from __future__ import annotations
 
+import pickle
 import threading
 from collections import OrderedDict
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
+import dask
 import numpy as np
 from dask.sizeof import sizeof
+from dask.utils import parse_bytes
 from scipy.sparse import issparse
 
+from mlopt.caching import Disk
+from mlopt.pipeline.graph import walk
+from mlopt.pipeline.operators import Apply, Learn, Operator
 from mlopt.pipeline.tables import count_bytes
 
 _LARGEST = 1 << 30
 
 
+class Memory:
+    """Values by token within a budget; the one used longest ago is forgotten first."""
+
+    def __init__(self) -> None:
+        self._values: OrderedDict[str, tuple[Any, int]] = OrderedDict()
+
+    def get(self, token: str) -> Any:
+        """The value, or None."""
+        if token not in self._values:
+            return None
+        self._values.move_to_end(token)
+        return self._values[token][0]
+
+    def put(self, token: str, value: Any, size: int, budget: float) -> None:
+        """Remember a value, unless it alone is larger than the budget."""
+        if size > budget:
+            return
+        self._values[token] = (value, size)
+        self._values.move_to_end(token)
+        while sum(size for _, size in self._values.values()) > budget:
+            self._values.popitem(last=False)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._values.clear()
+
+    def __contains__(self, token: str) -> bool:
+        return token in self._values
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
 class Environment:
-    """Models within a budget of bytes; the one used longest ago is forgotten first.
+    """Models and rows within budgets of bytes, and on disk where that is asked for.
 
     Parameters
     ----------
     budget : int
-        Bytes.
+        Bytes of models.
+
+    Attributes
+    ----------
+    hits : int
+        Models that were found.
     """
 
     def __init__(self, budget: int = _LARGEST) -> None:
         self.budget = budget
         self.hits = 0
-        self._models: OrderedDict[str, tuple[Any, int]] = OrderedDict()
+        self._models, self._rows = Memory(), Memory()
         self._lock = threading.Lock()
 
     def get(self, token: str) -> Any:
         """The model, or None."""
         with self._lock:
-            if token not in self._models:
-                return None
-            self._models.move_to_end(token)
-            self.hits += 1
-            return self._models[token][0]
+            model = self._models.get(token)
+            if model is None:
+                model = _read("model", token)
+            self.hits += model is not None
+            return model
 
     def put(self, token: str, model: Any) -> None:
         """Remember a model, unless it alone is larger than the budget."""
-        size = model_bytes(model)
         with self._lock:
-            if size > self.budget:
-                return
-            self._models[token] = (model, size)
-            self._models.move_to_end(token)
-            while sum(size for _, size in self._models.values()) > self.budget:
-                self._models.popitem(last=False)
+            self._models.put(token, model, model_bytes(model), self.budget)
+            _write("model", token, model)
+
+    def get_rows(self, token: str) -> Any:
+        """The blocks of an operator's rows, or None."""
+        with self._lock:
+            found = self._rows.get(token)
+            return _read("rows", token) if found is None else found
+
+    def put_rows(self, token: str, blocks: list[Any]) -> None:
+        """Remember rows, if there is room for all of them."""
+        with self._lock:
+            size = sum(map(count_bytes, blocks))
+            self._rows.put(token, blocks, size, _rows_budget())
+            _write("rows", token, blocks)
+
+    @property
+    def takes_rows(self) -> bool:
+        """Whether anything is done with rows."""
+        return _rows_budget() > 0 or _disk() is not None
+
+    def has_rows(self, token: str) -> bool:
+        """Whether `get_rows` would find something."""
+        with self._lock:
+            return token in self._rows or _on_disk("rows", token)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Forget everything in memory."""
         with self._lock:
             self._models.clear()
+            self._rows.clear()
 
     def __contains__(self, token: str) -> bool:
         with self._lock:
-            return token in self._models
+            return token in self._models or _on_disk("model", token)
 
     def __len__(self) -> int:
         return len(self._models)
+
+
+def repeatable(sinks: Iterable[Operator]) -> set[str]:
+    """Operators that give the same whenever they are computed, by token.
+
+    Not what depends on chance without a seed, or on a function that may. What a step
+    without state does is unknown where no sample was looked at.
+    """
+    found: set[str] = set()
+    for op in walk(sinks):
+        chance = isinstance(op, Learn) and not op.seeded
+        chance |= isinstance(op, Apply) and (op.random or op.scope == "unknown")
+        if not chance and all(i.token in found for i in op.inputs):
+            found.add(op.token)
+    return found
 
 
 def model_bytes(model: Any) -> int:
@@ -76,6 +158,36 @@ def model_bytes(model: Any) -> int:
         model_bytes(value) if hasattr(value, "get_params") else sizeof(value)
         for value in vars(model).values()
     )  # fmt: skip
+
+
+def _rows_budget() -> int:
+    return int(parse_bytes(dask.config.get("mlopt.reuse-rows", 0)))
+
+
+def _disk() -> Disk | None:
+    folder = dask.config.get("mlopt.disk", None)
+    limit = dask.config.get("mlopt.disk-limit", "100GB")
+    return None if folder is None else Disk(folder, parse_bytes(limit))
+
+
+def _on_disk(kind: str, token: str) -> bool:
+    disk = _disk()
+    return disk is not None and f"{kind}-{token}" in disk
+
+
+def _read(kind: str, token: str) -> Any:
+    disk = _disk()
+    with suppress(KeyError):
+        return None if disk is None else disk.read(f"{kind}-{token}")
+    return None
+
+
+def _write(kind: str, token: str, value: Any) -> None:
+    disk = _disk()
+    # What cannot be written is made again by those who need it.
+    with suppress(OSError, pickle.PicklingError, TypeError, AttributeError):
+        if disk is not None and f"{kind}-{token}" not in disk:
+            disk.write(f"{kind}-{token}", value)
 
 
 environment = Environment()

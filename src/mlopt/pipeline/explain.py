@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from mlopt.pipeline.execute import Execution
@@ -10,7 +11,7 @@ from mlopt.pipeline.operators import Apply, Fused, Given, Join, Learn, Operator,
 from mlopt.pipeline.optimizer import history
 from mlopt.pipeline.planning import Planned
 from mlopt.pipeline.profile import Option, Profile
-from mlopt.pipeline.schedule import executions, schedule
+from mlopt.pipeline.schedule import Job, Timetable, executions, schedule
 from mlopt.plan import Alternative, Choice, Plan, format_bytes
 
 
@@ -24,20 +25,20 @@ def to_plan(
     draft, profile = planned.draft, planned.profile
     ops = _logical(draft.sinks)
     jobs = schedule(draft.sinks, planned.context.passes, planned.context.known)
-    counts = executions(jobs, draft.kept)
+    counts = executions(jobs, draft.kept, planned.context.there, draft.partly)
     choices = [
         _choice(op, planned, counts, run)
         for op in ops
         if isinstance(op, Learn | Join | Outcome) or _is_stateless(op)
     ]
-    predicted = _total(choices) if profile is not None else None
-    kept = (
-        sum(profile.bytes(op) for op in ops if op.token in draft.kept) if profile else None
-    )
+    # A fit is planned first, which takes what it took now.
+    predicted = _total(choices) + planned.seconds if profile is not None else None
+    kept = _kept_bytes(planned, jobs) if profile is not None else None
     changed = ", ".join(one.rule for one in planned.log if one.changed) or "none"
     notes = [
         f"rules that changed the plan: {changed}; planning took {planned.seconds:.2f} s"
     ]
+    notes += _kept_in_all(kept, run) if run is not None else []
     return Plan(
         f"fit {type(pipeline).__name__}",
         tuple(choices),
@@ -48,6 +49,26 @@ def to_plan(
         tuple(notes),
         tuple(history(planned.log)),
     )
+
+
+def _kept_bytes(planned: Planned, jobs: Sequence[Job]) -> int:
+    """Bytes that kept rows take at most at any one time, as predicted."""
+    profile, draft = planned.profile, planned.draft
+    assert profile is not None
+    table = Timetable(jobs, planned.context.there, profile.bytes)
+    return round(table.follow_tokens(draft.kept, draft.partly).peak)
+
+
+def _kept_in_all(predicted: int | None, run: Execution) -> list[str]:
+    """What became of the rows to be kept."""
+    found = run.shelf.statistics
+    expected = "" if predicted is None else f"{format_bytes(predicted)} predicted, "
+    text = f"rows kept: {expected}{format_bytes(found.peak)} at most"
+    if found.evictions or found.refused:
+        text += f"; {found.evictions} blocks evicted, {found.refused} without room"
+    if run.reused:
+        text += f"; rows of {len(run.reused)} operators were there from before"
+    return [text]
 
 
 def _logical(sinks: Any) -> list[Operator]:
@@ -120,8 +141,10 @@ def _kept_notes(op: Operator, planned: Planned) -> list[str]:
         same = one.step == op.step and one.gives_rows and one.token in planned.draft.kept
         belongs = one is op or (isinstance(one, Apply) and one.model is op)
         if same and belongs and planned.profile is not None:
-            size = format_bytes(planned.profile.bytes(one))
-            found.append(f"kept in memory: output ({size})")
+            size, partly = format_bytes(planned.profile.bytes(one)), planned.draft.partly
+            share = partly[1] if partly and partly[0] == one.token else 1.0
+            part = f"{share:.0%} of " if share < 1.0 else ""
+            found.append(f"kept in memory: {part}output ({size})")
     return found
 
 

@@ -69,9 +69,9 @@ class Layers:
         layers = {name: MaterializedLayer(tasks) for name, tasks in self.tasks.items()}
         return HighLevelGraph(layers, self.reads)
 
-    def merged(self, keys: Sequence[Any]) -> dict[Any, Any]:
+    def merged(self, graph: Mapping[Any, Any], keys: Sequence[Any]) -> dict[Any, Any]:
         """The tasks that these keys need, those of one block together where they can be."""
-        tasks, _ = cull(dict(self.graph()), list(keys))
+        tasks, _ = cull(graph, list(keys))
         return merge_blocks(tasks, self.by_block, set(keys))
 
     def graph_of(self, op: Operator) -> HighLevelGraph:

@@ -7,18 +7,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mlopt.cluster import Executor
+import dask
+
+from mlopt.cluster import Executor, Threads
 from mlopt.errors import InputError
 from mlopt.pipeline.blocks import Blocks, cut, is_dask, usable
 from mlopt.pipeline.build import Builder
-from mlopt.pipeline.environment import Environment
+from mlopt.pipeline.environment import Environment, repeatable
 from mlopt.pipeline.fits.registry import ways_of
 from mlopt.pipeline.graph import Sinks, rebuild, walk
 from mlopt.pipeline.operators import Learn, Operator, Source
 from mlopt.pipeline.optimizer import Applied, optimize
-from mlopt.pipeline.profile import Profile, profile, settle
+from mlopt.pipeline.profile import Profile, profile
 from mlopt.pipeline.rules.base import Context, Draft
 from mlopt.pipeline.samples import Samples
+from mlopt.pipeline.schedule import takes_memory
+from mlopt.pipeline.settling import settle
 from mlopt.pipeline.tables import count_rows
 from mlopt.resources import Resources
 
@@ -92,12 +96,20 @@ def make_plan(
         lambda: _profiled(problem, samples, resources, (X, y, weight), priced or not tiny)
     )
     draft = Draft(sinks)
+    same = repeatable(sinks)
+    ops = [op for op in walk(sinks) if op.token in same]
     known = frozenset(
-        op.token
-        for op in walk(sinks)
-        if isinstance(op, Learn) and op.seeded and op.token in environment
+        op.token for op in ops if isinstance(op, Learn) and op.token in environment
     )
-    context = Context(None if tiny else found, budget(), known, _passes(found))
+    keep = str(dask.config.get("mlopt.keep", "best"))
+    there = frozenset(
+        op.token
+        for op in ops
+        if isinstance(executor, Threads)
+        and takes_memory(op)
+        and environment.has_rows(op.token)
+    )
+    context = Context(None if tiny else found, budget(), known, _passes(found), there, keep)
     draft, log = optimize(draft, context, without=without)
     took = time.perf_counter() - begin
     return Planned(draft, built, sources, found, log, context, took)

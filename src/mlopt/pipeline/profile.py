@@ -12,17 +12,21 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
+from mlopt.caching import Measured
+from mlopt.caching import Profile as Lines
 from mlopt.costs import Fit as Line
-from mlopt.errors import InputError
 from mlopt.pipeline import tables
 from mlopt.pipeline.fits.base import Fit, ManyPasses, OnePass
 from mlopt.pipeline.fits.registry import ways_of
-from mlopt.pipeline.graph import Sinks, rebuild, walk
-from mlopt.pipeline.operators import Apply, Given, Join, Learn, Operator
+from mlopt.pipeline.graph import Sinks, walk
+from mlopt.pipeline.operators import Given, Learn, Operator, Source
 from mlopt.pipeline.trial import Trial
 from mlopt.resources import Resources
 from mlopt.stats import Stats
 
+_NOTHING = Line.of([1.0], [0.0])
+_MATTERS = 0.25
+"""Seconds of one thread for all rows, from which threads are tried together."""
 _GROWING = 0.3
 """Share of the time on the largest sample that grows with the rows, at least."""
 
@@ -40,17 +44,17 @@ class Measure:
 
     Attributes
     ----------
-    seconds : Line
-        Of one thread, by rows.
-    bytes : Line
-        Of its value, by rows; of a model: zero.
+    lines : mlopt.caching.Profile
+        Seconds of one thread and bytes of its value, by rows; of a model, no bytes.
     stats : Stats
         Of its value at full size. For a model: of what it is learnt from.
+    crowding : float
+        How much longer a call takes when all threads are at it.
     """
 
-    seconds: Line
-    bytes: Line
+    lines: Lines
     stats: Stats
+    crowding: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -101,13 +105,17 @@ class Profile:
         measure = self.measures.get(op.token)
         if measure is None or not op.gives_rows:
             return 0.0
-        slots = max(1, min(self.threads, self.blocks))
-        return measure.seconds.at(self.rows) / slots
+        return measure.lines.at(self.rows).seconds * measure.crowding / self.slots
+
+    @property
+    def slots(self) -> int:
+        """Blocks that are worked on at a time."""
+        return max(1, min(self.threads, self.blocks))
 
     def bytes(self, op: Operator) -> int:
         """Of the operator's rows."""
         measure = self.measures.get(op.token)
-        return 0 if measure is None else round(measure.bytes.at(self.rows))
+        return 0 if measure is None else round(measure.lines.at(self.rows).bytes)
 
     def stats(self, op: Operator) -> Stats | None:
         """Of the operator's rows at full size."""
@@ -131,48 +139,24 @@ def profile(sinks: Sinks, trials: Trials, blocks: int, resources: Resources) -> 
             continue
         else:
             values = [trial.value(op) for trial in trials]
-            found.measures[op.token] = Measure(
-                _time_line(trials, [trial.seconds[op.token] for trial in trials]),
-                _line(trials, [tables.count_bytes(value) for value in values]),
-                _stats(values[-1], found.rows, blocks),
+            lines = _lines(
+                trials,
+                [trial.seconds[op.token] for trial in trials],
+                [tables.count_bytes(value) for value in values],
             )
+            stats = _stats(values[-1], found.rows, blocks)
+            crowding = _crowding(op, lines, found, trials[-1])
+            found.measures[op.token] = Measure(lines, stats, crowding)
     return found
 
 
-def settle(sinks: Sinks, trial: Trial) -> Sinks:
-    """Find out on the sample what was unknown: whether steps go row by row, or at random.
-
-    A step without state may do anything with the rows it is given. If it makes the same of
-    some rows alone as of these rows among others, it is taken to go row by row.
-    """
-
-    def look(op: Operator) -> Operator:
-        if isinstance(op, Join) and op.layout == "auto":
-            return _with_layout(op, trial)
-        if isinstance(op, Apply) and op.scope == "unknown":
-            return _with_scope(op, trial)
-        return op
-
-    return rebuild(sinks, look)
-
-
-def _with_layout(op: Join, trial: Trial) -> Join:
-    """A union comes out dense or sparse as scikit-learn would have it, in every block."""
-    value = trial.value(op)
-    if not any(tables.is_sparse(trial.value(part)) for part in op.parts):
-        return op
-    return replace(op, layout="sparse" if tables.is_sparse(value) else "dense")
-
-
-def _with_scope(op: Apply, trial: Trial) -> Apply:
-    whole, n = trial.value(op), trial.rows
-    if not _equal(whole, trial.again(op)):
-        return replace(op, scope="all", random=True)
-    half = trial.sample.part(max(1, n // 2))
-    step = max(1, n // max(1, n // 2))
-    among = tables.take_rows(whole, list(range(0, n, step))[: half.size])
-    alone = Trial(half).value(op)
-    return replace(op, scope="rows" if _equal(alone, among) else "all")
+def _crowding(op: Operator, lines: Lines, found: Profile, trial: Trial) -> float:
+    """What holds Python's lock gets no faster by threads: tried where it matters."""
+    alone = lines.at(found.rows).seconds
+    if isinstance(op, Source) or found.slots == 1 or alone < _MATTERS:
+        return 1.0
+    # Workers are processes, each with a lock of its own.
+    return 1.0 if found.resources.workers > 1 else trial.crowding(op, found.slots)
 
 
 def _profile_learn(op: Learn, found: Profile, trials: Trials, *, last: bool) -> None:
@@ -188,7 +172,7 @@ def _profile_learn(op: Learn, found: Profile, trials: Trials, *, last: bool) -> 
     if not op.gathers:
         for trial in trials:
             trial.value(op)
-        line = Line.of([1.0], [0.0])
+        line = _NOTHING
     elif not (last and priced):
         times: list[float] = []
         for trial in trials:
@@ -196,13 +180,13 @@ def _profile_learn(op: Learn, found: Profile, trials: Trials, *, last: bool) -> 
             times.append(trial.seconds[op.token])
             if last and times[-1] > ENOUGH:
                 break
-        line = _time_line(trials[: len(times)], times)
+        line = _lines(trials[: len(times)], times).seconds
         options.append(_whole(line, stats, found))
     else:
-        line = Line.of([1.0], [0.0])
+        line = _NOTHING
         options.append(Option(None, "scikit-learn", None, reason="not tried"))
     found.options[op.token] = tuple(options)
-    found.measures[op.token] = Measure(line, Line.of([1.0], [0.0]), stats)
+    found.measures[op.token] = Measure(Lines(line, _NOTHING), stats)
 
 
 def _option(op: Learn, way: Fit, stats: Stats, found: Profile, trials: Trials) -> Option:
@@ -213,9 +197,8 @@ def _option(op: Learn, way: Fit, stats: Stats, found: Profile, trials: Trials) -
     if cost is not None:
         return Option(way, way.name, cost.seconds(found.resources, found.threads), passes)
     if isinstance(way, OnePass):
-        line = _time_line(trials, [trial.time_part(op, way) for trial in trials])
-        slots = max(1, min(found.threads, found.blocks))
-        return Option(way, way.name, line.at(found.rows) / slots, passes)
+        line = _lines(trials, [trial.time_part(op, way) for trial in trials]).seconds
+        return Option(way, way.name, line.at(found.rows) / found.slots, passes)
     assert isinstance(way, ManyPasses)
     return Option(way, way.name, None, passes, "no prediction")
 
@@ -229,20 +212,21 @@ def _whole(line: Line, stats: Stats, found: Profile) -> Option:
     return Option(None, "scikit-learn", line.at(found.rows) + copying)
 
 
-def _line(trials: Trials, values: Sequence[float]) -> Line:
-    """Bytes by rows."""
-    return Line.of([trial.rows for trial in trials], [float(value) for value in values])
+def _lines(
+    trials: Trials, seconds: Sequence[float], sizes: Sequence[float] | None = None
+) -> Lines:
+    """Seconds and bytes by rows; of models, no bytes.
 
-
-def _time_line(trials: Trials, seconds: Sequence[float]) -> Line:
-    """Seconds by rows: not less than most of what the largest sample took for a row.
-
-    What was interrupted on a small sample would else make the line flat, or fall.
+    Seconds are not less than most of what the largest sample took for a row: what was
+    interrupted on a small sample would else make the line flat, or fall.
     """
-    line, last, rows = _line(trials, seconds), float(seconds[-1]), trials[-1].rows
-    if line.a * rows >= _GROWING * last:
-        return line
-    return Line.of([1.0, rows], [(1 - _GROWING) * last, last])
+    triples = zip(trials, seconds, sizes or [0.0] * len(trials), strict=True)
+    lines = Lines.of([Measured(t.rows, took, float(size)) for t, took, size in triples])
+    last, rows = float(seconds[-1]), trials[-1].rows
+    if lines.seconds.a * rows >= _GROWING * last:
+        return lines
+    steeper = Line.of([1.0, rows], [(1 - _GROWING) * last, last])
+    return replace(lines, seconds=steeper)
 
 
 def _outputs(op: Learn, trial: Trial) -> int:
@@ -278,25 +262,3 @@ def _stats(value: Any, rows: int, blocks: int) -> Stats:
     return Stats(
         rows, columns, density=density, dtype=dtype, bytes=nbytes, partitions=blocks
     )
-
-
-def _equal(left: Any, right: Any) -> bool:
-    if tables.kind_of(left) != tables.kind_of(right):
-        return False
-    if tables.is_sparse(left):
-        left, right = left.toarray(), right.toarray()
-    a, b = np.asarray(left), np.asarray(right)
-    if a.shape != b.shape:
-        return False
-    if a.dtype.kind in "fc":
-        return bool(np.allclose(a, b, rtol=1e-6, atol=1e-12, equal_nan=True))
-    return bool((a == b).all())
-
-
-def check_budget(largest_block: int, budget: int) -> None:
-    """Refuse a budget in which not even one block fits."""
-    if budget < largest_block:
-        raise InputError(
-            f"`memory_budget` must hold one block at least, which takes {largest_block} "
-            f"bytes; got {budget}. Give more, or 'auto'."
-        )

@@ -12,8 +12,6 @@ from dask.optimization import cull
 
 from mlopt.cluster import Executor
 from mlopt.pipeline import tables
-from mlopt.pipeline.layers import Layers
-from mlopt.pipeline.operators import Operator
 from mlopt.rows import Block, Rows
 from mlopt.rows.arrays import as_matrix, convert, float_dtype
 from mlopt.rows.check import Found, inspect
@@ -22,16 +20,16 @@ from mlopt.rows.lazy import LazyShelf
 from mlopt.rows.source import Source
 
 
-def rows_of(op: Operator, layers: Layers, executor: Executor, *, kept: bool) -> Rows:
-    """The operator's rows; computed anew in every pass unless they are ``kept``.
+def rows_of(
+    graph: dict[Any, Any], keys: list[Any], executor: Executor, *, kept: bool
+) -> Rows:
+    """The rows under ``keys``; computed anew in every pass unless they are ``kept``.
 
     Raises
     ------
     InputError
         When they are not finite numbers.
     """
-    keys = layers.rows(op)
-    graph = layers.graph()
     if kept:
         blocks = executor.run_graph(graph, keys)
         look = executor.result(executor.submit(_kind, blocks[0]))
@@ -43,7 +41,7 @@ def rows_of(op: Operator, layers: Layers, executor: Executor, *, kept: bool) -> 
             for index, (matrix, start) in enumerate(zip(matrices, starts, strict=True))
         ]
         return _rows(shelves, found, look, executor)
-    return _lazy_rows(dict(graph), keys, executor)
+    return _lazy_rows(graph, keys, executor)
 
 
 def _lazy_rows(graph: dict[Any, Any], keys: list[Any], executor: Executor) -> Rows:

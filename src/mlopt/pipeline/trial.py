@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +23,8 @@ from mlopt.pipeline.sampling import Sample
 
 _REPEAT = 4e-3
 """Seconds up to which a piece of work is timed again: what is short is mostly noise."""
+_CROWDS, _FREE = 4, 1.2
+"""Trials on all threads: so many, or until one took hardly longer than a call alone."""
 
 
 @dataclass
@@ -59,6 +62,24 @@ class Trial:
         )
         _, seconds = timed(lambda: fitting.part(op.step, way, op.estimator, x, y, weight))
         return seconds
+
+    def crowding(self, op: Operator, threads: int) -> float:
+        """How much longer a call takes when so many threads are at it: 1 to ``threads``."""
+        function, inputs = block_function(op), [self.value(i) for i in op.inputs]
+
+        def call(_: int) -> None:
+            with single_threaded():
+                function(*inputs)
+
+        alone, best = max(self.seconds[op.token], 1e-9), float(threads)
+        with ThreadPoolExecutor(threads) as pool:
+            for _ in range(_CROWDS):
+                begin = time.perf_counter()
+                list(pool.map(call, range(threads)))
+                best = min(best, (time.perf_counter() - begin) / alone)
+                if best < _FREE:
+                    break
+        return max(1.0, best)
 
     def again(self, op: Operator) -> Any:
         """The operator's value computed once more from the same inputs."""

@@ -20,12 +20,20 @@ class Draft:
     sinks : tuple of Operator
     kept : frozenset of token
         Rows that stay in memory from their first use to their last.
+    budget : float
+        Bytes that they may take. Where they turn out larger than predicted, the least
+        recently used are forgotten, and made again.
+    partly : (token, float) or None
+        One of those kept of which there is room for this share of its blocks only. They
+        are kept where there is room, and drive out nothing.
     notes : tuple of (token, str)
         What plans say of an operator.
     """
 
     sinks: Sinks
     kept: frozenset[str] = frozenset()
+    budget: float = float("inf")
+    partly: tuple[str, float] | None = None
     notes: tuple[tuple[str, str], ...] = ()
 
     def note(self, op: Operator, text: str) -> Draft:
@@ -47,12 +55,18 @@ class Context:
         Models that are there already.
     passes : callable
         How often a model's fit reads its input.
+    there : frozenset of token
+        Rows that are there already.
+    keep : str
+        How `keep_results` chooses: "best", or a name of `mlopt.caching.STRATEGIES`.
     """
 
     profile: Profile | None
     budget: int
     known: frozenset[str] = frozenset()
     passes: Callable[[Learn], float] = field(default=lambda _: 1.0)
+    there: frozenset[str] = frozenset()
+    keep: str = "best"
 
 
 class Rule(Protocol):

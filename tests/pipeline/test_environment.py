@@ -1,0 +1,146 @@
+"""State reuse: what was made in one pipeline is not made again in another (KeystoneML)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import dask
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_union
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+import mlopt
+from mlopt.pipeline.environment import Environment, environment
+
+N = 6000
+
+
+@pytest.fixture(autouse=True)
+def _nothing_made_before() -> None:
+    environment.clear()
+
+
+def data() -> tuple[NDArray[Any], NDArray[Any]]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 5))
+    return X, (X[:, 0] + X[:, 1] + rng.normal(size=N) > 0).astype(int)
+
+
+def fitted(*steps: Any, X: NDArray[Any] | None = None, **settings: Any) -> Any:
+    found, y = data()
+    names = [(f"s{number}", step) for number, step in enumerate(steps)]
+    return mlopt.Pipeline(names, **settings).fit(found if X is None else X, y)
+
+
+def features(seed: int | None = 0) -> RBFSampler:
+    return RBFSampler(n_components=8, random_state=seed)
+
+
+def test_an_equal_prefix_never_fits_twice() -> None:
+    first = fitted(features(), LogisticRegression())
+    before = environment.hits
+    second = fitted(features(), LogisticRegression())
+    assert environment.hits == before + 2
+    X, _ = data()
+    assert (first.predict_proba(X) == second.predict_proba(X)).all()
+
+
+def test_a_longer_pipeline_finds_the_models_of_its_prefix() -> None:
+    fitted(features(), LogisticRegression())
+    before = environment.hits
+    plan = fitted(features(), features(1), LogisticRegression()).plan_
+    assert environment.hits == before + 1
+    assert plan.choices[0].chosen == "learnt before: not fitted again"
+
+
+def test_another_branch_leaves_the_first_as_it_is() -> None:
+    fitted(make_union(features()), Ridge())
+    before = environment.hits
+    fitted(make_union(features(), features(1)), Ridge())
+    assert environment.hits == before + 1
+
+
+def test_other_parameters_downstream_leave_what_is_upstream() -> None:
+    fitted(features(), LogisticRegression(C=1.0))
+    before = environment.hits
+    fitted(features(), LogisticRegression(C=2.0))
+    assert environment.hits == before + 1
+
+
+def test_what_is_random_without_a_seed_is_never_reused() -> None:
+    before = environment.hits
+    one, two = (fitted(features(None), Ridge()) for _ in range(2))
+    assert environment.hits == before
+    assert (one[0].random_offset_ != two[0].random_offset_).any()
+
+
+def _noisy(X: NDArray[Any]) -> NDArray[Any]:
+    return X + np.random.default_rng().normal(size=X.shape)
+
+
+def test_what_follows_a_random_function_is_never_reused() -> None:
+    before = environment.hits
+    one, two = (fitted(FunctionTransformer(_noisy), Ridge()) for _ in range(2))
+    assert environment.hits == before
+    assert (one[-1].coef_ != two[-1].coef_).any()
+
+
+def test_data_changed_in_place_are_other_data() -> None:
+    X, y = data()
+    pipeline = mlopt.Pipeline([("features", features()), ("ridge", Ridge())])
+    first = pipeline.fit(X, y)[-1].coef_.copy()
+    X[: N // 2] *= 2.0
+    before = environment.hits
+    assert (pipeline.fit(X, y)[-1].coef_ != first).any()
+    assert environment.hits == before
+
+
+@pytest.mark.parametrize("where", ["memory", "disk"])
+def test_kept_rows_are_reused_where_that_is_asked_for(where: str, tmp_path: Path) -> None:
+    settings = {"mlopt.reuse-rows": "1GiB"} if where == "memory" else {}
+    if where == "disk":
+        settings = {"mlopt.disk": str(tmp_path)}
+    X, _ = data()
+    expected = fitted(
+        StandardScaler(), features(), LogisticRegression(C=2.0)
+    ).predict_proba(X)
+    environment.clear()
+    with dask.config.set(settings):
+        fitted(StandardScaler(), features(), LogisticRegression())
+        if where == "disk":
+            environment.clear()  # as in a new process
+        again = fitted(StandardScaler(), features(), LogisticRegression(C=2.0))
+    assert "there from before" in again.plan_.notes[-1]
+    # Ways are chosen by time, and differ in the last digits.
+    np.testing.assert_allclose(again.predict_proba(X), expected, rtol=1e-9)
+
+
+def test_a_later_process_finds_models_on_disk(tmp_path: Path) -> None:
+    with dask.config.set({"mlopt.disk": str(tmp_path)}):
+        fitted(features(), Ridge())
+        environment.clear()
+        before = environment.hits
+        fitted(features(), Ridge())
+    assert environment.hits == before + 2
+
+
+def test_no_rows_stay_by_default() -> None:
+    fitted(features(), Ridge())
+    assert not environment.takes_rows
+    assert (
+        "there from before" not in fitted(features(), LogisticRegression()).plan_.notes[-1]
+    )
+
+
+def test_models_beyond_the_budget_are_forgotten_oldest_first() -> None:
+    here = Environment(budget=200)
+    for name in "abc":
+        here.put(name, np.zeros(10))
+    assert ("a" in here, "c" in here) == (False, True)
+    here.put("large", np.zeros(1000))
+    assert "large" not in here
