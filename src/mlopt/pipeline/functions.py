@@ -146,17 +146,15 @@ def _join(
             return _join_frames(names, prefix, frames, scaled)
         pairs = zip(names, scaled, strict=True)
         scaled = [_two_dimensional(name, part) for name, part in pairs]
-        if any(sp.issparse(part) for part in scaled):
-            joined = sp.hstack([sp.csr_array(part) for part in scaled], format="csr")
-            if layout == "auto":
-                layout = "dense" if density(joined) >= sparse_below else "sparse"
-            return joined.toarray() if layout == "dense" else joined
-        return np.hstack(scaled)
-
-
-def density(X: Any) -> float:
-    """Share of the entries of a sparse matrix that are stored."""
-    return float(X.nnz / max(1, X.shape[0] * X.shape[1]))
+        if not any(sp.issparse(part) for part in scaled):
+            return np.hstack(scaled)
+        if layout == "auto":
+            filled = sum(part.nnz if sp.issparse(part) else part.size for part in scaled)
+            entries = sum(part.shape[0] * part.shape[1] for part in scaled)
+            layout = "dense" if filled / max(1, entries) >= sparse_below else "sparse"
+        if layout == "dense":
+            return np.hstack([p.toarray() if sp.issparse(p) else p for p in scaled])
+        return sp.hstack([sp.csr_array(part) for part in scaled], format="csr")
 
 
 def _join_frames(names: Sequence[str], prefix: Any, kind: str, parts: Sequence[Any]) -> Any:
