@@ -97,7 +97,7 @@ def naming(step: str) -> Iterator[None]:
         with config_context(transform_output="default"):
             yield
     except Exception as error:
-        if f"`{step}`" in str(error):
+        if f"`{step}`" in str(error) or str(error).startswith("Step `"):
             raise
         text = f"Step `{step}`: {error}"
         try:

@@ -19,8 +19,8 @@ from sklearn import (
 from sklearn.feature_extraction import text
 from sklearn.utils import get_tags
 
+from mlopt.pipeline.library import table as library
 from mlopt.pipeline.library.pca import PCA
-from mlopt.pipeline.library.random_features import RandomFeatures
 
 ROW_WISE: frozenset[type] = frozenset({
     preprocessing.StandardScaler, preprocessing.MinMaxScaler, preprocessing.MaxAbsScaler,
@@ -46,8 +46,7 @@ ROW_WISE: frozenset[type] = frozenset({
     kernel_approximation.AdditiveChi2Sampler, kernel_approximation.SkewedChi2Sampler,
     kernel_approximation.PolynomialCountSketch,
     random_projection.GaussianRandomProjection, random_projection.SparseRandomProjection,
-    PCA, RandomFeatures,
-})  # fmt: skip
+}) | library.ROW_WISE  # fmt: skip
 """Transformers of which each row depends on its own row alone, once they are fitted, and
 whose `fit_transform` is `fit` and then `transform`."""
 
@@ -90,7 +89,7 @@ def ignores_targets(transformer: Any) -> bool:
 def is_stateless(transformer: Any) -> bool:
     """Whether a transformer learns nothing from data."""
     return (
-        type(transformer).__module__.startswith("sklearn.")
+        type(transformer).__module__.startswith(("sklearn.", "mlopt.pipeline.library."))
         and not get_tags(transformer).requires_fit
     )
 

@@ -1,0 +1,20 @@
+"""The library's transformers that treat each row, document or image by itself."""
+
+from __future__ import annotations
+
+from mlopt.pipeline.library import image, signal, text
+from mlopt.pipeline.library.pca import PCA
+from mlopt.pipeline.library.random_features import RandomFeatures
+
+ROW_WISE: frozenset[type] = frozenset({
+    PCA, RandomFeatures,
+    text.Trim, text.LowerCase, text.Tokenizer, text.NGrams, text.TermFrequency,
+    text.HashingTF, text.CommonSparseFeatures, text.AllSparseFeatures,
+    text.WordFrequencyEncoder,
+    image.PixelScaler, image.GrayScaler, image.Cropper, image.SymmetricRectifier,
+    image.Pooler, image.ImageVectorizer, image.Windower, image.CenterCornerPatcher,
+    image.Convolver, image.ZCAWhitener,
+    signal.PaddedFFT, signal.RandomSign, signal.LinearRectifier, signal.NormalizeRows,
+    signal.SignedHellinger,
+})  # fmt: skip
+"""`image.Flipper` is not among them: it makes two rows of one."""
