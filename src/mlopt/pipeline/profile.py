@@ -173,6 +173,7 @@ def _profile_learn(op: Learn, found: Profile, trials: Trials, *, last: bool) -> 
         for trial in trials:
             trial.value(op)
         line = _NOTHING
+        options.append(Option(None, "scikit-learn", None, reason="reads the text twice"))
     elif not (last and priced):
         times: list[float] = []
         for trial in trials:
