@@ -70,6 +70,9 @@ def search(
         Blocks of each output, of which some may be kept without the others.
     """
     price = cache(price)
+    everything = price(frozenset(able))
+    if everything.bytes <= budget:
+        return Found(_lean(price, everything))
     nothing = price(frozenset())
     if len(able) <= ALL:
         sets = _fitting(price, _subsets(able), budget)
@@ -78,6 +81,14 @@ def search(
         sets = [_climbed(price, able, budget, one) for one in (nothing, *begin)]
     found = (_filled(price, able, budget, kept, parts) for kept in sets)
     return min(found, key=lambda one: _worth(one.kept), default=Found(nothing))
+
+
+def _lean(price: Price, kept: Kept) -> Kept:
+    """Without members that save nothing: keeping more never makes a run slower."""
+    for v in sorted(kept.nodes):
+        less = price(kept.nodes - {v})
+        kept = less if less.seconds <= kept.seconds else kept
+    return kept
 
 
 def _worth(kept: Kept) -> tuple[float, float]:
