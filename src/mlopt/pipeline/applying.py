@@ -17,12 +17,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from mlopt.cluster import executor
 from mlopt.pipeline import tables
-from mlopt.pipeline.blocks import is_dask
 from mlopt.pipeline.fits.applying import apply_fitted
 from mlopt.pipeline.kinds import is_row_wise
 from mlopt.pipeline.nested import does_nothing, is_pipeline, is_union
 from mlopt.pipeline.panels import InPanels
 from mlopt.rows.block import boundaries
+from mlopt.rows.source import is_dask
 
 _MANY = 4096
 

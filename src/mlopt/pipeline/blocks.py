@@ -6,21 +6,21 @@ are, unless something keeps them.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from dask.task_spec import Task, TaskRef
 
 from mlopt.cluster import Executor
 from mlopt.errors import InputError
 from mlopt.pipeline import tables
 from mlopt.pipeline.tokens import token_of
 from mlopt.rows.block import boundaries
-from mlopt.rows.source import check_fits
+from mlopt.rows.source import check_fits, is_dask
 
 _KILLED, _ITSELF, _AT_ONCE = 0.95, 300e6, 3
 """Share of its memory at which Dask kills a worker; bytes of its modules; a block that is
@@ -43,8 +43,6 @@ class Blocks:
         Of the content.
     lazy : bool
         Whether blocks are read only when they are asked for.
-    nbytes : int or None
-        In all; None while nobody knows.
     """
 
     tasks: Mapping[Any, Any]
@@ -52,7 +50,6 @@ class Blocks:
     lengths: tuple[int, ...] | None
     token: str
     lazy: bool = False
-    nbytes: int | None = None
 
     @property
     def count(self) -> int:
@@ -66,9 +63,24 @@ class Blocks:
         return replace(self, keys=keys, lengths=counted)
 
 
-def is_dask(data: Any) -> bool:
-    """Whether ``data`` is a Dask collection; found out without importing dask."""
-    return "dask" in sys.modules and bool(sys.modules["dask"].is_dask_collection(data))
+def ask(
+    blocks: Blocks,
+    executor: Executor,
+    name: str,
+    function: Callable[..., Any],
+    arguments: Mapping[int, tuple[Any, ...]],
+) -> list[Any]:
+    """``function(block, *arguments)``, for each block by number that has arguments."""
+    graph, keys = dict(blocks.tasks), []
+    for number, others in arguments.items():
+        key = (f"{name}-{blocks.token}", number)
+        graph[key] = Task(key, function, TaskRef(blocks.keys[number]), *others)
+        keys.append(key)
+    handles = executor.run_graph(graph, keys)
+    values = [executor.result(handle) for handle in handles]
+    for handle in handles:
+        executor.release(handle)
+    return values
 
 
 def cut(
@@ -77,7 +89,6 @@ def cut(
     *,
     name: str = "X",
     lengths: Sequence[int] | None = None,
-    token: str | None = None,
 ) -> Blocks:
     """Blocks of ``data``; those of a Dask collection are its chunks of rows.
 
@@ -89,8 +100,6 @@ def cut(
         For messages and keys.
     lengths : sequence of int, optional
         Rows of each block: as many as those of the data that these go with.
-    token : str, optional
-        Of the content, when it is known.
 
     Raises
     ------
@@ -107,16 +116,15 @@ def cut(
         raise InputError(
             f"X and `{name}` must have the same number of rows, got {sum(lengths)} and {n}."
         )
-    nbytes = tables.count_bytes(data)
-    edges = boundaries(n, nbytes) if lengths is None else _edges(lengths)
-    token = token or token_of(data)
+    edges = boundaries(n, tables.count_bytes(data)) if lengths is None else _edges(lengths)
+    token = token_of(data)
     keys = tuple((f"{name}-{token}", number) for number in range(len(edges) - 1))
     tasks = {
         key: executor.put(tables.row_range(data, start, stop))
         for key, (start, stop) in zip(keys, pairwise(edges), strict=True)
     }
     sizes = tuple(b - a for a, b in pairwise(edges))
-    return Blocks(tasks, keys, sizes, token, nbytes=nbytes)
+    return Blocks(tasks, keys, sizes, token)
 
 
 def _edges(lengths: Sequence[int]) -> list[int]:

@@ -9,9 +9,9 @@ from sklearn.pipeline import FeatureUnion, _name_estimators
 from sklearn.utils.metadata_routing import _routing_enabled
 
 from mlopt.errors import InputError
-from mlopt.pipeline.blocks import is_dask
 from mlopt.pipeline.estimator import Pipeline
 from mlopt.pipeline.nested import UNIONS, is_pipeline
+from mlopt.rows.source import is_dask
 
 
 class Gathered(FeatureUnion):

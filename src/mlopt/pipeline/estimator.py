@@ -17,7 +17,6 @@ from sklearn.utils.metaestimators import available_if
 from mlopt.cluster import executor
 from mlopt.gd.estimator_base import resources_of
 from mlopt.pipeline import applying
-from mlopt.pipeline.blocks import is_dask
 from mlopt.pipeline.budget import budget_bytes
 from mlopt.pipeline.copies import private_copy
 from mlopt.pipeline.environment import environment
@@ -32,6 +31,7 @@ from mlopt.pipeline.planning import Planned, Problem, make_plan
 from mlopt.pipeline.tables import stack
 from mlopt.pipeline.telling import check_picklable, like_last, report, unseeded_notes
 from mlopt.plan import Plan
+from mlopt.rows.source import is_dask
 
 Params = Mapping[str, Mapping[str, Any]]
 

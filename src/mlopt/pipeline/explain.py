@@ -27,7 +27,7 @@ def to_plan(
     jobs = schedule(draft.sinks, planned.context.passes, planned.context.known)
     counts = executions(jobs, draft.kept, planned.context.there, draft.partly)
     choices = [
-        _choice(op, planned, counts, run)
+        _choice(op, ops, planned, counts, run)
         for op in ops
         if isinstance(op, Learn | Join | Outcome) or _is_stateless(op)
     ]
@@ -86,35 +86,38 @@ def _is_stateless(op: Operator) -> bool:
 
 
 def _choice(
-    op: Operator, planned: Planned, counts: dict[str, float], run: Execution | None
+    op: Operator,
+    ops: Sequence[Operator],
+    planned: Planned,
+    counts: dict[str, float],
+    run: Execution | None,
 ) -> Choice:
-    profile = planned.profile
+    """``ops`` are all of the plan; those of the step of ``op`` count with it."""
+    profile, own = planned.profile, _of_step(op, ops)
     rejected: tuple[Alternative, ...] = ()
     chosen, predicted = "block by block", None
     if isinstance(op, Learn):
         chosen, predicted, rejected = _way(op, profile, planned)
     if profile is not None:
-        rows = [one for one in _of_step(op, planned) if one.gives_rows]
+        rows = [one for one in own if one.gives_rows]
         made = sum(profile.seconds(one) * counts.get(one.token, 0.0) for one in rows)
         predicted = made + (predicted or 0.0)
     notes = [text for token, text in planned.draft.notes if token == op.token]
-    notes += _kept_notes(op, planned)
-    measured = _measured(op, planned, run) if run is not None else None
+    notes += _kept_notes(op, own, planned)
+    measured = _measured(own, run) if run is not None else None
     return Choice(
         op.step, op.describe(), chosen, predicted, measured, rejected, tuple(notes)
     )
 
 
-def _measured(op: Operator, planned: Planned, run: Execution) -> float | None:
+def _measured(own: Sequence[Operator], run: Execution) -> float | None:
     """What the step took: to learn, and to make its rows."""
-    tokens = [one.token for one in _of_step(op, planned)]
-    found = [run.seconds[token] for token in tokens if token in run.seconds]
+    found = [run.seconds[one.token] for one in own if one.token in run.seconds]
     return sum(found) if found else None
 
 
-def _of_step(op: Operator, planned: Planned) -> list[Operator]:
+def _of_step(op: Operator, ops: Sequence[Operator]) -> list[Operator]:
     """The operator, and what its model is applied to."""
-    ops = _logical(planned.draft.sinks)
     return [one for one in ops if one is op or (isinstance(one, Apply) and one.model is op)]
 
 
@@ -134,14 +137,15 @@ def _alternative(option: Option) -> Alternative:
     return Alternative(option.name, option.seconds, option.reason)
 
 
-def _kept_notes(op: Operator, planned: Planned) -> list[str]:
+def _kept_notes(op: Operator, own: Sequence[Operator], planned: Planned) -> list[str]:
     """Which rows of this step are kept, and how large they are."""
+    profile, draft = planned.profile, planned.draft
+    if profile is None:
+        return []
     found = []
-    for one in _logical(planned.draft.sinks):
-        same = one.step == op.step and one.gives_rows and one.token in planned.draft.kept
-        belongs = one is op or (isinstance(one, Apply) and one.model is op)
-        if same and belongs and planned.profile is not None:
-            size, partly = format_bytes(planned.profile.bytes(one)), planned.draft.partly
+    for one in own:
+        if one.step == op.step and one.gives_rows and one.token in draft.kept:
+            size, partly = format_bytes(profile.bytes(one)), draft.partly
             share = partly[1] if partly and partly[0] == one.token else 1.0
             part = f"{share:.0%} of " if share < 1.0 else ""
             found.append(f"kept in memory: {part}output ({size})")

@@ -11,7 +11,7 @@ import dask
 
 from mlopt.cluster import Executor, Threads
 from mlopt.errors import InputError
-from mlopt.pipeline.blocks import Blocks, cut, is_dask, usable
+from mlopt.pipeline.blocks import Blocks, ask, cut, usable
 from mlopt.pipeline.build import Builder
 from mlopt.pipeline.environment import Environment, repeatable
 from mlopt.pipeline.fits.registry import ways_of
@@ -25,6 +25,7 @@ from mlopt.pipeline.schedule import takes_memory
 from mlopt.pipeline.settling import settle
 from mlopt.pipeline.tables import count_rows
 from mlopt.resources import Resources
+from mlopt.rows.source import is_dask
 
 SMALL, TINY = 4096, 1000
 """Rows up to which a pipeline in memory runs as one block; and as scikit-learn runs it."""
@@ -142,7 +143,9 @@ def _bind(
     small = not is_dask(data) and count_rows(data) <= SMALL
     blocks = cut(data, executor, lengths=[count_rows(data)] if small else None)
     # Chunks of unknown length may be empty, and most steps work on no empty block.
-    sizes = blocks.lengths or _counted(blocks, executor)
+    sizes = blocks.lengths or ask(
+        blocks, executor, "rows", count_rows, dict.fromkeys(range(blocks.count), ())
+    )
     blocks = blocks.without(sizes)
     if not blocks.count:
         raise InputError("X must have at least one row: all of its chunks are empty.")
@@ -181,17 +184,6 @@ def _beside(
             )
         return found.without(sizes)
     return cut(data, executor, name=name, lengths=blocks.lengths)
-
-
-def _counted(blocks: Blocks, executor: Executor) -> list[int]:
-    from dask.task_spec import Task, TaskRef
-
-    graph, keys = dict(blocks.tasks), []
-    for number, key in enumerate(blocks.keys):
-        counted = (f"rows-{blocks.token}", number)
-        graph[counted] = Task(counted, count_rows, TaskRef(key))
-        keys.append(counted)
-    return [executor.result(handle) for handle in executor.run_graph(graph, keys)]
 
 
 def _build(problem: Problem, built: Builder, X: Operator) -> Sinks:

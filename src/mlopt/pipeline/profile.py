@@ -165,9 +165,8 @@ def _profile_learn(op: Learn, found: Profile, trials: Trials, *, last: bool) -> 
         return
     outputs = _outputs(op, trials[-1])
     stats = replace(x, outputs=outputs)
-    options = [_option(op, way, stats, found, trials) for way in ways_of(op.estimator)]
-    if op.params:
-        options = []
+    ways = () if op.params else ways_of(op.estimator)
+    options = [_option(op, way, stats, found, trials) for way in ways]
     priced = [option for option in options if option.seconds is not None]
     if not op.gathers:
         for trial in trials:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,12 +36,7 @@ def rows_of(
         look = executor.result(executor.submit(_kind, blocks[0]))
         matrices = [executor.submit(_numbers, block, look.dtype) for block in blocks]
         found = executor.map(inspect, matrices)
-        starts = _starts(found)
-        shelves = [
-            executor.submit(_shelf, matrix, index, start)
-            for index, (matrix, start) in enumerate(zip(matrices, starts, strict=True))
-        ]
-        return _rows(shelves, found, look, executor)
+        return _rows(_shelf, matrices, found, look, executor)
     return _lazy_rows(graph, keys, executor)
 
 
@@ -48,14 +44,9 @@ def _lazy_rows(graph: dict[Any, Any], keys: list[Any], executor: Executor) -> Ro
     recipes = [_recipe(graph, key) for key in keys]
     # In one task, so that nobody holds the block.
     look = executor.result(executor.submit(_kind_of_computed, *recipes[0]))
-    makers = [executor.submit(_maker, *recipe, look.dtype) for recipe in recipes]
+    makers = [executor.submit(_Maker, *recipe, look.dtype) for recipe in recipes]
     found = executor.map(_look, makers)
-    starts = _starts(found)
-    shelves = [
-        executor.submit(_lazy_shelf, maker, index, start)
-        for index, (maker, start) in enumerate(zip(makers, starts, strict=True))
-    ]
-    return _rows(shelves, found, look, executor)
+    return _rows(LazyShelf, makers, found, look, executor)
 
 
 def _recipe(graph: dict[Any, Any], key: Any) -> tuple[dict[Any, Any], Any, dict[Any, Any]]:
@@ -83,16 +74,8 @@ class _Maker:
         return _numbers(_compute(self.tasks, self.key, self.values), self.dtype)
 
 
-def _maker(tasks: Any, key: Any, values: Any, dtype: np.dtype) -> _Maker:
-    return _Maker(tasks, key, values, dtype)
-
-
 def _look(maker: _Maker) -> Found:
     return inspect(maker())
-
-
-def _lazy_shelf(maker: _Maker, index: int, start: int) -> LazyShelf:
-    return LazyShelf(maker, index, start)
 
 
 def _shelf(matrix: Any, index: int, start: int) -> tuple[Block, ...]:
@@ -130,10 +113,16 @@ def _numbers(block: Any, dtype: np.dtype) -> Any:
     return as_matrix(block, dtype)
 
 
-def _starts(found: list[Found]) -> list[int]:
-    return [int(start) for start in np.cumsum([0, *(one.rows for one in found)])[:-1]]
-
-
-def _rows(shelves: list[Any], found: list[Found], look: _Kind, executor: Executor) -> Rows:
+def _rows(
+    shelf: Callable[..., Any],
+    values: list[Any],
+    found: list[Found],
+    look: _Kind,
+    executor: Executor,
+) -> Rows:
+    """On shelves of one block, each made by ``shelf(value, number, first row)``."""
+    starts = np.cumsum([0, *(one.rows for one in found)])[:-1].tolist()
+    places = enumerate(zip(values, starts, strict=True))
+    shelves = [executor.submit(shelf, v, index, start) for index, (v, start) in places]
     source = Source(tuple(shelves), (1,) * len(shelves), tuple(found), look.names)
     return Rows.on_shelves(source, executor)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dask.task_spec import Task, TaskRef
-
 from mlopt.cluster import Executor
 from mlopt.pipeline import tables
-from mlopt.pipeline.blocks import Blocks
+from mlopt.pipeline.blocks import Blocks, ask
 from mlopt.stats import sample_block, sample_shares
 
 _READ = 2
@@ -62,8 +60,11 @@ def take_sample(
         shares = [-(-size // len(picked))] * len(picked)
     else:
         shares = sample_shares([counted[number] for number in picked], size)
+    pairs = zip(picked, shares, strict=True)
+    wanted = {number: (share, seed, number) for number, share in pairs}
+    # For each block the rows taken, and how many it has.
     parts = {
-        token: _taken(blocks, picked, shares, executor, seed)
+        token: ask(blocks, executor, "sample", _take, wanted)
         for token, blocks in sources.items()
     }
     lengths = [length for _, length in next(iter(parts.values()))]
@@ -73,27 +74,6 @@ def take_sample(
         for token, part in parts.items()
     }
     return Sample(rows, total)
-
-
-def _taken(
-    blocks: Blocks,
-    picked: Sequence[int],
-    shares: Sequence[int],
-    executor: Executor,
-    seed: int,
-) -> list[tuple[Any, int]]:
-    """For each block the rows taken, and how many it has."""
-    graph, keys = dict(blocks.tasks), []
-    for number, share in zip(picked, shares, strict=True):
-        key = (f"sample-{blocks.token}", number)
-        ref = TaskRef(blocks.keys[number])
-        graph[key] = Task(key, _take, ref, share, seed, number)
-        keys.append(key)
-    handles = executor.run_graph(graph, keys)
-    values = [executor.result(handle) for handle in handles]
-    for handle in handles:
-        executor.release(handle)
-    return values
 
 
 def _take(block: Any, share: int, seed: int, number: int) -> tuple[Any, int]:

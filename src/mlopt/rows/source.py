@@ -39,7 +39,7 @@ def split(X: Any, executor: Executor, block_rows: int | None, dtype: Any) -> Sou
     """Cut any supported input into shelves of blocks."""
     if block_rows is not None and block_rows < 1:
         raise InputError(f"`block_rows` must be at least 1, got {block_rows}.")
-    if _is_dask(X):
+    if is_dask(X):
         return _from_dask(X, executor, block_rows, dtype)
     if isinstance(X, np.ndarray) or sp.issparse(X) or not frames.is_frame(X):
         return _from_matrix(as_matrix(X, dtype), executor, block_rows, None)
@@ -96,7 +96,8 @@ def shelf_sizes(count: int, group: int) -> tuple[int, ...]:
     return tuple(min(group, count - first) for first in range(0, count, group))
 
 
-def _is_dask(X: Any) -> bool:
+def is_dask(X: Any) -> bool:
+    """Whether ``X`` is a Dask collection; found out without importing dask."""
     # Whoever has a Dask collection has imported dask; nobody else should pay for it.
     return "dask" in sys.modules and bool(sys.modules["dask"].is_dask_collection(X))
 

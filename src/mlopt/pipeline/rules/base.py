@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from mlopt.pipeline.graph import Sinks
+from mlopt.pipeline.graph import Sinks, rebuild
 from mlopt.pipeline.operators import Learn, Operator
 from mlopt.pipeline.profile import Profile
 
@@ -35,6 +35,12 @@ class Draft:
     budget: float = float("inf")
     partly: tuple[str, float] | None = None
     notes: tuple[tuple[str, str], ...] = ()
+
+    def rebuilt(self, step: Callable[[Operator], Operator]) -> Draft:
+        """With ``step`` applied to every operator; this one when that changes nothing."""
+        sinks = rebuild(self.sinks, step)
+        same = all(a is b for a, b in zip(sinks, self.sinks, strict=True))
+        return self if same else replace(self, sinks=sinks)
 
     def note(self, op: Operator, text: str) -> Draft:
         """The same with a further note."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from mlopt.errors import InputError
-from mlopt.pipeline.graph import rebuild
 from mlopt.pipeline.operators import Learn, Operator
 from mlopt.pipeline.profile import Option
 from mlopt.pipeline.rules.base import Context, Draft
@@ -32,9 +31,7 @@ class ChooseWays:
             best = cheapest(op, profile.options[op.token])
             return op if best.way is op.way else replace(op, way=best.way)
 
-        sinks = rebuild(draft.sinks, choose)
-        same = all(a is b for a, b in zip(sinks, draft.sinks, strict=True))
-        return draft if same else replace(draft, sinks=sinks)
+        return draft.rebuilt(choose)
 
 
 def cheapest(op: Learn, options: tuple[Option, ...]) -> Option:

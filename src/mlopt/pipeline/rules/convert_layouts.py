@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from mlopt.pipeline.graph import rebuild
 from mlopt.pipeline.operators import Convert, Learn, Operator
 from mlopt.pipeline.profile import Profile
 from mlopt.pipeline.rules.base import Context, Draft
@@ -21,9 +20,7 @@ class ConvertLayouts:
         profile = context.profile
         if profile is None:
             return draft
-        sinks = rebuild(draft.sinks, lambda op: _converted(op, profile))
-        same = all(a is b for a, b in zip(sinks, draft.sinks, strict=True))
-        return draft if same else replace(draft, sinks=sinks)
+        return draft.rebuilt(lambda op: _converted(op, profile))
 
 
 def _converted(op: Operator, profile: Profile) -> Operator:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from mlopt.pipeline.graph import rebuild
 from mlopt.pipeline.operators import Convert, Join, Operator
 from mlopt.pipeline.rules.base import Context, Draft
 
@@ -24,9 +23,7 @@ class DropUnused:
     def rewrite(self, draft: Draft, context: Context) -> Draft:
         """Leave out joins of one part and conversions of conversions."""
         del context
-        sinks = rebuild(draft.sinks, _without)
-        same = all(a is b for a, b in zip(sinks, draft.sinks, strict=True))
-        return draft if same else replace(draft, sinks=sinks)
+        return draft.rebuilt(_without)
 
 
 def _without(op: Operator) -> Operator:

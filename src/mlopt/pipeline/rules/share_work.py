@@ -10,9 +10,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from mlopt.pipeline.graph import rebuild
 from mlopt.pipeline.operators import Operator
 from mlopt.pipeline.rules.base import Context, Draft
 
@@ -35,14 +34,9 @@ class ShareWork:
                 merged.append(op)
             return known
 
-        sinks = rebuild(draft.sinks, one)
-        if not merged:
-            return draft
-        draft = replace(draft, sinks=sinks)
+        draft = draft.rebuilt(one)
         for op in merged:
-            if (
-                not op.step.startswith(first[op.token].step)
-                or op.step != first[op.token].step
-            ):
-                draft = draft.note(op, f"shared by {first[op.token].step} and {op.step}")
+            kept = first[op.token].step
+            if op.step != kept:
+                draft = draft.note(op, f"shared by {kept} and {op.step}")
         return draft

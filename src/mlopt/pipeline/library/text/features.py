@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
@@ -62,8 +63,9 @@ class _Vocabulary(TransformerMixin, BaseEstimator):
         self.vocabulary_ = {term: column for column, term in enumerate(kept)}
         return self
 
+    @abstractmethod
     def _kept(self, found: Counter[Hashable]) -> list[Hashable]:
-        raise NotImplementedError
+        """The terms that get a column, in the order of these."""
 
     def transform(self, X: Iterable[Terms]) -> sp.csr_array:
         """Weights of the terms that have a column, shape (n, d), float64."""
