@@ -24,7 +24,7 @@ from mlopt.pipeline.sampling import Sample
 _REPEAT = 4e-3
 """Seconds up to which a piece of work is timed again: what is short is mostly noise."""
 _CROWDS, _FREE = 4, 1.2
-"""Trials on all threads: so many, or until one took hardly longer than a call alone."""
+"""Trials alone and on all threads: so many, or until both take about as long."""
 
 
 @dataclass
@@ -71,15 +71,19 @@ class Trial:
             with single_threaded():
                 function(*inputs)
 
-        alone, best = max(self.seconds[op.token], 1e-9), float(threads)
+        alone, together = max(self.seconds[op.token], 1e-9), float("inf")
         with ThreadPoolExecutor(threads) as pool:
             for _ in range(_CROWDS):
                 begin = time.perf_counter()
+                call(0)
+                between = time.perf_counter()
                 list(pool.map(call, range(threads)))
-                best = min(best, (time.perf_counter() - begin) / alone)
-                if best < _FREE:
+                # The least of each: an interruption only ever makes a call longer.
+                alone = min(alone, between - begin)
+                together = min(together, time.perf_counter() - between)
+                if together < _FREE * alone:
                     break
-        return max(1.0, best)
+        return min(max(1.0, together / alone), float(threads))
 
     def again(self, op: Operator) -> Any:
         """The operator's value computed once more from the same inputs."""

@@ -108,6 +108,7 @@ def outer_products(b: int, k: int, channels: int) -> Any:
 
 
 def by_hand(images: Any, bank: Any) -> Any:
+    images = images.astype(np.float64)  # of two types, SciPy casts what it never wrote
     out = [
         [
             sum(correlate(i[..., c], f[..., c], "valid") for c in range(i.shape[-1]))
