@@ -1,6 +1,10 @@
 """Operators on batches of images, (n, height, width, channels)."""
 
+from mlopt.pipeline.library.image.augment import RandomImageTransformer, RandomPatcher
 from mlopt.pipeline.library.image.convolution import Convolver
+from mlopt.pipeline.library.image.daisy import Daisy
+from mlopt.pipeline.library.image.hog import HOG
+from mlopt.pipeline.library.image.lcs import LCS
 from mlopt.pipeline.library.image.patches import (
     CenterCornerPatcher,
     PatchExtractor,
@@ -17,17 +21,24 @@ from mlopt.pipeline.library.image.pixels import (
     SymmetricRectifier,
     repeat_labels,
 )
+from mlopt.pipeline.library.image.sift import SIFT
 
 __all__ = [
+    "HOG",
+    "LCS",
+    "SIFT",
     "CenterCornerPatcher",
     "Convolver",
     "Cropper",
+    "Daisy",
     "Flipper",
     "GrayScaler",
     "ImageVectorizer",
     "PatchExtractor",
     "PixelScaler",
     "Pooler",
+    "RandomImageTransformer",
+    "RandomPatcher",
     "SymmetricRectifier",
     "Windower",
     "ZCAWhitener",

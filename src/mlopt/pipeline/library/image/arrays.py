@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -73,3 +75,52 @@ def windows(images: Images, size: int, stride: int) -> Images:
         )
     view = np.lib.stride_tricks.sliding_window_view(images, (size, size), axis=(1, 2))
     return np.moveaxis(view[:, ::stride, ::stride], 3, 5)
+
+
+PANEL = 1 << 22
+"""Values that work on images may make on the way, at a time."""
+
+
+def by_panel(
+    function: Callable[[Images], Images], images: Images, each: int, panel: int = PANEL
+) -> Images:
+    """``function(images)``, some images at a time.
+
+    Parameters
+    ----------
+    function : callable
+        Of images that go by themselves; gives an array with one entry an image.
+    images : ndarray of shape (n, height, width, channels)
+    each : int
+        Values that it makes on the way, of one image.
+    panel : int
+        Values of a panel.
+    """
+    step = max(1, panel // max(1, each))
+    if len(images) <= step:
+        return function(images)
+    starts = range(0, len(images), step)
+    return np.concatenate([function(images[start : start + step]) for start in starts])
+
+
+def one_channel(images: Images, what: str) -> Images:
+    """The only channel, (n, height, width).
+
+    Raises
+    ------
+    InputError
+        When there are more.
+    """
+    if images.shape[3] != 1:
+        raise InputError(
+            f"{what} takes images of one channel, got {images.shape[3]}: put `GrayScaler` "
+            "in front of it."
+        )
+    return images[..., 0]
+
+
+def whole(name: str, value: Any) -> int:
+    """An integer of at least 0."""
+    if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0:
+        return int(value)
+    raise InputError(f"`{name}` must be an integer of at least 0, got {value!r}.")
