@@ -232,7 +232,7 @@ class Execution:
         keys, graph = layers.rows(op.x), self._woven(layers, [op.x], again=True)
         kept = op.x.token in self._held or self._is_whole(op.x, layers)
         with naming(op.step):
-            rows = rows_of(graph, keys, self.executor, kept=kept)
+            rows = rows_of(graph, keys, self.executor, kept=kept, flat=way.flattens)
         begin = time.perf_counter()
         with naming(op.step):
             model = way.fit(op.estimator, rows, y, weight)

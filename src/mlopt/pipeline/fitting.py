@@ -76,7 +76,8 @@ def fit_gathered(job: Job, x: Sequence[Any], y: Any, weight: Any) -> Both:
     weights = None if weight is None else tables.stack(weight, "sample_weight")
     with naming(job.step):
         if isinstance(job.way, ManyPasses):
-            return Both(job.way.fit(job.estimator, Rows.of(whole), targets, weights))
+            rows = Rows.of(tables.flat(whole) if job.way.flattens else whole)
+            return Both(job.way.fit(job.estimator, rows, targets, weights))
         return _as_scikit_learn(job, whole, targets, weights, edges)
 
 

@@ -22,9 +22,16 @@ from mlopt.rows.source import Source
 
 
 def rows_of(
-    graph: dict[Any, Any], keys: list[Any], executor: Executor, *, kept: bool
+    graph: dict[Any, Any],
+    keys: list[Any],
+    executor: Executor,
+    *,
+    kept: bool,
+    flat: bool = False,
 ) -> Rows:
     """The rows under ``keys``; computed anew in every pass unless they are ``kept``.
+
+    With ``flat``, each descriptor of an image is a row.
 
     Raises
     ------
@@ -34,17 +41,19 @@ def rows_of(
     if kept:
         blocks = executor.run_graph(graph, keys)
         look = executor.result(executor.submit(_kind, blocks[0]))
-        matrices = [executor.submit(_numbers, block, look.dtype) for block in blocks]
+        matrices = [executor.submit(_numbers, b, look.dtype, flat) for b in blocks]
         found = executor.map(inspect, matrices)
         return _rows(_shelf, matrices, found, look, executor)
-    return _lazy_rows(graph, keys, executor)
+    return _lazy_rows(graph, keys, executor, flat)
 
 
-def _lazy_rows(graph: dict[Any, Any], keys: list[Any], executor: Executor) -> Rows:
+def _lazy_rows(
+    graph: dict[Any, Any], keys: list[Any], executor: Executor, flat: bool
+) -> Rows:
     recipes = [_recipe(graph, key) for key in keys]
     # In one task, so that nobody holds the block.
     look = executor.result(executor.submit(_kind_of_computed, *recipes[0]))
-    makers = [executor.submit(_Maker, *recipe, look.dtype) for recipe in recipes]
+    makers = [executor.submit(_Maker, *r, look.dtype, flat) for r in recipes]
     found = executor.map(_look, makers)
     return _rows(LazyShelf, makers, found, look, executor)
 
@@ -67,11 +76,14 @@ def _compute(tasks: dict[Any, Any], key: Any, values: dict[Any, Any]) -> Any:
 class _Maker:
     """Computes one block from its tasks, as numbers of one type."""
 
-    def __init__(self, tasks: Any, key: Any, values: Any, dtype: np.dtype) -> None:
-        self.tasks, self.key, self.values, self.dtype = tasks, key, values, dtype
+    def __init__(
+        self, tasks: Any, key: Any, values: Any, dtype: np.dtype, flat: bool
+    ) -> None:
+        self.tasks, self.key, self.values = tasks, key, values
+        self.dtype, self.flat = dtype, flat
 
     def __call__(self) -> Any:
-        return _numbers(_compute(self.tasks, self.key, self.values), self.dtype)
+        return _numbers(_compute(self.tasks, self.key, self.values), self.dtype, self.flat)
 
 
 def _look(maker: _Maker) -> Found:
@@ -105,7 +117,8 @@ def _kind_of_computed(tasks: Any, key: Any, values: Any) -> _Kind:
     return _kind(_compute(tasks, key, values))
 
 
-def _numbers(block: Any, dtype: np.dtype) -> Any:
+def _numbers(block: Any, dtype: np.dtype, flat: bool) -> Any:
+    block = tables.flat(block) if flat else block
     if is_frame(block):
         return frame_matrix(block, dtype)
     if tables.count_rows(block) == 0:

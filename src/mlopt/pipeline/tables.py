@@ -80,6 +80,12 @@ def take_columns(data: Any, columns: Any) -> Any:
     return _safe_indexing(data, columns, axis=1)
 
 
+def flat(block: Any) -> Any:
+    """Descriptors of images, (n, m, d), as n m rows; other blocks as they are."""
+    shape = tuple(getattr(block, "shape", ()))
+    return block.reshape(-1, shape[2]) if len(shape) == 3 else block
+
+
 def stack(blocks: Sequence[Any], step: str = "") -> Any:
     """Blocks one below the other.
 

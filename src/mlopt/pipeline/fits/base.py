@@ -90,7 +90,15 @@ class OnePass(Fit):
 
 
 class ManyPasses(Fit):
-    """An algorithm that reads its input again and again."""
+    """An algorithm that reads its input again and again.
+
+    Attributes
+    ----------
+    flattens : bool
+        Whether descriptors of images, (n, m, d), are read as n m rows of d columns.
+    """
+
+    flattens: bool = False
 
     @abstractmethod
     def fit(self, estimator: Any, rows: Rows, y: Any, weight: Any) -> Any:

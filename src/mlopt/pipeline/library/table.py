@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from mlopt.pipeline.library import image, signal, text
+from mlopt.pipeline.library.column_pca import ColumnPCA
+from mlopt.pipeline.library.fisher import FisherVector
+from mlopt.pipeline.library.mixture import GaussianMixture
 from mlopt.pipeline.library.pca import PCA
 from mlopt.pipeline.library.random_features import RandomFeatures
 
@@ -14,6 +17,9 @@ ROW_WISE: frozenset[type] = frozenset({
     image.PixelScaler, image.GrayScaler, image.Cropper, image.SymmetricRectifier,
     image.Pooler, image.ImageVectorizer, image.Windower, image.CenterCornerPatcher,
     image.Convolver, image.ZCAWhitener,
+    image.HOG, image.Daisy, image.SIFT, image.LCS,
+    image.RandomImageTransformer, image.RandomPatcher,
+    ColumnPCA, FisherVector, GaussianMixture,
     signal.PaddedFFT, signal.RandomSign, signal.LinearRectifier, signal.NormalizeRows,
     signal.SignedHellinger,
 })  # fmt: skip

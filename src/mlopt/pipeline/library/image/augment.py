@@ -20,10 +20,7 @@ from mlopt.pipeline.library.image.arrays import Images, Stateless, as_images
 def generators(images: Images, random_state: Any) -> list[np.random.Generator]:
     """One for each image, from its pixels and the seed."""
     seed = int(check_random_state(random_state).randint(2**31 - 1))
-    return [
-        np.random.default_rng([seed, zlib.crc32(np.ascontiguousarray(image))])
-        for image in images
-    ]
+    return [np.random.default_rng([seed, zlib.crc32(image.tobytes())]) for image in images]
 
 
 class RandomImageTransformer(Stateless):

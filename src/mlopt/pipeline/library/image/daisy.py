@@ -1,6 +1,7 @@
 """DAISY: orientations of edges, smoothed on rings around every point of a grid.
 
-Shapes: images (n, height, width, 1), descriptors (n, m, (rings * petals + 1) * orientations).
+Shapes: images (n, height, width, 1), descriptors (n, m, d) with
+``d = (rings * petals + 1) * orientations``.
 
 Tola, Lepetit, Fua, "DAISY: an efficient dense descriptor applied to wide-baseline stereo",
 PAMI 32, 2010; with the borders and bins of `skimage.feature.daisy`, many images at a time.

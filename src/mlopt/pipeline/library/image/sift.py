@@ -7,9 +7,9 @@ A bin is a pyramid of ``2 bin - 1`` pixels about its centre, so that neighbours 
 half. Sums over pixels are two matrix products for all points of the grid: with the weights
 of the rows, and with those of the columns.
 
-Lowe, "Distinctive image features from scale-invariant keypoints", IJCV 60, 2004. Grids,
-smoothing and windows are those of VLFeat's ``vl_dsift`` with a flat window, which KeystoneML
-calls. Borders go on as the outermost pixel.
+Lowe, "Distinctive image features from scale-invariant keypoints", IJCV 60, 2004. Smoothing,
+overlapping bins and a window that is flat within a bin are those of VLFeat's ``vl_dsift``,
+which KeystoneML calls. Borders go on as the outermost pixel.
 """
 
 from __future__ import annotations

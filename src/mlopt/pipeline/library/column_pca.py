@@ -1,0 +1,95 @@
+"""Principal components of descriptors: fewer numbers for each of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from mlopt.pipeline.library.descriptors import as_descriptors, as_rows, sample_rows
+from mlopt.pipeline.library.pca import PCA
+from mlopt.rows import Rows
+
+Array = NDArray[Any]
+
+
+class ColumnPCA(TransformerMixin, BaseEstimator):
+    """`PCA` learnt from some descriptors of all images, applied to each descriptor.
+
+    (KeystoneML stores descriptors as columns of a matrix for each image; here they are
+    rows.)
+
+    Parameters
+    ----------
+    n_components : int, float or None, default=None
+        As in `PCA`.
+    n_samples : int, default=100_000
+        Descriptors that it is learnt from.
+    whiten : bool, default=False
+    solver : str, default="auto"
+        As in `PCA`.
+    random_state : int, RandomState or None, default=None
+        For the sample and the solver.
+
+    Attributes
+    ----------
+    pca_ : PCA
+    n_features_in_ : int
+        Columns of a descriptor.
+    """
+
+    def __init__(
+        self,
+        n_components: int | float | None = None,
+        *,
+        n_samples: int = 100_000,
+        whiten: bool = False,
+        solver: str = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.n_samples = n_samples
+        self.whiten = whiten
+        self.solver = solver
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> ColumnPCA:
+        """Learn from descriptors (n, m, d), or from rows (n, d) of them.
+
+        Raises
+        ------
+        InputError
+            As `PCA.fit`.
+        """
+        del y
+        return self.fit_rows(Rows.of(as_rows(self, X, reset=True)[0]))
+
+    def fit_rows(self, rows: Rows) -> ColumnPCA:
+        """`fit`, on blocks of descriptors as rows (n m, d)."""
+        few = sample_rows(rows, self.n_samples, self.random_state)
+        names = "n_components", "whiten", "solver", "random_state"
+        self.pca_ = PCA(**{name: getattr(self, name) for name in names}).fit(few)
+        self.n_features_in_ = rows.d
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Descriptors of fewer columns, (n, m, k), float32 if X is.
+
+        Raises
+        ------
+        InputError
+            When X does not have three axes.
+        """
+        check_is_fitted(self)
+        found = as_descriptors(self, X, reset=False)
+        n, m, d = found.shape
+        return np.asarray(self.pca_.transform(found.reshape(n * m, d)).reshape(n, m, -1))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

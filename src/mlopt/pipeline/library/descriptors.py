@@ -1,0 +1,85 @@
+"""Descriptors of images, (n_images, m, d): the same number of each image, as rows.
+
+Estimators of descriptors learn from all of them as rows of one matrix, whichever image
+they are of, or from a sample of these rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
+
+from mlopt.errors import InputError
+from mlopt.gd.parameters import check_count
+from mlopt.rows import Rows
+
+Array = NDArray[Any]
+FLOATS = (np.float64, np.float32)
+
+
+def as_rows(estimator: Any, X: Any, *, reset: bool) -> tuple[Array, tuple[int, ...]]:
+    """Descriptors as one matrix (n * m, d), and the shape (n, m) that its rows came in.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Learns how many columns there are if ``reset``, and else checks them.
+    X : array-like of shape (n, d) or (n, m, d)
+
+    Raises
+    ------
+    ValueError
+        When X is not finite, has no rows, or has other columns than before.
+    """
+    shape = tuple(getattr(X, "shape", ())) or np.shape(X)
+    flat = np.reshape(X, (-1, shape[2])) if len(shape) == 3 else X
+    rows = validate_data(estimator, flat, dtype=FLOATS, reset=reset)
+    return rows, (tuple(shape[:2]) if len(shape) == 3 else (len(rows),))
+
+
+def as_descriptors(estimator: Any, X: Any, *, reset: bool) -> Array:
+    """Descriptors of images, (n, m, d), checked as by `as_rows`.
+
+    Raises
+    ------
+    InputError
+        When X has another number of axes.
+    """
+    rows, shape = as_rows(estimator, _three(X), reset=reset)
+    return np.reshape(rows, (*shape, rows.shape[1]))
+
+
+def _three(X: Any) -> Any:
+    X = X if hasattr(X, "shape") else np.asarray(X)
+    if len(X.shape) != 3:
+        raise InputError(
+            "X must hold the descriptors of each image, shape (n_images, m, d), got "
+            f"{tuple(X.shape)}. `SIFT`, `LCS` and `Daisy` give them."
+        )
+    return X
+
+
+def sample_rows(rows: Rows, most: Any, random_state: Any) -> Array:
+    """So many rows at random and without repeats, in their order; all if there are fewer.
+
+    Which ones depends on the number of rows and the seed alone, not on the blocks.
+
+    Parameters
+    ----------
+    rows : Rows
+    most : int
+        The parameter ``n_samples``.
+    random_state : int, RandomState or None
+    """
+    most = check_count("n_samples", most)
+    if rows.sparse:
+        raise InputError("Descriptors must be dense: convert them with `toarray()`.")
+    numbers = np.arange(rows.n)
+    if rows.n > most:
+        drawn = check_random_state(random_state).choice(rows.n, most, replace=False)
+        numbers = np.sort(drawn)
+    return np.asarray(rows.take(numbers))
