@@ -81,12 +81,12 @@ def test_they_are_the_slopes_of_the_likelihood() -> None:
 @given(st.integers(1, 6), st.integers(1, 9), st.integers(1, 5), st.integers(1, 4))
 def test_both_ways_agree(n: int, m: int, d: int, k: int) -> None:
     data = np.random.default_rng(n * m).normal(size=(n + 4, m, d))
-    ways = [
+    alone, together = (
         FisherVector(k, solver=solver, random_state=0, max_iter=5).fit_transform(data)
         for solver in ("images", "batch")
-    ]
-    np.testing.assert_allclose(*ways, atol=1e-10)
-    assert np.isfinite(ways[0]).all()
+    )
+    np.testing.assert_allclose(alone, together, atol=1e-10)
+    assert np.isfinite(alone).all()
 
 
 def test_small_images_go_together_and_large_ones_alone() -> None:

@@ -20,7 +20,7 @@ RNG = np.random.default_rng(0)
 CENTRES = RNG.normal(size=(4, 5)) * 3
 X = CENTRES[RNG.integers(4, size=1500)] + RNG.normal(size=(1500, 5)) * [1, 2, 0.3, 1, 1]
 START = X[:4]
-FREE = {"min_variance": 0.0, "least_variance": 0.0}
+FREE: dict[str, Any] = {"min_variance": 0.0, "least_variance": 0.0}
 
 
 def by_scikit_learn(X: Any, start: Any, tol: float, max_iter: int) -> Any:
@@ -127,7 +127,7 @@ def test_descriptors_are_rows_in_groups() -> None:
     assert shares.shape == (150, 10, 4)
     np.testing.assert_array_equal(shares.reshape(-1, 4), rows.transform(X))
     assert descriptors.predict(grouped).shape == (150, 10)
-    assert list(rows.get_feature_names_out())[0] == "gaussianmixture0"
+    assert rows.get_feature_names_out()[0] == "gaussianmixture0"
 
 
 def test_float32_rows_have_float32_shares() -> None:
