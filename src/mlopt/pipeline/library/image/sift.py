@@ -176,12 +176,21 @@ class SIFT(Stateless):
 
 
 def normalized(rows: Array, contrast: float) -> Array:
-    """Of length 1, clipped at 0.2, of length 1 again; zero up to ``contrast``."""
-    lengths = np.sqrt(np.einsum("...i,...i->...", rows, rows))[..., None]
+    """Of length 1, clipped at 0.2, of length 1 again; zero up to ``contrast``.
+
+    In place: they are by far the most that there is in memory.
+    """
+    lengths = _lengths(rows)
     seen = lengths > contrast
-    rows = np.minimum(np.where(seen, rows, 0.0) / np.where(seen, lengths, 1.0), CLIP)
-    again = np.sqrt(np.einsum("...i,...i->...", rows, rows))[..., None]
-    return np.asarray(rows / np.where(seen, again, 1.0), lengths.dtype)
+    rows *= np.where(seen, 1.0 / np.where(seen, lengths, 1.0), 0.0)
+    np.minimum(rows, rows.dtype.type(CLIP), out=rows)
+    rows /= np.where(seen, _lengths(rows), 1.0)
+    return rows
+
+
+def _lengths(rows: Array) -> Array:
+    found = np.sqrt(np.einsum("...i,...i->...", rows, rows))[..., None]
+    return np.asarray(found, rows.dtype)
 
 
 def _values(scale: Scale, height: int, width: int) -> int:
@@ -192,18 +201,20 @@ def _values(scale: Scale, height: int, width: int) -> int:
 
 def _orientations(images: Array) -> Array:
     """Gradients, each shared by the two nearest orientations, (n, 8, height, width)."""
-    down, across = (_gradient(images, axis) for axis in (1, 2))
+    n, height, width = images.shape
+    pixels = height * width
+    down, across = (_gradient(images, axis).ravel() for axis in (1, 2))
     strength = np.hypot(down, across)
     turn = np.arctan2(down, across) * images.dtype.type(ORIENTATIONS / (2 * np.pi))
     below = np.floor(turn)
-    share, number = turn - below, below.astype(np.int8) % ORIENTATIONS
-    n, height, width = images.shape
-    maps = np.zeros((n, ORIENTATIONS, height, width), images.dtype)
-    for which, part in ((number, 1 - share), ((number + 1) % ORIENTATIONS, share)):
-        places = which[:, None].astype(np.intp)
-        before = np.take_along_axis(maps, places, 1)
-        np.put_along_axis(maps, places, before + (part * strength)[:, None], 1)
-    return maps
+    above = (turn - below) * strength
+    number = below.astype(np.intp) % ORIENTATIONS
+    places = np.arange(n)[:, None] * (ORIENTATIONS * pixels) + np.arange(pixels)
+    maps = np.zeros(n * ORIENTATIONS * pixels, images.dtype)
+    # Two orientations of a pixel are never one: nothing is written twice.
+    maps[places.ravel() + number * pixels] = strength - above
+    maps[places.ravel() + (number + 1) % ORIENTATIONS * pixels] = above
+    return maps.reshape(n, ORIENTATIONS, height, width)
 
 
 def _gradient(images: Array, axis: int) -> Array:
