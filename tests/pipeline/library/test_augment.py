@@ -61,9 +61,9 @@ def test_the_draw_is_that_of_the_image_in_any_block(step: Any) -> None:
     assert not np.array_equal(whole, other)
 
 
-def test_without_a_seed_two_draws_differ() -> None:
-    step = RandomPatcher(2, 3)
-    assert not np.array_equal(step.transform(IMAGES), step.transform(IMAGES))
+def test_without_a_seed_images_would_change_from_pass_to_pass() -> None:
+    with pytest.raises(InputError, match="`random_state` must be an integer"):
+        RandomPatcher(2, 3, None).transform(IMAGES)  # type: ignore[arg-type]
 
 
 def test_scores_of_patches_become_one_again() -> None:

@@ -10,6 +10,7 @@ import pytest
 from sklearn import mixture
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mlopt.cluster import Threads
 from mlopt.errors import InputError
@@ -40,6 +41,11 @@ def by_scikit_learn(X: Any, start: Any, tol: float, max_iter: int) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return theirs.fit(X)
+
+
+@parametrize_with_checks([GaussianMixture(2, random_state=0, max_iter=5)])
+def test_a_mixture_passes_the_checks_of_scikit_learn(estimator: Any, check: Any) -> None:
+    check(estimator)
 
 
 @pytest.mark.parametrize(("tol", "max_iter"), [(0.0, 1), (0.0, 7), (1e-4, 200)])

@@ -35,10 +35,13 @@ def as_rows(estimator: Any, X: Any, *, reset: bool) -> tuple[Array, tuple[int, .
     ValueError
         When X is not finite, has no rows, or has other columns than before.
     """
-    shape = tuple(getattr(X, "shape", ())) or np.shape(X)
-    flat = np.reshape(X, (-1, shape[2])) if len(shape) == 3 else X
-    rows = validate_data(estimator, flat, dtype=FLOATS, reset=reset)
-    return rows, (tuple(shape[:2]) if len(shape) == 3 else (len(rows),))
+    X = X if hasattr(X, "shape") else np.asarray(X)
+    shape = tuple(X.shape)
+    if len(shape) != 3:
+        rows = validate_data(estimator, X, dtype=FLOATS, reset=reset)
+        return rows, (len(rows),)
+    flat = np.asarray(X).reshape(-1, shape[2])
+    return validate_data(estimator, flat, dtype=FLOATS, reset=reset), shape[:2]
 
 
 def as_descriptors(estimator: Any, X: Any, *, reset: bool) -> Array:

@@ -1,7 +1,8 @@
 """Random changes of images: mirrored, moved, or seen in part.
 
 What is drawn for an image depends on the seed and on its own pixels. So it is the same in
-whatever block the image stands, and every time that it is read.
+whatever block the image stands, and every time that it is read: rows that are not kept are
+made anew in every pass. That is why there must be a seed.
 """
 
 from __future__ import annotations
@@ -10,16 +11,15 @@ import zlib
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from mlopt.errors import InputError
 from mlopt.gd.parameters import check_count, check_positive
-from mlopt.pipeline.library.image.arrays import Images, Stateless, as_images
+from mlopt.pipeline.library.image.arrays import Images, Stateless, as_images, whole
 
 
-def generators(images: Images, random_state: Any) -> list[np.random.Generator]:
+def generators(images: Images, random_state: int) -> list[np.random.Generator]:
     """One for each image, from its pixels and the seed."""
-    seed = int(check_random_state(random_state).randint(2**31 - 1))
+    seed = whole("random_state", random_state)
     return [np.random.default_rng([seed, zlib.crc32(image.tobytes())]) for image in images]
 
 
@@ -32,12 +32,12 @@ class RandomImageTransformer(Stateless):
         That an image is mirrored.
     size : int, optional
         Side of the square in pixels; None: the whole image.
-    random_state : int, RandomState or None, default=None
-        With an int, equal images are changed alike.
+    random_state : int, default=0
+        Equal images are changed alike.
     """
 
     def __init__(
-        self, chance: float = 0.5, size: int | None = None, random_state: Any = None
+        self, chance: float = 0.5, size: int | None = None, random_state: int = 0
     ) -> None:
         self.chance = chance
         self.size = size
@@ -75,10 +75,10 @@ class RandomPatcher(Stateless):
         Of each image.
     size : int
         Side in pixels.
-    random_state : int, RandomState or None, default=None
+    random_state : int, default=0
     """
 
-    def __init__(self, n_patches: int, size: int, random_state: Any = None) -> None:
+    def __init__(self, n_patches: int, size: int, random_state: int = 0) -> None:
         self.n_patches = n_patches
         self.size = size
         self.random_state = random_state
