@@ -5,7 +5,10 @@ descriptors and the vectors, scikit-learn for components, mixture and classifier
 compute the same descriptors (printed: the largest difference) and have the same sizes.
 In one run, in turn; printed are medians of seconds, by part, and accuracies.
 
-usage: sift_fisher.py [--data DIR] [--rows 2000] [--repeats 3]
+With ``--ways``, instead: both ways of computing Fisher vectors for several sizes, on one
+thread, with the seconds that were predicted and the way that is chosen.
+
+usage: sift_fisher.py [--data DIR] [--rows 2000] [--repeats 3] [--ways]
 
 ``--data`` names the folder of the USPS files; without it, scikit-learn's digits are used.
 """
@@ -30,7 +33,10 @@ from sklearn.decomposition import PCA
 from sklearn.linear_model import RidgeClassifier
 from sklearn.mixture import GaussianMixture
 
+from mlopt.cluster import single_threaded
 from mlopt.pipeline.environment import environment
+from mlopt.pipeline.library.fisher import FisherVector, Sizes, costs
+from mlopt.resources import Resources
 
 STEP, BIN, CONTRAST, SAMPLE = 1, 2, 0.005, 20_000
 
@@ -136,12 +142,49 @@ def by_mlopt(module, X, y, X_test):
     return found, {"fit": fitted - begin, "predict": time.perf_counter() - fitted}
 
 
+WAYS = (
+    # images, descriptors, columns, components
+    (5000, 4, 32, 16),
+    (2000, 25, 32, 16),
+    (500, 200, 32, 16),
+    (500, 200, 64, 64),
+    (100, 1500, 64, 64),
+    (40, 4000, 64, 128),
+)
+
+
+def ways(repeats):
+    """Measured and predicted milliseconds of both ways."""
+    machine, rng = Resources.probe(), np.random.default_rng(0)
+    print("images descriptors columns components      images way       batch way   chosen")
+    for shape in WAYS:
+        n, m, d, k = shape
+        X = rng.normal(size=(n, m, d)).astype(np.float32)
+        fisher = FisherVector(k, n_samples=4000, max_iter=3, random_state=0).fit(X)
+        sizes = Sizes(*shape)
+        row = f"{n:6d} {m:11d} {d:7d} {k:10d}"
+        for name, cost in costs(sizes, machine).items():
+            fisher.solver, took = name, []
+            for _ in range(repeats):
+                with single_threaded():
+                    begin = time.perf_counter()
+                    fisher.transform(X)
+                    took.append(time.perf_counter() - begin)
+            row += f"{1e3 * min(took):8.0f} ({1e3 * cost.seconds(machine):5.0f})"
+        fisher.solver = "auto"
+        print(row, f"  {fisher.choose(sizes, machine)}")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", type=Path)
     parser.add_argument("--rows", type=int, default=2000)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--ways", action="store_true")
     given = parser.parse_args()
+    if given.ways:
+        ways(given.repeats)
+        return
     module = example()
     X, y, X_test, y_test = module.load(given.data, given.rows)
     print(f"{len(X)} images to learn from, {len(X_test)} to test")

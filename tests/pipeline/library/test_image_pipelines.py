@@ -11,7 +11,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestCentroid
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import make_pipeline, make_union
 
 import mlopt
 from mlopt.errors import InputError
@@ -26,6 +26,7 @@ from mlopt.pipeline.library.image import (
     LCS,
     SIFT,
     Daisy,
+    GrayScaler,
     RandomImageTransformer,
     RandomPatcher,
 )
@@ -123,6 +124,20 @@ def test_from_pixels_to_labels_as_scikit_learn_would() -> None:
     np.testing.assert_allclose(
         ours[2].mixture_.means_, theirs[2].mixture_.means_, rtol=1e-6, atol=1e-9
     )
+
+
+def test_edges_and_colours_side_by_side() -> None:
+    colours = RNG.random((60, 16, 16, 3))
+    edges = make_pipeline(GrayScaler(), SIFT(4, 3), FisherVector(2, random_state=0))
+    few = ColumnPCA(8, random_state=0)
+    places = make_pipeline(LCS(4, 3), few, FisherVector(2, random_state=0))
+    steps = [make_union(edges, places), SignedHellinger(), NormalizeRows()]
+    ours = mlopt.make_pipeline(*map(clone, steps)).fit(lazily(colours))
+    theirs = make_pipeline(*map(clone, steps)).fit(colours)
+
+    found = ours.transform(lazily(colours)).compute()
+    assert found.shape == (60, 2 * 2 * (128 + 8))
+    np.testing.assert_allclose(found, theirs.transform(colours), rtol=1e-5, atol=1e-7)
 
 
 def test_many_small_images_in_memory_go_in_blocks() -> None:

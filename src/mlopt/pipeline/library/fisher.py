@@ -35,12 +35,14 @@ Array = NDArray[Any]
 Moments = tuple[Array, Array, Array]
 """Mean posteriors (n, k), and of X and its squares times posteriors, (n, k, d)."""
 
-_CALL = 60e-6
+_CALL = 80e-6
 """Seconds of the calls that work on one image takes, whatever its size."""
-_EXPONENTIAL = 20.0
-"""Operations of a product that take as long as a posterior."""
-_TRAVELS = 6.0
-"""How often values go between memory and a core when all images are worked on at once."""
+_SKINNY, _EXPONENTIAL = 3.0, 60.0
+"""How many times slower than those of a large product the operations of these are, and how
+many of such operations a posterior takes."""
+_TRAVELS, _RESULTS = 6.0, 16.0
+"""How often descriptors and posteriors go between memory and a core when all images are
+worked on at once, and how often what comes out does, in both ways."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +73,11 @@ def costs(sizes: Sizes, resources: Resources) -> dict[str, Cost]:
     del resources
     rows = sizes.images * sizes.descriptors
     products = 8.0 * rows * sizes.columns * sizes.components
-    operations = products + _EXPONENTIAL * rows * sizes.components
+    operations = _SKINNY * products + _EXPONENTIAL * rows * sizes.components
     single = sizes.itemsize == 4
     work = Cost(flops32=operations) if single else Cost(flops=operations)
+    results = sizes.images * sizes.columns * sizes.components
+    work += Cost(memory=_RESULTS * sizes.itemsize * results)
     values = rows * (sizes.columns + sizes.components)
     return {
         "images": work + Cost(fixed=_CALL * sizes.images),
