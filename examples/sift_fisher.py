@@ -35,7 +35,7 @@ from mlopt.pipeline.library.fisher import FisherVector
 from mlopt.pipeline.library.image import SIFT
 from mlopt.pipeline.library.signal import NormalizeRows, SignedHellinger
 
-COMPONENTS, CENTRES = 32, 16
+COMPONENTS, CENTRES = 32, 32
 
 
 def sift_fisher() -> mlopt.Pipeline:
