@@ -36,7 +36,7 @@ _LEAST, _SHARE, _MEMORY = 10, 16, 10
 _FEW = 40.0
 """Stored values of a row whose products with each other take a few passes."""
 _PART, _FEWEST, _EACH, _STEPS = 8, 2048, 20, 20
-"""A start is made on a row in eight, if these are 2048, and 20 for each weight, at least."""
+"""A start is made on a row in eight: 2048 at least, and 20 for each weight."""
 
 
 def hessian_rows(n: int, d: int, columns: int, stored: float | None = None) -> int:
