@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline, make_union
 import mlopt
 from mlopt.errors import InputError
 from mlopt.pipeline.environment import environment
+from mlopt.pipeline.fits.base import ManyPasses
 from mlopt.pipeline.fits.models.descriptors import DESCRIPTORS
 from mlopt.pipeline.fits.registry import ways_of
 from mlopt.pipeline.kinds import is_row_wise
@@ -174,3 +175,22 @@ def test_more_descriptors_cost_more_and_sparse_ones_are_refused(step: Any) -> No
     assert seconds[1] > 1.05 * seconds[0]
     refused = way.refuses(step, Stats(10, 20, sparse=True))
     assert "must be dense" in refused
+
+
+def test_iterations_on_a_sample_foretell_those_on_all_rows() -> None:
+    centres = 4 * RNG.normal(size=(3, 5))
+    X = centres[RNG.integers(3, size=4000)] + RNG.normal(size=(4000, 5))
+    step = GaussianMixture(3, random_state=0)
+    (way,) = ways_of(step)
+    assert isinstance(way, ManyPasses)
+    guess = way.speculate(step, X[:400], None, 4000)
+    taken = step.fit(X).n_iter_ + 3
+
+    assert guess is not None
+    assert taken / 2 <= guess <= 2 * taken
+    few, many = (
+        way.cost(step, Stats(4000, 5), Resources(), passes) for passes in (10.0, 20.0)
+    )
+    assert few is not None
+    assert many is not None
+    assert many.seconds(Resources()) == pytest.approx(2 * few.seconds(Resources()))

@@ -17,7 +17,8 @@ from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.stats import Stats
 
-_ITERATIONS = 30
+_ITERATIONS, _BESIDE = 30, 3
+"""Iterations where nobody has tried; passes for means, sizes and first components."""
 _SKINNY = 4.0
 """How many times slower than large products those with a few components are."""
 
@@ -33,13 +34,22 @@ class Mixture(ManyPasses):
         return "rows must be dense" if stats.sparse else ""
 
     def passes(self, estimator: Any, stats: Stats) -> float:
-        return float(min(_ITERATIONS, estimator.max_iter) + 3)
+        return float(min(_ITERATIONS, estimator.max_iter) + _BESIDE)
 
-    def cost(self, estimator: Any, stats: Stats, resources: Resources) -> Cost | None:
+    def cost(
+        self,
+        estimator: Any,
+        stats: Stats,
+        resources: Resources,
+        passes: float | None = None,
+    ) -> Cost | None:
         # in float64: products for densities and for sums, of rows and of their squares
         operations = _SKINNY * 8.0 * _values(stats) * estimator.n_components
         one = Cost(flops=operations / resources.workers, memory=float(stats.bytes))
-        return self.passes(estimator, stats) * one
+        return (passes or self.passes(estimator, stats)) * one
+
+    def speculate(self, estimator: Any, X: Any, y: Any, rows: int) -> float | None:
+        return float(clone(estimator).fit(X).n_iter_ + _BESIDE)
 
     def fit(self, estimator: Any, rows: Rows, y: Any, weight: Any) -> Any:
         return with_columns(clone(estimator).fit_rows(rows), rows)
@@ -58,16 +68,22 @@ class Sampled(ManyPasses):
     def passes(self, estimator: Any, stats: Stats) -> float:
         return 2.0
 
-    def cost(self, estimator: Any, stats: Stats, resources: Resources) -> Cost | None:
+    def cost(
+        self,
+        estimator: Any,
+        stats: Stats,
+        resources: Resources,
+        passes: float | None = None,
+    ) -> Cost | None:
         columns = _columns(stats)
         few = min(estimator.n_samples, _values(stats) / columns)
         # Directions: a covariance matrix. A mixture: products for densities and for sums.
         operations = 2.0 * few * columns**2
         if isinstance(estimator, FisherVector):
-            passes = min(_ITERATIONS, estimator.max_iter)
-            operations = passes * _SKINNY * 8.0 * few * columns * estimator.n_components
+            iterations = min(_ITERATIONS, estimator.max_iter)
+            operations = iterations * _SKINNY * 8.0 * few * columns * estimator.n_components
         reading = Cost(memory=float(stats.bytes))
-        return self.passes(estimator, stats) * reading + Cost(flops=operations)
+        return (passes or self.passes(estimator, stats)) * reading + Cost(flops=operations)
 
     def fit(self, estimator: Any, rows: Rows, y: Any, weight: Any) -> Any:
         return clone(estimator).fit_rows(rows)
