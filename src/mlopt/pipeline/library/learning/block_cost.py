@@ -122,15 +122,16 @@ def _sweep(work: Work, keeping: Keeping, resources: Resources, *, grams: bool) -
     total = made + products + moved + reading
     if not keeping.features:
         total = total + made
-    return total + _factoring(work, size, share) if grams else total
+    return total + _factoring(work, resources, size) if grams else total
 
 
-def _factoring(work: Work, size: int, share: float) -> Cost:
-    rows, D = work.rows, work.features
+def _factoring(work: Work, resources: Resources, size: int) -> Cost:
+    rows, D, share = work.rows, work.features, 1.0 / resources.workers
     product = _flops(_SYMMETRIC * share * rows.n * float(D) * size, rows.itemsize)
     sums = Cost(memory=4.0 * rows.itemsize * share * rows.blocks * float(D) * size)
-    # The factors of a block are made here, on all threads.
-    factor = _flops(_CHOLESKY * D * float(size) ** 2 / 3, rows.itemsize)
+    # Factors are made here, on one thread: a cost is what all threads share.
+    alone = _CHOLESKY * resources.threads
+    factor = _flops(alone * D * float(size) ** 2 / 3, rows.itemsize)
     scaled = Cost(memory=8.0 * rows.itemsize * D * size)
     return product + sums + factor + scaled
 

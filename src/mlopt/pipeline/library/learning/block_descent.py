@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mlopt.cluster import between_passes
 from mlopt.gd.gram_inverse import GramInverse, factorise
 from mlopt.pipeline.library.learning.feature_blocks import (
     Features,
@@ -112,10 +113,11 @@ class BlockDescent:
 
     def advance(self, passes: int) -> None:
         """Sweep so many times over all blocks."""
-        for _ in range(passes):
-            for number in range(len(self._blocks)):
-                self._visit(number)
-            self.passes += 1
+        with between_passes():
+            for _ in range(passes):
+                for number in range(len(self._blocks)):
+                    self._visit(number)
+                self.passes += 1
 
     def _visit(self, number: int) -> None:
         columns = self._blocks[number]
