@@ -89,7 +89,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
         Parameters
         ----------
-        X : array-like, sparse matrix, data frame, dask array, dask dataframe or Rows, (n, d)
+        X : array-like, sparse matrix, data frame, dask collection or Rows, (n, d)
         y : ignored
 
         Returns
@@ -106,7 +106,9 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         d, random = self.n_features_in_, check_random_state(self.random_state)
         self.gamma_ = self._gamma(X)
         shape, dtype = (d, _count(self.n_components, d)), dtype_of(X)
-        self.random_weights_ = _draw(_SPECTRA[self.kernel], random, self.gamma_, shape, dtype)
+        self.random_weights_ = _draw(
+            _SPECTRA[self.kernel], random, self.gamma_, shape, dtype
+        )
         offset = random.uniform(0.0, 2.0 * np.pi, shape[1])
         self.random_offset_ = offset.astype(dtype)
         return self
@@ -226,7 +228,9 @@ class CosineColumns:
             offset = self.offset[tile].astype(dtype, copy=False)
             a, b = max(self.kept.start, first), min(self.kept.stop, tile.stop)
             for start in range(0, len(out), _TILE):
-                panel = np.asarray(X[start : start + _TILE] @ weights)[:, a - first : b - first]
+                panel = np.asarray(X[start : start + _TILE] @ weights)[
+                    :, a - first : b - first
+                ]
                 into = out[start : start + _TILE, a - self.kept.start : b - self.kept.start]
                 np.add(panel, offset[a - first : b - first], out=panel)
                 np.cos(panel, out=panel)

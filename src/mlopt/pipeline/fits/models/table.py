@@ -6,7 +6,10 @@ from mlopt.pipeline.fits.base import Fit
 from mlopt.pipeline.fits.models.classifiers import CLASSIFIERS
 from mlopt.pipeline.fits.models.clusters import CLUSTERS
 from mlopt.pipeline.fits.models.components import COMPONENTS
+from mlopt.pipeline.fits.models.discriminant import DISCRIMINANT
 from mlopt.pipeline.fits.models.regressions import REGRESSIONS
 from mlopt.pipeline.fits.models.truncated import TRUNCATED
 
-MODELS: tuple[Fit, ...] = (*CLASSIFIERS, *REGRESSIONS, *COMPONENTS, *TRUNCATED, *CLUSTERS)
+MODELS: tuple[Fit, ...] = (
+    *CLASSIFIERS, *REGRESSIONS, *COMPONENTS, *TRUNCATED, *CLUSTERS, *DISCRIMINANT,
+)  # fmt: skip

@@ -4,5 +4,18 @@ from mlopt.pipeline.library.learning.block_least_squares import (
     BlockLeastSquares,
     BlockLeastSquaresClassifier,
 )
+from mlopt.pipeline.library.learning.kernel_ridge import (
+    KernelRidge,
+    KernelRidgeClassifier,
+)
+from mlopt.pipeline.library.learning.per_class_weighted import (
+    PerClassWeightedLeastSquares,
+)
 
-__all__ = ["BlockLeastSquares", "BlockLeastSquaresClassifier"]
+__all__ = [
+    "BlockLeastSquares",
+    "BlockLeastSquaresClassifier",
+    "KernelRidge",
+    "KernelRidgeClassifier",
+    "PerClassWeightedLeastSquares",
+]

@@ -211,7 +211,7 @@ def _normal(block: Block, part: Part, shift: Array, wanted: bool) -> _Normal:
 
 def _added(gram: NDArray[Any], Z: NDArray[Any]) -> NDArray[Any]:
     """``gram + Z' Z``; BLAS makes one half of the product of a matrix with itself."""
-    product = np.dot(Z.T, Z)
+    product: NDArray[Any] = np.dot(Z.T, Z)
     product += gram
     return product
 

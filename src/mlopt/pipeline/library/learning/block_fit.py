@@ -110,13 +110,15 @@ def prepare(
     )
     features = fitted_features(estimator.features, sample.rows)
     values = targets(sample)
-    alphas = _alphas(estimator.alpha, values.shape[1])
+    alphas = penalties(estimator.alpha, values.shape[1])
     work = work_of(sample.rows, features, values.shape[1], size, passes)
     resources = resources_of(where)
     budget = budget_bytes(estimator.memory_budget, where)
     keeping, choice = choose_keeping(type(estimator).__name__, work, resources, budget)
     note = f"{work.blocks} blocks of {min(size, work.features)} of {work.features} features"
-    partial = f"sums and panels of a process: {format_bytes(working_bytes(work, resources))}"
+    partial = (
+        f"sums and panels of a process: {format_bytes(working_bytes(work, resources))}"
+    )
     choice = replace(choice, step="sweeps", notes=(note, partial))
     return Prepared(sample, features, values, alphas, keeping, choice)
 
@@ -164,14 +166,15 @@ def _descent(estimator: Any, ready: Prepared) -> BlockDescent:
     )
 
 
-def _alphas(alpha: Any, outputs: int) -> NDArray[np.float64]:
+def penalties(alpha: Any, outputs: int) -> NDArray[np.float64]:
+    """One penalty for each target; a number is that of all."""
     if np.ndim(alpha) == 0:
         return np.full(outputs, check_positive("alpha", alpha, zero=True))
     alphas = np.asarray(alpha, np.float64)
     if alphas.shape != (outputs,):
         raise InputError(
-            f"`alpha` must be a number or have one entry for each of {outputs} targets, got "
-            f"shape {alphas.shape}."
+            f"`alpha` must be a number or have one entry for each of {outputs} targets, "
+            f"got shape {alphas.shape}."
         )
     for one in alphas:
         check_positive("alpha", float(one), zero=True)

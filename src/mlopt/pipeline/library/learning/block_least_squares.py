@@ -35,7 +35,7 @@ from mlopt.plan import Plan
 Array = NDArray[Any]
 
 
-class _Blocks(BaseEstimator):
+class BlockModel(BaseEstimator):
     """Parameters, plan and scores of both forms."""
 
     features_: Features
@@ -98,14 +98,14 @@ class _Blocks(BaseEstimator):
         return apply(self, X, rowwise, columns, dtype)
 
 
-class BlockLeastSquares(MultiOutputMixin, RegressorMixin, _Blocks):
+class BlockLeastSquares(MultiOutputMixin, RegressorMixin, BlockModel):
     """Least squares with an L2 penalty, solved for one block of features at a time.
 
-    Minimises ``sum_i s_i ||y_i - W z_i - b||^2 + alpha ||W||^2`` by Gauss-Seidel: every block
-    of ``block_size`` features is solved for exactly with the others fixed, ``n_iter`` times
-    in turn. With one block that is ridge regression; with several, more sweeps come closer
-    to it. The features z of a row are its columns, or come from ``features``, which makes
-    them again block by block: they never exist all at once.
+    Minimises ``sum_i s_i ||y_i - W z_i - b||^2 + alpha ||W||^2`` by Gauss-Seidel: every
+    block of ``block_size`` features is solved for exactly with the others fixed, ``n_iter``
+    times in turn. With one block that is ridge regression; with several, more sweeps come
+    closer to it. The features z of a row are its columns, or come from ``features``, which
+    makes them again block by block: they never exist all at once.
 
     Parameters
     ----------
@@ -121,9 +121,10 @@ class BlockLeastSquares(MultiOutputMixin, RegressorMixin, _Blocks):
     fit_intercept : bool, default=True
         The intercept is not penalised.
     memory_budget : int, str or "auto", default="auto"
-        Bytes ("2GiB") that may be kept beside X, of all workers together: a block of features
-        between its two uses, factors from sweep to sweep. What is not kept is made again.
-        "auto" is the setting ``mlopt.memory-budget``, or three quarters of the memory.
+        Bytes ("2GiB") that may be kept beside X, of all workers together: a block of
+        features between its two uses, factors from sweep to sweep. What is not kept is made
+        again. "auto" is the setting ``mlopt.memory-budget``, or three quarters of the
+        memory.
 
     Attributes
     ----------
@@ -148,7 +149,7 @@ class BlockLeastSquares(MultiOutputMixin, RegressorMixin, _Blocks):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, data frame, dask array, dask dataframe or Rows, (n, d)
+        X : array-like, sparse matrix, data frame, dask collection or Rows, (n, d)
             Features have its dtype: give float32 for half the memory and time.
         y : array-like of shape (n,) or (n, k)
         sample_weight : float or array-like of shape (n,), optional
@@ -188,7 +189,7 @@ class BlockLeastSquares(MultiOutputMixin, RegressorMixin, _Blocks):
         return sample.y.reshape(sample.rows.n, -1).astype(np.float64)
 
 
-class BlockLeastSquaresClassifier(ClassifierMixin, _Blocks):
+class BlockLeastSquaresClassifier(ClassifierMixin, BlockModel):
     """`BlockLeastSquares` to indicators of the classes, 1 and -1; the largest score wins.
 
     Parameters
@@ -212,7 +213,7 @@ class BlockLeastSquaresClassifier(ClassifierMixin, _Blocks):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, data frame, dask array, dask dataframe or Rows, (n, d)
+        X : array-like, sparse matrix, data frame, dask collection or Rows, (n, d)
         y : array-like of shape (n,)
             At least two classes.
         sample_weight : float or array-like of shape (n,), optional

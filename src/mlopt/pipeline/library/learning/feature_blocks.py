@@ -94,8 +94,8 @@ def fitted_features(features: Any, rows: Rows) -> Features:
     missing = [name for name in needed if not callable(getattr(features, name, None))]
     if missing or isinstance(features, type):
         raise InputError(
-            "`features` must be None, for the columns of X, or generate columns as "
-            f"`RandomFeatures(...)` does; {features!r} has no {', '.join(missing) or 'self'}."
+            "`features` must be None, for the columns of X, or an object that generates "
+            f"columns as `RandomFeatures(...)` does; got {features!r}."
         )
     own: Features = clone(features).fit(rows)
     return own
