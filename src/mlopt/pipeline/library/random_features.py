@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mlopt.cluster import executor
+from mlopt.cluster import Threads, executor
 from mlopt.errors import InputError
 from mlopt.gd.estimator_base import FLOATS, apply, dtype_of, is_dask, see_columns
 from mlopt.gd.parameters import check_choice, check_count, check_positive
@@ -222,20 +222,22 @@ class CosineColumns:
         """The features of dense or CSR rows, in float32 if these are."""
         dtype = np.float32 if X.dtype == np.float32 else np.float64
         out = np.empty((X.shape[0], self.kept.stop - self.kept.start), dtype)
+        panels = [slice(start, start + _TILE) for start in range(0, len(out), _TILE)]
+        with closing(Threads()) as where:
+            where.map(lambda rows: self._fill(X[rows], out[rows]), panels)
+        return out
+
+    def _fill(self, X: Any, out: Array) -> None:
+        """The features of a panel of rows."""
         for first in range(0, self.weights.shape[1], _TILE):
             tile = slice(first, min(first + _TILE, self.weights.shape[1]))
-            weights = np.ascontiguousarray(self.weights[:, tile], dtype)
-            offset = self.offset[tile].astype(dtype, copy=False)
+            weights = self.weights[:, tile].astype(out.dtype, copy=False)
             a, b = max(self.kept.start, first), min(self.kept.stop, tile.stop)
-            for start in range(0, len(out), _TILE):
-                panel = np.asarray(X[start : start + _TILE] @ weights)[
-                    :, a - first : b - first
-                ]
-                into = out[start : start + _TILE, a - self.kept.start : b - self.kept.start]
-                np.add(panel, offset[a - first : b - first], out=panel)
-                np.cos(panel, out=panel)
-                np.multiply(panel, dtype(self.scale), out=into)
-        return out
+            panel = np.asarray(X @ weights)[:, a - first : b - first]
+            panel += self.offset[a:b].astype(out.dtype, copy=False)
+            np.cos(panel, out=panel)
+            into = out[:, a - self.kept.start : b - self.kept.start]
+            np.multiply(panel, out.dtype.type(self.scale), out=into)
 
 
 def _draw(

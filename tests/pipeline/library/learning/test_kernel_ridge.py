@@ -19,7 +19,7 @@ N = 120
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(N, 3))
 Y = np.sin(X @ RNG.normal(size=(3, 2)))
-FAR = {"gamma": 0.3, "block_size": 50, "n_iter": 500, "tol": 1e-9}
+FAR: dict[str, Any] = {"gamma": 0.3, "block_size": 50, "n_iter": 500, "tol": 1e-9}
 
 
 def judge(alpha: float = 0.5, y: Any = Y) -> Any:

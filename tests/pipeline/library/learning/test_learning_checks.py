@@ -10,11 +10,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from mlopt import RandomFeatures
 from mlopt.pipeline.library import learning
 
+# with gamma="scale" the features would depend on rows whose weight is zero
+COSINES = RandomFeatures(20, gamma=0.1, random_state=0)
 ESTIMATORS = [
     learning.BlockLeastSquares(n_iter=1),
     learning.BlockLeastSquares(block_size=1, n_iter=2, memory_budget=0),
     learning.BlockLeastSquaresClassifier(),
-    learning.BlockLeastSquaresClassifier(features=RandomFeatures(20, random_state=0)),
+    learning.BlockLeastSquaresClassifier(features=COSINES),
     learning.KernelRidge(),
     learning.KernelRidgeClassifier(),
     learning.PerClassWeightedLeastSquares(),

@@ -21,7 +21,7 @@ RNG = np.random.default_rng(0)
 Y = RNG.choice(K, N, p=[0.7, 0.25, 0.05])
 X = RNG.normal(size=(N, D)) + 0.7 * RNG.normal(size=(K, D))[Y] + 2.0
 ALPHA = 0.01
-FAR = {"block_size": 4, "n_iter": 120}
+FAR: dict[str, Any] = {"block_size": 4, "n_iter": 120}
 
 
 def direct(Z: Array, w: float, intercept: bool = True, y: Array = Y) -> Array:
@@ -39,7 +39,7 @@ def direct(Z: Array, w: float, intercept: bool = True, y: Array = Y) -> Array:
 @pytest.mark.parametrize("w", [0.0, 0.3, 0.9])
 @pytest.mark.parametrize("intercept", [True, False])
 def test_it_solves_the_weighted_problem_of_each_class(w: float, intercept: bool) -> None:
-    sweeps = FAR if intercept else {"block_size": 4, "n_iter": 800}
+    sweeps: dict[str, Any] = FAR if intercept else {"block_size": 4, "n_iter": 800}
     model = PerClassWeightedLeastSquares(
         ALPHA, mixture_weight=w, fit_intercept=intercept, **sweeps
     ).fit(X, Y)

@@ -19,7 +19,9 @@ Shapes: ``X`` (n, d), ``D`` features in blocks of ``b``, ``k`` targets.
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -105,6 +107,7 @@ class BlockDescent:
         self._features, self._keeping = features, keeping
         self._blocks = column_blocks(D, size)
         self._factors: dict[int, GramInverse] = {}
+        self._after: Callable[[], Rows] | None = None
 
     @property
     def intercept(self) -> Array:
@@ -120,6 +123,8 @@ class BlockDescent:
                 self.passes += 1
 
     def _visit(self, number: int) -> None:
+        if self._after is not None:
+            self._rows, self._after = self._after(), None
         columns = self._blocks[number]
         where = self._rows.executor
         part = where.put(self._features.columns(columns.start, columns.stop))
@@ -141,7 +146,8 @@ class BlockDescent:
         step = inverse(right, np.arange(len(self._alphas)))
         self.coef[columns] += step
         self.means[columns] = shift + offset
-        self._rows = rows.compute_beside(_subtract, part, shift, offset, step)
+        # After the last visit of all nobody asks for the residual.
+        self._after = partial(rows.compute_beside, _subtract, part, shift, offset, step)
 
     def _shift(self, columns: slice, part: Any) -> Array:
         """What is taken off the features at once: near their means, so that digits stay."""

@@ -9,6 +9,7 @@ Shapes: ``X`` (n, d), ``D`` features in blocks of ``b``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -18,6 +19,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from mlopt.cluster import Threads
 from mlopt.errors import InputError
 from mlopt.rows import Block, Rows
 
@@ -175,9 +177,20 @@ def scores(X: Any, parts: list[tuple[Part, Array]], intercept: Array) -> Array:
     dtype = np.float32 if X.dtype == np.float32 else np.float64
     out = np.empty((X.shape[0], len(intercept)), dtype)
     out[:] = intercept
-    for part, coef in parts:
-        coef = coef.astype(dtype, copy=False)
-        step = panel_rows(len(coef), out.itemsize)
-        for start in range(0, len(out), step):
-            out[start : start + step] += part(X[start : start + step]) @ coef
+    # converted once; slices of coefficients are views of columns in between
+    own = [(part, np.ascontiguousarray(coef, dtype)) for part, coef in parts]
+    columns = max(len(coef) for _, coef in own)
+
+    def add(rows: slice) -> None:
+        for part, coef in own:
+            out[rows] += part(X[rows]) @ coef
+
+    by_panels(add, len(out), panel_rows(columns, out.itemsize))
     return out
+
+
+def by_panels(function: Callable[[slice], None], count: int, step: int) -> None:
+    """Call ``function`` with ranges of ``step`` rows, on all threads."""
+    ranges = [slice(a, min(a + step, count)) for a in range(0, count, step)]
+    with closing(Threads()) as where:
+        where.map(function, ranges)

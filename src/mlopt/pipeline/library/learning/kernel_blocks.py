@@ -27,7 +27,11 @@ from sklearn.metrics.pairwise import euclidean_distances
 
 from mlopt.cluster import between_passes
 from mlopt.gd.gram_inverse import GramInverse, factorise
-from mlopt.pipeline.library.learning.feature_blocks import column_blocks, panel_rows
+from mlopt.pipeline.library.learning.feature_blocks import (
+    by_panels,
+    column_blocks,
+    panel_rows,
+)
 from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]
@@ -140,12 +144,14 @@ def gaussian(X: Any, Y: Any, gamma: float) -> NDArray[Any]:
 def kernel_scores(X: Any, support: Any, dual: Array, gamma: float) -> NDArray[Any]:
     """``K(X, support) @ dual`` of shape (n, k), a panel of each at a time."""
     out = np.zeros((X.shape[0], dual.shape[1]), X.dtype)
-    for own in column_blocks(support.shape[0], _SUPPORT):
-        step = panel_rows(own.stop - own.start, out.itemsize)
-        coef = dual[own].astype(out.dtype, copy=False)
-        for start in range(0, len(out), step):
-            panel = gaussian(X[start : start + step], support[own], gamma)
-            out[start : start + step] += panel @ coef
+    blocks = column_blocks(support.shape[0], _SUPPORT)
+
+    def add(rows: slice) -> None:
+        for own in blocks:
+            panel = gaussian(X[rows], support[own], gamma)
+            out[rows] += panel @ dual[own].astype(out.dtype, copy=False)
+
+    by_panels(add, len(out), panel_rows(blocks[0].stop, out.itemsize))
     return out
 
 
