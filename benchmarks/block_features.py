@@ -6,8 +6,8 @@ seconds and the accuracy after it, the peak of resident memory and the share of 
 rate that was reached. A plan predicts a machine that nobody else uses: beside wall seconds
 stand the seconds that the cores worked for this process.
 
-usage: block_features.py --data DIR [--rows 60000] [--features 65536] [--block 4096]
-                         [--passes 1] [--gamma 0.02] [--alpha 0.01] [--budget 1GiB]
+usage: block_features.py --data DIR [--rows 60000] [--features 65536] [--block 2048]
+                         [--passes 2] [--gamma 0.02] [--alpha 0.5] [--budget 1GiB]
                          [--limit 3GiB]
 
 Ends with 1 where the peak is above the limit.
@@ -48,10 +48,10 @@ def main() -> int:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--rows", type=int, default=60_000)
     parser.add_argument("--features", type=int, default=65_536)
-    parser.add_argument("--block", type=int, default=4096)
-    parser.add_argument("--passes", type=int, default=1)
+    parser.add_argument("--block", type=int, default=2048)
+    parser.add_argument("--passes", type=int, default=2)
     parser.add_argument("--gamma", type=float, default=0.02)
-    parser.add_argument("--alpha", type=float, default=0.01)
+    parser.add_argument("--alpha", type=float, default=0.5)
     parser.add_argument("--budget", default="1GiB")
     parser.add_argument("--limit", default="3GiB")
     given = parser.parse_args()
