@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
 import json
 import sys
@@ -31,6 +32,7 @@ def load(name: str) -> ModuleType:
 def test_every_example_is_tested_here() -> None:
     known = {"flights", "search_three_lines", "compare_families", "sweep_wine"}
     known |= {"sift_fisher"}
+    known |= {"digits_random_features"}
     assert {path.stem for path in EXAMPLES.glob("*.py")} == known
     assert {path.stem for path in EXAMPLES.glob("*.toml")} == {"diabetes"}
 
@@ -38,6 +40,20 @@ def test_every_example_is_tested_here() -> None:
 def test_the_search_in_three_lines(capsys: pytest.CaptureFixture[str]) -> None:
     load("search_three_lines").main()
     assert "accuracy 0.9" in capsys.readouterr().out
+
+
+def test_digits_by_random_features(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    example, picture = load("digits_random_features"), tmp_path / "digits.png"
+    example.main(["--output", str(picture)])
+    said = capsys.readouterr().out
+    assert "4 blocks of 512 of 2048 features" in said
+    assert float(said.split("accuracy ")[1].split()[0]) > 0.98
+    assert picture.stat().st_size > 10_000
+    idx = tmp_path / "train-labels-idx1-ubyte.gz"
+    idx.write_bytes(gzip.compress(bytes(8) + bytes([7, 2])))
+    assert example._idx(idx, 8).tolist() == [7, 2]
 
 
 def test_families_are_compared(

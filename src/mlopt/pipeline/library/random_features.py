@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import closing
-from functools import partial
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -16,15 +16,24 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mlopt.cluster import executor
+from mlopt.cluster import Threads, executor
+from mlopt.errors import InputError
 from mlopt.gd.estimator_base import FLOATS, apply, dtype_of, is_dask, see_columns
 from mlopt.gd.parameters import check_choice, check_count, check_positive
 from mlopt.pipeline.library.moments import join
 from mlopt.rows import Block, Rows
 
 Array = NDArray[Any]
+Spectrum = Callable[[Any, float, tuple[int, ...]], Array]
+"""From a generator of random numbers, gamma and a shape to weights."""
 
-_PANEL = 1 << 19
+_TILE = 512
+"""Rows and columns of one matrix product. With the shape of a product its rounding may
+change, so the grid of tiles is the same whichever columns are asked for."""
+_COSINE = 400.0
+"""Operations of a matrix product in float32 that take as long as one cosine: 2 ns."""
+_DRAWN = 1 << 20
+"""Random numbers drawn in float64 at a time."""
 
 
 class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -51,6 +60,8 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     random_weights_ : ndarray of shape (d, D)
     random_offset_ : ndarray of shape (D,)
         Both in float32 if X was, else in float64.
+    n_features_out_ : int
+        The number of features D.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -78,7 +89,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
         Parameters
         ----------
-        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
+        X : array-like, sparse matrix, data frame, dask collection or Rows, (n, d)
         y : ignored
 
         Returns
@@ -86,17 +97,19 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self
         """
         check_choice("kernel", self.kernel, tuple(_SPECTRA))
-        if is_dask(X):
+        if isinstance(X, Rows):
+            self.n_features_in_ = X.d
+        elif is_dask(X):
             see_columns(self, X)
         else:
             X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS)
         d, random = self.n_features_in_, check_random_state(self.random_state)
         self.gamma_ = self._gamma(X)
-        shape = (d, _count(self.n_components, d))
-        weights = _SPECTRA[self.kernel](random, self.gamma_, shape)
+        shape, dtype = (d, _count(self.n_components, d)), dtype_of(X)
+        self.random_weights_ = _draw(
+            _SPECTRA[self.kernel], random, self.gamma_, shape, dtype
+        )
         offset = random.uniform(0.0, 2.0 * np.pi, shape[1])
-        dtype = dtype_of(X)
-        self.random_weights_ = weights.astype(dtype)
         self.random_offset_ = offset.astype(dtype)
         return self
 
@@ -113,11 +126,58 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             In float32 if X is, else in float64.
         """
         check_is_fitted(self)
-        function = partial(
-            cosine_features, weights=self.random_weights_, offset=self.random_offset_
-        )
+        function = self.columns(0, self.n_features_out_)
         dtype = dtype_of(X) if is_dask(X) else None
         return apply(self, X, function, self._n_features_out, dtype)
+
+    def columns(self, start: int, stop: int) -> CosineColumns:
+        """What makes features ``start`` to ``stop``, and no others, of rows.
+
+        Parameters
+        ----------
+        start, stop : int
+            ``0 <= start < stop <= D``.
+
+        Returns
+        -------
+        CosineColumns
+            A function of rows (n, d), dense or CSR: for the same rows its values are those
+            columns of `transform`, to the last bit.
+
+        Raises
+        ------
+        InputError
+            When there are no such columns.
+        """
+        check_is_fitted(self)
+        D = self.n_features_out_
+        if not 0 <= start < stop <= D:
+            raise InputError(
+                f"`start` and `stop` must name some of the features 0 ... {D - 1}, got "
+                f"{start} and {stop}."
+            )
+        first, last = start // _TILE * _TILE, min(-(-stop // _TILE) * _TILE, D)
+        return CosineColumns(
+            self.random_weights_[:, first:last],
+            self.random_offset_[first:last],
+            math.sqrt(2.0 / D),
+            slice(start - first, stop - first),
+        )
+
+    def flops_per_value(self, stored: float) -> float:
+        """Operations of a matrix product that take as long as one feature of one row.
+
+        Parameters
+        ----------
+        stored : float
+            Values stored of a row of X: d if dense.
+        """
+        return 2.0 * stored + _COSINE
+
+    @property
+    def n_features_out_(self) -> int:
+        """How many features there are: D."""
+        return int(self.random_weights_.shape[1])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -127,7 +187,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     @property
     def _n_features_out(self) -> int:
-        return int(self.random_weights_.shape[1])
+        return self.n_features_out_
 
     def _gamma(self, X: Any) -> float:
         if not (isinstance(self.gamma, str) and self.gamma == "scale"):
@@ -139,30 +199,67 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return float(1.0 / (self.n_features_in_ * spread))
 
 
-def cosine_features(X: Any, weights: Array, offset: Array) -> Array:
-    """``sqrt(2 / D) * cos(X @ weights + offset)`` for dense or CSR rows, panel by panel."""
-    dtype = np.float32 if X.dtype == np.float32 else np.float64
-    weights, offset = weights.astype(dtype, copy=False), offset.astype(dtype, copy=False)
-    out = np.empty((X.shape[0], len(offset)), dtype)
-    step = max(64, _PANEL // out.itemsize // max(1, len(offset)))
-    for start in range(0, len(out), step):
-        panel = out[start : start + step]
-        panel[:] = X[start : start + step] @ weights
-        panel += offset
-        np.cos(panel, out=panel)
-        panel *= dtype(math.sqrt(2.0 / len(offset)))
-    return out
+@dataclass(frozen=True)
+class CosineColumns:
+    """``scale * cos(X W + b)`` for some columns of W.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (d, m)
+        The columns of W in all tiles that are needed.
+    offset : ndarray of shape (m,)
+    scale : float
+    kept : slice
+        Which of the m columns are wanted.
+    """
+
+    weights: Array
+    offset: Array
+    scale: float
+    kept: slice
+
+    def __call__(self, X: Any) -> Array:
+        """The features of dense or CSR rows, in float32 if these are."""
+        dtype = np.float32 if X.dtype == np.float32 else np.float64
+        out = np.empty((X.shape[0], self.kept.stop - self.kept.start), dtype)
+        panels = [slice(start, start + _TILE) for start in range(0, len(out), _TILE)]
+        with closing(Threads()) as where:
+            where.map(lambda rows: self._fill(X[rows], out[rows]), panels)
+        return out
+
+    def _fill(self, X: Any, out: Array) -> None:
+        """The features of a panel of rows."""
+        for first in range(0, self.weights.shape[1], _TILE):
+            tile = slice(first, min(first + _TILE, self.weights.shape[1]))
+            weights = self.weights[:, tile].astype(out.dtype, copy=False)
+            a, b = max(self.kept.start, first), min(self.kept.stop, tile.stop)
+            panel = np.asarray(X @ weights)[:, a - first : b - first]
+            panel += self.offset[a:b].astype(out.dtype, copy=False)
+            np.cos(panel, out=panel)
+            into = out[:, a - self.kept.start : b - self.kept.start]
+            np.multiply(panel, out.dtype.type(self.scale), out=into)
 
 
-def _gaussian(random: Any, gamma: float, shape: tuple[int, int]) -> Array:
+def _draw(
+    spectrum: Spectrum, random: Any, gamma: float, shape: tuple[int, int], dtype: Any
+) -> Array:
+    """Weights (d, D), a few rows at a time: the numbers are those of one large draw."""
+    weights, step = np.empty(shape, dtype), max(1, _DRAWN // shape[1])
+    for start in range(0, len(weights), step):
+        part = weights[start : start + step]
+        part[...] = spectrum(random, gamma, part.shape)
+    return weights
+
+
+def _gaussian(random: Any, gamma: float, shape: tuple[int, ...]) -> Array:
     return np.asarray(math.sqrt(2.0 * gamma) * random.standard_normal(shape))
 
 
-def _cauchy(random: Any, gamma: float, shape: tuple[int, int]) -> Array:
+def _cauchy(random: Any, gamma: float, shape: tuple[int, ...]) -> Array:
     return np.asarray(gamma * random.standard_cauchy(shape))
 
 
-_SPECTRA: dict[str, Callable[[Any, float, tuple[int, int]], Array]] = {
+_SPECTRA: dict[str, Spectrum] = {
     "gaussian": _gaussian,
     "cauchy": _cauchy,
 }

@@ -7,6 +7,7 @@ from mlopt.pipeline.fits.models.classifiers import CLASSIFIERS
 from mlopt.pipeline.fits.models.clusters import CLUSTERS
 from mlopt.pipeline.fits.models.components import COMPONENTS
 from mlopt.pipeline.fits.models.descriptors import DESCRIPTORS
+from mlopt.pipeline.fits.models.discriminant import DISCRIMINANT
 from mlopt.pipeline.fits.models.regressions import REGRESSIONS
 from mlopt.pipeline.fits.models.truncated import TRUNCATED
 
@@ -17,4 +18,5 @@ MODELS: tuple[Fit, ...] = (
     *TRUNCATED,
     *CLUSTERS,
     *DESCRIPTORS,
+    *DISCRIMINANT,
 )

@@ -1,0 +1,104 @@
+"""Digits by random cosine features: mlopt beside the same program in scikit-learn's parts.
+
+The other program is ``make_pipeline(RBFSampler(...), RidgeClassifier(...))``: the same number
+of features, the same gamma and alpha, float32 as well; it holds all features at once. In one
+run, in turn, each fit in a process of its own; printed are medians of the seconds to fit and
+to predict, accuracies, and peaks of resident memory.
+
+usage: digits.py [--data DIR] [--rows 20000] [--features 8192] [--repeats 3]
+
+``--data`` names the folder of the four files of MNIST; without it, scikit-learn's digits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import multiprocessing
+import os
+import resource
+import statistics
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ.setdefault(variable, "2")
+
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.linear_model import RidgeClassifier
+from sklearn.pipeline import make_pipeline
+
+
+def example():
+    """The example: its data, its settings, and mlopt's model."""
+    path = Path(__file__).parents[2] / "examples/digits_random_features.py"
+    spec = importlib.util.spec_from_file_location("example", path)
+    module = importlib.util.module_from_spec(spec)
+    # dataclasses look their module up by name
+    sys.modules["example"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def theirs(setting):
+    """scikit-learn's parts with the same settings."""
+    sampler = RBFSampler(gamma=setting.gamma, n_components=setting.features, random_state=0)
+    return make_pipeline(sampler, RidgeClassifier(setting.alpha))
+
+
+def one(name, folder, setting, answer):
+    """Fit and predict once; seconds of both, cores' seconds, accuracy and peak bytes."""
+    module = example()
+    X, y, X_test, y_test = module.load(folder, setting.rows)
+    model = module.digits_model(setting) if name == "mlopt" else theirs(setting)
+    started, cores = time.perf_counter(), time.process_time()
+    model.fit(X, y)
+    fitted, cores = time.perf_counter() - started, time.process_time() - cores
+    started = time.perf_counter()
+    accuracy = float((model.predict(X_test) == y_test).mean())
+    predicted = time.perf_counter() - started
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    answer.put((fitted, predicted, cores, accuracy, peak))
+
+
+def main():
+    """Both in turn; medians and ratios."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--rows", type=int)
+    parser.add_argument("--features", type=int)
+    parser.add_argument("--repeats", type=int, default=3)
+    given = parser.parse_args()
+    module = example()
+    setting = module.CUT if given.data else module.SMALL
+    asked = {"rows": given.rows, "features": given.features}
+    setting = replace(setting, **{name: n for name, n in asked.items() if n})
+    print(setting)
+    spawn, found = multiprocessing.get_context("spawn"), {"mlopt": [], "scikit-learn": []}
+    for _ in range(given.repeats):
+        for name, runs in found.items():
+            answer = spawn.Queue()
+            child = spawn.Process(target=one, args=(name, given.data, setting, answer))
+            child.start()
+            runs.append(answer.get())
+            child.join()
+    print(f"{'':<14}{'fit s':>8}{'predict s':>11}{'cores s':>9}{'accuracy':>10}{'GiB':>7}")
+    medians = {}
+    for name, runs in found.items():
+        fit, predict, cores, accuracy, peak = map(
+            statistics.median, zip(*runs, strict=True)
+        )
+        medians[name] = fit, predict
+        print(
+            f"{name:<14}{fit:8.1f}{predict:11.2f}{cores:9.1f}{accuracy:10.4f}"
+            f"{peak / 2**30:7.2f}"
+        )
+    pairs = zip(medians["scikit-learn"], medians["mlopt"], strict=True)
+    fit, predict = (b / a for b, a in pairs)
+    print(f"scikit-learn / mlopt: fit {fit:.1f}, predict {predict:.1f}")
+
+
+if __name__ == "__main__":
+    main()

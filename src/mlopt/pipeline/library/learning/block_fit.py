@@ -1,0 +1,181 @@
+"""From the arguments of block least squares to its coefficients: read, plan, sweep."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_regressor
+
+from mlopt.cluster import Executor, executor
+from mlopt.errors import InputError
+from mlopt.gd.estimator_base import Sample, read, resources_of
+from mlopt.gd.least_squares_shape import Shape
+from mlopt.gd.parameters import check_count, check_positive
+from mlopt.pipeline.budget import budget_bytes
+from mlopt.pipeline.library.learning.block_cost import Work, choose_keeping, working_bytes
+from mlopt.pipeline.library.learning.block_descent import BlockDescent, Keeping
+from mlopt.pipeline.library.learning.feature_blocks import (
+    Features,
+    block_rows,
+    fitted_features,
+)
+from mlopt.plan import Choice, Plan, format_bytes
+from mlopt.rows import Rows
+
+Array = NDArray[Any]
+Targets = Callable[[Sample], Array]
+"""From what was read to the targets (n, k)."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A fit that is planned and has not begun.
+
+    Attributes
+    ----------
+    sample : Sample
+    features : Features
+        Fitted.
+    targets : ndarray of shape (n, k), float64
+    alphas : ndarray of shape (k,)
+    keeping : Keeping
+    choice : Choice
+    """
+
+    sample: Sample
+    features: Features
+    targets: NDArray[np.float64]
+    alphas: NDArray[np.float64]
+    keeping: Keeping
+    choice: Choice
+
+
+@dataclass(frozen=True)
+class Found:
+    """Coefficients (D, k), intercepts (k,), and what they were found with."""
+
+    coef: Array
+    intercept: Array
+    features: Features
+    plan: Plan
+    dtype: Any
+
+
+def fit_blocks(estimator: Any, X: Any, y: Any, weight: Any, targets: Targets) -> Found:
+    """Plan, sweep ``estimator.n_iter`` times, and say what it took."""
+    started = time.perf_counter()
+    with closing(executor()) as where:
+        ready = prepare(estimator, X, y, weight, targets, where)
+        descent = _descent(estimator, ready)
+        begun = time.perf_counter()
+        descent.advance(estimator.n_iter)
+        swept = time.perf_counter() - begun
+    plan = plan_of(estimator, ready.choice)
+    total = time.perf_counter() - started
+    return Found(
+        descent.coef,
+        descent.intercept,
+        ready.features,
+        plan.with_measured({ready.choice.step: swept}, total=total),
+        ready.sample.rows.dtype,
+    )
+
+
+def prepare(
+    estimator: Any, X: Any, y: Any, weight: Any, targets: Targets, where: Executor
+) -> Prepared:
+    """Check parameters, read the data, fit the features and choose what is kept.
+
+    Raises
+    ------
+    InputError
+        When a parameter is out of range, or X, y or the weights are malformed.
+    """
+    size = check_count("block_size", estimator.block_size)
+    passes = check_count("n_iter", estimator.n_iter)
+    sample = read(
+        estimator,
+        X,
+        y,
+        weight,
+        executor=where,
+        numeric=is_regressor(estimator),
+        block_rows=block_rows(size),
+    )
+    features = fitted_features(estimator.features, sample.rows)
+    values = targets(sample)
+    alphas = penalties(estimator.alpha, values.shape[1])
+    work = work_of(sample.rows, features, values.shape[1], size, passes)
+    resources = resources_of(where)
+    budget = budget_bytes(estimator.memory_budget, where)
+    keeping, choice = choose_keeping(type(estimator).__name__, work, resources, budget)
+    note = f"{work.blocks} blocks of {min(size, work.features)} of {work.features} features"
+    partial = (
+        f"sums and panels of a process: {format_bytes(working_bytes(work, resources))}"
+    )
+    choice = replace(choice, step="sweeps", notes=(note, partial))
+    return Prepared(sample, features, values, alphas, keeping, choice)
+
+
+def plan_of(estimator: Any, choice: Choice) -> Plan:
+    """The plan of one fit, not yet measured."""
+    return Plan(f"fit {estimator}", (choice,), choice.predicted)
+
+
+def work_of(rows: Rows, features: Features, outputs: int, size: int, passes: int) -> Work:
+    """What the costs need to know."""
+    shape = Shape(
+        n=rows.n,
+        d=rows.d,
+        outputs=outputs,
+        nonzero=rows.nonzero,
+        itemsize=rows.dtype.itemsize,
+        sparse=rows.sparse,
+        multiplies_sparse=False,
+        blocks=len(rows.lengths),
+        tol=0.0,
+        ranked=False,
+    )
+    per_value = features.flops_per_value(rows.nonzero / rows.n)
+    return Work(shape, features.n_features_out_, size, per_value, passes)
+
+
+def _descent(estimator: Any, ready: Prepared) -> BlockDescent:
+    rows, weights = ready.sample.rows, ready.sample.weights
+    mean = None
+    if estimator.fit_intercept:
+        mean = weights @ ready.targets / weights.sum()
+    beside = rows.attach(
+        targets=ready.targets.astype(rows.dtype),
+        root=np.sqrt(weights)[:, None].astype(rows.dtype),
+    )
+    return BlockDescent(
+        beside,
+        ready.features,
+        estimator.block_size,
+        ready.alphas,
+        float(weights.sum()),
+        mean,
+        ready.keeping,
+    )
+
+
+def penalties(alpha: Any, outputs: int) -> NDArray[np.float64]:
+    """One penalty for each target; a number is that of all."""
+    if np.ndim(alpha) == 0:
+        return np.full(outputs, check_positive("alpha", alpha, zero=True))
+    alphas = np.asarray(alpha, np.float64)
+    if alphas.shape != (outputs,):
+        raise InputError(
+            f"`alpha` must be a number or have one entry for each of {outputs} targets, "
+            f"got shape {alphas.shape}."
+        )
+    for one in alphas:
+        check_positive("alpha", float(one), zero=True)
+    return alphas

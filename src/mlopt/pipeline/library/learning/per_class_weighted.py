@@ -1,0 +1,197 @@
+"""`PerClassWeightedLeastSquares`: least squares where rare classes count as much."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from mlopt.cluster import Executor, executor
+from mlopt.errors import InputError
+from mlopt.gd.choosing import choose
+from mlopt.gd.estimator_base import Sample, read, resources_of
+from mlopt.gd.parameters import check_count, check_positive
+from mlopt.pipeline.library.learning.block_cost import cost
+from mlopt.pipeline.library.learning.block_descent import Keeping
+from mlopt.pipeline.library.learning.block_fit import penalties, plan_of, work_of
+from mlopt.pipeline.library.learning.block_least_squares import BlockModel
+from mlopt.pipeline.library.learning.feature_blocks import (
+    Features,
+    block_rows,
+    fitted_features,
+)
+from mlopt.pipeline.library.learning.labels import classes_of, named
+from mlopt.pipeline.library.learning.per_class_descent import Mixture, PerClassDescent
+from mlopt.plan import Choice, Plan
+
+Array = NDArray[Any]
+
+
+class PerClassWeightedLeastSquares(ClassifierMixin, BlockModel):
+    """Least squares to indicators, each class with weights of rows of its own.
+
+    For every class c minimises ``sum_i s_ic (y_ic - w_c z_i - b_c)^2 + alpha ||w_c||^2``,
+    with y of 1 or -1 and weights that sum to 1: ``(1 - w) / n`` for every row, and
+    ``w / n_c`` more for each of the n_c rows of class c. One block of features at a time,
+    made when needed; see `BlockLeastSquares`.
+
+    Parameters
+    ----------
+    alpha : float or array-like of shape (K,), default=1e-3
+        Penalty, at least 0, beside a *mean* of squares: ``n`` times smaller than that of
+        `BlockLeastSquares`.
+    mixture_weight : float, default=0.5
+        The weight w of a class's own rows, from 0, where all rows weigh the same, to 1,
+        where others do not count.
+    features : None or Features, default=None
+        See `BlockLeastSquares`.
+    block_size : int, default=1024
+        Features b of a block. There are K matrices (b, b) at a time.
+    n_iter : int, default=3
+        Sweeps over all blocks.
+    fit_intercept : bool, default=True
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+    coef_ : ndarray of shape (K, D)
+    intercept_ : ndarray of shape (K,)
+    features_, n_iter_, plan_, n_features_in_, feature_names_in_
+        See `BlockLeastSquares`.
+
+    References
+    ----------
+    KeystoneML's `PerClassWeightedLeastSquares` and `BlockWeightedLeastSquares`.
+    """
+
+    classes_: Array
+
+    def __init__(
+        self,
+        alpha: Any = 1e-3,
+        *,
+        mixture_weight: float = 0.5,
+        features: Any = None,
+        block_size: int = 1024,
+        n_iter: int = 3,
+        fit_intercept: bool = True,
+    ) -> None:
+        self.alpha = alpha
+        self.mixture_weight = mixture_weight
+        self.features = features
+        self.block_size = block_size
+        self.n_iter = n_iter
+        self.fit_intercept = fit_intercept
+
+    def fit(self, X: Any, y: Any) -> PerClassWeightedLeastSquares:
+        """Fit to X and the classes y.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame, dask collection or Rows, (n, d)
+        y : array-like of shape (n,)
+            At least two classes.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            When a parameter is out of range, or X or y is malformed.
+        """
+        started = time.perf_counter()
+        with closing(executor()) as where:
+            sample, features, codes, choice = self._prepare(X, y, where)
+            rows, K = sample.rows, len(self.classes_)
+            signs = np.where(codes[:, None] == np.arange(K), 1.0, -1.0).astype(rows.dtype)
+            descent = PerClassDescent(
+                rows.attach(signs=signs, codes=codes),
+                features,
+                self.block_size,
+                penalties(self.alpha, K),
+                Mixture(float(self.mixture_weight), np.bincount(codes)),
+                bool(self.fit_intercept),
+            )
+            begun = time.perf_counter()
+            descent.advance(self.n_iter)
+            swept = time.perf_counter() - begun
+        self.features_, self.n_iter_ = features, self.n_iter
+        self.coef_ = descent.coef.T.astype(rows.dtype)
+        self.intercept_ = descent.intercept.astype(rows.dtype)
+        total = time.perf_counter() - started
+        plan = plan_of(self, choice)
+        self.plan_ = plan.with_measured({choice.step: swept}, total=total)
+        return self
+
+    def explain(self, X: Any, y: Any, sample_weight: None = None) -> Plan:
+        """The plan of `fit` for the same arguments; fits nothing but `features`."""
+        del sample_weight
+        with closing(executor()) as where:
+            choice = clone(self)._prepare(X, y, where)[-1]
+        return plan_of(self, choice)
+
+    def decision_function(self, X: Any) -> Any:
+        """The scores of the classes; of two, how much larger that of the second is.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
+
+        Returns
+        -------
+        ndarray or lazy dask array of shape (n,) for two classes, else (n, K)
+        """
+        check_is_fitted(self)
+        if len(self.classes_) == 2:
+            return self._scores(X, _apart, None, self.coef_.dtype)
+        return self._scores(X, np.asarray, len(self.coef_), self.coef_.dtype)
+
+    def predict(self, X: Any) -> Any:
+        """Predict the class of each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
+
+        Returns
+        -------
+        ndarray or lazy dask array of shape (n,)
+        """
+        check_is_fitted(self)
+        function = partial(named, classes=self.classes_)
+        return self._scores(X, function, None, self.classes_.dtype)
+
+    def _prepare(
+        self, X: Any, y: Any, where: Executor
+    ) -> tuple[Sample, Features, NDArray[np.intp], Choice]:
+        size = check_count("block_size", self.block_size)
+        passes = check_count("n_iter", self.n_iter)
+        if check_positive("mixture_weight", self.mixture_weight, zero=True) > 1:
+            raise InputError(
+                f"`mixture_weight` must lie between 0 and 1, got {self.mixture_weight!r}."
+            )
+        sample = read(
+            self, X, y, executor=where, numeric=False, block_rows=block_rows(size)
+        )
+        self.classes_, codes = classes_of(self, sample)
+        penalties(self.alpha, len(self.classes_))
+        features = fitted_features(self.features, sample.rows)
+        outputs, resources = len(self.classes_), resources_of(where)
+        work = work_of(sample.rows, features, outputs, size, passes)
+        options = {"keep nothing": cost(work, Keeping(False, False), resources)}
+        choice = choose(type(self).__name__, "auto", options, resources, "sweeps")
+        note = f"{outputs} matrices of {min(size, work.features)} columns at a time"
+        return sample, features, codes, replace(choice, notes=(note,))
+
+
+def _apart(scores: Array) -> Array:
+    return np.asarray(scores[:, 1] - scores[:, 0])
