@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlopt.pipeline.library import image, signal, text
+from mlopt.pipeline.library import image, signal, text, util
 from mlopt.pipeline.library.pca import PCA
 from mlopt.pipeline.library.random_features import RandomFeatures
 
@@ -16,5 +16,7 @@ ROW_WISE: frozenset[type] = frozenset({
     image.Convolver, image.ZCAWhitener,
     signal.PaddedFFT, signal.RandomSign, signal.LinearRectifier, signal.NormalizeRows,
     signal.SignedHellinger,
+    util.Cacher, util.Densify, util.FloatToDouble, util.Identity, util.MatrixVectorizer,
+    util.MaxClassifier, util.Sparsify, util.TopK,
 })  # fmt: skip
 """`image.Flipper` is not among them: it makes two rows of one."""
