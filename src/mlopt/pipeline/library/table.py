@@ -13,7 +13,7 @@ ROW_WISE: frozenset[type] = frozenset({
     text.WordFrequencyEncoder,
     image.PixelScaler, image.GrayScaler, image.Cropper, image.SymmetricRectifier,
     image.Pooler, image.ImageVectorizer, image.Windower, image.CenterCornerPatcher,
-    image.Convolver, image.ZCAWhitener,
+    image.Convolver, image.ZCAWhitener, image.LearnedConvolver,
     signal.PaddedFFT, signal.RandomSign, signal.LinearRectifier, signal.NormalizeRows,
     signal.SignedHellinger,
     util.Cacher, util.Densify, util.FloatToDouble, util.Identity, util.MatrixVectorizer,

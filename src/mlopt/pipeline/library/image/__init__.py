@@ -1,6 +1,7 @@
 """Operators on batches of images, (n, height, width, channels)."""
 
 from mlopt.pipeline.library.image.convolution import Convolver
+from mlopt.pipeline.library.image.learned import LearnedConvolver
 from mlopt.pipeline.library.image.patches import (
     CenterCornerPatcher,
     PatchExtractor,
@@ -25,6 +26,7 @@ __all__ = [
     "Flipper",
     "GrayScaler",
     "ImageVectorizer",
+    "LearnedConvolver",
     "PatchExtractor",
     "PixelScaler",
     "Pooler",
