@@ -154,15 +154,23 @@ def _gathered(pipeline: Any, method: str, X: Any) -> Any:
     return getattr(pipeline.export(), method)(X.compute())
 
 
-def score(pipeline: Any, X: Any, y: Any, weight: Any) -> float:
-    """``pipeline.score`` of a Dask collection; rows stay apart where they can."""
+def score(pipeline: Any, X: Any, y: Any, weight: Any) -> Any:
+    """``pipeline.score`` of what it predicts block by block.
+
+    Returns
+    -------
+    float, or `NotImplemented` for rows in memory and a last step with a score of its own.
+    """
     check_is_fitted(pipeline)
     y, weight = (part.compute() if is_dask(part) else part for part in (y, weight))
     own = getattr(type(pipeline.steps[-1][1]), "score", None)
     for mixin, metric in _SCORES.items():
         if own is mixin.score:
-            found = pipeline.predict(X).compute()
+            found = pipeline.predict(X)
+            found = found.compute() if is_dask(found) else found
             return float(metric(y, found, sample_weight=weight))
+    if not is_dask(X):
+        return NotImplemented
     return float(pipeline.export().score(X.compute(), y, sample_weight=weight))
 
 

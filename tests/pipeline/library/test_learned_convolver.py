@@ -18,7 +18,12 @@ from sklearn.exceptions import NotFittedError
 import mlopt
 from mlopt.errors import InputError
 from mlopt.pipeline.environment import environment
-from mlopt.pipeline.library.image import ImageVectorizer, LearnedConvolver, Pooler
+from mlopt.pipeline.library.image import (
+    Convolver,
+    ImageVectorizer,
+    LearnedConvolver,
+    Pooler,
+)
 from mlopt.pipeline.library.image.drawn import draw, fingerprints
 
 RNG = np.random.default_rng(0)
@@ -51,6 +56,15 @@ def test_what_comes_out_is_the_whitened_patch_times_each_filter(learn: str) -> N
     assert np.allclose(found, by_hand(model, IMAGES[:5]), atol=1e-3)
     lengths = np.linalg.norm(model.dictionary_.reshape(10, -1), axis=1)
     assert np.allclose(lengths, 1.0)
+
+
+def test_it_is_a_convolver_that_normalizes() -> None:
+    model = clone(FEW).fit(IMAGES)
+    convolver = Convolver(
+        model.filters_, offset=model.offset_, normalize=True, variance=model.variance
+    )
+
+    assert np.allclose(model.transform(IMAGES), convolver.transform(IMAGES), atol=1e-3)
 
 
 def test_kmeans_finds_the_patterns_that_images_are_made_of() -> None:

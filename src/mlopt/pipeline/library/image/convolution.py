@@ -21,15 +21,13 @@ from scipy.ndimage import correlate1d
 
 from mlopt.costs import Cost
 from mlopt.errors import InputError
-from mlopt.kernels.windows import unfold
-from mlopt.pipeline.library.image.arrays import Images, Stateless, as_images
+from mlopt.pipeline.library.image.arrays import Images, Stateless, as_images, windows
 from mlopt.resources import Resources
 
 Array = NDArray[Any]
 
-_PANEL = 1 << 17
-"""Values of the patches, or of what comes out, that are made at a time: they stay in the
-cache of a core until the product is done."""
+_PANEL = 1 << 22
+"""Values of the patches that are in memory at a time."""
 # How many times slower than a large matrix product an operation is: with columns and rows
 # of a filter, of a product of patches, of a transform.
 _SEPARABLE, _MATRIX, _FFT = 30.0, 2.0, 12.0
@@ -202,17 +200,17 @@ def _separable(images: Images, bank: Array, convolver: Convolver) -> Images:
 def _matrix(images: Images, bank: Array, convolver: Convolver) -> Images:
     """Patches as rows of a matrix, some images at a time."""
     k = bank.shape[1]
-    W = np.ascontiguousarray(bank.reshape(len(bank), -1).T, images.dtype)
-    n, height, width = images.shape[:3]
-    rows, columns = height - k + 1, width - k + 1
-    out = np.empty((n, rows * columns, len(bank)), images.dtype)
-    step = max(1, _PANEL // (rows * columns * max(W.shape)))
-    variance = convolver.variance if convolver.normalize else None
+    W = bank.reshape(len(bank), -1).T.astype(images.dtype)
+    patches = windows(images, k, 1)
+    n, rows, columns = patches.shape[:3]
+    out = np.empty((n, rows, columns, len(bank)), images.dtype)
+    step = max(1, _PANEL // (rows * columns * W.shape[0]))
     for start in range(0, n, step):
-        part = out[start : start + step]
-        patches = unfold(images[start : start + step], k, variance)
-        np.matmul(patches, W, out=part.reshape(len(patches), len(bank)))
-    return out.reshape(n, rows, columns, len(bank))
+        part = patches[start : start + step].reshape(-1, W.shape[0])
+        if convolver.normalize:
+            part = normalized(part, convolver.variance)
+        out[start : start + step] = (part @ W).reshape(-1, rows, columns, len(bank))
+    return out
 
 
 def _fft(images: Images, bank: Array, convolver: Convolver) -> Images:

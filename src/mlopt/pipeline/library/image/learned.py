@@ -12,8 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 from mlopt.errors import InputError
 from mlopt.gd.parameters import check_choice, check_count
 from mlopt.pipeline.library.image.arrays import Images, as_images
-from mlopt.pipeline.library.image.convolution import Convolver, normalized
+from mlopt.pipeline.library.image.convolution import normalized
 from mlopt.pipeline.library.image.drawn import Drawn, draw
+from mlopt.pipeline.library.image.normalizing import normalized_products
 from mlopt.pipeline.library.image.patches import ZCAWhitener
 
 _EACH = 8
@@ -129,10 +130,10 @@ class LearnedConvolver(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> Images:
         """Images of ``n_filters`` channels, (n, height - size + 1, width - size + 1, b)."""
         check_is_fitted(self)
-        convolver = Convolver(
-            self.filters_, offset=self.offset_, normalize=True, variance=self.variance
-        )
-        return convolver.transform(X)
+        images = as_images(X, self.filters_.shape[3])
+        found = normalized_products(images, self.filters_, self.variance)
+        found += self.offset_.astype(found.dtype)
+        return found
 
     def _atoms(self, white: np.ndarray) -> np.ndarray:
         if self.learn == "patches":
