@@ -12,7 +12,7 @@ from scipy import sparse
 from mlopt.cluster import Threads
 from mlopt.gd.columns import Model, layout
 from mlopt.gd.joint_hessian import inverse_of, joint_hessian
-from mlopt.gd.newton import Newton, hessian_rows
+from mlopt.gd.newton import Newton, hessian_rows, start_rows
 from mlopt.gd.passes import Sums, evaluate
 from mlopt.rows import Rows
 from mlopt.training import Training
@@ -128,3 +128,23 @@ def test_rare_columns_of_rare_classes_do_not_run_away() -> None:
     )
     training.advance(100)
     assert training.converged[0]
+
+
+def test_a_start_on_some_rows_spares_passes_over_all() -> None:
+    rows = problem(1, n=40_000, d=30, layout=sparse.csr_array)
+    started = Newton(rows, MODELS[0], tol=1e-9, max_passes=50)
+    cold = Newton(
+        rows, MODELS[0], tol=1e-9, max_passes=50, start=(np.zeros((1, 30)), np.zeros(1))
+    )
+    for training in (started, cold):
+        training.advance(50)
+        assert training.converged.all()
+    assert started.passes < cold.passes
+    for mine, other in zip(started.coefficients(), cold.coefficients(), strict=True):
+        np.testing.assert_allclose(mine, other, atol=1e-4)
+
+
+def test_few_rows_for_their_weights_are_no_start() -> None:
+    assert start_rows(40_000, 30, 1) == 5000
+    assert start_rows(40_000, 300, 1) == 0
+    assert start_rows(16_000, 3, 1) == 0

@@ -10,12 +10,12 @@ import math
 from dataclasses import dataclass, replace
 
 from mlopt.costs import Cost
-from mlopt.gd.newton import LARGEST, hessian_rows
+from mlopt.gd.newton import LARGEST, hessian_rows, start_rows
 from mlopt.gd.sample import WIDEST, sample_size
 from mlopt.resources import Resources
 
 _PASSES_WITH_HESSIAN, _PASSES_WITH_DIAGONAL, _PASSES_OF_SOFTMAX = 15, 80, 150
-_PASSES_OF_NEWTON, _PASSES_OF_SAMPLED_NEWTON = 12, 40
+_PASSES_OF_NEWTON, _PASSES_WITH_START, _PASSES_OF_SAMPLED_NEWTON = 12, 6, 40
 _EPOCHS_WIDE, _EPOCHS_TALL = 200, 1000
 
 # Operations of one coordinate step against those of a matrix product.
@@ -31,6 +31,7 @@ _READ, _SCATTERED, _HISTORY, _STEP = 1.6, 170.0, 60.0, 1.8e-3
 # A start: passes over a sample (or, for wide data, over all rows), Hessians and factors,
 # how often a drawn row is moved, and how much slower the products of narrow rows are.
 _FIRST_PASSES, _USUAL_LOSS = 2.0, 0.3
+_START_PASSES = 7.0
 _SAMPLE_PASSES, _WIDE_START, _RENEWALS, _DRAW, _NARROW = 8.0, 3.0, 3.5, 16.0, 150.0
 
 
@@ -75,8 +76,15 @@ class Shape:
     @property
     def newton_passes(self) -> int:
         """Passes of Newton's method to expect."""
-        sampled = self.hessian_rows < self.n
-        return _PASSES_OF_SAMPLED_NEWTON if sampled else _PASSES_OF_NEWTON
+        if self.hessian_rows < self.n:
+            return _PASSES_OF_SAMPLED_NEWTON
+        return _PASSES_WITH_START if self.newton_start else _PASSES_OF_NEWTON
+
+    @property
+    def newton_start(self) -> int:
+        """Rows on which Newton's method with exact Hessians starts."""
+        exact = self.hessian_rows >= self.n
+        return start_rows(self.n, self.d, self.columns) if exact else 0
 
     @property
     def epochs(self) -> int:
@@ -117,7 +125,9 @@ def newton_cost(
         products = _PAIR * rows * (shape.nonzero / shape.n) ** 2 / 2
     hessian = Cost(flops=products / resources.workers) + Cost(fixed=_BESIDE)
     factor = Cost(flops=_CHOLESKY * resources.threads * size**3 / 3)
-    return passes * pass_cost(shape, resources) + renewals * (hessian + factor)
+    each = pass_cost(shape, resources)
+    start = _START_PASSES * (shape.newton_start / shape.n) * (each + hessian)
+    return start + passes * each + renewals * (hessian + factor)
 
 
 def pass_cost(shape: Shape, resources: Resources) -> Cost:
@@ -172,6 +182,19 @@ def passes_after_sample(shape: Shape, tolerance: float) -> float | None:
     gap = parameters / (2 * rows) / _USUAL_LOSS
     share = min(parameters / rows, 0.5)
     return _FIRST_PASSES + max(0.0, math.log(gap / tolerance) / -math.log(share))
+
+
+def newton_passes_after_sample(shape: Shape, tolerance: float) -> float | None:
+    """Passes of Newton's method with exact Hessians from the solution of a sample.
+
+    The start is as near as in `passes_after_sample`; each step squares the gap.
+    """
+    if not shape.newton_start:
+        return None
+    parameters = (shape.d + 1) * shape.columns
+    gap = min(parameters / (2 * shape.newton_start) / _USUAL_LOSS, 0.5)
+    steps = math.log2(max(math.log(tolerance) / math.log(gap), 1.0))
+    return 1.0 + math.ceil(steps)
 
 
 def _gram(rows: int, d: int) -> float:

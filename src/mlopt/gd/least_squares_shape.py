@@ -37,6 +37,8 @@ class Shape:
         Whether singular values are wanted too.
     accuracy : float, default=1e-8
         Relative error of the coefficients that is acceptable.
+    steps : int, optional
+        Of conjugate gradients, where a trial has told.
     """
 
     n: int
@@ -50,6 +52,7 @@ class Shape:
     tol: float
     ranked: bool
     accuracy: float = 1e-8
+    steps: int | None = None
 
     @property
     def columns(self) -> int:
@@ -59,6 +62,8 @@ class Shape:
     @property
     def iterations(self) -> int:
         """Conjugate-gradient steps to expect: about eight a digit, at most the rank."""
+        if self.steps is not None:
+            return self.steps
         digits = -math.log10(min(max(self.tol, 1e-16), 0.1))
         return max(1, min(math.ceil(8 * digits), self.n, self.d))
 

@@ -185,10 +185,12 @@ class LogisticRegression(LinearClassifier):
 
     def _choose(self, rows: Rows, model: Model, resources: Resources) -> Choice:
         shape = shape_of(rows, model.outputs)
-        binary = model.outputs == 1 and self.solver == "auto"
+        # Sparse rows with few values have exact Hessians at little cost.
+        exact = shape.sparse and shape.hessian_rows >= shape.n
+        same = model.outputs == 1 and not exact and self.solver == "auto"
         options: Options = {
             "lbfgs": quasi_newton_cost(shape, resources),
-            "newton-cholesky": _SAME if binary else newton_cost(shape, resources),
+            "newton-cholesky": _SAME if same else newton_cost(shape, resources),
         }
         choice = choose(str(self), self.solver, options, resources)
         passes = shape.passes if choice.chosen == "lbfgs" else shape.newton_passes

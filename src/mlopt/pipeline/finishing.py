@@ -7,7 +7,7 @@ from typing import Any
 
 from dask.task_spec import Task, TaskRef
 
-from mlopt.cluster import Executor
+from mlopt.cluster import Executor, single_threaded
 from mlopt.pipeline import tables
 from mlopt.pipeline.assemble import Assembly
 from mlopt.pipeline.execute import Execution
@@ -37,8 +37,9 @@ def put_back(steps: Iterable[tuple[str, Any]], planned: Planned, run: Execution)
     assembly = Assembly(
         models, lambda path: fitted.value(built.inputs[path]), fitted.sparse
     )
-    for name, step in steps:
-        assembly.put_back(name, step)
+    with single_threaded():  # on a few rows threads would only wait for each other
+        for name, step in steps:
+            assembly.put_back(name, step)
 
 
 def _learn_missing(planned: Planned, run: Execution) -> None:

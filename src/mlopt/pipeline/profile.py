@@ -5,6 +5,7 @@ KeystoneML profiles on two sizes and extrapolates both time and memory by a line
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,18 +16,20 @@ from sklearn.base import is_classifier
 from mlopt.caching import Measured
 from mlopt.caching import Profile as Lines
 from mlopt.costs import Fit as Line
-from mlopt.pipeline import tables
+from mlopt.pipeline import fitting, tables
 from mlopt.pipeline.fits.base import Fit, ManyPasses, OnePass
 from mlopt.pipeline.fits.registry import ways_of
 from mlopt.pipeline.graph import Sinks, walk
 from mlopt.pipeline.operators import Given, Learn, Operator, Source
-from mlopt.pipeline.trial import Trial
+from mlopt.pipeline.trial import Trial, timed
 from mlopt.resources import Resources
 from mlopt.stats import Stats
 
 _NOTHING = Line.of([1.0], [0.0])
 _MATTERS = 0.25
 """Seconds of one thread for all rows, from which threads are tried together."""
+_SPECULATE = 1.0
+"""Seconds of an iterative fit, with what makes its rows anew, from which it is tried."""
 _GROWING = 0.3
 """Share of the time on the largest sample that grows with the rows, at least."""
 
@@ -145,7 +148,7 @@ def profile(sinks: Sinks, trials: Trials, blocks: int, resources: Resources) -> 
                 [tables.count_bytes(value) for value in values],
             )
             stats = _stats(values[-1], found.rows, blocks)
-            crowding = _crowding(op, lines, found, trials[-1])
+            crowding = _crowding(op, lines, found, trials[0])
             found.measures[op.token] = Measure(lines, stats, crowding)
     return found
 
@@ -193,14 +196,42 @@ def _option(op: Learn, way: Fit, stats: Stats, found: Profile, trials: Trials) -
     if reason := way.refuses(op.estimator, stats):
         return Option(way, way.name, None, reason=reason)
     passes = way.passes(op.estimator, stats)
-    cost = way.cost(op.estimator, stats, found.resources)
-    if cost is not None:
-        return Option(way, way.name, cost.seconds(found.resources, found.threads), passes)
+    seconds = _priced(op, way, stats, found, passes)
+    if seconds is not None and isinstance(way, ManyPasses):
+        reading = sum(found.seconds(below) for below in walk([op.x]))
+        if seconds + passes * reading > _SPECULATE:
+            x, y = (None if i is None else trials[0].value(i) for i in (op.x, op.y))
+            passes = way.speculate(op.estimator, x, y, found.rows) or passes
+            seconds = _priced(op, way, stats, found, passes)
+    if seconds is not None:
+        return Option(way, way.name, seconds, passes)
     if isinstance(way, OnePass):
-        line = _lines(trials, [trial.time_part(op, way) for trial in trials]).seconds
-        return Option(way, way.name, line.at(found.rows) / found.slots, passes)
+        return Option(way, way.name, _one_pass(op, way, found, trials), passes)
     assert isinstance(way, ManyPasses)
     return Option(way, way.name, None, passes, "no prediction")
+
+
+def _one_pass(op: Learn, way: OnePass, found: Profile, trials: Trials) -> float:
+    """Statistics of all blocks, added up two by two.
+
+    What is added up may grow with the rows, as the terms of a text do, or stay as it is,
+    as moments do: the work is at most what it would be in either case.
+    """
+    parts = [trial.part(op, way) for trial in trials]
+    line = _lines(trials, [seconds for _, seconds in parts]).seconds
+    left, right = parts[0][0], parts[-1][0]
+    _, once = timed(lambda: fitting.merge(op.step, way, left, right))
+    growing = math.log2(max(found.blocks, 1)) * found.rows
+    growing /= trials[0].rows + trials[-1].rows
+    merging = once * min(found.blocks - 1.0, growing)
+    return line.at(found.rows) / found.slots + merging
+
+
+def _priced(
+    op: Learn, way: Fit, stats: Stats, found: Profile, passes: float
+) -> float | None:
+    cost = way.cost(op.estimator, stats, found.resources, passes)
+    return None if cost is None else cost.seconds(found.resources, found.threads)
 
 
 def _whole(line: Line, stats: Stats, found: Profile) -> Option:

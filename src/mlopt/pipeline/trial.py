@@ -23,8 +23,10 @@ from mlopt.pipeline.sampling import Sample
 
 _REPEAT = 4e-3
 """Seconds up to which a piece of work is timed again: what is short is mostly noise."""
-_CROWDS, _FREE = 4, 1.2
-"""Trials alone and on all threads: so many, or until both take about as long."""
+_WARM = 0.4
+"""Seconds up to which what applies a model is timed again: its first call may prepare."""
+_CROWDS, _CROWDED, _FREE = 4, 0.2, 1.2
+"""Trials alone and on all threads: so many, or seconds, or until both take as long."""
 
 
 @dataclass
@@ -55,13 +57,12 @@ class Trial:
                 self.values[node.token] = self._compute(node)
         return self.values[op.token]
 
-    def time_part(self, op: Learn, way: OnePass) -> float:
-        """Seconds for the statistics of the whole sample, as one block."""
+    def part(self, op: Learn, way: OnePass) -> tuple[Any, float]:
+        """Statistics of the whole sample, as one block, and seconds for these."""
         x, y, weight = (
             None if i is None else self.value(i) for i in (op.x, op.y, op.weight)
         )
-        _, seconds = timed(lambda: fitting.part(op.step, way, op.estimator, x, y, weight))
-        return seconds
+        return timed(lambda: fitting.part(op.step, way, op.estimator, x, y, weight))
 
     def crowding(self, op: Operator, threads: int) -> float:
         """How much longer a call takes when so many threads are at it: 1 to ``threads``."""
@@ -73,6 +74,7 @@ class Trial:
 
         alone, together = max(self.seconds[op.token], 1e-9), float("inf")
         with ThreadPoolExecutor(threads) as pool:
+            started = time.perf_counter()
             for _ in range(_CROWDS):
                 begin = time.perf_counter()
                 call(0)
@@ -81,7 +83,8 @@ class Trial:
                 # The least of each: an interruption only ever makes a call longer.
                 alone = min(alone, between - begin)
                 together = min(together, time.perf_counter() - between)
-                if together < _FREE * alone:
+                over = time.perf_counter() - started > _CROWDED
+                if over or together < _FREE * alone:
                     break
         return min(max(1.0, together / alone), float(threads))
 
@@ -103,7 +106,9 @@ class Trial:
             return self._learn(op)
         inputs = [self.values[i.token] for i in op.inputs]
         function = block_function(op)
-        value, self.seconds[op.token] = timed(lambda: function(*inputs))
+        applies = any(not i.gives_rows and not isinstance(i, Given) for i in op.inputs)
+        again = _WARM if applies else _REPEAT
+        value, self.seconds[op.token] = timed(lambda: function(*inputs), again=again)
         return value
 
     def _learn(self, op: Learn) -> Any:
@@ -132,8 +137,10 @@ class Trial:
         return model
 
 
-def timed(function: Callable[[], Any], repeats: int = 3) -> tuple[Any, float]:
-    """The value, and seconds on one thread: the least of a few where they are short."""
+def timed(
+    function: Callable[[], Any], repeats: int = 3, again: float = _REPEAT
+) -> tuple[Any, float]:
+    """The value, and seconds on one thread: the least of a few, until ``again`` is over."""
     best, begin = float("inf"), time.perf_counter()
     with single_threaded():
         for _ in range(repeats):
@@ -141,7 +148,7 @@ def timed(function: Callable[[], Any], repeats: int = 3) -> tuple[Any, float]:
             value = function()
             end = time.perf_counter()
             best = min(best, end - start)
-            if end - begin > _REPEAT:
+            if end - begin > again:
                 break
     return value, best
 

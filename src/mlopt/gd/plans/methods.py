@@ -134,7 +134,8 @@ METHODS: tuple[Method, ...] = (
     Method(
         "newton-cholesky", frozenset({"logistic", "multinomial"}),
         lambda shape: shape.newton_passes, _of(_newton),
-        _begin_newton, continues=True, least=_least(6),
+        _begin_newton, continues=True, least=_least(3),
+        foreseen=classifier_plan.newton_passes_after_sample,
     ),
     Method(
         "dual-coordinate-descent", frozenset({"hinge", "squared_hinge"}),

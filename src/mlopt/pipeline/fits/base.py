@@ -48,9 +48,18 @@ class Fit(ABC):
         del estimator, stats
         return 1.0
 
-    def cost(self, estimator: Any, stats: Stats, resources: Resources) -> Cost | None:
-        """The work of all passes, or None where only a trial on a sample can tell."""
-        del estimator, stats, resources
+    def cost(
+        self,
+        estimator: Any,
+        stats: Stats,
+        resources: Resources,
+        passes: float | None = None,
+    ) -> Cost | None:
+        """The work of all passes, or None where only a trial on a sample can tell.
+
+        ``passes`` says how many there are, where that is known better than by the shape.
+        """
+        del estimator, stats, resources, passes
         return None
 
 
@@ -91,6 +100,22 @@ class OnePass(Fit):
 
 class ManyPasses(Fit):
     """An algorithm that reads its input again and again."""
+
+    def speculate(self, estimator: Any, X: Any, y: Any, rows: int) -> float | None:
+        """Passes until it ends on a sample of the rows; None where that tells nothing.
+
+        ML4all's speculation (section 5): such methods take about as many passes on few
+        rows as on all of them.
+
+        Parameters
+        ----------
+        estimator : BaseEstimator, not fitted
+        X, y : the sample
+        rows : int
+            That there are in all.
+        """
+        del estimator, X, y, rows
+        return None
 
     @abstractmethod
     def fit(self, estimator: Any, rows: Rows, y: Any, weight: Any) -> Any:

@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from tests.pipeline.fits.models.twin_cases import Case, cases
 from tests.pipeline.fits.same import learnt
 
@@ -121,3 +122,22 @@ def test_names_of_columns_are_those_of_the_rows() -> None:
         rows = Rows.of(frame, executor=where)
         found = case.way.fit(case.estimator, rows, case.y, None)
     np.testing.assert_array_equal(found.feature_names_in_, list(frame.columns))
+
+
+def test_passes_on_a_sample_foretell_those_on_all_rows() -> None:
+    random = np.random.default_rng(5)
+    X = random.normal(size=(6000, 40)) @ random.normal(size=(40, 40))
+    y = (X @ random.normal(size=40) + 20 * random.normal(size=len(X)) > 0).astype(int)
+    told = 0
+    for way in MODELS:
+        for estimator in (LogisticRegression(), Ridge(), RidgeClassifier()):
+            if not isinstance(way, Twin) or type(estimator) not in way.kinds:
+                continue
+            guess = way.speculate(estimator, X[:600], y[:600], len(X))
+            if guess is None:
+                continue
+            fitted = way.fit(estimator, Rows.of(X), y, None)
+            taken = np.max(fitted.n_iter_)
+            assert taken / 2 <= guess <= 2 * taken, (way.name, guess, taken)
+            told += 1
+    assert told == 3

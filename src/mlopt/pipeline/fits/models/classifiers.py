@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from sklearn import linear_model, svm
+from sklearn.exceptions import ConvergenceWarning
 
 from mlopt.costs import Cost
 from mlopt.gd import classifier_plan, logistic
@@ -21,7 +23,22 @@ from mlopt.rows import Rows
 from mlopt.stats import Stats
 
 
-class Logistic(Twin):
+class Classifier(Twin):
+    """A linear classifier by full passes."""
+
+    def speculate(self, estimator: Any, X: Any, y: Any, rows: int) -> float | None:
+        # Newton's method has another Hessian on few rows, and takes other steps.
+        if self.solver == "newton-cholesky" or y is None or len(np.unique(y)) < 2:
+            return None
+        sample = Rows.of(X)
+        twin = self.twin(estimator, sample)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            twin.fit(sample, y)
+        return float(np.max(twin.n_iter_))
+
+
+class Logistic(Classifier):
     """`LogisticRegression` with an L2 penalty, or none."""
 
     kinds = (linear_model.LogisticRegression,)
@@ -41,14 +58,20 @@ class Logistic(Twin):
         shape = _shape(stats)
         return float(shape.passes if self.solver == "lbfgs" else shape.newton_passes)
 
-    def priced(self, estimator: Any, stats: Stats, resources: Resources) -> Cost | str:
+    def priced(
+        self,
+        estimator: Any,
+        stats: Stats,
+        resources: Resources,
+        passes: float | None = None,
+    ) -> Cost | str:
         shape = _shape(stats)
         if self.solver == "lbfgs":
-            return classifier_plan.quasi_newton_cost(shape, resources)
-        return classifier_plan.newton_cost(shape, resources)
+            return classifier_plan.quasi_newton_cost(shape, resources, passes)
+        return classifier_plan.newton_cost(shape, resources, passes)
 
 
-class SupportVectors(Twin):
+class SupportVectors(Classifier):
     """`LinearSVC` with a squared hinge loss, in the primal."""
 
     kinds = (svm.LinearSVC,)
@@ -71,8 +94,14 @@ class SupportVectors(Twin):
     def passes(self, estimator: Any, stats: Stats) -> float:
         return float(_shape(stats).passes)
 
-    def priced(self, estimator: Any, stats: Stats, resources: Resources) -> Cost | str:
-        return classifier_plan.quasi_newton_cost(_shape(stats), resources)
+    def priced(
+        self,
+        estimator: Any,
+        stats: Stats,
+        resources: Resources,
+        passes: float | None = None,
+    ) -> Cost | str:
+        return classifier_plan.quasi_newton_cost(_shape(stats), resources, passes)
 
 
 def _shape(stats: Stats) -> classifier_plan.Shape:

@@ -46,12 +46,18 @@ class KMeans(ManyPasses):
     def passes(self, estimator: Any, stats: Stats) -> float:
         return float(min(_ITERATIONS, estimator.max_iter) + 2)
 
-    def cost(self, estimator: Any, stats: Stats, resources: Resources) -> Cost | None:
+    def cost(
+        self,
+        estimator: Any,
+        stats: Stats,
+        resources: Resources,
+        passes: float | None = None,
+    ) -> Cost | None:
         centres = estimator.n_clusters * _starts(estimator)
         shape = squares_shape(stats, estimator)
         products = Cost(flops=6.0 * nonzero(stats) * centres / resources.workers)
         one = scan(shape, resources, 8.0 * centres * stats.columns) | products
-        return self.passes(estimator, stats) * one
+        return (passes or self.passes(estimator, stats)) * one
 
     def fit(self, estimator: Any, rows: Rows, y: Any, weight: Any) -> Any:
         if rows.n < estimator.n_clusters:

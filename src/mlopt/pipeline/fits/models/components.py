@@ -50,7 +50,13 @@ class Principal(Twin):
     def passes(self, estimator: Any, stats: Stats) -> float:
         return 1.0 if self.solver in ("covariance-eigh", "tsqr", "full-svd") else 10.0
 
-    def priced(self, estimator: Any, stats: Stats, resources: Resources) -> Cost | str:
+    def priced(
+        self,
+        estimator: Any,
+        stats: Stats,
+        resources: Resources,
+        passes: float | None = None,
+    ) -> Cost | str:
         shape = _shape(stats, estimator)
         if isinstance(shape, str):
             return shape

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -48,8 +50,31 @@ class Penalised(Twin):
             return float(squares_shape(stats, estimator).iterations)
         return 1.0
 
-    def priced(self, estimator: Any, stats: Stats, resources: Resources) -> Cost | str:
+    def speculate(self, estimator: Any, X: Any, y: Any, rows: int) -> float | None:
+        if self.solver != "sparse_cg" or y is None:
+            return None
+        sample, target = Rows.of(X), np.asarray(y)
+        target = target[:, 0] if target.ndim == 2 else target
+        if target.dtype.kind not in "fiu":
+            target = target == target[0]
+        twin = self.twin(estimator, sample)
+        # Steps depend on the spectrum against the penalty: both shrink with the rows.
+        shrunk = np.max(getattr(estimator, "alpha", 0.0)) * sample.n / rows
+        if shrunk:
+            twin.set_params(alpha=shrunk)
+        twin.fit(sample, target.astype(sample.dtype))
+        return float(np.max(twin.n_iter_))
+
+    def priced(
+        self,
+        estimator: Any,
+        stats: Stats,
+        resources: Resources,
+        passes: float | None = None,
+    ) -> Cost | str:
         shape = squares_shape(stats, estimator)
+        if passes is not None and self.solver == "sparse_cg":
+            shape = replace(shape, steps=math.ceil(passes))
         options = least_squares_plan.solver_costs(shape, resources)
         return options.get(self.solver, "there is no such solver")
 

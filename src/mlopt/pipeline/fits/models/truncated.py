@@ -43,7 +43,13 @@ class Truncated(ManyPasses):
         # and one each for the sketch, its singular values and the variances
         return float(estimator.n_iter + 3) if self.name == "randomized" else 30.0
 
-    def cost(self, estimator: Any, stats: Stats, resources: Resources) -> Cost | None:
+    def cost(
+        self,
+        estimator: Any,
+        stats: Stats,
+        resources: Resources,
+        passes: float | None = None,
+    ) -> Cost | None:
         cost = self._priced(estimator, stats, resources)
         return None if isinstance(cost, str) else cost
 

@@ -44,8 +44,14 @@ class Twin(ManyPasses):
         cost = self.priced(estimator, stats, Resources())
         return cost if isinstance(cost, str) else ""
 
-    def cost(self, estimator: Any, stats: Stats, resources: Resources) -> Cost | None:
-        cost = self.priced(estimator, stats, resources)
+    def cost(
+        self,
+        estimator: Any,
+        stats: Stats,
+        resources: Resources,
+        passes: float | None = None,
+    ) -> Cost | None:
+        cost = self.priced(estimator, stats, resources, passes)
         return None if isinstance(cost, str) else cost
 
     def fit(self, estimator: Any, rows: Rows, y: Any, weight: Any) -> Any:
@@ -62,7 +68,13 @@ class Twin(ManyPasses):
         """Why mlopt's estimator would not minimise the same; "" when it does."""
 
     @abstractmethod
-    def priced(self, estimator: Any, stats: Stats, resources: Resources) -> Cost | str:
+    def priced(
+        self,
+        estimator: Any,
+        stats: Stats,
+        resources: Resources,
+        passes: float | None = None,
+    ) -> Cost | str:
         """What the solver costs, or why it cannot be used."""
 
 
