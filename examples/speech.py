@@ -72,7 +72,9 @@ def picture(found: MulticlassMetrics) -> Figure:
     axes.set_xticks(places, found.classes)
     axes.set_yticks(places, found.classes)
     for row, column in zip(*np.nonzero(wrong), strict=True):
-        axes.text(column, row, int(wrong[row, column]), ha="center", va="center", size=7)
+        colour = "white" if shares[row, column] > shares.max() / 2 else "black"
+        text = {"ha": "center", "va": "center", "size": 7, "color": colour}
+        axes.text(column, row, int(wrong[row, column]), **text)
     axes.plot(places, places, color="0.85", zorder=0)
     axes.set(xlabel="taken for", ylabel="spoken", title=f"{found.error:.1%} are wrong")
     figure.colorbar(image, label="share of those spoken", shrink=0.7)
