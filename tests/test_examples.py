@@ -19,6 +19,10 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 pytestmark = pytest.mark.slow
 
 
+APPLICATIONS = {"sentiment", "speech", "patches"}
+"""Tested in test_applications.py."""
+
+
 def load(name: str) -> ModuleType:
     """An example as a module."""
     spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
@@ -33,6 +37,7 @@ def test_every_example_is_tested_here() -> None:
     known = {"flights", "search_three_lines", "compare_families", "sweep_wine"}
     known |= {"sift_fisher"}
     known |= {"digits_random_features"}
+    known |= APPLICATIONS
     assert {path.stem for path in EXAMPLES.glob("*.py")} == known
     assert {path.stem for path in EXAMPLES.glob("*.toml")} == {"diabetes"}
 

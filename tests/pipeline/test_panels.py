@@ -15,7 +15,7 @@ from mlopt.pipeline import fitting
 from mlopt.pipeline.fits.applying import apply_fitted
 from mlopt.pipeline.fits.base import OnePass
 from mlopt.pipeline.fits.registry import ways_of
-from mlopt.pipeline.panels import InPanels, panel_edges, panels
+from mlopt.pipeline.panels import FEW_IMAGES, Chain, InPanels, panel_edges, panels
 
 X = np.random.default_rng(0).normal(size=(4000, 20)) + 50.0
 
@@ -119,3 +119,30 @@ def test_scikit_learn_itself_says_what_is_wrong_with_rows() -> None:
         apply_fitted(scaler, np.where(X > 50.0, np.inf, X), "transform")
     with pytest.raises(ValueError, match="features"):
         apply_fitted(scaler, X[:, :3], "transform")
+
+
+class Tenfold(Chain):
+    """Ten values of each, and what it was given."""
+
+    def __init__(self) -> None:
+        self.rows: list[int] = []
+
+    def __call__(self, X: Any) -> Any:
+        return self.traced(X)[0]
+
+    def traced(self, X: Any) -> tuple[Any, int]:
+        self.rows.append(len(X))
+        wide = np.repeat(X, 10, axis=2)
+        return wide.sum(axis=(1, 2)), wide.nbytes
+
+
+def test_images_that_grow_on_the_way_go_a_few_at_a_time() -> None:
+    images = np.random.default_rng(0).normal(size=(500, 20, 200))
+    function = Tenfold()
+    found = InPanels(function, (True,))(images)
+
+    assert np.allclose(found, 10 * images.sum(axis=(1, 2)))
+    assert sum(function.rows) == 500
+    assert len(function.rows) > 10
+    grown = 10 * images[0].nbytes
+    assert max(function.rows) <= max(FEW_IMAGES, panels_module.PANEL // grown)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from functools import partial
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -20,11 +20,13 @@ from mlopt.pipeline import tables
 from mlopt.pipeline.fits.applying import apply_fitted
 from mlopt.pipeline.kinds import is_row_wise
 from mlopt.pipeline.nested import does_nothing, is_pipeline, is_union
-from mlopt.pipeline.panels import InPanels
+from mlopt.pipeline.panels import Chain, InPanels, array_bytes
 from mlopt.rows.block import boundaries
 from mlopt.rows.source import is_dask
 
-_MANY = 4096
+_MANY, _MANY_IMAGES = 4096, 256
+_PARALLEL = 8
+"""Blocks of images, of which steps make much more than they are given."""
 
 
 def apply_pipeline(pipeline: Any, method: str, X: Any) -> Any:
@@ -45,9 +47,10 @@ def apply_pipeline(pipeline: Any, method: str, X: Any) -> Any:
         return _lazily(pipeline, method, X)
     if not hasattr(X, "__len__") and not hasattr(X, "shape"):
         return NotImplemented
-    if tables.count_rows(X) < _MANY:
+    n, images = tables.count_rows(X), getattr(X, "ndim", 2) > 2
+    if n < (_MANY_IMAGES if images else _MANY):
         return NotImplemented
-    edges = boundaries(tables.count_rows(X), tables.count_bytes(X))
+    edges = boundaries(n, tables.count_bytes(X), -(-n // _PARALLEL) if images else None)
     with closing(executor()) as where:
         if getattr(where, "client", None) is not None:
             return NotImplemented
@@ -74,13 +77,18 @@ def goes_by_rows(step: Any) -> bool:
     return is_row_wise(step)
 
 
-def apply_steps(pipeline: Any, method: str, X: Any) -> Any:
-    """The steps one after the other, each in its fastest way."""
+def apply_steps(pipeline: Any, method: str, X: Any, seen: list[int] | None = None) -> Any:
+    """The steps one after the other, each in its fastest way.
+
+    The bytes of arrays that are made on the way are added to ``seen``.
+    """
     steps = [step for _, step in pipeline.steps if not does_nothing(step)]
     before = steps if method == "transform" else steps[:-1]
     for step in before:
         inside = is_pipeline(step)
-        X = apply_steps(step, "transform", X) if inside else _transformed(step, X)
+        X = apply_steps(step, "transform", X, seen) if inside else _transformed(step, X)
+        if seen is not None:
+            seen.append(array_bytes(X))
     return X if method == "transform" else apply_fitted(steps[-1], X, method)
 
 
@@ -122,7 +130,23 @@ def _few(block: Any) -> Any:
 def _with(settings: dict[str, Any], model: Any, method: str, X: Any) -> Any:
     """The steps under scikit-learn's settings of the thread that asked."""
     with config_context(**settings):
-        return InPanels(partial(apply_steps, model, method), (True,))(X)
+        return InPanels(_Steps(model, method), (True,))(X)
+
+
+@dataclass(frozen=True)
+class _Steps(Chain):
+    """The steps of a fitted pipeline as one function of rows."""
+
+    model: Any
+    method: str
+
+    def __call__(self, X: Any) -> Any:
+        return apply_steps(self.model, self.method, X)
+
+    def traced(self, X: Any) -> tuple[Any, int]:
+        seen: list[int] = [0]
+        result = apply_steps(self.model, self.method, X, seen)
+        return result, max(*seen, array_bytes(result))
 
 
 def _gathered(pipeline: Any, method: str, X: Any) -> Any:
@@ -130,15 +154,23 @@ def _gathered(pipeline: Any, method: str, X: Any) -> Any:
     return getattr(pipeline.export(), method)(X.compute())
 
 
-def score(pipeline: Any, X: Any, y: Any, weight: Any) -> float:
-    """``pipeline.score`` of a Dask collection; rows stay apart where they can."""
+def score(pipeline: Any, X: Any, y: Any, weight: Any) -> Any:
+    """``pipeline.score`` of what it predicts block by block.
+
+    Returns
+    -------
+    float, or `NotImplemented` for rows in memory and a last step with a score of its own.
+    """
     check_is_fitted(pipeline)
     y, weight = (part.compute() if is_dask(part) else part for part in (y, weight))
     own = getattr(type(pipeline.steps[-1][1]), "score", None)
     for mixin, metric in _SCORES.items():
         if own is mixin.score:
-            found = pipeline.predict(X).compute()
+            found = pipeline.predict(X)
+            found = found.compute() if is_dask(found) else found
             return float(metric(y, found, sample_weight=weight))
+    if not is_dask(X):
+        return NotImplemented
     return float(pipeline.export().score(X.compute(), y, sample_weight=weight))
 
 

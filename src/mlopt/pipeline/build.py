@@ -20,7 +20,13 @@ from mlopt.pipeline import tables
 from mlopt.pipeline.copies import blank_copy, keeps_state
 from mlopt.pipeline.expansions import expand
 from mlopt.pipeline.functions import naming
-from mlopt.pipeline.kinds import ignores_targets, is_row_wise, is_seeded, is_stateless
+from mlopt.pipeline.kinds import (
+    ignores_targets,
+    is_pinned,
+    is_row_wise,
+    is_seeded,
+    is_stateless,
+)
 from mlopt.pipeline.nested import is_pipeline, is_simple, is_union
 from mlopt.pipeline.operators import (
     Apply,
@@ -123,7 +129,7 @@ class Builder:
         y = None if ignores_targets(transformer) else self.y
         model = self.models[path] = self._learn(path, transformer, x, y, None)
         if is_row_wise(transformer):
-            return Apply(path, model, x)
+            return Apply(path, model, x, pinned=is_pinned(transformer))
         model = self.models[path] = replace(model, transforms=True)
         return Outcome(path, model, x)
 
@@ -132,7 +138,7 @@ class Builder:
         frozen = getattr(transformer, "estimator", None)
         known = is_row_wise(transformer) or is_row_wise(frozen)
         if known or self.whole:
-            return Apply(path, self.models[path], x)
+            return Apply(path, self.models[path], x, pinned=is_pinned(transformer))
         rows = Apply(path, self.models[path], x, scope="unknown")
         return replace(rows, kind=tables.kind_of(self.example(rows)))
 

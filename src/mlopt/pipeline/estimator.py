@@ -213,8 +213,10 @@ class Pipeline(sklearn.pipeline.Pipeline):
     @available_if(_final_estimator_has("score"))
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Any:
         """The last step's score of its predictions."""
-        if is_dask(X) and not _routing_enabled():
-            return applying.score(self, X, y, sample_weight)
+        if not params and not _routing_enabled():
+            found = applying.score(self, X, y, sample_weight)
+            if found is not NotImplemented:
+                return found
         return super().score(X, y, sample_weight, **params)
 
     def _apply(self, method: str, X: Any, params: Mapping[str, Any]) -> Any:

@@ -207,7 +207,7 @@ class Execution:
         return must_stay(op) and not isinstance(op, Outcome) and op.token not in self._held
 
     def _stay(self, ops: Sequence[Operator], layers: Layers, handles: list[Any]) -> None:
-        """Hold rows that cannot be made again.
+        """Hold rows that are kept in any case.
 
         Raises
         ------
@@ -220,9 +220,10 @@ class Execution:
             size = sum(self.executor.map(tables.count_bytes, self._held[op.token]))
             if not self.shelf.reserve(size):
                 raise InputError(
-                    f"Rows of `{op.step}` cannot be made a second time, so they must be "
-                    f"kept, and take {format_bytes(size)}, more than `memory_budget` "
-                    f"leaves. It is {format_bytes(self.draft.budget)} in all. Give more."
+                    f"Rows of `{op.step}` cannot be made a second time, or are pinned by a "
+                    f"`Cacher`, so they must be kept, and take {format_bytes(size)}, more "
+                    "than `memory_budget` leaves. It is "
+                    f"{format_bytes(self.draft.budget)} in all. Give more."
                 )
 
     def _many_passes(self, op: Learn, way: ManyPasses) -> None:

@@ -19,7 +19,7 @@ from mlopt.pipeline import tables
 from mlopt.pipeline.fits.applying import apply_fitted
 from mlopt.pipeline.graph import walk
 from mlopt.pipeline.operators import Apply, Convert, Fused, Join, Operator, Select
-from mlopt.pipeline.panels import InPanels
+from mlopt.pipeline.panels import Chain, InPanels, array_bytes
 from mlopt.pipeline.timing import Timed
 
 
@@ -47,7 +47,7 @@ def _function(op: Operator) -> Callable[..., Any]:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Recipe(Chain):
     """Several operators as one function of what they read.
 
     Attributes
@@ -76,14 +76,19 @@ class Recipe:
         return "row_wise"
 
     def __call__(self, *values: Any) -> Any:
-        known = list(values)
+        return self.traced(*values)[0]
+
+    def traced(self, *values: Any) -> tuple[Any, int]:
+        """The last function's result, and the bytes of the largest array on the way."""
+        known, largest = list(values), 0
         last = {i: number for number, (_, args) in enumerate(self.steps) for i in args}
         for number, (function, args) in enumerate(self.steps):
             known.append(function(*(known[i] for i in args)))
+            largest = max(largest, array_bytes(known[-1]))
             for i in args:
                 if last[i] == number:
                     known[i] = None  # let go of what nobody reads any more
-        return known[-1]
+        return known[-1], largest
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from typing import Any
 
 import dask
 from dask.optimization import cull
-from dask.task_spec import DataNode, GraphNode, Task, TaskRef
+from dask.task_spec import Alias, DataNode, GraphNode, Task, TaskRef
 
 from mlopt.caching import Keeper, Statistics
 from mlopt.cluster import Executor, Threads
@@ -175,6 +175,8 @@ class _Fetch:
 
 def _moved(task: Any, key: Any) -> Any:
     """The same task under another key."""
+    if isinstance(task, Alias):  # which `substitute` leaves under its own
+        return Alias(key, task.target)
     return task.substitute({}, key=key) if isinstance(task, GraphNode) else task
 
 

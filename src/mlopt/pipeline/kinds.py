@@ -21,6 +21,7 @@ from sklearn.utils import get_tags
 
 from mlopt.pipeline.library import table as library
 from mlopt.pipeline.library.pca import PCA
+from mlopt.pipeline.library.util import Cacher
 
 ROW_WISE: frozenset[type] = frozenset({
     preprocessing.StandardScaler, preprocessing.MinMaxScaler, preprocessing.MaxAbsScaler,
@@ -69,6 +70,11 @@ def is_row_wise(transformer: Any) -> bool:
     if type(transformer) is preprocessing.FunctionTransformer:
         return transformer.func is None or isinstance(transformer.func, np.ufunc)
     return type(transformer) in ROW_WISE
+
+
+def is_pinned(transformer: Any) -> bool:
+    """Whether what a transformer gives is to be kept in any case."""
+    return type(transformer) is Cacher
 
 
 _UNSUPERVISED = (

@@ -172,6 +172,8 @@ class Apply(Operator):
         Whether the same rows give something else the next time; found out on the sample.
     kind : str
         What every block must be, as `tables.kind_of` says; "" where nobody looked.
+    pinned : bool
+        Whether the rows are kept, whatever it saves.
     """
 
     model: Operator
@@ -180,6 +182,7 @@ class Apply(Operator):
     scope: str = field(default="rows", metadata=_PHYSICAL)
     random: bool = field(default=False, metadata=_PHYSICAL)
     kind: str = field(default="", metadata=_PHYSICAL)
+    pinned: bool = field(default=False, metadata=_PHYSICAL)
 
     def describe(self) -> str:
         return self.model.describe()

@@ -1,11 +1,13 @@
 """Large dense blocks, a few rows at a time.
 
 What a step makes of a block on the way (copies, masks, squares) then is as large as a
-panel, and stays in the cache of a core.
+panel, and stays in the cache of a core. Of images, steps make much more than they are
+given: what they make of a few tells how many go into a panel.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,6 +18,7 @@ import numpy as np
 PANEL = 4 << 20
 """Bytes of a panel."""
 _FEWEST = 256
+FEW_IMAGES = 16
 
 
 def panel_edges(values: Sequence[Any]) -> list[int]:
@@ -30,6 +33,24 @@ def panel_edges(values: Sequence[Any]) -> list[int]:
         return [0, n]
     size = max(_FEWEST, PANEL * n // nbytes)
     return [*range(0, n, size), n]
+
+
+class Chain(ABC):
+    """Functions of rows one after the other."""
+
+    @abstractmethod
+    def traced(self, *values: Any) -> tuple[Any, int]:
+        """The result, and the bytes of the largest array that was made on the way."""
+
+
+def images_a_panel(largest: int, count: int) -> int:
+    """How many images go into a panel, where ``count`` gave arrays of ``largest`` bytes."""
+    return max(FEW_IMAGES, PANEL * count // max(1, largest))
+
+
+def array_bytes(value: Any) -> int:
+    """Bytes of an array; of anything else, 0."""
+    return int(value.nbytes) if isinstance(value, np.ndarray) else 0
 
 
 def panels(*values: Any) -> Iterator[tuple[Any, ...]]:
@@ -67,10 +88,17 @@ class InPanels:
         return str(getattr(self.function, "__name__", "row_wise"))
 
     def __call__(self, *values: Any) -> Any:
-        edges = panel_edges([v for v, cut in zip(values, self.cut, strict=True) if cut])
+        rows = [v for v, cut in zip(values, self.cut, strict=True) if cut]
+        edges, first = panel_edges(rows), None
+        if isinstance(self.function, Chain) and _are_images(rows):
+            head = [v[:FEW_IMAGES] if cut else v for v, cut in self._pairs(values)]
+            first, largest = self.function.traced(*head)
+            size = images_a_panel(largest, FEW_IMAGES)
+            edges = [0, *range(FEW_IMAGES, len(rows[0]), size), len(rows[0])]
         if len(edges) == 2:
             return self.function(*values)
-        first = self._part(values, edges[0], edges[1])
+        if first is None:
+            first = self._part(values, edges[0], edges[1])
         if type(first) is not np.ndarray or first.dtype.hasobject:
             return self.function(*values)
         whole = np.empty((edges[-1], *first.shape[1:]), first.dtype)
@@ -84,5 +112,15 @@ class InPanels:
 
     def _part(self, values: Sequence[Any], start: int, stop: int) -> Any:
         return self.function(
-            *(v[start:stop] if cut else v for v, cut in zip(values, self.cut, strict=True))
+            *(v[start:stop] if cut else v for v, cut in self._pairs(values))
         )
+
+    def _pairs(self, values: Sequence[Any]) -> Iterator[tuple[Any, bool]]:
+        return zip(values, self.cut, strict=True)
+
+
+def _are_images(rows: Sequence[Any]) -> bool:
+    """Whether there are many rows, each an array of several axes."""
+    first = rows[0]
+    several = isinstance(first, np.ndarray) and first.ndim > 2
+    return several and len(rows) == 1 and len(first) > 2 * FEW_IMAGES

@@ -85,8 +85,12 @@ def _scans(op: Learn, passes: Callable[[Learn], float]) -> float:
 
 
 def must_stay(op: Operator) -> bool:
-    """Whether rows cannot be made again: random ones, and outcomes of a whole fit."""
-    return isinstance(op, Outcome) or (isinstance(op, Apply) and op.random)
+    """Whether rows are kept in any case.
+
+    Because they cannot be made again, random ones and outcomes of a whole fit; or because
+    the user says so.
+    """
+    return isinstance(op, Outcome) or (isinstance(op, Apply) and (op.random or op.pinned))
 
 
 def takes_memory(op: Operator) -> bool:

@@ -1,13 +1,28 @@
-"""Tables from files: CSV and its kin, Parquet, LIBSVM, ``.npz``, and scikit-learn's own."""
+"""Data from files: tables (CSV and its kin, Parquet, LIBSVM, ``.npz``, and scikit-learn's
+own), images (IDX, or a folder a class), texts (JSON lines) and sounds (WAV).
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from mlopt.readers.documents import read_jsonl
 from mlopt.readers.files import File
+from mlopt.readers.idx import read_idx, read_idx_pair
+from mlopt.readers.pictures import read_images
+from mlopt.readers.sounds import read_sounds, read_wav
 from mlopt.readers.table import Table
 
-__all__ = ["Table", "read_table"]
+__all__ = [
+    "Table",
+    "read_idx",
+    "read_idx_pair",
+    "read_images",
+    "read_jsonl",
+    "read_sounds",
+    "read_table",
+    "read_wav",
+]
 
 BUNDLED = "sklearn:"
 

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import add
+from typing import Any
+
+import dask
+import dask.array as da
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,6 +18,7 @@ from mlopt.errors import InputError
 from mlopt.pipeline.library.evaluators import (
     BinaryMetrics,
     MulticlassMetrics,
+    RankingMetrics,
     mean_average_precision,
     vote,
 )
@@ -111,6 +118,29 @@ def test_average_precision_of_a_perfect_and_a_reversed_ranking() -> None:
 
     assert first == 1.0
     assert second == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("size", [7, 30, 100])
+def test_records_of_dask_blocks_add_up(size: int) -> None:
+    rng = np.random.default_rng(1)
+    scores, y = rng.normal(size=(100, 3)), rng.integers(0, 3, 100)
+    predicted, hot = scores.argmax(axis=1), np.eye(3, dtype=bool)[y]
+
+    def merged(of: Any, *columns: Any) -> Any:
+        chunks = [
+            da.from_array(c, (size, *c.shape[1:])).to_delayed().ravel() for c in columns
+        ]
+        records = [dask.delayed(of)(*parts) for parts in zip(*chunks, strict=True)]
+        return reduce(add, dask.compute(*records))
+
+    binary = merged(BinaryMetrics.of, predicted == 1, y == 1)
+    many = merged(MulticlassMetrics.of, predicted, y)
+    ranked = merged(RankingMetrics.of, scores, hot)
+
+    assert binary.f_score() == pytest.approx(metrics.f1_score(y == 1, predicted == 1))
+    assert (many.confusion == metrics.confusion_matrix(y, predicted)).all()
+    whole = mean_average_precision(scores, hot)
+    assert np.array_equal(ranked.average_precisions, whole)
 
 
 def test_votes_of_augmented_examples() -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from mlopt.pipeline.fits.base import Fit, by_kind
+from mlopt.pipeline.fits.images.filters import DrawPatches
 from mlopt.pipeline.fits.models.table import MODELS
 from mlopt.pipeline.fits.numbers.table import FITS
 from mlopt.pipeline.fits.text.table import TEXT
 
-WAYS: dict[type, tuple[Fit, ...]] = by_kind([*FITS, *TEXT, *MODELS])
+WAYS: dict[type, tuple[Fit, ...]] = by_kind([*FITS, *TEXT, *MODELS, DrawPatches()])
 
 
 def ways_of(estimator: Any) -> tuple[Fit, ...]:

@@ -149,6 +149,39 @@ class MulticlassMetrics:
         return total.f_score()
 
 
+@dataclass(frozen=True, eq=False)
+class RankingMetrics:
+    """Scores and truth of every row: a ranking needs them all.
+
+    Attributes
+    ----------
+    scores : ndarray of float, shape (n, K)
+    actual : ndarray of bool, shape (n, K)
+    """
+
+    scores: Array
+    actual: Array
+
+    @classmethod
+    def of(cls, scores: Any, actual: Any) -> RankingMetrics:
+        """From the arguments of `mean_average_precision`."""
+        found = cls(np.asarray(scores, float), np.asarray(actual, bool))
+        _check_lengths(found.scores, found.actual)
+        return found
+
+    def __add__(self, other: RankingMetrics) -> RankingMetrics:
+        return RankingMetrics(
+            np.concatenate([self.scores, other.scores]),
+            np.concatenate([self.actual, other.actual]),
+        )
+
+    @property
+    def average_precisions(self) -> Array:
+        """Of each class, shape (K,); nan for one that no row has."""
+        pairs = zip(self.scores.T, self.actual.T, strict=True)
+        return np.array([_average_precision(score, truth) for score, truth in pairs])
+
+
 def mean_average_precision(scores: Any, actual: Any) -> Array:
     """Average precision of each class, shape (K,), interpolated at 11 recalls (VOC 2007).
 
@@ -158,11 +191,7 @@ def mean_average_precision(scores: Any, actual: Any) -> Array:
     actual : array of bool, shape (n, K)
         Which classes each row has: several, one or none.
     """
-    scores, actual = np.asarray(scores, float), np.asarray(actual, bool)
-    _check_lengths(scores, actual)
-    return np.array([
-        _average_precision(scores[:, k], actual[:, k]) for k in range(scores.shape[1])
-    ])  # fmt: skip
+    return RankingMetrics.of(scores, actual).average_precisions
 
 
 def _average_precision(scores: Array, actual: Array) -> float:

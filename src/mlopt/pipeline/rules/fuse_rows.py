@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from mlopt.pipeline.graph import Sinks, readers, walk
 from mlopt.pipeline.operators import Apply, Convert, Fused, Join, Operator, Select
 from mlopt.pipeline.rules.base import Context, Draft
+from mlopt.pipeline.schedule import must_stay
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,8 @@ def regions(sinks: Sinks, kept: Collection[str]) -> dict[int, int]:
         if not is_row_wise(op):
             continue
         after = {ends.get(id(reader), -1) for reader in who[id(op)]}
-        alone = id(op) in wanted or op.token in kept or len(after) != 1 or -1 in after
+        ends_here = id(op) in wanted or op.token in kept or must_stay(op)
+        alone = ends_here or len(after) != 1 or -1 in after
         ends[id(op)] = id(op) if alone else after.pop()
     return ends
 

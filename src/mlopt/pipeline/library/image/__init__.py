@@ -5,6 +5,7 @@ from mlopt.pipeline.library.image.convolution import Convolver
 from mlopt.pipeline.library.image.daisy import Daisy
 from mlopt.pipeline.library.image.hog import HOG
 from mlopt.pipeline.library.image.lcs import LCS
+from mlopt.pipeline.library.image.learned import LearnedConvolver
 from mlopt.pipeline.library.image.patches import (
     CenterCornerPatcher,
     PatchExtractor,
@@ -34,6 +35,7 @@ __all__ = [
     "Flipper",
     "GrayScaler",
     "ImageVectorizer",
+    "LearnedConvolver",
     "PatchExtractor",
     "PixelScaler",
     "Pooler",

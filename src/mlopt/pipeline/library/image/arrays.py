@@ -60,12 +60,18 @@ class Stateless(TransformerMixin, BaseEstimator):
 
 
 def windows(images: Images, size: int, stride: int) -> Images:
-    """A view of all windows, shape (n, rows, columns, size, size, channels).
+    """A view of all windows, shape (n, rows, columns, size, size, channels)."""
+    check_window(images, size, stride)
+    view = np.lib.stride_tricks.sliding_window_view(images, (size, size), axis=(1, 2))
+    return np.moveaxis(view[:, ::stride, ::stride], 3, 5)
+
+
+def check_window(images: Images, size: int, stride: int = 1) -> None:
+    """Refuse windows that are larger than the images, and numbers below 1.
 
     Raises
     ------
     InputError
-        When a window is larger than the images, or a number is below 1.
     """
     height, width = images.shape[1:3]
     if size < 1 or stride < 1 or size > min(height, width):
@@ -73,8 +79,6 @@ def windows(images: Images, size: int, stride: int) -> Images:
             f"`size` must lie in 1 ... {min(height, width)} and `stride` be at least 1, "
             f"got {size} and {stride}."
         )
-    view = np.lib.stride_tricks.sliding_window_view(images, (size, size), axis=(1, 2))
-    return np.moveaxis(view[:, ::stride, ::stride], 3, 5)
 
 
 PANEL = 1 << 22

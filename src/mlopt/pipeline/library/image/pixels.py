@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from mlopt.errors import InputError
-from mlopt.pipeline.library.image.arrays import Images, Stateless, as_images, windows
+from mlopt.kernels.windows import PIXELS, POOLS, both_signs, pool
+from mlopt.pipeline.library.image.arrays import (
+    Images,
+    Stateless,
+    as_images,
+    check_window,
+)
 
 _GREY = np.array([0.299, 0.587, 0.114])
 """Weights of red, green and blue (ITU-R BT.601)."""
@@ -79,10 +84,7 @@ class SymmetricRectifier(Stateless):
 
     def transform(self, X: Any) -> Images:
         """Twice as many channels: ``max(least, x - alpha)``, ``max(least, -x - alpha)``."""
-        images = as_images(X)
-        above = np.maximum(images - self.alpha, self.least)
-        below = np.maximum(-images - self.alpha, self.least)
-        return np.concatenate([above, below], axis=3).astype(images.dtype, copy=False)
+        return both_signs(as_images(X), self.alpha, self.least)
 
 
 class Pooler(Stateless):
@@ -107,25 +109,14 @@ class Pooler(Stateless):
 
     def transform(self, X: Any) -> Images:
         """Images of windows, (n, rows, columns, channels)."""
-        for name, known in (("pool", _POOLS), ("pixel", _PIXELS)):
+        for name, known in (("pool", POOLS), ("pixel", PIXELS)):
             if getattr(self, name) not in known:
                 raise InputError(
                     f"`{name}` must be one of {sorted(known)}, got {getattr(self, name)!r}."
                 )
-        images = _PIXELS[self.pixel](as_images(X))
-        return np.asarray(_POOLS[self.pool](windows(images, self.size, self.stride)))
-
-
-_PIXELS: dict[str, Callable[[Images], Images]] = {
-    "identity": lambda x: x,
-    "abs": np.abs,
-    "square": np.square,
-}
-_POOLS: dict[str, Callable[[Images], Images]] = {
-    "sum": lambda x: x.sum(axis=(3, 4)),
-    "mean": lambda x: x.mean(axis=(3, 4)),
-    "max": lambda x: x.max(axis=(3, 4)),
-}
+        images = as_images(X)
+        check_window(images, self.size, self.stride)
+        return pool(images, self.size, self.stride, self.pool, self.pixel)
 
 
 class ImageVectorizer(Stateless):
