@@ -37,6 +37,8 @@ class Shape:
         Whether singular values are wanted too.
     accuracy : float, default=1e-8
         Relative error of the coefficients that is acceptable.
+    steps : int, optional
+        Steps of an iterative solver, where they are known: of a run that has ended.
     """
 
     n: int
@@ -50,6 +52,7 @@ class Shape:
     tol: float
     ranked: bool
     accuracy: float = 1e-8
+    steps: int | None = None
 
     @property
     def columns(self) -> int:
@@ -60,7 +63,11 @@ class Shape:
     def iterations(self) -> int:
         """Conjugate-gradient steps to expect: about eight a digit, at most the rank."""
         digits = -math.log10(min(max(self.tol, 1e-16), 0.1))
-        return max(1, min(math.ceil(8 * digits), self.n, self.d))
+        return self.known(max(1, min(math.ceil(8 * digits), self.n, self.d)))
+
+    def known(self, expected: int) -> int:
+        """The steps, where they are known; else as many as are expected."""
+        return expected if self.steps is None else self.steps
 
 
 def scan(shape: Shape, resources: Resources, reply: float, *, times: int = 1) -> Cost:

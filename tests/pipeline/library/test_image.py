@@ -27,7 +27,7 @@ from mlopt.pipeline.library.image import (
     ZCAWhitener,
     repeat_labels,
 )
-from mlopt.pipeline.library.image.convolution import Sizes, costs
+from mlopt.pipeline.library.image.convolution_plan import Sizes, costs
 from mlopt.resources import Resources
 
 RNG = np.random.default_rng(0)

@@ -58,7 +58,7 @@ def _dual(problem: Problem, resources: Resources) -> Price | str:
 def _least_squares(solver: str) -> Callable[[Problem, Resources], Price | str]:
     def cost(problem: Problem, resources: Resources, passes: float) -> Cost | str:
         shape = _least_squares_shape(problem, passes)
-        return least_squares_plan.COSTS[solver](shape, resources)
+        return least_squares_plan.solver_cost(solver, shape, resources)
 
     return _of(cost)
 
