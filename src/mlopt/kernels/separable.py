@@ -55,6 +55,4 @@ def separable(
             for y in range(height):
                 _add_taps(image[c, y], 1, across[b, c], rows[y * m : (y + 1) * m], True)
             for y in range(height - down.shape[2] + 1):
-                _add_taps(
-                    rows[y * m :], m, down[b, c], out[b, y * m : (y + 1) * m], c == 0
-                )
+                _add_taps(rows[y * m :], m, down[b, c], out[b, y * m : (y + 1) * m], c == 0)

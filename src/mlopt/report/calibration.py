@@ -14,7 +14,8 @@ from mlopt.resources import Calibration, Factors, Resources
 _QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 _HEAD = (
     "predicted / measured seconds: least, quartiles and greatest of the experiments\n"
-    f"{'':32}{'runs':>5}{'measured':>22}   {'as counted':<30}   {'calibrated':<30}   factors"
+    f"{'':32}{'runs':>5}{'measured':>22}   {'as counted':<30}   {'calibrated':<30}"
+    "   factors"
 )
 
 

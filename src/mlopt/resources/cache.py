@@ -21,7 +21,7 @@ from mlopt.resources.descriptor import Resources
 
 WEEK = 7 * 24 * 3600.0
 FORMULAS = 1
-"""Raised when a formula of a cost changes: factors of the old one say nothing of the new."""
+"""Raised when a formula of a cost changes: factors say nothing of another one."""
 
 
 def identity(threads: int) -> dict[str, str]:

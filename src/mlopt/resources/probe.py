@@ -59,7 +59,7 @@ def _process(threads: int, key: dict[str, str], rates: dict[str, float]) -> Reso
 
 
 def keep_calibration(found: Calibration) -> bool:
-    """Keep ``found`` for this machine, beside what was kept before; False where it cannot."""
+    """Keep ``found`` beside what was kept of this machine; False where it cannot be."""
     key = _this_machine()[1]
     return cache.store_calibration(key, cache.load_calibration(key).updated(found))
 
@@ -71,7 +71,7 @@ def _probe_cluster(client: Any, refresh: bool) -> Resources:
         if rates is None:
             rates = measure_cluster(client, counts["threads"])
         _known[scheduler] = rates
-    return Resources(**counts).with_rates(rates)
+    return Resources().with_rates({**counts, **rates})
 
 
 def configured(resources: Resources) -> Resources:

@@ -1,1 +1,1 @@
-"""Calibration: experiments on this machine, and the factors of costs that follow from them."""
+"""Calibration: experiments on this machine, and what follows for the costs."""

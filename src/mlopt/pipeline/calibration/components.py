@@ -38,13 +38,20 @@ def problem(n: int, d: int, seed: int = 0) -> NDArray[np.float64]:
     return X
 
 
-def case(estimator: PCA, X: NDArray[np.float64], resources: Resources) -> Case:
-    """A problem of `PCA`."""
+def case(
+    estimator: PCA,
+    X: NDArray[np.float64],
+    resources: Resources,
+    kept: dict[str, PCA] | None = None,
+) -> Case:
+    """A problem of `PCA`; the last model of each solver is put into ``kept``, if given."""
     plain = replace(resources, calibration=Calibration())
     shape = shape_of_fit(estimator, X)
 
     def solve(name: str) -> None:
-        PCA(**{**estimator.get_params(), "solver": name}).fit(X)
+        model = PCA(**{**estimator.get_params(), "solver": name}).fit(X)
+        if kept is not None:
+            kept[name] = model
 
     def choose(machine: Resources) -> str:
         return choose_solver(OPERATOR, "auto", shape, machine).chosen

@@ -4,11 +4,11 @@ For an implementation with factors ``f`` and experiments i,
 
     minimise  sum_i rho(log(predicted_i(f) / measured_i)) + ridge^2 sum_t log(f_t)^2
 
-with ``rho(r)`` about ``r^2`` for small r and about ``2 |r|`` for large ones. Logarithms make
-every experiment count by its relative error, since they range over orders of magnitude, and
-keep factors positive. The second sum leaves a term that no experiment tells anything about
-at 1. A measurement that met a busy machine is an outlier: beyond small errors, the sum grows
-only linearly.
+with ``rho(r)`` about ``r^2`` for small r and linear in ``|r|`` for large ones. Logarithms
+make every experiment count by its relative error, since times range over orders of
+magnitude, and keep factors positive. The second sum leaves a term that no experiment tells
+anything about at 1. A measurement that met a busy machine is an outlier: beyond small
+errors, the sum grows only linearly.
 """
 
 from __future__ import annotations
@@ -92,9 +92,7 @@ def grouped(measurements: Iterable[Measurement]) -> dict[str, list[Measurement]]
 
 
 def _factors(group: Sequence[Measurement], resources: Resources) -> Factors:
-    terms = [
-        name for name in Factors.names() if any(getattr(m.cost, name) for m in group)
-    ]
+    terms = [name for name in Factors.names() if any(getattr(m.cost, name) for m in group)]
     if not terms:
         return Factors()
     measured = np.log([m.seconds for m in group])

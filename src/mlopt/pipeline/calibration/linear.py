@@ -83,8 +83,17 @@ def _sparse(n: int, d: int, density: float, rng: np.random.Generator) -> Any:
     return X
 
 
-def case(estimator: Ridge, X: Any, y: Any, resources: Resources) -> Case:
-    """A problem of `Ridge`; solvers that iterate are charged for the steps they took."""
+def case(
+    estimator: Ridge,
+    X: Any,
+    y: Any,
+    resources: Resources,
+    kept: dict[str, Ridge] | None = None,
+) -> Case:
+    """A problem of `Ridge`; solvers that iterate are charged for the steps they took.
+
+    The last model of each solver is put into ``kept``, if that is given.
+    """
     shape = shape_of_fit(estimator, X, y)
     plain = replace(resources, calibration=Calibration())
 
@@ -93,6 +102,8 @@ def case(estimator: Ridge, X: Any, y: Any, resources: Resources) -> Case:
         with warnings.catch_warnings():  # a step costs the same, converged or not
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(X, y)
+        if kept is not None:
+            kept[name] = model
         if model.solver_ != name:  # it gave up, and another one has solved the problem
             return None
         steps = int(np.max(model.n_iter_))

@@ -14,6 +14,14 @@ LIMIT = 1.5
 """Seconds: an implementation that is predicted to take longer is left out of a case."""
 
 
+def warm_up(operator: str, resources: Resources) -> None:
+    """Run all implementations once on tiny problems: what is compiled, is compiled now."""
+    for case in DESIGNS[operator](resources, tiny=True):
+        for name in case.options:
+            if case.seconds(name, resources) is not None:
+                case.run(name)
+
+
 def measure(
     resources: Resources,
     operators: Sequence[str] = (),
@@ -46,8 +54,7 @@ def measure(
     alone = replace(resources, threads=1)
     found: list[Measurement] = []
     for operator in operators or DESIGNS:
-        for case in DESIGNS[operator](alone, tiny=True):  # what is compiled, is now
-            list(case.measure(alone, LIMIT, repeat=1))
+        warm_up(operator, alone)
         for case in DESIGNS[operator](alone, tiny=tiny):
             tell(f"{operator}: {case.label}")
             found += case.measure(alone, LIMIT, repeat=2)

@@ -21,7 +21,7 @@ class Way:
     Parameters
     ----------
     name : str
-        As in ``solver=``; "rows" where there is but one, a row, document or image by itself.
+        As in ``solver=``; "rows" where there is but one, for each row by itself.
     formula : str
         The cost in n rows, d columns, k outputs or components, for people.
     price : callable
@@ -79,7 +79,9 @@ def per_value(
         return Cost(flops=operations * count, memory=moved)
 
     formula = f"{operations:g} n d" if operations else "memory"
-    return Entry(operator, (Way("rows", f"{formula}; {written:g} n d written", price),), source)
+    return Entry(
+        operator, (Way("rows", f"{formula}; {written:g} n d written", price),), source
+    )
 
 
 def per_byte(operator: Any, nanoseconds: float, source: str) -> Entry:

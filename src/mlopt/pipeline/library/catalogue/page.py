@@ -22,9 +22,11 @@ Every logical operator of the library, the implementations that it can run by, a
 cost. This page is written by `python -m mlopt.pipeline.library.catalogue`; a test compares
 the two.
 
-n rows (documents, images), d columns (values of an image), k targets, components, filters or
-features. "Example" is the predicted time of {EXAMPLE.rows} x {EXAMPLE.columns} in float64 and
-k = {EXAMPLE.outputs} on the default `Resources()`, one thread; for text, of as many bytes.
+n rows (documents, images), d columns (values of an image), k targets, components, filters
+or features. "Example" is the predicted time of {EXAMPLE.rows} x {EXAMPLE.columns} in
+float64 and k = {EXAMPLE.outputs} on the default `Resources()`, one thread; for text, of as
+many bytes.
+
 Costs of operators with several implementations are those that they choose by; `mlopt
 resources --calibrate` fits them to a machine ([cost model](cost-model.md)).
 """

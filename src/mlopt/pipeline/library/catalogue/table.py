@@ -52,7 +52,8 @@ IMAGE = (
         "KeystoneML, III, Figure 7",
     ),
     several(
-        image.ZCAWhitener, models.whitening, {"covariance": "2 n d^2 + 9 d^3; 2 n d^2 to apply"},
+        image.ZCAWhitener, models.whitening,
+        {"covariance": "2 n d^2 + 9 d^3; 2 n d^2 to apply"},
         "Krizhevsky, 2009",
     ),
 )  # fmt: skip

@@ -107,9 +107,7 @@ def _sizes(images: Images, bank: Array, solver: str) -> Sizes:
     n, height, width, channels = images.shape
     k = bank.shape[1]
     if k > min(height, width):
-        raise InputError(
-            f"Filters of {k} x {k} must fit in images of {height} x {width}."
-        )
+        raise InputError(f"Filters of {k} x {k} must fit in images of {height} x {width}.")
     separable = solver in ("auto", "separable") and factors(bank) is not None
     size = images.dtype.itemsize
     return Sizes(n, height, width, channels, len(bank), k, separable, size)

@@ -7,8 +7,8 @@ m = n - k + 1, operations are
     matrix       d b k^2 m^2                   patches times filters
     fft          6 d b n^2 log n + 4 d b n^2   whatever k is
 
-Here the operations are counted of what is run (`mlopt.pipeline.library.image.convolution_ways`),
-on one thread: images are shared out over threads by whoever has many.
+Here the operations are counted of what `convolution_ways` runs, on one thread: images are
+shared out over threads by whoever has many.
 """
 
 from __future__ import annotations
