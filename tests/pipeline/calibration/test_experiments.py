@@ -6,6 +6,7 @@ import pytest
 
 from mlopt.costs import Cost
 from mlopt.errors import InputError
+from mlopt.gd.least_squares import Ridge
 from mlopt.pipeline.calibration import components, convolution, linear
 from mlopt.pipeline.calibration.cases import Case
 from mlopt.pipeline.calibration.running import measure
@@ -68,9 +69,9 @@ def test_what_cannot_be_used_or_takes_too_long_is_not_run() -> None:
 
 def test_a_solver_that_iterates_is_charged_for_its_own_steps() -> None:
     X, y = linear.problem(300, 40, 1)
-    case = linear.case(linear.Ridge(tol=1e-3), X, y, Resources())
+    case = linear.case(Ridge(tol=1e-3), X, y, Resources())
     few, many = (
-        linear.case(linear.Ridge(tol=tol), X, y, Resources()).solve("sparse_cg")
+        linear.case(Ridge(tol=tol), X, y, Resources()).solve("sparse_cg")
         for tol in (1e-1, 1e-12)
     )
 

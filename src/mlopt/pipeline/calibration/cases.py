@@ -52,7 +52,7 @@ class Case:
         """Every implementation that is predicted to take no longer than ``limit`` seconds.
 
         They run in turn, ``repeat`` times, and the shortest run of each counts: noise only
-        ever adds. One that took longer than ``limit`` is not run again.
+        ever adds. One that took longer than ``limit`` is run twice only.
         """
         names = [
             name
@@ -62,7 +62,7 @@ class Case:
         runs: dict[str, list[tuple[float, Cost | None]]] = {name: [] for name in names}
         for _ in range(repeat):
             for name in names:
-                if not runs[name] or runs[name][-1][0] < limit:
+                if len(runs[name]) < 2 or runs[name][-1][0] < limit:
                     runs[name].append(self.run(name))
         for name, found in runs.items():
             seconds, cost = min(found, key=lambda run: run[0])

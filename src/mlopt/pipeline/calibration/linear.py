@@ -23,20 +23,20 @@ from mlopt.gd.least_squares_plan import (
 from mlopt.pipeline.calibration.cases import Case
 from mlopt.resources import Calibration, Resources
 
-_FACTORS, _STEPS = 20, 100
+_FACTORS, _LEAST, _STEPS = 20, 5, 100
 _DENSE = (
     (20_000, 128, 1), (150_000, 128, 1), (40_000, 400, 20), (8_000, 1000, 1),
     (4_000, 2000, 50), (3_000, 3000, 1),
 )  # fmt: skip
 _SPARSE = ((40_000, 1000, 1, 0.01), (40_000, 3000, 10, 0.001), (100_000, 20_000, 1, 0.001))
-_TINY = ((2_000, 30, 1), (500, 100, 2))
+_TINY, _TINY_SPARSE = ((2_000, 30, 1), (500, 100, 2)), ((1_000, 100, 1, 0.05),)
 
 
 def cases(resources: Resources, *, tiny: bool = False) -> Iterator[Case]:
     """One problem after the other; data are made when they are asked for."""
     for n, d, k in _TINY if tiny else _DENSE:
         yield case(Ridge(max_iter=_STEPS), *problem(n, d, k), resources)
-    for n, d, k, density in () if tiny else _SPARSE:
+    for n, d, k, density in _TINY_SPARSE if tiny else _SPARSE:
         yield case(Ridge(max_iter=_STEPS), *problem(n, d, k, density), resources)
 
 
@@ -50,7 +50,8 @@ def problem(
     n, d, k : int
         Rows, features and targets.
     density : float, default=1.0
-        Share of entries that are not zero; below 1, X is CSR with popular columns, as text.
+        Share of entries that are not zero; below 1, X is CSR with popular columns, as text,
+        and with at least 5 values a row.
         At 1, features have common factors and unit variance.
     seed : int, default=0
 
@@ -74,7 +75,7 @@ def _dense(n: int, d: int, rng: np.random.Generator) -> NDArray[np.float64]:
 
 
 def _sparse(n: int, d: int, density: float, rng: np.random.Generator) -> Any:
-    each = max(1, round(density * d))
+    each = max(_LEAST, round(density * d))
     columns = np.minimum((d * rng.random((n, each)) ** 1.5).astype(np.int32), d - 1)
     values = 1.0 + rng.random((n, each))
     ends = np.arange(0, n * each + 1, each)
