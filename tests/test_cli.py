@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import pytest
 from mlopt import cli
 from mlopt.cli import BAD_INPUT, DONE, FAILED, INTERRUPTED, main, status_of
 from mlopt.errors import ClusterError
+from mlopt.resources import Resources, cache
 
 MLOPT = [sys.executable, "-c", "from mlopt.cli import main; main()"]
 QUICK = ["--families", "linear", "--n-trials", "4", "--timeout", "60"]
@@ -265,3 +267,29 @@ def test_an_interrupted_sweep_keeps_all_and_goes_on(
     done = subprocess.run(again, capture_output=True, text=True, env=environment)
     assert done.returncode == DONE, done.stderr
     assert json.loads(done.stdout)["n_trials"] == result["n_trials"] + 1
+
+
+def test_a_calibration_prints_residuals_and_is_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "directory", lambda: tmp_path / "cache")
+    arguments = ["--calibrate", "--tiny", "--operators", "PCA, Convolver"]
+    assert run("resources", *arguments) == DONE
+    streams = capsys.readouterr()
+    assert "predicted / measured" in streams.out
+    for name in ("PCA/tsqr", "PCA/arpack", "Convolver/separable", "Convolver/fft"):
+        (line,) = [line for line in streams.out.splitlines() if line.startswith(name)]
+        quantiles = re.findall(r"\d+\.\d\d\b", line)
+        assert len(quantiles) >= 10  # five as counted, and five calibrated
+    assert "Ridge/" not in streams.out
+    assert "PCA: " in streams.err
+    names = [name for name, _ in Resources.remembered().calibration.entries]
+    assert "Convolver/fft" in names
+    assert "Ridge/svd" not in names
+
+
+def test_an_operator_that_cannot_be_calibrated_is_bad_input(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run("resources", "--calibrate", "--operators", "Lasso") == BAD_INPUT
+    assert "no experiments with ['Lasso']" in capsys.readouterr().err

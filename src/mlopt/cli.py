@@ -231,19 +231,49 @@ def run(query: str, *, output: Path | None = None) -> int:
 
 
 @app.command
-def resources(*, refresh: bool = False) -> int:
+def resources(
+    *,
+    refresh: bool = False,
+    calibrate: bool = False,
+    operators: str | None = None,
+    tiny: Annotated[bool, Parameter(show=False)] = False,
+) -> int:
     """Measure what this machine can do, in about a second, and show it.
 
     Parameters
     ----------
     refresh
         Measure again, even if there is a result of an earlier time.
+    calibrate
+        Also run the implementations of operators, in about a minute, and keep how far their
+        costs are off here: later choices take it into account.
+    operators
+        Operators to calibrate, separated by commas. [default: all]
     """
     from mlopt.report.machine import describe
     from mlopt.resources import Resources
 
-    _print(describe(Resources.probe(refresh=refresh)))
+    machine = Resources.probe(refresh=refresh)
+    _print(describe(machine))
+    if calibrate:
+        names = [name.strip() for name in (operators or "").split(",") if name.strip()]
+        _print(_calibrate(machine, names, tiny))
     return DONE
+
+
+def _calibrate(machine: Any, operators: list[str], tiny: bool) -> str:
+    from mlopt.pipeline.calibration.fitting import fit
+    from mlopt.pipeline.calibration.running import measure
+    from mlopt.report.calibration import describe_fit
+    from mlopt.resources.probe import keep_calibration
+
+    def tell(label: str) -> None:
+        sys.stderr.write(f"{label}\n")
+
+    measured = measure(machine, operators, tiny=tiny, tell=tell)
+    found = fit(measured, machine)
+    kept = "" if keep_calibration(found) else "\nnot kept: the cache cannot be written"
+    return f"\n{describe_fit(measured, found, machine)}{kept}"
 
 
 def main(arguments: list[str] | None = None) -> None:

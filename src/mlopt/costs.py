@@ -21,7 +21,8 @@ from operator import attrgetter
 from typing import Any, Literal
 
 from mlopt.errors import InputError
-from mlopt.resources import Resources
+from mlopt.resources import Factors, Resources
+from mlopt.resources.calibration import AS_COUNTED
 
 Source = Literal["predicted", "sampled", "measured"]
 
@@ -142,6 +143,20 @@ class Cost:
             + self.round_trips * resources.round_trip
             + self.fixed
         )
+
+    def scaled(self, factors: Factors) -> Cost:
+        """This work with each term multiplied by its factor, part by part.
+
+        Laws: all factors 1 change nothing; all factors ``f`` give ``f * cost``, but for the
+        terms that have no factor.
+        """
+        if factors == AS_COUNTED:
+            return self
+        changed = {
+            name: getattr(factors, name) * getattr(self, name) for name in Factors.names()
+        }
+        parts = tuple(part.scaled(factors) for part in self.parts)
+        return replace(self, **changed, parts=parts)
 
     def as_source(self, source: Source) -> Cost:
         """The same work, said to come from ``source``."""

@@ -13,6 +13,27 @@ Options = Mapping[str, Cost | str]
 """Methods by name: the cost of each, or why it cannot be used here."""
 
 
+def calibrated(
+    operator: str, options: Options, resources: Resources
+) -> dict[str, Cost | str]:
+    """``options`` with the factors that were measured on this machine.
+
+    Parameters
+    ----------
+    operator : str
+        The operator's name in the calibration, such as "Ridge".
+    options : mapping of str to Cost or str
+    resources : Resources
+        With ``calibration``; an implementation that it does not name stays as counted.
+    """
+    return {
+        name: cost.scaled(resources.calibration.of(operator, name))
+        if isinstance(cost, Cost)
+        else cost
+        for name, cost in options.items()
+    }
+
+
 def choose(
     operator: str, wanted: str, options: Options, resources: Resources, step: str = "fit"
 ) -> Choice:

@@ -10,7 +10,9 @@ from mlopt.gd.least_squares_fit import (
     Settings,
     explain_least_squares,
     fit_least_squares,
+    problem_shape,
 )
+from mlopt.gd.least_squares_shape import Shape
 from mlopt.gd.linear_regressor import LinearRegressor
 from mlopt.gd.parameters import check_choice, check_positive
 from mlopt.plan import Plan
@@ -217,3 +219,8 @@ class LinearRegression(LinearRegressor):
             cutoff=tol,
             n_jobs=self.n_jobs,
         )
+
+
+def shape_of_fit(estimator: Ridge, X: Any, y: Any) -> Shape:
+    """What the costs of ``estimator.fit(X, y)`` depend on; fits nothing."""
+    return problem_shape(estimator, X, y, estimator._settings())

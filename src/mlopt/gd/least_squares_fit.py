@@ -14,19 +14,17 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from mlopt.cluster import Executor, executor
-from mlopt.costs import Cost
 from mlopt.errors import InputError
-from mlopt.gd.choosing import choose, plan_before
+from mlopt.gd.choosing import plan_before
 from mlopt.gd.estimator_base import Sample, read, resources_of
-from mlopt.gd.least_squares_plan import block_rows, solver_costs
+from mlopt.gd.least_squares_plan import block_rows, choose_solver
+from mlopt.gd.least_squares_shape import Shape
 from mlopt.gd.least_squares_solvers import SOLVERS, Fit, Task, shape_of
 from mlopt.gd.linear_regressor import LinearRegressor
 from mlopt.gd.parameters import check_choice, check_count
 from mlopt.plan import Choice, Plan
-from mlopt.resources import Resources
 
 _MAX_ITER = 1000
-_LOOSE = "for dense rows by name only: it stops at a gradient, short of full accuracy"
 _OTHERS = (
     "scikit-learn's other solvers minimise the same objective: leave the choice to 'auto'."
 )
@@ -92,6 +90,13 @@ def explain_least_squares(
     return plan_before(estimator, choice)
 
 
+def problem_shape(estimator: Any, X: Any, y: Any, settings: Settings) -> Shape:
+    """What the costs of an estimator's solvers depend on; fits nothing."""
+    with closing(executor(n_jobs=settings.n_jobs)) as where:
+        task = _prepare(clone(estimator), X, y, None, estimator.alpha, settings, where)[1]
+    return shape_of(task)
+
+
 def _prepare(
     estimator: LinearRegressor,
     X: Any,
@@ -106,7 +111,8 @@ def _prepare(
         estimator, X, y, sample_weight, executor=where, numeric=True, block_rows=block_rows
     )
     task = _task(sample, alpha, estimator.fit_intercept, settings)
-    return sample, task, _choose(estimator, task, settings.solver, resources_of(where))
+    here, name = resources_of(where), str(estimator)
+    return sample, task, choose_solver(name, settings.solver, shape_of(task), here)
 
 
 def _task(sample: Sample, alpha: Any, intercept: bool, settings: Settings) -> Task:
@@ -139,14 +145,6 @@ def _check_alphas(alpha: Any, outputs: int) -> NDArray[np.float64]:
     if not (np.isfinite(alphas).all() and alphas.min() >= 0):
         raise InputError(f"`alpha` must be finite and at least 0, got {alpha!r}.")
     return np.broadcast_to(alphas, (outputs,))
-
-
-def _choose(estimator: Any, task: Task, wanted: str, resources: Resources) -> Choice:
-    options = solver_costs(shape_of(task), resources)
-    others = [name for name, cost in options.items() if isinstance(cost, Cost)]
-    if wanted == "auto" and not task.rows.sparse and others != ["sparse_cg"]:
-        options["sparse_cg"] = _LOOSE
-    return choose(str(estimator), wanted, options, resources)
 
 
 def _learn(estimator: Any, fit: Fit, sample: Sample) -> None:

@@ -13,11 +13,13 @@ from typing import Any
 import scipy.sparse as sp
 
 from mlopt.costs import Cost
+from mlopt.gd.choosing import calibrated, choose
 from mlopt.gd.least_squares_shape import PANEL, Shape, gram, scan
 from mlopt.gd.preconditioned_plan import block_cost, mixed_cost, sketched_cost
+from mlopt.plan import Choice
 from mlopt.resources import Resources
 
-__all__ = ["Shape", "block_rows", "solver_costs"]
+__all__ = ["Shape", "block_rows", "choose_solver", "solver_cost", "solver_costs"]
 
 # How many times slower than a matrix product, operation for operation.
 _SPARSE_PRODUCT = 500.0
@@ -93,7 +95,12 @@ def _svd(shape: Shape, resources: Resources) -> Cost | str:
     return full or _tall_skinny_qr(shape, resources)
 
 
-COSTS: dict[str, Callable[[Shape, Resources], Cost | str]] = {
+_LOOSE = "for dense rows by name only: it stops at a gradient, short of full accuracy"
+
+OPERATOR = "Ridge"
+"""What calibrations call these solvers."""
+
+_COSTS: dict[str, Callable[[Shape, Resources], Cost | str]] = {
     "cholesky": _cholesky,
     "svd": _svd,
     "sparse_cg": _conjugate_gradients,
@@ -101,12 +108,32 @@ COSTS: dict[str, Callable[[Shape, Resources], Cost | str]] = {
     "mixed_cholesky": mixed_cost,
     "block": block_cost,
 }
-"""What each solver costs, or why it cannot be used."""
 
 
 def solver_costs(shape: Shape, resources: Resources) -> dict[str, Cost | str]:
     """Cost of each solver by name, or why it cannot be used."""
-    return {name: cost(shape, resources) for name, cost in COSTS.items()}
+    return {name: solver_cost(name, shape, resources) for name in _COSTS}
+
+
+def solver_cost(name: str, shape: Shape, resources: Resources) -> Cost | str:
+    """Cost of one solver, or why it cannot be used."""
+    options = {name: _COSTS[name](shape, resources)}
+    return calibrated(OPERATOR, options, resources)[name]
+
+
+def choose_solver(operator: str, wanted: str, shape: Shape, resources: Resources) -> Choice:
+    """The cheapest solver that is exact enough, or ``wanted`` unless that is "auto".
+
+    Raises
+    ------
+    InputError
+        When ``wanted`` cannot be used here, or nothing can.
+    """
+    options = solver_costs(shape, resources)
+    others = [name for name, cost in options.items() if isinstance(cost, Cost)]
+    if wanted == "auto" and not shape.sparse and others != ["sparse_cg"]:
+        options["sparse_cg"] = _LOOSE
+    return choose(operator, wanted, options, resources)
 
 
 def block_rows(X: Any) -> int | None:

@@ -112,7 +112,7 @@ def _sample_cg(shape: Shape, resources: Resources) -> Cost:
     remote = resources.workers > 1
     draw = Cost(flops=_DRAW * values, network=values * shape.itemsize if remote else 0.0)
     factor = Cost(flops=values * d + 2.0 * d**3 / 3)
-    steps = sample_steps(size, d, shape.accuracy)
+    steps = shape.known(sample_steps(size, d, shape.accuracy))
     solve = Cost(memory=8.0 * steps * d**2)
     return draw + factor + solve + _steps(shape, resources, steps)
 
@@ -124,15 +124,16 @@ def _sketch_cg(shape: Shape, resources: Resources) -> Cost:
     sketch = Cost(flops32=price * share * 4.0 * shape.nonzero * rank)
     reading = scan(shape, resources, 4.0 * d * rank, times=4)
     eigen = Cost(flops=6.0 * d * rank**2 + 20.0 * rank**3)
-    solve = Cost(memory=16.0 * _SKETCH_STEPS * d * rank)
-    return (reading | sketch) + eigen + solve + _steps(shape, resources, _SKETCH_STEPS)
+    steps = shape.known(_SKETCH_STEPS)
+    solve = Cost(memory=16.0 * steps * d * rank)
+    return (reading | sketch) + eigen + solve + _steps(shape, resources, steps)
 
 
 def _mixed(shape: Shape, resources: Resources) -> Cost:
     d = shape.d
     factor = Cost(flops32=2.0 * d**3 / 3, memory=6 * 4.0 * d**2)
     product = gram(shape, resources, d, single=True)
-    return product + factor + _steps(shape, resources, _ROUNDED_STEPS)
+    return product + factor + _steps(shape, resources, shape.known(_ROUNDED_STEPS))
 
 
 def _block(shape: Shape, resources: Resources) -> Cost:
@@ -141,7 +142,7 @@ def _block(shape: Shape, resources: Resources) -> Cost:
     reading = scan(shape, resources, 8.0 * shape.d * b, times=4)
     grams = reading + Cost(flops=share * shape.n * float(shape.d) * b)
     factors = Cost(flops=2.0 * shape.d * b**2 / 3)
-    sweeps = 2 if blocks == 1 else _SWEEPS
+    sweeps = shape.known(2 if blocks == 1 else _SWEEPS)
     # Every block of columns asks the workers twice.
     ask = scan(shape, resources, 8.0 * b * shape.outputs)
     waits = Cost(tasks=ask.tasks, round_trips=ask.round_trips, fixed=ask.fixed)

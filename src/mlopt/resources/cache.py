@@ -1,4 +1,4 @@
-"""Measured rates on disk, so that only the first process on a machine has to measure."""
+"""Measured rates and calibrations on disk, so that a machine is measured once."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from mlopt.resources.calibration import Calibration
 from mlopt.resources.descriptor import Resources
 
 WEEK = 7 * 24 * 3600.0
+FORMULAS = 1
+"""Raised when a formula of a cost changes: factors say nothing of another one."""
 
 
 def identity(threads: int) -> dict[str, str]:
@@ -49,10 +53,10 @@ def directory() -> Path:
     return Path(base) / "mlopt"
 
 
-def path(key: Mapping[str, str]) -> Path:
-    """The file that holds the rates of ``key``."""
+def path(key: Mapping[str, str], kind: str = "resources") -> Path:
+    """The file that holds the rates of ``key``, or its calibration."""
     digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
-    return directory() / f"resources-{digest}.json"
+    return directory() / f"{kind}-{digest}.json"
 
 
 def load(key: Mapping[str, str], max_age: float = WEEK) -> dict[str, float] | None:
@@ -70,13 +74,40 @@ def load(key: Mapping[str, str], max_age: float = WEEK) -> dict[str, float] | No
 
 
 def store(key: Mapping[str, str], rates: Mapping[str, float]) -> bool:
-    """Keep ``rates``; False where nothing can be written, which costs only time.
-
-    Readers see the old file or the new one, never a part.
-    """
+    """Keep ``rates``; False where nothing can be written, which costs only time."""
     record = {"time": time.time(), "machine": dict(key), "rates": dict(rates)}
+    return _write(path(key), record)
+
+
+def load_calibration(key: Mapping[str, str]) -> Calibration:
+    """The calibration stored for ``key``; an empty one where it is absent or damaged.
+
+    It does not age, and holds for any number of threads: factors are relative to rates of
+    one thread.
+    """
     try:
-        target = path(key)
+        record = json.loads(path(_of_one_thread(key), "calibration").read_text())
+        if record["formulas"] != FORMULAS:
+            return Calibration()
+        return Calibration.from_dict(record["factors"])
+    except (OSError, RuntimeError, ValueError, KeyError, TypeError, AttributeError):
+        return Calibration()
+
+
+def store_calibration(key: Mapping[str, str], calibration: Calibration) -> bool:
+    """Keep ``calibration``; False where nothing can be written."""
+    factors = calibration.to_dict()
+    record = {"machine": dict(key), "formulas": FORMULAS, "factors": factors}
+    return _write(path(_of_one_thread(key), "calibration"), record)
+
+
+def _of_one_thread(key: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in key.items() if name != "threads"}
+
+
+def _write(target: Path, record: Mapping[str, Any]) -> bool:
+    """Readers see the old file or the new one, never a part."""
+    try:
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".resources-")
         try:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from mlopt.errors import InputError
+from mlopt.resources.calibration import Calibration
 
 GIB = 2**30
 RATES = ("gemm_f64", "gemm_f32", "bandwidth", "bandwidth_all", "disk", "network")
@@ -41,6 +42,9 @@ class Resources:
         Seconds that one more task costs its scheduler.
     round_trip : float
         Seconds from asking for a task of no work to having its answer.
+    calibration : Calibration
+        Factors of the costs of single implementations, as `mlopt resources --calibrate`
+        found them here; none by default.
 
     References
     ----------
@@ -58,6 +62,7 @@ class Resources:
     network: float = 1e9
     task: float = 1e-4
     round_trip: float = 1e-3
+    calibration: Calibration = field(default=Calibration(), repr=False)
 
     def __post_init__(self) -> None:
         for name in ("workers", "threads", "memory"):
@@ -92,8 +97,8 @@ class Resources:
         )
 
     def to_dict(self) -> dict[str, float]:
-        """Every field by name, ready for JSON."""
-        return asdict(self)
+        """Every count and rate by name, ready for JSON."""
+        return {name: getattr(self, name) for name in self.names()}
 
     def with_rates(self, rates: Mapping[str, Any]) -> Resources:
         """These resources with the fields named in ``rates`` replaced."""
@@ -101,8 +106,8 @@ class Resources:
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """The names of the fields, in order."""
-        return tuple(field.name for field in fields(cls))
+        """The names of the counts and rates, in order."""
+        return tuple(one.name for one in fields(cls) if one.name != "calibration")
 
     @classmethod
     def probe(cls, client: Any = None, *, refresh: bool = False) -> Resources:
@@ -127,11 +132,21 @@ class Resources:
         Rates of this process are kept in memory and for a week in the user's cache
         directory, by host, processor, threads and NumPy version; those of a cluster in
         memory, by the id of its scheduler. Workers, threads and memory are always looked
-        up anew.
+        up anew. A calibration of this machine is found where rates are kept.
         """
         from mlopt.resources.probe import probe
 
         return probe(client, refresh=refresh)
+
+    @classmethod
+    def remembered(cls) -> Resources:
+        """What an earlier `probe` of this machine has found; the defaults where none has.
+
+        For choices within a task, which must not stop to measure.
+        """
+        from mlopt.resources.probe import remembered
+
+        return remembered()
 
 
 def _finite(value: Any) -> bool:

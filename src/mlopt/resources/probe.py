@@ -9,6 +9,7 @@ from typing import Any
 
 from mlopt.errors import InputError
 from mlopt.resources import cache
+from mlopt.resources.calibration import Calibration
 from mlopt.resources.cluster_probe import cluster_counts, measure_cluster
 from mlopt.resources.descriptor import Resources
 from mlopt.resources.measure import measure
@@ -24,17 +25,43 @@ def probe(client: Any = None, *, refresh: bool = False) -> Resources:
 
 
 def _probe_process(refresh: bool) -> Resources:
-    from dask.system import cpu_count
-
-    threads = cpu_count()
-    key = cache.identity(threads)
+    threads, key = _this_machine()
     with _lock:  # two probes at once would measure one another
         rates = None if refresh else _known.get(str(key)) or cache.load(key)
         if rates is None:
             rates = measure(threads)
             cache.store(key, rates)
         _known[str(key)] = rates
-    return Resources(threads=threads, memory=memory_limit()).with_rates(rates)
+    return _process(threads, key, rates)
+
+
+def remembered() -> Resources:
+    """See `Resources.remembered`."""
+    threads, key = _this_machine()
+    with _lock:
+        rates = _known.get(str(key)) or cache.load(key)
+        if rates is not None:
+            _known[str(key)] = rates
+    return configured(_process(threads, key, rates or {}))
+
+
+def _this_machine() -> tuple[int, dict[str, str]]:
+    from dask.system import cpu_count
+
+    threads = cpu_count()
+    return threads, cache.identity(threads)
+
+
+def _process(threads: int, key: dict[str, str], rates: dict[str, float]) -> Resources:
+    found = cache.load_calibration(key)
+    here = Resources(threads=threads, memory=memory_limit(), calibration=found)
+    return here.with_rates(rates)
+
+
+def keep_calibration(found: Calibration) -> bool:
+    """Keep ``found`` beside what was kept of this machine; False where it cannot be."""
+    key = _this_machine()[1]
+    return cache.store_calibration(key, cache.load_calibration(key).updated(found))
 
 
 def _probe_cluster(client: Any, refresh: bool) -> Resources:
@@ -44,7 +71,7 @@ def _probe_cluster(client: Any, refresh: bool) -> Resources:
         if rates is None:
             rates = measure_cluster(client, counts["threads"])
         _known[scheduler] = rates
-    return Resources(**counts).with_rates(rates)
+    return Resources().with_rates({**counts, **rates})
 
 
 def configured(resources: Resources) -> Resources:

@@ -27,7 +27,7 @@ from mlopt.pipeline.library.image import (
     ZCAWhitener,
     repeat_labels,
 )
-from mlopt.pipeline.library.image.convolution import Sizes, costs
+from mlopt.pipeline.library.image.convolution_plan import Sizes, costs
 from mlopt.resources import Resources
 
 RNG = np.random.default_rng(0)
@@ -167,7 +167,7 @@ def test_transforms_cost_the_same_for_every_side_of_the_filters() -> None:
         for found in (priced(3)["matrix"], priced(30)["matrix"])
         if isinstance(found, Cost)
     ]
-    assert seconds[1] > 50 * seconds[0]
+    assert seconds[1] > 20 * seconds[0]
 
 
 def test_the_cheapest_way_is_taken() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import cast
 
 from mlopt.costs import Cost
@@ -57,19 +58,21 @@ def _dual(problem: Problem, resources: Resources) -> Price | str:
 
 def _least_squares(solver: str) -> Callable[[Problem, Resources], Price | str]:
     def cost(problem: Problem, resources: Resources, passes: float) -> Cost | str:
-        shape = _least_squares_shape(problem, passes)
-        return least_squares_plan.COSTS[solver](shape, resources)
+        shape = _least_squares_shape(problem)
+        if solver == "sparse_cg":
+            shape = replace(shape, steps=max(1, round(passes)))
+        return least_squares_plan.solver_cost(solver, shape, resources)
 
     return _of(cost)
 
 
-def _least_squares_shape(problem: Problem, passes: float) -> least_squares_plan.Shape:
+def _least_squares_shape(problem: Problem) -> least_squares_plan.Shape:
     rows = problem.rows
     return least_squares_plan.Shape(
         n=rows.n, d=rows.d, outputs=1, nonzero=rows.nonzero,
         itemsize=rows.dtype.itemsize, sparse=rows.sparse,
         multiplies_sparse=multiplies_sparse(rows), blocks=len(rows.lengths),
-        tol=10.0 ** -min(passes / 8, 16), ranked=problem.task.l2 == 0,
+        tol=1e-8, ranked=problem.task.l2 == 0,
     )  # fmt: skip
 
 

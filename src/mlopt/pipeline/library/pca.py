@@ -22,6 +22,7 @@ from mlopt.errors import InputError
 from mlopt.gd.choosing import plan_before
 from mlopt.gd.estimator_base import FLOATS, apply, dtype_of, is_dask
 from mlopt.pipeline.library.pca_fit import Settings, fit_pca, prepare
+from mlopt.pipeline.library.pca_plan import Shape
 from mlopt.pipeline.library.pca_randomized import centred_panels
 from mlopt.plan import Plan
 
@@ -227,3 +228,9 @@ def reconstruct(X: Array, mean: Array, directions: Array) -> Array:
     """``X @ directions + mean``, in float32 if X is."""
     dtype = np.float32 if X.dtype == np.float32 else np.float64
     return np.asarray(X @ directions.astype(dtype) + mean.astype(dtype), dtype)
+
+
+def shape_of_fit(estimator: PCA, X: Any) -> Shape:
+    """What the costs of ``estimator.fit(X)`` depend on; finds no component."""
+    with closing(executor()) as where:
+        return prepare(clone(estimator), X, estimator._settings(), where)[1]

@@ -1,0 +1,1 @@
+"""Calibration: experiments on this machine, and what follows for the costs."""

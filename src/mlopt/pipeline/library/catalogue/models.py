@@ -1,0 +1,106 @@
+"""From the shape of data to the costs that operators choose by.
+
+Where a cost needs more than data say, parameters are those of the operator's defaults; of
+those without, ``outputs`` of the data are components, filters or features.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from mlopt.costs import Cost
+from mlopt.gd import classifier_plan, least_squares_plan
+from mlopt.pipeline.library import pca_plan
+from mlopt.pipeline.library.image import convolution_plan
+from mlopt.resources import Resources
+from mlopt.stats import Stats
+
+Options = Mapping[str, Cost | str]
+
+_SIDE, _CHANNELS = 5, 3
+"""Of a filter, where only the images are known."""
+
+
+def squares(stats: Stats) -> least_squares_plan.Shape:
+    """A problem of `Ridge` with its default tolerance."""
+    return least_squares_plan.Shape(
+        n=stats.rows, d=stats.columns, outputs=stats.outputs,
+        nonzero=round(stats.nonzeros) if stats.sparse else stats.rows * stats.columns,
+        itemsize=stats.itemsize, sparse=stats.sparse,
+        multiplies_sparse=stats.sparse and stats.density < 0.1,
+        blocks=stats.partitions, tol=1e-4, ranked=False, accuracy=1e-6,
+    )  # fmt: skip
+
+
+def least_squares(stats: Stats, resources: Resources) -> Options:
+    """`Ridge`."""
+    return least_squares_plan.solver_costs(squares(stats), resources)
+
+
+def ordinary_least_squares(stats: Stats, resources: Resources) -> Options:
+    """`LinearRegression`, which finds ranks too."""
+    return least_squares_plan.solver_costs(replace(squares(stats), ranked=True), resources)
+
+
+def components(stats: Stats, resources: Resources) -> Options:
+    """`PCA`, as many components as ``outputs``."""
+    shape = pca_plan.Shape(
+        rows=replace(squares(stats), outputs=0),
+        components=min(stats.outputs, stats.rows, stats.columns),
+        needs_all=False, oversamples=10, iterations=4,
+    )  # fmt: skip
+    return pca_plan.solver_costs(shape, resources)
+
+
+def _classes(stats: Stats) -> classifier_plan.Shape:
+    shape = squares(stats)
+    return classifier_plan.Shape(
+        n=shape.n, d=shape.d, columns=stats.outputs, nonzero=shape.nonzero,
+        itemsize=shape.itemsize, sparse=shape.sparse, blocks=shape.blocks,
+    )  # fmt: skip
+
+
+def logistic(stats: Stats, resources: Resources) -> Options:
+    """`LogisticRegression`."""
+    shape = _classes(stats)
+    return {
+        "lbfgs": classifier_plan.quasi_newton_cost(shape, resources),
+        "newton-cholesky": classifier_plan.newton_cost(shape, resources),
+    }
+
+
+def support_vectors(stats: Stats, resources: Resources) -> Options:
+    """`LinearSVC`."""
+    shape = _classes(stats)
+    return {
+        "lbfgs": classifier_plan.quasi_newton_cost(shape, resources),
+        "dual-coordinate-descent": classifier_plan.dual_cost(shape, resources),
+    }
+
+
+def convolution(stats: Stats, resources: Resources) -> Options:
+    """`Convolver`: square images of three channels, filters of 5 x 5 that are separable."""
+    side = max(_SIDE, math.isqrt(stats.columns // _CHANNELS))
+    sizes = convolution_plan.Sizes(
+        stats.rows, side, side, _CHANNELS, stats.outputs, _SIDE, True, stats.itemsize
+    )
+    return convolution_plan.costs(sizes, resources)
+
+
+def whitening(stats: Stats, resources: Resources) -> Options:
+    """`ZCAWhitener`: a covariance, its eigenvectors, and a product to apply them."""
+    n, d = stats.rows, stats.columns
+    last = Cost(flops=pca_plan.eigenvector_flops(d, d))
+    return {"covariance": Cost(flops=4.0 * n * d**2, memory=4.0 * stats.bytes) + last}
+
+
+def random_features(stats: Stats, resources: Resources) -> Options:
+    """`RandomFeatures`: a product with random weights, and a cosine of each result."""
+    n, k = stats.rows, stats.outputs
+    flops = 2.0 * n * stats.columns * k + 40.0 * n * k
+    moved = stats.bytes + 2.0 * n * k * stats.itemsize
+    if stats.itemsize == 4:
+        return {"rows": Cost(flops32=flops, memory=moved)}
+    return {"rows": Cost(flops=flops, memory=moved)}

@@ -1,0 +1,139 @@
+"""The table of operators: a new one is a line here and nothing else.
+
+Times of operators in the interpreter and operations of the others were measured on one
+thread of a server (45 Gflop/s in float64) and rounded.
+"""
+
+from __future__ import annotations
+
+from mlopt.gd.least_squares import LinearRegression, Ridge
+from mlopt.gd.logistic import LogisticRegression
+from mlopt.gd.svm import LinearSVC
+from mlopt.pipeline.library import evaluators, image, signal, text
+from mlopt.pipeline.library.catalogue import models
+from mlopt.pipeline.library.catalogue.entry import Entry, per_byte, per_value, several
+from mlopt.pipeline.library.pca import PCA
+from mlopt.pipeline.library.random_features import RandomFeatures
+
+_PAPER = "KeystoneML, Table V"
+_SOLVERS = "KeystoneML, Table I"
+
+TEXT = (
+    per_byte(text.Trim, 0.2, _PAPER),
+    per_byte(text.LowerCase, 1.3, _PAPER),
+    per_byte(text.Tokenizer, 100.0, _PAPER),
+    per_byte(text.NGrams, 180.0, _PAPER),
+    per_byte(text.TermFrequency, 70.0, _PAPER),
+    per_byte(text.HashingTF, 270.0, "feature hashing (Weinberger et al., 2009)"),
+    per_byte(text.CommonSparseFeatures, 310.0, _PAPER),
+    per_byte(text.AllSparseFeatures, 370.0, _PAPER),
+    per_byte(text.WordFrequencyEncoder, 50.0, "KeystoneML, library"),
+    per_byte(text.StupidBackoff, 490.0, "Brants et al., 2007"),
+)
+
+IMAGE = (
+    per_value(image.PixelScaler, 0, _PAPER),
+    per_value(image.GrayScaler, 60, _PAPER, written=1 / 3),
+    per_value(image.Cropper, 0, _PAPER, written=0),
+    per_value(image.SymmetricRectifier, 800, _PAPER, written=2),
+    per_value(image.Pooler, 1000, _PAPER, written=1 / 16),
+    per_value(image.ImageVectorizer, 0, _PAPER, written=0),
+    per_value(image.Windower, 200, _PAPER, written=4),
+    per_value(image.CenterCornerPatcher, 60, "KeystoneML, library"),
+    per_value(image.PatchExtractor, 60, "KeystoneML, library", written=0.1),
+    per_value(image.Flipper, 400, "KeystoneML, library", written=2),
+    several(
+        image.Convolver, models.convolution,
+        {
+            "separable": "4 n d b k m^2 on m^2 places of b filters, k x k",
+            "matrix": "2 n d b k^2 m^2",
+            "fft": "n (d + b) m^2 log m^2 + 4 n d b m^2",
+        },
+        "KeystoneML, III, Figure 7",
+    ),
+    several(
+        image.ZCAWhitener, models.whitening,
+        {"covariance": "2 n d^2 + 9 d^3; 2 n d^2 to apply"},
+        "Krizhevsky, 2009",
+    ),
+)  # fmt: skip
+
+SIGNAL = (
+    per_value(signal.PaddedFFT, 300, _PAPER, written=0.5),
+    per_value(signal.RandomSign, 100, _PAPER),
+    per_value(signal.LinearRectifier, 200, _PAPER),
+    per_value(signal.NormalizeRows, 150, _PAPER),
+    per_value(signal.SignedHellinger, 450, "KeystoneML, library"),
+    per_value(signal.ColumnSampler, 40, "KeystoneML, library", written=0.5),
+    several(
+        RandomFeatures, models.random_features, {"rows": "2 n d k + 40 n k"},
+        "Rahimi, Recht, 2007; KeystoneML, Table V",
+    ),
+)  # fmt: skip
+
+LEARNING = (
+    several(
+        Ridge, models.least_squares,
+        {
+            "cholesky": "n (d + k)^2 + 2/3 d^3",
+            "svd": "8 n (d + k)^2 + 40 d^3",
+            "sparse_cg": "i (4 s k + 2 s) on s stored values, i steps",
+            "sketched_cg": "a sample of 16 d rows: 16 d^3; i (4 s k + 2 s)",
+            "mixed_cholesky": "n d^2 + 2/3 d^3 in float32; 3 (4 n d k)",
+            "block": "n d b + i n d (4 k) in blocks of b columns",
+        },
+        f"{_SOLVERS}; sketched: Avron et al., 2010",
+    ),
+    several(
+        LinearRegression, models.ordinary_least_squares,
+        {
+            "cholesky": "n (d + k)^2 + 7 d^3",
+            "svd": "8 n (d + k)^2 + 40 d^3",
+            "sparse_cg": "i (4 s k + 2 s) on s stored values, i steps",
+        },
+        _SOLVERS,
+    ),
+    several(
+        LogisticRegression, models.logistic,
+        {
+            "lbfgs": "i (4 n d k + 40 n k), i passes",
+            "newton-cholesky": "i (4 n d k + r d^2 k^2) on r rows of Hessians",
+        },
+        "KeystoneML, Table I; ML4all, plans",
+    ),
+    several(
+        LinearSVC, models.support_vectors,
+        {
+            "lbfgs": "i (4 n d k + 40 n k), i passes",
+            "dual-coordinate-descent": "20 i n d k, i epochs",
+        },
+        "Hsieh et al., 2008",
+    ),
+    several(
+        PCA, models.components,
+        {
+            "full-svd": "n d^2, all rows in one place",
+            "covariance-eigh": "n d^2 + 2 d^3",
+            "tsqr": "8 n d^2 + 11 d^3",
+            "randomized": "6 passes of 4 n d k",
+            "arpack": "10 (2 k) passes of 4 n d",
+        },
+        "KeystoneML, Table II; Halko et al., 2011",
+    ),
+)  # fmt: skip
+
+EVALUATORS = (
+    per_value(evaluators.BinaryMetrics, 160, "KeystoneML, evaluators", written=0),
+    per_value(evaluators.MulticlassMetrics, 4500, "KeystoneML, evaluators", written=0),
+    per_value(evaluators.mean_average_precision, 5800, "VOC 2007", written=0),
+    per_value(evaluators.vote, 700, "KeystoneML, evaluators", written=0.1),
+)
+
+ENTRIES: dict[str, tuple[Entry, ...]] = {
+    "Text": TEXT,
+    "Images": IMAGE,
+    "Signals and features": SIGNAL,
+    "Learning": LEARNING,
+    "Evaluators": EVALUATORS,
+}
+"""By the domain, in the order of the page."""
