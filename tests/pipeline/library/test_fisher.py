@@ -77,6 +77,17 @@ def test_they_are_the_slopes_of_the_likelihood() -> None:
         assert found[1, j, i] == pytest.approx(slopes[1] / root / np.sqrt(2), abs=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_a_component_without_weight_has_zeros(dtype: str) -> None:
+    twice = np.repeat([[0.0, 1.0], [5.0, -5.0]], 30, axis=0).reshape(6, 10, 2)
+    fisher = FisherVector(3, random_state=0).fit(twice.astype(dtype))
+    found = fisher.transform(twice.astype(dtype)).reshape(6, 2, 3, 2)
+
+    assert (fisher.mixture_.weights_ == 0).sum() == 1
+    assert not found[:, :, fisher.mixture_.weights_ == 0].any()
+    assert np.isfinite(found).all()
+
+
 @settings(deadline=None, max_examples=20)
 @given(st.integers(1, 6), st.integers(1, 9), st.integers(1, 5), st.integers(1, 4))
 def test_both_ways_agree(n: int, m: int, d: int, k: int) -> None:
