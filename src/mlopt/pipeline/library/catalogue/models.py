@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from mlopt.costs import Cost
 from mlopt.gd import classifier_plan, least_squares_plan
-from mlopt.pipeline.library import pca_plan
+from mlopt.pipeline.library import fisher, pca_plan
 from mlopt.pipeline.library.image import convolution_plan
 from mlopt.resources import Resources
 from mlopt.stats import Stats
@@ -21,6 +21,10 @@ Options = Mapping[str, Cost | str]
 
 _SIDE, _CHANNELS = 5, 3
 """Of a filter, where only the images are known."""
+_DESCRIBED = 32
+"""Columns of a descriptor, where only the images are known."""
+_SKINNY, _ITERATIONS = 4.0, 30
+"""Products with few columns against large ones; passes of EM."""
 
 
 def squares(stats: Stats) -> least_squares_plan.Shape:
@@ -104,3 +108,17 @@ def random_features(stats: Stats, resources: Resources) -> Options:
     if stats.itemsize == 4:
         return {"rows": Cost(flops32=flops, memory=moved)}
     return {"rows": Cost(flops=flops, memory=moved)}
+
+
+def mixture(stats: Stats, resources: Resources) -> Options:
+    """`GaussianMixture`: densities, and sums of rows and of their squares, in each pass."""
+    del resources
+    each = _SKINNY * 8.0 * stats.rows * stats.columns * stats.outputs
+    return {"em": _ITERATIONS * Cost(flops=each, memory=float(stats.bytes))}
+
+
+def fisher_vectors(stats: Stats, resources: Resources) -> Options:
+    """`FisherVector`: images of as many descriptors as there are columns for."""
+    each = max(1, stats.columns // _DESCRIBED)
+    sizes = fisher.Sizes(stats.rows, each, _DESCRIBED, stats.outputs, stats.itemsize)
+    return fisher.costs(sizes, resources)

@@ -9,14 +9,18 @@ from __future__ import annotations
 from mlopt.gd.least_squares import LinearRegression, Ridge
 from mlopt.gd.logistic import LogisticRegression
 from mlopt.gd.svm import LinearSVC
-from mlopt.pipeline.library import evaluators, image, signal, text
+from mlopt.pipeline.library import evaluators, image, signal, text, util
 from mlopt.pipeline.library.catalogue import models
 from mlopt.pipeline.library.catalogue.entry import Entry, per_byte, per_value, several
+from mlopt.pipeline.library.column_pca import ColumnPCA
+from mlopt.pipeline.library.fisher import FisherVector
+from mlopt.pipeline.library.mixture import GaussianMixture
 from mlopt.pipeline.library.pca import PCA
 from mlopt.pipeline.library.random_features import RandomFeatures
 
 _PAPER = "KeystoneML, Table V"
 _SOLVERS = "KeystoneML, Table I"
+_UTILITIES = "KeystoneML, library"
 
 TEXT = (
     per_byte(text.Trim, 0.2, _PAPER),
@@ -42,6 +46,12 @@ IMAGE = (
     per_value(image.CenterCornerPatcher, 60, "KeystoneML, library"),
     per_value(image.PatchExtractor, 60, "KeystoneML, library", written=0.1),
     per_value(image.Flipper, 400, "KeystoneML, library", written=2),
+    per_value(image.RandomImageTransformer, 1200, "KeystoneML, library"),
+    per_value(image.RandomPatcher, 60, "KeystoneML, library", written=0.1),
+    per_value(image.HOG, 3500, "Dalal, Triggs, 2005", written=0.3),
+    per_value(image.Daisy, 60_000, "Tola et al., 2010", written=0.2),
+    per_value(image.SIFT, 6400, "Lowe, 2004; KeystoneML, Table V", written=6),
+    per_value(image.LCS, 3500, "KeystoneML, library", written=0.3),
     several(
         image.Convolver, models.convolution,
         {
@@ -50,6 +60,14 @@ IMAGE = (
             "fft": "n (d + b) m^2 log m^2 + 4 n d b m^2",
         },
         "KeystoneML, III, Figure 7",
+    ),
+    several(
+        image.LearnedConvolver, models.convolution,
+        {
+            "matrix": "2 n d b k^2 m^2",
+            "fft": "n (d + b) m^2 log m^2 + 4 n d b m^2",
+        },
+        "Coates, Ng, 2012; KeystoneML, RandomPatchCifar",
     ),
     several(
         image.ZCAWhitener, models.whitening,
@@ -69,6 +87,22 @@ SIGNAL = (
         RandomFeatures, models.random_features, {"rows": "2 n d k + 40 n k"},
         "Rahimi, Recht, 2007; KeystoneML, Table V",
     ),
+)  # fmt: skip
+
+DESCRIPTORS = (
+    several(
+        GaussianMixture, models.mixture, {"em": "i 32 n d k, i passes"},
+        "Sanchez et al., 2013; KeystoneML, library",
+    ),
+    several(
+        FisherVector, models.fisher_vectors,
+        {
+            "images": "32 n m d k on m descriptors an image, image by image",
+            "batch": "32 n m d k, all images at once",
+        },
+        "Sanchez et al., 2013; KeystoneML, Table V",
+    ),
+    per_value(ColumnPCA, 64, "KeystoneML, library", written=0.5),
 )  # fmt: skip
 
 LEARNING = (
@@ -122,6 +156,18 @@ LEARNING = (
     ),
 )  # fmt: skip
 
+UTILITIES = (
+    per_value(util.Identity, 0, _UTILITIES, written=0),
+    per_value(util.Cacher, 0, _UTILITIES, written=0),
+    per_value(util.Densify, 1, _UTILITIES),
+    per_value(util.Sparsify, 1000, _UTILITIES),
+    per_value(util.FloatToDouble, 20, _UTILITIES, written=2),
+    per_value(util.MatrixVectorizer, 5, _UTILITIES, written=0),
+    per_value(util.MaxClassifier, 65, _UTILITIES, written=0),
+    per_value(util.TopK, 500, _UTILITIES, written=0.1),
+    per_value(util.ClassLabelIndicators, 500, _UTILITIES, written=10),
+)
+
 EVALUATORS = (
     per_value(evaluators.BinaryMetrics, 160, "KeystoneML, evaluators", written=0),
     per_value(evaluators.MulticlassMetrics, 4500, "KeystoneML, evaluators", written=0),
@@ -133,7 +179,9 @@ ENTRIES: dict[str, tuple[Entry, ...]] = {
     "Text": TEXT,
     "Images": IMAGE,
     "Signals and features": SIGNAL,
+    "Descriptors": DESCRIPTORS,
     "Learning": LEARNING,
+    "Utilities": UTILITIES,
     "Evaluators": EVALUATORS,
 }
 """By the domain, in the order of the page."""
