@@ -36,6 +36,9 @@ bench: install .venv-dask-ml .venv-peers
 	$(BIN)/python benchmarks/streaming.py
 	$(BIN)/python benchmarks/tupaq.py
 	$(BIN)/python benchmarks/applications/sift_fisher.py
+	$(BIN)/python benchmarks/applications/sentiment.py
+	$(BIN)/python benchmarks/applications/speech.py
+	$(BIN)/python benchmarks/applications/patches.py
 
 # The newest versions that dask-ml's searches work with, apart from ours.
 .venv-dask-ml: benchmarks/dask-ml.txt

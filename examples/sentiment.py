@@ -46,7 +46,7 @@ def pipeline() -> mlopt.Pipeline:
         dtype=np.float32,
     )
     return mlopt.make_pipeline(
-        Trim(), LowerCase(), terms, LogisticRegression(C=10, max_iter=300)
+        Trim(), LowerCase(), terms, LogisticRegression(C=30, max_iter=300)
     )
 
 

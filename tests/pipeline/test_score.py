@@ -1,0 +1,55 @@
+"""`score` of a pipeline: what scikit-learn gives, from predictions made block by block."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import sklearn.pipeline
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.preprocessing import StandardScaler
+
+import mlopt
+from mlopt.pipeline import applying
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(6000, 4))
+TARGETS = {"class": (X[:, 0] > 0.2).astype(int), "number": X @ [1.0, 2.0, 0.0, -1.0]}
+WEIGHTS = RNG.uniform(size=6000)
+LAST = [(LogisticRegression(), "class"), (Ridge(), "number")]
+
+
+@pytest.mark.parametrize(("last", "kind"), LAST)
+@pytest.mark.parametrize("weight", [None, WEIGHTS])
+def test_scores_are_those_of_scikit_learn(last: Any, kind: str, weight: Any) -> None:
+    y = TARGETS[kind] + (0.5 * RNG.normal(size=6000) if kind == "number" else 0)
+    ours = mlopt.make_pipeline(StandardScaler(), clone(last)).fit(X, y)
+    theirs = sklearn.pipeline.make_pipeline(StandardScaler(), clone(last)).fit(X, y)
+
+    found = ours.score(X, y, sample_weight=weight)
+    assert found == pytest.approx(theirs.score(X, y, sample_weight=weight), abs=1e-3)
+
+
+def test_many_rows_are_scored_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    y = TARGETS["class"]
+    pipe = mlopt.make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
+    blocks = []
+    apply_steps = applying.apply_steps
+
+    def seen(model: Any, method: str, rows: Any, *rest: Any) -> Any:
+        blocks.append(len(rows))
+        return apply_steps(model, method, rows, *rest)
+
+    monkeypatch.setattr(applying, "apply_steps", seen)
+    assert pipe.score(X, y) == np.mean(pipe.predict(X) == y)
+    assert len(blocks) > 2
+    assert sum(blocks) == 2 * len(X)
+
+
+def test_a_score_of_its_own_is_used() -> None:
+    pipe = mlopt.make_pipeline(StandardScaler(), KMeans(3, n_init=1, random_state=0))
+    pipe.fit(X)
+    assert pipe.score(X) == pytest.approx(pipe[-1].score(pipe[0].transform(X)))
