@@ -44,8 +44,8 @@ class Setting:
     alpha: float
 
 
-CUT = Setting(20_000, 8192, 1024, 2, 0.01, 0.3)
-ALL = Setting(None, 32_768, 4096, 2, 0.015, 0.1)
+CUT = Setting(20_000, 8192, 1024, 2, 0.015, 0.3)
+ALL = Setting(None, 65_536, 2048, 2, 0.02, 0.5)
 SMALL = Setting(None, 2048, 512, 3, 0.05, 0.1)
 
 

@@ -1,9 +1,9 @@
 """Digits by random cosine features: mlopt beside the same program in scikit-learn's parts.
 
-The other program is ``make_pipeline(RBFSampler(...), RidgeClassifier(...))``: the same number
-of features, the same gamma and alpha, float32 as well; it holds all features at once. In one
-run, in turn, each fit in a process of its own; printed are medians of the seconds to fit and
-to predict, accuracies, and peaks of resident memory.
+The other program is ``make_pipeline(RBFSampler(...), RidgeClassifier(...))`` with as many
+features, the same gamma and alpha, in float32 as well; it holds all features at once. In
+one run, in turn, each in a process of its own; printed are medians of the seconds to fit
+and to predict, accuracies, and peaks of resident memory.
 
 usage: digits.py [--data DIR] [--rows 20000] [--features 8192] [--repeats 3]
 
@@ -20,7 +20,7 @@ import resource
 import statistics
 import sys
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
@@ -48,9 +48,10 @@ def theirs(setting):
     return make_pipeline(sampler, RidgeClassifier(setting.alpha))
 
 
-def one(name, folder, setting, answer):
+def one(name, folder, settings, answer):
     """Fit and predict once; seconds of both, cores' seconds, accuracy and peak bytes."""
     module = example()
+    setting = module.Setting(**settings)
     X, y, X_test, y_test = module.load(folder, setting.rows)
     model = module.digits_model(setting) if name == "mlopt" else theirs(setting)
     started, cores = time.perf_counter(), time.process_time()
@@ -80,7 +81,9 @@ def main():
     for _ in range(given.repeats):
         for name, runs in found.items():
             answer = spawn.Queue()
-            child = spawn.Process(target=one, args=(name, given.data, setting, answer))
+            child = spawn.Process(
+                target=one, args=(name, given.data, asdict(setting), answer)
+            )
             child.start()
             runs.append(answer.get())
             child.join()

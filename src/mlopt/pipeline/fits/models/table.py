@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mlopt.pipeline.fits.base import Fit
+from mlopt.pipeline.fits.models.block_learners import BLOCK_LEARNERS
 from mlopt.pipeline.fits.models.classifiers import CLASSIFIERS
 from mlopt.pipeline.fits.models.clusters import CLUSTERS
 from mlopt.pipeline.fits.models.components import COMPONENTS
@@ -12,4 +13,5 @@ from mlopt.pipeline.fits.models.truncated import TRUNCATED
 
 MODELS: tuple[Fit, ...] = (
     *CLASSIFIERS, *REGRESSIONS, *COMPONENTS, *TRUNCATED, *CLUSTERS, *DISCRIMINANT,
+    *BLOCK_LEARNERS,
 )  # fmt: skip
