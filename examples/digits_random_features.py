@@ -18,9 +18,8 @@ import argparse
 import gzip
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -32,8 +31,7 @@ import mlopt
 from mlopt.pipeline.library.learning import BlockLeastSquaresClassifier
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(NamedTuple):
     """How much of it: rows to learn from, and what is tuned to so many."""
 
     rows: int | None

@@ -18,9 +18,7 @@ import multiprocessing
 import os
 import resource
 import statistics
-import sys
 import time
-from dataclasses import asdict, replace
 from pathlib import Path
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
@@ -36,8 +34,6 @@ def example():
     path = Path(__file__).parents[2] / "examples/digits_random_features.py"
     spec = importlib.util.spec_from_file_location("example", path)
     module = importlib.util.module_from_spec(spec)
-    # dataclasses look their module up by name
-    sys.modules["example"] = module
     spec.loader.exec_module(module)
     return module
 
@@ -75,14 +71,14 @@ def main():
     module = example()
     setting = module.CUT if given.data else module.SMALL
     asked = {"rows": given.rows, "features": given.features}
-    setting = replace(setting, **{name: n for name, n in asked.items() if n})
+    setting = setting._replace(**{name: n for name, n in asked.items() if n})
     print(setting)
     spawn, found = multiprocessing.get_context("spawn"), {"mlopt": [], "scikit-learn": []}
     for _ in range(given.repeats):
         for name, runs in found.items():
             answer = spawn.Queue()
             child = spawn.Process(
-                target=one, args=(name, given.data, asdict(setting), answer)
+                target=one, args=(name, given.data, setting._asdict(), answer)
             )
             child.start()
             runs.append(answer.get())
