@@ -28,18 +28,23 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 import numpy as np
 from dask.utils import parse_bytes
+from scipy.ndimage import gaussian_filter
 
 import mlopt
 from mlopt.pipeline.library.learning import BlockLeastSquaresClassifier
 
 
 def images(folder: Path, part: str):
-    """Pixels (n, 784) in float32 from 0 to 1, and labels (n,)."""
+    """Pixels (n, 784) in float32, and labels (n,)."""
     with gzip.open(folder / f"{part}-images-idx3-ubyte.gz") as file:
         pixels = np.frombuffer(file.read(), np.uint8, offset=16).reshape(-1, 784)
     with gzip.open(folder / f"{part}-labels-idx1-ubyte.gz") as file:
         labels = np.frombuffer(file.read(), np.uint8, offset=8)
-    return pixels / np.float32(255), labels
+    # blurred by a pixel and of one length, as in examples/digits_random_features.py
+    smooth = gaussian_filter(pixels.reshape(-1, 28, 28) / np.float32(255), (0, 1.0, 1.0))
+    smooth = smooth.reshape(-1, 784)
+    length = np.linalg.norm(smooth, axis=1, keepdims=True)
+    return smooth * np.float32(9.2) / np.maximum(length, np.float32(1e-6)), labels
 
 
 def main() -> int:

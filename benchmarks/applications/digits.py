@@ -1,9 +1,9 @@
 """Digits by random cosine features: mlopt beside the same program in scikit-learn's parts.
 
-The other program is ``make_pipeline(RBFSampler(...), RidgeClassifier(...))``: the same number
-of features, the same gamma and alpha, float32 as well; it holds all features at once. In one
-run, in turn, each fit in a process of its own; printed are medians of the seconds to fit and
-to predict, accuracies, and peaks of resident memory.
+The other program is ``make_pipeline(RBFSampler(...), RidgeClassifier(...))`` with as many
+features, the same gamma and alpha, in float32 as well; it holds all features at once. In
+one run, in turn, each in a process of its own; printed are medians of the seconds to fit
+and to predict, accuracies, and peaks of resident memory.
 
 usage: digits.py [--data DIR] [--rows 20000] [--features 8192] [--repeats 3]
 
@@ -18,9 +18,7 @@ import multiprocessing
 import os
 import resource
 import statistics
-import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
@@ -36,8 +34,6 @@ def example():
     path = Path(__file__).parents[2] / "examples/digits_random_features.py"
     spec = importlib.util.spec_from_file_location("example", path)
     module = importlib.util.module_from_spec(spec)
-    # dataclasses look their module up by name
-    sys.modules["example"] = module
     spec.loader.exec_module(module)
     return module
 
@@ -48,9 +44,10 @@ def theirs(setting):
     return make_pipeline(sampler, RidgeClassifier(setting.alpha))
 
 
-def one(name, folder, setting, answer):
+def one(name, folder, settings, answer):
     """Fit and predict once; seconds of both, cores' seconds, accuracy and peak bytes."""
     module = example()
+    setting = module.Setting(**settings)
     X, y, X_test, y_test = module.load(folder, setting.rows)
     model = module.digits_model(setting) if name == "mlopt" else theirs(setting)
     started, cores = time.perf_counter(), time.process_time()
@@ -74,13 +71,15 @@ def main():
     module = example()
     setting = module.CUT if given.data else module.SMALL
     asked = {"rows": given.rows, "features": given.features}
-    setting = replace(setting, **{name: n for name, n in asked.items() if n})
+    setting = setting._replace(**{name: n for name, n in asked.items() if n})
     print(setting)
     spawn, found = multiprocessing.get_context("spawn"), {"mlopt": [], "scikit-learn": []}
     for _ in range(given.repeats):
         for name, runs in found.items():
             answer = spawn.Queue()
-            child = spawn.Process(target=one, args=(name, given.data, setting, answer))
+            child = spawn.Process(
+                target=one, args=(name, given.data, setting._asdict(), answer)
+            )
             child.start()
             runs.append(answer.get())
             child.join()

@@ -10,10 +10,13 @@ import pytest
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.linear_model import Ridge, RidgeClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import mlopt
 from mlopt.cluster import Threads
 from mlopt.errors import InputError
+from mlopt.pipeline.fits.registry import ways_of
 from mlopt.pipeline.library.learning import BlockLeastSquares, BlockLeastSquaresClassifier
 from mlopt.rows import Rows
 
@@ -197,3 +200,13 @@ def test_wrong_parameters_say_what_to_do(model: Any, message: str) -> None:
 def test_one_class_is_refused() -> None:
     with pytest.raises(InputError, match="at least two classes"):
         BlockLeastSquaresClassifier().fit(X, np.zeros(N))
+
+
+def test_in_a_pipeline_rows_are_not_gathered() -> None:
+    da = pytest.importorskip("dask.array")
+    model = BlockLeastSquaresClassifier(2.0, features=COSINES, n_iter=1)
+    ours = mlopt.make_pipeline(StandardScaler(), model)
+    ours.fit(da.from_array(X, chunks=(70, D)), LABELS)
+    theirs = make_pipeline(StandardScaler(), COSINES, RidgeClassifier(2.0)).fit(X, LABELS)
+    np.testing.assert_array_equal(np.asarray(ours.predict(X)), theirs.predict(X))
+    assert [way.name for way in ways_of(model)] == ["block by block"]

@@ -79,7 +79,14 @@ class MergedScatter(Blockwise):
             return "priors weigh the scatter of each class by itself"
         return ""
 
-    def cost(self, estimator: Any, stats: Stats, resources: Resources) -> Cost | None:
+    def cost(
+        self,
+        estimator: Any,
+        stats: Stats,
+        resources: Resources,
+        passes: float | None = None,
+    ) -> Cost | None:
+        del passes  # there is one
         last = Cost(flops=20.0 * float(stats.columns) ** 3)
         return gram_cost(squares_shape(stats, estimator), resources) + last
 

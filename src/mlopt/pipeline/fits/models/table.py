@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mlopt.pipeline.fits.base import Fit
+from mlopt.pipeline.fits.models.block_learners import BLOCK_LEARNERS
 from mlopt.pipeline.fits.models.classifiers import CLASSIFIERS
 from mlopt.pipeline.fits.models.clusters import CLUSTERS
 from mlopt.pipeline.fits.models.components import COMPONENTS
@@ -19,4 +20,5 @@ MODELS: tuple[Fit, ...] = (
     *CLUSTERS,
     *DESCRIPTORS,
     *DISCRIMINANT,
+    *BLOCK_LEARNERS,
 )
