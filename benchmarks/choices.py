@@ -219,9 +219,8 @@ def summarize(part, cells):
         if not any(cell.by_name for cell in cells):
             break
     counted = np.array([cell.regret(counted=True) for cell in cells])
-    print(
-        f"{part}: {(counted <= TIE).mean():.0%} within 30% of the best without a calibration"
-    )
+    share = (counted <= TIE).mean()
+    print(f"{part}: {share:.0%} within 30% of the best without a calibration")
     worst = sum(cell.is_worst for cell in cells)
     print(f"{part}: the worst was chosen, at twice the best or more, in {worst} cells")
 
