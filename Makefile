@@ -31,6 +31,7 @@ bench: install .venv-dask-ml .venv-peers
 	$(BIN)/python benchmarks/solvers.py --peers .venv-peers/bin/python
 	$(BIN)/python benchmarks/plans.py
 	$(BIN)/python benchmarks/ridge.py
+	$(BIN)/python benchmarks/choices.py
 	$(BIN)/python benchmarks/pipelines.py
 	$(BIN)/python benchmarks/keeping.py
 	$(BIN)/python benchmarks/streaming.py

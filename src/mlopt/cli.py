@@ -257,23 +257,28 @@ def resources(
     _print(describe(machine))
     if calibrate:
         names = [name.strip() for name in (operators or "").split(",") if name.strip()]
-        _print(_calibrate(machine, names, tiny))
+        _calibrate(machine, names, tiny)
     return DONE
 
 
-def _calibrate(machine: Any, operators: list[str], tiny: bool) -> str:
+def _calibrate(machine: Any, operators: list[str], tiny: bool) -> None:
+    """One operator after the other: what was found of some is kept if the rest is not."""
     from mlopt.pipeline.calibration.fitting import fit
-    from mlopt.pipeline.calibration.running import measure
+    from mlopt.pipeline.calibration.running import check_operators, measure
+    from mlopt.pipeline.calibration.table import DESIGNS
     from mlopt.report.calibration import describe_fit
     from mlopt.resources.probe import keep_calibration
 
     def tell(label: str) -> None:
         sys.stderr.write(f"{label}\n")
 
-    measured = measure(machine, operators, tiny=tiny, tell=tell)
-    found = fit(measured, machine)
-    kept = "" if keep_calibration(found) else "\nnot kept: the cache cannot be written"
-    return f"\n{describe_fit(measured, found, machine)}{kept}"
+    check_operators(operators)
+    for operator in operators or DESIGNS:
+        measured = measure(machine, operator, tiny=tiny, tell=tell)
+        found = fit(measured, machine)
+        _print(f"\n{describe_fit(measured, found, machine)}")
+        if not keep_calibration(found):
+            _print("not kept: the cache cannot be written")
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -22,7 +22,7 @@ from mlopt.resources import Resources
 __all__ = ["Shape", "block_rows", "choose_solver", "solver_cost", "solver_costs"]
 
 # How many times slower than a matrix product, operation for operation.
-_SPARSE_PRODUCT = 500.0
+_SPARSE_PRODUCT, _SPARSE_STEP = 900.0, 25.0
 _CHOLESKY, _EIGENVALUES, _SVD = 2.0, 5.0, 10.0
 # Rows are checked for NaN, read, and written to a panel, which is read again.
 _PANELS = 4
@@ -70,7 +70,8 @@ def qr_flops(n: int, m: int) -> float:
 def _conjugate_gradients(shape: Shape, resources: Resources) -> Cost:
     reply = 8.0 * (shape.d + 1) * shape.outputs
     share = 1.0 / resources.workers
-    products = Cost(flops=share * 4.0 * shape.nonzero * shape.outputs)
+    price = _SPARSE_STEP if shape.sparse else 1.0
+    products = Cost(flops=price * share * 4.0 * shape.nonzero * shape.outputs)
     step = scan(shape, resources, reply) | products
     # Each step also goes through a few vectors.
     return (shape.iterations + 1) * (step + Cost(memory=10 * reply))

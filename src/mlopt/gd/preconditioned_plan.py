@@ -27,7 +27,7 @@ _CALL = 2e-5
 """Seconds of a call of the fused pass on a block."""
 _SKETCH_STEPS, _SWEEPS, _ROUNDED_STEPS = 60, 30, 3
 """Steps to expect where they depend on the spectrum, which nobody has seen yet."""
-_SPARSE_SKETCH = 20.0
+_SPARSE_SKETCH = 60.0
 """How many times slower products of sparse rows are, operation for operation."""
 
 

@@ -94,4 +94,4 @@ def test_problems_are_the_same_at_every_call() -> None:
 
 def test_an_operator_without_experiments_is_refused_by_name() -> None:
     with pytest.raises(InputError, match=r"no experiments with \['Lasso'\]"):
-        measure(Resources(), ["Lasso"])
+        measure(Resources(), "Lasso")

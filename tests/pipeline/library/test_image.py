@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -139,6 +140,18 @@ def test_all_ways_of_convolving_agree(
     assert np.allclose(found, by_hand(images, bank), atol=exact)
 
 
+@pytest.mark.parametrize("way", ["separable", "matrix", "fft", "auto"])
+def test_half_precision_and_views_are_convolved_too(way: str) -> None:
+    bank = outer_products(20, 3, 2)
+    whole = RNG.normal(size=(4, 12, 9, 2)).astype(np.float16)
+    whole.setflags(write=False)
+    images = whole[::2, 1:, ::-1]
+    found = Convolver(bank, solver=way).transform(images)
+
+    assert found.dtype == np.float32
+    assert np.allclose(found, by_hand(images, bank), atol=1e-3)
+
+
 def test_filters_of_any_rank_cannot_be_separable() -> None:
     bank = RNG.normal(size=(2, 3, 3, 2))
 
@@ -158,7 +171,7 @@ def test_patches_may_be_normalized_first() -> None:
 
 
 def test_transforms_cost_the_same_for_every_side_of_the_filters() -> None:
-    def priced(k: int) -> dict[str, Cost | str]:
+    def priced(k: int) -> Mapping[str, Cost | str]:
         return costs(Sizes(10, 256, 256, 3, 50, k, True), Resources())
 
     assert priced(3)["fft"] == priced(30)["fft"]

@@ -23,10 +23,10 @@ from mlopt.gd.least_squares_plan import (
 from mlopt.pipeline.calibration.cases import Case
 from mlopt.resources import Calibration, Resources
 
-_FACTORS, _LEAST, _STEPS = 20, 5, 100
+_FACTORS, _LEAST, _STEPS = 20, 5, 30
 _DENSE = (
     (20_000, 128, 1), (150_000, 128, 1), (40_000, 400, 20), (8_000, 1000, 1),
-    (4_000, 2000, 50), (3_000, 3000, 1),
+    (4_000, 2000, 20), (2_000, 2500, 1),
 )  # fmt: skip
 _SPARSE = ((40_000, 1000, 1, 0.01), (40_000, 3000, 10, 0.001), (100_000, 20_000, 1, 0.001))
 _TINY, _TINY_SPARSE = ((2_000, 30, 1), (500, 100, 2)), ((1_000, 100, 1, 0.05),)

@@ -57,9 +57,12 @@ class Convolver(Stateless):
         self.variance = variance
 
     def transform(self, X: Any) -> Images:
-        """Images of b channels, (n, height - k + 1, width - k + 1, b)."""
+        """Images of b channels, (n, height - k + 1, width - k + 1, b).
+
+        In float32 or float64: half precision is computed in single.
+        """
         bank = self._bank()
-        images = as_images(X, bank.shape[3])
+        images = _computable(as_images(X, bank.shape[3]))
         way = self.choose(_sizes(images, bank, self.solver), Resources.remembered())
         if self.normalize:
             found = _normalized_products(images, bank, self.variance)
@@ -72,7 +75,7 @@ class Convolver(Stateless):
     def sizes(self, X: Any) -> Sizes:
         """What the costs need to know of these images and filters."""
         bank = self._bank()
-        return _sizes(as_images(X, bank.shape[3]), bank, "auto")
+        return _sizes(_computable(as_images(X, bank.shape[3])), bank, "auto")
 
     def choose(self, sizes: Sizes, resources: Resources | None = None) -> str:
         """The way that is taken for these sizes; a pure function of its arguments."""
@@ -101,6 +104,13 @@ class Convolver(Stateless):
                 f"`filters` must have shape (b, k, k, channels), got {bank.shape}."
             )
         return bank
+
+
+def _computable(images: Images) -> Images:
+    """In a type that BLAS has."""
+    if images.dtype in (np.float32, np.float64):
+        return images
+    return images.astype(np.float32 if images.itemsize < 4 else np.float64)
 
 
 def _sizes(images: Images, bank: Array, solver: str) -> Sizes:
