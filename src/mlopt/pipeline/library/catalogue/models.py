@@ -14,6 +14,8 @@ from mlopt.costs import Cost
 from mlopt.gd import classifier_plan, least_squares_plan
 from mlopt.pipeline.library import fisher, pca_plan
 from mlopt.pipeline.library.image import convolution_plan
+from mlopt.pipeline.library.learning import block_cost, feature_blocks
+from mlopt.pipeline.library.learning.kernel_cost import kernel_costs
 from mlopt.resources import Resources
 from mlopt.stats import Stats
 
@@ -21,6 +23,8 @@ Options = Mapping[str, Cost | str]
 
 _SIDE, _CHANNELS = 5, 3
 """Of a filter, where only the images are known."""
+_BLOCK = 2048
+"""Columns of a block."""
 _DESCRIBED = 32
 """Columns of a descriptor, where only the images are known."""
 _SKINNY, _ITERATIONS = 4.0, 30
@@ -122,3 +126,25 @@ def fisher_vectors(stats: Stats, resources: Resources) -> Options:
     each = max(1, stats.columns // _DESCRIBED)
     sizes = fisher.Sizes(stats.rows, each, _DESCRIBED, stats.outputs, stats.itemsize)
     return fisher.costs(sizes, resources)
+
+
+def block_least_squares(stats: Stats, resources: Resources) -> Options:
+    """`BlockLeastSquares` on the columns of X, three sweeps."""
+    work = block_cost.Work(
+        squares(stats), stats.columns, _BLOCK, feature_blocks.OWN_FLOPS, passes=3
+    )
+    return {
+        name: block_cost.cost(work, keeping, resources)
+        for name, keeping in block_cost.WAYS.items()
+    }
+
+
+def per_class_least_squares(stats: Stats, resources: Resources) -> Options:
+    """`PerClassWeightedLeastSquares`, which keeps nothing."""
+    name = "keep nothing"
+    return {name: block_least_squares(stats, resources)[name]}
+
+
+def kernel_ridge(stats: Stats, resources: Resources) -> Options:
+    """`KernelRidge`, ten sweeps."""
+    return kernel_costs(squares(stats), _BLOCK, 10, resources)

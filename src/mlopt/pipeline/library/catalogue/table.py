@@ -9,7 +9,7 @@ from __future__ import annotations
 from mlopt.gd.least_squares import LinearRegression, Ridge
 from mlopt.gd.logistic import LogisticRegression
 from mlopt.gd.svm import LinearSVC
-from mlopt.pipeline.library import evaluators, image, signal, text, util
+from mlopt.pipeline.library import evaluators, image, learning, signal, text, util
 from mlopt.pipeline.library.catalogue import models
 from mlopt.pipeline.library.catalogue.entry import Entry, per_byte, per_value, several
 from mlopt.pipeline.library.column_pca import ColumnPCA
@@ -127,6 +127,35 @@ LEARNING = (
         },
         _SOLVERS,
     ),
+    *(
+        several(
+            one, models.block_least_squares,
+            {
+                "keep features and factors": "i n d (4 k); n d b + d b^2 / 3 once",
+                "keep factors": "i n d (4 k + 2 f); n d b + d b^2 / 3 once",
+                "keep features": "i (n d (b + 4 k) + d b^2 / 3)",
+                "keep nothing": "i (n d (b + 4 k + 2 f) + d b^2 / 3), f a feature",
+            },
+            f"{_SOLVERS}, block solve",
+        )
+        for one in (learning.BlockLeastSquares, learning.BlockLeastSquaresClassifier)
+    ),
+    several(
+        learning.PerClassWeightedLeastSquares, models.per_class_least_squares,
+        {"keep nothing": "i k (n d (b + 4 + 2 f) + d b^2 / 3)"},
+        "KeystoneML, library",
+    ),
+    *(
+        several(
+            one, models.kernel_ridge,
+            {
+                "keep the kernel": "n^2 (2 d + 300) + n b^2 + i n^2 12 k",
+                "make columns anew": "i (n^2 (2 d + 300 + 12 k) + n b^2)",
+            },
+            "KeystoneML, library; Tu et al., 2016",
+        )
+        for one in (learning.KernelRidge, learning.KernelRidgeClassifier)
+    ),
     several(
         LogisticRegression, models.logistic,
         {
@@ -171,6 +200,7 @@ UTILITIES = (
 EVALUATORS = (
     per_value(evaluators.BinaryMetrics, 160, "KeystoneML, evaluators", written=0),
     per_value(evaluators.MulticlassMetrics, 4500, "KeystoneML, evaluators", written=0),
+    per_value(evaluators.RankingMetrics, 5800, "VOC 2007", written=0),
     per_value(evaluators.mean_average_precision, 5800, "VOC 2007", written=0),
     per_value(evaluators.vote, 700, "KeystoneML, evaluators", written=0.1),
 )

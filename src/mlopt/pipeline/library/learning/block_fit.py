@@ -128,9 +128,9 @@ def plan_of(estimator: Any, choice: Choice) -> Plan:
     return Plan(f"fit {estimator}", (choice,), choice.predicted)
 
 
-def work_of(rows: Rows, features: Features, outputs: int, size: int, passes: int) -> Work:
-    """What the costs need to know."""
-    shape = Shape(
+def shape_of(rows: Rows, outputs: int) -> Shape:
+    """The rows, as far as costs depend on them."""
+    return Shape(
         n=rows.n,
         d=rows.d,
         outputs=outputs,
@@ -142,7 +142,12 @@ def work_of(rows: Rows, features: Features, outputs: int, size: int, passes: int
         tol=0.0,
         ranked=False,
     )
+
+
+def work_of(rows: Rows, features: Features, outputs: int, size: int, passes: int) -> Work:
+    """What the costs need to know."""
     per_value = features.flops_per_value(rows.nonzero / rows.n)
+    shape = shape_of(rows, outputs)
     return Work(shape, features.n_features_out_, size, per_value, passes)
 
 

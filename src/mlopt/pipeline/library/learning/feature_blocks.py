@@ -32,6 +32,10 @@ PANEL_BYTES = 1 << 25
 _FEWEST = 256
 
 
+OWN_FLOPS = 50.0
+"""Operations that take as long as the copy of a value."""
+
+
 class Features(Protocol):
     """What generates features: `mlopt.RandomFeatures`, or a class with these members.
 
@@ -74,7 +78,7 @@ class OwnColumns:
     def flops_per_value(self, stored: float) -> float:
         """The price of a copy."""
         del stored
-        return 50.0
+        return OWN_FLOPS
 
 
 def _own(X: Any, start: int, stop: int) -> Array:

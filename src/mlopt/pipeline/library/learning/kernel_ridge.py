@@ -28,18 +28,14 @@ from mlopt.gd.choosing import choose
 from mlopt.gd.estimator_base import Sample, apply, read, resources_of
 from mlopt.gd.parameters import check_count, check_positive
 from mlopt.pipeline.budget import budget_bytes
+from mlopt.pipeline.library.learning.block_fit import shape_of
 from mlopt.pipeline.library.learning.feature_blocks import block_rows
 from mlopt.pipeline.library.learning.kernel_blocks import KernelDescent, kernel_scores
+from mlopt.pipeline.library.learning.kernel_cost import KEPT, kernel_costs
 from mlopt.pipeline.library.learning.labels import indicators, named
 from mlopt.plan import Choice, Plan, format_bytes
-from mlopt.resources import Resources
-from mlopt.rows import Rows
 
 Array = NDArray[Any]
-
-_EXPONENTIAL = 300.0
-"""Operations of a matrix product that take as long as one value of the kernel."""
-_KEPT, _MADE = "keep the kernel", "make columns anew"
 
 
 class _Kernel(BaseEstimator):
@@ -103,11 +99,13 @@ class _Kernel(BaseEstimator):
         )
         targets = self._targets(sample)
         budget, resources = budget_bytes(self.memory_budget, where), resources_of(where)
-        costs = _costs(sample.rows, targets.shape[1], size, passes, resources)
+        costs = kernel_costs(
+            shape_of(sample.rows, targets.shape[1]), size, passes, resources
+        )
         options: dict[str, Cost | str] = dict(costs)
         needed = sample.rows.n**2 * sample.rows.dtype.itemsize + 8 * sample.rows.n * size
         if needed > budget:
-            options[_KEPT] = f"needs {format_bytes(needed)} of {format_bytes(budget)}"
+            options[KEPT] = f"needs {format_bytes(needed)} of {format_bytes(budget)}"
         choice = choose(type(self).__name__, "auto", options, resources, "sweeps")
         return sample, targets, choice
 
@@ -122,7 +120,7 @@ class _Kernel(BaseEstimator):
                 self.gamma_,
                 float(self.alpha),
                 self.block_size,
-                choice.chosen == _KEPT,
+                choice.chosen == KEPT,
             )
             descent.advance(self.n_iter, self.tol)
             seconds = time.perf_counter() - started
@@ -315,27 +313,3 @@ class KernelRidgeClassifier(ClassifierMixin, _Kernel):
 
 def _applied(X: Any, support: Any, dual: Array, gamma: float, function: Any) -> Array:
     return np.asarray(function(kernel_scores(X, support, dual, gamma)))
-
-
-def _costs(
-    rows: Rows, outputs: int, size: int, passes: int, resources: Resources
-) -> dict[str, Cost]:
-    """Of all sweeps, with the kernel kept and with its columns made anew."""
-    n, share = float(rows.n), 1.0 / resources.workers
-    size = min(size, rows.n)
-    stored = rows.nonzero / n
-    single = rows.dtype == np.float32
-
-    def flops(count: float) -> Cost:
-        return Cost(flops32=count) if single else Cost(flops=count)
-
-    made = flops(share * n * n * (2.0 * stored + _EXPONENTIAL))
-    # Factors are made here, on one thread: a cost is what all threads share.
-    factors = Cost(flops=resources.threads * 2.0 * n * float(size) ** 2 / 3)
-    used = flops(share * 12.0 * n * n * outputs) + Cost(
-        memory=3.0 * share * n * n * rows.dtype.itemsize
-    )
-    return {
-        _KEPT: made + factors + passes * used,
-        _MADE: passes * (made + factors + used),
-    }
