@@ -46,9 +46,11 @@ class Ridge(LinearRegressor):
         conjugate gradients preconditioned by the Gram matrix of a sample of the rows, or
         by a randomized sketch where there are too few rows or too many columns.
         "mixed_cholesky": normal equations in float32, refined in float64. "block":
-        Gauss-Seidel over blocks of columns. The last three need a positive ``alpha``, the
-        last two dense rows. "auto" takes the one with the least predicted time; for dense
-        rows "sparse_cg" only where nothing else can be used.
+        Gauss-Seidel over blocks of columns. "dual_cholesky": a variable for each row,
+        where there are fewer of these than columns. The last four need a positive
+        ``alpha``, "mixed_cholesky" and "block" dense rows. "auto" takes the one with the
+        least predicted time; for dense rows "sparse_cg" only where nothing else can be
+        used.
     positive : False
         Here for scikit-learn's signature.
     random_state : int, RandomState or None, default=None

@@ -15,7 +15,12 @@ import scipy.sparse as sp
 from mlopt.costs import Cost
 from mlopt.gd.choosing import calibrated, choose
 from mlopt.gd.least_squares_shape import PANEL, Shape, gram, scan
-from mlopt.gd.preconditioned_plan import block_cost, mixed_cost, sketched_cost
+from mlopt.gd.preconditioned_plan import (
+    block_cost,
+    mixed_cost,
+    sketched_cost,
+    why_not,
+)
 from mlopt.plan import Choice
 from mlopt.resources import Resources
 
@@ -96,6 +101,25 @@ def _svd(shape: Shape, resources: Resources) -> Cost | str:
     return full or _tall_skinny_qr(shape, resources)
 
 
+def _rows(shape: Shape, resources: Resources) -> Cost | str:
+    """The system of the rows, gathered in one process."""
+    n, d = shape.n, shape.d
+    if why := why_not("dual_cholesky", shape):
+        return why
+    most = resources.memory / resources.workers / 2
+    needed = 4 * 8.0 * n**2 + 2.0 * shape.nonzero * shape.itemsize
+    if needed > most:
+        return f"needs {needed / 2**30:.3g} of {most / 2**30:.3g} GiB for all rows"
+    products = float(n) ** 2 * d
+    if shape.sparse:
+        products = _SPARSE_PRODUCT * shape.nonzero**2 / d
+    last = _CHOLESKY * n**3 / 3 + 4.0 * shape.nonzero * shape.outputs
+    remote = resources.workers > 1
+    gathered = Cost(network=float(shape.nonzero * shape.itemsize) if remote else 0.0)
+    reading = scan(shape, resources, 0.0, times=_PANELS)
+    return (reading | Cost(flops=products)) + Cost(flops=last) + gathered
+
+
 _LOOSE = "for dense rows by name only: it stops at a gradient, short of full accuracy"
 
 OPERATOR = "Ridge"
@@ -108,6 +132,7 @@ _COSTS: dict[str, Callable[[Shape, Resources], Cost | str]] = {
     "sketched_cg": sketched_cost,
     "mixed_cholesky": mixed_cost,
     "block": block_cost,
+    "dual_cholesky": _rows,
 }
 
 

@@ -15,7 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.errors import InputError
-from mlopt.gd import gram_inverse, normal_equations, nystrom, preconditioned_plan, tsqr
+from mlopt.gd import (
+    dual_squares,
+    gram_inverse,
+    normal_equations,
+    nystrom,
+    preconditioned_plan,
+    tsqr,
+)
 from mlopt.gd.block_solve import BlockSolve
 from mlopt.gd.column_sums import ColumnSums
 from mlopt.gd.conjugate_gradients import ConjugateGradients, Inverse
@@ -189,6 +196,15 @@ def by_blocks(task: Task) -> Fit:
     )
 
 
+def by_rows(task: Task) -> Fit:
+    """The system of the rows, or `by_svd` where it loses too many digits."""
+    _check("dual_cholesky", task)
+    found = dual_squares.solve_dual(task.rows, task.alphas, task.intercept)
+    if found.error > task.accuracy:
+        return _instead(task, f"they may be off by {found.error:.0e}")
+    return Fit(found.coef, found.mean, "dual_cholesky")
+
+
 def _check(solver: str, task: Task) -> None:
     """Refuse what the costs refuse, whoever asks."""
     why = preconditioned_plan.why_not(solver, shape_of(task))
@@ -221,4 +237,5 @@ SOLVERS: dict[str, Callable[[Task], Fit]] = {
     "sketched_cg": by_sketched_cg,
     "mixed_cholesky": by_mixed_cholesky,
     "block": by_blocks,
+    "dual_cholesky": by_rows,
 }

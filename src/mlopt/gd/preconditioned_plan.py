@@ -37,6 +37,8 @@ def why_not(solver: str, shape: Shape) -> str | None:
         return (
             "needs a positive penalty: without one it finds neither ranks nor least norms"
         )
+    if solver == "dual_cholesky" and shape.n >= shape.d:
+        return f"has more equations, {shape.n}, than there are columns, {shape.d}"
     if solver in ("mixed_cholesky", "block") and shape.sparse:
         return "needs dense rows: sparse ones stay sparse under `sparse_cg`"
     if solver == "mixed_cholesky" and shape.itemsize < 8:

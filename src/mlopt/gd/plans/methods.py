@@ -179,6 +179,7 @@ METHODS: tuple[Method, ...] = (
             ("preconditioned-conjugate-gradients", "sketched_cg", 8),
             ("mixed-precision-normal-equations", "mixed_cholesky", 4),
             ("block-coordinate-descent", "block", 4),
+            ("dual-normal-equations", "dual_cholesky", 1),
         )
     ),
     *map(descent, (*PLANS, *MORE_PLANS)),

@@ -53,17 +53,23 @@ class Case:
     weighted: bool
 
     @property
+    def rows(self) -> int:
+        """How many: what solves for a variable each has fewer than columns."""
+        return D - 1 if self.way.name == "dual_cholesky" else N
+
+    @property
     def X(self) -> Any:
-        X = (_ZEROS if self.layout == "sparse" else _DENSE).astype(self.dtype)
+        X = (_ZEROS if self.layout == "sparse" else _DENSE).astype(self.dtype)[: self.rows]
         return sp.csr_array(X) if self.layout == "sparse" else X
 
     @property
     def y(self) -> Any:
-        return TARGETS[self.target]
+        y = TARGETS[self.target]
+        return None if y is None else y[: self.rows]
 
     @property
     def weight(self) -> Any:
-        return WEIGHTS if self.weighted else None
+        return WEIGHTS[: self.rows] if self.weighted else None
 
     @property
     def stats(self) -> Stats:
@@ -73,7 +79,7 @@ class Case:
             outputs = y.shape[1] if y.ndim == 2 else 1 if y.dtype.kind == "f" else 3
         density = float((_ZEROS != 0).mean()) if sparse else 1.0
         return Stats(
-            N, D, outputs=outputs, density=density, dtype=self.dtype, sparse=sparse
+            self.rows, D, outputs=outputs, density=density, dtype=self.dtype, sparse=sparse
         )
 
     def __str__(self) -> str:

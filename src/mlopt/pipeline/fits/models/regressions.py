@@ -20,7 +20,7 @@ from mlopt.rows import Rows
 from mlopt.stats import Stats
 
 _ITERATE = ("sparse_cg", "sketched_cg", "block")
-_PENALISED = ("sketched_cg", "mixed_cholesky", "block")
+_PENALISED = ("sketched_cg", "mixed_cholesky", "block", "dual_cholesky")
 
 
 class Penalised(Twin):
@@ -144,7 +144,10 @@ def squares_shape(stats: Stats, estimator: Any) -> least_squares_plan.Shape:
     )
 
 
-SOLVERS = ("sparse_cg", "cholesky", "sketched_cg", "mixed_cholesky", "block", "svd")
+SOLVERS = (
+    "sparse_cg", "cholesky", "sketched_cg", "mixed_cholesky", "block", "dual_cholesky",
+    "svd",
+)  # fmt: skip
 """Of least squares: an iterative one first, as KeystoneML has it."""
 
 REGRESSIONS = (
