@@ -27,7 +27,7 @@ from mlopt.resources import Resources
 __all__ = ["Shape", "block_rows", "choose_solver", "solver_cost", "solver_costs"]
 
 # How many times slower than a matrix product, operation for operation.
-_SPARSE_PRODUCT, _SPARSE_STEP = 900.0, 25.0
+_SPARSE_PRODUCT, _SPARSE_STEP = 900.0, 8.0
 _CHOLESKY, _EIGENVALUES, _SVD = 2.0, 5.0, 10.0
 # Rows are checked for NaN, read, and written to a panel, which is read again.
 _PANELS = 4
