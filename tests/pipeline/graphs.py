@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from mlopt.pipeline.operators import Apply, Join, Learn, Operator, Source
+from mlopt.pipeline.graph.operators import Apply, Join, Learn, Operator, Source
 
 DATA = Source("X", "content-of-x")
 OTHER = Source("X", "other-content")

@@ -14,8 +14,8 @@ from sklearn.pipeline import make_pipeline
 
 import mlopt
 from mlopt.errors import InputError
-from mlopt.pipeline.kinds import ROW_WISE
 from mlopt.pipeline.library.util import Cacher, Identity
+from mlopt.pipeline.steps.kinds import ROW_WISE
 
 N, CHUNK = 6000, 1500
 X = np.random.default_rng(0).normal(size=(N, 5))
@@ -41,7 +41,7 @@ class Counting(TransformerMixin, BaseEstimator):
 @pytest.fixture
 def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where rows are counted; the class counts as one that goes row by row."""
-    monkeypatch.setattr("mlopt.pipeline.kinds.ROW_WISE", ROW_WISE | {Counting})
+    monkeypatch.setattr("mlopt.pipeline.steps.kinds.ROW_WISE", ROW_WISE | {Counting})
     path = tmp_path / "rows"
     path.touch()
     return path

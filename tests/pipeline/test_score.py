@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import StandardScaler
 
 import mlopt
-from mlopt.pipeline import applying
+from mlopt.pipeline.steps import applying
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6000, 4))

@@ -10,7 +10,7 @@ from sklearn.utils.metadata_routing import _routing_enabled
 
 from mlopt.errors import InputError
 from mlopt.pipeline.estimator import Pipeline
-from mlopt.pipeline.nested import UNIONS, is_pipeline
+from mlopt.pipeline.steps.nested import UNIONS, is_pipeline
 from mlopt.rows.source import is_dask
 
 

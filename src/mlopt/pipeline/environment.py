@@ -22,9 +22,9 @@ from dask.utils import parse_bytes
 from scipy.sparse import issparse
 
 from mlopt.caching import Disk
-from mlopt.pipeline.graph import walk
-from mlopt.pipeline.operators import Apply, Learn, Operator
-from mlopt.pipeline.tables import count_bytes
+from mlopt.pipeline.blocks.tables import count_bytes
+from mlopt.pipeline.graph.operators import Apply, Learn, Operator
+from mlopt.pipeline.graph.walking import walk
 
 _LARGEST = 1 << 30
 

@@ -16,20 +16,20 @@ from sklearn.utils.metaestimators import available_if
 
 from mlopt.cluster import executor
 from mlopt.gd.estimator_base import resources_of
-from mlopt.pipeline import applying
+from mlopt.pipeline.blocks.tables import stack
 from mlopt.pipeline.budget import budget_bytes
-from mlopt.pipeline.copies import private_copy
 from mlopt.pipeline.environment import environment
-from mlopt.pipeline.execute import Execution
 from mlopt.pipeline.explain import to_plan
-from mlopt.pipeline.exporting import exported
 from mlopt.pipeline.finishing import put_back
-from mlopt.pipeline.layers import graph_of
-from mlopt.pipeline.nested import PIPELINES, can_transform, does_nothing, row_weights
-from mlopt.pipeline.optimizer import left_out
-from mlopt.pipeline.planning import Planned, Problem, make_plan
-from mlopt.pipeline.tables import stack
-from mlopt.pipeline.telling import check_picklable, like_last, report, unseeded_notes
+from mlopt.pipeline.planning.making import Planned, Problem, make_plan
+from mlopt.pipeline.planning.optimizer import left_out
+from mlopt.pipeline.running.execute import Execution
+from mlopt.pipeline.running.layers import graph_of
+from mlopt.pipeline.steps import applying
+from mlopt.pipeline.steps.copies import private_copy
+from mlopt.pipeline.steps.exporting import exported
+from mlopt.pipeline.steps.nested import PIPELINES, can_transform, does_nothing, row_weights
+from mlopt.pipeline.steps.telling import check_picklable, like_last, report, unseeded_notes
 from mlopt.plan import Plan
 from mlopt.rows.source import is_dask
 

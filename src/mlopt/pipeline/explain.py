@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mlopt.pipeline.execute import Execution
-from mlopt.pipeline.graph import walk
-from mlopt.pipeline.operators import Apply, Fused, Given, Join, Learn, Operator, Outcome
-from mlopt.pipeline.optimizer import history
-from mlopt.pipeline.planning import Planned
-from mlopt.pipeline.profile import Option, Profile
-from mlopt.pipeline.schedule import Job, Timetable, executions, schedule
+from mlopt.pipeline.graph.operators import (
+    Apply,
+    Fused,
+    Given,
+    Join,
+    Learn,
+    Operator,
+    Outcome,
+)
+from mlopt.pipeline.graph.schedule import Job, Timetable, executions, schedule
+from mlopt.pipeline.graph.walking import walk
+from mlopt.pipeline.planning.making import Planned
+from mlopt.pipeline.planning.optimizer import history
+from mlopt.pipeline.profiling.profile import Option, Profile
+from mlopt.pipeline.running.execute import Execution
 from mlopt.plan import Alternative, Choice, Plan, format_bytes
 
 

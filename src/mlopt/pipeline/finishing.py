@@ -8,16 +8,16 @@ from typing import Any
 from dask.task_spec import Task, TaskRef
 
 from mlopt.cluster import Executor, single_threaded
-from mlopt.pipeline import tables
-from mlopt.pipeline.assemble import Assembly
-from mlopt.pipeline.execute import Execution
-from mlopt.pipeline.graph import walk
-from mlopt.pipeline.layers import Layers
-from mlopt.pipeline.operators import Given, Join, Learn, Operator, Outcome
-from mlopt.pipeline.planning import SMALL, Planned
+from mlopt.pipeline.blocks import tables
+from mlopt.pipeline.graph.operators import Given, Join, Learn, Operator, Outcome
+from mlopt.pipeline.graph.walking import walk
+from mlopt.pipeline.planning.making import SMALL, Planned
+from mlopt.pipeline.profiling.sampling import take_sample
+from mlopt.pipeline.profiling.trial import Trial
 from mlopt.pipeline.rules.base import Draft
-from mlopt.pipeline.sampling import take_sample
-from mlopt.pipeline.trial import Trial
+from mlopt.pipeline.running.execute import Execution
+from mlopt.pipeline.running.layers import Layers
+from mlopt.pipeline.steps.assemble import Assembly
 
 _FEW = 64
 """Rows from which names and numbers of columns are learnt."""

@@ -19,7 +19,6 @@ from mlopt.pipeline.environment import environment
 from mlopt.pipeline.fits.base import ManyPasses
 from mlopt.pipeline.fits.models.descriptors import DESCRIPTORS
 from mlopt.pipeline.fits.registry import ways_of
-from mlopt.pipeline.kinds import is_row_wise
 from mlopt.pipeline.library.column_pca import ColumnPCA
 from mlopt.pipeline.library.fisher import FisherVector
 from mlopt.pipeline.library.image import (
@@ -33,6 +32,7 @@ from mlopt.pipeline.library.image import (
 )
 from mlopt.pipeline.library.mixture import GaussianMixture
 from mlopt.pipeline.library.signal import NormalizeRows, SignedHellinger
+from mlopt.pipeline.steps.kinds import is_row_wise
 from mlopt.resources import Resources
 from mlopt.stats import Stats
 

@@ -9,8 +9,8 @@ from sklearn.linear_model import LogisticRegression
 from tests.pipeline.graphs import DATA, ranged, scaled, text, union
 from tests.pipeline.rules.test_share_work import graphs, shared
 
-from mlopt.pipeline.graph import show, walk
-from mlopt.pipeline.operators import Apply, Fused, Given, Learn
+from mlopt.pipeline.graph.operators import Apply, Fused, Given, Learn
+from mlopt.pipeline.graph.walking import show, walk
 from mlopt.pipeline.rules import Context
 from mlopt.pipeline.rules.base import Draft
 from mlopt.pipeline.rules.fuse_rows import FuseRows

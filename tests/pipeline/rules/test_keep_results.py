@@ -15,9 +15,9 @@ from mlopt.caching import Profile as Lines
 from mlopt.errors import InputError
 from mlopt.pipeline.fits.base import ManyPasses, OnePass
 from mlopt.pipeline.fits.registry import ways_of
-from mlopt.pipeline.graph import walk
-from mlopt.pipeline.operators import Learn, Operator
-from mlopt.pipeline.profile import Measure, Profile
+from mlopt.pipeline.graph.operators import Learn, Operator
+from mlopt.pipeline.graph.walking import walk
+from mlopt.pipeline.profiling.profile import Measure, Profile
 from mlopt.pipeline.rules.base import Context, Draft
 from mlopt.pipeline.rules.keep_results import KEEPERS, Engine, KeepResults, execution_graph
 from mlopt.resources import Resources

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.pipeline.graphs import DATA, OTHER, ranged, scaled, text, union
 
-from mlopt.pipeline.graph import show, walk
-from mlopt.pipeline.operators import Operator
+from mlopt.pipeline.graph.operators import Operator
+from mlopt.pipeline.graph.walking import show, walk
 from mlopt.pipeline.rules import Context
 from mlopt.pipeline.rules.base import Draft
 from mlopt.pipeline.rules.share_work import ShareWork

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from mlopt.pipeline.graph import Sinks, rebuild
-from mlopt.pipeline.operators import Learn, Operator
-from mlopt.pipeline.profile import Profile
+from mlopt.pipeline.graph.operators import Learn, Operator
+from mlopt.pipeline.graph.walking import Sinks, rebuild
+from mlopt.pipeline.profiling.profile import Profile
 
 
 @dataclass(frozen=True)

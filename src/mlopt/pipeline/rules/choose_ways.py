@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from mlopt.errors import InputError
-from mlopt.pipeline.operators import Learn, Operator
-from mlopt.pipeline.profile import Option
+from mlopt.pipeline.graph.operators import Learn, Operator
+from mlopt.pipeline.profiling.profile import Option
 from mlopt.pipeline.rules.base import Context, Draft
 
 TIE, TRIFLE = 1.2, 1e-3

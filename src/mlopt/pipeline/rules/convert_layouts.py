@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from mlopt.pipeline.operators import Convert, Learn, Operator
-from mlopt.pipeline.profile import Profile
+from mlopt.pipeline.graph.operators import Convert, Learn, Operator
+from mlopt.pipeline.profiling.profile import Profile
 from mlopt.pipeline.rules.base import Context, Draft
 
 

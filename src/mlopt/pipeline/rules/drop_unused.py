@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from mlopt.pipeline.operators import Convert, Join, Operator
+from mlopt.pipeline.graph.operators import Convert, Join, Operator
 from mlopt.pipeline.rules.base import Context, Draft
 
 

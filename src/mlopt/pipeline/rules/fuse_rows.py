@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from mlopt.pipeline.graph import Sinks, readers, walk
-from mlopt.pipeline.operators import Apply, Convert, Fused, Join, Operator, Select
+from mlopt.pipeline.graph.operators import Apply, Convert, Fused, Join, Operator, Select
+from mlopt.pipeline.graph.schedule import must_stay
+from mlopt.pipeline.graph.walking import Sinks, readers, walk
 from mlopt.pipeline.rules.base import Context, Draft
-from mlopt.pipeline.schedule import must_stay
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from typing import Any
 
 from mlopt.caching import STRATEGIES, Found, Graph, Kept, Node, choose, search
 from mlopt.errors import InputError
-from mlopt.pipeline.graph import Sinks, walk
-from mlopt.pipeline.operators import Learn, Operator
-from mlopt.pipeline.profile import Profile
+from mlopt.pipeline.graph.operators import Learn, Operator
+from mlopt.pipeline.graph.schedule import Timetable, must_stay, schedule, takes_memory
+from mlopt.pipeline.graph.walking import Sinks, walk
+from mlopt.pipeline.profiling.profile import Profile
 from mlopt.pipeline.rules.base import Context, Draft
-from mlopt.pipeline.schedule import Timetable, must_stay, schedule, takes_memory
 from mlopt.plan import format_bytes
 
 KEEPERS = ("best", *STRATEGIES)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mlopt.pipeline.operators import Operator
+from mlopt.pipeline.graph.operators import Operator
 from mlopt.pipeline.rules.base import Context, Draft
 
 

@@ -24,7 +24,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from mlopt.pipeline.tokens import join, token_of
+from mlopt.pipeline.blocks.tokens import join, token_of
 
 Names = tuple[tuple[str, ...], str]
 

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mlopt.errors import InputError
-from mlopt.pipeline import tables
+from mlopt.pipeline.blocks import tables
 
 
 class VectorSplitter:

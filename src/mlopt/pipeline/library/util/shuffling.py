@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from mlopt.errors import InputError
-from mlopt.pipeline import tables
+from mlopt.pipeline.blocks import tables
 from mlopt.rows.source import is_dask
 
 

@@ -1,0 +1,1 @@
+"""Rows of any type in blocks: arrays, CSR, data frames, documents."""

@@ -1,0 +1,198 @@
+"""Any input cut into blocks of rows: in memory, or in the chunks of a Dask collection.
+
+Chunks of a collection are not read before they are needed, and read again whenever they
+are, unless something keeps them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from dask.task_spec import Task, TaskRef
+
+from mlopt.cluster import Executor
+from mlopt.errors import InputError
+from mlopt.pipeline.blocks import tables
+from mlopt.pipeline.blocks.tokens import token_of
+from mlopt.rows.block import boundaries
+from mlopt.rows.source import check_fits, is_dask
+
+_KILLED, _ITSELF, _AT_ONCE = 0.95, 300e6, 3
+"""Share of its memory at which Dask kills a worker; bytes of its modules; a block that is
+read, what a step makes of it, and one on its way."""
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Rows in blocks, as tasks that give them.
+
+    Attributes
+    ----------
+    tasks : mapping of key to task, value or handle
+        A graph in which every one of ``keys`` can be computed.
+    keys : tuple
+        One a block.
+    lengths : tuple of int, or None
+        Rows of each block; None while nobody has counted them.
+    token : str
+        Of the content.
+    lazy : bool
+        Whether blocks are read only when they are asked for.
+    """
+
+    tasks: Mapping[Any, Any]
+    keys: tuple[Any, ...]
+    lengths: tuple[int, ...] | None
+    token: str
+    lazy: bool = False
+
+    @property
+    def count(self) -> int:
+        """How many blocks there are."""
+        return len(self.keys)
+
+    def without(self, lengths: Sequence[int]) -> Blocks:
+        """Only the blocks that have rows, where each has so many."""
+        keys = tuple(k for k, n in zip(self.keys, lengths, strict=True) if n)
+        counted = tuple(int(n) for n in lengths if n)
+        return replace(self, keys=keys, lengths=counted)
+
+
+def ask(
+    blocks: Blocks,
+    executor: Executor,
+    name: str,
+    function: Callable[..., Any],
+    arguments: Mapping[int, tuple[Any, ...]],
+) -> list[Any]:
+    """``function(block, *arguments)``, for each block by number that has arguments."""
+    graph, keys = dict(blocks.tasks), []
+    for number, others in arguments.items():
+        key = (f"{name}-{blocks.token}", number)
+        graph[key] = Task(key, function, TaskRef(blocks.keys[number]), *others)
+        keys.append(key)
+    handles = executor.run_graph(graph, keys)
+    values = [executor.result(handle) for handle in handles]
+    for handle in handles:
+        executor.release(handle)
+    return values
+
+
+def cut(
+    data: Any,
+    executor: Executor,
+    *,
+    name: str = "X",
+    lengths: Sequence[int] | None = None,
+) -> Blocks:
+    """Blocks of ``data``; those of a Dask collection are its chunks of rows.
+
+    Parameters
+    ----------
+    data : array, sparse matrix, data frame, list of documents, or Dask collection
+    executor : Executor
+    name : str
+        For messages and keys.
+    lengths : sequence of int, optional
+        Rows of each block: as many as those of the data that these go with.
+
+    Raises
+    ------
+    InputError
+        When there are no rows, or not as many as ``lengths`` says.
+    """
+    if is_dask(data):
+        return _lazy(data, name, executor)
+    data = usable(data)
+    n = tables.count_rows(data)
+    if n == 0:
+        raise InputError(f"`{name}` must have at least one row, got none.")
+    if lengths is not None and sum(lengths) != n:
+        raise InputError(
+            f"X and `{name}` must have the same number of rows, got {sum(lengths)} and {n}."
+        )
+    edges = boundaries(n, tables.count_bytes(data)) if lengths is None else _edges(lengths)
+    token = token_of(data)
+    keys = tuple((f"{name}-{token}", number) for number in range(len(edges) - 1))
+    tasks = {
+        key: executor.put(tables.row_range(data, start, stop))
+        for key, (start, stop) in zip(keys, pairwise(edges), strict=True)
+    }
+    sizes = tuple(b - a for a, b in pairwise(edges))
+    return Blocks(tasks, keys, sizes, token)
+
+
+def _edges(lengths: Sequence[int]) -> list[int]:
+    return [int(edge) for edge in np.cumsum((0, *lengths))]
+
+
+def usable(data: Any) -> Any:
+    """What can be cut by rows: CSR for other sparse matrices, arrays for nested lists."""
+    if sp.issparse(data):
+        return data if data.format == "csr" else data.tocsr()
+    if isinstance(data, list | tuple):
+        return _from_list(data)
+    if isinstance(data, np.ndarray) or hasattr(data, "iloc"):
+        return data
+    if hasattr(data, "__array__") and not hasattr(data, "__len__"):
+        return np.asarray(data)
+    if isinstance(data, str | bytes) or not hasattr(data, "__iter__"):
+        raise InputError(
+            "Data must be an array, a sparse matrix, a data frame, a list of documents or "
+            f"a Dask collection, got {type(data).__name__}."
+        )
+    return data if hasattr(data, "shape") else list(data)
+
+
+def _from_list(data: Any) -> Any:
+    """Lists of rows and of numbers as arrays; documents, of any kind, as they are."""
+    if not data or isinstance(data[0], str | bytes | dict):
+        return data
+    try:
+        found = np.asarray(data)
+    except ValueError:
+        return list(data)  # rows of unlike lengths: tokens of documents
+    mixed = found.dtype.kind in "US" and found.ndim > 1
+    if mixed and not all(isinstance(cell, str) for row in data for cell in row):
+        return np.asarray(data, dtype=object)  # numbers beside text stay numbers
+    return found
+
+
+def _largest(executor: Executor) -> float | None:
+    """Bytes of the largest block with which a worker of one thread is not killed."""
+    if executor.memory is None:
+        return None
+    room = _KILLED * executor.memory - _ITSELF
+    return max(room / _AT_ONCE, executor.memory / 20)
+
+
+def _lazy(data: Any, name: str, executor: Executor) -> Blocks:
+    """The chunks of a Dask array, data frame, series or bag."""
+    import dask
+    import dask.array as da
+
+    # As `to_delayed` does: one key must not stand for two tasks.
+    (data,) = dask.optimize(data)
+    lengths = None
+    if isinstance(data, da.Array):
+        if data.ndim > 1 and data.numblocks[1] > 1:
+            data = data.rechunk({1: -1})
+        if not any(np.isnan(size) for size in data.chunks[0]):
+            lengths = tuple(int(size) for size in data.chunks[0])
+            width = int(np.prod(data.shape[1:]))
+            if not sp.issparse(data._meta):
+                longest = max(lengths, default=0) * width * data.dtype.itemsize
+                check_fits(longest, executor, _largest(executor))
+        rest = (0,) * (data.ndim - 1)
+        keys = tuple((data.name, i, *rest) for i in range(data.numblocks[0]))
+        graph: Any = data.__dask_graph__()
+        token = data.name
+    else:
+        keys, graph = tuple(data.__dask_keys__()), data.__dask_graph__()
+        token = str(dask.base.tokenize(data))
+    return Blocks(dict(graph), keys, lengths, f"dask-{token}", lazy=True)

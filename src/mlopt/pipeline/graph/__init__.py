@@ -1,0 +1,1 @@
+"""The graph: operators, walks over them, and the order of what they do."""

@@ -1,0 +1,296 @@
+"""Logical operators: what a pipeline computes, never how.
+
+An operator gives either *rows* (one value a block) or a *model* (one value in all). What
+was decided about it, `Learn.way` for one, is no part of its token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from mlopt.pipeline.blocks.tokens import join, token_of
+from mlopt.pipeline.fits.base import Fit
+
+_PHYSICAL = {"physical": True}
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """A node of a graph. Two nodes with one token compute one value.
+
+    Attributes
+    ----------
+    step : str
+        The user's name of the step, with those around it: "prepare/numbers/scale".
+    token : str
+    """
+
+    step: str
+    token: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # Taken once, from the inputs' tokens: hashing the whole tree at every comparison
+        # would be exponential on a diamond-shaped graph.
+        parts = [_token(value) for value in self._logical()]
+        object.__setattr__(self, "token", join(type(self).__qualname__, *parts))
+
+    @property
+    def meaning(self) -> str:
+        """The token, whatever the layout of the numbers."""
+        return self.token
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """The operators that this one reads."""
+        found: list[Operator] = []
+        for value in self._values().values():
+            found += [v for v in _each(value) if isinstance(v, Operator)]
+        return tuple(found)
+
+    @property
+    def gives_rows(self) -> bool:
+        """Whether there is one value a block, not one in all."""
+        return True
+
+    def with_inputs(self, new: Callable[[Operator], Operator]) -> Operator:
+        """A copy that reads others; this one when nothing changed."""
+        changes: dict[str, Any] = {}
+        for name, value in self._values().items():
+            if isinstance(value, Operator) and (other := new(value)) is not value:
+                changes[name] = other
+            elif _is_operators(value):
+                others = tuple(map(new, value))
+                if any(a is not b for a, b in zip(value, others, strict=True)):
+                    changes[name] = others
+        return replace(self, **changes) if changes else self
+
+    def describe(self) -> str:
+        """A few words for plans."""
+        return type(self).__name__
+
+    def _values(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.init}
+
+    def _logical(self) -> Iterator[Any]:
+        for f in fields(self):
+            if f.init and f.name != "step" and not f.metadata.get("physical"):
+                yield getattr(self, f.name)
+
+
+@dataclass(frozen=True, eq=False)
+class Source(Operator):
+    """Data that are already somewhere; ``content`` is their token.
+
+    ``lazy`` says that they are read anew whenever they are needed.
+    """
+
+    content: str
+    lazy: bool = field(default=False, metadata=_PHYSICAL)
+
+    def describe(self) -> str:
+        return "data"
+
+
+@dataclass(frozen=True, eq=False)
+class Select(Operator):
+    """Some columns of ``x``, by name, number, mask or slice."""
+
+    x: Operator
+    columns: Any
+
+    def describe(self) -> str:
+        return "columns"
+
+
+@dataclass(frozen=True, eq=False)
+class Learn(Operator):
+    """``estimator.fit(x, y, **params)``: gives a model.
+
+    Attributes
+    ----------
+    params : mapping
+        Further arguments of ``fit``.
+    seeded : bool
+        False for an estimator that is random without a seed: no two are equal.
+    transforms : bool
+        Whether an `Outcome` reads what ``fit_transform`` returns.
+    way : Fit or None
+        How; None: scikit-learn's own.
+    gathers : bool
+        Whether scikit-learn's own fit could learn from ``x``.
+    names : tuple of str
+        Of the columns, where ``x`` are frames.
+    """
+
+    estimator: Any
+    x: Operator
+    y: Operator | None = None
+    weight: Operator | None = None
+    params: Mapping[str, Any] = field(default_factory=dict)
+    seeded: bool = True
+    nonce: str = ""
+    transforms: bool = False
+    way: Fit | None = field(default=None, metadata=_PHYSICAL)
+    gathers: bool = field(default=True, metadata=_PHYSICAL)
+    names: tuple[str, ...] = field(default=(), metadata=_PHYSICAL)
+
+    @property
+    def gives_rows(self) -> bool:
+        return False
+
+    def describe(self) -> str:
+        return _one_line(self.estimator)
+
+
+@dataclass(frozen=True, eq=False)
+class Given(Operator):
+    """A model that needs no data: a transformer without state, or one fitted already."""
+
+    model: Any
+    content: str
+
+    @property
+    def gives_rows(self) -> bool:
+        return False
+
+    def describe(self) -> str:
+        return _one_line(self.model)
+
+
+@dataclass(frozen=True, eq=False)
+class Apply(Operator):
+    """``model.<method>(x)``: gives as many rows as ``x`` has.
+
+    Attributes
+    ----------
+    scope : {"rows", "all", "unknown"}
+        Whether a row depends on its own row alone, or on all; "unknown" until a sample
+        was looked at.
+    random : bool
+        Whether the same rows give something else the next time; found out on the sample.
+    kind : str
+        What every block must be, as `tables.kind_of` says; "" where nobody looked.
+    pinned : bool
+        Whether the rows are kept, whatever it saves.
+    """
+
+    model: Operator
+    x: Operator
+    method: str = "transform"
+    scope: str = field(default="rows", metadata=_PHYSICAL)
+    random: bool = field(default=False, metadata=_PHYSICAL)
+    kind: str = field(default="", metadata=_PHYSICAL)
+    pinned: bool = field(default=False, metadata=_PHYSICAL)
+
+    def describe(self) -> str:
+        return self.model.describe()
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome(Operator):
+    """What ``fit_transform`` returned beside its model, for a step that is not row-wise."""
+
+    learn: Operator
+    x: Operator
+
+    def describe(self) -> str:
+        return self.learn.describe()
+
+
+@dataclass(frozen=True, eq=False)
+class Join(Operator):
+    """Columns of the parts side by side.
+
+    Attributes
+    ----------
+    names : tuple of str
+        One a part, put before column names of data frames as ``prefix`` says: a bool, a
+        format, or a function, as ``verbose_feature_names_out`` of scikit-learn.
+    weights : tuple of float
+        What each part is multiplied by.
+    sparse_below : float
+        Sparse parts give a sparse whole when its density is below this.
+    frames : {"default", "pandas", "polars"}
+        Whether frames are put together to a frame; otherwise to an array.
+    layout : {"auto", "dense", "sparse"}
+        What they give; "auto" looks at the density, so that it suits one block only.
+    """
+
+    parts: tuple[Operator, ...]
+    names: tuple[str, ...]
+    weights: tuple[float, ...]
+    prefix: Any = True
+    sparse_below: float = float("inf")
+    frames: str = "default"
+    layout: str = field(default="auto", metadata=_PHYSICAL)
+
+    def describe(self) -> str:
+        return f"{len(self.parts)} side by side"
+
+
+@dataclass(frozen=True, eq=False)
+class Convert(Operator):
+    """The same numbers, dense or sparse."""
+
+    x: Operator
+    layout: str
+
+    @property
+    def meaning(self) -> str:
+        return self.x.meaning
+
+    def describe(self) -> str:
+        return f"to {self.layout}"
+
+
+@dataclass(frozen=True, eq=False)
+class Fused(Operator):
+    """Row-wise operators run as one task a block; its value is that of the last.
+
+    Attributes
+    ----------
+    body : Operator
+        The last of them; those before it hang on it, down to ``reads``.
+    reads : tuple of Operator
+        What comes from other tasks.
+    """
+
+    body: Operator
+    reads: tuple[Operator, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "token", self.body.token)
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return self.reads
+
+    def with_inputs(self, new: Callable[[Operator], Operator]) -> Operator:
+        reads = tuple(map(new, self.reads))
+        same = all(a is b for a, b in zip(reads, self.reads, strict=True))
+        return self if same else replace(self, reads=reads)
+
+    def describe(self) -> str:
+        return self.body.describe()
+
+
+def _token(value: Any) -> str:
+    if isinstance(value, Operator):
+        return value.meaning
+    if _is_operators(value):
+        return join(*(v.meaning for v in value))
+    return token_of(value)
+
+
+def _each(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _is_operators(value: Any) -> bool:
+    return type(value) is tuple and bool(value) and isinstance(value[0], Operator)
+
+
+def _one_line(estimator: Any) -> str:
+    return " ".join(repr(estimator).split())

@@ -1,0 +1,258 @@
+"""In which order models are learnt, and how often that computes each operator.
+
+Pure: from a graph and what is kept to jobs, and to counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from mlopt.pipeline.fits.base import ManyPasses, OnePass
+from mlopt.pipeline.graph.operators import Apply, Fused, Learn, Operator, Outcome, Source
+from mlopt.pipeline.graph.walking import Sinks, walk
+
+
+@dataclass(frozen=True)
+class Job:
+    """Operators computed together, each at most once a block and pass.
+
+    Attributes
+    ----------
+    ends : tuple of Operator
+        The models learnt, or the rows wanted.
+    passes : float
+        How often it reads what it reads.
+    """
+
+    ends: tuple[Operator, ...]
+    passes: float = 1.0
+
+    @property
+    def reads(self) -> tuple[Operator, ...]:
+        """The rows that it needs."""
+        rows = [i for e in self.ends for i in e.inputs] if self._learns else list(self.ends)
+        return tuple(op for op in rows if op.gives_rows)
+
+    @property
+    def iterates(self) -> bool:
+        """Whether rows to keep are made before its passes begin, and not in the first."""
+        first = self.ends[0]
+        return isinstance(first, Learn) and isinstance(first.way, ManyPasses)
+
+    @property
+    def _learns(self) -> bool:
+        return not self.ends[0].gives_rows
+
+
+def schedule(
+    sinks: Sinks, passes: Callable[[Learn], float], known: Collection[str] = ()
+) -> list[Job]:
+    """Jobs in their order: models of one depth that take one pass are learnt together.
+
+    Parameters
+    ----------
+    sinks : tuple of Operator
+    passes : callable
+        How often a model's fit reads its input.
+    known : collection of token
+        Models that are there already.
+    """
+    levels: dict[int, list[Learn]] = {}
+    depth: dict[int, int] = {}
+    for op in walk(sinks, stop=lambda node: node.token in known):
+        below = max((depth[id(i)] for i in op.inputs if id(i) in depth), default=0)
+        learns = isinstance(op, Learn) and op.token not in known
+        depth[id(op)] = below + learns
+        if learns and isinstance(op, Learn):
+            levels.setdefault(depth[id(op)], []).append(op)
+    jobs: list[Job] = []
+    for _, learns_ in sorted(levels.items()):
+        together = tuple(one for one in learns_ if isinstance(one.way, OnePass))
+        jobs += [Job(together)] if together else []
+        jobs += [
+            Job((one,), _scans(one, passes))
+            for one in learns_
+            if not isinstance(one.way, OnePass)
+        ]
+    wanted = tuple(sink for sink in sinks if sink.gives_rows)
+    return jobs + ([Job(wanted)] if wanted else [])
+
+
+def _scans(op: Learn, passes: Callable[[Learn], float]) -> float:
+    """Gathered rows are read once; an iterative fit looks at its rows once before."""
+    return 1.0 + max(1.0, passes(op)) if isinstance(op.way, ManyPasses) else 1.0
+
+
+def must_stay(op: Operator) -> bool:
+    """Whether rows are kept in any case.
+
+    Because they cannot be made again, random ones and outcomes of a whole fit; or because
+    the user says so.
+    """
+    return isinstance(op, Outcome) or (isinstance(op, Apply) and (op.random or op.pinned))
+
+
+def takes_memory(op: Operator) -> bool:
+    """Whether keeping a value takes memory of the budget: not models, nor given data."""
+    return op.gives_rows and not (isinstance(op, Source) and not op.lazy)
+
+
+def members(op: Operator) -> list[Operator]:
+    """The operators that run when this one does: those within a fused one."""
+    if not isinstance(op, Fused):
+        return [op]
+    reads = {i.token for i in op.reads}
+    inside = walk([op.body], stop=lambda node: node.token in reads)
+    return [node for node in inside if node.token not in reads]
+
+
+def below(reads: Iterable[Operator], there: Collection[str]) -> list[Operator]:
+    """The operators on rows that give ``reads``, inputs first; those ``there`` are ends.
+
+    The models that they apply are learnt by then: nothing is computed for these.
+    """
+    ends = walk(reads, stop=lambda n: n.token in there or not n.gives_rows or _given(n))
+    return [op for op in ends if op.gives_rows]
+
+
+def _given(op: Operator) -> bool:
+    """An outcome comes from its fit, which ran before anybody can read it."""
+    return isinstance(op, Outcome)
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What a run does that keeps some rows.
+
+    Attributes
+    ----------
+    executions : tuple of float
+        How often each operator is computed.
+    peak : float
+        Bytes of kept rows at most at any one time.
+    """
+
+    executions: tuple[float, ...]
+    peak: float
+
+
+class Timetable:
+    """Jobs over numbered operators, to be followed for many sets of kept rows.
+
+    What is kept is computed by the first job that needs it, once, and let go of after the
+    last one that does. Within a job every operator runs once a block and pass, however
+    many paths lead to it.
+
+    Parameters
+    ----------
+    jobs : sequence of Job
+    there : collection of token
+        Rows that are there from the beginning.
+    nbytes : callable
+        Of an operator's rows.
+    """
+
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        there: Collection[str] = (),
+        nbytes: Callable[[Operator], float] = lambda _: 0.0,
+    ) -> None:
+        reads = [op for job in jobs for op in job.reads]
+        self.ops = below(reads, there)
+        self._numbers = {id(op): v for v, op in enumerate(self.ops)}
+        self._there = self._bits(op for op in self.ops if op.token in there)
+        self._inputs = [
+            0 if isinstance(op, Outcome) or op.token in there else self._bits(op.inputs)
+            for op in self.ops
+        ]
+        self._stay = self._bits(op for op in self.ops if must_stay(op))
+        self._bytes = [float(nbytes(op)) if takes_memory(op) else 0.0 for op in self.ops]
+        self._jobs = [(self._bits(job.reads), job.passes, job.iterates) for job in jobs]
+
+    def follow(self, kept: Iterable[int]) -> Followed:
+        """The run that keeps the rows of these operators."""
+        wanted = sum(1 << v for v in set(kept)) | self._stay
+        counts = [0.0] * len(self.ops)
+        there, peak = self._there, 0.0
+        for number, (reads, passes, iterates) in enumerate(self._jobs):
+            new = self._cone(reads, there) & wanted & ~there
+            if iterates:
+                self._count(counts, self._cone(new, there), 1.0)
+                self._count(counts, self._cone(reads, there | new), passes)
+            else:
+                self._count(counts, self._cone(reads, there), passes)
+            peak = max(peak, self._size((there | new) & ~self._there))
+            there = (there | new) & self._needed(number + 1, there | new) | self._there
+        return Followed(tuple(counts), peak)
+
+    def follow_tokens(
+        self, kept: Collection[str], partly: tuple[str, float] | None = None
+    ) -> Followed:
+        """The same for operators by token, a share of one of them kept only."""
+        whole = self.follow(v for v, op in enumerate(self.ops) if op.token in kept)
+        if partly is None:
+            return whole
+        token, share = partly
+        without = self.follow_tokens([one for one in kept if one != token])
+        pairs = zip(whole.executions, without.executions, strict=True)
+        mixed = tuple(share * more + (1.0 - share) * less for more, less in pairs)
+        return Followed(mixed, share * whole.peak + (1.0 - share) * without.peak)
+
+    def _needed(self, start: int, there: int) -> int:
+        """What the jobs from ``start`` on read of what is there."""
+        found = 0
+        for reads, _, _ in self._jobs[start:]:
+            found |= self._reached(reads, there)
+        return found & there
+
+    def _cone(self, reads: int, there: int) -> int:
+        """What is computed for ``reads``."""
+        return self._reached(reads, there) & ~there
+
+    def _reached(self, reads: int, there: int) -> int:
+        found = reads
+        for v in range(len(self.ops) - 1, -1, -1):
+            if found >> v & 1 and not there >> v & 1:
+                found |= self._inputs[v]
+        return found
+
+    def _count(self, counts: list[float], which: int, times: float) -> None:
+        for v in range(len(counts)):
+            if which >> v & 1:
+                counts[v] += times
+
+    def _size(self, which: int) -> float:
+        return sum(size for v, size in enumerate(self._bytes) if which >> v & 1)
+
+    def _bits(self, ops: Iterable[Operator]) -> int:
+        found = 0
+        for op in ops:
+            found |= 1 << self._numbers[id(op)] if op.gives_rows else 0
+        return found
+
+
+def executions(
+    jobs: Sequence[Job],
+    kept: Collection[str],
+    there: Collection[str] = (),
+    partly: tuple[str, float] | None = None,
+) -> dict[str, float]:
+    """How often each operator on rows is computed, by token.
+
+    Parameters
+    ----------
+    kept : collection of token
+    there : collection of token
+        Rows that are there from the beginning.
+    partly : (token, float), optional
+        One of those kept of which this share is kept only.
+    """
+    table = Timetable(jobs, there)
+    followed = table.follow_tokens(kept, partly)
+    counts: dict[str, float] = {}
+    for op, count in zip(table.ops, followed.executions, strict=True):
+        for one in members(op):
+            counts[one.token] = counts.get(one.token, 0.0) + count
+    return counts

@@ -1,0 +1,1 @@
+"""From steps and data to a plan: build the graph, profile it, rewrite it."""

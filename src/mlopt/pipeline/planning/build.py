@@ -1,0 +1,285 @@
+"""A scikit-learn pipeline as a graph, and the fitted models put back into its shape."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from sklearn import get_config
+from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import FeatureUnion
+from sklearn.utils._set_output import _get_output_config
+from sklearn.utils.validation import _get_feature_names
+
+from mlopt.errors import InputError
+from mlopt.pipeline.blocks import tables
+from mlopt.pipeline.blocks.tokens import join, state_token, token_of
+from mlopt.pipeline.graph.operators import (
+    Apply,
+    Given,
+    Join,
+    Learn,
+    Operator,
+    Outcome,
+    Select,
+)
+from mlopt.pipeline.planning.expansions import expand
+from mlopt.pipeline.steps.copies import blank_copy, keeps_state
+from mlopt.pipeline.steps.kinds import (
+    ignores_targets,
+    is_pinned,
+    is_row_wise,
+    is_seeded,
+    is_stateless,
+)
+from mlopt.pipeline.steps.nested import is_pipeline, is_simple, is_union
+from mlopt.pipeline.tasks.functions import naming
+
+Example = Callable[[Operator], Any]
+"""Gives some rows of an operator's value."""
+
+
+@dataclass
+class Builder:
+    """Turns estimators into operators; remembers which model belongs to which step.
+
+    Attributes
+    ----------
+    y, weight : Operator or None
+        Targets, and the weights of the rows for the last step.
+    example : callable
+        From an operator to some rows of its value: to find out which columns there are.
+    params : mapping of step to mapping
+        Further arguments of ``fit`` of the outermost steps.
+    models : dict of path to Operator
+        Filled while building.
+    inputs : dict of path to Operator
+        What each `ColumnTransformer` is given; filled while building.
+    joins : dict of path to Operator
+        What each `ColumnTransformer` makes of it; filled while building.
+    whole : bool
+        Whether all rows are one block: then steps without state are fitted like others.
+    """
+
+    y: Operator | None
+    example: Example
+    weight: Operator | None = None
+    params: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    models: dict[str, Operator] = field(default_factory=dict)
+    inputs: dict[str, Operator] = field(default_factory=dict)
+    joins: dict[str, Operator] = field(default_factory=dict)
+    whole: bool = False
+
+    def transformed(self, path: str, transformer: Any, x: Operator) -> Operator:
+        """The rows that ``transformer``, fitted to ``x``, makes of ``x``."""
+        if transformer is None or transformer == "passthrough":
+            return x
+        plain = not self.params.get(path)
+        if is_pipeline(transformer) and plain and is_simple(transformer):
+            _check(path, transformer._validate_steps)
+            for name, step in transformer.steps:
+                x = self.transformed(f"{path}/{name}", step, x)
+            return x
+        if is_union(transformer) and plain:
+            return self._union(path, transformer, x)
+        if type(transformer) is ColumnTransformer and plain:
+            return self._by_columns(path, transformer, x)
+        expanded = expand(path, self._configured(transformer), x) if plain else None
+        if expanded is not None:
+            rows, self.models[path] = expanded
+            return rows
+        return self._leaf(path, transformer, x)
+
+    def last(self, path: str, estimator: Any, x: Operator) -> tuple[Operator, ...]:
+        """The models that the last step learns from ``x``: several of one with parts."""
+        plain = not self.params.get(path) and self.weight is None
+        if is_pipeline(estimator) and plain and is_simple(estimator):
+            _check(path, estimator._validate_steps)
+            steps = [(f"{path}/{name}", step) for name, step in estimator.steps]
+            while steps and steps[-1][1] in (None, "passthrough"):
+                steps.pop()
+            for name, step in steps[:-1]:
+                x = self.transformed(name, step, x)
+            return self.last(*steps[-1], x) if steps else ()
+        if (is_union(estimator) or type(estimator) is ColumnTransformer) and plain:
+            self.transformed(path, estimator, x)
+            inside = f"{path}/"
+            found = [m for p, m in self.models.items() if f"{p}/".startswith(inside)]
+            return tuple(found)
+        self.models[path] = self._learn(path, estimator, x, self.y, self.weight)
+        return (self.models[path],)
+
+    def _leaf(self, path: str, transformer: Any, x: Operator) -> Operator:
+        if not hasattr(transformer, "transform"):
+            raise InputError(
+                f"Step `{path}` must have `transform`, since steps follow it; "
+                f"{type(transformer).__name__} has none."
+            )
+        if isinstance(transformer, FrozenEstimator):
+            return self._given(path, transformer, transformer, x)
+        if is_stateless(transformer) and not self.params.get(path) and not self.whole:
+            # A few rows tell it the names and the number of columns.
+            with naming(path):
+                fitted = self._configured(transformer).fit(self.example(x))
+            return self._given(path, transformer, fitted, x)
+        y = None if ignores_targets(transformer) else self.y
+        model = self.models[path] = self._learn(path, transformer, x, y, None)
+        if is_row_wise(transformer):
+            return Apply(path, model, x, pinned=is_pinned(transformer))
+        model = self.models[path] = replace(model, transforms=True)
+        return Outcome(path, model, x)
+
+    def _given(self, path: str, transformer: Any, model: Any, x: Operator) -> Operator:
+        self.models[path] = Given(path, model, _content(transformer))
+        frozen = getattr(transformer, "estimator", None)
+        known = is_row_wise(transformer) or is_row_wise(frozen)
+        if known or self.whole:
+            return Apply(path, self.models[path], x, pinned=is_pinned(transformer))
+        rows = Apply(path, self.models[path], x, scope="unknown")
+        return replace(rows, kind=tables.kind_of(self.example(rows)))
+
+    def _configured(self, estimator: Any) -> Any:
+        """A copy to be fitted, that gives frames if the user wants frames of all steps."""
+        fresh = blank_copy(estimator)
+        wanted = get_config()["transform_output"]
+        own = hasattr(estimator, "_sklearn_output_config")
+        if wanted != "default" and hasattr(fresh, "set_output") and not own:
+            # The setting is one of this thread, and tasks run in others.
+            fresh.set_output(transform=wanted)
+        return fresh
+
+    def _learn(
+        self,
+        path: str,
+        estimator: Any,
+        x: Operator,
+        y: Operator | None,
+        weight: Operator | None,
+    ) -> Learn:
+        _check_parameters(path, estimator)
+        seeded = is_seeded(estimator)
+        # Two that give frames of another kind are two models.
+        held = "" if _frames(estimator) == "default" else _frames(estimator)
+        held += state_token(estimator) if keeps_state(estimator) else ""
+        return Learn(
+            path,
+            self._configured(estimator),
+            x,
+            y,
+            weight,
+            dict(self.params.get(path, {})),
+            seeded,
+            nonce=held if seeded else uuid.uuid4().hex,
+            names=() if self.whole else _names(self.example(x)),
+        )
+
+    def _union(self, path: str, union: FeatureUnion, x: Operator) -> Operator:
+        _check(path, union._validate_transformers)
+        _check(path, union._validate_transformer_weights)
+        self.inputs[path] = x
+        weights = union.transformer_weights or {}
+        parts = {
+            name: self.transformed(f"{path}/{name}", part, x)
+            for name, part in union.transformer_list
+            if not (isinstance(part, str) and part == "drop")
+        }
+        if not parts:
+            del self.inputs[path]
+            return self._leaf(path, union, x)
+        factors = tuple(float(weights.get(name, 1.0)) for name in parts)
+        return Join(
+            path,
+            tuple(parts.values()),
+            tuple(parts),
+            factors,
+            union.verbose_feature_names_out,
+            frames=_frames(union),
+        )
+
+    def _by_columns(self, path: str, whole: ColumnTransformer, x: Operator) -> Operator:
+        _check(path, whole._validate_transformers)
+        self.inputs[path] = x
+        parts = split_columns(path, whole, self.example(x))
+        weights = whole.transformer_weights or {}
+        branches = {
+            name: self.transformed(f"{path}/{name}", part, Select(path, x, columns))
+            for name, part, columns in parts
+        }
+        if not branches:
+            del self.inputs[path]
+            return self._leaf(path, whole, x)
+        factors = tuple(float(weights.get(name, 1.0)) for name in branches)
+        self.joins[path] = Join(
+            path,
+            tuple(branches.values()),
+            tuple(branches),
+            factors,
+            whole.verbose_feature_names_out,
+            float(whole.sparse_threshold),
+            frames=_frames(whole),
+        )
+        return self.joins[path]
+
+
+def split_columns(
+    path: str, whole: ColumnTransformer, example: Any
+) -> list[tuple[str, Any, Any]]:
+    """(name, transformer, columns) of the parts that read a column, the rest's included."""
+    found, used = [], np.zeros(tables.count_columns(example), bool)
+    for name, part, columns in whole.transformers:
+        wanted = columns(example) if callable(columns) else columns
+        numbers = _column_numbers(path, name, example, wanted)
+        used[numbers] = True
+        if part != "drop" and len(numbers):
+            found.append((name, part, _plain(wanted)))
+    rest = np.flatnonzero(~used)
+    if whole.remainder != "drop" and rest.size:
+        names = getattr(example, "columns", None)
+        columns = rest.tolist() if names is None else [names[number] for number in rest]
+        found.append(("remainder", whole.remainder, columns))
+    return found
+
+
+def _column_numbers(path: str, name: str, example: Any, columns: Any) -> list[int]:
+    from sklearn.utils._indexing import _get_column_indices
+
+    try:
+        return list(_get_column_indices(example, columns))
+    except (ValueError, KeyError, IndexError) as error:
+        raise InputError(f"Step `{path}/{name}` names columns: {error}") from error
+
+
+def _plain(columns: Any) -> Any:
+    return columns.tolist() if isinstance(columns, np.ndarray) else columns
+
+
+def _check(path: str, validate: Callable[[], None]) -> None:
+    """scikit-learn's own check of names and parts, with the name of the step."""
+    with naming(path):
+        validate()
+
+
+def _check_parameters(path: str, estimator: Any) -> None:
+    """scikit-learn's own check of its parameters, before other steps are fitted."""
+    known = getattr(estimator, "_parameter_constraints", None) is not None
+    if known and not get_config()["skip_parameter_validation"]:
+        _check(path, estimator._validate_params)
+
+
+def _names(rows: Any) -> tuple[str, ...]:
+    found = _get_feature_names(rows) if hasattr(rows, "columns") else None
+    return () if found is None else tuple(map(str, found))
+
+
+def _content(transformer: Any) -> str:
+    state = state_token(transformer) if keeps_state(transformer) else ""
+    return join(token_of(transformer), state, _frames(transformer))
+
+
+def _frames(estimator: Any) -> str:
+    """Of what kind of frame the columns are to be; "default" for arrays."""
+    return str(_get_output_config("transform", estimator)["dense"])

@@ -1,0 +1,226 @@
+"""From a pipeline and data to a plan: build, sample, profile, rewrite."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import dask
+
+from mlopt.cluster import Executor, Threads
+from mlopt.errors import InputError
+from mlopt.pipeline.blocks.cut import Blocks, ask, cut, usable
+from mlopt.pipeline.blocks.tables import count_rows
+from mlopt.pipeline.environment import Environment, repeatable
+from mlopt.pipeline.fits.registry import ways_of
+from mlopt.pipeline.graph.operators import Learn, Operator, Source
+from mlopt.pipeline.graph.schedule import takes_memory
+from mlopt.pipeline.graph.walking import Sinks, rebuild, walk
+from mlopt.pipeline.planning.build import Builder
+from mlopt.pipeline.planning.optimizer import Applied, optimize
+from mlopt.pipeline.profiling.profile import Profile, profile
+from mlopt.pipeline.profiling.samples import Samples
+from mlopt.pipeline.profiling.settling import settle
+from mlopt.pipeline.rules.base import Context, Draft
+from mlopt.resources import Resources
+from mlopt.rows.source import is_dask
+
+SMALL, TINY = 4096, 1000
+"""Rows up to which a pipeline in memory runs as one block; and as scikit-learn runs it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is to be planned.
+
+    Attributes
+    ----------
+    steps : tuple of (str, estimator)
+    y, weight : data or None
+    params : mapping of step to mapping
+        Further arguments of ``fit``.
+    learns_last : bool
+        Whether the last step is a model of its own and not a transformer.
+    """
+
+    steps: tuple[tuple[str, Any], ...]
+    X: Any
+    y: Any = None
+    weight: Any = None
+    params: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    learns_last: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """A plan that can run.
+
+    Attributes
+    ----------
+    built : Builder
+        Which model belongs to which step, and how columns are split.
+    seconds : float
+        What planning took.
+    """
+
+    draft: Draft
+    built: Builder
+    sources: Mapping[str, Blocks]
+    profile: Profile | None
+    log: tuple[Applied, ...]
+    context: Context
+    seconds: float
+
+
+def make_plan(
+    problem: Problem,
+    executor: Executor,
+    resources: Callable[[], Resources],
+    environment: Environment,
+    *,
+    budget: Callable[[], int],
+    without: frozenset[str],
+    priced: bool = False,
+) -> Planned:
+    """Plan a fit; fits nothing but samples.
+
+    Up to a thousand rows run as scikit-learn would run them, which takes less time than to
+    find out more. They are profiled all the same if the plan is to be ``priced``.
+    """
+    begin = time.perf_counter()
+    X, y, weight, sources = _bind(problem, executor)
+    samples = Samples(sources, executor)
+    tiny = samples.total is not None and samples.total <= TINY
+    sinks, built, found = samples.enough_for(
+        lambda: _profiled(problem, samples, resources, (X, y, weight), priced or not tiny)
+    )
+    draft = Draft(sinks)
+    same = repeatable(sinks)
+    ops = [op for op in walk(sinks) if op.token in same]
+    known = frozenset(
+        op.token for op in ops if isinstance(op, Learn) and op.token in environment
+    )
+    keep = str(dask.config.get("mlopt.keep", "best"))
+    there = frozenset(
+        op.token
+        for op in ops
+        if isinstance(executor, Threads)
+        and takes_memory(op)
+        and environment.has_rows(op.token)
+    )
+    context = Context(None if tiny else found, budget(), known, _passes(found), there, keep)
+    draft, log = optimize(draft, context, without=without)
+    took = time.perf_counter() - begin
+    return Planned(draft, built, sources, found, log, context, took)
+
+
+def _profiled(
+    problem: Problem,
+    samples: Samples,
+    resources: Callable[[], Resources],
+    sources: tuple[Operator, Operator | None, Operator | None],
+    priced: bool,
+) -> tuple[Sinks, Builder, Profile | None]:
+    """The graph with everything that only data can tell; and what it costs."""
+    X, y, weight = sources
+    one = samples.blocks == 1
+    built = Builder(y, samples.example, weight, problem.params, whole=one)
+    sinks = _build(problem, built, X)
+    if not one:
+        sinks = _first_ways(settle(sinks, samples.large))
+        built.models.update(_renewed(built.models, sinks))
+    found = profile(sinks, samples.all, samples.blocks, resources()) if priced else None
+    return sinks, built, found
+
+
+def _bind(
+    problem: Problem, executor: Executor
+) -> tuple[Operator, Operator | None, Operator | None, dict[str, Blocks]]:
+    """Sources for the data, with what is behind them."""
+    data = problem.X if is_dask(problem.X) else usable(problem.X)
+    small = not is_dask(data) and count_rows(data) <= SMALL
+    blocks = cut(data, executor, lengths=[count_rows(data)] if small else None)
+    # Chunks of unknown length may be empty, and most steps work on no empty block.
+    sizes = blocks.lengths or ask(
+        blocks, executor, "rows", count_rows, dict.fromkeys(range(blocks.count), ())
+    )
+    blocks = blocks.without(sizes)
+    if not blocks.count:
+        raise InputError("X must have at least one row: all of its chunks are empty.")
+    y = None if problem.y is None else _beside(problem.y, "y", blocks, sizes, executor)
+    weight, name = problem.weight, "sample_weight"
+    weights = None if weight is None else _beside(weight, name, blocks, sizes, executor)
+    sources: dict[str, Blocks] = {}
+    ops: list[Operator | None] = []
+    for name, one in (("X", blocks), ("y", y), ("sample_weight", weights)):
+        if one is None:
+            ops.append(None)
+            continue
+        op = Source(name, one.token, lazy=one.lazy)
+        sources[op.token] = one
+        ops.append(op)
+    X = ops[0]
+    assert X is not None
+    return X, ops[1], ops[2], sources
+
+
+def _beside(
+    data: Any, name: str, blocks: Blocks, sizes: Sequence[int], executor: Executor
+) -> Blocks:
+    """Targets or weights in blocks that go with those of X, of which some were empty."""
+    if is_dask(data):
+        found = cut(data, executor, name=name)
+        if found.count != len(sizes):
+            raise InputError(
+                f"X and `{name}` must be cut into the same blocks, got {len(sizes)} and "
+                f"{found.count}: rechunk or repartition one of them."
+            )
+        if found.lengths is not None and tuple(found.lengths) != tuple(sizes):
+            raise InputError(
+                f"X and `{name}` must have as many rows in each block: rechunk or "
+                "repartition one of them."
+            )
+        return found.without(sizes)
+    return cut(data, executor, name=name, lengths=blocks.lengths)
+
+
+def _build(problem: Problem, built: Builder, X: Operator) -> Sinks:
+    rows = X
+    last = problem.steps[-1][0] if problem.learns_last else None
+    for name, step in problem.steps:
+        if name == last:
+            return built.last(name, step, rows)
+        rows = built.transformed(name, step, rows)
+    return (rows,)
+
+
+def _first_ways(sinks: Sinks) -> Sinks:
+    """Every model by the first way of the table, as when no rule chooses."""
+
+    def first(op: Operator) -> Operator:
+        if isinstance(op, Learn) and not op.params and not op.transforms:
+            ways = ways_of(op.estimator)
+            return replace(op, way=ways[0]) if ways else op
+        return op
+
+    return rebuild(sinks, first)
+
+
+def _renewed(models: Mapping[str, Operator], sinks: Sinks) -> dict[str, Operator]:
+    """The operators behind the models, as they are in the rewritten graph."""
+    by_token = {op.token: op for op in walk(sinks)}
+    return {path: by_token.get(op.token, op) for path, op in models.items()}
+
+
+def _passes(found: Profile | None) -> Callable[[Learn], float]:
+    def passes(op: Learn) -> float:
+        if found is None or op.way is None:
+            return 1.0
+        for option in found.options.get(op.token, ()):
+            if option.way is op.way:
+                return option.passes
+        return 1.0
+
+    return passes

@@ -1,0 +1,124 @@
+"""Runs the rules: in order, by name, timed, checked, remembered."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mlopt.errors import InputError
+from mlopt.pipeline.graph.operators import Operator
+from mlopt.pipeline.graph.walking import show, walk
+from mlopt.pipeline.rules import RULES, Context, Rule
+from mlopt.pipeline.rules.base import Draft
+
+
+@dataclass(frozen=True)
+class Applied:
+    """One rule's turn.
+
+    Attributes
+    ----------
+    before, after : Draft
+        The same object when nothing changed.
+    """
+
+    rule: str
+    seconds: float
+    before: Draft
+    after: Draft
+
+    @property
+    def changed(self) -> bool:
+        """Whether the rule did anything."""
+        return self.after is not self.before
+
+
+def optimize(
+    draft: Draft,
+    context: Context,
+    rules: Sequence[Rule] = RULES,
+    *,
+    without: Collection[str] = (),
+) -> tuple[Draft, tuple[Applied, ...]]:
+    """The draft after every rule that is not left out, and what each did."""
+    log = []
+    for rule in rules:
+        if rule.name in without:
+            continue
+        begin = time.perf_counter()
+        new = rule.rewrite(draft, context)
+        took = time.perf_counter() - begin
+        check(draft, new, rule.name)
+        log.append(Applied(rule.name, took, draft, new))
+        draft = new
+    return draft, tuple(log)
+
+
+def left_out(optimize: Any, rules: Sequence[Rule] = RULES) -> frozenset[str]:
+    """Names of the rules not to run, from the argument ``optimize`` of a pipeline.
+
+    Parameters
+    ----------
+    optimize : bool, collection of str, or {"without": collection of str}
+        True: all run. False: none do. Names: these do not.
+
+    Raises
+    ------
+    InputError
+        For anything else, or a name that no rule has.
+    """
+    known = {rule.name for rule in rules}
+    if isinstance(optimize, bool):
+        return frozenset() if optimize else frozenset(known)
+    names = optimize.get("without") if isinstance(optimize, dict) else optimize
+    if isinstance(names, str):
+        names = [names]
+    if not isinstance(names, Collection) or (
+        isinstance(optimize, dict) and len(optimize) > 1
+    ):
+        raise InputError(
+            '`optimize` must be True, False, or {"without": names of rules}, got '
+            f"{optimize!r}."
+        )
+    if unknown := sorted(set(names) - known):
+        listed = ", ".join(rule.name for rule in rules)
+        raise InputError(f"`optimize` names no rule: {unknown}. Rules: {listed}.")
+    return frozenset(names)
+
+
+def check(before: Draft, after: Draft, rule: str) -> None:
+    """A rule may change how, never what: the sinks must still mean the same."""
+    if [sink.meaning for sink in before.sinks] != [sink.meaning for sink in after.sinks]:
+        raise AssertionError(f"Rule `{rule}` changed what the pipeline computes.")
+
+
+def describe(
+    draft: Draft, words: Callable[[Operator], str] = lambda op: op.describe()
+) -> str:
+    """The plan as text; what is kept carries a star."""
+    kept = [op.token in draft.kept for op in walk(draft.sinks)]
+    lines = show(draft.sinks, words).splitlines()
+    return "\n".join(
+        f"{line} *" if star else line for line, star in zip(lines, kept, strict=True)
+    )
+
+
+def history(log: Sequence[Applied]) -> list[str]:
+    """The plan as text before the first rule, and after each that changed it."""
+    if not log:
+        return []
+    known: dict[str, str] = {}
+
+    def words(op: Operator) -> str:
+        if op.token not in known:
+            known[op.token] = op.describe()
+        return known[op.token]
+
+    found = [f"before the rules:\n{describe(log[0].before, words)}"]
+    for one in log:
+        took = f"{one.rule}, {1e3 * one.seconds:.1f} ms"
+        after = f":\n{describe(one.after, words)}" if one.changed else ": no change"
+        found.append(f"rule {took}{after}")
+    return found

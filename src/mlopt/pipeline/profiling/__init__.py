@@ -1,0 +1,1 @@
+"""What samples tell: values, times and bytes of every operator."""

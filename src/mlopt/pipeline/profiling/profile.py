@@ -1,0 +1,296 @@
+"""What every operator would take at full size: time, bytes and shape, from samples.
+
+KeystoneML profiles on two sizes and extrapolates both time and memory by a line (V-D).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from mlopt.caching import Measured
+from mlopt.caching import Profile as Lines
+from mlopt.costs import Fit as Line
+from mlopt.pipeline.blocks import tables
+from mlopt.pipeline.fits.base import Fit, ManyPasses, OnePass
+from mlopt.pipeline.fits.registry import ways_of
+from mlopt.pipeline.graph.operators import Given, Learn, Operator, Source
+from mlopt.pipeline.graph.walking import Sinks, walk
+from mlopt.pipeline.profiling.trial import Trial, timed
+from mlopt.pipeline.tasks import fitting
+from mlopt.resources import Resources
+from mlopt.stats import Stats
+
+_NOTHING = Line.of([1.0], [0.0])
+_MATTERS = 0.25
+"""Seconds of one thread for all rows, from which threads are tried together."""
+_SPECULATE = 1.0
+"""Seconds of an iterative fit, with what makes its rows anew, from which it is tried."""
+_GROWING = 0.3
+"""Share of the time on the largest sample that grows with the rows, at least."""
+
+
+Trials = Sequence[Trial]
+"""By size; all of one sample, the largest last."""
+
+ENOUGH = 0.05
+"""Seconds at one size that tell enough: a last model is not tried on larger samples."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One operator at full size.
+
+    Attributes
+    ----------
+    lines : mlopt.caching.Profile
+        Seconds of one thread and bytes of its value, by rows; of a model, no bytes.
+    stats : Stats
+        Of its value at full size. For a model: of what it is learnt from.
+    crowding : float
+        How much longer a call takes when all threads are at it.
+    """
+
+    lines: Lines
+    stats: Stats
+    crowding: float = 1.0
+
+
+@dataclass(frozen=True)
+class Option:
+    """One way of fitting an estimator, and what it would take.
+
+    Attributes
+    ----------
+    way : Fit or None
+        None: scikit-learn's own, on gathered rows.
+    seconds : float or None
+        In all, on all threads; None where ``reason`` says why it cannot be.
+    passes : float
+        How often it reads its input.
+    """
+
+    way: Fit | None
+    name: str
+    seconds: float | None
+    passes: float = 1.0
+    reason: str = ""
+
+
+@dataclass
+class Profile:
+    """Measures of operators, by token.
+
+    Attributes
+    ----------
+    rows : int
+        Rows of the data.
+    threads : int
+        That share the work on blocks.
+    measures : dict of token to Measure
+    options : dict of token to tuple of Option
+        Of every `Learn`, in the order of the registry, scikit-learn's own last.
+    """
+
+    rows: int
+    blocks: int
+    threads: int
+    resources: Resources
+    measures: dict[str, Measure] = field(default_factory=dict)
+    options: dict[str, tuple[Option, ...]] = field(default_factory=dict)
+
+    def seconds(self, op: Operator) -> float:
+        """Of one computation of the operator's rows, on all threads; 0 for a model."""
+        measure = self.measures.get(op.token)
+        if measure is None or not op.gives_rows:
+            return 0.0
+        return measure.lines.at(self.rows).seconds * measure.crowding / self.slots
+
+    @property
+    def slots(self) -> int:
+        """Blocks that are worked on at a time."""
+        return max(1, min(self.threads, self.blocks))
+
+    def bytes(self, op: Operator) -> int:
+        """Of the operator's rows."""
+        measure = self.measures.get(op.token)
+        return 0 if measure is None else round(measure.lines.at(self.rows).bytes)
+
+    def stats(self, op: Operator) -> Stats | None:
+        """Of the operator's rows at full size."""
+        measure = self.measures.get(op.token)
+        return None if measure is None else measure.stats
+
+
+def profile(sinks: Sinks, trials: Trials, blocks: int, resources: Resources) -> Profile:
+    """Try every operator on both samples, inputs first.
+
+    The last model is not fitted to the samples where a formula tells what it costs.
+    """
+    found = Profile(trials[-1].sample.total, blocks, resources.threads, resources)
+    ends = {id(sink) for sink in sinks}
+    for op in walk(sinks):
+        if op.token in found.measures:
+            continue
+        if isinstance(op, Learn):
+            _profile_learn(op, found, trials, last=id(op) in ends)
+        elif isinstance(op, Given):
+            continue
+        else:
+            values = [trial.value(op) for trial in trials]
+            lines = _lines(
+                trials,
+                [trial.seconds[op.token] for trial in trials],
+                [tables.count_bytes(value) for value in values],
+            )
+            stats = _stats(values[-1], found.rows, blocks)
+            crowding = _crowding(op, lines, found, trials[0])
+            found.measures[op.token] = Measure(lines, stats, crowding)
+    return found
+
+
+def _crowding(op: Operator, lines: Lines, found: Profile, trial: Trial) -> float:
+    """What holds Python's lock gets no faster by threads: tried where it matters."""
+    alone = lines.at(found.rows).seconds
+    if isinstance(op, Source) or found.slots == 1 or alone < _MATTERS:
+        return 1.0
+    # Workers are processes, each with a lock of its own.
+    return 1.0 if found.resources.workers > 1 else trial.crowding(op, found.slots)
+
+
+def _profile_learn(op: Learn, found: Profile, trials: Trials, *, last: bool) -> None:
+    x = found.measures[op.x.token].stats if op.x.token in found.measures else None
+    if x is None:
+        return
+    outputs = _outputs(op, trials[-1])
+    stats = replace(x, outputs=outputs)
+    ways = () if op.params else ways_of(op.estimator)
+    options = [_option(op, way, stats, found, trials) for way in ways]
+    priced = [option for option in options if option.seconds is not None]
+    if not op.gathers:
+        for trial in trials:
+            trial.value(op)
+        line = _NOTHING
+        options.append(Option(None, "scikit-learn", None, reason="reads the text twice"))
+    elif not (last and priced):
+        times: list[float] = []
+        for trial in trials:
+            trial.value(op)
+            times.append(trial.seconds[op.token])
+            if last and times[-1] > ENOUGH:
+                break
+        line = _lines(trials[: len(times)], times).seconds
+        options.append(_whole(line, stats, found))
+    else:
+        line = _NOTHING
+        options.append(Option(None, "scikit-learn", None, reason="not tried"))
+    found.options[op.token] = tuple(options)
+    found.measures[op.token] = Measure(Lines(line, _NOTHING), stats)
+
+
+def _option(op: Learn, way: Fit, stats: Stats, found: Profile, trials: Trials) -> Option:
+    if reason := way.refuses(op.estimator, stats):
+        return Option(way, way.name, None, reason=reason)
+    passes = way.passes(op.estimator, stats)
+    seconds = _priced(op, way, stats, found, passes)
+    if seconds is not None and isinstance(way, ManyPasses):
+        reading = sum(found.seconds(below) for below in walk([op.x]))
+        if seconds + passes * reading > _SPECULATE:
+            x, y = (None if i is None else trials[0].value(i) for i in (op.x, op.y))
+            passes = way.speculate(op.estimator, x, y, found.rows) or passes
+            seconds = _priced(op, way, stats, found, passes)
+    if seconds is not None:
+        return Option(way, way.name, seconds, passes)
+    if isinstance(way, OnePass):
+        return Option(way, way.name, _one_pass(op, way, found, trials), passes)
+    assert isinstance(way, ManyPasses)
+    return Option(way, way.name, None, passes, "no prediction")
+
+
+def _one_pass(op: Learn, way: OnePass, found: Profile, trials: Trials) -> float:
+    """Statistics of all blocks, added up two by two.
+
+    What is added up may grow with the rows, as the terms of a text do, or stay as it is,
+    as moments do: the work is at most what it would be in either case.
+    """
+    parts = [trial.part(op, way) for trial in trials]
+    line = _lines(trials, [seconds for _, seconds in parts]).seconds
+    left, right = parts[0][0], parts[-1][0]
+    _, once = timed(lambda: fitting.merge(op.step, way, left, right))
+    growing = math.log2(max(found.blocks, 1)) * found.rows
+    growing /= trials[0].rows + trials[-1].rows
+    merging = once * min(found.blocks - 1.0, growing)
+    return line.at(found.rows) / found.slots + merging
+
+
+def _priced(
+    op: Learn, way: Fit, stats: Stats, found: Profile, passes: float
+) -> float | None:
+    cost = way.cost(op.estimator, stats, found.resources, passes)
+    return None if cost is None else cost.seconds(found.resources, found.threads)
+
+
+def _whole(line: Line, stats: Stats, found: Profile) -> Option:
+    """scikit-learn's own fit: rows are gathered, and must fit."""
+    if stats.bytes > found.resources.memory / max(1, found.resources.workers):
+        need = f"{stats.bytes / 2**30:.1f} GB gathered"
+        return Option(None, "scikit-learn", None, reason=f"needs {need}")
+    copying = 2 * stats.bytes / found.resources.bandwidth
+    return Option(None, "scikit-learn", line.at(found.rows) + copying)
+
+
+def _lines(
+    trials: Trials, seconds: Sequence[float], sizes: Sequence[float] | None = None
+) -> Lines:
+    """Seconds and bytes by rows; of models, no bytes.
+
+    Seconds are not less than most of what the largest sample took for a row: what was
+    interrupted on a small sample would else make the line flat, or fall.
+    """
+    triples = zip(trials, seconds, sizes or [0.0] * len(trials), strict=True)
+    lines = Lines.of([Measured(t.rows, took, float(size)) for t, took, size in triples])
+    last, rows = float(seconds[-1]), trials[-1].rows
+    if lines.seconds.a * rows >= _GROWING * last:
+        return lines
+    steeper = Line.of([1.0, rows], [(1 - _GROWING) * last, last])
+    return replace(lines, seconds=steeper)
+
+
+def _outputs(op: Learn, trial: Trial) -> int:
+    """Columns of a linear model: targets, or classes where there are three or more."""
+    if op.y is None:
+        return 1
+    y = np.asarray(trial.value(op.y))
+    if y.ndim == 2:
+        return int(y.shape[1])
+    if hasattr(op.estimator, "__sklearn_tags__") and is_classifier(op.estimator):
+        classes = len(np.unique(y))
+        return classes if classes > 2 else 1
+    return 1
+
+
+def _stats(value: Any, rows: int, blocks: int) -> Stats:
+    n, columns = max(1, tables.count_rows(value)), tables.count_columns(value)
+    if tables.is_sparse(value):
+        density = value.nnz / max(1, n * columns)
+        return Stats(
+            rows,
+            columns,
+            density=density,
+            dtype=value.dtype.name,
+            partitions=blocks,
+            sparse=True,
+        )
+    dtype = getattr(getattr(value, "dtype", None), "name", "mixed")
+    nbytes = round(tables.count_bytes(value) / n * rows)
+    density = 1.0
+    if isinstance(value, np.ndarray) and value.dtype.kind in "fiub" and value.size:
+        density = float(np.count_nonzero(value)) / value.size
+    return Stats(
+        rows, columns, density=density, dtype=dtype, bytes=nbytes, partitions=blocks
+    )

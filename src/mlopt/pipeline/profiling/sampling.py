@@ -1,0 +1,81 @@
+"""Some rows of every source, the same rows of each, spread over the blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mlopt.cluster import Executor
+from mlopt.pipeline.blocks import tables
+from mlopt.pipeline.blocks.cut import Blocks, ask
+from mlopt.stats import sample_block, sample_shares
+
+_READ = 2
+"""Blocks that may be read for a sample, where reading them is work."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows of the sources.
+
+    Attributes
+    ----------
+    rows : mapping of token to rows
+        Of each source, the same rows.
+    total : int
+        How many rows there are in all; estimated when nobody has counted them.
+    """
+
+    rows: Mapping[str, Any]
+    total: int
+
+    @property
+    def size(self) -> int:
+        """How many rows were taken."""
+        return tables.count_rows(next(iter(self.rows.values())))
+
+    def part(self, size: int) -> Sample:
+        """Fewer rows, evenly among these."""
+        step = max(1, self.size // size)
+        picked = list(range(0, self.size, step))[:size]
+        rows = {token: tables.take_rows(data, picked) for token, data in self.rows.items()}
+        return Sample(rows, self.total)
+
+
+def take_sample(
+    sources: Mapping[str, Blocks], executor: Executor, size: int, seed: int = 0
+) -> Sample:
+    """``size`` rows of all sources, or all rows if there are not as many.
+
+    Every block gives its share, except where blocks must be read first: then a few do.
+    """
+    found = list(sources.values())
+    counted = next((b.lengths for b in found if b.lengths is not None), None)
+    count = found[0].count
+    picked = list(range(count))
+    if any(blocks.lazy for blocks in found):
+        picked = sorted({number * count // _READ for number in range(_READ)})
+    if counted is None:
+        shares = [-(-size // len(picked))] * len(picked)
+    else:
+        shares = sample_shares([counted[number] for number in picked], size)
+    pairs = zip(picked, shares, strict=True)
+    wanted = {number: (share, seed, number) for number, share in pairs}
+    # For each block the rows taken, and how many it has.
+    parts = {
+        token: ask(blocks, executor, "sample", _take, wanted)
+        for token, blocks in sources.items()
+    }
+    lengths = [length for _, length in next(iter(parts.values()))]
+    total = sum(counted) if counted else round(sum(lengths) / len(lengths) * count)
+    rows = {
+        token: tables.stack([taken for taken, n in part if n] or [part[0][0]], token)
+        for token, part in parts.items()
+    }
+    return Sample(rows, total)
+
+
+def _take(block: Any, share: int, seed: int, number: int) -> tuple[Any, int]:
+    n = tables.count_rows(block)
+    return tables.take_rows(block, sample_block(n, share, seed, number)), n

@@ -1,0 +1,158 @@
+"""A pipeline run on a sample, operator by operator, each timed.
+
+KeystoneML's execution subsampling: what an operator gives on the sample is what the next
+one is tried on, so that all of them are known at their own place (IV-A).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from mlopt.cluster import single_threaded
+from mlopt.pipeline.fits.base import OnePass
+from mlopt.pipeline.graph.operators import Given, Learn, Operator, Outcome, Source
+from mlopt.pipeline.graph.walking import walk
+from mlopt.pipeline.profiling.sampling import Sample
+from mlopt.pipeline.steps.copies import private_copy
+from mlopt.pipeline.tasks import fitting
+from mlopt.pipeline.tasks.functions import block_function
+
+_REPEAT = 4e-3
+"""Seconds up to which a piece of work is timed again: what is short is mostly noise."""
+_WARM = 0.4
+"""Seconds up to which what applies a model is timed again: its first call may prepare."""
+_CROWDS, _CROWDED, _FREE = 4, 0.2, 1.2
+"""Trials alone and on all threads: so many, or seconds, or until both take as long."""
+
+
+@dataclass
+class Trial:
+    """Values and times of operators on one sample, each computed once.
+
+    Attributes
+    ----------
+    values : dict of token to value
+    seconds : dict of token to float
+        Of the operator alone, on one thread.
+    """
+
+    sample: Sample
+    values: dict[str, Any] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    fitted: dict[str, fitting.Both] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        """Rows of the sample."""
+        return self.sample.size
+
+    def value(self, op: Operator) -> Any:
+        """What the operator gives on the sample."""
+        for node in walk([op], stop=lambda n: n.token in self.values):
+            if node.token not in self.values:
+                self.values[node.token] = self._compute(node)
+        return self.values[op.token]
+
+    def part(self, op: Learn, way: OnePass) -> tuple[Any, float]:
+        """Statistics of the whole sample, as one block, and seconds for these."""
+        x, y, weight = (
+            None if i is None else self.value(i) for i in (op.x, op.y, op.weight)
+        )
+        return timed(lambda: fitting.part(op.step, way, op.estimator, x, y, weight))
+
+    def crowding(self, op: Operator, threads: int) -> float:
+        """How much longer a call takes when so many threads are at it: 1 to ``threads``."""
+        function, inputs = block_function(op), [self.value(i) for i in op.inputs]
+
+        def call(_: int) -> None:
+            with single_threaded():
+                function(*inputs)
+
+        alone, together = max(self.seconds[op.token], 1e-9), float("inf")
+        with ThreadPoolExecutor(threads) as pool:
+            started = time.perf_counter()
+            for _ in range(_CROWDS):
+                begin = time.perf_counter()
+                call(0)
+                between = time.perf_counter()
+                list(pool.map(call, range(threads)))
+                # The least of each: an interruption only ever makes a call longer.
+                alone = min(alone, between - begin)
+                together = min(together, time.perf_counter() - between)
+                over = time.perf_counter() - started > _CROWDED
+                if over or together < _FREE * alone:
+                    break
+        return min(max(1.0, together / alone), float(threads))
+
+    def again(self, op: Operator) -> Any:
+        """The operator's value computed once more from the same inputs."""
+        return block_function(op)(*(self.value(i) for i in op.inputs))
+
+    def _compute(self, op: Operator) -> Any:
+        if isinstance(op, Source):
+            self.seconds[op.token] = 0.0
+            return self.sample.rows[op.token]
+        if isinstance(op, Given):
+            self.seconds[op.token] = 0.0
+            return op.model
+        if isinstance(op, Outcome):
+            self.seconds[op.token] = 0.0
+            return self.fitted[op.learn.token].output
+        if isinstance(op, Learn):
+            return self._learn(op)
+        inputs = [self.values[i.token] for i in op.inputs]
+        function = block_function(op)
+        applies = any(not i.gives_rows and not isinstance(i, Given) for i in op.inputs)
+        again = _WARM if applies else _REPEAT
+        value, self.seconds[op.token] = timed(lambda: function(*inputs), again=again)
+        return value
+
+    def _learn(self, op: Learn) -> Any:
+        wanted = (op.x, op.y, op.weight)
+        x, y, weight = (None if i is None else [self.values[i.token]] for i in wanted)
+        if not op.gathers and isinstance(op.way, OnePass):
+            return self._one_pass(op, op.way)
+        params = {k: v for k, v in op.params.items() if not _is_long(v)}
+        estimator = private_copy(op.estimator, apart=True)
+        job = fitting.Job(op.step, estimator, params, op.transforms, None)
+        both, self.seconds[op.token] = timed(
+            lambda: fitting.fit_gathered(job, x or [], y, weight),
+            repeats=3 if op.seeded else 1,
+        )
+        self.fitted[op.token] = both
+        return both.model
+
+    def _one_pass(self, op: Learn, way: OnePass) -> Any:
+        def fit() -> Any:
+            part = fitting.part(
+                op.step, way, op.estimator, self.values[op.x.token], None, None
+            )
+            return fitting.finish(op.step, way, op.estimator, part)
+
+        model, self.seconds[op.token] = timed(fit)
+        return model
+
+
+def timed(
+    function: Callable[[], Any], repeats: int = 3, again: float = _REPEAT
+) -> tuple[Any, float]:
+    """The value, and seconds on one thread: the least of a few, until ``again`` is over."""
+    best, begin = float("inf"), time.perf_counter()
+    with single_threaded():
+        for _ in range(repeats):
+            start = time.perf_counter()
+            value = function()
+            end = time.perf_counter()
+            best = min(best, end - start)
+            if end - begin > again:
+                break
+    return value, best
+
+
+def _is_long(value: Any) -> bool:
+    """Whether an argument of ``fit`` may go with the rows: a sample has fewer."""
+    return hasattr(value, "__len__") and not isinstance(value, str | Mapping)

@@ -1,0 +1,1 @@
+"""The plan run: layers of tasks, jobs in order, rows kept."""

@@ -1,0 +1,228 @@
+"""A graph of operators as a Dask `HighLevelGraph`: one named layer an operator.
+
+Layers carry the user's names of the steps, so that the dashboard, ``visualize`` and
+``performance_report`` show them. Keys are made of content tokens: what is held under a key
+is what this key always gives.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
+from dask.optimization import cull
+from dask.task_spec import List, Task, TaskRef
+
+from mlopt.pipeline.blocks.cut import Blocks
+from mlopt.pipeline.fits.base import OnePass
+from mlopt.pipeline.graph.operators import Given, Learn, Operator, Outcome, Source
+from mlopt.pipeline.graph.walking import walk
+from mlopt.pipeline.running.merging import merge_blocks
+from mlopt.pipeline.tasks import fitting
+from mlopt.pipeline.tasks.functions import block_function
+from mlopt.pipeline.tasks.timing import Timed, quietly
+
+if TYPE_CHECKING:
+    from mlopt.pipeline.planning.making import Planned
+
+
+@dataclass
+class Layers:
+    """Turns operators into layers, each when it is first asked for.
+
+    Attributes
+    ----------
+    sources : mapping of token to Blocks
+        The data behind each `Source`.
+    held : mapping of token to list of handles
+        Rows that are kept: one handle a block.
+    models : mapping of token to handle
+        What was learnt already.
+    """
+
+    sources: Mapping[str, Blocks]
+    held: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    models: Mapping[str, Any] = field(default_factory=dict)
+    tasks: dict[str, dict[Any, Any]] = field(default_factory=dict)
+    reads: dict[str, set[str]] = field(default_factory=dict)
+    by_block: set[Any] = field(default_factory=set)
+    names: dict[int, str] = field(default_factory=dict)
+    taken: dict[str, int] = field(default_factory=dict)
+
+    def rows(self, op: Operator) -> list[Any]:
+        """The keys of an operator's blocks."""
+        name = self._layer(op)
+        if isinstance(op, Source) and op.token not in self.held:
+            return list(self.sources[op.token].keys)
+        return [key for key in self.tasks[name] if type(key[1]) is int]
+
+    def model(self, op: Operator) -> Any:
+        """The key of a model."""
+        return (self._layer(op), 0)
+
+    def graph(self) -> HighLevelGraph:
+        """All layers so far."""
+        layers = {name: MaterializedLayer(tasks) for name, tasks in self.tasks.items()}
+        return HighLevelGraph(layers, self.reads)
+
+    def merged(self, graph: Mapping[Any, Any], keys: Sequence[Any]) -> dict[Any, Any]:
+        """The tasks that these keys need, those of one block together where they can be."""
+        tasks, _ = cull(graph, list(keys))
+        return merge_blocks(tasks, self.by_block, set(keys))
+
+    def graph_of(self, op: Operator) -> HighLevelGraph:
+        """All layers, those of this operator among them."""
+        self._layer(op)
+        return self.graph()
+
+    def _layer(self, op: Operator) -> str:
+        """The name of the operator's layer, made now if it is not there."""
+        if id(op) in self.names:
+            return self.names[id(op)]
+        # Inputs first, and without recursion: a pipeline may be long.
+        for node in walk([op], stop=lambda n: id(n) in self.names or self._known(n)):
+            if id(node) not in self.names:
+                self._make(node)
+        return self.names[id(op)]
+
+    def _known(self, op: Operator) -> bool:
+        return op.token in self.held or op.token in self.models
+
+    def _make(self, op: Operator) -> None:
+        name = self._name(op)
+        self.names[id(op)] = name
+        known = self._known(op)
+        self.reads[name] = set() if known else {self.names[id(i)] for i in op.inputs}
+        if op.token in self.held:
+            handles = self.held[op.token]
+            self.tasks[name] = {(name, i): handle for i, handle in enumerate(handles)}
+        elif op.token in self.models:
+            self.tasks[name] = {(name, 0): self.models[op.token]}
+        elif isinstance(op, Source):
+            self.tasks[name] = dict(self.sources[op.token].tasks)
+        elif isinstance(op, Given):
+            self.tasks[name] = {(name, 0): Task((name, 0), fitting.same, op.model)}
+        elif isinstance(op, Learn):
+            self.tasks[name] = self._learn(name, op)
+        elif isinstance(op, Outcome):
+            self.tasks[name] = self._outcome(name, op)
+        else:
+            self.tasks[name] = self._row_wise(name, op)
+
+    def _name(self, op: Operator) -> str:
+        verb = "fit-" if isinstance(op, Learn) else ""
+        label = re.sub(r"[^0-9A-Za-z_.]+", "-", op.step).strip("-") or "step"
+        kind = type(op).__name__.lower()
+        base = f"{verb}{label}-{kind}-{op.token[:16]}"
+        again = self.taken[base] = self.taken.get(base, 0) + 1
+        return base if again == 1 else f"{base}-{again}"
+
+    def _row_wise(self, name: str, op: Operator) -> dict[Any, Any]:
+        if getattr(op, "scope", "rows") == "all":
+            return self._on_all(name, op)
+        inputs = [self._keys(i) for i in op.inputs]
+        count = max(map(len, inputs))
+        columns = [
+            keys if i.gives_rows else keys * count
+            for i, keys in zip(op.inputs, inputs, strict=True)
+        ]
+        function = block_function(op)
+        tasks = {
+            (name, number): _task((name, number), function, *map(TaskRef, keys))
+            for number, keys in enumerate(zip(*columns, strict=True))
+        }
+        self.by_block.update(tasks)
+        return tasks
+
+    def _on_all(self, name: str, op: Operator) -> dict[Any, Any]:
+        """For a step that must see all rows together: gathered, applied, cut again."""
+        model, x = op.inputs
+        blocks = self._refs(x)
+        whole = (name, "all")
+        function, fitted = block_function(op), TaskRef(self.model(model))
+        task = _task(whole, fitting.apply_gathered, op.step, function, fitted, blocks)
+        return {whole: task, **_cut(name, whole, len(self.rows(x)))}
+
+    def _learn(self, name: str, op: Learn) -> dict[Any, Any]:
+        if isinstance(op.way, OnePass):
+            return self._one_pass(name, op, op.way)
+        x, y, weight = self._refs(op.x), self._refs(op.y), self._refs(op.weight)
+        both = (name, "both")
+        job = fitting.Job(op.step, op.estimator, op.params, op.transforms, op.way)
+        return {
+            both: _task(both, Timed(op.token, fitting.fit_gathered), job, x, y, weight),
+            (name, 0): Task((name, 0), fitting.first, TaskRef(both)),
+        }
+
+    def _one_pass(self, name: str, op: Learn, way: OnePass) -> dict[Any, Any]:
+        columns = [self._keys(i) for i in (op.x, op.y, op.weight)]
+        part = Timed(op.token, fitting.part)
+        tasks: dict[Any, Any] = {}
+        level: list[Any] = []
+        rows = itertools.zip_longest(*columns)
+        for number, keys in enumerate(rows):
+            key: Any = (name, "part", number)
+            args = [None if k is None else TaskRef(k) for k in keys]
+            tasks[key] = _task(key, part, op.step, way, op.estimator, *args)
+            level.append(key)
+        self.by_block.update(level)
+        depth = itertools.count(1)
+        while len(level) > 1:
+            deep, pairs = next(depth), range(0, len(level) - 1, 2)
+            for a in pairs:
+                key = (name, "merge", deep, a // 2)
+                refs = TaskRef(level[a]), TaskRef(level[a + 1])
+                tasks[key] = _task(key, fitting.merge, op.step, way, *refs)
+            odd = level[-1:] if len(level) % 2 else []
+            level = [(name, "merge", deep, a // 2) for a in pairs] + odd
+        key = (name, 0)
+        tasks[key] = _task(
+            key, fitting.finish, op.step, way, op.estimator, TaskRef(level[0])
+        )
+        return tasks
+
+    def _outcome(self, name: str, op: Outcome) -> dict[Any, Any]:
+        both = (self.names[id(op.learn)], "both")
+        return _cut(name, both, len(self.rows(op.x)))
+
+    def _keys(self, op: Operator | None) -> list[Any]:
+        if op is None:
+            return []
+        return self.rows(op) if op.gives_rows else [self.model(op)]
+
+    def _refs(self, op: Operator | None) -> Any:
+        return None if op is None else List(*map(TaskRef, self._keys(op)))
+
+
+def _cut(name: str, whole: Any, count: int) -> dict[Any, Any]:
+    return {
+        (name, i): Task((name, i), fitting.piece, TaskRef(whole), i) for i in range(count)
+    }
+
+
+def _task(key: Any, function: Any, *args: Any) -> Task:
+    return Task(key, quietly, function, *args)
+
+
+def graph_of(planned: Planned) -> HighLevelGraph:
+    """The graph of a planned fit: a layer an operator, to look at.
+
+    A model that takes many passes is one task here; when it runs, each pass is a graph of
+    its own.
+
+    Parameters
+    ----------
+    planned : Planned
+
+    Returns
+    -------
+    dask.highlevelgraph.HighLevelGraph
+    """
+    layers = Layers(planned.sources)
+    for sink in planned.draft.sinks:
+        layers.graph_of(sink)
+    return layers.graph()

@@ -1,0 +1,141 @@
+"""Blocks of a graph as `Rows`, for algorithms that read them again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import dask
+import numpy as np
+import scipy.sparse as sp
+from dask.optimization import cull
+
+from mlopt.cluster import Executor
+from mlopt.pipeline.blocks import tables
+from mlopt.rows import Block, Rows
+from mlopt.rows.arrays import as_matrix, convert, float_dtype
+from mlopt.rows.check import Found, inspect
+from mlopt.rows.frames import frame_dtype, frame_matrix, is_frame
+from mlopt.rows.lazy import LazyShelf
+from mlopt.rows.source import Source
+
+
+def rows_of(
+    graph: dict[Any, Any],
+    keys: list[Any],
+    executor: Executor,
+    *,
+    kept: bool,
+    flat: bool = False,
+) -> Rows:
+    """The rows under ``keys``; computed anew in every pass unless they are ``kept``.
+
+    With ``flat``, each descriptor of an image is a row.
+
+    Raises
+    ------
+    InputError
+        When they are not finite numbers.
+    """
+    if kept:
+        blocks = executor.run_graph(graph, keys)
+        look = executor.result(executor.submit(_kind, blocks[0]))
+        matrices = [executor.submit(_numbers, b, look.dtype, flat) for b in blocks]
+        found = executor.map(inspect, matrices)
+        return _rows(_shelf, matrices, found, look, executor)
+    return _lazy_rows(graph, keys, executor, flat)
+
+
+def _lazy_rows(
+    graph: dict[Any, Any], keys: list[Any], executor: Executor, flat: bool
+) -> Rows:
+    recipes = [_recipe(graph, key) for key in keys]
+    # In one task, so that nobody holds the block.
+    look = executor.result(executor.submit(_kind_of_computed, *recipes[0]))
+    makers = [executor.submit(_Maker, *r, look.dtype, flat) for r in recipes]
+    found = executor.map(_look, makers)
+    return _rows(LazyShelf, makers, found, look, executor)
+
+
+def _recipe(graph: dict[Any, Any], key: Any) -> tuple[dict[Any, Any], Any, dict[Any, Any]]:
+    """What one block needs: its tasks, its key, and the handles among its values."""
+    tasks, _ = cull(graph, [key])
+    handles = {k: v for k, v in tasks.items() if _is_handle(v)}
+    return {k: v for k, v in tasks.items() if k not in handles}, key, handles
+
+
+def _is_handle(value: Any) -> bool:
+    return hasattr(value, "result") and hasattr(value, "cancel")
+
+
+def _compute(tasks: dict[Any, Any], key: Any, values: dict[Any, Any]) -> Any:
+    return dask.get({**tasks, **values}, key)
+
+
+class _Maker:
+    """Computes one block from its tasks, as numbers of one type."""
+
+    def __init__(
+        self, tasks: Any, key: Any, values: Any, dtype: np.dtype, flat: bool
+    ) -> None:
+        self.tasks, self.key, self.values = tasks, key, values
+        self.dtype, self.flat = dtype, flat
+
+    def __call__(self) -> Any:
+        return _numbers(_compute(self.tasks, self.key, self.values), self.dtype, self.flat)
+
+
+def _look(maker: _Maker) -> Found:
+    return inspect(maker())
+
+
+def _shelf(matrix: Any, index: int, start: int) -> tuple[Block, ...]:
+    return (Block(matrix, index=index, start=start),)
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What the first block says of all: the type of the numbers, names of the columns.
+
+    ``names`` is None where scikit-learn would learn none.
+    """
+
+    dtype: np.dtype
+    names: tuple[str, ...] | None = None
+
+
+def _kind(block: Any) -> _Kind:
+    if is_frame(block):
+        columns = list(block.columns)
+        named = all(isinstance(name, str) for name in columns)
+        return _Kind(frame_dtype(block), tuple(columns) if named else None)
+    return _Kind(float_dtype((block if sp.issparse(block) else np.asarray(block)).dtype))
+
+
+def _kind_of_computed(tasks: Any, key: Any, values: Any) -> _Kind:
+    return _kind(_compute(tasks, key, values))
+
+
+def _numbers(block: Any, dtype: np.dtype, flat: bool) -> Any:
+    block = tables.flat(block) if flat else block
+    if is_frame(block):
+        return frame_matrix(block, dtype)
+    if tables.count_rows(block) == 0:
+        return convert(block, dtype)
+    return as_matrix(block, dtype)
+
+
+def _rows(
+    shelf: Callable[..., Any],
+    values: list[Any],
+    found: list[Found],
+    look: _Kind,
+    executor: Executor,
+) -> Rows:
+    """On shelves of one block, each made by ``shelf(value, number, first row)``."""
+    starts = np.cumsum([0, *(one.rows for one in found)])[:-1].tolist()
+    places = enumerate(zip(values, starts, strict=True))
+    shelves = [executor.submit(shelf, v, index, start) for index, (v, start) in places]
+    source = Source(tuple(shelves), (1,) * len(shelves), tuple(found), look.names)
+    return Rows.on_shelves(source, executor)

@@ -1,0 +1,85 @@
+"""What a pipeline says of its steps: before a run, beside it, and in its notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sklearn.compose import ColumnTransformer
+
+from mlopt.cluster.parcel import pack
+from mlopt.errors import InputError
+from mlopt.pipeline.blocks import tables
+from mlopt.pipeline.steps.kinds import is_seeded
+from mlopt.pipeline.steps.nested import is_pipeline, is_union
+
+Steps = Sequence[tuple[str, Any]]
+
+
+def check_picklable(steps: Steps) -> None:
+    """Every step must travel to the workers.
+
+    Raises
+    ------
+    InputError
+        Naming the first step that cannot.
+    """
+    for path, step in _leaves(steps):
+        try:
+            pack(step)
+        except InputError as error:
+            raise InputError(f"Step `{path}` cannot go to workers. {error}") from error
+
+
+def unseeded_notes(steps: Steps) -> tuple[str, ...]:
+    """Which steps are random without a seed."""
+    found = [path for path, step in _leaves(steps) if not is_seeded(step)]
+    if not found:
+        return ()
+    return (
+        f"random without a seed, so neither shared nor remembered: {', '.join(found)}; "
+        "give `random_state` a number",
+    )
+
+
+def report(pipeline: Any) -> None:
+    """Print a line a step, as scikit-learn does where ``verbose`` is set."""
+    if not pipeline.verbose:
+        return
+    count = len(pipeline.steps)
+    for number, (name, _) in enumerate(pipeline.steps, 1):
+        parts = [c for c in pipeline.plan_.choices if f"{c.step}/".startswith(f"{name}/")]
+        seconds = sum(c.measured or 0.0 for c in parts)
+        text = f"(step {number} of {count}) Processing {name}"
+        print(f"[Pipeline] {text:.<60}, total={seconds:6.1f}s")  # noqa: T201
+
+
+def like_last(steps: Steps, rows: Any) -> Any:
+    """The rows, dense or sparse as the last step will give them from now on."""
+    last = steps[-1][1]
+    while is_pipeline(last) and last.steps:
+        last = last.steps[-1][1]
+    if (
+        type(last) is ColumnTransformer
+        and tables.is_sparse(rows)
+        and not last.sparse_output_
+    ):
+        return rows.toarray()
+    return rows
+
+
+def _leaves(steps: Steps, around: str = "") -> Iterator[tuple[str, Any]]:
+    """Steps with none inside that are planned by themselves, by their paths."""
+    for name, step in steps:
+        path = f"{around}{name}"
+        if step is None or isinstance(step, str):
+            continue
+        if is_pipeline(step):
+            yield from _leaves(step.steps, f"{path}/")
+        elif is_union(step):
+            yield from _leaves(step.transformer_list, f"{path}/")
+        elif type(step) is ColumnTransformer:
+            parts = [(part, inner) for part, inner, _ in step.transformers]
+            yield from _leaves([*parts, ("remainder", step.remainder)], f"{path}/")
+        else:
+            yield path, step

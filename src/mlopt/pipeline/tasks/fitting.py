@@ -1,0 +1,122 @@
+"""What the tasks of a fit do: statistics of blocks, or a fit of all rows gathered."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import has_fit_parameter
+
+from mlopt.errors import InputError
+from mlopt.pipeline.blocks import tables
+from mlopt.pipeline.blocks.panels import panels
+from mlopt.pipeline.fits.base import Fit, ManyPasses, OnePass
+from mlopt.pipeline.steps.copies import private_copy
+from mlopt.pipeline.tasks.functions import naming
+from mlopt.rows import Rows
+
+
+@dataclass(frozen=True)
+class Job:
+    """One fit, as far as it is known before there are data.
+
+    Attributes
+    ----------
+    transforms : bool
+        Whether the outcome of ``fit_transform`` is wanted too.
+    way : Fit or None
+        None: as scikit-learn does it.
+    """
+
+    step: str
+    estimator: Any
+    params: Mapping[str, Any]
+    transforms: bool
+    way: Fit | None
+
+
+@dataclass(frozen=True, eq=False)
+class Both:
+    """A fitted model, and what it made of the rows it was fitted to, in their blocks."""
+
+    model: Any
+    output: Any = None
+    edges: tuple[int, ...] = ()
+
+
+def part(step: str, way: OnePass, estimator: Any, x: Any, y: Any, weight: Any) -> Any:
+    """Statistics of one block."""
+    with naming(step):
+        if not way.panels:
+            return way.part(estimator, x, y, weight)
+        parts = (way.part(estimator, *panel) for panel in panels(x, y, weight))
+        return functools.reduce(way.merge, parts)
+
+
+def merge(step: str, way: OnePass, left: Any, right: Any) -> Any:
+    """Statistics of neighbours together."""
+    with naming(step):
+        return way.merge(left, right)
+
+
+def finish(step: str, way: OnePass, estimator: Any, statistics: Any) -> Any:
+    """The fitted model."""
+    with naming(step):
+        return way.finish(estimator, statistics)
+
+
+def fit_gathered(job: Job, x: Sequence[Any], y: Any, weight: Any) -> Both:
+    """Fit to all blocks of rows at once, here."""
+    edges = tuple(int(e) for e in np.cumsum([0, *map(tables.count_rows, x)]))
+    whole = tables.stack(x, job.step)
+    targets = None if y is None else tables.stack(y, "y")
+    weights = None if weight is None else tables.stack(weight, "sample_weight")
+    with naming(job.step):
+        if isinstance(job.way, ManyPasses):
+            rows = Rows.of(tables.flat(whole) if job.way.flattens else whole)
+            return Both(job.way.fit(job.estimator, rows, targets, weights))
+        return _as_scikit_learn(job, whole, targets, weights, edges)
+
+
+def _as_scikit_learn(job: Job, x: Any, y: Any, weight: Any, edges: tuple[int, ...]) -> Both:
+    fresh = private_copy(job.estimator)
+    params = dict(job.params)
+    if weight is not None and has_fit_parameter(fresh, "sample_weight"):
+        params["sample_weight"] = weight
+    if not job.transforms:
+        return Both(fresh.fit(x, y, **params))
+    if hasattr(fresh, "fit_transform"):
+        output = fresh.fit_transform(x, y, **params)
+    else:
+        output = fresh.fit(x, y, **params).transform(x)
+    got = tables.count_rows(output)
+    if got != edges[-1]:
+        raise InputError(
+            f"Step `{job.step}` must return one row for each row it is given, got {got} "
+            f"for {edges[-1]}. Select or drop rows before the pipeline, together with y."
+        )
+    return Both(fresh, output, edges)
+
+
+def apply_gathered(step: str, function: Any, model: Any, x: Sequence[Any]) -> Both:
+    """Apply a model to all blocks at once: its rows depend on each other."""
+    edges = tuple(int(e) for e in np.cumsum([0, *map(tables.count_rows, x)]))
+    return Both(model, function(model, tables.stack(x, step)), edges)
+
+
+def first(both: Both) -> Any:
+    """The model alone."""
+    return both.model
+
+
+def piece(both: Both, number: int) -> Any:
+    """The outcome's rows of one block."""
+    return tables.row_range(both.output, both.edges[number], both.edges[number + 1])
+
+
+def same(value: Any) -> Any:
+    """The value."""
+    return value

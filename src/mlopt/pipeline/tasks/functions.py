@@ -1,0 +1,201 @@
+"""What each operator does to one block: plain functions, to be run anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn import config_context
+from sklearn.utils._set_output import ADAPTERS_MANAGER
+
+from mlopt.errors import InputError
+from mlopt.pipeline.blocks import tables
+from mlopt.pipeline.blocks.panels import Chain, InPanels, array_bytes
+from mlopt.pipeline.fits.applying import apply_fitted
+from mlopt.pipeline.graph.operators import Apply, Convert, Fused, Join, Operator, Select
+from mlopt.pipeline.graph.walking import walk
+from mlopt.pipeline.tasks.timing import Timed
+
+
+def block_function(op: Operator) -> Callable[..., Any]:
+    """The function of the values of ``op.inputs``, in their order, for one block."""
+    cut = tuple(i.gives_rows for i in op.inputs)
+    if isinstance(op, Fused):
+        return InPanels(Recipe.of(op.body, op.reads), cut)
+    if isinstance(op, Apply) and op.scope == "rows":
+        return InPanels(Timed(op.token, _function(op)), cut)
+    return Timed(op.token, _function(op))
+
+
+def _function(op: Operator) -> Callable[..., Any]:
+    if isinstance(op, Select):
+        return partial(_select, op.step, op.columns)
+    if isinstance(op, Apply):
+        return partial(_apply, op.step, op.method, op.kind)
+    if isinstance(op, Join):
+        settings = op.names, op.weights, op.prefix, op.frames
+        return partial(_join, op.step, *settings, op.layout, op.sparse_below)
+    if isinstance(op, Convert):
+        return partial(_convert, op.step, op.layout)
+    raise TypeError(f"{type(op).__name__} is no operator on blocks.")
+
+
+@dataclass(frozen=True)
+class Recipe(Chain):
+    """Several operators as one function of what they read.
+
+    Attributes
+    ----------
+    steps : tuple of (function, tuple of int)
+        Each function's arguments by number: first the values read, then earlier results.
+    """
+
+    steps: tuple[tuple[Callable[..., Any], tuple[int, ...]], ...]
+
+    @classmethod
+    def of(cls, body: Operator, reads: Sequence[Operator]) -> Recipe:
+        """The operators from ``reads`` to ``body``."""
+        numbers = {op.token: number for number, op in enumerate(reads)}
+        steps = []
+        for op in walk([body], stop=lambda node: node.token in numbers):
+            if op.token not in numbers:
+                steps.append(
+                    (block_function(op), tuple(numbers[i.token] for i in op.inputs))
+                )
+                numbers[op.token] = len(numbers)
+        return cls(tuple(steps))
+
+    @property
+    def __name__(self) -> str:
+        return "row_wise"
+
+    def __call__(self, *values: Any) -> Any:
+        return self.traced(*values)[0]
+
+    def traced(self, *values: Any) -> tuple[Any, int]:
+        """The last function's result, and the bytes of the largest array on the way."""
+        known, largest = list(values), 0
+        last = {i: number for number, (_, args) in enumerate(self.steps) for i in args}
+        for number, (function, args) in enumerate(self.steps):
+            known.append(function(*(known[i] for i in args)))
+            largest = max(largest, array_bytes(known[-1]))
+            for i in args:
+                if last[i] == number:
+                    known[i] = None  # let go of what nobody reads any more
+        return known[-1], largest
+
+
+@contextmanager
+def naming(step: str) -> Iterator[None]:
+    """Errors of the block below name the step; their type stays.
+
+    Which frames a step gives is written in the step itself: the setting of the thread, if
+    there is one, would reach inner parts that nobody asked about.
+    """
+    try:
+        with config_context(transform_output="default"):
+            yield
+    except Exception as error:
+        if f"`{step}`" in str(error) or str(error).startswith("Step `"):
+            raise
+        text = f"Step `{step}`: {error}"
+        try:
+            named = type(error)(text)
+        except Exception:
+            error.add_note(text)
+            raise error from None
+        raise named from error
+
+
+def _select(step: str, columns: Any, x: Any) -> Any:
+    with naming(step):
+        return tables.take_columns(x, columns)
+
+
+def _apply(step: str, method: str, kind: str, model: Any, x: Any) -> Any:
+    with naming(step):
+        result = apply_fitted(model, x, method)
+    got, expected = tables.count_rows(result), tables.count_rows(x)
+    if got != expected:
+        raise InputError(
+            f"Step `{step}` must return one row for each row it is given, got {got} for "
+            f"{expected}. Select or drop rows before the pipeline, together with y."
+        )
+    if kind and tables.kind_of(result) != kind:
+        raise InputError(
+            f"Step `{step}` must return one type for all rows: one block is {kind}, "
+            f"another {tables.kind_of(result)}. Return the same type whatever the rows."
+        )
+    return result
+
+
+def _join(
+    step: str,
+    names: Sequence[str],
+    weights: Sequence[float],
+    prefix: Any,
+    frames: str,
+    layout: str,
+    sparse_below: float,
+    *parts: Any,
+) -> Any:
+    scaled = [p if w == 1.0 else p * w for p, w in zip(parts, weights, strict=True)]
+    with naming(step):
+        if frames != "default" and all(_is_frame(part) for part in scaled):
+            return _join_frames(names, prefix, frames, scaled)
+        pairs = zip(names, scaled, strict=True)
+        scaled = [_two_dimensional(name, part) for name, part in pairs]
+        if not any(sp.issparse(part) for part in scaled):
+            return np.hstack(scaled)
+        if layout == "auto":
+            filled = sum(part.nnz if sp.issparse(part) else part.size for part in scaled)
+            entries = sum(part.shape[0] * part.shape[1] for part in scaled)
+            layout = "dense" if filled / max(1, entries) >= sparse_below else "sparse"
+        if layout == "dense":
+            return np.hstack([p.toarray() if sp.issparse(p) else p for p in scaled])
+        return sp.hstack([sp.csr_array(part) for part in scaled], format="csr")
+
+
+def _join_frames(names: Sequence[str], prefix: Any, kind: str, parts: Sequence[Any]) -> Any:
+    adapter = ADAPTERS_MANAGER.adapters[kind]
+    renamed = [
+        adapter.rename_columns(copy(part), [_named(prefix, name, c) for c in part.columns])
+        for name, part in zip(names, parts, strict=True)
+    ]
+    return adapter.hstack(renamed)
+
+
+def _named(prefix: Any, part: str, column: str) -> str:
+    """A column's name in the whole, as scikit-learn's ``verbose_feature_names_out``."""
+    if callable(prefix):
+        return str(prefix(part, column))
+    if isinstance(prefix, str):
+        return prefix.format(transformer_name=part, feature_name=column)
+    return f"{part}__{column}" if prefix else column
+
+
+def _is_frame(part: Any) -> bool:
+    return hasattr(part, "columns") and hasattr(part, "shape")
+
+
+def _two_dimensional(name: str, part: Any) -> Any:
+    part = part if sp.issparse(part) else np.asarray(part)
+    if part.ndim != 2:
+        raise InputError(
+            f"Transformer `{name}` must return 2 dimensions (rows, columns), got "
+            f"{part.ndim}. Its output should be 2D, also where it is one column."
+        )
+    return part
+
+
+def _convert(step: str, layout: str, x: Any) -> Any:
+    with naming(step):
+        if layout == "dense":
+            return x.toarray() if sp.issparse(x) else x
+        return x if sp.issparse(x) else sp.csr_array(np.asarray(x))

@@ -1,0 +1,87 @@
+"""Rules run in order, by name, and any of them can be left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from tests.pipeline.graphs import DATA, OTHER, ranged, scaled, union
+
+from mlopt.errors import InputError
+from mlopt.pipeline.graph.walking import rebuild
+from mlopt.pipeline.planning.optimizer import describe, left_out, optimize
+from mlopt.pipeline.rules import RULES, Context
+from mlopt.pipeline.rules.base import Draft
+
+CONTEXT = Context(None, 0)
+NAMES = [
+    "drop_unused", "share_work", "choose_ways", "convert_layouts", "keep_results",
+    "fuse_rows",
+]  # fmt: skip
+
+
+def test_the_rules_have_names_in_their_order() -> None:
+    assert [rule.name for rule in RULES] == NAMES
+
+
+def test_each_rule_is_logged_with_the_plan_before_and_after() -> None:
+    root = union(scaled("a", DATA), scaled("b", DATA))
+    draft, log = optimize(Draft((root,)), CONTEXT)
+    sharing = next(one for one in log if one.rule == "share_work")
+
+    assert sharing.changed
+    assert describe(sharing.before).count("StandardScaler") == 2
+    assert describe(sharing.after).count("StandardScaler") == 1
+    assert sharing.seconds >= 0
+    assert draft.sinks[0].token == root.token
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_rule_can_be_left_out(name: Any) -> None:
+    root = union(scaled("a", DATA), ranged("b", scaled("a", DATA)))
+    _, log = optimize(Draft((root,)), CONTEXT, without={name})
+
+    assert name not in [one.rule for one in log]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (True, set()),
+        (False, set(NAMES)),
+        ({"without": ["fuse_rows"]}, {"fuse_rows"}),
+        (["fuse_rows", "share_work"], {"fuse_rows", "share_work"}),
+        ("fuse_rows", {"fuse_rows"}),
+    ],
+)
+def test_what_optimize_means(given: Any, expected: Any) -> None:
+    assert left_out(given) == expected
+
+
+@pytest.mark.parametrize("given", [{"without": ["cse"]}, ["cse"], "cse"])
+def test_an_unknown_name_says_which_there_are(given: Any) -> None:
+    with pytest.raises(InputError, match="Rules: drop_unused, share_work"):
+        left_out(given)
+
+
+@pytest.mark.parametrize("given", [3, {"only": ["x"]}, {"without": ["x"], "only": []}])
+def test_anything_else_is_refused(given: Any) -> None:
+    with pytest.raises(InputError, match="`optimize` must be"):
+        left_out(given)
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A rule that computes something else."""
+
+    name: str = "wrong"
+
+    def rewrite(self, draft: Any, context: Any) -> Any:
+        sinks = rebuild(draft.sinks, lambda op: OTHER if op is DATA else op)
+        return replace(draft, sinks=sinks)
+
+
+def test_a_rule_that_changes_the_meaning_is_caught() -> None:
+    with pytest.raises(AssertionError, match="Rule `wrong` changed"):
+        optimize(Draft((scaled("a", DATA),)), CONTEXT, [Wrong()])

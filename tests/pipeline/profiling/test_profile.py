@@ -1,0 +1,174 @@
+"""What samples tell of operators at full size."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler
+from tests.pipeline.graphs import scaled
+
+from mlopt.caching import Measured
+from mlopt.pipeline.fits.base import ManyPasses, OnePass
+from mlopt.pipeline.graph.operators import Apply, Given, Learn, Operator, Source
+from mlopt.pipeline.profiling.profile import Profile, profile
+from mlopt.pipeline.profiling.sampling import Sample
+from mlopt.pipeline.profiling.settling import settle
+from mlopt.pipeline.profiling.trial import Trial
+from mlopt.resources import Resources
+from mlopt.stats import Stats
+
+X = Source("X", "content")
+ROWS, BLOCKS = 40_000, 8
+
+
+def trials(*sizes: int, columns: int = 4) -> list[Trial]:
+    rng = np.random.default_rng(0)
+    data = rng.normal(size=(max(sizes), columns))
+    return [Trial(Sample({X.token: data[:n]}, ROWS)) for n in sizes]
+
+
+def function(call: Any, scope: str = "rows") -> Apply:
+    model = Given("step", FunctionTransformer(call), call.__name__)
+    return Apply("step", model, X, scope=scope)
+
+
+def profiled(op: Operator, threads: int = 2) -> Profile:
+    return profile((op,), trials(512, 1024), BLOCKS, Resources(workers=1, threads=threads))
+
+
+def test_bytes_grow_with_the_rows() -> None:
+    op = scaled("features", X, RBFSampler(n_components=16, random_state=0))
+    assert profiled(op).bytes(op) == ROWS * 16 * 8
+
+
+def test_a_measure_is_the_record_of_caching() -> None:
+    op = scaled("features", X)
+    measured = profiled(op).measures[op.token].lines.at(ROWS)
+    assert isinstance(measured, Measured)
+    assert measured.bytes == ROWS * 4 * 8
+
+
+def _sleeps(X: NDArray[Any]) -> NDArray[Any]:
+    time.sleep(2e-5 * len(X))
+    return X
+
+
+def _holds_the_lock(X: NDArray[Any]) -> NDArray[Any]:
+    end = time.thread_time() + 2e-5 * len(X)
+    while time.thread_time() < end:
+        pass
+    return X
+
+
+def test_what_lets_go_of_the_lock_takes_its_share_of_the_threads() -> None:
+    op = function(_sleeps)
+    assert profiled(op).measures[op.token].crowding < 1.3
+
+
+def test_what_holds_the_lock_gets_no_faster_by_threads() -> None:
+    op = function(_holds_the_lock)
+    assert profiled(op).measures[op.token].crowding > 1.3
+
+
+def test_what_is_short_is_not_tried_on_threads() -> None:
+    op = scaled("scale", X)
+    assert profiled(op).measures[op.token].crowding == 1.0
+
+
+class _Prepares(TransformerMixin, BaseEstimator):
+    """Its first call after `fit` takes long."""
+
+    def fit(self, X: Any, y: Any = None) -> _Prepares:
+        self.new_ = True
+        return self
+
+    def transform(self, X: NDArray[Any]) -> NDArray[Any]:
+        if self.new_:
+            time.sleep(0.05)
+        self.new_ = False
+        return X
+
+
+def test_what_only_the_first_call_takes_is_not_counted_for_every_block() -> None:
+    op = scaled("prepares", X, _Prepares())
+    assert profiled(op).seconds(op) < 0.05 * ROWS / 1024 / 2 / 10
+
+
+def test_an_iterative_fit_that_takes_long_is_tried_on_a_sample() -> None:
+    rng = np.random.default_rng(0)
+    data = rng.normal(size=(1024, 40))
+    labels = (data[:, 0] + rng.normal(size=1024) > 0).astype(int)
+    y = Source("y", "labels")
+    op = Learn("model", LogisticRegression(), X, y)
+    found = {}
+    for rows in (2_000, 20_000_000):
+        tries = [
+            Trial(Sample({X.token: data[:n], y.token: labels[:n]}, rows))
+            for n in (512, 1024)
+        ]
+        machine = Resources(workers=1, threads=2)
+        options = profile((op,), tries, BLOCKS, machine).options[op.token]
+        (found[rows],) = (o for o in options if o.name == "lbfgs")
+    way = found[2_000].way
+    assert isinstance(way, ManyPasses)
+    typical = way.passes(op.estimator, Stats(2_000, 40))
+    assert found[2_000].passes == typical
+    seen = way.speculate(op.estimator, data[:512], labels[:512], 20_000_000)
+    assert found[20_000_000].passes == seen != typical
+
+
+class _SlowMerge(OnePass):
+    """Statistics that are cheap to make and dear to add up."""
+
+    name = "slow"
+    kinds = (MinMaxScaler,)
+
+    def part(self, estimator: Any, X: Any, y: Any, weight: Any) -> int:
+        return len(X)
+
+    def merge(self, left: int, right: int) -> int:
+        time.sleep(0.03)
+        return left + right
+
+    def finish(self, estimator: Any, statistics: int) -> Any:
+        return estimator.fit(np.zeros((1, 4)))
+
+
+def test_adding_up_statistics_is_part_of_the_price(monkeypatch: Any) -> None:
+    ways = "mlopt.pipeline.profiling.profile.ways_of"
+    monkeypatch.setattr(ways, lambda estimator: (_SlowMerge(),))
+    op = Learn("model", MinMaxScaler(), X)
+    slow, *_ = profiled(op).options[op.token]
+    assert slow.seconds is not None
+    assert slow.seconds >= 0.03 * (BLOCKS - 1)
+
+
+def _centred(X: NDArray[Any]) -> NDArray[Any]:
+    return np.asarray(X - X.mean(axis=0))
+
+
+def _doubled(X: NDArray[Any]) -> NDArray[Any]:
+    return 2 * X
+
+
+def _noisy(X: NDArray[Any]) -> NDArray[Any]:
+    return X + np.random.default_rng().normal(size=X.shape)
+
+
+@pytest.mark.parametrize(
+    ("call", "scope", "random"),
+    [(_doubled, "rows", False), (_centred, "all", False), (_noisy, "all", True)],
+)
+def test_a_sample_tells_what_a_function_looks_at(
+    call: Any, scope: str, random: bool
+) -> None:
+    (op,) = settle((function(call, "unknown"),), trials(512)[0])
+    assert isinstance(op, Apply)
+    assert (op.scope, op.random) == (scope, random)
