@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import (
     BaseEstimator,
-    ClassifierMixin,
     MultiOutputMixin,
     RegressorMixin,
     clone,
@@ -29,7 +28,7 @@ from mlopt.pipeline.library.learning.block_fit import (
     prepare,
 )
 from mlopt.pipeline.library.learning.feature_blocks import Features, column_blocks, scores
-from mlopt.pipeline.library.learning.labels import indicators, named
+from mlopt.pipeline.library.learning.labels import ByScores, indicators
 from mlopt.plan import Plan
 
 Array = NDArray[Any]
@@ -189,7 +188,7 @@ class BlockLeastSquares(MultiOutputMixin, RegressorMixin, BlockModel):
         return sample.y.reshape(sample.rows.n, -1).astype(np.float64)
 
 
-class BlockLeastSquaresClassifier(ClassifierMixin, BlockModel):
+class BlockLeastSquaresClassifier(ByScores, BlockModel):
     """`BlockLeastSquares` to indicators of the classes, 1 and -1; the largest score wins.
 
     Parameters
@@ -240,21 +239,6 @@ class BlockLeastSquaresClassifier(ClassifierMixin, BlockModel):
         if len(self.coef_) == 1:
             return self._scores(X, np.ravel, None, self.coef_.dtype)
         return self._scores(X, np.asarray, len(self.coef_), self.coef_.dtype)
-
-    def predict(self, X: Any) -> Any:
-        """Predict the class of each row.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
-
-        Returns
-        -------
-        ndarray or lazy dask array of shape (n,)
-        """
-        check_is_fitted(self)
-        function = partial(named, classes=self.classes_)
-        return self._scores(X, function, None, self.classes_.dtype)
 
     def _targets(self, sample: Sample) -> Array:
         self.classes_, signs = indicators(self, sample)

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import (
     BaseEstimator,
-    ClassifierMixin,
     MultiOutputMixin,
     RegressorMixin,
     clone,
@@ -32,7 +31,7 @@ from mlopt.pipeline.library.learning.block_fit import shape_of
 from mlopt.pipeline.library.learning.feature_blocks import block_rows
 from mlopt.pipeline.library.learning.kernel_blocks import KernelDescent, kernel_scores
 from mlopt.pipeline.library.learning.kernel_cost import KEPT, kernel_costs
-from mlopt.pipeline.library.learning.labels import indicators, named
+from mlopt.pipeline.library.learning.labels import ByScores, indicators
 from mlopt.plan import Choice, Plan, format_bytes
 
 Array = NDArray[Any]
@@ -240,7 +239,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, _Kernel):
         return sample.y.reshape(sample.rows.n, -1).astype(np.float64)
 
 
-class KernelRidgeClassifier(ClassifierMixin, _Kernel):
+class KernelRidgeClassifier(ByScores, _Kernel):
     """`KernelRidge` to indicators of the classes, 1 and -1; the largest score wins.
 
     Parameters
@@ -290,21 +289,6 @@ class KernelRidgeClassifier(ClassifierMixin, _Kernel):
         if count == 1:
             return self._scores(X, np.ravel, None, dtype)
         return self._scores(X, np.asarray, count, dtype)
-
-    def predict(self, X: Any) -> Any:
-        """Predict the class of each row.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
-
-        Returns
-        -------
-        ndarray or lazy dask array of shape (n,)
-        """
-        check_is_fitted(self)
-        function = partial(named, classes=self.classes_)
-        return self._scores(X, function, None, self.classes_.dtype)
 
     def _targets(self, sample: Sample) -> Array:
         self.classes_, signs = indicators(self, sample)

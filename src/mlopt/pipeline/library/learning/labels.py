@@ -5,12 +5,15 @@ Shapes: ``n`` rows, ``K`` classes; two classes have one column of scores, more h
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from mlopt.errors import InputError
 from mlopt.gd.estimator_base import Sample
@@ -56,3 +59,28 @@ def named(scores: Array, classes: Array) -> Array:
     if scores.shape[1] == 1:
         return np.asarray(classes[(scores[:, 0] > 0).astype(np.intp)])
     return np.asarray(classes[scores.argmax(axis=1)])
+
+
+class ByScores(ClassifierMixin):
+    """Classifiers whose largest score wins."""
+
+    classes_: Array
+
+    def predict(self, X: Any) -> Any:
+        """Predict the class of each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
+
+        Returns
+        -------
+        ndarray or lazy dask array of shape (n,)
+        """
+        check_is_fitted(self)
+        function = partial(named, classes=self.classes_)
+        return self._scores(X, function, None, self.classes_.dtype)
+
+    @abstractmethod
+    def _scores(self, X: Any, function: Any, columns: int | None, dtype: Any) -> Any:
+        """``function`` of the scores (n, k) of rows."""

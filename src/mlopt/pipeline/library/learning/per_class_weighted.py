@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from mlopt.cluster import Executor, executor
@@ -27,14 +26,14 @@ from mlopt.pipeline.library.learning.feature_blocks import (
     block_rows,
     fitted_features,
 )
-from mlopt.pipeline.library.learning.labels import classes_of, named
+from mlopt.pipeline.library.learning.labels import ByScores, classes_of
 from mlopt.pipeline.library.learning.per_class_descent import Mixture, PerClassDescent
 from mlopt.plan import Choice, Plan
 
 Array = NDArray[Any]
 
 
-class PerClassWeightedLeastSquares(ClassifierMixin, BlockModel):
+class PerClassWeightedLeastSquares(ByScores, BlockModel):
     """Least squares to indicators, each class with weights of rows of its own.
 
     For every class c minimises ``sum_i s_ic (y_ic - w_c z_i - b_c)^2 + alpha ||w_c||^2``,
@@ -154,21 +153,6 @@ class PerClassWeightedLeastSquares(ClassifierMixin, BlockModel):
         if len(self.classes_) == 2:
             return self._scores(X, _apart, None, self.coef_.dtype)
         return self._scores(X, np.asarray, len(self.coef_), self.coef_.dtype)
-
-    def predict(self, X: Any) -> Any:
-        """Predict the class of each row.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
-
-        Returns
-        -------
-        ndarray or lazy dask array of shape (n,)
-        """
-        check_is_fitted(self)
-        function = partial(named, classes=self.classes_)
-        return self._scores(X, function, None, self.classes_.dtype)
 
     def _prepare(
         self, X: Any, y: Any, where: Executor
