@@ -187,7 +187,15 @@ def test_a_rung_is_one_transaction(tmp_path: Path) -> None:
 
 def test_three_rungs_of_64_trials_cost_well_under_a_second(tmp_path: Path) -> None:
     """Optuna's own storage takes seconds (24 ms a tell, a fast commit each)."""
-    with open_store(tmp_path / "study.db") as store:
+    # The least of three: other tests write to the same disk.
+    times = [three_rungs(tmp_path / f"{attempt}.db") for attempt in range(3)]
+    assert min(took for took, _ in times) < 1.0
+    assert min(waited for _, waited in times) < 0.1
+
+
+def three_rungs(path: Path) -> tuple[float, float]:
+    """Seconds in all, and seconds for which the search had to wait."""
+    with open_store(path) as store:
         search = Proposer(SPACE, "random", seed=1)
         search.ask(64)
         start, waited = time.perf_counter(), 0.0
@@ -199,8 +207,7 @@ def test_three_rungs_of_64_trials_cost_well_under_a_second(tmp_path: Path) -> No
             store.write(changed)
             waited += time.perf_counter() - before
             store.flush()
-        assert time.perf_counter() - start < 1.0
-        assert waited < 0.1
+        return time.perf_counter() - start, waited
 
 
 def test_the_write_ahead_log_is_on(tmp_path: Path) -> None:
