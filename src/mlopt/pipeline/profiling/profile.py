@@ -31,6 +31,9 @@ _MATTERS = 0.25
 """Seconds of one thread for all rows, from which threads are tried together."""
 _SPECULATE = 1.0
 """Seconds of an iterative fit, with what makes its rows anew, from which it is tried."""
+_TASK = 2e-4
+"""Seconds of one thread that a task takes beside its work: to hand it out, and to limit
+the threads of its libraries."""
 _GROWING = 0.3
 """Share of the time on the largest sample that grows with the rows, at least."""
 
@@ -109,7 +112,18 @@ class Profile:
         measure = self.measures.get(op.token)
         if measure is None or not op.gives_rows:
             return 0.0
-        return measure.lines.at(self.rows).seconds * measure.crowding / self.slots
+        if isinstance(op, Source):
+            return 0.0
+        tasks = max(_TASK, self.resources.task) * self.blocks
+        return self.by_block(measure.lines.seconds, measure.crowding) + tasks
+
+    def by_block(self, line: Line, crowding: float = 1.0) -> float:
+        """Seconds of one call a block.
+
+        What a call takes however few its rows are, it takes for every block: the
+        interpreter's part, in which threads do not help.
+        """
+        return line.a * self.rows * crowding / self.slots + line.b * self.blocks
 
     @property
     def slots(self) -> int:
@@ -225,7 +239,7 @@ def _one_pass(op: Learn, way: OnePass, found: Profile, trials: Trials) -> float:
     growing = math.log2(max(found.blocks, 1)) * found.rows
     growing /= trials[0].rows + trials[-1].rows
     merging = once * min(found.blocks - 1.0, growing)
-    return line.at(found.rows) / found.slots + merging
+    return found.by_block(line) + merging
 
 
 def _priced(
