@@ -5,8 +5,8 @@ rows. Rows are kept that `mlopt.keep` names: "best" is what mlopt does; "nothing
 "estimators" (models only); "lru" (everything, least recently used evicted at run time);
 "aggressive" (all that is read more than once, in the graph's order, while it fits). In one
 run, in turn; printed are the least seconds of each, since other work on the machine only
-adds, and for "best" the median of what was predicted. "nothing" and "estimators" run the same plan: how
-far they differ is the noise.
+adds, and for "best" the median of what was predicted. "nothing" and "estimators" run the
+same plan: how far they differ is the noise.
 
     text      imdb: terms of one and two words; TF-IDF of these, and their logarithms; the
               best of both; logistic regression
