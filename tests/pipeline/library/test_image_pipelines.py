@@ -183,7 +183,7 @@ def test_iterations_on_a_sample_foretell_those_on_all_rows() -> None:
     step = GaussianMixture(3, random_state=0)
     (way,) = ways_of(step)
     assert isinstance(way, ManyPasses)
-    guess = way.speculate(step, X[:400], None, 4000)
+    guess = way.speculate(step, X[:400], None, Stats(4000, X.shape[1]))
     taken = step.fit(X).n_iter_ + 3
 
     assert guess is not None

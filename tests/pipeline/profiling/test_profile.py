@@ -120,7 +120,7 @@ def test_an_iterative_fit_that_takes_long_is_tried_on_a_sample() -> None:
     assert isinstance(way, ManyPasses)
     typical = way.passes(op.estimator, Stats(2_000, 40))
     assert found[2_000].passes == typical
-    seen = way.speculate(op.estimator, data[:512], labels[:512], 20_000_000)
+    seen = way.speculate(op.estimator, data[:512], labels[:512], Stats(20_000_000, 40))
     assert found[20_000_000].passes == seen != typical
 
 

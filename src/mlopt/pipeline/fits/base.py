@@ -109,7 +109,7 @@ class ManyPasses(Fit):
 
     flattens: bool = False
 
-    def speculate(self, estimator: Any, X: Any, y: Any, rows: int) -> float | None:
+    def speculate(self, estimator: Any, X: Any, y: Any, stats: Stats) -> float | None:
         """Passes until it ends on a sample of the rows; None where that tells nothing.
 
         ML4all's speculation (section 5): such methods take about as many passes on few
@@ -119,10 +119,10 @@ class ManyPasses(Fit):
         ----------
         estimator : BaseEstimator, not fitted
         X, y : the sample
-        rows : int
-            That there are in all.
+        stats : Stats
+            Of all rows.
         """
-        del estimator, X, y, rows
+        del estimator, X, y, stats
         return None
 
     @abstractmethod

@@ -216,7 +216,7 @@ def _option(op: Learn, way: Fit, stats: Stats, found: Profile, trials: Trials) -
         reading = sum(found.seconds(below) for below in walk([op.x]))
         if seconds + passes * reading > _SPECULATE:
             x, y = (None if i is None else trials[0].value(i) for i in (op.x, op.y))
-            passes = way.speculate(op.estimator, x, y, found.rows) or passes
+            passes = way.speculate(op.estimator, x, y, stats) or passes
             seconds = _priced(op, way, stats, found, passes)
     if seconds is not None:
         return Option(way, way.name, seconds, passes)

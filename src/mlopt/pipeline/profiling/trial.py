@@ -143,12 +143,12 @@ def timed(
     """The value, and seconds on one thread: the least of a few, until ``again`` is over."""
     best, begin = float("inf"), time.perf_counter()
     with single_threaded():
-        for _ in range(repeats):
+        for number in range(repeats):
             start = time.perf_counter()
             value = function()
             end = time.perf_counter()
             best = min(best, end - start)
-            if end - begin > again:
+            if end - begin > (_REPEAT if number else again):
                 break
     return value, best
 

@@ -25,6 +25,7 @@ from mlopt.pipeline.fits.models.table import MODELS
 from mlopt.pipeline.fits.models.twin import Twin
 from mlopt.resources import Resources
 from mlopt.rows import Rows
+from mlopt.stats import Stats
 
 CASES = list(cases())
 every = pytest.mark.parametrize("case", CASES, ids=str)
@@ -133,7 +134,7 @@ def test_passes_on_a_sample_foretell_those_on_all_rows() -> None:
         for estimator in (LogisticRegression(), Ridge(), RidgeClassifier()):
             if not isinstance(way, Twin) or type(estimator) not in way.kinds:
                 continue
-            guess = way.speculate(estimator, X[:600], y[:600], len(X))
+            guess = way.speculate(estimator, X[:600], y[:600], Stats(*X.shape))
             if guess is None:
                 continue
             fitted = way.fit(estimator, Rows.of(X), y, None)

@@ -26,7 +26,7 @@ from mlopt.stats import Stats
 class Classifier(Twin):
     """A linear classifier by full passes."""
 
-    def speculate(self, estimator: Any, X: Any, y: Any, rows: int) -> float | None:
+    def speculate(self, estimator: Any, X: Any, y: Any, stats: Stats) -> float | None:
         # Newton's method has another Hessian on few rows, and takes other steps.
         if self.solver == "newton-cholesky" or y is None or len(np.unique(y)) < 2:
             return None

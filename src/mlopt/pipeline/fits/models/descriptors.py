@@ -48,7 +48,7 @@ class Mixture(ManyPasses):
         one = Cost(flops=operations / resources.workers, memory=float(stats.bytes))
         return (passes or self.passes(estimator, stats)) * one
 
-    def speculate(self, estimator: Any, X: Any, y: Any, rows: int) -> float | None:
+    def speculate(self, estimator: Any, X: Any, y: Any, stats: Stats) -> float | None:
         return float(clone(estimator).fit(X).n_iter_ + _BESIDE)
 
     def fit(self, estimator: Any, rows: Rows, y: Any, weight: Any) -> Any:

@@ -50,7 +50,7 @@ class Penalised(Twin):
             return float(squares_shape(stats, estimator).iterations)
         return 1.0
 
-    def speculate(self, estimator: Any, X: Any, y: Any, rows: int) -> float | None:
+    def speculate(self, estimator: Any, X: Any, y: Any, stats: Stats) -> float | None:
         if self.solver != "sparse_cg" or y is None:
             return None
         sample, target = Rows.of(X), np.asarray(y)
@@ -59,11 +59,12 @@ class Penalised(Twin):
             target = target == target[0]
         twin = self.twin(estimator, sample)
         # Steps depend on the spectrum against the penalty: both shrink with the rows.
-        shrunk = np.max(getattr(estimator, "alpha", 0.0)) * sample.n / rows
+        shrunk = np.max(getattr(estimator, "alpha", 0.0)) * sample.n / stats.rows
         if shrunk:
             twin.set_params(alpha=shrunk)
         twin.fit(sample, target.astype(sample.dtype))
-        return float(np.max(twin.n_iter_))
+        # Few rows have few directions: what is usual is the least to expect.
+        return float(max(np.max(twin.n_iter_), self.passes(estimator, stats)))
 
     def priced(
         self,
