@@ -28,7 +28,7 @@ from mlopt.pipeline.library.learning.block_fit import (
     prepare,
 )
 from mlopt.pipeline.library.learning.feature_blocks import Features, column_blocks, scores
-from mlopt.pipeline.library.learning.labels import ByScores, indicators
+from mlopt.pipeline.library.learning.labels import _ByScores, indicators
 from mlopt.plan import Plan
 
 Array = NDArray[Any]
@@ -188,7 +188,7 @@ class BlockLeastSquares(MultiOutputMixin, RegressorMixin, BlockModel):
         return sample.y.reshape(sample.rows.n, -1).astype(np.float64)
 
 
-class BlockLeastSquaresClassifier(ByScores, BlockModel):
+class BlockLeastSquaresClassifier(_ByScores, BlockModel):
     """`BlockLeastSquares` to indicators of the classes, 1 and -1; the largest score wins.
 
     Parameters

@@ -31,7 +31,7 @@ from mlopt.pipeline.library.learning.block_fit import shape_of
 from mlopt.pipeline.library.learning.feature_blocks import block_rows
 from mlopt.pipeline.library.learning.kernel_blocks import KernelDescent, kernel_scores
 from mlopt.pipeline.library.learning.kernel_cost import KEPT, kernel_costs
-from mlopt.pipeline.library.learning.labels import ByScores, indicators
+from mlopt.pipeline.library.learning.labels import _ByScores, indicators
 from mlopt.plan import Choice, Plan, format_bytes
 
 Array = NDArray[Any]
@@ -239,7 +239,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, _Kernel):
         return sample.y.reshape(sample.rows.n, -1).astype(np.float64)
 
 
-class KernelRidgeClassifier(ByScores, _Kernel):
+class KernelRidgeClassifier(_ByScores, _Kernel):
     """`KernelRidge` to indicators of the classes, 1 and -1; the largest score wins.
 
     Parameters

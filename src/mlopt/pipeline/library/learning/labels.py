@@ -5,7 +5,6 @@ Shapes: ``n`` rows, ``K`` classes; two classes have one column of scores, more h
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from functools import partial
 from typing import Any
 
@@ -61,10 +60,15 @@ def named(scores: Array, classes: Array) -> Array:
     return np.asarray(classes[scores.argmax(axis=1)])
 
 
-class ByScores(ClassifierMixin):
-    """Classifiers whose largest score wins."""
+class _ByScores(ClassifierMixin):
+    """Classifiers whose largest score wins.
+
+    To be inherited beside a class with ``_scores(X, function, columns, dtype)``, which
+    gives a function of the scores (n, k) of rows.
+    """
 
     classes_: Array
+    _scores: Any
 
     def predict(self, X: Any) -> Any:
         """Predict the class of each row.
@@ -80,7 +84,3 @@ class ByScores(ClassifierMixin):
         check_is_fitted(self)
         function = partial(named, classes=self.classes_)
         return self._scores(X, function, None, self.classes_.dtype)
-
-    @abstractmethod
-    def _scores(self, X: Any, function: Any, columns: int | None, dtype: Any) -> Any:
-        """``function`` of the scores (n, k) of rows."""

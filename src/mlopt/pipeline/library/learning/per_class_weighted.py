@@ -26,14 +26,14 @@ from mlopt.pipeline.library.learning.feature_blocks import (
     block_rows,
     fitted_features,
 )
-from mlopt.pipeline.library.learning.labels import ByScores, classes_of
+from mlopt.pipeline.library.learning.labels import _ByScores, classes_of
 from mlopt.pipeline.library.learning.per_class_descent import Mixture, PerClassDescent
 from mlopt.plan import Choice, Plan
 
 Array = NDArray[Any]
 
 
-class PerClassWeightedLeastSquares(ByScores, BlockModel):
+class PerClassWeightedLeastSquares(_ByScores, BlockModel):
     """Least squares to indicators, each class with weights of rows of its own.
 
     For every class c minimises ``sum_i s_ic (y_ic - w_c z_i - b_c)^2 + alpha ||w_c||^2``,
