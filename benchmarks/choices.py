@@ -18,6 +18,7 @@ An implementation that is predicted to take longer than twice the limit (seconds
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import warnings
 from dataclasses import dataclass, field, replace
@@ -233,13 +234,8 @@ def plot(part, cells, folder):
     series = list(dict.fromkeys(cell.series for cell in cells))
     names = list(dict.fromkeys(name for cell in cells for name in cell.seconds))
     figure = make_subplots(rows=1, cols=len(series), subplot_titles=series)
-    colours = dict(
-        zip(
-            names,
-            ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#a463f2"),
-            strict=False,
-        )
-    )
+    palette = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#a463f2", "#97bbf5")
+    colours = dict(zip(names, itertools.cycle(palette), strict=False))
     for column, one in enumerate(series, 1):
         here = [cell for cell in cells if cell.series == one]
         for name in names:
