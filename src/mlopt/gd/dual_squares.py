@@ -53,7 +53,7 @@ def solve_dual(rows: Rows, alphas: Array, intercept: bool) -> Dual:
     )
     matrices = [part[0] for part in parts]
     X = sp.vstack(matrices, format="csr") if rows.sparse else np.concatenate(matrices)
-    n, outputs = len(X) if not rows.sparse else X.shape[0], len(alphas)
+    n, outputs = rows.n, len(alphas)
     mean, center = np.zeros(rows.d), np.zeros(outputs)
     if intercept:
         share = weights[:, 0] / weights.sum()

@@ -9,15 +9,13 @@ from numpy.typing import NDArray
 
 from mlopt.costs import Cost
 from mlopt.errors import InputError
-from mlopt.pipeline.library.image.arrays import Images, Stateless, as_images, windows
+from mlopt.pipeline.library.image.arrays import Images, Stateless, as_images
 from mlopt.pipeline.library.image.convolution_plan import Sizes, costs
 from mlopt.pipeline.library.image.convolution_ways import WAYS, factors
+from mlopt.pipeline.library.image.normalizing import normalized_products
 from mlopt.resources import Resources
 
 Array = NDArray[Any]
-
-_PANEL = 1 << 18
-"""Values of the patches that are in memory at a time: they stay in cache."""
 
 
 class Convolver(Stateless):
@@ -65,7 +63,7 @@ class Convolver(Stateless):
         images = _computable(as_images(X, bank.shape[3]))
         way = self.choose(_sizes(images, bank, self.solver), Resources.remembered())
         if self.normalize:
-            found = _normalized_products(images, bank, self.variance)
+            found = normalized_products(images, bank, self.variance)
         else:
             found = WAYS[way](images, bank)
         if self.offset is not None:
@@ -121,27 +119,3 @@ def _sizes(images: Images, bank: Array, solver: str) -> Sizes:
     separable = solver in ("auto", "separable") and factors(bank) is not None
     size = images.dtype.itemsize
     return Sizes(n, height, width, channels, len(bank), k, separable, size)
-
-
-def _normalized_products(images: Images, bank: Array, variance: float) -> Images:
-    """Whole patches as rows of a matrix, some images at a time: each has its own scale."""
-    k = bank.shape[1]
-    W = bank.reshape(len(bank), -1).T.astype(images.dtype)
-    patches = windows(images, k, 1)
-    n, rows, columns = patches.shape[:3]
-    out = np.empty((n, rows, columns, len(bank)), images.dtype)
-    step = max(1, _PANEL // (columns * W.shape[0]))
-    for number in range(n):
-        for top in range(0, rows, step):
-            part = patches[number, top : top + step].reshape(-1, W.shape[0])
-            seen = normalized(part, variance) @ W
-            out[number, top : top + step] = seen.reshape(-1, columns, len(bank))
-    return out
-
-
-def normalized(patches: Array, variance: float) -> Array:
-    """Rows with mean 0, divided by the root of their variance plus ``variance``."""
-    centred = patches - patches.mean(axis=1, keepdims=True)
-    spread = (centred**2).mean(axis=1, keepdims=True) * patches.shape[1]
-    spread /= max(1, patches.shape[1] - 1)
-    return np.asarray(centred / np.sqrt(spread + variance), patches.dtype)

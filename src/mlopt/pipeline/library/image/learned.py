@@ -12,9 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from mlopt.errors import InputError
 from mlopt.gd.parameters import check_choice, check_count
 from mlopt.pipeline.library.image.arrays import Images, as_images
-from mlopt.pipeline.library.image.convolution import normalized
 from mlopt.pipeline.library.image.drawn import Drawn, draw
-from mlopt.pipeline.library.image.normalizing import normalized_products
+from mlopt.pipeline.library.image.normalizing import normalized, normalized_products
 from mlopt.pipeline.library.image.patches import ZCAWhitener
 
 _EACH = 8

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mlopt.kernels.windows import unfold
 from mlopt.pipeline.library.image.arrays import Images, check_window
+
+Array = NDArray[Any]
 
 _PANEL = 1 << 17
 """Values of the patches, or of what comes out, that are made at a time: they stay in the
@@ -40,3 +43,11 @@ def normalized_products(images: Images, filters: Any, variance: float) -> Images
         patches = unfold(images[start : start + step], k, variance)
         np.matmul(patches, W, out=part.reshape(len(patches), b))
     return out.reshape(n, rows, columns, b)
+
+
+def normalized(patches: Array, variance: float) -> Array:
+    """Rows with mean 0, divided by the root of their variance plus ``variance``."""
+    centred = patches - patches.mean(axis=1, keepdims=True)
+    spread = (centred**2).mean(axis=1, keepdims=True) * patches.shape[1]
+    spread /= max(1, patches.shape[1] - 1)
+    return np.asarray(centred / np.sqrt(spread + variance), patches.dtype)
