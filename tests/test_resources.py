@@ -234,6 +234,17 @@ class Future:
         return self.value
 
 
+class Scheduler:
+    """Names as many workers as it is asked for."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+
+    def identity(self, n_workers: int = 5) -> dict[str, Any]:
+        shown = list(self.client.workers.items())[: n_workers if n_workers >= 0 else None]
+        return {"id": self.client.identity, "workers": dict(shown)}
+
+
 class Client:
     """Says what a client says of two hosts with three workers; runs tasks at once."""
 
@@ -247,12 +258,12 @@ class Client:
             }
             for i in range(workers)
         }
+        self.scheduler = Scheduler(self)
         self.places: list[str] = []
         self.late = False
 
-    def scheduler_info(self, n_workers: int = 5) -> dict[str, Any]:
-        shown = list(self.workers.items())[: n_workers if n_workers >= 0 else None]
-        return {"id": self.identity, "workers": dict(shown)}
+    def sync(self, function: Any, **kwargs: Any) -> Any:
+        return function(**kwargs)
 
     def wait_for_workers(self, n_workers: int, timeout: float) -> None:
         if self.late:

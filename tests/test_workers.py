@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -295,3 +296,29 @@ def test_a_lost_scheduler_is_an_error_not_a_hang() -> None:
         client.close()
         with pytest.raises(ClusterError, match="scheduler"):
             lone.result(handle)
+
+
+def test_what_was_waited_for_long_is_let_go_of_at_once(workers: Cluster) -> None:
+    hasty = Cluster(workers.client, patience=1.0)  # looks whether workers live every 1/12 s
+
+    gc.disable()
+    try:
+        handle = hasty.submit(time.sleep, 0.5)
+        hasty.result(handle)
+        key, count = str(handle.key), sys.getrefcount(handle)
+        del handle
+        assert eventually(lambda: key not in workers.client.run_on_scheduler(_keys))
+    finally:
+        gc.enable()
+    assert count == 2
+
+
+def eventually(true: Callable[[], bool], seconds: float = 10.0) -> bool:
+    end = time.monotonic() + seconds
+    while not true() and time.monotonic() < end:
+        time.sleep(0.02)
+    return true()
+
+
+def _keys(dask_scheduler: Any) -> list[str]:
+    return [str(key) for key in dask_scheduler.tasks]

@@ -22,6 +22,7 @@ from mlopt.cluster.executor import Executor, Handle, tree_reduce
 from mlopt.cluster.limits import single_threaded
 from mlopt.cluster.parcel import Parcel, pack, unpack, usable
 from mlopt.errors import ClusterError, InputError, TaskError
+from mlopt.resources import identity
 
 # More partials than these are combined eight at a time on the workers; the driver does the
 # rest. Another round of tasks takes longer than to send sixteen.
@@ -58,7 +59,7 @@ class Cluster(Executor):
             )
         self.client = client
         self.patience = patience
-        workers = client.scheduler_info(n_workers=-1)["workers"].values()
+        workers = identity(client)["workers"].values()
         limits = [worker["memory_limit"] for worker in workers if worker["memory_limit"]]
         self.threads = max(1, sum(worker["nthreads"] for worker in workers))
         self.memory = min(limits, default=None)
@@ -196,11 +197,9 @@ class Cluster(Executor):
         seen = time.monotonic()
         while True:
             try:
-                distributed.wait(
-                    list(handles), timeout=self.patience / 12, return_when=until
-                )
-                return
-            except TimeoutError:
+                patience = self.patience / 12
+                if self.client.sync(_finished, list(handles), patience, until):
+                    return
                 seen = time.monotonic() if self._workers() else seen
             except distributed.CancelledError as error:
                 raise self._lost("and dropped the work") from error
@@ -221,6 +220,19 @@ class Cluster(Executor):
             f"The Dask scheduler went away {how} (client status: {self.client.status}): "
             "start the cluster, then run again."
         )
+
+
+async def _finished(handles: list[Handle], timeout: float, until: str) -> bool:
+    """Whether the handles were done in time.
+
+    The error of a wait on the calling thread is part of a cycle that holds the handles, and
+    with them what the workers keep, until Python looks for cycles.
+    """
+    try:
+        await distributed.wait(handles, timeout=timeout, return_when=until)
+    except TimeoutError:
+        return False
+    return True
 
 
 def _raise(handle: Handle) -> None:

@@ -8,6 +8,7 @@ from dask.utils import parse_bytes
 
 from mlopt.cluster import Executor
 from mlopt.errors import InputError
+from mlopt.resources import identity
 from mlopt.resources.probe import memory_limit
 
 _SHARE = 0.75
@@ -51,5 +52,5 @@ def _free(executor: Executor) -> int:
     client = getattr(executor, "client", None)
     if client is None:
         return int(_SHARE * memory_limit())
-    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    workers = identity(client)["workers"].values()
     return int(sum(_WORKERS * (w["memory_limit"] or 0) for w in workers))

@@ -18,6 +18,15 @@ WAIT = 60.0
 STARTING = 5.0
 
 
+def identity(client: Any) -> Mapping[str, Any]:
+    """The scheduler's id, and what it knows of every worker.
+
+    `Client.scheduler_info` gives a cache that a callback empties of workers every second.
+    """
+    found: Mapping[str, Any] = client.sync(client.scheduler.identity, n_workers=-1)
+    return found
+
+
 def cluster_counts(client: Any) -> tuple[str, dict[str, int]]:
     """The scheduler's id, and workers, threads of the least worker, memory in all.
 
@@ -26,12 +35,12 @@ def cluster_counts(client: Any) -> tuple[str, dict[str, int]]:
     ClusterError
         If the cluster has no workers.
     """
-    info = _info(client)
+    info = identity(client)
     if not info["workers"]:
         # Some may be on their way: just started, or started again after a crash.
         with contextlib.suppress(TimeoutError):
             client.wait_for_workers(1, timeout=STARTING)
-        info = _info(client)
+        info = identity(client)
     workers = list(info["workers"].values())
     if not workers:
         raise ClusterError(
@@ -47,15 +56,9 @@ def cluster_counts(client: Any) -> tuple[str, dict[str, int]]:
     }
 
 
-def _info(client: Any) -> Mapping[str, Any]:
-    """What the scheduler knows, of all workers: by default it names five."""
-    found: Mapping[str, Any] = client.scheduler_info(n_workers=-1)
-    return found
-
-
 def measure_cluster(client: Any, threads: int) -> dict[str, float]:
     """The measured fields of `Resources` for the workers of ``client``."""
-    workers = _one_worker_a_host(_info(client)["workers"])
+    workers = _one_worker_a_host(identity(client)["workers"])
     futures = [_submit(client, worker, measure, threads) for worker in workers]
     found = [future.result(timeout=WAIT) for future in futures]
     # One slow worker says little of the others; the median is what most of them do.
@@ -92,7 +95,7 @@ def _task_seconds(client: Any, tasks: int = 64) -> dict[str, float]:
 
 def _network_rate(client: Any, round_trip: float) -> float:
     """Bytes/s from one worker to another, or to the client where there is one worker."""
-    addresses = sorted(_info(client)["workers"])
+    addresses = sorted(identity(client)["workers"])
     payload = _submit(client, addresses[0], bytes, PAYLOAD)
     payload.result(timeout=WAIT)
     start = time.perf_counter()

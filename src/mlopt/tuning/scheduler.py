@@ -205,7 +205,7 @@ class Scheduler:
         if batched:
             yield from self.batch.advance(batched)
         if others:
-            yield from self.black_box.advance(others)
+            yield from self.black_box.advance(others, lambda: self.seconds_left)
 
     def _replay(self, order: Order) -> Outcome | None:
         """The next look at a trial that had ended in the storage, as it was then."""

@@ -80,14 +80,12 @@ def prepare(search: Any, problem: Problem, *, remember: bool = True) -> Schedule
     prefixes = Prefixes(problem, int(VIEW_MEMORY * memory_limit()))
     views = Views(estimators, problem, prefixes, search.random_state)
     stepwise = search.bandit is not None
-    scheduler = Scheduler(
+    return Scheduler(
         proposer=proposer,
         bandit=bandit,
         store=store,
         batch=BatchCrew(problem, views, max_passes, min(batched, default=1)),
-        black_box=BlackBoxCrew(
-            problem, views, max_passes, stepwise, lambda: scheduler.seconds_left
-        ),
+        black_box=BlackBoxCrew(problem, views, max_passes, stepwise),
         metric=problem.metrics.main,
         slots=_slots(search, all(f.batch is not None for f in forecasts.values())),
         n_trials=search.n_trials,
@@ -97,7 +95,6 @@ def prepare(search: Any, problem: Problem, *, remember: bool = True) -> Schedule
         plan=search_plan(search, problem, estimators, forecasts),
         refits=bool(search.refit),
     )
-    return scheduler
 
 
 def _open_store(search: Any, problem: Problem, space: Space) -> Store:

@@ -13,7 +13,7 @@ from mlopt.tuning.crews.families import Views
 from mlopt.tuning.crews.fitting import Report, Step, make_fold, train_step
 from mlopt.tuning.crews.prefixes import Prefixes
 from mlopt.tuning.crews.problem import Problem
-from mlopt.tuning.crews.trials import Order, Outcome, Trial
+from mlopt.tuning.crews.trials import Order, Outcome
 
 
 @dataclass(eq=False)
@@ -24,12 +24,13 @@ class BlackBoxCrew:
     views: Views
     max_passes: int
     stepwise: bool
-    seconds_left: Callable[[], float]
     models: dict[tuple[int, int], Any] = field(default_factory=dict)
     unit_seconds: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
 
-    def advance(self, orders: Sequence[Order]) -> Iterator[Outcome]:
+    def advance(
+        self, orders: Sequence[Order], seconds_left: Callable[[], float]
+    ) -> Iterator[Outcome]:
         """Train every order's trial on all splits; an outcome as soon as one is through.
 
         A unit of work that would not end within the time left is not started; its trial
@@ -46,7 +47,7 @@ class BlackBoxCrew:
         while queue or running:
             while queue and len(running) < executor.threads + 1:
                 order, split = queue.pop()
-                if self._fits_in_time(order.trial):
+                if self.unit_seconds.get(order.trial.family, 0.0) < seconds_left():
                     running[self._submit(order, split)] = (order, split)
             if not running:
                 break
@@ -103,9 +104,6 @@ class BlackBoxCrew:
             "weighted": self.problem.weighted_scores,
         }
         return frozenset(name for name, wanted in flags.items() if wanted)
-
-    def _fits_in_time(self, trial: Trial) -> bool:
-        return self.unit_seconds.get(trial.family, 0.0) < self.seconds_left()
 
     def _learn(self, family: str, report: Report) -> None:
         """The slowest of a family so far is what the next is expected to take."""
