@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import time
@@ -10,84 +9,78 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-SCRIPT = """
-import json, sys, time
-import numpy as np
-from scipy.stats import loguniform
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
+
 import mlopt
 from mlopt import events
 
-storage, slow, sampler = sys.argv[1], float(sys.argv[2]), sys.argv[3]
-trained = []
+ROOT = Path(__file__).parents[2]
+X, Y = make_classification(400, 6, random_state=0)
+SPACE = {
+    "line": (LogisticRegression(), {"C": [0.01, 0.1, 1.0, 10.0]}),
+    "tree": (DecisionTreeClassifier(), {"max_depth": list(range(1, 9))}),
+}
+PROCESS = """
+import sys, time
+from mlopt import events
+from tests.tuning.test_resume import search
 
 def observe(event):
     if isinstance(event, events.RungDone):
         print("rung", flush=True)
-        time.sleep(slow)
-    if isinstance(event, events.TrialScored) and not event.replayed:
-        trained.append(event.trial)
+        time.sleep(1.0)
 
-X, y = make_classification(400, 6, random_state=0)
-search = mlopt.ModelSearchCV(
-    {"line": (LogisticRegression(), {"C": [0.01, 0.1, 1.0, 10.0]}),
-     "tree": (DecisionTreeClassifier(), {"max_depth": list(range(1, 9))})},
-    n_trials=12, cv=3, sampler=sampler, batch_size=3, observer=observe,
-    storage=storage if storage != "none" else None,
-).fit(X, y)
-table = search.cv_results_
-print(json.dumps({
-    "params": [str(p) for p in table["params"]],
-    "scores": np.nan_to_num(table["mean_test_score"], nan=-1).tolist(),
-    "states": table["state"].tolist(),
-    "trained": sorted(set(trained)),
-}))
+search(sys.argv[1], sys.argv[2], observe)
 """
 
 
-def start(tmp_path: Path, storage: str, slow: float, sampler: str) -> subprocess.Popen[str]:
-    script = tmp_path / "search.py"
-    script.write_text(SCRIPT)
-    return subprocess.Popen(
-        [sys.executable, str(script), storage, str(slow), sampler],
-        stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+def search(storage: str | None, sampler: str, observe: Any) -> mlopt.ModelSearchCV:
+    return mlopt.ModelSearchCV(
+        SPACE, n_trials=12, cv=3, sampler=sampler, batch_size=3, observer=observe,
+        storage=storage, random_state=0,
+    ).fit(X, Y)  # fmt: skip
 
 
-def finish(tmp_path: Path, storage: str, sampler: str) -> dict[str, Any]:
-    with start(tmp_path, storage, 0.0, sampler) as process:
-        out, _ = process.communicate(timeout=120)
-    assert process.returncode == 0
-    found: dict[str, Any] = json.loads(out.strip().splitlines()[-1])
-    return found
+def finish(storage: str | None, sampler: str) -> tuple[dict[str, list[Any]], set[int]]:
+    """What every trial came to, and which trials were trained for that."""
+    trained = set()
+
+    def observe(event: Any) -> None:
+        if isinstance(event, events.TrialScored) and not event.replayed:
+            trained.add(event.trial)
+
+    table = search(storage, sampler, observe).cv_results_
+    wanted = "params", "mean_test_score", "state"
+    return {name: list(map(str, table[name])) for name in wanted}, trained
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sampler", ["random", "grid"])
 def test_a_killed_search_resumes_to_the_same_result(tmp_path: Path, sampler: str) -> None:
     storage = str(tmp_path / "study.db")
-    whole = finish(tmp_path, "none", sampler)
-    with start(tmp_path, storage, 1.0, sampler) as process:
+    whole, trained = finish(None, sampler)
+    with subprocess.Popen(
+        [sys.executable, "-c", PROCESS, storage, sampler],
+        stdout=subprocess.PIPE, text=True, cwd=ROOT,
+    ) as process:  # fmt: skip
         assert process.stdout is not None
         for _ in range(3):
             assert process.stdout.readline().strip() == "rung"
         time.sleep(0.5)  # the rung is written behind
         process.kill()
-    resumed = finish(tmp_path, storage, sampler)
+    resumed, trained_again = finish(storage, sampler)
 
-    assert resumed["params"] == whole["params"]
-    assert resumed["scores"] == whole["scores"]
-    assert resumed["states"] == whole["states"]
-    assert len(resumed["trained"]) < len(whole["trained"])
+    assert resumed == whole
+    assert 0 < len(trained_again) < len(trained)
 
 
 def test_a_finished_search_again_trains_nothing(tmp_path: Path) -> None:
     storage = str(tmp_path / "study.db")
-    first = finish(tmp_path, storage, "random")
-    again = finish(tmp_path, storage, "random")
+    first, trained = finish(storage, "random")
+    again, trained_again = finish(storage, "random")
 
-    assert again["scores"] == first["scores"]
-    assert again["trained"] == []
+    assert again == first
+    assert trained
+    assert not trained_again

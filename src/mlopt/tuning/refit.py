@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
@@ -60,7 +61,9 @@ def _plain(problem: Problem, estimator: Any) -> Any:
     # Alone on the machine now: whatever can use several threads gets them for this fit.
     idle = [k for k, v in fresh.get_params().items() if v is None and _is_n_jobs(k)]
     fresh.set_params(**dict.fromkeys(idle, problem.executor.threads))
-    fresh.fit(problem.X, y, **fit_arguments(fresh, whole))
+    # Starting processes takes seconds, and a copy of the rows for each.
+    with joblib.parallel_config(backend="threading"):
+        fresh.fit(problem.X, y, **fit_arguments(fresh, whole))
     return fresh.set_params(**dict.fromkeys(idle))
 
 
