@@ -242,7 +242,7 @@ def _hear_interrupts() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_sweep_keeps_all_and_goes_on(
-    people: Path, tmp_path: Path, number: int
+    people: Path, tmp_path: Path, number: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = tmp_path / "out"
     arguments = ["sweep", str(people), "--target", "buys", "--output", str(output)]
@@ -263,10 +263,9 @@ def test_an_interrupted_sweep_keeps_all_and_goes_on(
     assert "To go on: mlopt sweep" in rest
     result = json.loads((output / "result.json").read_text())
     assert result["interrupted"] is True
-    again = [*MLOPT, *arguments, "--n-trials", str(result["n_trials"] + 1), "--json"]
-    done = subprocess.run(again, capture_output=True, text=True, env=environment)
-    assert done.returncode == DONE, done.stderr
-    assert json.loads(done.stdout)["n_trials"] == result["n_trials"] + 1
+    assert run(*arguments, "--n-trials", str(result["n_trials"] + 1), "--json") == DONE
+    again = json.loads(capsys.readouterr().out)
+    assert again["n_trials"] == result["n_trials"] + 1
 
 
 def test_a_calibration_prints_residuals_and_is_kept(

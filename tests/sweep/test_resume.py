@@ -7,13 +7,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
 from sklearn.datasets import make_classification
 
-MLOPT = [sys.executable, "-c", "import sys; from mlopt.cli import main; sys.exit(main())"]
+from mlopt.cli import main
+
+MLOPT = [sys.executable, "-c", "from mlopt.cli import main; main()"]
 ENVIRONMENT = os.environ | {"PYTHONWARNINGS": "ignore"}
 
 
@@ -28,13 +29,13 @@ def table(tmp_path: Path) -> Path:
 def command(table: Path, output: Path, sampler: str) -> list[str]:
     settings = ["--target", "label", "--n-trials", "14", "--sampler", sampler, "--json"]
     few = ["--families", "linear,extra_trees", "--timeout", "300"]
-    return [*MLOPT, "sweep", str(table), *settings, *few, "--output", str(output)]
+    return ["sweep", str(table), *settings, *few, "--output", str(output)]
 
 
-def finish(arguments: list[str]) -> list[dict[str, Any]]:
-    done = subprocess.run(arguments, capture_output=True, text=True, env=ENVIRONMENT)
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
+def finish(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert not caught.value.code
 
 
 def trials(output: Path) -> pd.DataFrame:
@@ -48,7 +49,7 @@ def test_a_killed_sweep_goes_on_to_the_same_result(table: Path, tmp_path: Path) 
     finish(command(table, whole, "random"))
     arguments = command(table, parts, "random")
     with subprocess.Popen(
-        arguments, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+        [*MLOPT, *arguments], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
         env=ENVIRONMENT,
     ) as process:  # fmt: skip
         assert process.stderr is not None
