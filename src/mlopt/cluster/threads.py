@@ -109,7 +109,7 @@ class Threads(Executor):
         from dask.optimization import cull
         from dask.threaded import get
 
-        tasks, _ = cull({key: resolve(value) for key, value in dict(graph).items()}, keys)
+        tasks, _ = cull({key: settled(key, task) for key, task in graph.items()}, keys)
         with between_passes():
             if inside_task() or self.threads == 1:
                 values = dask.get(tasks, list(keys))
@@ -235,6 +235,15 @@ def resolve(value: Any) -> Any:
     if type(value) is dict:
         return {key: resolve(item) for key, item in value.items()}
     return value
+
+
+def settled(key: Any, task: Any) -> Any:
+    """A task of a graph, with the values of handles in their place."""
+    from dask.task_spec import DataNode
+
+    if isinstance(task, futures.Future):
+        return DataNode(key, task.result())  # in which Dask looks for no further tasks
+    return resolve(task)
 
 
 def count_threads(n_jobs: int | None) -> int:

@@ -22,6 +22,11 @@ from sklearn.feature_selection import (
     f_regression,
 )
 from sklearn.impute import SimpleImputer
+from sklearn.kernel_approximation import (
+    PolynomialCountSketch,
+    RBFSampler,
+    SkewedChi2Sampler,
+)
 from sklearn.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
 from sklearn.preprocessing import (
     KBinsDiscretizer,
@@ -31,6 +36,10 @@ from sklearn.preprocessing import (
     OrdinalEncoder,
     StandardScaler,
 )
+from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
+
+from mlopt.pipeline.library.random_features import RandomFeatures
+from mlopt.pipeline.library.signal import RandomSign
 
 N = 37
 
@@ -136,6 +145,7 @@ ROWS: dict[str, Any] = {
 
 SCALED = ("dense", "far", "float32", "integers", "gaps", "gaps32", "frame")
 SPARSE = ("csr", "csr32", "csr gaps")
+DRAWN = ("dense", "float32", "integers", "csr", "csr32")
 CATEGORIES = ("objects", "none", "object gaps", "text", "mixed", "integers", "gaps")
 
 PLAIN: tuple[tuple[Any, tuple[str, ...]], ...] = (
@@ -179,6 +189,13 @@ PLAIN: tuple[tuple[Any, tuple[str, ...]], ...] = (
     ),
     (VarianceThreshold(), (*SCALED, *SPARSE)),
     (VarianceThreshold(2.0), ("dense", "gaps", "csr")),
+    (RBFSampler(gamma=0.1, n_components=7, random_state=0), DRAWN),
+    (SkewedChi2Sampler(n_components=7, random_state=0), ("counts", "integers")),
+    (PolynomialCountSketch(n_components=7, random_state=0), ("counts", "csr")),
+    (GaussianRandomProjection(3, random_state=0), DRAWN),
+    (SparseRandomProjection(3, random_state=0), DRAWN),
+    (RandomFeatures(7, gamma=0.1, random_state=0), DRAWN),
+    (RandomSign(random_state=0), ("dense", "float32")),
 )
 
 LABELLED: tuple[tuple[Any, tuple[str, ...]], ...] = (

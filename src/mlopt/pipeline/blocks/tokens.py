@@ -94,8 +94,9 @@ def _sequence(values: list[Any] | tuple[Any, ...]) -> Iterable[bytes]:
     if len(values) > 64 and all(type(value) is str for value in values):
         lengths = np.fromiter(map(len, values), np.int64, len(values))
         yield from _pieces(lengths)
-        for start in range(0, len(values), 4096):
-            yield "".join(values[start : start + 4096]).encode("utf-8", "surrogatepass")
+        # Pieces that stay in the cache: large ones would be written to fresh memory.
+        for start in range(0, len(values), 64):
+            yield "".join(values[start : start + 64]).encode("utf-8", "surrogatepass")
         return
     for value in values:
         yield from _pieces(value)

@@ -73,9 +73,12 @@ class OnePass(Fit):
     ----------
     panels : bool
         Whether `merge` is cheap: large dense blocks then are gone through panel by panel.
+    by_columns : bool
+        Whether nothing but the columns counts: what one block gives is what all do.
     """
 
     panels: bool = False
+    by_columns: bool = False
 
     @abstractmethod
     def part(self, estimator: Any, X: Any, y: Any, weight: Any) -> Any:

@@ -16,6 +16,7 @@ from sklearn.base import is_classifier
 from mlopt.caching import Measured
 from mlopt.caching import Profile as Lines
 from mlopt.costs import Fit as Line
+from mlopt.errors import InputError
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.fits.base import Fit, ManyPasses, OnePass
 from mlopt.pipeline.fits.registry import ways_of
@@ -235,11 +236,17 @@ def _one_pass(op: Learn, way: OnePass, found: Profile, trials: Trials) -> float:
     parts = [trial.part(op, way) for trial in trials]
     line = _lines(trials, [seconds for _, seconds in parts]).seconds
     left, right = parts[0][0], parts[-1][0]
-    _, once = timed(lambda: fitting.merge(op.step, way, left, right))
+    try:
+        _, once = timed(lambda: fitting.merge(op.step, way, left, right))
+    except InputError:  # samples may have unlike columns: one has a category more
+        _, once = timed(lambda: fitting.merge(op.step, way, right, right))
     growing = math.log2(max(found.blocks, 1)) * found.rows
     growing /= trials[0].rows + trials[-1].rows
     merging = once * min(found.blocks - 1.0, growing)
-    return found.by_block(line) + merging
+    if not way.by_columns:
+        return found.by_block(line) + merging
+    trials[-1].value(op)
+    return merging + trials[-1].seconds[op.token]
 
 
 def _priced(

@@ -1,18 +1,21 @@
 """Trials on samples of several sizes: what the profile of a pipeline is taken from.
 
-KeystoneML profiles on 512 and 1024 rows (V-D). Where rows are many, a third sample tells
-what is short from noise.
+KeystoneML profiles on 512 and 1024 rows (V-D). Where rows are many and quick, a third
+sample tells what is short from noise; where they are slow, smaller ones must do: planning
+is to take a small part of the run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from mlopt.cluster import Executor
 from mlopt.pipeline.blocks.cut import Blocks
 from mlopt.pipeline.graph.operators import Operator
-from mlopt.pipeline.profiling.sampling import take_sample
+from mlopt.pipeline.profiling.sampling import Sample, take_sample
 from mlopt.pipeline.profiling.trial import Trial
 
 Found = TypeVar("Found")
@@ -23,6 +26,10 @@ SHARE, LARGEST = 40, 8192
 """A third takes this share of all rows, and so many at most."""
 FEW, PART = 1000, 4
 """Up to so many rows all of them are the sample; of few more, this part at most."""
+AFFORD = 0.1, 0.2
+"""Seconds that all steps may take on the second sample, and on the third."""
+WARM = 16
+"""Rows on which every step is called once before it is timed: first calls load code."""
 
 
 class Samples:
@@ -45,16 +52,21 @@ class Samples:
         self.total = sum(first.lengths) if first.lengths else None
         self.blocks = first.count
         self._least = 0
+        self._drawn: Sample | None = None
+        self._warm: Trial | None = None
+        self._first: Trial | None = None
         self._trials: tuple[Trial, ...] = ()
+        self._asked: list[Operator] = []
 
     @property
     def all(self) -> tuple[Trial, ...]:
-        """By size. The largest sample is drawn; the others are some of its rows."""
+        """By size. The largest sample is drawn; the others are some of its rows.
+
+        How many there are is settled when they are first asked for, by what the steps that
+        were tried until then took.
+        """
         if not self._trials:
-            rows = take_sample(self._sources, self._executor, self._largest())
-            sizes = SIZES if rows.size > SIZES[-1] else (rows.size // 2,)
-            smaller = [rows.part(n) for n in sizes if self._smallest(rows.size) <= n]
-            self._trials = (*map(Trial, smaller), Trial(rows))
+            self._trials = tuple(self._affordable(*self._begin()))
         return self._trials
 
     @property
@@ -64,7 +76,13 @@ class Samples:
 
     def example(self, op: Operator) -> Any:
         """Some rows of an operator's value."""
-        return self.large.value(op)
+        first, _ = self._begin()
+        self._asked.append(op)
+        if self._warm is not None:
+            with suppress(Exception), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self._warm.value(op)
+        return first.value(op)
 
     def enough_for(self, work: Callable[[], Found]) -> Found:
         """``work()``, on larger samples if it fails on small ones.
@@ -72,27 +90,64 @@ class Samples:
         A step may ask for more rows than a sample has: so many components, so many
         clusters. What fails on the largest sample is not the sample's fault.
         """
-        try:
-            return work()
-        except Exception:
-            if not self._trials or not self._enlarge():
-                raise
-        return work()
+        while True:
+            try:
+                return work()
+            except Exception as error:
+                if not _from_step(error) or self._drawn is None or not self._enlarge():
+                    raise
 
     def _enlarge(self) -> bool:
-        before, self._least = self.large.rows, LARGEST
-        self._trials = ()
+        before = self.large.rows
+        self._least = min(4 * before, LARGEST)
+        self._drawn, self._first, self._trials, self._asked = None, None, (), []
         return self.large.rows > before
+
+    def _begin(self) -> tuple[Trial, Sample]:
+        """The trial that comes first, and the sample that it is a part of."""
+        if self._drawn is None or self._first is None:
+            drawn = take_sample(self._sources, self._executor, self._largest())
+            self._drawn = drawn
+            self._warm = Trial(drawn.part(WARM)) if drawn.size > WARM else None
+            self._first = Trial(drawn.part(self._sizes(drawn.size)[0]), self._warm)
+        return self._first, self._drawn
 
     def _largest(self) -> int:
         if self.total is None:
             return max(SIZES[-1], self._least)
         if self.total <= FEW:
             return self.total
+        few = min(SIZES[-1], self.total // PART)
         many = min(self.total // SHARE, LARGEST)
-        return max(min(SIZES[-1], self.total // PART), many, self._least)
+        return max(few, many if many >= 2 * few else 0, self._least)
 
-    def _smallest(self, largest: int) -> int:
-        """Rows of the smallest sample: half of all where small ones have failed."""
+    def _sizes(self, drawn: int) -> tuple[int, ...]:
         few = self.total is not None and self.total <= FEW
-        return largest if few else largest // 2 if self._least else 1
+        if few or self._least:  # small samples have failed
+            return (drawn,)
+        return (*SIZES, drawn) if drawn > SIZES[-1] else (drawn // 2, drawn)
+
+    def _affordable(self, first: Trial, drawn: Sample) -> Iterator[Trial]:
+        sizes = self._sizes(drawn.size)
+        if len(sizes) > 1 and first.spent * sizes[1] > AFFORD[0] * sizes[0]:
+            yield Trial(drawn.part(first.rows // 2), first)
+            yield first
+            return
+        yield first
+        before = first
+        for size in sizes[1:]:
+            trial = Trial(drawn.part(size), first)
+            yield trial
+            for op in self._asked:
+                trial.value(op)
+            # What grows with the rows grows on.
+            growth = max(0.0, trial.spent - before.spent) / (trial.rows - before.rows)
+            if trial.spent + growth * (drawn.size - trial.rows) > AFFORD[1]:
+                return
+            before = trial
+
+
+def _from_step(error: Exception) -> bool:
+    """Whether a step raised it: see `naming`."""
+    said = [str(error), *getattr(error, "__notes__", ())]
+    return any("Step `" in text for text in said)

@@ -6,6 +6,7 @@ one is tried on, so that all of them are known at their own place (IV-A).
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -13,20 +14,25 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mlopt.cluster import single_threaded
+from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.fits.base import OnePass
+from mlopt.pipeline.fits.registry import ways_of
 from mlopt.pipeline.graph.operators import Given, Learn, Operator, Outcome, Source
 from mlopt.pipeline.graph.walking import walk
 from mlopt.pipeline.profiling.sampling import Sample
 from mlopt.pipeline.steps.copies import private_copy
 from mlopt.pipeline.tasks import fitting
 from mlopt.pipeline.tasks.functions import block_function
+from mlopt.stats import Stats
 
 _REPEAT = 4e-3
 """Seconds up to which a piece of work is timed again: what is short is mostly noise."""
 _WARM = 0.4
 """Seconds up to which what applies a model is timed again: its first call may prepare."""
-_CROWDS, _CROWDED, _FREE = 4, 0.2, 1.2
+_CROWDS, _CROWDED, _FREE = 4, 0.05, 1.2
 """Trials alone and on all threads: so many, or seconds, or until both take as long."""
+_CALL = 0.02
+"""Seconds that a call should take that is tried on all threads."""
 
 
 @dataclass
@@ -35,12 +41,15 @@ class Trial:
 
     Attributes
     ----------
+    earlier : Trial or None
+        On another sample: what counts columns only is not learnt once more.
     values : dict of token to value
     seconds : dict of token to float
         Of the operator alone, on one thread.
     """
 
     sample: Sample
+    earlier: Trial | None = None
     values: dict[str, Any] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     fitted: dict[str, fitting.Both] = field(default_factory=dict)
@@ -57,6 +66,11 @@ class Trial:
                 self.values[node.token] = self._compute(node)
         return self.values[op.token]
 
+    @property
+    def spent(self) -> float:
+        """Seconds of all operators so far."""
+        return sum(self.seconds.values())
+
     def part(self, op: Learn, way: OnePass) -> tuple[Any, float]:
         """Statistics of the whole sample, as one block, and seconds for these."""
         x, y, weight = (
@@ -66,13 +80,13 @@ class Trial:
 
     def crowding(self, op: Operator, threads: int) -> float:
         """How much longer a call takes when so many threads are at it: 1 to ``threads``."""
-        function, inputs = block_function(op), [self.value(i) for i in op.inputs]
+        function, inputs = block_function(op), self._short(op)
 
         def call(_: int) -> None:
             with single_threaded():
                 function(*inputs)
 
-        alone, together = max(self.seconds[op.token], 1e-9), float("inf")
+        alone = together = float("inf")
         with ThreadPoolExecutor(threads) as pool:
             started = time.perf_counter()
             for _ in range(_CROWDS):
@@ -87,6 +101,19 @@ class Trial:
                 if over or together < _FREE * alone:
                     break
         return min(max(1.0, together / alone), float(threads))
+
+    def _short(self, op: Operator) -> list[Any]:
+        """Inputs for a short call: some of the rows, where they can be cut."""
+        values = [self.value(i) for i in op.inputs]
+        wholes = [v for i, v in zip(op.inputs, values, strict=True) if i.gives_rows]
+        share = _CALL / max(self.seconds[op.token], 1e-9)
+        if share > 1 or not all(hasattr(value, "__getitem__") for value in wholes):
+            return values
+        rows = range(math.ceil(self.rows * share))
+        return [
+            tables.take_rows(value, rows) if i.gives_rows else value
+            for i, value in zip(op.inputs, values, strict=True)
+        ]
 
     def again(self, op: Operator) -> Any:
         """The operator's value computed once more from the same inputs."""
@@ -114,6 +141,10 @@ class Trial:
     def _learn(self, op: Learn) -> Any:
         wanted = (op.x, op.y, op.weight)
         x, y, weight = (None if i is None else [self.values[i.token]] for i in wanted)
+        if self._is_known(op):
+            assert self.earlier is not None
+            self.seconds[op.token] = self.earlier.seconds[op.token]
+            return self.earlier.values[op.token]
         if not op.gathers and isinstance(op.way, OnePass):
             return self._one_pass(op, op.way)
         params = {k: v for k, v in op.params.items() if not _is_long(v)}
@@ -126,6 +157,14 @@ class Trial:
         self.fitted[op.token] = both
         return both.model
 
+    def _is_known(self, op: Learn) -> bool:
+        """Whether an earlier trial learnt it: only columns count, and they are as many."""
+        before = self.earlier.values if self.earlier else {}
+        if op.token not in before or op.transforms or not _by_columns(op.estimator):
+            return False
+        columns = [tables.count_columns(of[op.x.token]) for of in (before, self.values)]
+        return columns[0] == columns[1]
+
     def _one_pass(self, op: Learn, way: OnePass) -> Any:
         def fit() -> Any:
             part = fitting.part(
@@ -135,6 +174,12 @@ class Trial:
 
         model, self.seconds[op.token] = timed(fit)
         return model
+
+
+def _by_columns(estimator: Any) -> bool:
+    """Whether nothing but the columns counts in a fit."""
+    ways = (way for way in ways_of(estimator) if isinstance(way, OnePass))
+    return any(w.by_columns and not w.refuses(estimator, Stats(1, 1)) for w in ways)
 
 
 def timed(

@@ -12,16 +12,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
 import dask
 from dask.optimization import cull
-from dask.task_spec import Alias, DataNode, GraphNode, Task, TaskRef
+from dask.task_spec import Alias, GraphNode, Task, TaskRef
 
 from mlopt.caching import Keeper, Statistics
 from mlopt.cluster import Executor, Threads
+from mlopt.cluster.threads import settled
 from mlopt.pipeline.blocks import tables
 
 
@@ -170,7 +170,7 @@ class _Fetch:
 
     def _make(self) -> Any:
         tasks, _ = cull(self.graph, [self.key])
-        return dask.get({key: _settled(key, task) for key, task in tasks.items()}, self.key)
+        return dask.get({key: settled(key, task) for key, task in tasks.items()}, self.key)
 
 
 def _moved(task: Any, key: Any) -> Any:
@@ -178,8 +178,3 @@ def _moved(task: Any, key: Any) -> Any:
     if isinstance(task, Alias):  # which `substitute` leaves under its own
         return Alias(key, task.target)
     return task.substitute({}, key=key) if isinstance(task, GraphNode) else task
-
-
-def _settled(key: Any, task: Any) -> Any:
-    """The value in place of a handle."""
-    return DataNode(key, task.result()) if isinstance(task, Future) else task

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from mlopt.pipeline.fits.base import OnePass, by_kind
 from mlopt.pipeline.fits.numbers.bayes import BAYES
 from mlopt.pipeline.fits.numbers.discretizing import DISCRETIZING
+from mlopt.pipeline.fits.numbers.drawing import DRAWING
 from mlopt.pipeline.fits.numbers.encoding import ENCODING
 from mlopt.pipeline.fits.numbers.imputing import IMPUTING
 from mlopt.pipeline.fits.numbers.scaling import SCALING
@@ -18,6 +19,7 @@ FITS: tuple[OnePass, ...] = (
     *ENCODING,
     *DISCRETIZING,
     *SELECTING,
+    *DRAWING,
     *BAYES,
 )
 """Every one of them: the contract suite tests what stands here."""

@@ -124,13 +124,12 @@ class Lookup:
     def of(cls, estimator: Any) -> Lookup:
         """The lookup of a fitted vectorizer."""
         low, high = estimator.ngram_range
-        vocabulary = _writable(estimator.vocabulary_, low, high)
+        vocabulary, lengths = _writable(estimator.vocabulary_, low, high)
         # One list of all tokens: a list for each term would keep the collector busy.
         words = " ".join(vocabulary).split(" ") if vocabulary else []
         stop = {w for w in estimator.get_stop_words() or () if _is_writable(w)}
         tokens = sorted({*words} | stop)
         number = dict(zip(tokens, range(len(tokens)), strict=True))
-        lengths = _lengths(vocabulary)
         codes = np.full((len(vocabulary), high), -1, np.int64)
         codes[np.arange(high) < lengths[:, None]] = numbers(words, number)
         column = np.fromiter(vocabulary.values(), np.int64, len(vocabulary))
@@ -169,8 +168,13 @@ def _is_writable(term: Any) -> bool:
     return isinstance(term, str) and not breaks(term)
 
 
-def _writable(vocabulary: Mapping[Any, int], low: int, high: int) -> Mapping[str, int]:
-    """The terms of ``low`` to ``high`` tokens, where none has a space within it."""
+def _writable(
+    vocabulary: Mapping[Any, int], low: int, high: int
+) -> tuple[Mapping[str, int], Array]:
+    """The terms of ``low`` to ``high`` tokens, where none has a space within it.
+
+    And how many tokens each has.
+    """
     if {*map(type, vocabulary)} != {str} or breaks("".join(vocabulary).replace(" ", "")):
         vocabulary = {
             term: column
@@ -180,14 +184,17 @@ def _writable(vocabulary: Mapping[Any, int], low: int, high: int) -> Mapping[str
     lengths = _lengths(vocabulary)
     fits = (lengths >= low) & (lengths <= high)
     if fits.all():
-        return vocabulary
-    return dict(compress(vocabulary.items(), fits))
+        return vocabulary, lengths
+    return dict(compress(vocabulary.items(), fits)), lengths[fits]
 
 
 def _lengths(terms: Mapping[str, int]) -> Array:
-    """How many tokens each term has."""
-    spaces = (term.count(" ") for term in terms)
-    return np.fromiter(spaces, np.int64, len(terms)) + 1
+    """How many tokens each term has; no term has a line's end within it."""
+    lines = "\n".join([*terms, ""]).encode("utf-8", "surrogatepass")
+    text = np.frombuffer(lines, np.uint8)
+    ends = np.flatnonzero(text == ord("\n"))
+    spaces = np.searchsorted(np.flatnonzero(text == ord(" ")), ends)
+    return np.diff(spaces, prepend=0) + 1
 
 
 def _tree(
