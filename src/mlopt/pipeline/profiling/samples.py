@@ -98,7 +98,7 @@ class Samples:
                     raise
 
     def _enlarge(self) -> bool:
-        before = self.large.rows
+        before = max(trial.rows for trial in (self._begin()[0], *self._trials))
         self._least = min(4 * before, LARGEST)
         self._drawn, self._first, self._trials, self._asked = None, None, (), []
         return self.large.rows > before

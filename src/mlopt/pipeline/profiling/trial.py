@@ -28,10 +28,10 @@ from mlopt.stats import Stats
 _REPEAT = 4e-3
 """Seconds up to which a piece of work is timed again: what is short is mostly noise."""
 _WARM = 0.4
-"""Seconds up to which what applies a model is timed again: its first call may prepare."""
-_CROWDS, _CROWDED, _FREE = 4, 0.05, 1.2
+"""Seconds up to which what applies a model is called twice: its first call may prepare."""
+_CROWDS, _CROWDED, _FREE = 4, 0.03, 1.2
 """Trials alone and on all threads: so many, or seconds, or until both take as long."""
-_CALL = 0.02
+_CALL = 0.01
 """Seconds that a call should take that is tried on all threads."""
 
 
@@ -134,8 +134,10 @@ class Trial:
         inputs = [self.values[i.token] for i in op.inputs]
         function = block_function(op)
         applies = any(not i.gives_rows and not isinstance(i, Given) for i in op.inputs)
-        again = _WARM if applies else _REPEAT
-        value, self.seconds[op.token] = timed(lambda: function(*inputs), again=again)
+        value, took = timed(lambda: function(*inputs))
+        if applies and _REPEAT < took < _WARM:
+            value, took = timed(lambda: function(*inputs))
+        self.seconds[op.token] = took
         return value
 
     def _learn(self, op: Learn) -> Any:
@@ -182,18 +184,16 @@ def _by_columns(estimator: Any) -> bool:
     return any(w.by_columns and not w.refuses(estimator, Stats(1, 1)) for w in ways)
 
 
-def timed(
-    function: Callable[[], Any], repeats: int = 3, again: float = _REPEAT
-) -> tuple[Any, float]:
-    """The value, and seconds on one thread: the least of a few, until ``again`` is over."""
+def timed(function: Callable[[], Any], repeats: int = 3) -> tuple[Any, float]:
+    """The value, and seconds on one thread: the least of a few, until a few ms are over."""
     best, begin = float("inf"), time.perf_counter()
     with single_threaded():
-        for number in range(repeats):
+        for _ in range(repeats):
             start = time.perf_counter()
             value = function()
             end = time.perf_counter()
             best = min(best, end - start)
-            if end - begin > (_REPEAT if number else again):
+            if end - begin > _REPEAT:
                 break
     return value, best
 
