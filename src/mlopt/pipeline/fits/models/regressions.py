@@ -13,6 +13,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from mlopt.costs import Cost
 from mlopt.gd import least_squares, least_squares_plan
+from mlopt.gd.preconditioned_plan import BLOCK_COLUMNS
 from mlopt.pipeline.fits.models.objectives import squares_differ
 from mlopt.pipeline.fits.models.twin import Twin, nonzero, same
 from mlopt.resources import Resources
@@ -20,6 +21,7 @@ from mlopt.rows import Rows
 from mlopt.stats import Stats
 
 _ITERATE = ("sparse_cg", "sketched_cg", "block")
+_SPECULATED = ("sparse_cg", "block")
 _PENALISED = ("sketched_cg", "mixed_cholesky", "block", "dual_cholesky")
 
 
@@ -51,20 +53,29 @@ class Penalised(Twin):
         return 1.0
 
     def speculate(self, estimator: Any, X: Any, y: Any, stats: Stats) -> float | None:
-        if self.solver != "sparse_cg" or y is None:
+        if self.solver not in _SPECULATED or y is None:
             return None
+        if self.solver == "block" and stats.columns <= BLOCK_COLUMNS:
+            return None  # one block is solved at once
         sample, target = Rows.of(X), np.asarray(y)
         target = target[:, 0] if target.ndim == 2 else target
         if target.dtype.kind not in "fiu":
             target = target == target[0]
-        twin = self.twin(estimator, sample)
+        # Sweeps over blocks tell nothing on fewer rows than a block has columns. They
+        # depend on the condition of what is solved, as steps of conjugate gradients do on
+        # its root: there are not fewer of them.
+        twin = self.twin(estimator, sample).set_params(solver="sparse_cg")
         # Steps depend on the spectrum against the penalty: both shrink with the rows.
         shrunk = np.max(getattr(estimator, "alpha", 0.0)) * sample.n / stats.rows
         if shrunk:
             twin.set_params(alpha=shrunk)
         twin.fit(sample, target.astype(sample.dtype))
+        steps = float(np.max(twin.n_iter_))
+        if self.solver == "block":  # which goes on to another accuracy
+            shape = squares_shape(stats, estimator)
+            steps *= math.log(shape.accuracy / 10) / math.log(min(shape.tol, 0.1) or 1e-4)
         # Few rows have few directions: what is usual is the least to expect.
-        return float(max(np.max(twin.n_iter_), self.passes(estimator, stats)))
+        return max(steps, self.passes(estimator, stats))
 
     def priced(
         self,
@@ -74,7 +85,7 @@ class Penalised(Twin):
         passes: float | None = None,
     ) -> Cost | str:
         shape = squares_shape(stats, estimator)
-        if passes is not None and self.solver == "sparse_cg":
+        if passes is not None and self.solver in _SPECULATED:
             shape = replace(shape, steps=math.ceil(passes))
         options = least_squares_plan.solver_costs(shape, resources)
         return options.get(self.solver, "there is no such solver")
