@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from mlopt.cluster import Threads
 from mlopt.pipeline.blocks.cut import cut
 from mlopt.pipeline.graph.operators import Apply, Given, Operator, Source
 from mlopt.pipeline.profiling.samples import AFFORD, LARGEST, WARM, Samples
+from mlopt.pipeline.profiling.trial import Trial
 
 ROWS = 400_000
 
@@ -45,27 +46,38 @@ def sizes(samples: Samples) -> list[int]:
     return [trial.rows for trial in samples.all]
 
 
-def a_row_takes(seconds: float) -> Any:
-    def call(X: NDArray[Any]) -> NDArray[Any]:
-        time.sleep(seconds * len(X))
-        return X
+@pytest.fixture
+def a_row_takes(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Sets the seconds that all steps are said to take for a row."""
 
-    return call
+    def take(seconds: float) -> None:
+        monkeypatch.setattr(Trial, "spent", property(lambda self: seconds * self.rows))
+
+    return take
 
 
-def test_quick_steps_are_tried_on_many_rows(pool: Threads) -> None:
+def test_quick_steps_are_tried_on_many_rows(
+    pool: Threads, a_row_takes: Callable[[float], None]
+) -> None:
+    a_row_takes(0.9 * AFFORD[1] / LARGEST)
     samples, _ = asked(pool, np.abs)
     assert sizes(samples)[:2] == [512, 1024]
     assert LARGEST // 2 < sizes(samples)[-1] <= LARGEST
 
 
-def test_a_third_sample_must_be_affordable(pool: Threads) -> None:
-    samples, _ = asked(pool, a_row_takes(2 * AFFORD[1] / LARGEST))
+def test_a_third_sample_must_be_affordable(
+    pool: Threads, a_row_takes: Callable[[float], None]
+) -> None:
+    a_row_takes(1.1 * AFFORD[1] / LARGEST)
+    samples, _ = asked(pool, np.abs)
     assert sizes(samples) == [512, 1024]
 
 
-def test_slow_steps_are_tried_on_few_rows(pool: Threads) -> None:
-    samples, op = asked(pool, a_row_takes(AFFORD[0] / 600))
+def test_slow_steps_are_tried_on_few_rows(
+    pool: Threads, a_row_takes: Callable[[float], None]
+) -> None:
+    a_row_takes(1.1 * AFFORD[0] / 1024)
+    samples, op = asked(pool, np.abs)
     assert sizes(samples) == [256, 512]
     # The first trial is one of those that the profile reads: nothing is computed twice.
     assert op.token in samples.all[-1].values

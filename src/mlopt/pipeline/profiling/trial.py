@@ -29,7 +29,7 @@ _REPEAT = 4e-3
 """Seconds up to which a piece of work is timed again: what is short is mostly noise."""
 _WARM = 0.4
 """Seconds up to which what applies a model is called twice: its first call may prepare."""
-_CROWDS, _CROWDED, _FREE = 4, 0.03, 1.2
+_CROWDS, _CROWDED, _FREE = 4, 0.08, 1.2
 """Trials alone and on all threads: so many, or seconds, or until both take as long."""
 _CALL = 0.01
 """Seconds that a call should take that is tried on all threads."""
