@@ -11,6 +11,7 @@ import numpy as np
 from mlopt.gd.columns import Indices, Layout
 from mlopt.gd.curvature import (
     MAX_GROUPS,
+    PROBE_ROWS,
     Hessians,
     Probe,
     distance,
@@ -68,13 +69,16 @@ class Shape:
     hessians: Hessians | None = None
     inverse: Preconditioner | None = None
     work: float = 0.0
+    looked: float = 0.0
     exact: bool = False
 
     @staticmethod
     def of(rows: Rows, sums: Sums, width: int, *, full: bool) -> Shape:
         """Draw the sample for ``width`` columns of weights."""
-        full = full and rows.d < WIDEST
+        wide, full = rows.d >= WIDEST, full and rows.d < WIDEST
         size = sample_size(rows.n, rows.d, width) if full else min(rows.n, 4096)
+        if wide:  # too wide to start on a sample: it is only looked at
+            size = min(rows.n, PROBE_ROWS)
         sample = draw(rows, size)
         probe = Probe.of(sample, many=rows.n > _MANY * rows.d)
         return Shape(rows, sample, Moments.of(rows), probe, sums, full)
@@ -83,7 +87,7 @@ class Shape:
         """The preconditioner at ``weights``, renewed from the sample when that is due.
 
         That is when curvatures have drifted, and passes have cost as much since the last
-        time.
+        time. Those of diagonals are looked at less and less often while they stay.
 
         Parameters
         ----------
@@ -93,9 +97,12 @@ class Shape:
             Multiplications of the passes since the last call.
         """
         self.work += work
-        now = self.probe.curvatures(weights, plan, self.sums)
-        if self._drifted(now) and _SHARE * self.work >= self._cost(self.sample):
-            self._renew(now, weights, plan, self.sample)
+        least = self._cost(self.sample) if self.full else 2 * self.looked
+        if self.inverse is None or _SHARE * self.work >= least:
+            now = self.probe.curvatures(weights, plan, self.sums)
+            self.looked = self.work
+            if self._drifted(now):
+                self._renew(now, weights, plan, self.sample)
         assert self.inverse is not None
         return self.inverse
 
@@ -134,7 +141,7 @@ class Shape:
         return float(len(self.hessians.matrices)) * rows.nonzero * rows.d
 
     def _renew(self, now: Floats, weights: Floats, plan: Layout, rows: Rows) -> None:
-        self.seen, self.work = now, 0.0
+        self.seen, self.work, self.looked = now, 0.0, 0.0
         self.exact = rows.n == self.rows.n
         if not self.full:
             self.inverse = self._diagonal(now, plan)
@@ -182,7 +189,8 @@ class Shape:
 
     def state(self) -> dict[str, Any]:
         """Plain arrays and numbers."""
-        out: dict[str, Any] = {"work": self.work, "exact": self.exact}
+        numbers = {"work": self.work, "looked": self.looked}
+        out: dict[str, Any] = numbers | {"exact": self.exact}
         if self.inverse is not None:
             out["seen"] = self.seen
         if self.hessians is not None:
@@ -194,7 +202,8 @@ class Shape:
     def restore(self, state: Mapping[str, Any], plan: Layout) -> None:
         """Go on from `state`; factors are made again."""
         self.forget()
-        self.work, self.exact = float(state["work"]), bool(state["exact"])
+        self.work, self.looked = float(state["work"]), float(state["looked"])
+        self.exact = bool(state["exact"])
         if "seen" in state:
             self.seen = np.asarray(state["seen"])
         if "matrices" in state:
