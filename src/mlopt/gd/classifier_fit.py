@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from mlopt.cluster import between_passes
 from mlopt.gd.classifier_plan import Shape
 from mlopt.gd.columns import Model
 from mlopt.gd.dual import DualCoordinateDescent
@@ -64,7 +65,8 @@ def by_quasi_newton(
 ) -> Outcome:
     """Full passes until ``max |gradient| <= tol``, as scikit-learn's lbfgs does."""
     training = QuasiNewton(rows, models, gtol=tol, max_passes=max_iter, start=start or None)
-    run(training, Limits(passes=max_iter))
+    with between_passes():
+        run(training, Limits(passes=max_iter))
     planes = [training.coefficients(number) for number in range(len(models))]
     coef, intercept = (np.concatenate(parts) for parts in zip(*planes, strict=True))
     return Outcome(coef, intercept, training.passes, bool(training.converged.all()))

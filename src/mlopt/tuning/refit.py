@@ -6,6 +6,7 @@ search did, set on the user's own class: the objective is theirs, and so is the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import validate_data
 
 from mlopt.rows import Rows
+from mlopt.tuning.boosting import can_be_tried, fit_boosted
 from mlopt.tuning.crews.chain import Parts, assemble, cut, fit_steps, params_of_final
 from mlopt.tuning.crews.fitting import Fold, fit_arguments, make_fold
 from mlopt.tuning.crews.linear_task import LinearTask, linear_task
@@ -30,10 +32,17 @@ def refit(problem: Problem, estimator: Any) -> Any:
     """``estimator``, configured, fitted on every row of ``problem``."""
     parts = cut(estimator)
     task = _task(problem, parts)
-    if task is None:
+    rows = not isinstance(problem.X, Rows)
+    if task is None and not (rows and can_be_tried(parts.final, len(problem.y))):
         return _plain(problem, estimator)
     fitted, X = fit_steps(parts, problem.X, problem.y, problem.fit_params)
-    fitted[parts.name] = _batched(problem, parts.final, task, X)
+    if task is not None:
+        fitted[parts.name] = _batched(problem, parts.final, task, X)
+    else:
+        model = clone(parts.final)
+        params = params_of_final(parts.path, problem.fit_params)
+        arguments = fit_arguments(model, _whole(problem, X, params))
+        fitted[parts.name] = fit_boosted(model, X, problem.y, arguments)
     return assemble(estimator, fitted)
 
 
@@ -47,16 +56,7 @@ def _task(problem: Problem, parts: Parts) -> LinearTask | None:
 
 def _plain(problem: Problem, estimator: Any) -> Any:
     y = problem.y if problem.supervised else None
-    whole = Fold(
-        problem.X,
-        y,
-        problem.sample_weight,
-        None,
-        None,
-        None,
-        dict(problem.fit_params),
-        None,
-    )
+    whole = _whole(problem, problem.X, problem.fit_params)
     fresh = clone(estimator)
     # Alone on the machine now: whatever can use several threads gets them for this fit.
     idle = [k for k, v in fresh.get_params().items() if v is None and _is_n_jobs(k)]
@@ -65,6 +65,12 @@ def _plain(problem: Problem, estimator: Any) -> Any:
     with joblib.parallel_config(backend="threading"):
         fresh.fit(problem.X, y, **fit_arguments(fresh, whole))
     return fresh.set_params(**dict.fromkeys(idle))
+
+
+def _whole(problem: Problem, X: Any, params: Mapping[str, Any]) -> Fold:
+    """All rows to train on, none to judge by."""
+    y, weight = problem.y if problem.supervised else None, problem.sample_weight
+    return Fold(X, y, weight, None, None, None, dict(params), None)
 
 
 def _is_n_jobs(name: str) -> bool:

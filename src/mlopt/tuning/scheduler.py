@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mlopt import events
+from mlopt.cluster import between_passes
 from mlopt.errors import InputError
 from mlopt.plan import Plan
 from mlopt.training import Limits
@@ -78,8 +79,9 @@ class Scheduler:
         ``check`` is called before a round and before an outcome is believed; it raises
         to end the search.
         """
-        while self._round(check):
-            pass
+        with between_passes():
+            while self._round(check):
+                pass
         for trial in self.active:
             self._leave_unfinished(trial)
 
