@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from tests.clusters import eventually, task_keys
 
 from mlopt.cluster import Cluster, Threads, executor, inside_task, local_cluster
 from mlopt.errors import ClusterError, InputError, TaskError
@@ -307,18 +308,7 @@ def test_what_was_waited_for_long_is_let_go_of_at_once(workers: Cluster) -> None
         hasty.result(handle)
         key, count = str(handle.key), sys.getrefcount(handle)
         del handle
-        assert eventually(lambda: key not in workers.client.run_on_scheduler(_keys))
+        assert eventually(lambda: key not in task_keys(workers.client))
     finally:
         gc.enable()
     assert count == 2
-
-
-def eventually(true: Callable[[], bool], seconds: float = 10.0) -> bool:
-    end = time.monotonic() + seconds
-    while not true() and time.monotonic() < end:
-        time.sleep(0.02)
-    return true()
-
-
-def _keys(dask_scheduler: Any) -> list[str]:
-    return [str(key) for key in dask_scheduler.tasks]

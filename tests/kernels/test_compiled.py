@@ -100,14 +100,13 @@ def test_read_only_views_share_memory_with_contiguous_arrays() -> None:
 PROCESS = """
 import hashlib
 import numpy as np
-from mlopt.kernels.linear import MULTINOMIAL, linear_pass
+from sklearn.datasets import make_classification
+from mlopt import LogisticRegression
 
-rng = np.random.default_rng(0)
-X, W = rng.normal(size=(6000, 12)), rng.normal(size=(12, 3))
-y, weights = rng.integers(3, size=(6000, 1)).astype(float), rng.random((6000, 1))
-segments = np.array([[0, 3, MULTINOMIAL, 0, 0, 3]])
-found = linear_pass(X, W, np.zeros(3), y, weights, segments, np.ones(1))
-print(hashlib.sha256(found.gradient.tobytes() + found.loss.tobytes()).hexdigest())
+X, y = make_classification(6000, 12, n_informative=6, n_classes=3, random_state=0)
+weights = np.random.default_rng(0).random(6000)
+model = LogisticRegression(tol=1e-9, max_iter=1000, solver="lbfgs")
+print(hashlib.sha256(model.fit(X, y, sample_weight=weights).coef_.tobytes()).hexdigest())
 """
 
 

@@ -197,8 +197,7 @@ class Cluster(Executor):
         seen = time.monotonic()
         while True:
             try:
-                patience = self.patience / 12
-                if self.client.sync(_finished, list(handles), patience, until):
+                if self.client.sync(_finished, list(handles), self.patience / 12, until):
                     return
                 seen = time.monotonic() if self._workers() else seen
             except distributed.CancelledError as error:

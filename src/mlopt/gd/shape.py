@@ -75,10 +75,10 @@ class Shape:
     @staticmethod
     def of(rows: Rows, sums: Sums, width: int, *, full: bool) -> Shape:
         """Draw the sample for ``width`` columns of weights."""
-        wide, full = rows.d >= WIDEST, full and rows.d < WIDEST
-        size = sample_size(rows.n, rows.d, width) if full else min(rows.n, 4096)
-        if wide:  # too wide to start on a sample: it is only looked at
-            size = min(rows.n, PROBE_ROWS)
+        full = full and rows.d < WIDEST
+        # Too wide to start on a sample, it is only looked at.
+        few = 4096 if rows.d < WIDEST else PROBE_ROWS
+        size = sample_size(rows.n, rows.d, width) if full else min(rows.n, few)
         sample = draw(rows, size)
         probe = Probe.of(sample, many=rows.n > _MANY * rows.d)
         return Shape(rows, sample, Moments.of(rows), probe, sums, full)
@@ -189,8 +189,8 @@ class Shape:
 
     def state(self) -> dict[str, Any]:
         """Plain arrays and numbers."""
-        numbers = {"work": self.work, "looked": self.looked}
-        out: dict[str, Any] = numbers | {"exact": self.exact}
+        names = "work", "looked", "exact"
+        out: dict[str, Any] = {name: getattr(self, name) for name in names}
         if self.inverse is not None:
             out["seen"] = self.seen
         if self.hessians is not None:

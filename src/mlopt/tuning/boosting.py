@@ -12,9 +12,8 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import Any
 
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-
 from mlopt.cluster import single_threaded
+from mlopt.tuning.crews.fitting import GROWING
 
 _FEW = 100
 """Trees from which trying is worth the time."""
@@ -26,12 +25,12 @@ _STOPS = 10_000
 
 def can_be_tried(model: Any, rows: int) -> bool:
     """Whether it may grow in pieces and come out as if it had grown at once."""
-    kinds = HistGradientBoostingClassifier, HistGradientBoostingRegressor
-    if type(model) not in kinds or model.warm_start or model.max_iter < _FEW:
+    if GROWING.get(type(model)) != "max_iter":
         return False
-    return model.early_stopping is False or (
-        model.early_stopping == "auto" and rows <= 10_000
-    )
+    if model.warm_start or model.max_iter < _FEW:
+        return False
+    stops = model.early_stopping
+    return stops is False or (stops == "auto" and rows <= _STOPS)
 
 
 def fit_boosted(model: Any, X: Any, y: Any, arguments: Mapping[str, Any]) -> Any:

@@ -32,8 +32,8 @@ def refit(problem: Problem, estimator: Any) -> Any:
     """``estimator``, configured, fitted on every row of ``problem``."""
     parts = cut(estimator)
     task = _task(problem, parts)
-    rows = not isinstance(problem.X, Rows)
-    if task is None and not (rows and can_be_tried(parts.final, len(problem.y))):
+    here = not isinstance(problem.X, Rows)
+    if task is None and not (here and can_be_tried(parts.final, len(problem.y))):
         return _plain(problem, estimator)
     fitted, X = fit_steps(parts, problem.X, problem.y, problem.fit_params)
     if task is not None:
@@ -55,7 +55,6 @@ def _task(problem: Problem, parts: Parts) -> LinearTask | None:
 
 
 def _plain(problem: Problem, estimator: Any) -> Any:
-    y = problem.y if problem.supervised else None
     whole = _whole(problem, problem.X, problem.fit_params)
     fresh = clone(estimator)
     # Alone on the machine now: whatever can use several threads gets them for this fit.
@@ -63,7 +62,7 @@ def _plain(problem: Problem, estimator: Any) -> Any:
     fresh.set_params(**dict.fromkeys(idle, problem.executor.threads))
     # Starting processes takes seconds, and a copy of the rows for each.
     with joblib.parallel_config(backend="threading"):
-        fresh.fit(problem.X, y, **fit_arguments(fresh, whole))
+        fresh.fit(whole.X, whole.y, **fit_arguments(fresh, whole))
     return fresh.set_params(**dict.fromkeys(idle))
 
 

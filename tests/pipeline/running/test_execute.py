@@ -199,7 +199,7 @@ def test_on_workers_kept_rows_are_released_and_results_the_same(
 ) -> None:
     expected = probabilities(fitted())
     with local_cluster(2, 1) as client:
-        for share in (0.5, 3.0):
+        for share in (0.0, 0.5, 3.0):
             environment.clear()
             found = fitted(int(share * LARGE))
             np.testing.assert_allclose(probabilities(found), expected, rtol=1e-6)

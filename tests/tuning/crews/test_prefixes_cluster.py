@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
+from tests.clusters import eventually, task_keys
 
 import mlopt
 from mlopt.cluster import local_cluster
@@ -111,20 +111,14 @@ def test_rows_never_come_to_the_driver(
 def test_workers_hold_nothing_afterwards(
     final: str, client: distributed.Client, tmp_path: Path
 ) -> None:
-    before = client.run_on_scheduler(_keys)
+    before = task_keys(client)
     gc.disable()
     try:
         run(final, tmp_path / "notes", client=client, refit=False)
-        end = time.monotonic() + 10
-        while (kept := client.run_on_scheduler(_keys) - before) and time.monotonic() < end:
-            time.sleep(0.02)
+        eventually(lambda: task_keys(client) <= before)
     finally:
         gc.enable()
-    assert kept == set()
-
-
-def _keys(dask_scheduler: Any) -> set[str]:
-    return {str(key) for key in dask_scheduler.tasks}
+    assert task_keys(client) - before == set()
 
 
 def _arrays(value: Any) -> list[np.ndarray]:

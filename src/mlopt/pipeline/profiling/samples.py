@@ -17,6 +17,7 @@ from mlopt.pipeline.blocks.cut import Blocks
 from mlopt.pipeline.graph.operators import Operator
 from mlopt.pipeline.profiling.sampling import Sample, take_sample
 from mlopt.pipeline.profiling.trial import Trial
+from mlopt.pipeline.tasks.functions import names_step
 
 Found = TypeVar("Found")
 
@@ -94,7 +95,7 @@ class Samples:
             try:
                 return work()
             except Exception as error:
-                if not _from_step(error) or self._drawn is None or not self._enlarge():
+                if not names_step(error) or self._drawn is None or not self._enlarge():
                     raise
 
     def _enlarge(self) -> bool:
@@ -145,9 +146,3 @@ class Samples:
             if trial.spent + growth * (drawn.size - trial.rows) > AFFORD[1]:
                 return
             before = trial
-
-
-def _from_step(error: Exception) -> bool:
-    """Whether a step raised it: see `naming`."""
-    said = [str(error), *getattr(error, "__notes__", ())]
-    return any("Step `" in text for text in said)

@@ -113,6 +113,12 @@ def naming(step: str) -> Iterator[None]:
         raise named from error
 
 
+def names_step(error: Exception) -> bool:
+    """Whether an error came through `naming`."""
+    said = [str(error), *getattr(error, "__notes__", ())]
+    return any("Step `" in text for text in said)
+
+
 def _select(step: str, columns: Any, x: Any) -> Any:
     with naming(step):
         return tables.take_columns(x, columns)
