@@ -43,7 +43,7 @@ class Setting(NamedTuple):
     alpha: float
 
 
-CUT = Setting(20_000, 8192, 1024, 2, 0.02, 0.5)
+CUT = Setting(20_000, 8192, 2048, 1, 0.02, 0.25)
 ALL = Setting(None, 32_768, 2048, 2, 0.02, 0.5)
 SMALL = Setting(None, 2048, 512, 3, 0.05, 0.1)
 
