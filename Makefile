@@ -2,14 +2,20 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
+KERNELS := .venv/.compiled
 
 .PHONY: install demo test lint bench clean
 
-install: $(STAMP)
+install: $(STAMP) $(KERNELS)
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,demo]'
+	touch $@
+
+# About a minute, once; otherwise every kernel compiles at its first call.
+$(KERNELS): $(STAMP) $(wildcard src/mlopt/kernels/*.py)
+	$(BIN)/python -m mlopt.kernels
 	touch $@
 
 demo: install
@@ -52,4 +58,4 @@ bench: install .venv-dask-ml .venv-peers
 	$@/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/peers.txt
 
 clean:
-	rm -rf .venv .venv-dask-ml .venv-peers demo .cache
+	rm -rf .venv .venv-dask-ml .venv-peers demo

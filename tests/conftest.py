@@ -1,8 +1,7 @@
-"""What every test shares: a numba cache of its own, real data when it is there."""
+"""What every test shares: how much is tried, real data when it is there."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 from pathlib import Path
 
@@ -11,15 +10,6 @@ from hypothesis import settings
 
 ROOT = Path(__file__).parent.parent
 
-
-def _kernels_digest() -> str:
-    sources = sorted((ROOT / "src/mlopt/kernels").glob("*.py"))
-    return hashlib.sha256(b"".join(p.read_bytes() for p in sources)).hexdigest()[:12]
-
-
-# Numba does not see edits to a callee in another file; a new directory for every
-# version of the kernels makes stale machine code impossible in tests.
-os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / f".cache/numba/{_kernels_digest()}"))
 
 # The first call of a kernel compiles it, which is no news about the code.
 settings.register_profile("here", deadline=None, max_examples=40)

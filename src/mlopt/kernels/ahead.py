@@ -1,0 +1,212 @@
+"""Every kernel compiled before it is needed, on all cores: ``python -m mlopt.kernels``.
+
+A kernel compiles at its first call for each kind of number it meets, and is read from disk
+from then on. Here each is called once with next to nothing to do. What takes longest comes
+first, so that the cores end together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from mlopt.kernels import coordinates, dual, dual_logistic, sgd, terms, windows
+from mlopt.kernels.linear import linear_pass
+from mlopt.kernels.losses import LOGISTIC
+from mlopt.kernels.one_row import combination, products, squared_norms
+from mlopt.kernels.pointwise import losses_and_slopes
+from mlopt.kernels.separable import separable
+from mlopt.kernels.sparse_gram import sparse_gram
+from mlopt.kernels.tokens import code_tokens
+from mlopt.kernels.variance_reduced import variance_reduced_steps
+
+Array = NDArray[Any]
+Kind = type[np.floating[Any]]
+
+_N, _D = 8, 9
+_FEW, _MANY = 1, 40
+"""Models: so few, and so many, that every loop is the one that is taken."""
+
+
+def compile_all(processes: int = -1) -> int:
+    """Compile every kernel in ``processes`` processes, -1 for one a core.
+
+    Returns
+    -------
+    int
+        The number of calls that it took.
+    """
+    calls = [
+        partial(call, kind) for call in _OF_NUMBERS for kind in (np.float64, np.float32)
+    ]
+    calls += [partial(call) for call in _OF_OTHERS]
+    joblib.Parallel(n_jobs=processes, batch_size=1)(joblib.delayed(c)() for c in calls)
+    return len(calls)
+
+
+def _rows(kind: Kind) -> Array:
+    return np.random.default_rng(0).normal(size=(_N, _D)).astype(kind)
+
+
+def _signs(kind: Any = np.float64) -> Array:
+    return np.where(np.arange(_N) % 2, 1, -1).astype(kind)
+
+
+def _layouts(kind: Kind) -> tuple[Array, Any]:
+    X = _rows(kind)
+    return X, sparse.csr_array(X)
+
+
+def _wide(X: Any) -> Any:
+    """The same CSR rows with 64-bit indices, as SciPy makes them for large data."""
+    indices, indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    return sparse.csr_array((X.data, indices, indptr), shape=X.shape)
+
+
+def _arguments(kind: Kind, models: int) -> tuple[Array, ...]:
+    """W, b, targets, weights, segments and deltas of logistic models."""
+    segments = np.array([[0, models, LOGISTIC, 0, 0, 1]], np.int64)
+    ones = np.ones((_N, 1), kind)
+    W, b = np.zeros((_D, models), kind), np.zeros(models, kind)
+    return W, b, _signs(kind)[:, None], ones, segments, np.ones(1, kind)
+
+
+def _pass(kind: Kind, X: Any, models: int) -> None:
+    W, b, targets, weights, segments, deltas = _arguments(kind, models)
+    linear_pass(X, W, b, targets, weights, segments, deltas)
+
+
+def _dense_pass_of_many(kind: Kind) -> None:
+    _pass(kind, _rows(kind), _MANY)
+
+
+def _dense_pass_of_few(kind: Kind) -> None:
+    _pass(kind, _rows(kind), _FEW)
+
+
+def _sparse_pass(kind: Kind) -> None:
+    _pass(kind, sparse.csr_array(_rows(kind)), _MANY)
+
+
+def _wide_sparse_pass(kind: Kind) -> None:
+    _pass(kind, _wide(sparse.csr_array(_rows(kind))), _MANY)
+
+
+def _sgd(kind: Kind, X: Any, models: int) -> None:
+    W, b, targets, weights, segments, deltas = _arguments(kind, models)
+    numbers = [np.ones(models) for _ in range(5)]
+    steps = sgd.Steps(np.zeros(models, np.int64), *numbers)
+    sgd.sgd_epoch(X, np.arange(_N), targets, weights, W, b, segments, deltas, steps)
+
+
+def _dense_sgd_of_many(kind: Kind) -> None:
+    _sgd(kind, _rows(kind), _MANY)
+
+
+def _dense_sgd_of_few(kind: Kind) -> None:
+    _sgd(kind, _rows(kind), _FEW)
+
+
+def _sparse_sgd(kind: Kind) -> None:
+    _sgd(kind, sparse.csr_array(_rows(kind)), _MANY)
+
+
+def _dual(kind: Kind) -> None:
+    X = _rows(kind)
+    costs: dict[str, Any] = {"positive": 1.0, "costs": (1.0, 1.0), "squared": True}
+    rule: dict[str, Any] = {"bias": 1.0, "tol": 1.0, "epochs": 1}
+    for own in (np.float64, kind):
+        state = dual.DualState.start(_N, _D, 0)
+        norms, codes, weights = squared_norms(X), _signs(own), np.ones(_N, own)
+        dual.dual_epochs(X, norms, codes, weights, state, **costs, **rule)
+
+
+def _dual_logistic(kind: Kind) -> None:
+    X, y, C = _rows(kind), _signs(), np.ones(_N)
+    state = dual_logistic.LogisticState.start(X, y, C, 0)
+    dual_logistic.logistic_epoch(X, squared_norms(X), y, C, state)
+
+
+def _coordinates(kind: Kind) -> None:
+    w, y = np.zeros(_D + 1), _signs()
+    coordinates.coordinate_epoch(
+        np.ascontiguousarray(_rows(kind).T), y, np.ones(_N), np.arange(_D), loss="logistic",
+        l2=1.0, delta=1.0, trifle=0.0, bound=np.ones(_D + 1), z=np.zeros(_N), slopes=-y / 2,
+        w=w, curvature=np.ones(_D + 1),
+    )  # fmt: skip
+
+
+def _variance_reduced(kind: Kind) -> None:
+    for X in _layouts(kind):
+        variance_reduced_steps(
+            X, _signs(), np.ones(_N), np.zeros(_N), np.arange(_N), loss="logistic",
+            rate=0.1, l2=1.0, delta=1.0, gradient=np.zeros(_D + 1), scale=np.ones(_D + 1),
+            w=np.zeros(_D + 1),
+        )  # fmt: skip
+
+
+def _single_rows(kind: Kind) -> None:
+    X = _rows(kind)
+    products(X, np.ones(_D))
+    combination(X, np.ones(_N))
+
+
+def _gram(kind: Kind) -> None:
+    X = sparse.csr_array(_rows(kind))
+    for one in (X, _wide(X)):
+        sparse_gram(one, np.ones(_N))
+
+
+def _images(kind: Kind) -> None:
+    images = np.ones((1, 4, 4, 1), kind)
+    windows.unfold(images, 2, 1.0)
+    windows.pool(images, 2, 2, "sum", "identity")
+    windows.both_signs(images, 0.0, 0.0)
+    taps, out = np.ones((1, 1, 2), kind), np.empty((1, 9), kind)
+    separable(np.ones((1, 4, 4), kind), taps, taps, np.empty(12, kind), out)
+
+
+def _text() -> None:
+    text = np.frombuffer(b"a b a", np.uint8)
+    folds = np.zeros((1, 256), np.uint8)
+    folds[0, ord("a") : ord("z")] = np.arange(ord("a"), ord("z"))
+    starts, least = np.array([0, 3, 5]), np.ones(1, np.int64)
+    tokens, bounds, _ = code_tokens(text, starts, np.zeros(2, np.uint8), folds, least)
+    slots = 8
+    codes, keys = terms.code_grams(tokens, tokens, bounds, 2, slots)
+    terms.recognise_grams(tokens, tokens, bounds, 2, keys, slots)
+    rows = terms.count_rows(codes[None], bounds, len(keys))
+    terms.choose_columns(*rows[:3], np.zeros(len(keys), np.int32), 1)
+    heads = np.arange(2, dtype=np.int32)  # of the tokens a and b
+    found = np.zeros((len(keys), 2), np.int64)
+    terms.merge_keys((keys, keys), (found, found), (heads, heads), (heads, heads))
+    terms.find_keys(keys, keys, heads, heads)
+
+
+def _margins() -> None:
+    losses_and_slopes("logistic", np.zeros(_N), _signs())
+
+
+_OF_NUMBERS: tuple[Callable[[Kind], None], ...] = (
+    _dense_pass_of_many,
+    _sparse_pass,
+    _dense_pass_of_few,
+    _wide_sparse_pass,
+    _dense_sgd_of_many,
+    _sparse_sgd,
+    _dense_sgd_of_few,
+    _coordinates,
+    _dual,
+    _variance_reduced,
+    _dual_logistic,
+    _images,
+    _gram,
+    _single_rows,
+)
+_OF_OTHERS: tuple[Callable[[], None], ...] = (_text, _margins)
