@@ -21,6 +21,9 @@ $(KERNELS): $(STAMP) $(wildcard src/mlopt/kernels/*.py)
 demo: install
 	$(BIN)/python examples/flights.py --output demo
 
+# Two processes share the cores: their libraries must not take all of them each.
+test: export OMP_NUM_THREADS = 1
+test: export OPENBLAS_NUM_THREADS = 1
 test: install
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 

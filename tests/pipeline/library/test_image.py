@@ -97,7 +97,8 @@ def test_random_patches_are_of_the_images_and_the_same_for_a_seed() -> None:
 
 
 def test_whitened_rows_are_not_correlated() -> None:
-    X = RNG.normal(size=(5000, 6)) @ RNG.normal(size=(6, 6))
+    random = np.random.default_rng(0)
+    X = random.normal(size=(5000, 6)) @ random.normal(size=(6, 6))
     white = ZCAWhitener(eps=1e-9).fit_transform(X)
 
     assert np.allclose(np.cov(white.T), np.eye(6), atol=1e-6)
