@@ -14,6 +14,7 @@ from mlopt.sweep.clock import Clock
 from mlopt.sweep.config import Config
 from mlopt.sweep.prepare import Prepared
 from mlopt.sweep.run import read_and_prepare
+from mlopt.tuning.boosting import can_be_tried, fit_boosted
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +76,12 @@ def _with_every_core(prepared: Prepared, family: str) -> Any:
     It may be used where others work too.
     """
     model = clone(prepared.families[family][0])
+    final = model.steps[-1][1]
+    if can_be_tried(final, len(prepared.y)):
+        before = model[:-1]
+        X = before.fit_transform(prepared.X, prepared.y) if len(before) else prepared.X
+        fit_boosted(final, X, prepared.y, {})
+        return model
     with_threads = "model__n_jobs" in model.get_params(deep=True)
     if with_threads:
         model.set_params(model__n_jobs=-1)

@@ -1,0 +1,44 @@
+"""One model with its default settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mlopt.sweep import fit
+from mlopt.sweep.config import Config, override
+from mlopt.sweep.fit import fit_one
+from mlopt.tuning.boosting import fit_boosted
+
+
+@pytest.fixture
+def config(table: pd.DataFrame, tmp_path: Path) -> Config:
+    path = tmp_path / "people.csv"
+    table.to_csv(path, index=False)
+    return override(Config(), path=str(path), target="buys")
+
+
+def test_boosted_trees_tried_both_ways_are_those_of_one_fit(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grown: list[Any] = []
+
+    def counted(model: Any, X: Any, y: Any, arguments: Any) -> Any:
+        grown.append(model)
+        return fit_boosted(model, X, y, arguments)
+
+    monkeypatch.setattr(fit, "fit_boosted", counted)
+    tried = fit_one(config, "hist_gradient_boosting")
+    assert len(grown) == 1
+
+    monkeypatch.setattr(fit, "can_be_tried", lambda model, rows: False)
+    plain = fit_one(config, "hist_gradient_boosting")
+    rows = pd.read_csv(config.data.path)
+    np.testing.assert_array_equal(
+        tried.model.predict_proba(rows), plain.model.predict_proba(rows)
+    )
+    assert tried.score == plain.score
