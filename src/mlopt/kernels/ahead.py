@@ -42,10 +42,10 @@ def compile_all(processes: int = -1) -> int:
     int
         The number of calls that it took.
     """
-    calls = [
+    calls: list[Callable[[], None]] = [
         partial(call, kind) for call in _OF_NUMBERS for kind in (np.float64, np.float32)
     ]
-    calls += [partial(call) for call in _OF_OTHERS]
+    calls += _OF_OTHERS
     joblib.Parallel(n_jobs=processes, batch_size=1)(joblib.delayed(c)() for c in calls)
     return len(calls)
 
@@ -58,13 +58,13 @@ def _signs(kind: Any = np.float64) -> Array:
     return np.where(np.arange(_N) % 2, 1, -1).astype(kind)
 
 
-def _layouts(kind: Kind) -> tuple[Array, Any]:
-    X = _rows(kind)
-    return X, sparse.csr_array(X)
+def _csr(kind: Kind) -> Any:
+    return sparse.csr_array(_rows(kind))
 
 
-def _wide(X: Any) -> Any:
-    """The same CSR rows with 64-bit indices, as SciPy makes them for large data."""
+def _wide_csr(kind: Kind) -> Any:
+    """The same with 64-bit indices, as SciPy makes them for large data."""
+    X = _csr(kind)
     indices, indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
     return sparse.csr_array((X.data, indices, indptr), shape=X.shape)
 
@@ -77,44 +77,17 @@ def _arguments(kind: Kind, models: int) -> tuple[Array, ...]:
     return W, b, _signs(kind)[:, None], ones, segments, np.ones(1, kind)
 
 
-def _pass(kind: Kind, X: Any, models: int) -> None:
+def _pass(kind: Kind, rows: Callable[[Kind], Any], models: int) -> None:
     W, b, targets, weights, segments, deltas = _arguments(kind, models)
-    linear_pass(X, W, b, targets, weights, segments, deltas)
+    linear_pass(rows(kind), W, b, targets, weights, segments, deltas)
 
 
-def _dense_pass_of_many(kind: Kind) -> None:
-    _pass(kind, _rows(kind), _MANY)
-
-
-def _dense_pass_of_few(kind: Kind) -> None:
-    _pass(kind, _rows(kind), _FEW)
-
-
-def _sparse_pass(kind: Kind) -> None:
-    _pass(kind, sparse.csr_array(_rows(kind)), _MANY)
-
-
-def _wide_sparse_pass(kind: Kind) -> None:
-    _pass(kind, _wide(sparse.csr_array(_rows(kind))), _MANY)
-
-
-def _sgd(kind: Kind, X: Any, models: int) -> None:
+def _sgd(kind: Kind, rows: Callable[[Kind], Any], models: int) -> None:
     W, b, targets, weights, segments, deltas = _arguments(kind, models)
     numbers = [np.ones(models) for _ in range(5)]
     steps = sgd.Steps(np.zeros(models, np.int64), *numbers)
-    sgd.sgd_epoch(X, np.arange(_N), targets, weights, W, b, segments, deltas, steps)
-
-
-def _dense_sgd_of_many(kind: Kind) -> None:
-    _sgd(kind, _rows(kind), _MANY)
-
-
-def _dense_sgd_of_few(kind: Kind) -> None:
-    _sgd(kind, _rows(kind), _FEW)
-
-
-def _sparse_sgd(kind: Kind) -> None:
-    _sgd(kind, sparse.csr_array(_rows(kind)), _MANY)
+    order = np.arange(_N)
+    sgd.sgd_epoch(rows(kind), order, targets, weights, W, b, segments, deltas, steps)
 
 
 def _dual(kind: Kind) -> None:
@@ -143,7 +116,7 @@ def _coordinates(kind: Kind) -> None:
 
 
 def _variance_reduced(kind: Kind) -> None:
-    for X in _layouts(kind):
+    for X in (_rows(kind), _csr(kind)):
         variance_reduced_steps(
             X, _signs(), np.ones(_N), np.zeros(_N), np.arange(_N), loss="logistic",
             rate=0.1, l2=1.0, delta=1.0, gradient=np.zeros(_D + 1), scale=np.ones(_D + 1),
@@ -158,9 +131,8 @@ def _single_rows(kind: Kind) -> None:
 
 
 def _gram(kind: Kind) -> None:
-    X = sparse.csr_array(_rows(kind))
-    for one in (X, _wide(X)):
-        sparse_gram(one, np.ones(_N))
+    for X in (_csr(kind), _wide_csr(kind)):
+        sparse_gram(X, np.ones(_N))
 
 
 def _images(kind: Kind) -> None:
@@ -194,13 +166,13 @@ def _margins() -> None:
 
 
 _OF_NUMBERS: tuple[Callable[[Kind], None], ...] = (
-    _dense_pass_of_many,
-    _sparse_pass,
-    _dense_pass_of_few,
-    _wide_sparse_pass,
-    _dense_sgd_of_many,
-    _sparse_sgd,
-    _dense_sgd_of_few,
+    partial(_pass, rows=_rows, models=_MANY),
+    partial(_pass, rows=_csr, models=_MANY),
+    partial(_pass, rows=_rows, models=_FEW),
+    partial(_pass, rows=_wide_csr, models=_MANY),
+    partial(_sgd, rows=_rows, models=_MANY),
+    partial(_sgd, rows=_csr, models=_MANY),
+    partial(_sgd, rows=_rows, models=_FEW),
     _coordinates,
     _dual,
     _variance_reduced,
