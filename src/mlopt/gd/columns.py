@@ -18,7 +18,7 @@ from mlopt.kernels.linear import LOSSES
 
 Indices = NDArray[np.int64]
 REGRESSION = ("squared", "huber")
-_FEW = 3
+_FEW = 5
 
 
 @dataclass(frozen=True)

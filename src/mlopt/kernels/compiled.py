@@ -43,7 +43,16 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 
 def part(function: Callable[..., Any]) -> Any:
-    """Compile ``function`` when a kernel that calls it is compiled."""
+    """Compile ``function`` when a kernel that calls it is compiled.
+
+    It must not make arrays: it does not count references to those that it is given, which
+    would take longer than a step of many loops.
+    """
+    return njit(forceinline=False, _nrt=False, **_PART, **_OPTIONS)(function)
+
+
+def allocating(function: Callable[..., Any]) -> Any:
+    """As `part`, for a function that makes arrays."""
     return njit(forceinline=False, **_PART, **_OPTIONS)(function)
 
 
@@ -53,7 +62,7 @@ def inlined(function: Callable[..., Any]) -> Any:
     An argument that is a constant at the call, such as the number of a loss, then
     removes the branches that depend on it.
     """
-    return njit(forceinline=True, **_PART, **_OPTIONS)(function)
+    return njit(forceinline=True, _nrt=False, **_PART, **_OPTIONS)(function)
 
 
 @intrinsic

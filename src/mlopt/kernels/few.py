@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlopt.kernels.compiled import kernel, part, stay_apart
+from mlopt.kernels.compiled import allocating, kernel, part, stay_apart
 from mlopt.kernels.simd import lane_count, like, load, muladd, splat, splat_at, store, total
 from mlopt.kernels.slopes import add_slopes, clear_untrained
 
 Array = NDArray[Any]
 
 
-@part
+@allocating
 def _tail(d: int, sample: Any) -> Array:
     """Factors of the last lanes of a row: 0 where the lanes before reach, otherwise 1.
 

@@ -12,7 +12,7 @@ import numpy as np
 from numba import config
 from numpy.typing import NDArray
 
-from mlopt.kernels.compiled import inlined, part
+from mlopt.kernels.compiled import allocating, inlined
 
 Array = NDArray[Any]
 
@@ -48,7 +48,7 @@ def slot_of(key: Any, mask: Any) -> Any:
     return np.int64((stirred >> _HALF) & np.uint64(mask))
 
 
-@part
+@allocating
 def twice(table: Array) -> Array:
     """A table with twice the slots and the same keys."""
     mask = 2 * len(table) - 1

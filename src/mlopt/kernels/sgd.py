@@ -20,7 +20,7 @@ from mlopt.kernels.compiled import read_only
 from mlopt.kernels.csr_rows import padded
 from mlopt.kernels.linear import check_shapes
 from mlopt.kernels.losses import MULTINOMIAL
-from mlopt.kernels.sgd_dense import lines_epoch, panels_epoch
+from mlopt.kernels.sgd_dense import dense_epoch
 from mlopt.kernels.sgd_sparse import csr_epoch
 from mlopt.kernels.sgd_steps import (
     ALPHA,
@@ -52,9 +52,6 @@ SCHEDULES = {
 
 SPARSE_INTERCEPT_DECAY = 0.01
 """`Steps.intercept` that scikit-learn takes for sparse rows."""
-
-_FEW = 5
-"""With fewer columns SIMD goes over features, not over columns."""
 
 
 @dataclass(frozen=True)
@@ -143,9 +140,8 @@ def sgd_epoch(
     if order.size and not 0 <= order.min() <= order.max() < X.shape[0]:
         raise InputError(f"`order` must hold rows from 0 to {X.shape[0] - 1}.")
     lanes = lane_count(X.dtype.itemsize)
-    few = W.shape[1] < _FEW or sparse.issparse(X)
-    size, multiple = (lanes, lanes) if few else (2 * lanes, 4 * lanes)
-    packed = _pack(size, multiple, X.dtype, segments, deltas, steps, b)
+    size = lanes if sparse.issparse(X) else 2 * lanes
+    packed = _pack(size, X.dtype, segments, deltas, steps, b)
     sums = np.zeros(packed.state.shape[1])
     rows = (
         read_only(np.asarray(order, np.int64)),
@@ -160,21 +156,15 @@ def sgd_epoch(
 
 
 def _dense_epoch(X: Array, rows: Any, W: Array, packed: _Packed, sums: Array) -> None:
-    d, (places, state) = W.shape[0], (packed.places, packed.state)
-    P, width = state.shape[1], 4 * lane_count(X.itemsize)
-    few = len(places) < _FEW
-    shared = packed.size, packed.groups, packed.columns, state, sums
-    if few:
-        V = aligned((P, d), X.dtype)
-        V[places] = W.T
-        lines_epoch(read_only(X), *rows, V, *shared, places)
-    else:
-        # A panel of columns is what the registers hold of one row of W.
-        panels = aligned((P // width, d, width), X.dtype)
-        panels[places // width, :, places % width] = W.T
-        panels_epoch(read_only(X), *rows, panels.reshape(-1), *shared)
-        V = panels.transpose(0, 2, 1).reshape(P, d)
-    np.multiply(V[places].T, state[SCALE, places], out=W)
+    d, B = W.shape
+    pair = 2 * lane_count(X.itemsize)
+    V = aligned((B, -(-d // pair) * pair), X.dtype)
+    V[:, :d] = W.T
+    dense_epoch(
+        read_only(X), *rows, V, packed.size, packed.groups, packed.columns, packed.state,
+        sums, packed.places,
+    )  # fmt: skip
+    np.multiply(V[:, :d].T, packed.state[SCALE, packed.places], out=W)
 
 
 def _sparse_epoch(X: Any, rows: Any, W: Array, packed: _Packed, sums: Array) -> None:
@@ -188,14 +178,14 @@ def _sparse_epoch(X: Any, rows: Any, W: Array, packed: _Packed, sums: Array) -> 
 
 
 def _pack(
-    size: int, multiple: int, dtype: Any, segments: NDArray[np.int64], deltas: Array,
+    size: int, dtype: Any, segments: NDArray[np.int64], deltas: Array,
     steps: Steps, b: Array,
 ) -> _Packed:  # fmt: skip
     sizes = segments[:, 1] - segments[:, 0]
     loss, target, weight, K = (np.repeat(segments[:, i], sizes) for i in (2, 3, 4, 5))
     power = (steps.schedule == INVSCALING) & (steps.power_t != 0)
     places = _places(2 * loss + (K > 1), power, size)
-    P = -(-(int(places.max()) + 1) // multiple) * multiple
+    P = -(-(int(places.max()) + 1) // size) * size
     state = _state(P, dtype, places, steps, b)
     state[DELTA, places] = np.repeat(deltas, sizes)
     first = np.repeat(segments[:, 0], sizes)
@@ -210,7 +200,6 @@ def _pack(
             (K > 1)[owner][::size],
             power[owner].reshape(-1, size).any(axis=1),
             (by_group != by_group[:, :1]).any(axis=(1, 2)),
-            np.isin(np.arange(P), places).reshape(-1, size).any(axis=1),
         ],
         axis=1,
     ).astype(np.int64)

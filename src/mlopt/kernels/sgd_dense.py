@@ -1,7 +1,16 @@
-"""Lockstep SGD on dense rows: panels of many models, or a line for each of a few.
+"""Lockstep SGD on dense rows, four at a time.
 
-While a row's step is added to the weights, the margins of the next row are summed up from
-the numbers that are in registers anyway: weights go through them once a row, not twice.
+A step changes the margins of the rows after it by itself times their inner products. With
+these for four rows, all four steps follow from margins taken before the first of them: the
+weights are read and written once for four rows, and the sums over features, which are the
+same for every model, do not wait for the steps. Steps are those of one row after the other,
+but for rounding.
+
+::
+
+    tile      rows 4..7, gathered from X, and their inner products
+    sweep     each model's weights:  + the steps of rows 0..3;  margins of rows 4..7
+    steps     row 4 of all models, its effect on the margins of 5, 6, 7;  row 5 ...
 """
 
 from __future__ import annotations
@@ -13,22 +22,25 @@ from numpy.typing import NDArray
 
 from mlopt.kernels.compiled import inlined, kernel, part
 from mlopt.kernels.sgd_steps import (
-    GROUP_USED,
     MARGIN,
     ROWS,
     SCALE,
     STEP,
+    TILE,
     add_losses,
-    moved_rows,
     step_group,
 )
 from mlopt.kernels.simd import (
     lane_count,
     like,
     load,
+    load_like,
     muladd,
+    number_at,
     prefetch,
+    put_number,
     splat,
+    splat_at,
     splat_wide,
     store,
     total,
@@ -36,166 +48,172 @@ from mlopt.kernels.simd import (
 
 Array = NDArray[Any]
 
-_AHEAD = 6
+_AHEAD = 2 * TILE
 """Rows: so far ahead of its turn a row is asked for, as rows come in random order."""
-_LINE = 64
-"""Bytes of a cache line."""
-_LINES = 32
-"""Of a row are asked for; what follows the processor sees coming by itself."""
+_LINES = 64
+"""Cache lines of a row are asked for; what follows the processor sees coming by itself."""
 
 
 @inlined
-def _ask_for(X: Array, i: int) -> None:
-    step, d = _LINE // X.itemsize, X.shape[1]
-    for j in range(0, min(d, _LINES * step), step):
-        prefetch(X, i * d + j)
+def _row_at(rows: Array, at: int, d: int) -> Any:
+    """Where row number ``at`` of ``rows`` begins; beyond the last, that one again."""
+    return rows[min(at, rows.shape[0] - 1)] * d
 
 
 @inlined
-def _sweep_panel(
-    X: Array, i: int, following: int, V: Array, base: int, state: Array, at: int
-) -> None:
-    """Add row ``i`` times the steps to a panel of four registers, and sum up the margins
-    of the row ``following``."""
-    P, L = state.shape[1], lane_count(state.itemsize)
-    step, margin = STEP * P + at, MARGIN * P + at
-    c0, c1 = load(state, step), load(state, step + L)
-    c2, c3 = load(state, step + 2 * L), load(state, step + 3 * L)
-    m0 = m1 = m2 = m3 = like(c0, 0.0)
-    x, ahead = X[i], X[following]
-    for j in range(x.shape[0]):
-        a, n = splat(x[j]), splat(ahead[j])
-        v0, v1 = muladd(a, c0, load(V, base)), muladd(a, c1, load(V, base + L))
-        v2, v3 = muladd(a, c2, load(V, base + 2 * L)), muladd(a, c3, load(V, base + 3 * L))
-        store(V, base, v0)
-        store(V, base + L, v1)
-        store(V, base + 2 * L, v2)
-        store(V, base + 3 * L, v3)
-        m0, m1 = muladd(n, v0, m0), muladd(n, v1, m1)
-        m2, m3 = muladd(n, v2, m2), muladd(n, v3, m3)
-        base += 4 * L
-    store(state, margin, m0)
-    store(state, margin + L, m1)
-    store(state, margin + 2 * L, m2)
-    store(state, margin + 3 * L, m3)
-
-
-@inlined
-def _sweep_half(
-    X: Array, i: int, following: int, V: Array, base: int, state: Array, at: int
-) -> None:
-    """As `_sweep_panel` for a panel of which only the first two registers are used."""
-    P, L = state.shape[1], lane_count(state.itemsize)
-    step, margin = STEP * P + at, MARGIN * P + at
-    c0, c1 = load(state, step), load(state, step + L)
-    m0 = m1 = like(c0, 0.0)
-    x, ahead = X[i], X[following]
-    for j in range(x.shape[0]):
-        a, n = splat(x[j]), splat(ahead[j])
-        v0, v1 = muladd(a, c0, load(V, base)), muladd(a, c1, load(V, base + L))
-        store(V, base, v0)
-        store(V, base + L, v1)
-        m0, m1 = muladd(n, v0, m0), muladd(n, v1, m1)
-        base += 4 * L
-    store(state, margin, m0)
-    store(state, margin + L, m1)
-
-
-@inlined
-def _sweep_column(X: Array, i: int, following: int, V: Array, k: int, step: Any) -> Any:
-    """As `_sweep_panel` for one column, whose weights are line ``k`` of ``V``."""
+def _gather(X: Array, rows: Array, first: int, tile: Array, at: int, gram: Array) -> None:
+    """Copy four rows to ``tile`` from ``at`` on, and take the inner products of each with
+    those after it. Ask for the rows that come later on the way, line by line: all at once
+    would keep the copies waiting."""
     d, L = X.shape[1], lane_count(X.itemsize)
-    c, x, ahead, base = splat(step), i * d, following * d, k * d
-    even = odd = like(c, 0.0)
-    whole = d - d % (2 * L)
-    for j in range(0, whole, 2 * L):
-        v = muladd(load(X, x + j), c, load(V, base + j))
-        store(V, base + j, v)
-        even = muladd(load(X, ahead + j), v, even)
-        v = muladd(load(X, x + j + L), c, load(V, base + j + L))
-        store(V, base + j + L, v)
-        odd = muladd(load(X, ahead + j + L), v, odd)
-    margin = total(even + odd)
-    for j in range(whole, d):
-        V[k, j] = muladd(step, X[i, j], V[k, j])
-        margin = muladd(V[k, j], X[following, j], margin)
-    return margin
+    x0, x1 = _row_at(rows, first, d), _row_at(rows, first + 1, d)
+    x2, x3 = _row_at(rows, first + 2, d), _row_at(rows, first + 3, d)
+    later = first + _AHEAD
+    y0, y1 = _row_at(rows, later, d), _row_at(rows, later + 1, d)
+    y2, y3 = _row_at(rows, later + 2, d), _row_at(rows, later + 3, d)
+    asked, line = min(d, _LINES * 2 * L), 2 * L - 1
+    a = b = c = e = f = g = splat(like(gram[0], 0.0))
+    whole = d - d % L
+    for j in range(0, d, L):
+        if (j & line == 0 or j == whole) and j < asked:
+            prefetch(X, y0 + j)
+            prefetch(X, y1 + j)
+            prefetch(X, y2 + j)
+            prefetch(X, y3 + j)
+        if j == whole:
+            for q in range(d - whole):
+                put_number(tile, at + q, number_at(X, x0 + j + q))
+                put_number(tile, at + L + q, number_at(X, x1 + j + q))
+                put_number(tile, at + 2 * L + q, number_at(X, x2 + j + q))
+                put_number(tile, at + 3 * L + q, number_at(X, x3 + j + q))
+            v0, v1 = load(tile, at), load(tile, at + L)
+            v2, v3 = load(tile, at + 2 * L), load(tile, at + 3 * L)
+        else:
+            v0, v1 = load(X, x0 + j), load(X, x1 + j)
+            v2, v3 = load(X, x2 + j), load(X, x3 + j)
+            store(tile, at, v0)
+            store(tile, at + L, v1)
+            store(tile, at + 2 * L, v2)
+            store(tile, at + 3 * L, v3)
+        a, b, c = muladd(v0, v1, a), muladd(v0, v2, b), muladd(v0, v3, c)
+        e, f, g = muladd(v1, v2, e), muladd(v1, v3, f), muladd(v2, v3, g)
+        at += TILE * L
+    gram[1], gram[2], gram[3] = total(a), total(b), total(c)
+    gram[TILE + 2], gram[TILE + 3], gram[2 * TILE + 3] = total(e), total(f), total(g)
 
 
-@part
-def _rescale_panel(
-    V: Array, base: int, d: int, width: int, state: Array, at: int, size: int
+@inlined
+def _sweep(
+    tile: Array, old: int, new: int, V: Array, base: int, state: Array, k: int
 ) -> None:
-    for k in range(size):
-        for j in range(d):
-            V[base + j * width + k] *= state[SCALE, at + k]
-        state[SCALE, at + k] = like(state[SCALE, at + k], 1.0)
-
-
-@kernel
-def panels_epoch(
-    X: Array, order: Array, targets: Array, weights: Array, V: Array, size: int,
-    groups: Array, columns: Array, state: Array, sums: Array,
-) -> None:  # fmt: skip
-    """Many models on dense rows; ``V`` is (P / width, d, width), flat."""
-    L, d = lane_count(X.itemsize), X.shape[1]
-    width, rows = 4 * L, np.empty(ROWS, np.int64)
-    form = splat_wide(like(V[0], 0.0))
-    for first in range(0, order.shape[0], ROWS):
-        some_rows = order[first : first + ROWS]
-        for at in range(0, state.shape[1], width):
-            count = moved_rows(some_rows, weights, columns, at, at + width, rows)
-            if count == 0:
-                continue
-            for k in range(at, at + width):
-                state[STEP, k] = like(V[0], 0.0)
-            whole = groups[at // size + 1, GROUP_USED]
-            last = at + width if whole else at + size
-            for r in range(count + 1):
-                # The first sweep is for its margins only, the last one for its steps.
-                i = rows[max(r - 1, 0)]
-                _ask_for(X, rows[min(r + _AHEAD, count - 1)])
-                for g in range(at, last if r > 0 else at, size):
-                    if step_group(
-                        form, state, g, size, groups, columns, i, targets, weights
-                    ):
-                        _rescale_panel(V, at * d + g - at, d, width, state, g, size)
-                if whole:
-                    _sweep_panel(X, i, rows[min(r, count - 1)], V, at * d, state, at)
-                else:
-                    _sweep_half(X, i, rows[min(r, count - 1)], V, at * d, state, at)
-        add_losses(state, sums)
+    """Add the four old rows times the steps of place ``k`` to the weights from ``base``,
+    and sum up their margins at the four new rows."""
+    P, L = state.shape[1], lane_count(state.itemsize)
+    step, margin = STEP * P + k, MARGIN * P + k
+    c0, c1 = splat_at(state, step), splat_at(state, step + P)
+    c2, c3 = splat_at(state, step + 2 * P), splat_at(state, step + 3 * P)
+    m0 = m1 = m2 = m3 = n0 = n1 = n2 = n3 = like(c0, 0.0)
+    end = base + V.shape[1]
+    while base < end:
+        v, w = load(V, base), load(V, base + L)
+        v = muladd(load(tile, old), c0, v)
+        w = muladd(load(tile, old + 4 * L), c0, w)
+        v = muladd(load(tile, old + L), c1, v)
+        w = muladd(load(tile, old + 5 * L), c1, w)
+        v = muladd(load(tile, old + 2 * L), c2, v)
+        w = muladd(load(tile, old + 6 * L), c2, w)
+        v = muladd(load(tile, old + 3 * L), c3, v)
+        w = muladd(load(tile, old + 7 * L), c3, w)
+        store(V, base, v)
+        store(V, base + L, w)
+        m0, n0 = muladd(load(tile, new), v, m0), muladd(load(tile, new + 4 * L), w, n0)
+        m1, n1 = muladd(load(tile, new + L), v, m1), muladd(load(tile, new + 5 * L), w, n1)
+        m2 = muladd(load(tile, new + 2 * L), v, m2)
+        n2 = muladd(load(tile, new + 6 * L), w, n2)
+        m3 = muladd(load(tile, new + 3 * L), v, m3)
+        n3 = muladd(load(tile, new + 7 * L), w, n3)
+        base, old, new = base + 2 * L, old + 8 * L, new + 8 * L
+    put_number(state, margin, total(m0 + n0))
+    put_number(state, margin + P, total(m1 + n1))
+    put_number(state, margin + 2 * P, total(m2 + n2))
+    put_number(state, margin + 3 * P, total(m3 + n3))
 
 
 @part
-def _rescale_lines(V: Array, state: Array, at: int, size: int) -> None:
+def _rescale(V: Array, places: Array, state: Array, at: int, size: int, r: int) -> None:
+    """Multiply the weights of a group by their scales, and what is still to be added."""
+    for k in range(places.shape[0]):
+        if at <= places[k] < at + size:
+            for j in range(V.shape[1]):
+                V[k, j] *= state[SCALE, places[k]]
     for k in range(at, at + size):
-        for j in range(V.shape[1]):
-            V[k, j] *= state[SCALE, k]
+        for before in range(r):
+            state[STEP + before, k] *= state[SCALE, k]
+        for after in range(r + 1, TILE):
+            state[MARGIN + after, k] *= state[SCALE, k]
         state[SCALE, k] = like(state[SCALE, k], 1.0)
 
 
+@inlined
+def _move_margins(form: Any, state: Array, at: int, gram: Array, r: int) -> None:
+    """What the step of row ``r`` does to the margins of the rows after it."""
+    P = state.shape[1]
+    step = load_like(form, state, (STEP + r) * P + at)
+    for after in range(r + 1, TILE):
+        place = (MARGIN + after) * P + at
+        product = like(step, gram[r * TILE + after])
+        store(state, place, muladd(product, step, load_like(form, state, place)))
+
+
+@part
+def _trained_rows(order: Array, weights: Array, rows: Array) -> int:
+    """List the rows of ``order`` with weight in any set, of these columns or not: what
+    rows meet in a tile, and so how they round, must not depend on the columns."""
+    count = 0
+    for i in order:
+        for k in range(weights.shape[1]):
+            if weights[i, k] != 0:
+                rows[count] = i
+                count += 1
+                break
+    return count
+
+
 @kernel
-def lines_epoch(
+def dense_epoch(
     X: Array, order: Array, targets: Array, weights: Array, V: Array, size: int,
-    groups: Array, columns: Array, state: Array, sums: Array, used: Array,
+    groups: Array, columns: Array, state: Array, sums: Array, places: Array,
 ) -> None:  # fmt: skip
-    """Few models on dense rows; ``V`` is (P, d), of which the lines ``used`` matter."""
-    P, rows = state.shape[1], np.empty(ROWS, np.int64)
-    form = splat(like(V[0, 0], 0.0))
-    for first in range(0, order.shape[0], ROWS):
-        count = moved_rows(order[first : first + ROWS], weights, columns, 0, P, rows)
-        if count == 0:
-            continue
-        for k in used:
-            state[STEP, k] = like(V[0, 0], 0.0)
-        for r in range(count + 1):
-            i, following = rows[max(r - 1, 0)], rows[min(r, count - 1)]
-            _ask_for(X, rows[min(r + _AHEAD, count - 1)])
-            for g in range(0, P if r > 0 else 0, size):
-                if step_group(form, state, g, size, groups, columns, i, targets, weights):
-                    _rescale_lines(V, state, g, size)
-            for k in used:
-                step = state[STEP, k]
-                state[MARGIN, k] = _sweep_column(X, i, following, V, k, step)
-        add_losses(state, sums)
+    """Models on dense rows; ``V`` is (B, d) with d filled up to pairs of lanes."""
+    P, width = state.shape[1], V.shape[1]
+    rows = np.empty(order.shape[0], np.int64)
+    count = _trained_rows(order, weights, rows)
+    rows = rows[:count]
+    # Lanes of the first row, of the second ..., then the next lanes of the first row.
+    tile, gram = np.zeros(2 * TILE * width, X.dtype), np.zeros(TILE * TILE, X.dtype)
+    form = splat_wide(like(V[0, 0], 0.0))
+    state[STEP : STEP + TILE] = 0
+    old, new = 0, TILE * width
+    for first in range(0, count + TILE, TILE):
+        here = min(TILE, count - first)
+        if here > 0:
+            _gather(X, rows, first, tile, new, gram)
+        for k in range(places.shape[0]):
+            _sweep(tile, old, new, V, k * width, state, places[k])
+        for r in range(here):
+            i = rows[first + r]
+            ahead = first + r + _AHEAD
+            prefetch(targets, _row_at(rows, ahead, targets.shape[1]))
+            prefetch(weights, _row_at(rows, ahead, weights.shape[1]))
+            for g in range(0, P, size):
+                if step_group(
+                    form, state, g, size, groups, columns, i, targets, weights, r
+                ):
+                    _rescale(V, places, state, g, size, r)
+                _move_margins(form, state, g, gram, r)
+        for r in range(max(here, 0), TILE):
+            state[STEP + r] = 0
+        if first % ROWS == 0:
+            add_losses(state, sums)
+        old, new = new, old
+    add_losses(state, sums)

@@ -15,7 +15,6 @@ from mlopt.kernels.sgd_steps import (
     SCALE,
     STEP,
     add_losses,
-    moved_rows,
     step_group,
 )
 from mlopt.kernels.simd import like, splat
@@ -34,6 +33,15 @@ def _rescale_columns(W: Array, places: Array, state: Array, at: int, size: int) 
         state[SCALE, k] = like(state[SCALE, k], 1.0)
 
 
+@part
+def _moves(weights: Array, columns: Array, i: int) -> bool:
+    """Whether row ``i`` has weight in any of the columns."""
+    moves = False
+    for k in range(columns.shape[0]):
+        moves |= weights[i, columns[k, 1]] != 0
+    return moves
+
+
 @kernel
 def csr_epoch(
     data: Array, indices: Array, indptr: Array, order: Array, targets: Array,
@@ -42,18 +50,18 @@ def csr_epoch(
 ) -> None:  # fmt: skip
     """Any number of models on CSR rows; ``W`` as in `csr_rows`, its columns unpacked."""
     P, B = state.shape[1], places.shape[0]
-    z, moved = np.zeros(P, W.dtype), np.empty(1, np.int64)
+    z = np.zeros(P, W.dtype)
     form = splat(like(z[0], 0.0))
     for r in range(order.shape[0]):
         i = order[r]
-        if moved_rows(order[r : r + 1], weights, columns, 0, P, moved) == 0:
+        if not _moves(weights, columns, i):
             continue
         lo, hi = indptr[i], indptr[i + 1]
         row_margins(data, indices, lo, hi, W, B, z, 0)
         for k in range(B):
             state[MARGIN, places[k]] = z[k]
         for g in range(0, P, size):
-            if step_group(form, state, g, size, groups, columns, i, targets, weights):
+            if step_group(form, state, g, size, groups, columns, i, targets, weights, 0):
                 _rescale_columns(W, places, state, g, size)
         for k in range(P):
             z[k] = state[STEP, places[k]] if k < B else like(z[0], 0.0)

@@ -2,7 +2,7 @@
 
 Columns are packed into ``P`` places: neighbours of `lane_count` places form a group that
 shares a loss, filled up with columns that never move. ``state (F, P)`` holds what a column
-has, one line a field; ``groups (P / lanes, 5)`` and ``columns (P, 2)`` hold numbers.
+has, one line a field; ``groups (P / lanes, 4)`` and ``columns (P, 2)`` hold numbers.
 
 Weights are ``scale * v``: shrinking them is one multiplication of the scale. Margins and
 steps in ``state`` are those of ``v``.
@@ -36,17 +36,21 @@ from mlopt.kernels.simd import (
 
 Array = NDArray[Any]
 
-FIELDS = 17
-"""Lines of ``state``. The step size at step t is
-``NUMERATOR / (FIXED + GROWING * t) / t**POWER`` with ``t = START + COUNT``."""
+TILE = 4
+"""Rows of which margins and steps are kept at the same time, at most."""
 (
     SCALE, BIAS, NUMERATOR, FIXED, GROWING, POWER, ALPHA, INTERCEPT, DELTA, CODE, START,
-    COUNT, LOSS, MARGIN, STEP, TARGET, WEIGHT,
-) = range(FIELDS)  # fmt: skip
+    COUNT, LOSS, TARGET, WEIGHT, MARGIN,
+) = range(16)  # fmt: skip
+"""Lines of ``state``. The step size at step t is
+``NUMERATOR / (FIXED + GROWING * t) / t**POWER`` with ``t = START + COUNT``."""
+STEP = MARGIN + TILE
+"""The first line of steps; each row of a tile has a line of margins and one of steps."""
+FIELDS = STEP + TILE
 
-GROUP_LOSS, GROUP_CODED, GROUP_POWER, GROUP_MIXED, GROUP_USED = range(5)
+GROUP_LOSS, GROUP_CODED, GROUP_POWER, GROUP_MIXED = range(4)
 """Columns of ``groups``: the loss, and whether targets are class codes, step sizes have a
-power of t, the columns differ in their target or weights, and any of them is used."""
+power of t, and the columns differ in their target or weights."""
 
 _LARGEST_SLOPE = 1e12
 _SMALLEST_SCALE = 1e-9
@@ -77,7 +81,7 @@ def _clipped(loss: int, slope: Any) -> Any:
 
 
 @inlined
-def _step_of(loss: int, state: Array, at: int, y: Any, c: Any, eta: Any) -> Any:
+def _step_of(loss: int, state: Array, at: int, y: Any, c: Any, eta: Any, r: int) -> Any:
     """Step one group at one row; return whether a scale has become tiny."""
     P = state.shape[1]
     zero, one = like(y, 0.0), like(y, 1.0)
@@ -90,11 +94,11 @@ def _step_of(loss: int, state: Array, at: int, y: Any, c: Any, eta: Any) -> Any:
     factor = -eta * c
     per_scale = factor if tiny else factor / shrunk
     b = load_like(y, state, BIAS * P + at)
-    z = muladd(load_like(y, state, MARGIN * P + at), scale, b)
+    z = muladd(load_like(y, state, (MARGIN + r) * P + at), scale, b)
     e = exp(-magnitude(z)) if loss == LOGISTIC else z
     value, slope = loss_and_slope(loss, z, y, e, load_like(y, state, DELTA * P + at))
     slope = _clipped(loss, slope)
-    store(state, STEP * P + at, per_scale * slope)
+    store(state, (STEP + r) * P + at, per_scale * slope)
     store(state, SCALE * P + at, shrunk)
     moved = load_like(y, state, INTERCEPT * P + at) * slope
     store(state, BIAS * P + at, muladd(factor, moved, b))
@@ -105,21 +109,23 @@ def _step_of(loss: int, state: Array, at: int, y: Any, c: Any, eta: Any) -> Any:
 
 
 @part
-def _step(loss: int, power: int, coded: int, state: Array, at: int, y: Any, c: Any) -> Any:
+def _step(
+    loss: int, power: int, coded: int, state: Array, at: int, y: Any, c: Any, r: int
+) -> Any:
     stay_apart()
     eta = _step_sizes(y, state, at, power)
     if coded:
         codes = load_like(y, state, CODE * state.shape[1] + at)
         y = select(codes == y, like(y, 1.0), like(y, -1.0))
     if loss == LOGISTIC:
-        return _step_of(LOGISTIC, state, at, y, c, eta)
+        return _step_of(LOGISTIC, state, at, y, c, eta, r)
     if loss == HINGE:
-        return _step_of(HINGE, state, at, y, c, eta)
+        return _step_of(HINGE, state, at, y, c, eta, r)
     if loss == SQUARED_HINGE:
-        return _step_of(SQUARED_HINGE, state, at, y, c, eta)
+        return _step_of(SQUARED_HINGE, state, at, y, c, eta, r)
     if loss == HUBER:
-        return _step_of(HUBER, state, at, y, c, eta)
-    return _step_of(SQUARED, state, at, y, c, eta)
+        return _step_of(HUBER, state, at, y, c, eta, r)
+    return _step_of(SQUARED, state, at, y, c, eta, r)
 
 
 @part
@@ -135,9 +141,10 @@ def _gather(
 @inlined
 def step_group(
     form: Any, state: Array, at: int, size: int, groups: Array, columns: Array, i: int,
-    targets: Array, weights: Array,
+    targets: Array, weights: Array, r: int,
 ) -> Any:  # fmt: skip
-    """Step the ``size`` columns from ``at``, lanes like ``form``, at row ``i``."""
+    """Step the ``size`` columns from ``at``, lanes like ``form``, at row ``i``, which is
+    row ``r`` of the tile; return whether a scale has become tiny."""
     g, P = at // size, state.shape[1]
     loss, power = groups[g, GROUP_LOSS], groups[g, GROUP_POWER]
     coded = groups[g, GROUP_CODED]
@@ -148,25 +155,10 @@ def step_group(
     else:
         weight = weights[i, columns[at, 1]]
         if weight == 0:
-            store(state, STEP * P + at, like(form, 0.0))
+            store(state, (STEP + r) * P + at, like(form, 0.0))
             return False
         y, c = like(form, targets[i, columns[at, 0]]), like(form, weight)
-    return _step(loss, power, coded, state, at, y, c)
-
-
-@part
-def moved_rows(
-    order: Array, weights: Array, columns: Array, first: int, last: int, rows: Array
-) -> int:
-    """List the rows of ``order`` with weight in any of the columns from first to last."""
-    count = 0
-    for i in order:
-        for k in range(first, last):
-            if weights[i, columns[k, 1]] != 0:
-                rows[count] = i
-                count += 1
-                break
-    return count
+    return _step(loss, power, coded, state, at, y, c, r)
 
 
 @part

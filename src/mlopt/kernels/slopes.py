@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlopt.kernels.compiled import inlined, kernel, part, stay_apart
+from mlopt.kernels.compiled import allocating, inlined, kernel, part, stay_apart
 from mlopt.kernels.elementary import exp, log
 from mlopt.kernels.losses import (
     HINGE,
@@ -176,7 +176,7 @@ def _signs(y: Array, code: Any, out: Array) -> None:
         out[i] = one if y[i] == code else -one
 
 
-@part
+@allocating
 def _lines(A: Array) -> Array:
     """The columns of a few rows as lines of a small matrix."""
     T = np.empty((A.shape[1], A.shape[0]), A.dtype)
