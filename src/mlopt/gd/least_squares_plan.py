@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import scipy.sparse as sp
@@ -62,7 +63,7 @@ def triangle_cost(shape: Shape, resources: Resources) -> Cost:
     m, share = shape.columns, 1.0 / resources.workers
     reading = scan(shape, resources, 8.0 * min(shape.n, m) * m, times=_PANELS)
     panels = Cost(flops=PANEL * share * shape.n * m)
-    return (reading | Cost(flops=share * qr_flops(shape.n, m))) + panels
+    return replace(reading, flops=share * qr_flops(shape.n, m)) + panels
 
 
 def qr_flops(n: int, m: int) -> float:

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ def identity(threads: int) -> dict[str, str]:
     }
 
 
+@cache
 def _processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

@@ -54,6 +54,10 @@ def _algorithm(row: PlanRow) -> str:
 
 def _iterations(row: PlanRow, shape: Shape) -> float:
     del shape
+    return _expected(row)
+
+
+def _expected(row: PlanRow) -> float:
     if row.sampling is not None:
         return _ITERATIONS.get(row.algorithm, _ITERATIONS["mgd"])
     return _ITERATIONS.get(row.algorithm, _FEWER)
@@ -63,11 +67,12 @@ def _least(row: PlanRow, problem: Problem, resources: Resources) -> float:
     """The calls of its operators, and reading the rows of an iteration."""
     rows, size = problem.rows, row.rows(Settings(batch=_BATCH), problem.rows.n)
     slots = resources.slots if row.sampling is None else 1
-    each = Cost(fixed=4 * CALL + LOSS * size / slots)
-    each += Cost(memory=2 * rows.nbytes * size / rows.n / slots)
-    if row.sampling is None:
-        each += -(-len(rows.lengths) // slots) * Cost(fixed=BLOCK)
-    return _iterations(row, problem_shape(problem)) / _DOUBT * each.seconds(resources)
+    blocks = -(-len(rows.lengths) // slots) if row.sampling is None else 0
+    each = Cost(
+        memory=2 * rows.nbytes * size / rows.n / slots,
+        fixed=4 * CALL + LOSS * size / slots + BLOCK * blocks,
+    )
+    return _expected(row) / _DOUBT * each.seconds(resources)
 
 
 def _price(row: PlanRow, problem: Problem, resources: Resources) -> Price | str:

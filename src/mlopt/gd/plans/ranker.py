@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from mlopt.costs import Cost
 from mlopt.gd.plans.method import Method, Price
 from mlopt.gd.plans.running import Alternative
 from mlopt.gd.plans.speculation import Passes, digits, typical
@@ -16,6 +17,9 @@ from mlopt.gd.plans.task import Problem
 from mlopt.resources import Resources
 
 Alternatives = tuple[Alternative, ...]
+
+_AROUND = 2e-3
+"""Seconds that a run takes beside its passes, whatever the method and the rows."""
 
 
 @dataclass(eq=False)
@@ -40,8 +44,10 @@ class Ranker:
 
     def contenders(self) -> Alternatives:
         """Those that may turn out the cheapest, cheapest first."""
-        part = digits(self.tolerance)
-        bounds = [(part * m.least(self.problem, self.resources), m) for m in self.methods]
+        part, around = digits(self.tolerance), self._around()
+        bounds = [
+            (around + part * m.least(self.problem, self.resources), m) for m in self.methods
+        ]
         found: list[Alternative] = []
         for bound, method in sorted(bounds, key=lambda pair: pair[0]):
             worst = min((a.interval[1] for a in found), default=float("inf"))
@@ -78,11 +84,24 @@ class Ranker:
         passes = self.passes[method.name]
         threads = 1 if method.waves else self.resources.threads
         counts = (passes.expected, passes.low, passes.high)
-        seconds = {c: price(c).seconds(self.resources, threads) for c in {*counts}}
+        around = self._around()
+        seconds = {c: price(c).seconds(self.resources, threads) + around for c in {*counts}}
         expected, low, high = (seconds[count] for count in counts)
         return Alternative(
             method.name, method, self.problem, self.tolerance, passes, expected, (low, high)
         )
+
+    def _around(self) -> float:
+        """Seconds for sums of weights before the passes and the objective after them."""
+        rows, resources = self.problem.rows, self.resources
+        remote = resources.workers > 1
+        work = Cost(
+            memory=rows.nbytes / resources.workers,
+            fixed=_AROUND,
+            tasks=2.0 * len(rows.lengths) if remote else 0.0,
+            round_trips=2.0 if remote else 0.0,
+        )
+        return work.seconds(resources, resources.threads)
 
 
 def _sorted(found: Iterable[Alternative]) -> Alternatives:

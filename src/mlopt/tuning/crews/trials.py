@@ -52,6 +52,7 @@ class Trial:
     score_seconds: float = 0.0
     rungs: dict[int, Scores] = field(default_factory=dict)
     train_scores: Scores | None = None
+    _means: dict[str, float] = field(default_factory=dict)
 
     @property
     def scores(self) -> Scores:
@@ -60,8 +61,10 @@ class Trial:
 
     def mean(self, metric: str) -> float:
         """The latest mean over splits; not a number before the first."""
-        scores = self.scores.get(metric, ())
-        return float(np.mean(scores)) if scores else float("nan")
+        if metric not in self._means:
+            scores = self.scores.get(metric, ())
+            self._means[metric] = float(np.mean(scores)) if scores else float("nan")
+        return self._means[metric]
 
     def record(self, outcome: Outcome) -> None:
         """Take in what one round of training gave."""
@@ -74,6 +77,7 @@ class Trial:
             return
         self.passes = outcome.passes
         self.rungs[outcome.passes] = dict(outcome.scores)
+        self._means.clear()
 
 
 @dataclass(frozen=True)
