@@ -162,7 +162,8 @@ def passes_after_sample(shape: Shape, tolerance: float) -> float | None:
     """Passes of a quasi-Newton method that has the solution and the Hessian of a sample.
 
     With s of the n rows, the start is about ``d / (2 s)`` above the minimum, in units of
-    the loss, and a step in the metric of the sample leaves a share of about ``d / s``.
+    the loss, and a step in the metric of the sample leaves a share of about ``d / s``; its
+    root with sparse rows, of whose rare columns a sample says little.
 
     Parameters
     ----------
@@ -180,7 +181,7 @@ def passes_after_sample(shape: Shape, tolerance: float) -> float | None:
         return None
     parameters = (shape.d + 1) * shape.columns
     gap = parameters / (2 * rows) / _USUAL_LOSS
-    share = min(parameters / rows, 0.5)
+    share = min(parameters / rows, 0.5) ** (0.5 if shape.sparse else 1.0)
     return _FIRST_PASSES + max(0.0, math.log(gap / tolerance) / -math.log(share))
 
 

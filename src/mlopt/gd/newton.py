@@ -168,7 +168,11 @@ class Newton:
 
     def quality(self) -> NDArray[np.float64]:
         """Minus the objective, (1,)."""
-        return -self._batch.value
+        return -self.objective()
+
+    def objective(self) -> NDArray[np.float64]:
+        """The objective at the present weights, (1,)."""
+        return self._batch.value
 
     def advance(self, passes: int) -> None:
         """Evaluate up to ``passes`` trial points; a Hessian is made at every new point."""

@@ -22,6 +22,7 @@ SEED = 20151113
 """Samples are part of the algorithm: the same rows give the same training."""
 WIDEST = 2048
 """Beyond so many columns a Hessian is not worth its memory and its factors."""
+_BESIDE = ("targets", "weights")
 _LEAST, _ENOUGH, _SPARE, _USUAL = 4, 20, 500, 8
 
 
@@ -48,9 +49,10 @@ def draw(rows: Rows, size: int) -> Rows:
     if size >= rows.n and isinstance(rows.executor, Threads):
         return rows
     picks = sample_rows(rows.lengths, size, SEED)
+    if isinstance(rows.executor, Threads) and not rows.sparse:
+        return _copied(rows, picks)
     parts = rows.map(_pick, picks)
-    names = ("targets", "weights")
-    extra = {name: np.concatenate([part[1][name] for part in parts]) for name in names}
+    extra = {name: np.concatenate([part[1][name] for part in parts]) for name in _BESIDE}
     matrices = [part[0] for part in parts]
     X = sp.vstack(matrices, format="csr") if rows.sparse else np.concatenate(matrices)
     return Rows.of(X, executor=local_executor(rows)).attach(**extra)
@@ -58,8 +60,23 @@ def draw(rows: Rows, size: int) -> Rows:
 
 def _pick(block: Block, picks: list[Any]) -> tuple[Any, dict[str, Floats]]:
     chosen = picks[block.index]
-    names = ("targets", "weights")
-    return block.X[chosen], {name: block.extra[name][chosen] for name in names}
+    return block.X[chosen], {name: block.extra[name][chosen] for name in _BESIDE}
+
+
+def _copied(rows: Rows, picks: list[Any]) -> Rows:
+    """The rows of ``picks``, copied once, every block to its place by its own thread."""
+    places = np.cumsum([0, *map(len, picks)])
+    size = int(places[-1])
+    X = np.empty((size, rows.d), rows.dtype)
+
+    def copy(block: Block) -> dict[str, Floats]:
+        chosen, i = picks[block.index], block.index
+        np.take(block.X, chosen, axis=0, out=X[places[i] : places[i + 1]], mode="clip")
+        return {name: block.extra[name][chosen] for name in _BESIDE}
+
+    beside = rows.map(copy)
+    extra = {name: np.concatenate([part[name] for part in beside]) for name in _BESIDE}
+    return Rows.of(X, executor=rows.executor).attach(**extra)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.cluster import between_passes
+from mlopt.gd.linear_training import LinearTraining
+from mlopt.gd.newton import Newton
 from mlopt.gd.plans.descent import Descent
 from mlopt.gd.plans.method import Method, Solver, Start
 from mlopt.gd.plans.speculation import Passes
@@ -185,7 +187,7 @@ class _Race:
             coef=coef.T.copy() if many else coef[0],
             intercept=intercept if many else float(intercept[0]),
             n_iter=self.before + self.training.passes,
-            objective=problem.objective(coef, np.asarray(intercept)),
+            objective=self._objective(),
             history=tuple(self.history),
             seconds=seconds,
             converged=converged,
@@ -193,6 +195,13 @@ class _Race:
             methods=tuple(self.names),
             classes=problem.classes,
         )
+
+    def _objective(self) -> float:
+        """What the training knows of its last weights; otherwise one more pass."""
+        if isinstance(self.training, LinearTraining | Newton) and self.training.passes:
+            return float(self.training.objective()[0])
+        coef, intercept = self.training.coefficients(0)
+        return self.alternative.problem.objective(coef, np.asarray(intercept))
 
     def _message(self, converged: bool) -> str:
         name, tolerance = self.alternative.name, self.alternative.tolerance
