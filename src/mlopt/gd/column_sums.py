@@ -42,12 +42,15 @@ class ColumnSums:
         ``(X - mean)' S (y - mean)``.
     squares : ndarray of shape (d,)
         Weighted sums of squares of the centred features.
+    spread : ndarray of shape (T,)
+        Weighted sums of squares of the centred targets.
     """
 
     weight: float
     mean: Array
     cross: Array
     squares: Array
+    spread: Array
 
     def __add__(self, other: ColumnSums) -> ColumnSums:
         weight = self.weight + other.weight
@@ -60,6 +63,7 @@ class ColumnSums:
             self.mean + part * step,
             self.cross + other.cross + between * np.outer(step[:d], step[d:]),
             self.squares + other.squares + between * step[:d] ** 2,
+            self.spread + other.spread + between * step[d:] ** 2,
         )
 
     @staticmethod
@@ -76,7 +80,8 @@ class ColumnSums:
         x, y = self.mean[:d], self.mean[d:]
         cross = self.cross + weight * np.outer(x, y)
         squares = self.squares + weight * x**2
-        return ColumnSums(weight, np.zeros_like(self.mean), cross, squares)
+        spread = self.spread + weight * y**2
+        return ColumnSums(weight, np.zeros_like(self.mean), cross, squares, spread)
 
 
 def block_sums(block: Block) -> ColumnSums:
@@ -94,6 +99,7 @@ def block_sums(block: Block) -> ColumnSums:
         np.concatenate((offset if shift is None else shift + offset, mean)),
         found[:, 1:] - np.outer(offset, scaled[:, 1:].sum(axis=0)),
         np.maximum(squares - total * offset**2, 0.0),
+        weights @ (targets - mean) ** 2,
     )
 
 

@@ -31,6 +31,10 @@ Array = NDArray[np.float64]
 
 _CHUNK = 1 << 16
 """Values of a chunk that is converted to float64 and used while it is in cache."""
+_WINDOW = 3
+"""Steps whose gains are taken together."""
+_SLOWEST = 0.9
+"""Share that one window's gain may keep of the one before, at most."""
 
 
 class Inverse(Protocol):
@@ -60,6 +64,9 @@ class ConjugateGradients:
     inverse : Inverse, optional
         Preconditioner that is close to the inverse of the system. Products are then made
         in float64 whatever the rows are in.
+    gap : float, default=0.0
+        A target is solved, too, when its objective is within ``gap`` of the minimum,
+        relative to it, by the estimate of `_ahead`.
 
     Attributes
     ----------
@@ -78,6 +85,7 @@ class ConjugateGradients:
         tol: float,
         sums: ColumnSums | None = None,
         inverse: Inverse | None = None,
+        gap: float = 0.0,
     ) -> None:
         sums = ColumnSums.of(rows, intercept) if sums is None else sums
         self._rows, self._alphas, self._tol = rows, alphas, tol
@@ -92,6 +100,8 @@ class ConjugateGradients:
         self._energy = np.sum(self._residual * self._direction, axis=0)
         self._error = np.where(self._residual.any(axis=0), np.inf, 0.0)
         self.iterations = np.zeros(len(alphas), np.int64)
+        self._gap, self._objective = gap, 0.5 * sums.spread
+        self._falls = np.full((2 * _WINDOW, len(alphas)), np.nan)
         self._broken = np.zeros(len(alphas), bool)
 
     @property
@@ -102,7 +112,8 @@ class ConjugateGradients:
     @property
     def converged(self) -> NDArray[np.bool_]:
         """Which targets are solved to the tolerance, shape (T,)."""
-        return np.asarray(self._error <= self._tol)
+        near = _ahead(self._falls) <= self._gap * self._objective if self._gap else False
+        return np.asarray((self._error <= self._tol) | near)
 
     @property
     def done(self) -> bool:
@@ -139,6 +150,9 @@ class ConjugateGradients:
         # Rounding, not mathematics: nothing is left to gain along this direction.
         self._broken[active] = curvature <= 0.0
         length = self._energy[active] / np.where(curvature > 0.0, curvature, np.inf)
+        fall = 0.5 * length * self._energy[active]
+        self._falls[:, active] = np.vstack([fall, self._falls[:-1, active]])
+        self._objective[active] -= fall
         self.coef[:, active] += length * direction
         self._residual[:, active] -= length * image
         scaled = self._inverse(self._residual[:, active], active)
@@ -175,9 +189,25 @@ _STATE = (
     "_direction",
     "_energy",
     "_error",
+    "_falls",
+    "_objective",
     "_broken",
     "_passes",
 )
+
+
+def _ahead(falls: Array) -> Array:
+    """How far the objective will still fall, (T,); NaN before twice `_WINDOW` steps.
+
+    ``falls`` (2 * `_WINDOW`, T) are the falls of the last steps, the last one first. They
+    are taken to go on shrinking as one window of steps did to the next; single steps of
+    conjugate gradients do not shrink evenly. What a step has gained is exact (Hestenes,
+    Stiefel, 1952, theorem 6:1).
+    """
+    late, early = falls[:_WINDOW].sum(axis=0), falls[_WINDOW:].sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        q = np.clip(late / early, 0.0, _SLOWEST)
+    return np.asarray(np.maximum(late * q / (1.0 - q), falls[0]))
 
 
 class _Diagonal:

@@ -58,6 +58,9 @@ class Task:
         Relative rounding error of the coefficients that is acceptable.
     cutoff : float
         Singular values below this fraction of the largest count as zero.
+    gap : float, default=0.0
+        Conjugate gradients stop, too, where the objective is estimated to be within so much
+        of its minimum, relative to it.
     """
 
     rows: Rows
@@ -67,6 +70,7 @@ class Task:
     max_iter: int
     accuracy: float
     cutoff: float
+    gap: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -117,7 +121,9 @@ def by_svd(task: Task) -> Fit:
 
 def by_conjugate_gradients(task: Task) -> Fit:
     """Conjugate gradients up to the tolerance or the limit of steps."""
-    training = ConjugateGradients(task.rows, task.alphas, task.intercept, task.tol)
+    training = ConjugateGradients(
+        task.rows, task.alphas, task.intercept, task.tol, gap=task.gap
+    )
     reason = run(training, Limits(passes=training.passes + task.max_iter))
     return Fit(
         training.coef,

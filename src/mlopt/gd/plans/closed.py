@@ -52,6 +52,7 @@ class LeastSquares:
             max_iter=max_passes,
             accuracy=accuracy_for(tolerance),
             cutoff=_CUTOFF,
+            gap=tolerance,
         )
         self._solve = solvers.SOLVERS[solver]
         self._weights = np.zeros((problem.rows.d + 1, 1))

@@ -18,6 +18,7 @@ from mlopt.gd.plans.dual_gap import DualDescent, without_dual
 from mlopt.gd.plans.method import Method, Price, Shape, Solver, Start, problem_shape
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.quasi_newton import QuasiNewton
+from mlopt.gd.sample import WIDEST
 from mlopt.resources import Resources
 
 _SMOOTH = frozenset({"logistic", "multinomial", "squared", "squared_hinge", "huber"})
@@ -40,8 +41,13 @@ def _of(
     return price
 
 
-def _quasi_newton(problem: Problem, resources: Resources) -> Price:
+def _quasi_newton(problem: Problem, resources: Resources) -> Price | str:
     shape = problem_shape(problem)
+    if problem.task.loss == "squared" and shape.d >= WIDEST:
+        return (
+            f"without a Hessian, as with {WIDEST} columns and more, conjugate gradients "
+            "take fewer passes to least squares, and tell better when to stop"
+        )
     return lambda passes: classifier_plan.quasi_newton_cost(shape, resources, passes)
 
 

@@ -31,6 +31,8 @@ SHARE, MOST, LEAST = 0.1, 1.0, 0.05
 samples and beginnings take already."""
 _DIGITS = 8
 """Rounding errors within which an objective is known."""
+_SAFETY = 1.5
+"""What may be paid for knowing better how long a run takes."""
 _SAMPLE = 20
 """Rows of the larger sample for each column."""
 
@@ -105,9 +107,26 @@ def plan(
         if learnt := _sampled(problem, tolerance, found, speculation):
             ranker.passes |= learnt
             found = ranker.ranked(a.method for a in found)
-    found = _within(found, time_limit, max_iter)
+    found = _careful(_within(found, time_limit, max_iter))
     seconds = time.perf_counter() - started
     return SolverPlan(task, found, ranker, unfit, seconds, (time_limit, max_iter))
+
+
+def _careful(found: tuple[Alternative, ...]) -> tuple[Alternative, ...]:
+    """The same plans; a guess gives way to one that is known better, and may take less.
+
+    Passes of a guess are those of other data. It may be far from the cheapest, which
+    whoever runs it finds out late.
+    """
+    first, *others = found
+    if first.passes.source != "typical":
+        return found
+    most = _SAFETY * first.predicted_seconds
+    near = (a for a in others if a.predicted_seconds <= most)
+    best = next((a for a in near if a.passes.source != "typical"), None)
+    if best is None or best.interval[1] >= first.interval[1]:
+        return found
+    return (best, *(a for a in found if a is not best))
 
 
 def _sampled(
