@@ -24,6 +24,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlopt.gd.column_sums import ColumnSums
+from mlopt.gd.energy_gap import EnergyGap
 from mlopt.kernels.linear import SQUARED, linear_pass
 from mlopt.rows import Block, Rows
 
@@ -31,10 +32,6 @@ Array = NDArray[np.float64]
 
 _CHUNK = 1 << 16
 """Values of a chunk that is converted to float64 and used while it is in cache."""
-_WINDOW = 3
-"""Steps whose gains are taken together."""
-_SLOWEST = 0.9
-"""Share that one window's gain may keep of the one before, at most."""
 
 
 class Inverse(Protocol):
@@ -66,7 +63,7 @@ class ConjugateGradients:
         in float64 whatever the rows are in.
     gap : float, default=0.0
         A target is solved, too, when its objective is within ``gap`` of the minimum,
-        relative to it, by the estimate of `_ahead`.
+        relative to it, by the estimate of `mlopt.gd.energy_gap`.
 
     Attributes
     ----------
@@ -100,8 +97,7 @@ class ConjugateGradients:
         self._energy = np.sum(self._residual * self._direction, axis=0)
         self._error = np.where(self._residual.any(axis=0), np.inf, 0.0)
         self.iterations = np.zeros(len(alphas), np.int64)
-        self._gap, self._objective = gap, 0.5 * sums.spread
-        self._falls = np.full((2 * _WINDOW, len(alphas)), np.nan)
+        self._gap, self._left = gap, EnergyGap(0.5 * sums.spread)
         self._broken = np.zeros(len(alphas), bool)
 
     @property
@@ -112,7 +108,7 @@ class ConjugateGradients:
     @property
     def converged(self) -> NDArray[np.bool_]:
         """Which targets are solved to the tolerance, shape (T,)."""
-        near = _ahead(self._falls) <= self._gap * self._objective if self._gap else False
+        near = self._left.within(self._gap, self._energy) if self._gap else False
         return np.asarray((self._error <= self._tol) | near)
 
     @property
@@ -135,13 +131,15 @@ class ConjugateGradients:
 
     def state(self) -> dict[str, Any]:
         """A checkpoint: copies of all that changes."""
-        return {name: np.copy(getattr(self, name)) for name in _STATE}
+        found = {name: np.copy(getattr(self, name)) for name in _STATE}
+        return found | {"steps": self._left.steps.copy()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a checkpoint."""
         for name in _STATE:
             setattr(self, name, np.copy(state[name]))
         self._passes = int(self._passes)
+        self._left.steps = np.copy(state["steps"])
 
     def _step(self, active: NDArray[np.intp]) -> None:
         direction = self._direction[:, active]
@@ -150,14 +148,14 @@ class ConjugateGradients:
         # Rounding, not mathematics: nothing is left to gain along this direction.
         self._broken[active] = curvature <= 0.0
         length = self._energy[active] / np.where(curvature > 0.0, curvature, np.inf)
-        fall = 0.5 * length * self._energy[active]
-        self._falls[:, active] = np.vstack([fall, self._falls[:-1, active]])
-        self._objective[active] -= fall
         self.coef[:, active] += length * direction
         self._residual[:, active] -= length * image
         scaled = self._inverse(self._residual[:, active], active)
         energy = np.sum(self._residual[:, active] * scaled, axis=0)
-        self._direction[:, active] = scaled + direction * (energy / self._energy[active])
+        kept = energy / self._energy[active]
+        if self._gap:
+            self._left.add(active, 0.5 * length * self._energy[active], length, kept)
+        self._direction[:, active] = scaled + direction * kept
         self._energy[active] = energy
         self._error[active] = self._errors(active, scaled)
         self.iterations[active] += 1
@@ -189,25 +187,9 @@ _STATE = (
     "_direction",
     "_energy",
     "_error",
-    "_falls",
-    "_objective",
     "_broken",
     "_passes",
 )
-
-
-def _ahead(falls: Array) -> Array:
-    """How far the objective will still fall, (T,); NaN before twice `_WINDOW` steps.
-
-    ``falls`` (2 * `_WINDOW`, T) are the falls of the last steps, the last one first. They
-    are taken to go on shrinking as one window of steps did to the next; single steps of
-    conjugate gradients do not shrink evenly. What a step has gained is exact (Hestenes,
-    Stiefel, 1952, theorem 6:1).
-    """
-    late, early = falls[:_WINDOW].sum(axis=0), falls[_WINDOW:].sum(axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        q = np.clip(late / early, 0.0, _SLOWEST)
-    return np.asarray(np.maximum(late * q / (1.0 - q), falls[0]))
 
 
 class _Diagonal:

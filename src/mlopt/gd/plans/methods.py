@@ -25,6 +25,11 @@ _SMOOTH = frozenset({"logistic", "multinomial", "squared", "squared_hinge", "hub
 _DUAL_EPOCHS = 80
 _CALL = 1.5e-3
 """Seconds of a pass over rows that take none."""
+_FLAT = 1e-3
+"""Gradient, relative to the tolerance, at which least squares are solved for certain."""
+_DOUBT = 20.0
+"""Methods that take one row or column at a time may need twenty times the usual passes,
+where columns are many and correlated."""
 
 
 def _of(
@@ -112,9 +117,7 @@ def _begin_dual(
 def _closed(solver: str) -> Callable[[Problem, float, int, Start], Solver]:
     def begin(problem: Problem, tolerance: float, max_passes: int, start: Start) -> Solver:
         del start
-        # The gap goes with the square of the gradient; how large it is nobody knows, so
-        # the gradient is rather too small.
-        return LeastSquares(problem, solver, tolerance, tolerance**0.5 / 300, max_passes)
+        return LeastSquares(problem, solver, tolerance, _FLAT * tolerance, max_passes)
 
     return begin
 
@@ -157,12 +160,12 @@ METHODS: tuple[Method, ...] = (
     Method(
         "primal-coordinate-descent", primal_coordinate.LOSSES, primal_coordinate.passes,
         _of(primal_coordinate.cost), primal_coordinate.begin, continues=True,
-        least=_least(16),
+        least=_least(16), doubt=_DOUBT,
     ),
     Method(
         "svrg", variance_reduced.LOSSES, variance_reduced.passes,
         _of(variance_reduced.cost), variance_reduced.begin, continues=True,
-        least=_least(16), believed=8.0,
+        least=_least(16), believed=8.0, doubt=_DOUBT,
     ),
     Method(
         "normal-equations", frozenset({"squared"}), _once, _least_squares("cholesky"),

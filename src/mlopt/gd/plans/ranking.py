@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -31,8 +32,6 @@ SHARE, MOST, LEAST = 0.1, 1.0, 0.05
 samples and beginnings take already."""
 _DIGITS = 8
 """Rounding errors within which an objective is known."""
-_SAFETY = 1.5
-"""What may be paid for knowing better how long a run takes."""
 _SAMPLE = 20
 """Rows of the larger sample for each column."""
 
@@ -116,12 +115,13 @@ def _careful(found: tuple[Alternative, ...]) -> tuple[Alternative, ...]:
     """The same plans; a guess gives way to one that is known better, and may take less.
 
     Passes of a guess are those of other data. It may be far from the cheapest, which
-    whoever runs it finds out late.
+    whoever runs it finds out late: half way from what it is predicted to the most that it
+    may take counts, by factors.
     """
     first, *others = found
     if first.passes.source != "typical":
         return found
-    most = _SAFETY * first.predicted_seconds
+    most = math.sqrt(first.predicted_seconds * first.interval[1])
     near = (a for a in others if a.predicted_seconds <= most)
     best = next((a for a in near if a.passes.source != "typical"), None)
     if best is None or best.interval[1] >= first.interval[1]:
@@ -145,7 +145,10 @@ def _sampled(
     if len(open_) < 2 or not any(a.method.iterates for a in open_):
         return {}
     size = _SAMPLE * (problem.rows.d + 1) * problem.outputs
-    samples = Samples(problem, min(max(size, 2000), max(problem.rows.n // 8, 1)))
+    size = min(max(size, 2000), max(problem.rows.n // 8, 1))
+    if size < problem.rows.d and not problem.rows.sparse:
+        return {}  # fewer rows than columns: another problem
+    samples = Samples(problem, size)
     out, started = dict[str, Passes](), time.monotonic()
     groups: dict[str, list[Method]] = {}
     for alternative in open_:
