@@ -18,6 +18,12 @@ _CACHE = 200_000
 """Bytes of rows in a block: it stays in the second-level cache, margins beside it."""
 
 
+_ONCE = 1_200_000
+"""Bytes of rows in a block for very few models: read again before other rows, even those
+that the other threads read, have pushed them out of the last cache."""
+_FEWEST, _MOST = 16, 1024
+
+
 def block_rows(d: int, itemsize: int) -> int:
     """Return how many rows make a block, a multiple of 8."""
     return min(max(_CACHE // (d * itemsize), 64), 256) // 8 * 8
@@ -43,7 +49,9 @@ def dense_pass(
     if 3 * width // 8 >= B and d >= lanes:
         G = np.zeros((B, d), X.dtype)
         # What a block costs by itself is little beside the margins of many models only.
-        few(read_only(X), read_only(W.T), *inputs, sums, scores, G, 4 * R)
+        fits = _ONCE // (d * X.itemsize) // 8 * 8
+        rows = min(max(fits, _FEWEST), _MOST)
+        few(read_only(X), read_only(W.T), *inputs, sums, scores, G, rows)
         return G.T
     panels = _to_panels(W, width)
     G = np.zeros_like(panels if gradient else panels[:0])
