@@ -32,6 +32,8 @@ SHARE, MOST, LEAST = 0.1, 1.0, 0.05
 samples and beginnings take already."""
 _DIGITS = 8
 """Rounding errors within which an objective is known."""
+_BOTH = 1.5
+"""The smaller sample and the larger one, in units of this."""
 _SAMPLE = 20
 """Rows of the larger sample for each column."""
 
@@ -150,18 +152,21 @@ def _sampled(
         return {}  # fewer rows than columns: another problem
     samples = Samples(problem, size)
     out, started = dict[str, Passes](), time.monotonic()
-    groups: dict[str, list[Method]] = {}
+    groups: dict[str, list[Alternative]] = {}
     for alternative in open_:
         method = alternative.method
-        groups.setdefault(method.algorithm or method.name, []).append(method)
-    for number, methods in enumerate(groups.values()):
+        groups.setdefault(method.algorithm or method.name, []).append(alternative)
+    for number, alike in enumerate(groups.values()):
         left = budget - (time.monotonic() - started)
         if left <= 0:
             break
         # What one does not need is left for the ones after it.
         share = min(left, 2 * left / (len(groups) - number))
-        passes = speculate(methods[0], samples, tolerance, share)
-        out |= dict.fromkeys((method.name for method in methods), passes)
+        # A pass is not left half done: what takes too long on the samples is not begun.
+        likely = _BOTH * size / problem.rows.n * min(a.predicted_seconds for a in alike)
+        if likely <= share:
+            passes = speculate(alike[0].method, samples, tolerance, share)
+            out |= dict.fromkeys((a.name for a in alike), passes)
     return out
 
 
