@@ -126,7 +126,10 @@ def newton_cost(
     hessian = Cost(flops=products / resources.workers) + Cost(fixed=_BESIDE)
     factor = Cost(flops=_CHOLESKY * resources.threads * size**3 / 3)
     each = pass_cost(shape, resources)
-    start = _START_PASSES * (shape.newton_start / shape.n) * (each + hessian)
+    share = shape.newton_start / shape.n
+    # The rows of a start are few, its calls are not.
+    calls = Cost(fixed=(1.0 - share) * (_STEP + _BESIDE)) if share else Cost()
+    start = _START_PASSES * (share * (each + hessian) + calls)
     return start + passes * each + renewals * (hessian + factor)
 
 
