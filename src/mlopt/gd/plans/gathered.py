@@ -63,8 +63,11 @@ def _features(block: Block) -> Any:
 
 def refusal(problem: Problem) -> str | None:
     """Why the rows cannot be gathered; None if they can."""
-    rows, half = problem.rows, memory_limit() // 2
-    if isinstance(rows.executor, Threads) or rows.nbytes <= half:
+    rows = problem.rows
+    if isinstance(rows.executor, Threads):
+        return None
+    half = memory_limit() // 2
+    if rows.nbytes <= half:
         return None
     return (
         f"its steps follow each other, so it needs all rows in one process: {rows.nbytes} "
