@@ -18,7 +18,7 @@ from mlopt.kernels.linear import LOSSES
 
 Indices = NDArray[np.int64]
 REGRESSION = ("squared", "huber")
-_FEW = 5
+_FEW = 3
 
 
 @dataclass(frozen=True)

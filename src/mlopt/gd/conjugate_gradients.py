@@ -98,6 +98,7 @@ class ConjugateGradients:
         self._error = np.where(self._residual.any(axis=0), np.inf, 0.0)
         self.iterations = np.zeros(len(alphas), np.int64)
         self._gap, self._left = gap, EnergyGap(0.5 * sums.spread)
+        self._near = np.zeros(len(alphas), bool)
         self._broken = np.zeros(len(alphas), bool)
 
     @property
@@ -108,8 +109,7 @@ class ConjugateGradients:
     @property
     def converged(self) -> NDArray[np.bool_]:
         """Which targets are solved to the tolerance, shape (T,)."""
-        near = self._left.within(self._gap, self._energy) if self._gap else False
-        return np.asarray((self._error <= self._tol) | near)
+        return np.asarray((self._error <= self._tol) | self._near)
 
     @property
     def done(self) -> bool:
@@ -152,11 +152,12 @@ class ConjugateGradients:
         self._residual[:, active] -= length * image
         scaled = self._inverse(self._residual[:, active], active)
         energy = np.sum(self._residual[:, active] * scaled, axis=0)
-        kept = energy / self._energy[active]
-        if self._gap:
-            self._left.add(active, 0.5 * length * self._energy[active], length, kept)
+        before, kept = self._energy[active], energy / self._energy[active]
         self._direction[:, active] = scaled + direction * kept
         self._energy[active] = energy
+        if self._gap:
+            self._left.add(active, 0.5 * length * before, length, kept)
+            self._near = self._left.within(self._gap, self._energy)
         self._error[active] = self._errors(active, scaled)
         self.iterations[active] += 1
 
@@ -187,6 +188,7 @@ _STATE = (
     "_direction",
     "_energy",
     "_error",
+    "_near",
     "_broken",
     "_passes",
 )
