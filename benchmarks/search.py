@@ -177,7 +177,7 @@ def mlopt_sgd(X, y, seed):
             SGD_SPACE,
             n_trials=N,
             sampler="random",
-            bandit=SuccessiveHalving(min_passes=1),  # as dask-ml's n_initial_iter
+            bandit=SuccessiveHalving(min_passes=1 / 9),  # as dask-ml's n_initial_iter
             max_passes=EPOCHS,
             random_state=seed,
             n_jobs=2,

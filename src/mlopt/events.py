@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from mlopt.passes import Passes
+
 
 @dataclass(frozen=True)
 class Event:
@@ -29,7 +31,7 @@ class TrialScored(Event):
 
     trial: int
     family: str
-    passes: int
+    passes: Passes
     score: float
     seconds: float
     replayed: bool = False
@@ -41,7 +43,7 @@ class TrialPruned(Event):
     """The bandit gave a trial up."""
 
     trial: int
-    passes: int
+    passes: Passes
     score: float
     reason: str
 
@@ -59,7 +61,7 @@ class TrialFinished(Event):
     """A trial is fully trained."""
 
     trial: int
-    passes: int
+    passes: Passes
     score: float
 
 
@@ -72,7 +74,7 @@ class RungDone(Event):
     pruned: int
     finished: int
     failed: int
-    passes: int
+    passes: Passes
     best_score: float
     best_trial: int
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -177,6 +179,41 @@ def test_going_on_from_a_checkpoint_equals_not_stopping() -> None:
         np.testing.assert_array_equal(
             second.coefficients(number)[0], straight.coefficients(number)[0]
         )
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_parts_of_epochs_make_whole_ones(kind: str) -> None:
+    X, y = standardised()
+    rows = rows_of(sp.csr_array(X) if kind == "sparse" else X, y, folds(len(y)))
+    models = [Model("logistic", 1e-2, rowset=k % 3) for k in range(4)]
+    whole = LockstepSGD(rows, models, SCHEDULES, seed=1)
+    parts = LockstepSGD(rows, models, SCHEDULES, seed=1)
+    again = LockstepSGD(rows, models, SCHEDULES, seed=1)
+    whole.advance(30)
+    for stop in (Fraction(1, 9), Fraction(1, 3)):
+        parts.advance_to(stop)
+        assert (parts.made, parts.passes) == (stop, 0)
+    again.restore(parts.state())
+    for training in (parts, again):
+        training.advance_to(Fraction(5, 2))
+        training.advance(1)
+        assert (training.made, training.passes) == (Fraction(7, 2), 3)
+        training.advance_to(30)
+        assert training.made == whole.made
+        np.testing.assert_array_equal(training.converged, whole.converged)
+        for number in range(4):
+            ours, theirs = training.coefficients(number)[0], whole.coefficients(number)[0]
+            np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+
+
+def test_what_overflows_within_an_epoch_is_told_at_once() -> None:
+    X, y = standardised()
+    models = [Model("squared_hinge", 1e-3), Model("logistic", 1e-3)]
+    schedules = [Schedule("constant", 1e300), Schedule("constant", 0.01)]
+    training = LockstepSGD(rows_of(X, y, folds(len(y))), models, schedules)
+    training.advance_to(Fraction(1, 2))
+    assert np.isnan(training.quality()[0])
+    assert training.finished.tolist() == [True, False]
 
 
 def test_seeds_decide_the_order_of_rows() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import pytest
 
 from mlopt.errors import InputError
+from mlopt.passes import Passes
 from mlopt.tuning.bandits import (
     ActionElimination,
     Hyperband,
@@ -17,7 +19,7 @@ from mlopt.tuning.bandits import (
 )
 
 
-def looks(*scores: float, passes: int = 10, done: bool = False) -> list[Progress]:
+def looks(*scores: float, passes: Passes = 10, done: bool = False) -> list[Progress]:
     """Trials 0, 1, ... with these scores."""
     return [Progress(trial, passes, score, done) for trial, score in enumerate(scores)]
 
@@ -179,6 +181,30 @@ def test_brackets_compete_apart() -> None:
     better = [Progress(t, 3, 0.9 + t / 1000, False, 1) for t in range(9, 14)]
     verdicts = bandit.allocate([*worse, *better], [])
     assert verdicts.active == (6, 7, 8, 13)
+
+
+def test_looks_within_the_first_pass() -> None:
+    bandit = SuccessiveHalving(min_passes=1 / 9, max_passes=5)
+    ninth, third = Fraction(1, 9), Fraction(1, 3)
+    assert bandit.stops(0) == (ninth, third, 1, 3, 5)
+    assert bandit.parts == 9
+    assert bandit.next_stop(Progress(0, third, 0.5, False)) == 1
+    active = looks(*(n / 10 for n in range(9)), passes=ninth)
+    verdicts = bandit.allocate(active, [])
+    assert verdicts.active == (6, 7, 8)
+    assert verdicts.reasons[0] == "rank 9 of 9 after 0.111 passes; 3 go on"
+
+
+def test_hyperband_that_starts_within_a_pass() -> None:
+    bandit = Hyperband(min_passes=0.1, max_passes=3)
+    assert bandit.sizes == (27, 12, 6, 4)
+    assert bandit.stops(0) == (Fraction(1, 9), Fraction(1, 3), 1, 3)
+
+
+@pytest.mark.parametrize("passes", [0, -1, float("nan"), float("inf"), 1e-9])
+def test_a_first_look_must_be_after_something(passes: float) -> None:
+    with pytest.raises(InputError, match="`min_passes` must be at least 1/1000"):
+        SuccessiveHalving(min_passes=passes)
 
 
 def test_hyperband_has_the_brackets_of_its_paper() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
@@ -47,6 +48,27 @@ def test_growing_in_steps_equals_growing_at_once(model: Any) -> None:
     np.testing.assert_allclose(
         stepped.predict_proba(data.X_test), at_once.predict_proba(data.X_test)
     )
+
+
+def test_parts_of_epochs_make_whole_ones() -> None:
+    data, template = fold(), SGDClassifier(max_iter=6, random_state=0)
+    stepped, at_once = clone(template), clone(template)
+    third = Fraction(1, 3)
+    for start, stop in ((0, third), (third, 1), (1, 7 * third), (7 * third, 6)):
+        done = fit_until(stepped, template, data, Step(start, stop, 6, True, 0))
+        assert done == (stop == 6)
+    assert fit_until(at_once, template, data, Step(0, 6, 6, True, 0))
+    # The same rows in the same order; scikit-learn shuffles each part once more.
+    assert stepped.t_ == at_once.t_ == 1 + 6 * len(data.y)
+    assert abs(stepped.score(data.X, data.y) - at_once.score(data.X, data.y)) < 0.05
+
+
+def test_a_part_of_few_rows_has_one() -> None:
+    data, template = fold(), SGDClassifier(max_iter=6, random_state=0)
+    model = clone(template)
+    fit_until(model, template, data, Step(0, Fraction(1, 1000), 6, True, 0))
+    fit_until(model, template, data, Step(Fraction(1, 1000), Fraction(1, 900), 6, True, 0))
+    assert model.t_ == 2
 
 
 def test_epochs_go_on_from_where_they_were() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from mlopt.errors import InputError
 from mlopt.gd.columns import Indices, Layout, Model, layout
 from mlopt.gd.passes import Floats, Sums, decision_values, evaluate, scores
+from mlopt.passes import Passes
 from mlopt.rows import Rows
 
 __all__ = ["LinearTraining", "decision_values"]
@@ -74,6 +76,15 @@ class LinearTraining(ABC):
     @abstractmethod
     def advance(self, passes: int) -> None:
         """Train for up to ``passes`` more passes."""
+
+    def advance_to(self, passes: Passes) -> None:
+        """Train until ``passes`` passes are made in all, or the first whole one after."""
+        self.advance(max(0, math.ceil(passes) - self.passes))
+
+    @property
+    def made(self) -> Passes:
+        """Passes so far, with the part of one that has begun."""
+        return self.passes
 
     def quality(self) -> NDArray[np.float64]:
         """Accuracy or minus the mean squared error of each model, (M,); higher is better.

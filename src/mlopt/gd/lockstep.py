@@ -11,8 +11,10 @@ those of scikit-learn's ``SGDClassifier`` and ``SGDRegressor``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -25,10 +27,12 @@ from mlopt.gd.passes import Floats
 from mlopt.gd.schedules import ADAPTIVE_DIVISOR, ADAPTIVE_LEAST, Schedule, first_steps
 from mlopt.gd.single import blocks_in_order, one_block
 from mlopt.kernels.sgd import Steps, sgd_epoch
+from mlopt.passes import Passes
 from mlopt.rows import Block, Rows
 
 __all__ = ["LockstepSGD", "Schedule"]
 
+WHOLE = Fraction(1)
 LANE = 64
 """Columns that go through the rows together."""
 RUNNING, CONVERGED, DIVERGED = range(3)
@@ -47,7 +51,7 @@ class Lane:
     weights : ndarray of shape (d + 1, B')
     steps : Steps
     loss : ndarray of shape (B',)
-        Sums since the epoch began, each before its step.
+        Sums since this part of the epoch began, each before its step.
     """
 
     columns: Indices
@@ -58,8 +62,22 @@ class Lane:
     loss: NDArray[np.float64]
 
 
+@dataclass(frozen=True)
+class Stretch:
+    """A part of an epoch: of every block's rows, those from one share on to another."""
+
+    epoch: int
+    begin: Fraction
+    end: Fraction
+
+    def of(self, order: Indices) -> Indices:
+        """The rows to visit, of all in their order."""
+        n = len(order)
+        return order[math.ceil(self.begin * n) : math.ceil(self.end * n)]
+
+
 class LockstepSGD(LinearTraining):
-    """One epoch of per-sample steps a pass.
+    """One epoch of per-sample steps a pass; a part of a pass is a part of an epoch.
 
     Rows that are in one block are shuffled as a whole before every epoch, as scikit-learn
     does; rows are brought into one whenever memory allows, here and on workers alike. Where
@@ -108,6 +126,9 @@ class LockstepSGD(LinearTraining):
         self._best = np.full(width, np.inf)
         self._worse = np.zeros(width, np.int64)
         self._status = np.full(width, RUNNING)
+        self._part = Fraction(0)
+        # Since the epoch began: losses, and the squared norms of the weights it began with.
+        self._loss, self._begun = np.zeros(width), np.zeros(width)
 
     @property
     def converged(self) -> NDArray[np.bool_]:
@@ -123,25 +144,33 @@ class LockstepSGD(LinearTraining):
         failing = np.bincount(self._layout.owner, ~columns, minlength=len(self.models))
         return np.asarray(failing == 0)
 
+    @property
+    def made(self) -> Passes:
+        """Passes so far, with the part of one that has begun."""
+        return self.passes + self._part if self._part else self.passes
+
     def advance(self, passes: int) -> None:
         """Train for up to ``passes`` more epochs."""
-        for _ in range(passes):
-            if self.done:
-                return
-            self._epoch()
-            self.passes += 1
+        self.advance_to(self.made + passes)
 
-    def _epoch(self) -> None:
+    def advance_to(self, passes: Passes) -> None:
+        """Train until ``passes`` passes are made in all; it may end within an epoch."""
+        while self.made < passes and not self.done:
+            end = min(Fraction(passes - self.passes), WHOLE)
+            self._visit(Stretch(self.passes, self._part, end))
+            self.passes, self._part = self.passes + int(end), end % 1
+
+    def _visit(self, stretch: Stretch) -> None:
         numbers = np.flatnonzero(~self.finished)
         parts = self._layout.lanes(numbers.tolist(), LANE)
         lanes = [self._lane(part) for part in parts]
-        seed = (self.seed, self.passes) if self.shuffle else None
+        seed = (self.seed, stretch.epoch) if self.shuffle else None
         rows = self._trained
         if self.shuffle and len(rows.shelves) > 1:
             order = np.random.default_rng(seed).permutation(len(rows.shelves))
             rows = blocks_in_order(rows, order.tolist())
-        for lane in rows.fold(_epoch_of_block, lanes, seed):
-            self._arrive(lane)
+        for lane in rows.fold(_part_of_epoch, lanes, seed, stretch):
+            self._arrive(lane, stretch)
         self._stale[:, numbers] = True
 
     def _lane(self, numbers: list[int]) -> Lane:
@@ -151,23 +180,29 @@ class LockstepSGD(LinearTraining):
         zeros = np.zeros(plan.width)
         return Lane(columns, plan.segments, plan.deltas, weights, steps, zeros)
 
-    def _arrive(self, lane: Lane) -> None:
-        """Take over what an epoch has made of some columns, and apply the stop rule."""
+    def _arrive(self, lane: Lane, stretch: Stretch) -> None:
+        """Take over what a stretch has made of some columns; judge those that overflowed.
+
+        At the end of an epoch the stop rule applies to all.
+        """
         going = self._status[lane.columns] == RUNNING
         columns, weights = lane.columns[going], lane.weights[:, going]
-        before = _squared_norms(self._weights[:, columns])
+        if stretch.begin == 0:
+            self._loss[columns] = 0.0
+            self._begun[columns] = _squared_norms(self._weights[:, columns])
         self._weights[:, columns] = weights
         self._steps.t[columns] = lane.steps.t[going]
-        norms = 0.5 * (before + _squared_norms(weights))
-        alpha = self._layout.l2[columns]
+        self._loss[columns] += lane.loss[going]
+        if stretch.end == WHOLE:
+            self._judge(columns)
+        lost = ~(np.isfinite(weights).all(axis=0) & np.isfinite(self._loss[columns]))
+        self._status[columns[lost]] = DIVERGED
+
+    def _judge(self, columns: Indices) -> None:
+        norms = 0.5 * (self._begun[columns] + _squared_norms(self._weights[:, columns]))
         count = self._counts[self._layout.rowsets[columns]]
         with np.errstate(over="ignore", invalid="ignore"):
-            mean = lane.loss[going] / count + 0.5 * alpha * norms
-        self._judge(columns, mean, np.isfinite(weights).all(axis=0) & np.isfinite(mean))
-
-    def _judge(
-        self, columns: Indices, mean: NDArray[np.float64], finite: NDArray[np.bool_]
-    ) -> None:
+            mean = self._loss[columns] / count + 0.5 * self._layout.l2[columns] * norms
         best = self._best[columns]
         worse = (mean > best - self.tol) & (self.tol > -np.inf)
         self._worse[columns] = np.where(worse, self._worse[columns] + 1, 0)
@@ -179,7 +214,7 @@ class LockstepSGD(LinearTraining):
         self._steps.eta0[columns[lower]] /= ADAPTIVE_DIVISOR
         self._worse[columns[lower]] = 0
         self._status[columns[stale & ~lower]] = CONVERGED
-        self._status[columns[~finite]] = DIVERGED
+        self._status[columns[~np.isfinite(mean)]] = DIVERGED
 
     def quality(self) -> NDArray[np.float64]:
         """Accuracy or minus the mean squared error, (M,); NaN for what overflowed."""
@@ -192,6 +227,7 @@ class LockstepSGD(LinearTraining):
         self._steps = self._steps.take(taken)
         self._best, self._worse = self._best[taken], self._worse[taken]
         self._status = self._status[taken]
+        self._loss, self._begun = self._loss[taken], self._begun[taken]
 
     def _add(self, source: Indices, models: Sequence[Model], **options: Any) -> None:
         schedules = _one_each(options.get("schedules", Schedule()), models)
@@ -204,6 +240,8 @@ class LockstepSGD(LinearTraining):
         self._best = np.where(old, self._best[source], np.inf)
         self._worse = np.where(old, self._worse[source], 0)
         self._status = np.where(old, self._status[source], RUNNING)
+        self._loss = np.where(old, self._loss[source], 0.0)
+        self._begun = np.where(old, self._begun[source], 0.0)
 
     def state(self) -> dict[str, Any]:
         """A checkpoint: plain arrays and numbers."""
@@ -213,6 +251,9 @@ class LockstepSGD(LinearTraining):
             "best": self._best.copy(),
             "worse": self._worse.copy(),
             "status": self._status.copy(),
+            "part": self._part,
+            "loss": self._loss.copy(),
+            "begun": self._begun.copy(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -222,6 +263,8 @@ class LockstepSGD(LinearTraining):
         self._steps = replace(self._steps, t=t, eta0=eta0)
         self._best, self._worse = np.array(state["best"]), np.array(state["worse"])
         self._status = np.array(state["status"])
+        self._part = Fraction(state["part"])
+        self._loss, self._begun = np.array(state["loss"]), np.array(state["begun"])
 
 
 def _one_each(
@@ -247,7 +290,9 @@ def _count_rows(block: Block) -> NDArray[np.int64]:
     return np.asarray((block.extra["weights"] > 0).sum(axis=0))
 
 
-def _epoch_of_block(block: Block, lane: Lane, seed: tuple[int, int] | None) -> Lane:
+def _part_of_epoch(
+    block: Block, lane: Lane, seed: tuple[int, int] | None, stretch: Stretch
+) -> Lane:
     order = np.arange(block.rows)
     if seed is not None:
         order = np.random.default_rng((*seed, block.index)).permutation(block.rows)
@@ -255,7 +300,7 @@ def _epoch_of_block(block: Block, lane: Lane, seed: tuple[int, int] | None) -> L
     steps = replace(lane.steps, t=lane.steps.t.copy())
     extra = block.extra
     loss = sgd_epoch(
-        block.X, order, extra["targets"], extra["weights"], W, b, lane.segments,
-        lane.deltas, steps,
+        block.X, stretch.of(order), extra["targets"], extra["weights"], W, b,
+        lane.segments, lane.deltas, steps,
     )  # fmt: skip
     return replace(lane, weights=np.vstack([W, b]), steps=steps, loss=lane.loss + loss)

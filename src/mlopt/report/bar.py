@@ -12,6 +12,7 @@ from rich.progress import Progress as RichProgress
 from rich.text import Text
 
 from mlopt import events
+from mlopt.passes import Passes, passes_text
 from mlopt.report.progress import Progress
 
 
@@ -42,10 +43,11 @@ class Bar(Progress):
         )
         self.task = self.bars.add_task("preparing", total=None, status="")
         self.started = time.monotonic()
-        self.ended = self.passes = self.pruned = 0
+        self.ended = self.pruned = 0
+        self.passes: Passes = 0
         self.best, self.best_family = -math.inf, ""
         self.searching = False
-        self.reached: dict[int, int] = {}
+        self.reached: dict[int, Passes] = {}
         self.bars.start()
 
     def close(self) -> None:
@@ -87,7 +89,9 @@ class Bar(Progress):
     def _update(self) -> None:
         share = self._share()
         best = f"best {self.best:.5g} ({self.best_family})" if self.best > -math.inf else ""
-        counts = f"{self.ended} trials, {self.pruned} pruned, {self.passes:,} passes"
+        counts = (
+            f"{self.ended} trials, {self.pruned} pruned, {passes_text(self.passes)} passes"
+        )
         self.bars.update(
             self.task,
             description="searching" if self.searching else "preparing",

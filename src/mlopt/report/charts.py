@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from mlopt.passes import passes_text
 from mlopt.plan import format_seconds
 from mlopt.report.history import (
     COMPLETE,
@@ -49,7 +50,7 @@ def describe(row: TrialRow) -> str:
     end = ends.get(row.state, "not finished")
     score = f"score {shown(row.score)}, " if math.isfinite(row.score) else ""
     took = format_seconds(row.seconds)
-    text = f"{row.label}\n{score}{end} after {row.passes} passes, {took}"
+    text = f"{row.label}\n{score}{end} after {passes_text(row.passes)} passes, {took}"
     return f"{text}\n{row.reason}" if row.reason else text
 
 
@@ -137,19 +138,19 @@ def _lane(
         title(describe(row)),
         x=x(0),
         y=y - thick / 2,
-        width=max(1.0, x(row.passes) - x(0)),
+        width=max(1.0, x(float(row.passes)) - x(0)),
         height=thick,
         rx=thick / 2,
         class_=f"lane {colour}" + (" strong" if best else ""),
     )
     looks = [
-        line(x(look.passes), y - thick / 2, x(look.passes), y + thick / 2, "look")
-        for look in row.looks[:-1]
+        line(at, y - thick / 2, at, y + thick / 2, "look")
+        for at in (x(float(look.passes)) for look in row.looks[:-1])
     ]
     return (
         bar
         + "".join(looks)
-        + _ending(row, x(row.passes), y, min(4.5, pitch * 0.36), colours)
+        + _ending(row, x(float(row.passes)), y, min(4.5, pitch * 0.36), colours)
     )
 
 

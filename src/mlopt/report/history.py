@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mlopt import events
+from mlopt.passes import Passes
 
 RUNNING, COMPLETE, PRUNED, FAIL = "RUNNING", "COMPLETE", "PRUNED", "FAIL"
 
@@ -16,7 +17,7 @@ RUNNING, COMPLETE, PRUNED, FAIL = "RUNNING", "COMPLETE", "PRUNED", "FAIL"
 class Look:
     """One look at a trial: its score after so many passes."""
 
-    passes: int
+    passes: Passes
     score: float
     elapsed: float
 
@@ -36,7 +37,7 @@ class TrialRow:
     ended: float = math.nan
 
     @property
-    def passes(self) -> int:
+    def passes(self) -> Passes:
         """Passes over the rows so far."""
         return self.looks[-1].passes if self.looks else 0
 

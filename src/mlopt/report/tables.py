@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from mlopt.passes import passes_text
 from mlopt.plan import format_seconds
 from mlopt.report.history import (
     COMPLETE,
@@ -29,7 +30,7 @@ def records(rows: Sequence[TrialRow]) -> list[dict[str, Any]]:
             "family": row.family,
             "state": row.state,
             "score": row.score,
-            "passes": row.passes,
+            "passes": row.passes if row.passes == int(row.passes) else float(row.passes),
             "seconds": row.seconds,
             "started": row.started,
             "ended": row.ended,
@@ -61,7 +62,8 @@ def _trial(place: int, row: TrialRow) -> str:
     state = {COMPLETE: "trained", PRUNED: "pruned"}.get(row.state, "unfinished")
     return (
         f"<tr><td class=n>{place}<td class=n>{row.number}<td>{escape(row.family)}"
-        f"<td class='n strong'>{row.score:.5g}<td>{state}<td class=n>{row.passes}"
+        f"<td class='n strong'>{row.score:.5g}<td>{state}"
+        f"<td class=n>{passes_text(row.passes)}"
         f"<td class=n>{format_seconds(row.seconds)}<td class=params>{escape(params)}</tr>"
     )
 

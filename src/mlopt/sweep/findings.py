@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
+from mlopt.passes import passes_text
 from mlopt.report.history import COMPLETE, FAIL, PRUNED, format_score
 from mlopt.report.influence import importance, main_family
 from mlopt.report.page import Findings
@@ -54,13 +55,15 @@ def _facts(result: SweepResult) -> list[tuple[str, str, str]]:
     passes = sum(row.passes for row in rows)
     validation = format_score(sign * result.best_score)
     unfinished = result.best.state not in (COMPLETE, PRUNED)
-    judged = prepared.cv_name + f", after {result.best.passes} passes" * unfinished
+    judged = (
+        prepared.cv_name + f", after {passes_text(result.best.passes)} passes" * unfinished
+    )
     family = result.best.family.replace("_", " ")
     facts = [
         (f"Validation {scoring}", validation, judged),
         ("Best family", family, f"trial {result.best.number}"),
         ("Trials", f"{len(rows)}", f"{pruned} pruned, {failed} failed"),
-        ("Passes", f"{passes:,}", "over the rows, by all trials"),
+        ("Passes", passes_text(passes), "over the rows, by all trials"),
         ("Time", f"{result.seconds:.0f} s", "from reading to the test"),
     ]
     if result.test_score is not None:

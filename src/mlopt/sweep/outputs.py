@@ -54,7 +54,7 @@ def summary(result: SweepResult) -> dict[str, Any]:
         "n_trials": len(states),
         "n_pruned": states.count(PRUNED),
         "n_failed": states.count(FAIL),
-        "passes": int(search.passes_),
+        "passes": search.passes_,
         "models_trained": int(search.models_trained_),
         "seconds": round(result.seconds, 3),
         "test_score": result.test_score,

@@ -23,7 +23,7 @@ from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.crews.trials import Trial, best_trial
 from mlopt.tuning.inputs import problem_of
 from mlopt.tuning.refit import out_of_fold, refit
-from mlopt.tuning.results import cv_results
+from mlopt.tuning.results import cv_results, numbers
 from mlopt.tuning.scheduler import Scheduler
 from mlopt.tuning.setup import prepare
 
@@ -97,7 +97,7 @@ class ModelSearchCV(BaseSearchCV):
     plan_ : mlopt.Plan
         What was chosen, predicted beside measured.
     events_ : tuple of mlopt.events.Event
-    passes_ : int
+    passes_ : int or float
         Passes over the rows, summed over trials.
     n_pruned_, models_trained_ : int
     interrupted_ : bool
@@ -238,7 +238,7 @@ class ModelSearchCV(BaseSearchCV):
         self.cv_results_ = cv_results(
             trials, metrics.scorers, self.n_splits_, multiple=metrics.multiple
         )
-        self.passes_ = sum(t.passes for t in trials)
+        self.passes_ = numbers([sum(t.passes for t in trials)])[0].item()
         self.n_pruned_ = sum(t.state == "PRUNED" for t in trials)
         self.models_trained_ = sum(t.passes > 0 for t in trials) * self.n_splits_
         self._select(trials, metrics.main)

@@ -55,6 +55,8 @@ def prepare(search: Any, problem: Problem, *, remember: bool = True) -> Schedule
     max_passes = _max_passes(search, estimators)
     n_models = min(size for size in (search.n_trials, space.size, MOST_MODELS) if size)
     store = _open_store(search, problem, space) if remember else NullStore()
+    perfect = _perfect(problem)
+    bandit = bandit_of(search.bandit, max_passes, search.n_trials, perfect=perfect)
     proposer = Proposer(
         space,
         search.sampler,
@@ -63,9 +65,8 @@ def prepare(search: Any, problem: Problem, *, remember: bool = True) -> Schedule
         recorded=store.recorded(),
         first=default_points(space) if isinstance(search.estimator, Mapping) else (),
         study_name=search.study_name,
+        parts=bandit.parts,
     )
-    perfect = _perfect(problem)
-    bandit = bandit_of(search.bandit, max_passes, search.n_trials, perfect=perfect)
     limits = Limits(seconds=search.timeout)
     sample = n_models * len(problem.splits) >= FEW_FITS
     varied = {family.name: [p.name for p in family.parameters] for family in space.families}

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar, Literal
 
+from mlopt.passes import Passes
 from mlopt.tuning.bandits.base import (
     Bandit,
     Progress,
@@ -75,7 +76,9 @@ class ActionElimination(Bandit):
 
     def next_stop(self, progress: Progress) -> int:
         first = min(self.first or max(3, -(-self.max_passes // 10)), self.max_passes)
-        return next_multiple(progress.passes, first, self.every or first, self.max_passes)
+        return next_multiple(
+            int(progress.passes), first, self.every or first, self.max_passes
+        )
 
     def allocate(self, active: Sequence[Progress], history: Sequence[Progress]) -> Verdicts:
         reasons: dict[int, str] = {}
@@ -85,7 +88,7 @@ class ActionElimination(Bandit):
             reasons |= self._reasons(here, latest(looks))
         return verdicts(active, self.max_passes, reasons)
 
-    def _comparable(self, look: Progress, passes: int) -> bool:
+    def _comparable(self, look: Progress, passes: Passes) -> bool:
         """Looks at the same age, and at models that are done: they will not change.
 
         A lucky look at a younger age would otherwise end everybody, its own model too.

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 from mlopt.errors import InputError
+from mlopt.passes import Passes
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Progress:
     """A trial that was looked at after ``passes`` passes; ``done`` when fully trained."""
 
     trial: int
-    passes: int
+    passes: Passes
     score: float
     done: bool
     bracket: int = 0
@@ -69,8 +70,13 @@ class Bandit(ABC):
         """The same rule for a search of this size and this score."""
         return replace(self, max_passes=max_passes, n_trials=n_trials, perfect=perfect)
 
+    @property
+    def parts(self) -> int:
+        """Looks come at multiples of one pass through so many; 1: after whole passes."""
+        return 1
+
     @abstractmethod
-    def next_stop(self, progress: Progress) -> int:
+    def next_stop(self, progress: Progress) -> Passes:
         """Passes at which the trial is looked at next."""
 
     @abstractmethod

@@ -11,12 +11,15 @@ Source: Jamieson and Talwalkar (2016); Li, Jamieson, DeSalvo, Rostamizadeh and T
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import accumulate, count, takewhile
 from typing import ClassVar
 
+from mlopt.passes import FINEST, Passes, exact, passes_text
 from mlopt.tuning.bandits.base import Bandit, Progress, Verdicts, latest, require, verdicts
 
 
@@ -28,28 +31,36 @@ class Brackets(Bandit):
     ----------
     factor : int, default=3
         One in ``factor`` trials of a bracket goes on after each look.
-    min_passes : int, default=3
-        Passes before the first look: after one pass, luck decides.
+    min_passes : int, float or Fraction, default=3
+        Passes before the first look: after one pass, luck decides where rows are few. Of
+        many rows a part may do (``1/9``): what trains row by row then stops within its
+        first pass, and goes on from there; what cannot is looked at after a whole one.
     """
 
     factor: int = 3
-    min_passes: int = 3
+    min_passes: float | Fraction = 3
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require("factor", self.factor, self.factor >= 2, "at least 2")
-        require("min_passes", self.min_passes, self.min_passes >= 1, "at least 1")
+        least = Fraction(1, FINEST)
+        enough = math.isfinite(self.min_passes) and self.min_passes >= least
+        require("min_passes", self.min_passes, enough, f"at least {least}")
 
     @property
     @abstractmethod
     def sizes(self) -> tuple[int, ...]:
         """Trials at the start of each bracket; after the last, the first comes again."""
 
+    @property
+    def parts(self) -> int:
+        return math.lcm(*(stop.denominator for stop in self.stops(0)))
+
     @abstractmethod
-    def stops(self, bracket: int) -> tuple[int, ...]:
+    def stops(self, bracket: int) -> tuple[Passes, ...]:
         """Passes at which trials of ``bracket`` are looked at; the last is the maximum."""
 
-    def next_stop(self, progress: Progress) -> int:
+    def next_stop(self, progress: Progress) -> Passes:
         stops = self.stops(progress.bracket)
         return next((s for s in stops if s > progress.passes), self.max_passes)
 
@@ -92,8 +103,9 @@ class Brackets(Bandit):
         kept = max(1, len(entered) // self.factor ** (1 + stops.index(passes)))
         field = [p for p in entered if p.done or p.passes >= passes]
         ranked = sorted(field, key=lambda p: (-p.score, p.trial))
+        age = f"{passes_text(passes)} passes"
         return {
-            p.trial: f"rank {rank} of {len(field)} after {passes} passes; {kept} go on"
+            p.trial: f"rank {rank} of {len(field)} after {age}; {kept} go on"
             for rank, p in enumerate(ranked, start=1)
             if rank > kept and p.trial in running
         }
@@ -122,9 +134,9 @@ class SuccessiveHalving(Brackets):
     def sizes(self) -> tuple[int, ...]:
         return (self.size or self.n_trials or self.factor ** (len(self.stops(0)) - 1),)
 
-    def stops(self, bracket: int) -> tuple[int, ...]:
+    def stops(self, bracket: int) -> tuple[Passes, ...]:
         del bracket
-        rungs = (self.min_passes * self.factor**k for k in count())
+        rungs = (exact(exact(self.min_passes) * self.factor**k) for k in count())
         return (*takewhile(lambda passes: passes < self.max_passes, rungs), self.max_passes)
 
 
@@ -146,11 +158,12 @@ class Hyperband(Brackets):
             -(-(most + 1) * self.factor**s // (s + 1)) for s in range(most, -1, -1)
         )
 
-    def stops(self, bracket: int) -> tuple[int, ...]:
+    def stops(self, bracket: int) -> tuple[Passes, ...]:
         s = self._most - bracket % (self._most + 1)
-        return tuple(round(self.max_passes / self.factor**k) for k in range(s, -1, -1))
+        looks = (Fraction(self.max_passes, self.factor**k) for k in range(s, -1, -1))
+        return tuple(round(look) if look >= 1 else look for look in looks)
 
     @property
     def _most(self) -> int:
-        rungs = (self.min_passes * self.factor**s for s in count(1))
+        rungs = (exact(self.min_passes) * self.factor**s for s in count(1))
         return sum(1 for _ in takewhile(lambda passes: passes <= self.max_passes, rungs))

@@ -36,7 +36,7 @@ class NoPruning(Bandit):
 
     def next_stop(self, progress: Progress) -> int:
         every = self.every or self.max_passes
-        return next_multiple(progress.passes, every, every, self.max_passes)
+        return next_multiple(int(progress.passes), every, every, self.max_passes)
 
     def allocate(self, active: Sequence[Progress], history: Sequence[Progress]) -> Verdicts:
         del history

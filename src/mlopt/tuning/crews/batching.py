@@ -16,6 +16,7 @@ import time
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from mlopt.passes import Passes
 from mlopt.tuning.crews.families import Views
 from mlopt.tuning.crews.prefixes import Prefixes
 from mlopt.tuning.crews.problem import Problem, View
@@ -94,7 +95,7 @@ class BatchCrew:
             groups.setdefault(tuple(scan.trials), []).append(scan)
         return list(groups.values())
 
-    def _advance_group(self, group: list[Scan], until: int) -> Iterator[Outcome]:
+    def _advance_group(self, group: list[Scan], until: Passes) -> Iterator[Outcome]:
         trials = group[0].trials
         start = time.perf_counter()
         table: dict[int, dict[str, dict[int, float]]] = {number: {} for number in trials}
@@ -104,7 +105,7 @@ class BatchCrew:
         for number in trials:
             if done[number]:
                 self.prefixes.leave(number)
-        made = max(scan.training.passes for scan in group if scan.training is not None)
+        made = max(scan.training.made for scan in group if scan.training is not None)
         took = time.perf_counter() - start
         self.seconds += took
         for number in trials:
@@ -123,13 +124,12 @@ class BatchCrew:
     def _advance(
         self,
         scan: Scan,
-        until: int,
+        until: Passes,
         table: dict[int, dict[str, dict[int, float]]],
         done: dict[int, bool],
     ) -> None:
         training = scan.wake(self.problem, self._views(scan))
-        training.advance(max(1, until - scan.passes))
-        scan.passes = until
+        training.advance_to(until)
         for name, values in scan_scores(self.problem, scan).items():
             for owner, value in zip(scan.owners, values, strict=True):
                 table[owner.trial.number].setdefault(name, {})[owner.split] = float(value)

@@ -7,6 +7,7 @@ arguments, so that a task lost with its worker is simply run again.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
 from mlopt.errors import InputError
+from mlopt.passes import Passes
 from mlopt.tuning.crews.chain import Names, params_of_final
 from mlopt.tuning.crews.scoring import Metrics
 from mlopt.tuning.crews.splits import Split
@@ -71,8 +73,8 @@ class Fold:
 class Step:
     """How far one fit is to go: from pass ``start`` to pass ``stop`` of ``full``."""
 
-    start: int
-    stop: int
+    start: Passes
+    stop: Passes
     full: int
     stepwise: bool
     seed: int
@@ -170,8 +172,13 @@ def _partial_fit(model: Any, fold: Fold, step: Step) -> bool:
     takes_classes = "classes" in signature(model.partial_fit).parameters
     first = {"classes": fold.classes} if takes_classes else {}
     limit = min(step.full, model.get_params()[EPOCHS] or step.full)
-    for epoch in range(step.start, min(step.stop, limit)):
-        order = np.random.default_rng((step.seed, epoch)).permutation(len(fold.y))
+    n, stop = len(fold.y), min(step.stop, limit)
+    for epoch in range(math.floor(step.start), math.ceil(stop)):
+        order = np.random.default_rng((step.seed, epoch)).permutation(n)
+        begin, end = max(step.start - epoch, 0), min(stop - epoch, 1)
+        order = order[math.ceil(begin * n) : math.ceil(end * n)]
+        if not order.size:
+            continue
         rows = {name: _safe_indexing(value, order) for name, value in arguments.items()}
         model.partial_fit(
             _safe_indexing(fold.X, order), _safe_indexing(fold.y, order), **first, **rows

@@ -35,7 +35,6 @@ class Scan:
     part: int
     owners: list[Owner]
     max_passes: int
-    passes: int = 0
     training: LinearTraining | None = None
     view: View | None = None
     saved: Mapping[str, Any] | None = None

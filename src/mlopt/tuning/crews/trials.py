@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mlopt.errors import InputError
+from mlopt.passes import Passes
 
 FAILURES_IN_A_ROW = 8
 """When the first trials all fail, the search stops: something is wrong with all of them."""
@@ -23,7 +24,7 @@ class Outcome:
     """What became of a trial that was trained for a while."""
 
     trial: int
-    passes: int
+    passes: Passes
     scores: Scores
     done: bool
     seconds: float
@@ -42,7 +43,7 @@ class Trial:
     family: str
     params: Mapping[str, Any]
     bracket: int = 0
-    passes: int = 0
+    passes: Passes = 0
     state: str = "RUNNING"
     done: bool = False
     reason: str | None = None
@@ -50,7 +51,7 @@ class Trial:
     """Whether time ran out before it was trained to the end."""
     seconds: float = 0.0
     score_seconds: float = 0.0
-    rungs: dict[int, Scores] = field(default_factory=dict)
+    rungs: dict[Passes, Scores] = field(default_factory=dict)
     train_scores: Scores | None = None
     _means: dict[str, float] = field(default_factory=dict)
 
@@ -85,7 +86,7 @@ class Order:
     """Train ``trial`` until it has made ``until`` passes."""
 
     trial: Trial
-    until: int
+    until: Passes
 
 
 def best_trial(trials: Iterable[Trial], metric: str) -> Trial | None:

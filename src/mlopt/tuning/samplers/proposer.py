@@ -21,6 +21,7 @@ from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial, TrialState
 
 from mlopt.errors import StudyError
+from mlopt.passes import Passes
 from mlopt.tuning.samplers.samplers import Point, sampler_of
 from mlopt.tuning.space.grid import at
 from mlopt.tuning.space.space import Space
@@ -69,6 +70,8 @@ class Proposer:
     first : sequence of points
         Proposed before the sampler is asked: the defaults of each family.
     study_name : str, optional
+    parts : int, default=1
+        Steps that the study counts for a pass: Optuna's steps are whole numbers.
 
     Attributes
     ----------
@@ -87,9 +90,10 @@ class Proposer:
         recorded: Iterable[Recorded] = (),
         first: Sequence[Point] = (),
         study_name: str | None = None,
+        parts: int = 1,
     ) -> None:
         method = sampler_of(sampler)
-        self.space = space
+        self.space, self.parts = space, parts
         self.exhausted: str | None = None
         self._plan = method.plan(space, seed, n_trials)
         self._guide = method.guide and method.guide(seed)
@@ -127,7 +131,7 @@ class Proposer:
     def report(
         self,
         number: int,
-        passes: int,
+        passes: Passes,
         score: float,
         scores: Mapping[str, Iterable[float]] | None = None,
     ) -> None:
@@ -136,7 +140,7 @@ class Proposer:
         Parameters
         ----------
         number : int
-        passes : int
+        passes : int or Fraction
             Passes over the rows it has made.
         score : float
             What the search compares.
@@ -147,7 +151,7 @@ class Proposer:
         rungs = trial.user_attrs.get(records.SCORES, {})
         if str(passes) in rungs:
             return  # seen before: in a stored study, or when the time ran out for more
-        trial.report(score, passes)
+        trial.report(score, int(passes * self.parts))
         if scores is not None:
             rungs[str(passes)] = records.rung_to_json(scores)
             self.note(number, **{records.SCORES: rungs})

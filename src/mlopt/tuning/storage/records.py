@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 from optuna.trial import FrozenTrial
+
+from mlopt.passes import Passes, exact
 
 FAMILY, SCORES, REASON, SECONDS = "family", "scores", "reason", "seconds"
 
@@ -25,8 +28,8 @@ class Recorded:
     state : str
         "COMPLETE", "PRUNED", "FAIL", or "RUNNING" when its process died.
     values : mapping of int to float
-        Passes to the score that the search compares; higher is better.
-    rungs : mapping of int to mapping of str to tuple of float
+        Optuna's step to the score that the search compares; higher is better.
+    rungs : mapping of int or Fraction to mapping of str to tuple of float
         Passes to metric to the scores of the splits.
     score : float, optional
         The last of ``values``, of a trial that has not failed.
@@ -43,7 +46,7 @@ class Recorded:
     params: Mapping[str, Any]
     state: str = "RUNNING"
     values: Mapping[int, float] = field(default_factory=dict)
-    rungs: Mapping[int, Mapping[str, tuple[float, ...]]] = field(default_factory=dict)
+    rungs: Mapping[Passes, Mapping[str, tuple[float, ...]]] = field(default_factory=dict)
     score: float | None = None
     reason: str | None = None
     seconds: float = 0.0
@@ -65,7 +68,9 @@ def recorded(trial: FrozenTrial) -> Recorded:
         params=dict(trial.params),
         state=trial.state.name if trial.state.is_finished() else "RUNNING",
         values=dict(trial.intermediate_values),
-        rungs={int(passes): rung_from_json(rung) for passes, rung in scores.items()},
+        rungs={
+            exact(Fraction(passes)): rung_from_json(rung) for passes, rung in scores.items()
+        },
         score=trial.value,
         reason=attrs.pop(REASON, None),
         seconds=attrs.pop(SECONDS, 0.0),
