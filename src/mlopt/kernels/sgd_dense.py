@@ -70,7 +70,6 @@ def _gather(X: Array, rows: Array, first: int, tile: Array, at: int, gram: Array
     x2, x3 = _row_at(rows, first + 2, d), _row_at(rows, first + 3, d)
     later = first + _AHEAD
     y0, y1 = _row_at(rows, later, d), _row_at(rows, later + 1, d)
-    y2, y3 = _row_at(rows, later + 2, d), _row_at(rows, later + 3, d)
     asked, line = min(d, _LINES * 2 * L), 2 * L - 1
     a = b = c = e = f = g = splat(like(gram[0], 0.0))
     whole = d - d % L
@@ -78,8 +77,6 @@ def _gather(X: Array, rows: Array, first: int, tile: Array, at: int, gram: Array
         if (j & line == 0 or j == whole) and j < asked:
             prefetch(X, y0 + j)
             prefetch(X, y1 + j)
-            prefetch(X, y2 + j)
-            prefetch(X, y3 + j)
         if j == whole:
             for q in range(d - whole):
                 put_number(tile, at + q, number_at(X, x0 + j + q))
@@ -100,6 +97,18 @@ def _gather(X: Array, rows: Array, first: int, tile: Array, at: int, gram: Array
         at += TILE * L
     gram[1], gram[2], gram[3] = total(a), total(b), total(c)
     gram[TILE + 2], gram[TILE + 3], gram[2 * TILE + 3] = total(e), total(f), total(g)
+
+
+@inlined
+def _ask(X: Array, rows: Array, first: int, share: int) -> None:
+    """Ask for one part in `TILE` of the two rows that `_gather` does not ask for."""
+    d, line = X.shape[1], 2 * lane_count(X.itemsize)
+    asked = min(d, _LINES * line)
+    y2, y3 = _row_at(rows, first + _AHEAD + 2, d), _row_at(rows, first + _AHEAD + 3, d)
+    size = (asked // TILE + line) // line * line
+    for j in range(share * size, min((share + 1) * size, asked), line):
+        prefetch(X, y2 + j)
+        prefetch(X, y3 + j)
 
 
 @inlined
@@ -205,6 +214,7 @@ def dense_epoch(
             ahead = first + r + _AHEAD
             prefetch(targets, _row_at(rows, ahead, targets.shape[1]))
             prefetch(weights, _row_at(rows, ahead, weights.shape[1]))
+            _ask(X, rows, first, r)
             for g in range(0, P, size):
                 if step_group(
                     form, state, g, size, groups, columns, i, targets, weights, r
