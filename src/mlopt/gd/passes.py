@@ -15,6 +15,9 @@ from mlopt.rows import Block, Rows
 
 Floats = NDArray[np.floating[Any]]
 
+_COPY = 24
+"""Columns whose scores at a row take as long as a copy of the row."""
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -188,9 +191,9 @@ def _block_pass(
 def _block_scores(
     block: Block, problem: tuple[Floats, NDArray[np.int64], NDArray[np.float64]]
 ) -> NDArray[np.float64]:
-    judged = block.extra["score_weights"]
+    judged, columns = block.extra["score_weights"], problem[0].shape[1]
     having = np.flatnonzero(judged.any(axis=1))
-    if 2 * len(having) > block.rows:  # copying would take longer than it saves
+    if len(having) * _COPY > (block.rows - len(having)) * columns:
         found = _block_pass(block, problem, False, True).score
     else:
         beside = {name: array[having] for name, array in block.extra.items()}

@@ -60,6 +60,8 @@ class Scheduler:
     observe: events.Observer = events.ignore
     raise_errors: bool = False
     refits: bool = True
+    settled: Callable[[Trial], None] = lambda trial: None
+    """Called with the trial that alone can still win, while it goes on training."""
     trials: dict[int, Trial] = field(default_factory=dict)
     active: list[Trial] = field(default_factory=list)
     recorded: dict[int, Recorded] = field(default_factory=dict)
@@ -136,9 +138,16 @@ class Scheduler:
             return False
         heard = self._train(check)
         self._decide()
+        if self._settles():
+            self.settled(self.active[0])
         self.rung += 1
         self._report()
         return heard
+
+    def _settles(self) -> bool:
+        """Whether only one trial can still win."""
+        ended = any(t.state == "COMPLETE" for t in self.trials.values())
+        return len(self.active) == 1 and not ended and not self._may_come()
 
     @property
     def prefixes(self) -> Prefixes:

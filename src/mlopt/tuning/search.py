@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -21,8 +20,9 @@ from mlopt.plan import Plan
 from mlopt.tuning.crews.families import configure
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.crews.trials import Trial, best_trial
+from mlopt.tuning.final_fit import FinalFit
 from mlopt.tuning.inputs import problem_of
-from mlopt.tuning.refit import out_of_fold, refit
+from mlopt.tuning.refit import out_of_fold
 from mlopt.tuning.results import cv_results, numbers
 from mlopt.tuning.scheduler import Scheduler
 from mlopt.tuning.setup import prepare
@@ -193,10 +193,16 @@ class ModelSearchCV(BaseSearchCV):
         try:
             problem = problem_of(self, executor, X, y, groups, sample_weight, fit_params)
             scheduler = prepare(self, problem)
-            self._search(scheduler)
-            self._keep(problem, scheduler)
-            if self.refit and not (self.interrupted_ and scheduler.reserve > PATIENCE):
-                self._refit(problem, scheduler)
+            final = FinalFit(problem, lambda trial: self._configured(scheduler, trial))
+            if self.refit and not callable(self.refit):
+                scheduler.settled = final.begin
+            try:
+                self._search(scheduler)
+                self._keep(problem, scheduler)
+                if self.refit and not (self.interrupted_ and scheduler.reserve > PATIENCE):
+                    self._refit(problem, scheduler, final)
+            finally:
+                final.close()
             self._explain(scheduler)
         finally:
             executor.close()
@@ -260,16 +266,17 @@ class ModelSearchCV(BaseSearchCV):
         family = {"family": chosen.family} if isinstance(self.estimator, Mapping) else {}
         self.best_params_ = family | dict(chosen.params)
 
-    def _refit(self, problem: Problem, scheduler: Scheduler) -> None:
+    def _configured(self, scheduler: Scheduler, trial: Trial) -> Any:
+        template = scheduler.batch.views.estimators[trial.family]
+        return configure(template, trial.params, self.random_state)
+
+    def _refit(self, problem: Problem, scheduler: Scheduler, final: FinalFit) -> None:
         chosen = sorted(scheduler.trials.values(), key=lambda t: t.number)[self.best_index_]
-        template = scheduler.batch.views.estimators[chosen.family]
-        estimator = configure(template, chosen.params, self.random_state)
-        start = time.perf_counter()
-        self.best_estimator_ = refit(problem, estimator)
-        self.refit_time_ = time.perf_counter() - start
+        self.best_estimator_, self.refit_time_ = final.of(chosen)
         if hasattr(self.best_estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.best_estimator_.feature_names_in_
         if self.return_predictions:
+            estimator = self._configured(scheduler, chosen)
             self.oof_predictions_ = out_of_fold(problem, estimator)
 
     def _explain(self, scheduler: Scheduler) -> None:

@@ -16,6 +16,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import accumulate, count, takewhile
 from typing import ClassVar
 
@@ -136,6 +137,10 @@ class SuccessiveHalving(Brackets):
 
     def stops(self, bracket: int) -> tuple[Passes, ...]:
         del bracket
+        return self._stops
+
+    @cached_property
+    def _stops(self) -> tuple[Passes, ...]:
         rungs = (exact(exact(self.min_passes) * self.factor**k) for k in count())
         return (*takewhile(lambda passes: passes < self.max_passes, rungs), self.max_passes)
 

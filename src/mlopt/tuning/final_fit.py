@@ -1,0 +1,59 @@
+"""The final fit, begun as soon as only one trial can still win.
+
+That trial then trains on a thread of its own to its last score, and the fit on all rows
+need not wait for it: a stochastic model keeps one core busy, not two.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from mlopt.cluster import Threads
+from mlopt.tuning.crews.linear_task import linear_task
+from mlopt.tuning.crews.problem import Problem
+from mlopt.tuning.crews.trials import Trial
+from mlopt.tuning.refit import refit
+
+
+class FinalFit:
+    """Fits the winner on all rows, once: early or when it is asked for.
+
+    Parameters
+    ----------
+    problem : Problem
+    configured : callable
+        Gives the estimator of a trial, not fitted.
+    """
+
+    def __init__(self, problem: Problem, configured: Callable[[Trial], Any]) -> None:
+        self._problem, self._configured = problem, configured
+        self._begun: dict[int, Future[tuple[Any, float]]] = {}
+
+    def begin(self, trial: Trial) -> None:
+        """Start on ``trial``, whose last passes are still to come, if a core is idle."""
+        executor = self._problem.executor
+        if self._begun or not isinstance(executor, Threads) or executor.threads < 2:
+            return
+        task = linear_task(self._configured(trial))
+        if task is None or task.schedule is None or self._problem.outputs > 1:
+            return  # would take all cores by itself
+        thread = ThreadPoolExecutor(1, thread_name_prefix="mlopt-final")
+        self._begun[trial.number] = thread.submit(self._fit, trial)
+        thread.shutdown(wait=False)
+
+    def of(self, trial: Trial) -> tuple[Any, float]:
+        """The estimator of ``trial``, fitted on all rows, and the seconds that took."""
+        early = self._begun.pop(trial.number, None)
+        return self._fit(trial) if early is None else early.result()
+
+    def close(self) -> None:
+        """Wait for a fit that nobody has asked for: it uses the rows."""
+        for fit in self._begun.values():
+            fit.exception()
+
+    def _fit(self, trial: Trial) -> tuple[Any, float]:
+        start = time.perf_counter()
+        return refit(self._problem, self._configured(trial)), time.perf_counter() - start
