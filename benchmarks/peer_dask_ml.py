@@ -1,6 +1,9 @@
 """dask-ml's searches, in an environment of their own (see search.py); prints one JSON line.
 
-usage: peer_dask_ml.py DATA.npz hyperband|halving N SEED
+usage: peer_dask_ml.py DATA.npz hyperband|halving|halving-parts N SEED
+
+An iteration of dask-ml is a call of partial_fit on one chunk. "halving-parts" has chunks of
+a ninth of the rows, so that the first look comes after a ninth of a pass, as ours does.
 """
 
 import json
@@ -18,7 +21,7 @@ from dask_ml.model_selection import HyperbandSearchCV, SuccessiveHalvingSearchCV
 from scipy.stats import loguniform
 from sklearn.linear_model import SGDClassifier
 
-EPOCHS, FACTOR = 27, 3
+EPOCHS, FACTOR, PARTS = 27, 3, 9
 SPACE = {
     "loss": ["log_loss", "hinge"],
     "alpha": loguniform(1e-7, 1e-1),
@@ -34,18 +37,22 @@ def main():
     order = np.random.RandomState(seed).permutation(len(X))
     X, y = X[order], y[order]
     base = SGDClassifier(max_iter=EPOCHS, tol=1e-3, random_state=seed)
+    parts = PARTS if method == "halving-parts" else 1
     shared = {"aggressiveness": FACTOR, "test_size": 0.25, "random_state": seed}
     if method == "hyperband":  # max_iter fixes the number of models: 27 -> 49 models
         search = HyperbandSearchCV(base, SPACE, max_iter=EPOCHS, **shared)
     else:
         search = SuccessiveHalvingSearchCV(
-            base, SPACE, n_initial_parameters=n, n_initial_iter=1, max_iter=EPOCHS, **shared
-        )
+            base, SPACE, n_initial_parameters=n, n_initial_iter=1,
+            max_iter=EPOCHS * parts, **shared,
+        )  # fmt: skip
     cluster = LocalCluster(
         n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
     )
     with cluster, Client(cluster):
-        X, y = da.from_array(X, chunks=X.shape), da.from_array(y, chunks=len(y))
+        size = -(-len(y) // parts)
+        X = da.from_array(X, chunks=(size, X.shape[1]))
+        y = da.from_array(y, chunks=size)
         start = time.perf_counter()
         search.fit(X, y, classes=[0, 1])
         seconds = time.perf_counter() - start

@@ -4,9 +4,11 @@
     one matrix, without and with a bandit, against `GridSearchCV(LogisticRegression)` with
     its fastest solver (found first, by timing each solver on three fits).
 (b) 64 random configurations of loss x alpha x schedule x step size of `SGDClassifier`, at
-    most 27 epochs: against `HalvingRandomSearchCV` and dask-ml's Hyperband and successive
-    halving. dask-ml's searches need older versions of dask: name the Python of an
-    environment with benchmarks/dask-ml.txt installed by --dask-ml (`make bench` makes one).
+    most 27 epochs: against `HalvingRandomSearchCV`, whose first look comes after training
+    on a 27th of the rows, and dask-ml's Hyperband and successive halving, whose first look
+    comes after one pass ("halving") or, as ours, after a ninth of one ("halving-parts").
+    dask-ml's searches need older versions of dask: name the Python of an environment with
+    benchmarks/dask-ml.txt installed by --dask-ml (`make bench` makes one).
 
 usage: search.py [--part a,b] [--data adult,synthetic,mnist] [--seeds 5] [--rows N]
                  [--dask-ml PYTHON]
@@ -46,6 +48,7 @@ from mlopt.tuning.bandits import SuccessiveHalving
 C_VALUES = np.logspace(-4, 4, 64).tolist()
 SOLVERS = ("newton-cholesky", "lbfgs", "newton-cg", "liblinear", "sag")
 N, EPOCHS, FACTOR = 64, 27, 3
+DASK_ML = "hyperband", "halving", "halving-parts"
 SGD_SPACE = {
     "loss": ["log_loss", "hinge"],
     "alpha": loguniform(1e-7, 1e-1),
@@ -144,7 +147,7 @@ def part_b(name, rows, seeds, dask_ml):
             table.setdefault("HalvingRandomSearchCV", []).append(
                 (seconds, search.score(X_test, y_test))
             )
-            for method in ("hyperband", "halving") if dask_ml else ():
+            for method in DASK_ML if dask_ml else ():
                 run = [
                     dask_ml,
                     str(Path(__file__).parent / "peer_dask_ml.py"),
@@ -177,7 +180,7 @@ def mlopt_sgd(X, y, seed):
             SGD_SPACE,
             n_trials=N,
             sampler="random",
-            bandit=SuccessiveHalving(min_passes=1 / 9),  # as dask-ml's n_initial_iter
+            bandit=SuccessiveHalving(min_passes=1 / 9),
             max_passes=EPOCHS,
             random_state=seed,
             n_jobs=2,

@@ -12,10 +12,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlopt.tuning.bandits import BANDITS, ActionElimination, Bandit, Progress, bandit_of
+from mlopt.passes import Passes
+from mlopt.tuning.bandits import (
+    BANDITS,
+    ActionElimination,
+    Bandit,
+    Hyperband,
+    Progress,
+    SuccessiveHalving,
+    bandit_of,
+)
 
 MAX_PASSES = 30
-Curve = Callable[[int, int], float]
+WITHIN_A_PASS = SuccessiveHalving(min_passes=1 / 9), Hyperband(min_passes=1 / 3)
+Curve = Callable[[int, Passes], float]
 
 
 @dataclass
@@ -65,18 +75,18 @@ class Search:
         return replace(progress, passes=passes, score=score, done=done)
 
     @property
-    def passes(self) -> int:
+    def passes(self) -> Passes:
         ended = [*self.finished.values(), *self.pruned.values()]
         return sum(progress.passes for progress in ended)
 
 
-def rising(trial: int, passes: int) -> float:
+def rising(trial: int, passes: Passes) -> float:
     """Accuracies that approach 0.5 ... 1 without crossing."""
     quality = 0.5 + 0.49 * ((trial * 37) % 101) / 101
     return float(quality * (1 - 0.5 ** (1 + passes / 3)))
 
 
-@pytest.fixture(params=sorted(BANDITS))
+@pytest.fixture(params=[*sorted(BANDITS), *WITHIN_A_PASS], ids=str)
 def bandit(request: pytest.FixtureRequest) -> Bandit:
     return bandit_of(request.param, MAX_PASSES)
 
@@ -114,8 +124,9 @@ def test_a_bracket_ends_although_everything_fails(bandit: Bandit) -> None:
     assert search.proposed == 40
 
 
-def test_nothing_is_pruned_after_fewer_than_three_passes(bandit: Bandit) -> None:
-    search = Search(bandit, rising, 64, 16).run()
+@pytest.mark.parametrize("name", sorted(BANDITS))
+def test_nothing_is_pruned_after_fewer_than_three_passes(name: str) -> None:
+    search = Search(bandit_of(name, MAX_PASSES), rising, 64, 16).run()
     assert all(progress.passes >= 3 for progress in search.pruned.values())
 
 

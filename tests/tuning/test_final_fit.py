@@ -13,8 +13,9 @@ from sklearn.linear_model import LogisticRegression, SGDClassifier
 
 import mlopt
 from mlopt import events
-from mlopt.tuning import final_fit
+from mlopt.tuning import final_fit, refit
 from mlopt.tuning.bandits import SuccessiveHalving
+from mlopt.tuning.crews.trials import Trial
 
 X, y = make_classification(600, 8, flip_y=0.1, random_state=0)
 SPACE = {"alpha": [1e-5, 1e-4, 1e-3, 1e-2], "eta0": [1e-3, 1e-2, 1e-1]}
@@ -30,7 +31,7 @@ def search(estimator: Any, space: Any = SPACE, **settings: Any) -> mlopt.ModelSe
 def fits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the threads that made final fits."""
     names: list[str] = []
-    plain = final_fit.refit
+    plain = refit.refit
 
     def noted(*args: Any) -> Any:
         names.append(threading.current_thread().name)
@@ -59,24 +60,24 @@ def test_what_uses_all_cores_waits(fits: list[str]) -> None:
     assert fits == ["MainThread"]
 
 
-@pytest.mark.parametrize("refit", [False, lambda table: 0])
-def test_nothing_begins_early_that_may_not_be_wanted(fits: list[str], refit: Any) -> None:
-    search(sgd(), refit=refit).fit(X, y)
-    assert fits == ["MainThread"] * callable(refit)
+@pytest.mark.parametrize("which", [False, lambda table: 0])
+def test_nothing_begins_early_that_may_not_be_wanted(fits: list[str], which: Any) -> None:
+    search(sgd(), refit=which).fit(X, y)
+    assert fits == ["MainThread"] * callable(which)
 
 
 def test_a_fit_that_was_in_vain_is_made_again(
     fits: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The one that was left fails in its last passes, so another is the best."""
-    plain = mlopt.tuning.scheduler.Trial.record
+    plain = Trial.record
 
     def record(trial: Any, outcome: Any) -> None:
         plain(trial, outcome)
         if outcome.passes == 27:
             trial.reason = "made to fail"
 
-    monkeypatch.setattr(mlopt.tuning.scheduler.Trial, "record", record)
+    monkeypatch.setattr(Trial, "record", record)
     with pytest.warns(FitFailedWarning, match="made to fail"):
         found = search(sgd()).fit(X, y)
     assert [name.startswith("mlopt-final") for name in fits] == [True, False]
