@@ -79,9 +79,9 @@ class Method:
     foreseen : callable, optional
         From a shape and a tolerance to the passes, where these tell them better than a
         run on a small sample would; else None.
-    believed : float, default=1.0
-        Doublings of the rows over which passes go on changing as they did between two
-        samples.
+    believed : float, default=0.5
+        The share of a trend from sample to sample that goes on up to all rows; the rest is
+        chance.
     algorithm : str, default=""
         What methods share that need the same passes, so that one speculates for all.
     unit : str, default="passes"
@@ -104,7 +104,7 @@ class Method:
     continues: bool = False
     doubt: float = 3.0
     foreseen: Callable[[Shape, float], float | None] = _unforeseen
-    believed: float = 1.0
+    believed: float = 0.5
     algorithm: str = ""
     unit: str = "passes"
     waves: bool = False

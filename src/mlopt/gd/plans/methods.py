@@ -165,7 +165,7 @@ METHODS: tuple[Method, ...] = (
     Method(
         "svrg", variance_reduced.LOSSES, variance_reduced.passes,
         _of(variance_reduced.cost), variance_reduced.begin, continues=True,
-        least=_least(16), believed=8.0, doubt=_DOUBT,
+        least=_least(16), believed=1.0, doubt=_DOUBT,
     ),
     Method(
         "normal-equations", frozenset({"squared"}), _once, _least_squares("cholesky"),

@@ -23,8 +23,9 @@ from mlopt.gd.plans.method import Method
 from mlopt.gd.plans.methods import METHODS
 from mlopt.gd.plans.ranker import Ranker
 from mlopt.gd.plans.running import Alternative
+from mlopt.gd.plans.samples import Samples
 from mlopt.gd.plans.solver_plan import SolverPlan, interval_of, passes_of
-from mlopt.gd.plans.speculation import Passes, Samples, speculate
+from mlopt.gd.plans.speculation import Passes, speculate
 from mlopt.gd.plans.task import Problem, Task, problem_of
 
 SHARE, MOST, LEAST = 0.1, 1.0, 0.05
@@ -34,8 +35,6 @@ _DIGITS = 8
 """Rounding errors within which an objective is known."""
 _BOTH = 1.5
 """The smaller sample and the larger one, in units of this."""
-_SAMPLE = 20
-"""Rows of the larger sample for each column."""
 
 
 def plan(
@@ -146,26 +145,26 @@ def _sampled(
             return {}
     if len(open_) < 2 or not any(a.method.iterates for a in open_):
         return {}
-    size = _SAMPLE * (problem.rows.d + 1) * problem.outputs
-    size = min(max(size, 2000), max(problem.rows.n // 8, 1))
-    if size < problem.rows.d and not problem.rows.sparse:
+    samples = Samples(problem, tolerance)
+    if samples.least < problem.rows.d and not problem.rows.sparse:
         return {}  # fewer rows than columns: another problem
-    samples = Samples(problem, size)
     out, started = dict[str, Passes](), time.monotonic()
     groups: dict[str, list[Alternative]] = {}
     for alternative in open_:
         method = alternative.method
-        groups.setdefault(method.algorithm or method.name, []).append(alternative)
+        if alternative.passes.source == "typical":
+            groups.setdefault(method.algorithm or method.name, []).append(alternative)
     for number, alike in enumerate(groups.values()):
         left = budget - (time.monotonic() - started)
         if left <= 0:
             break
         # What one does not need is left for the ones after it.
-        share = min(left, 2 * left / (len(groups) - number))
+        share = left / (len(groups) - number)
         # A pass is not left half done: what takes too long on the samples is not begun.
-        likely = _BOTH * size / problem.rows.n * min(a.predicted_seconds for a in alike)
-        if likely <= share:
-            passes = speculate(alike[0].method, samples, tolerance, share)
+        likely = _BOTH * min(a.predicted_seconds for a in alike)
+        size = samples.within(share / likely * problem.rows.n)
+        if size is not None:
+            passes = speculate(alike[0].method, samples, size, tolerance, share)
             out |= dict.fromkeys((a.name for a in alike), passes)
     return out
 

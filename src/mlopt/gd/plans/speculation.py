@@ -1,27 +1,46 @@
-"""How many passes a method will take: it is run on a sample of the rows, to the target.
+"""How many passes a method will take: it is run on samples of the rows, to the target.
 
-Newton-like methods take about as many passes on 2% of the rows as on all of them, because
-passes depend on the curvature and the target, not on how many rows there are. Two samples,
-one twice the other, show how far that holds here: what changes between them changes as much
-again, and more, up to all rows. ML4all (section 5) fits ``a / eps`` to a short run instead,
-which is far off at small tolerances.
+Passes depend on the curvature and the target, and little on how many rows there are, once
+these say more of the solution than of their noise (`mlopt.gd.plans.samples`). So samples
+grow until twice the rows make no difference, or time is up::
+
+    a sample               the target within a part of the time?
+      yes   twice the rows, and again, until passes differ no more
+            a line through the last ones, of log passes against 1 / rows, leads to all rows
+      no    four times the rows, for the rest of the time
+            a curve through the gaps above the noise leads to the target
+
+ML4all (section 5) fits ``a / eps`` to a short run instead, which is far off at small
+tolerances.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from mlopt.gd.iterations import estimate
-from mlopt.gd.plans.method import Method, Solver, problem_shape
+from mlopt.gd.plans.method import Method, problem_shape
+from mlopt.gd.plans.samples import Samples
 from mlopt.gd.plans.task import Problem
-from mlopt.gd.sample import draw
 from mlopt.training import Limits
 
 _MOST_PASSES, _USUAL_DIGITS = 10**6, 8.0
-_LEAST_FACTOR, _DOUBT, _FORESEEN, _FEWEST = 1.5, 2.0, 2.0, 6
+_LEAST_FACTOR, _DOUBT, _FORESEEN = 1.5, 2.0, 2.0
 """By how much expected passes may be off: at the very best, with one sample only, and by
-the shape; and looks that make a curve."""
+the shape."""
+_FEWEST, _FAR = 6, 10.0
+"""Looks that make a curve, and how far beyond the most that were guessed it may lead."""
+_ALIKE, _MORE, _LAST = 1.25, 2.5, 3
+"""Passes on two samples that make no difference; how much longer a run takes on twice the
+rows, at most; and samples that a line goes through."""
+_FIRST, _WIDER = 0.25, 4
+"""Of the time, for the first sample; and how many more rows are taken after that."""
+Count = tuple[int, int]
+"""Rows of a sample and the passes over it."""
 
 
 @dataclass(frozen=True)
@@ -69,33 +88,19 @@ def typical(method: Method, problem: Problem, tolerance: float) -> Passes:
     return Passes.about(expected, method.doubt, "typical")
 
 
-class Samples:
-    """Two samples of a problem's rows, drawn when they are first needed."""
+def speculate(
+    method: Method, samples: Samples, size: int, tolerance: float, seconds: float
+) -> Passes:
+    """Run ``method`` on samples to the tolerance, each twice as large as the one before.
 
-    def __init__(self, problem: Problem, size: int) -> None:
-        self.problem, self.size = problem, size
-        self._drawn: tuple[Problem, Problem] | None = None
-
-    @property
-    def pair(self) -> tuple[Problem, Problem]:
-        """The smaller sample, half of the larger one."""
-        if self._drawn is None:
-            larger = draw(self.problem.rows, self.size)
-            smaller = draw(larger, max(larger.n // 2, 1))
-            self._drawn = (self.problem.on(smaller), self.problem.on(larger))
-        return self._drawn
-
-
-def speculate(method: Method, samples: Samples, tolerance: float, seconds: float) -> Passes:
-    """Run ``method`` on both samples to the tolerance.
-
-    Where time does not suffice, a curve through the gaps that were seen is followed to the
-    tolerance; where these are too few, it is the typical number.
+    Where too few gaps were seen for a curve to be followed, it is the typical number.
 
     Parameters
     ----------
     method : Method
     samples : Samples
+    size : int
+        Rows of the second sample; more where these make a difference.
     tolerance : float
         Relative to the minimum of the objective.
     seconds : float
@@ -104,41 +109,88 @@ def speculate(method: Method, samples: Samples, tolerance: float, seconds: float
     guess = typical(method, samples.problem, tolerance)
     if guess.source != "typical":
         return guess
-    limits, counts = Limits(seconds=max(seconds, 1e-3)), list[int]()
-    for problem in samples.pair:
-        training = method.begin(problem, tolerance, _MOST_PASSES, None)
-        seen = _watched(training, limits)
-        if not training.converged:
-            return _followed(seen, tolerance, counts, 10 * guess.high) or guess
-        counts.append(max(training.passes, 1))
-    doublings = math.log2(max(samples.problem.rows.n / samples.pair[1].rows.n, 1.0))
-    change = counts[1] / counts[0]
-    expected = max(2.0, counts[1] * change ** min(doublings, method.believed))
-    factor = max(_LEAST_FACTOR, max(change, 1.0 / change) ** min(doublings, 3.0))
-    return Passes.about(expected, factor, "sampled")
+    limits, rows = Limits(seconds=max(seconds, 1e-3)), max(size // 2, 1)
+    run = _run(method, samples, rows, tolerance, _FIRST * limits.seconds_left)
+    if not run.converged:
+        rows = min(_WIDER * rows, samples.most)
+        run = _run(method, samples, rows, tolerance, limits.seconds_left)
+        return run.led_on(tolerance, samples.noise(rows), guess)
+    counts = [(rows, run.passes)]
+    while not _settled(counts) and 2 * rows <= samples.most:
+        if _MORE * run.seconds > limits.seconds_left:
+            break
+        rows *= 2
+        run = _run(method, samples, rows, tolerance, limits.seconds_left)
+        if not run.converged:
+            break
+        counts.append((rows, run.passes))
+    return _led(counts, samples.problem.rows.n, method.believed)
 
 
-def _watched(training: Solver, limits: Limits) -> list[tuple[float, int]]:
-    """Train up to the limits; gaps, with the passes after which they were seen."""
+@dataclass(frozen=True)
+class _Run:
+    """What was seen of a method on one sample: gaps, with the passes after which."""
+
+    converged: bool
+    passes: int
+    seconds: float
+    seen: list[tuple[float, int]]
+
+    def led_on(self, tolerance: float, noise: float, guess: Passes) -> Passes:
+        """Its passes, or where a curve through the gaps above the noise leads.
+
+        Gaps that hardly fall tell only that passes are many: the most that were guessed.
+        """
+        if self.converged:
+            return Passes.about(self.passes, _DOUBT, "sampled")
+        low = (k for k, (gap, _) in enumerate(self.seen) if gap <= noise)
+        clear = self.seen[: next(low, len(self.seen)) + 1]
+        if len(clear) < _FEWEST:
+            clear = self.seen
+        if len(clear) < _FEWEST:
+            return guess
+        found = estimate(clear, tolerance)
+        if found.iterations > _FAR * guess.high:
+            return Passes(guess.high, guess.low, _FAR * guess.high, "extrapolated")
+        around = (found.low, found.iterations, found.high)
+        return Passes(found.iterations, min(around), max(around), "extrapolated")
+
+
+def _run(
+    method: Method, samples: Samples, rows: int, tolerance: float, seconds: float
+) -> _Run:
+    limits = Limits(seconds=max(seconds, 1e-3))
+    training = method.begin(samples.of(rows), tolerance, _MOST_PASSES, None)
     seen: list[tuple[float, int]] = []
     while limits.reason(training) is None:
         training.advance(1)
         gap = training.gap
         if math.isfinite(gap) and gap > 0 and (not seen or gap != seen[-1][0]):
             seen.append((gap, training.passes))
-    return seen
+    passes = max(training.passes, 1)
+    return _Run(bool(training.converged), passes, limits.elapsed, seen)
 
 
-def _followed(
-    seen: list[tuple[float, int]], tolerance: float, counts: list[int], most: float
-) -> Passes | None:
-    """What one finished run tells, or a curve through the gaps of an unfinished one."""
-    if counts:
-        return Passes.about(counts[0], _DOUBT, "sampled")
-    if len(seen) < _FEWEST:
-        return None
-    found = estimate(seen, tolerance)
-    if not found.iterations <= most:  # the curve hardly falls
-        return None
-    low, high = min(found.low, found.iterations), max(found.high, found.iterations)
-    return Passes(found.iterations, low, high, "extrapolated")
+def _settled(counts: Sequence[Count]) -> bool:
+    """Whether the last two samples agree."""
+    if len(counts) < 2:
+        return False
+    (_, one), (_, other) = counts[-2:]
+    return max(one, other) <= _ALIKE * min(one, other)
+
+
+def _led(counts: Sequence[Count], n: int, believed: float) -> Passes:
+    """Where a line through the last counts leads, with as much of its slope as is believed.
+
+    Whatever differs by chance would be taken for a trend otherwise.
+    """
+    last = counts[-_LAST:]
+    passes = [count for _, count in last]
+    if len(last) == 1:
+        return Passes.about(max(2.0, passes[0]), _DOUBT, "sampled")
+    x, y = np.array([1.0 / rows for rows, _ in last]), np.log(passes)
+    away = x - x.mean()
+    slope = believed * float(away @ y) / float(away @ away)
+    found = math.exp(float(y.mean()) + slope * (1.0 / n - float(x.mean())))
+    factor = max(_LEAST_FACTOR, max(passes) / min(passes))
+    return Passes.about(max(2.0, found), factor, "sampled")

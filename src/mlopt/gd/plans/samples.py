@@ -1,0 +1,72 @@
+"""Samples of a problem's rows on which methods show how many passes they take.
+
+::
+
+    rows for each column of weights
+      20             fewer than this are another problem
+      200            where methods begin
+      1 / (0.6 tol)  the minimum of a sample is as near to that of all rows as was asked for
+
+With s rows the minimum is about ``d / (2 s)`` too low, in units of the log-likelihood: that
+much is noise. Where it is more than the tolerance, a method goes after the noise, for which
+it may need many more passes than for what all rows have in common.
+"""
+
+from __future__ import annotations
+
+from mlopt.gd.plans.task import Problem
+from mlopt.gd.sample import draw
+
+_LEAST, _FEWEST = 20, 2000
+_USUAL, _MANY = 200, 20_000
+"""Rows of the usual sample for each column of weights; and at least, as a pass over fewer
+is hardly quicker."""
+_USUAL_LOSS = 0.3
+_EIGHTH, _QUARTER, _HALF = 8, 4, 2
+"""Of the rows: the least sample takes one at most, the usual one, the largest one."""
+_BYTES = 1 << 26
+"""That a sample takes, unless it is the least."""
+
+
+class Samples:
+    """Samples of one problem, drawn when they are first needed.
+
+    Parameters
+    ----------
+    problem : Problem
+    tolerance : float
+        Relative to the minimum of the objective.
+
+    Attributes
+    ----------
+    least, usual, most : int
+        Rows.
+    """
+
+    def __init__(self, problem: Problem, tolerance: float) -> None:
+        n, size = problem.rows.n, (problem.rows.d + 1) * problem.outputs
+        self.problem, self._noise = problem, size / (2 * _USUAL_LOSS)
+        self.least = min(max(_LEAST * size, _FEWEST), max(n // _EIGHTH, 1))
+        held = _BYTES * n // max(problem.rows.nbytes, 1)
+        enough = min(max(_USUAL * size, _MANY), n // _QUARTER, held)
+        self.usual = max(enough, self.least)
+        near = min(round(self._noise / tolerance), n // _HALF, held)
+        self.most = max(near, self.usual)
+        self._drawn: dict[int, Problem] = {}
+
+    def within(self, rows: float) -> int | None:
+        """The usual size or a half of it, ..., for so many rows; None below the least."""
+        size = self.usual
+        while size > rows and size // 2 >= self.least:
+            size //= 2
+        return size if size <= rows else None
+
+    def noise(self, size: int) -> float:
+        """By how much the minimum of so many rows is too low, relative to it."""
+        return self._noise * max(1.0 / size - 1.0 / self.problem.rows.n, 0.0)
+
+    def of(self, size: int) -> Problem:
+        """The same task on so many rows."""
+        if size not in self._drawn:
+            self._drawn[size] = self.problem.on(draw(self.problem.rows, max(size, 1)))
+        return self._drawn[size]
