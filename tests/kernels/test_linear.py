@@ -15,7 +15,7 @@ from scipy import sparse
 from scipy.special import log_softmax, softmax
 
 from mlopt.errors import InputError
-from mlopt.kernels import linear
+from mlopt.kernels import dense, linear
 from mlopt.kernels.dense import block_rows
 from mlopt.kernels.linear import LOSSES, MULTINOMIAL, Pass, linear_pass
 
@@ -224,6 +224,24 @@ def test_the_gradient_is_the_slope_of_the_loss(name: str) -> None:
 def test_blocks_of_rows_add_up(models: int) -> None:
     n = 2 * block_rows(200, 8) + 137
     assert_right(problem(["logistic", "huber"], n=n, d=200, models=models))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("rows", [1, 3, 4, 61, 203])
+@pytest.mark.parametrize("columns", [8, 9, 15, 16, 23, 50])
+def test_rows_from_memory_as_rows_from_a_cache(
+    rows: int, columns: int, dtype: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One after the other, in several blocks; and four at a time."""
+    p = problem(["logistic", "huber"], n=rows, d=columns, models=1, dtype=dtype)
+    cached = p.run()
+    monkeypatch.setattr(dense, "_CACHED", 0)
+    monkeypatch.setattr(dense, "_MOST", 24)
+    streamed = p.run()
+    assert_right(p)
+    np.testing.assert_allclose(
+        streamed.gradient, cached.gradient, rtol=1e-4, atol=1e-4 * rows
+    )
 
 
 @pytest.mark.parametrize("form", FORMATS)

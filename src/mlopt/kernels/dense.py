@@ -21,7 +21,9 @@ _CACHE = 200_000
 _ONCE = 1_200_000
 """Bytes of rows in a block for very few models: read again before other rows, even those
 that the other threads read, have pushed them out of the last cache."""
-_FEWEST, _MOST = 16, 1024
+_FEWEST, _MOST, _CACHED_MOST = 16, 8192, 1024
+_CACHED = 16_000_000
+"""Bytes of rows that the last cache may hold from one pass to the next."""
 
 
 def block_rows(d: int, itemsize: int) -> int:
@@ -50,8 +52,9 @@ def dense_pass(
         G = np.zeros((B, d), X.dtype)
         # What a block costs by itself is little beside the margins of many models only.
         fits = _ONCE // (d * X.itemsize) // 8 * 8
-        rows = min(max(fits, _FEWEST), _MOST)
-        few(read_only(X), read_only(W.T), *inputs, sums, scores, G, rows)
+        cached = X.nbytes <= _CACHED
+        rows = min(max(fits, _FEWEST), _CACHED_MOST if cached else _MOST)
+        few(read_only(X), read_only(W.T), *inputs, sums, scores, G, rows, cached)
         return G.T
     panels = _to_panels(W, width)
     G = np.zeros_like(panels if gradient else panels[:0])

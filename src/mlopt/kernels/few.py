@@ -3,6 +3,10 @@
 The gradient of a block of rows needs its slopes, and they need all its margins. So while
 the margins of one block are summed up from rows that come from memory, the block before it,
 which is still in cache, is added to the gradient: the processor works while it waits.
+
+Four rows at a time need the weights once for four, and are the quickest where a cache holds
+all rows. From memory, rows come twice as fast one after the other, since a processor reads
+ahead of a single line of addresses.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlopt.kernels.compiled import allocating, kernel, part, stay_apart
+from mlopt.kernels.compiled import allocating, inlined, kernel, part, stay_apart
 from mlopt.kernels.simd import lane_count, like, load, muladd, splat, splat_at, store, total
 from mlopt.kernels.slopes import add_slopes, clear_untrained
 
@@ -29,6 +33,49 @@ def _tail(d: int, sample: Any) -> Array:
     factors = np.zeros(lane_count(sample.itemsize), sample.dtype)
     factors[factors.shape[0] - d % factors.shape[0] :] = like(sample[0], 1.0)
     return factors
+
+
+@inlined
+def _margin(X: Array, x: int, W: Array, once: Any) -> Any:
+    d, L = X.shape[1], lane_count(X.itemsize)
+    whole, last, j = d - d % L, d - L, 0
+    a = b = splat(like(X[0, 0], 0.0))
+    while j + L < whole:
+        a = muladd(load(X, x + j), load(W, j), a)
+        b = muladd(load(X, x + j + L), load(W, j + L), b)
+        j += 2 * L
+    if j < whole:
+        a = muladd(load(X, x + j), load(W, j), a)
+    if whole < d:
+        b = muladd(load(X, x + last), load(W, last) * once, b)
+    return total(a + b)
+
+
+@part
+def _sweep_in_turn(
+    X: Array, new: int, news: int, old: int, olds: int, W: Array, G: Array, tail: Array,
+    z: Array, slopes: Array,
+) -> None:  # fmt: skip
+    """As `_sweep`, but four new rows after one another, and four old rows after these."""
+    stay_apart()
+    d, L = X.shape[1], lane_count(X.itemsize)
+    last, whole, once = d - L, d - d % L, load(tail, 0)
+    for i in range(0, max(news, olds), 4):
+        x = (new + i if i < news else old + i) * d
+        for q in range(4):
+            z[i + q] = _margin(X, x + q * d, W, once)
+        y = (old + i if i < olds else new + i) * d
+        c0, c1 = splat_at(slopes, i), splat_at(slopes, i + 1)
+        c2, c3 = splat_at(slopes, i + 2), splat_at(slopes, i + 3)
+        for j in range(0, whole, L):
+            g = muladd(load(X, y + j + d), c1, muladd(load(X, y + j), c0, load(G, j)))
+            g = muladd(load(X, y + j + 2 * d), c2, g)
+            store(G, j, muladd(load(X, y + j + 3 * d), c3, g))
+        if whole < d:
+            y += last
+            g = muladd(load(X, y + d), c1, load(X, y) * c0)
+            g = muladd(load(X, y + 3 * d), c3, muladd(load(X, y + 2 * d), c2, g))
+            store(G, last, muladd(g, once, load(G, last)))
 
 
 @part
@@ -95,8 +142,10 @@ def _add_rows(X: Array, start: int, Z: Array, G: Array) -> None:
 def few(
     X: Array, W: Array, b: Array, targets: Array, weights: Array, score_weights: Array,
     segments: Array, deltas: Array, sums: Array, scores: Array, G: Array, R: int,
+    cached: bool,
 ) -> None:  # fmt: skip
-    """Add up a pass, ``R`` rows at a time, a multiple of 4.
+    """Add up a pass, ``R`` rows at a time, a multiple of 4; ``cached``: of rows that a
+    cache holds.
 
     ``W`` and ``G`` are (B, d), with d at least as large as the lanes are many.
     """
@@ -107,7 +156,12 @@ def few(
     while start < n or olds > 0:
         news = min(R, even - start)
         for k in range(B):
-            _sweep(X, start, news, before, olds, W[k], G[k], tail, Z[k], slopes[k])
+            if cached:
+                _sweep(X, start, news, before, olds, W[k], G[k], tail, Z[k], slopes[k])
+            else:
+                _sweep_in_turn(
+                    X, start, news, before, olds, W[k], G[k], tail, Z[k], slopes[k]
+                )
         rows = news if news > 0 else n - start
         if news == 0:
             _row_margins(X, start, W, Z)
