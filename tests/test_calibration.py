@@ -24,7 +24,7 @@ FOUND = Calibration(
     )
 )
 KEY = {"host": "here", "processor": "one", "threads": "2", "numpy": "2.0"}
-SLOW = Factors(30.0, 30.0, 30.0, 30.0)
+SLOW = Factors(*[30.0] * 5)
 
 
 @pytest.fixture(autouse=True)
@@ -90,11 +90,13 @@ def test_factors_are_positive(wrong: float) -> None:
 
 
 def test_factors_scale_every_part_and_leave_what_is_the_machines() -> None:
-    cost = (Cost(flops=2e10, memory=1e9) | Cost(fixed=0.5)) + Cost(network=1e9, tasks=3)
-    scaled = cost.scaled(Factors(2.0, 3.0, 4.0, 5.0))
+    cost = (Cost(flops=2e10, memory=1e9) | Cost(fixed=0.5, python=0.1)) + Cost(
+        network=1e9, tasks=3
+    )
+    scaled = cost.scaled(Factors(2.0, 3.0, 4.0, 5.0, 20.0))
 
     assert scaled.parts[0].parts[0] == Cost(flops=4e10, memory=4e9)
-    assert scaled.parts[0].parts[1] == Cost(fixed=2.5)
+    assert scaled.parts[0].parts[1] == Cost(fixed=2.5, python=2.0)
     assert scaled.parts[1] == cost.parts[1]
     assert cost.scaled(Factors()) is cost
 

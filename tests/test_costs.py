@@ -46,6 +46,7 @@ UNIT = Resources(
     bandwidth_all=1,
     disk=4,
     network=5,
+    python=8,
     task=6,
     round_trip=7,
 )
@@ -140,7 +141,7 @@ def test_every_component_has_its_rate() -> None:
     }
     assert by_name == {
         "flops": 20, "flops32": 10, "memory": 20, "disk": 5, "network": 4,
-        "tasks": 120, "round_trips": 140, "fixed": 20,
+        "tasks": 120, "round_trips": 140, "python": 2.5, "fixed": 20,
     }  # fmt: skip
 
 

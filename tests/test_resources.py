@@ -21,6 +21,7 @@ from mlopt.errors import ClusterError, InputError
 from mlopt.resources import cache, probe
 from mlopt.resources.measure import measure, read_rate
 
+NOW = time.time()
 RATES = {"gemm_f64": 4e10, "gemm_f32": 9e10, "bandwidth": 1.5e10, "disk": 6e8, "task": 1e-5}
 
 
@@ -145,8 +146,13 @@ def test_no_part_of_a_file_is_ever_seen(
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{", "[]", '{"time": 0}', '{"time": 0, "rates": {"gemm_f64": 1}}']
-)
+    "content",
+    [
+        "", "{", "[]", '{"time": 0}',
+        '{"probe": %d, "time": 0, "rates": {"gemm_f64": 1}}' % cache.PROBE,
+        '{"probe": %d, "time": %f, "rates": {"gemm_f64": 1}}' % (cache.PROBE - 1, NOW),
+    ],
+)  # fmt: skip
 def test_a_damaged_or_old_file_is_measured_anew(
     folder: Path, measured: list[int], monkeypatch: pytest.MonkeyPatch, content: str
 ) -> None:
@@ -165,8 +171,11 @@ def test_a_damaged_or_old_file_is_measured_anew(
 def test_rates_that_cannot_be_are_not_believed(folder: Path, rates: dict[str, Any]) -> None:
     key = cache.identity(2)
     folder.mkdir()
-    cache.path(key).write_text(json.dumps({"time": time.time(), "rates": rates}))
+    record = {"probe": cache.PROBE, "time": time.time(), "rates": rates}
+    cache.path(key).write_text(json.dumps(record))
     assert cache.load(key) is None
+    cache.path(key).write_text(json.dumps(record | {"rates": RATES}))
+    assert cache.load(key) == RATES
 
 
 def test_a_cache_that_cannot_be_written_only_costs_time(

@@ -28,7 +28,10 @@ Source = Literal["predicted", "sampled", "measured"]
 
 STRENGTH: dict[Source, int] = {"predicted": 0, "sampled": 1, "measured": 2}
 
-WORK = ("flops", "flops32", "memory", "disk", "network", "tasks", "round_trips", "fixed")
+WORK = (
+    "flops", "flops32", "memory", "disk", "network", "tasks", "round_trips", "python",
+    "fixed",
+)  # fmt: skip
 """The components of the vector, in the order of the fields of `Cost`."""
 _work: Callable[[Any], tuple[float, ...]] = attrgetter(*WORK)
 
@@ -51,6 +54,8 @@ class Cost:
         Bytes read or written; bytes sent.
     tasks, round_trips : float
         Tasks scheduled; times that a caller waits for an answer.
+    python : float
+        Seconds of interpreted code and of small calls, on a machine of speed 1.
     fixed : float
         Seconds that no resource changes, or that were measured as such.
     source : {"predicted", "sampled", "measured"}
@@ -74,6 +79,7 @@ class Cost:
     network: float = 0.0
     tasks: float = 0.0
     round_trips: float = 0.0
+    python: float = 0.0
     fixed: float = 0.0
     source: Source = "predicted"
     parts: tuple[Cost, ...] = field(default=(), repr=False)
@@ -141,6 +147,7 @@ class Cost:
             + self.network / resources.network
             + self.tasks * resources.task
             + self.round_trips * resources.round_trip
+            + self.python / resources.python
             + self.fixed
         )
 

@@ -239,6 +239,8 @@ def test_rows_from_memory_as_rows_from_a_cache(
     monkeypatch.setattr(dense, "_MOST", 24)
     streamed = p.run()
     assert_right(p)
+    assert streamed.gradient is not None
+    assert cached.gradient is not None
     np.testing.assert_allclose(
         streamed.gradient, cached.gradient, rtol=1e-4, atol=1e-4 * rows
     )

@@ -219,7 +219,9 @@ def coarse_rates(resources: Resources) -> Resources:
     """``resources`` with rates rounded to powers of two, and nominal overheads."""
     names = ("gemm_f64", "gemm_f32", "bandwidth")
     rounded = {name: 2.0 ** round(math.log2(getattr(resources, name))) for name in names}
-    return resources.with_rates({**rounded, "task": TASK, "round_trip": ROUND_TRIP})
+    return resources.with_rates(
+        {**rounded, "task": TASK, "round_trip": ROUND_TRIP, "python": 1.0}
+    )
 
 
 def _candidates(n_models: int | None) -> list[int]:

@@ -123,12 +123,12 @@ def newton_cost(
     products = 2 * _gram(rows, size)
     if shape.sparse and shape.columns == 1:
         products = _PAIR * rows * (shape.nonzero / shape.n) ** 2 / 2
-    hessian = Cost(flops=products / resources.workers) + Cost(fixed=_BESIDE)
+    hessian = Cost(flops=products / resources.workers) + Cost(python=_BESIDE)
     factor = Cost(flops=_CHOLESKY * resources.threads * size**3 / 3)
     each = pass_cost(shape, resources)
     share = shape.newton_start / shape.n
     # The rows of a start are few, its calls are not.
-    calls = Cost(fixed=(1.0 - share) * (_STEP + _BESIDE)) if share else Cost()
+    calls = Cost(python=(1.0 - share) * (_STEP + _BESIDE)) if share else Cost()
     start = _START_PASSES * (share * (each + hessian) + calls)
     return start + passes * each + renewals * (hessian + factor)
 
@@ -144,7 +144,7 @@ def pass_cost(shape: Shape, resources: Resources) -> Cost:
     )
     price = _SCATTERED if shape.sparse else 4.0
     products = price * shape.nonzero * shape.columns + _LOSS * shape.n * shape.columns
-    vectors = Cost(memory=_HISTORY * 8.0 * (shape.d + 1) * shape.columns, fixed=_STEP)
+    vectors = Cost(memory=_HISTORY * 8.0 * (shape.d + 1) * shape.columns, python=_STEP)
     return (scan | _arithmetic(shape, share * products)) + vectors
 
 

@@ -88,7 +88,7 @@ def scan(shape: Shape, resources: Resources, reply: float, *, times: int = 1) ->
         network=reply * math.log2(2 * resources.workers) if remote else 0.0,
         tasks=float(shape.blocks) if remote else 0.0,
         round_trips=1.0 if remote else 0.0,
-        fixed=1.5e-3,
+        python=1.5e-3,
     )
 
 

@@ -104,7 +104,7 @@ def _steps(shape: Shape, resources: Resources, times: float) -> Cost:
     reading, values = scan(shape, resources, reply), share * shape.nonzero
     sums = reading | Cost(flops=_SUMS * values)
     product = Cost(flops=(_PASS + _TARGET * shape.outputs) * values)
-    calls = Cost(memory=10 * reply, fixed=_CALL * share * shape.blocks)
+    calls = Cost(memory=10 * reply, python=_CALL * share * shape.blocks)
     return reading + sums + times * ((reading | product) + calls)
 
 
@@ -147,5 +147,7 @@ def _block(shape: Shape, resources: Resources) -> Cost:
     sweeps = shape.known(2 if blocks == 1 else _SWEEPS)
     # Every block of columns asks the workers twice.
     ask = scan(shape, resources, 8.0 * b * shape.outputs)
-    waits = Cost(tasks=ask.tasks, round_trips=ask.round_trips, fixed=ask.fixed)
+    waits = Cost(
+        tasks=ask.tasks, round_trips=ask.round_trips, python=ask.python, fixed=ask.fixed
+    )
     return grams + factors + sweeps * (2 * blocks * waits + _steps(shape, resources, 0.0))

@@ -52,7 +52,7 @@ def dense_pass(
         G = np.zeros((B, d), X.dtype)
         # What a block costs by itself is little beside the margins of many models only.
         fits = _ONCE // (d * X.itemsize) // 8 * 8
-        cached = X.nbytes <= _CACHED
+        cached = _whole_bytes(X) <= _CACHED
         rows = min(max(fits, _FEWEST), _CACHED_MOST if cached else _MOST)
         few(read_only(X), read_only(W.T), *inputs, sums, scores, G, rows, cached)
         return G.T
@@ -63,6 +63,11 @@ def dense_pass(
         G.reshape(-1), R,
     )  # fmt: skip
     return _from_panels(G, B)
+
+
+def _whole_bytes(X: Array) -> int:
+    """Bytes of the array that ``X`` is a block of, as far as its memory tells."""
+    return X.base.nbytes if isinstance(X.base, np.ndarray) else X.nbytes
 
 
 def _to_panels(W: Array, width: int) -> Array:

@@ -19,6 +19,7 @@ def describe(resources: Resources) -> str:
         ("disk reads", _rate(resources.disk, "B/s"), ""),
         ("network", _rate(resources.network, "B/s"), "between two workers"),
         ("a task", format_seconds(resources.task), "that one more costs its scheduler"),
+        ("small calls", f"{resources.python:.2f}", "speed; 1 where costs were measured"),
         ("a round trip", format_seconds(resources.round_trip), "task out, answer back"),
     )
     lines = (f"{name:<18}{value:>14}   {note}".rstrip() for name, value, note in rows)

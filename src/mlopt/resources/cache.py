@@ -21,6 +21,8 @@ from mlopt.resources.calibration import Calibration
 from mlopt.resources.descriptor import Resources
 
 WEEK = 7 * 24 * 3600.0
+PROBE = 2
+"""Raised when there is more to measure: what was kept before then does not do."""
 FORMULAS = 1
 """Raised when a formula of a cost changes: factors say nothing of another one."""
 
@@ -62,10 +64,10 @@ def path(key: Mapping[str, str], kind: str = "resources") -> Path:
 
 
 def load(key: Mapping[str, str], max_age: float = WEEK) -> dict[str, float] | None:
-    """The rates stored for ``key``, or None: absent, damaged, or older than ``max_age``."""
+    """The rates stored for ``key``, or None: absent, damaged, or too old."""
     try:
         record = json.loads(path(key).read_text())
-        fresh = 0 <= time.time() - record["time"] < max_age
+        fresh = record["probe"] == PROBE and 0 <= time.time() - record["time"] < max_age
         rates = {name: float(record["rates"][name]) for name in record["rates"]}
     except (OSError, RuntimeError, ValueError, KeyError, TypeError, AttributeError):
         return None
@@ -77,7 +79,12 @@ def load(key: Mapping[str, str], max_age: float = WEEK) -> dict[str, float] | No
 
 def store(key: Mapping[str, str], rates: Mapping[str, float]) -> bool:
     """Keep ``rates``; False where nothing can be written, which costs only time."""
-    record = {"time": time.time(), "machine": dict(key), "rates": dict(rates)}
+    record = {
+        "time": time.time(),
+        "probe": PROBE,
+        "machine": dict(key),
+        "rates": dict(rates),
+    }
     return _write(path(key), record)
 
 

@@ -22,7 +22,7 @@ class Factors:
 
     Parameters
     ----------
-    flops, flops32, memory, fixed : float, default=1.0
+    flops, flops32, memory, fixed, python : float, default=1.0
         Positive. As the terms of `mlopt.costs.Cost` of the same names; the others belong to
         the machine and not to the implementation.
     """
@@ -31,6 +31,7 @@ class Factors:
     flops32: float = 1.0
     memory: float = 1.0
     fixed: float = 1.0
+    python: float = 1.0
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():

@@ -15,7 +15,9 @@ from mlopt.errors import InputError
 from mlopt.resources.calibration import Calibration
 
 GIB = 2**30
-RATES = ("gemm_f64", "gemm_f32", "bandwidth", "bandwidth_all", "disk", "network")
+RATES = (
+    "gemm_f64", "gemm_f32", "bandwidth", "bandwidth_all", "disk", "network", "python",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,9 @@ class Resources:
         Bytes/s read from memory by one thread, and by all threads of one worker.
     disk, network : float
         Bytes/s read from disk; bytes/s between two workers.
+    python : float
+        Speed of interpreted code and of small calls, relative to the machine on which
+        their seconds were measured.
     task : float
         Seconds that one more task costs its scheduler.
     round_trip : float
@@ -60,6 +65,7 @@ class Resources:
     bandwidth_all: float = 2e10
     disk: float = 5e8
     network: float = 1e9
+    python: float = 1.0
     task: float = 1e-4
     round_trip: float = 1e-3
     calibration: Calibration = field(default=Calibration(), repr=False)

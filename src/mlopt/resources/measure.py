@@ -19,6 +19,8 @@ GEMM_SIZE = 384
 PIECE = 2**21  # doubles; 16 MiB take about 2 ms, less than a scheduler's time slice
 PIECES = 8  # together larger than most last-level caches, so that every piece is read anew
 DISK_BYTES = 2**23
+CALLS, CALL_SECONDS = 100, 5e-4
+"""Rounds of small calls, and what they take on a machine of speed 1."""
 
 
 def measure(threads: int) -> dict[str, float]:
@@ -38,6 +40,7 @@ def measure(threads: int) -> dict[str, float]:
             "bandwidth": one,
             # What one thread reads is a lower bound: a neighbour may have held a core.
             "bandwidth_all": max(one, read_rate(data, threads)) if threads > 1 else one,
+            "python": python_rate(),
         }
     disk = disk_rate()
     if disk is not None:
@@ -51,6 +54,18 @@ def gemm_rate(dtype: Any, budget: float = 0.15) -> float:
     a = np.ones((GEMM_SIZE, GEMM_SIZE), dtype)
     out = np.empty_like(a)
     return 2 * GEMM_SIZE**3 / best_seconds(lambda: np.dot(a, a, out=out), budget)
+
+
+def python_rate(budget: float = 0.05) -> float:
+    """Speed of small calls: of NumPy on a few numbers, and of what is around them."""
+    few = np.ones(32)
+
+    def calls() -> None:
+        for number in range(CALLS):
+            kept = {"sum": float((few * number).sum()), "rows": few[2:-2].reshape(4, -1)}
+            dict(kept, copy=np.concatenate([few, few]))
+
+    return CALL_SECONDS / best_seconds(calls, budget)
 
 
 def best_seconds(run: Callable[[], Any], budget: float) -> float:

@@ -134,7 +134,7 @@ def units_of(stats: Stats, *, text: bool) -> Units:
     """
     filled = max(1.0, stats.density * stats.columns)
     vector = Cost(flops=2 * stats.columns, memory=16 * stats.columns)
-    calls = Cost(fixed=CALL)
+    calls = Cost(python=CALL)
     # X is read for the margins, and once more for the gradient.
     products = Cost(flops=4 * filled, memory=2 * stats.itemsize * filled)
     if stats.sparse:
@@ -160,10 +160,10 @@ def sample_cost(
     Shuffled-partition reads and shuffles a partition once for ``ceil(k / size)``
     iterations.
     """
-    calls = Cost(fixed=CALL)
+    calls = Cost(python=CALL)
     single = size * medium.read(medium.nbytes / max(1, waves.rows))
     if medium.memory:
-        single += min(size, waves.partitions) * Cost(fixed=TOUCH)
+        single += min(size, waves.partitions) * Cost(python=TOUCH)
     if sampling == "bernoulli":
         if medium.memory:
             return waves.rows * units.sample + single + calls
@@ -248,16 +248,16 @@ def operator_costs(
         costs["update"] += Cost(tasks=parsed.partitions)
     if row.sampling is None:
         # Compute's own memory traffic is the reading of the rows: it is not charged twice.
-        costs["compute"] = cpu(units.compute, parsed) + parsed.count * Cost(fixed=BLOCK)
+        costs["compute"] = cpu(units.compute, parsed) + parsed.count * Cost(python=BLOCK)
     else:
-        costs["compute"] = size * units.compute + Cost(fixed=CALL)
+        costs["compute"] = size * units.compute + Cost(python=CALL)
         where, waves = (medium, source) if row.lazy else (held, parsed)
         costs["sample"] = sample_cost(row.sampling, where, waves, units, size)
     everything = io(medium, source) + cpu(units.transform, source)
     if settings.stage_rows is None:
         costs["stage"] += everything
     if row.lazy:
-        costs["transform"] = size * units.transform + Cost(fixed=CALL)
+        costs["transform"] = size * units.transform + Cost(python=CALL)
     else:
         ready = medium.memory and settings.transform is None
         costs["transform"] = Cost() if ready else everything

@@ -70,7 +70,8 @@ def _least(row: PlanRow, problem: Problem, resources: Resources) -> float:
     blocks = -(-len(rows.lengths) // slots) if row.sampling is None else 0
     each = Cost(
         memory=2 * rows.nbytes * size / rows.n / slots,
-        fixed=4 * CALL + LOSS * size / slots + BLOCK * blocks,
+        python=4 * CALL + BLOCK * blocks,
+        fixed=LOSS * size / slots,
     )
     return _expected(row) / _DOUBT * each.seconds(resources)
 

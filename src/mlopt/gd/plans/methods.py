@@ -131,7 +131,7 @@ def _least(passes: float) -> Callable[[Problem, Resources], float]:
     """So many passes, and each no faster than memory."""
 
     def seconds(problem: Problem, resources: Resources) -> float:
-        each = Cost(memory=problem.rows.nbytes / resources.workers, fixed=_CALL)
+        each = Cost(memory=problem.rows.nbytes / resources.workers, python=_CALL)
         return passes * each.seconds(resources, resources.threads)
 
     return seconds

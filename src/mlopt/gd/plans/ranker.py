@@ -97,7 +97,7 @@ class Ranker:
         remote = resources.workers > 1
         work = Cost(
             memory=rows.nbytes / resources.workers,
-            fixed=_AROUND,
+            python=_AROUND,
             tasks=2.0 * len(rows.lengths) if remote else 0.0,
             round_trips=2.0 if remote else 0.0,
         )

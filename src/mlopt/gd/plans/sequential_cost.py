@@ -39,7 +39,7 @@ def variance_reduced_cost(
     epochs = (VARIANCE_REDUCED_EPOCHS if passes is None else passes) + _SETUP
     price = _STEP_SPARSE if shape.sparse else _STEP_DENSE
     work = price * shape.nonzero + _STEP_ROW * shape.n
-    return _alone(epochs * work, resources) + epochs * Cost(fixed=_CALLS)
+    return _alone(epochs * work, resources) + epochs * Cost(python=_CALLS)
 
 
 def primal_coordinate_cost(
@@ -57,7 +57,7 @@ def primal_coordinate_cost(
     epochs = (COORDINATE_EPOCHS if passes is None else passes) + _SETUP
     price = _VISIT_SPARSE if shape.sparse else _VISIT_DENSE
     work = _alone(epochs * price * shape.nonzero, resources)
-    return work + epochs * Cost(fixed=_CALLS)
+    return work + epochs * Cost(python=_CALLS)
 
 
 def dual_logistic_cost(
@@ -74,7 +74,7 @@ def dual_logistic_cost(
     """
     epochs = DUAL_EPOCHS if passes is None else passes
     logarithms = _alone(epochs * _LOGARITHMS * shape.n, resources)
-    return dual_cost(shape, resources, epochs) + logarithms + epochs * Cost(fixed=_CALLS)
+    return dual_cost(shape, resources, epochs) + logarithms + epochs * Cost(python=_CALLS)
 
 
 def _alone(operations: float, resources: Resources) -> Cost:
