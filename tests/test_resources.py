@@ -149,8 +149,8 @@ def test_no_part_of_a_file_is_ever_seen(
     "content",
     [
         "", "{", "[]", '{"time": 0}',
-        '{"probe": %d, "time": 0, "rates": {"gemm_f64": 1}}' % cache.PROBE,
-        '{"probe": %d, "time": %f, "rates": {"gemm_f64": 1}}' % (cache.PROBE - 1, NOW),
+        json.dumps({"probe": cache.PROBE, "time": 0, "rates": {"gemm_f64": 1}}),
+        json.dumps({"probe": cache.PROBE - 1, "time": NOW, "rates": {"gemm_f64": 1}}),
     ],
 )  # fmt: skip
 def test_a_damaged_or_old_file_is_measured_anew(
