@@ -107,7 +107,7 @@ def plan(
         if learnt := _sampled(problem, tolerance, found, speculation):
             ranker.passes |= learnt
             found = ranker.ranked(a.method for a in found)
-    found = _careful(_within(found, time_limit, max_iter))
+    found = _within(_careful(found), time_limit, max_iter)
     seconds = time.perf_counter() - started
     return SolverPlan(task, found, ranker, unfit, seconds, (time_limit, max_iter))
 
