@@ -104,7 +104,7 @@ def test_implementations_are_those_that_there_are() -> None:
 
 
 def test_costs_are_calibrated_as_choices_are() -> None:
-    slow = Calibration((("Ridge/svd", Factors(2.0, 2.0, 2.0, 2.0)),))
+    slow = Calibration((("Ridge/svd", Factors(*[2.0] * 5)),))
     price = named("Ridge")["svd"]
     plain = price(EXAMPLE, Resources()).seconds(Resources())
 
