@@ -3,7 +3,7 @@
 usage: peer_dask_ml.py DATA.npz hyperband|halving|halving-parts N SEED
 
 An iteration of dask-ml is a call of partial_fit on one chunk. "halving-parts" has chunks of
-a ninth of the rows, so that the first look comes after a ninth of a pass, as ours does.
+a 27th of the rows, so that the first look comes after a 27th of a pass, as ours does.
 """
 
 import json
@@ -21,7 +21,7 @@ from dask_ml.model_selection import HyperbandSearchCV, SuccessiveHalvingSearchCV
 from scipy.stats import loguniform
 from sklearn.linear_model import SGDClassifier
 
-EPOCHS, FACTOR, PARTS = 27, 3, 9
+EPOCHS, FACTOR, PARTS = 27, 3, 27
 SPACE = {
     "loss": ["log_loss", "hinge"],
     "alpha": loguniform(1e-7, 1e-1),

@@ -6,7 +6,7 @@
 (b) 64 random configurations of loss x alpha x schedule x step size of `SGDClassifier`, at
     most 27 epochs: against `HalvingRandomSearchCV`, whose first look comes after training
     on a 27th of the rows, and dask-ml's Hyperband and successive halving, whose first look
-    comes after one pass ("halving") or, as ours, after a ninth of one ("halving-parts").
+    comes after one pass ("halving") or, as ours, after a 27th of one ("halving-parts").
     dask-ml's searches need older versions of dask: name the Python of an environment with
     benchmarks/dask-ml.txt installed by --dask-ml (`make bench` makes one).
 
@@ -48,6 +48,8 @@ from mlopt.tuning.bandits import SuccessiveHalving
 C_VALUES = np.logspace(-4, 4, 64).tolist()
 SOLVERS = ("newton-cholesky", "lbfgs", "newton-cg", "liblinear", "sag")
 N, EPOCHS, FACTOR = 64, 27, 3
+FIRST = 1 / 27
+"""Of the rows: all that look within the first pass do so first after this part."""
 DASK_ML = "hyperband", "halving", "halving-parts"
 SGD_SPACE = {
     "loss": ["log_loss", "hinge"],
@@ -180,7 +182,7 @@ def mlopt_sgd(X, y, seed):
             SGD_SPACE,
             n_trials=N,
             sampler="random",
-            bandit=SuccessiveHalving(min_passes=1 / 9),
+            bandit=SuccessiveHalving(min_passes=FIRST),
             max_passes=EPOCHS,
             random_state=seed,
             n_jobs=2,
