@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from mlopt.errors import InputError
-from mlopt.passes import Passes
+from mlopt.passes import Passes, exact
 from mlopt.tuning.bandits import (
     ActionElimination,
     Hyperband,
@@ -199,6 +199,13 @@ def test_hyperband_that_starts_within_a_pass() -> None:
     bandit = Hyperband(min_passes=0.1, max_passes=3)
     assert bandit.sizes == (27, 12, 6, 4)
     assert bandit.stops(0) == (Fraction(1, 9), Fraction(1, 3), 1, 3)
+
+
+def test_looks_are_told_apart_whatever_parts_they_are() -> None:
+    """A study holds them as text; read again they must be the same looks."""
+    bandit = Hyperband(min_passes=0.01, max_passes=100)
+    assert bandit.stops(0)[0] == Fraction(100, 6561)
+    assert [exact(Fraction(str(stop))) for stop in bandit.stops(0)] == [*bandit.stops(0)]
 
 
 @pytest.mark.parametrize("passes", [0, -1, float("nan"), float("inf"), 1e-9])

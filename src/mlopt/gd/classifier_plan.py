@@ -30,9 +30,11 @@ _PAIR, _BESIDE = 130.0, 2e-3
 _READ, _SCATTERED, _HISTORY, _STEP = 1.6, 170.0, 60.0, 1.8e-3
 # A start: passes over a sample (or, for wide data, over all rows), Hessians and factors,
 # how often a drawn row is moved, and how much slower the products of narrow rows are.
-_FIRST_PASSES, _USUAL_LOSS = 2.0, 0.3
+_FIRST_PASSES = 2.0
 _START_PASSES = 7.0
 _SAMPLE_PASSES, _WIDE_START, _RENEWALS, _DRAW, _NARROW = 8.0, 3.0, 3.5, 16.0, 150.0
+USUAL_LOSS = 0.3
+"""Of a row at the minimum, where nothing is known of it."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +185,7 @@ def passes_after_sample(shape: Shape, tolerance: float) -> float | None:
     if shape.d >= WIDEST or rows >= shape.n:
         return None
     parameters = (shape.d + 1) * shape.columns
-    gap = parameters / (2 * rows) / _USUAL_LOSS
+    gap = parameters / (2 * rows) / USUAL_LOSS
     share = min(parameters / rows, 0.5) ** (0.5 if shape.sparse else 1.0)
     return _FIRST_PASSES + max(0.0, math.log(gap / tolerance) / -math.log(share))
 
@@ -196,7 +198,7 @@ def newton_passes_after_sample(shape: Shape, tolerance: float) -> float | None:
     if not shape.newton_start:
         return None
     parameters = (shape.d + 1) * shape.columns
-    gap = min(parameters / (2 * shape.newton_start) / _USUAL_LOSS, 0.5)
+    gap = min(parameters / (2 * shape.newton_start) / USUAL_LOSS, 0.5)
     steps = math.log2(max(math.log(tolerance) / math.log(gap), 1.0))
     return 1.0 + math.ceil(steps)
 

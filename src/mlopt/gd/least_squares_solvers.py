@@ -155,7 +155,8 @@ def by_mixed_cholesky(task: Task) -> Fit:
     _check("mixed_cholesky", task)
     sums = ColumnSums.of(task.rows, task.intercept)
     inverse = gram_inverse.of_float32(task.rows, sums, task.alphas)
-    accuracy = task.accuracy / 10
+    # Each coefficient is to be that good, not only all of them together.
+    accuracy = task.accuracy / 100
     return _refine(task, "mixed_cholesky", sums, inverse, _ROUNDED_PATIENCE, accuracy)
 
 

@@ -11,7 +11,6 @@ those of scikit-learn's ``SGDClassifier`` and ``SGDRegressor``.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
@@ -27,7 +26,7 @@ from mlopt.gd.passes import Floats
 from mlopt.gd.schedules import ADAPTIVE_DIVISOR, ADAPTIVE_LEAST, Schedule, first_steps
 from mlopt.gd.single import blocks_in_order, one_block
 from mlopt.kernels.sgd import Steps, sgd_epoch
-from mlopt.passes import Passes
+from mlopt.passes import Passes, stretch
 from mlopt.rows import Block, Rows
 
 __all__ = ["LockstepSGD", "Schedule"]
@@ -63,17 +62,12 @@ class Lane:
 
 
 @dataclass(frozen=True)
-class Stretch:
-    """A part of an epoch: of every block's rows, those from one share on to another."""
+class Part:
+    """Of an epoch: every block's rows, in its order, from one share of them to another."""
 
     epoch: int
     begin: Fraction
     end: Fraction
-
-    def of(self, order: Indices) -> Indices:
-        """The rows to visit, of all in their order."""
-        n = len(order)
-        return order[math.ceil(self.begin * n) : math.ceil(self.end * n)]
 
 
 class LockstepSGD(LinearTraining):
@@ -157,20 +151,20 @@ class LockstepSGD(LinearTraining):
         """Train until ``passes`` passes are made in all; it may end within an epoch."""
         while self.made < passes and not self.done:
             end = min(Fraction(passes - self.passes), WHOLE)
-            self._visit(Stretch(self.passes, self._part, end))
+            self._visit(Part(self.passes, self._part, end))
             self.passes, self._part = self.passes + int(end), end % 1
 
-    def _visit(self, stretch: Stretch) -> None:
+    def _visit(self, part: Part) -> None:
         numbers = np.flatnonzero(~self.finished)
-        parts = self._layout.lanes(numbers.tolist(), LANE)
-        lanes = [self._lane(part) for part in parts]
-        seed = (self.seed, stretch.epoch) if self.shuffle else None
+        chosen = self._layout.lanes(numbers.tolist(), LANE)
+        lanes = [self._lane(columns) for columns in chosen]
+        seed = (self.seed, part.epoch) if self.shuffle else None
         rows = self._trained
         if self.shuffle and len(rows.shelves) > 1:
             order = np.random.default_rng(seed).permutation(len(rows.shelves))
             rows = blocks_in_order(rows, order.tolist())
-        for lane in rows.fold(_part_of_epoch, lanes, seed, stretch):
-            self._arrive(lane, stretch)
+        for lane in rows.fold(_part_of_epoch, lanes, seed, part):
+            self._arrive(lane, part)
         self._stale[:, numbers] = True
 
     def _lane(self, numbers: list[int]) -> Lane:
@@ -180,20 +174,20 @@ class LockstepSGD(LinearTraining):
         zeros = np.zeros(plan.width)
         return Lane(columns, plan.segments, plan.deltas, weights, steps, zeros)
 
-    def _arrive(self, lane: Lane, stretch: Stretch) -> None:
-        """Take over what a stretch has made of some columns; judge those that overflowed.
+    def _arrive(self, lane: Lane, part: Part) -> None:
+        """Take over what a part has made of some columns; judge those that overflowed.
 
         At the end of an epoch the stop rule applies to all.
         """
         going = self._status[lane.columns] == RUNNING
         columns, weights = lane.columns[going], lane.weights[:, going]
-        if stretch.begin == 0:
+        if part.begin == 0:
             self._loss[columns] = 0.0
             self._begun[columns] = _squared_norms(self._weights[:, columns])
         self._weights[:, columns] = weights
         self._steps.t[columns] = lane.steps.t[going]
         self._loss[columns] += lane.loss[going]
-        if stretch.end == WHOLE:
+        if part.end == WHOLE:
             self._judge(columns)
         lost = ~(np.isfinite(weights).all(axis=0) & np.isfinite(self._loss[columns]))
         self._status[columns[lost]] = DIVERGED
@@ -291,7 +285,7 @@ def _count_rows(block: Block) -> NDArray[np.int64]:
 
 
 def _part_of_epoch(
-    block: Block, lane: Lane, seed: tuple[int, int] | None, stretch: Stretch
+    block: Block, lane: Lane, seed: tuple[int, int] | None, part: Part
 ) -> Lane:
     order = np.arange(block.rows)
     if seed is not None:
@@ -300,7 +294,7 @@ def _part_of_epoch(
     steps = replace(lane.steps, t=lane.steps.t.copy())
     extra = block.extra
     loss = sgd_epoch(
-        block.X, stretch.of(order), extra["targets"], extra["weights"], W, b,
-        lane.segments, lane.deltas, steps,
+        block.X, stretch(order, part.begin, part.end), extra["targets"], extra["weights"],
+        W, b, lane.segments, lane.deltas, steps,
     )  # fmt: skip
     return replace(lane, weights=np.vstack([W, b]), steps=steps, loss=lane.loss + loss)

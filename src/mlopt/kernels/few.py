@@ -51,6 +51,14 @@ def _margin(X: Array, x: int, W: Array, once: Any) -> Any:
     return total(a + b)
 
 
+@inlined
+def _plus_rows(X: Array, y: int, c0: Any, c1: Any, c2: Any, c3: Any, g: Any) -> Any:
+    """Lanes ``g`` and those of four rows from ``y``, each times its factor."""
+    d = X.shape[1]
+    g = muladd(load(X, y + d), c1, muladd(load(X, y), c0, g))
+    return muladd(load(X, y + 3 * d), c3, muladd(load(X, y + 2 * d), c2, g))
+
+
 @part
 def _sweep_in_turn(
     X: Array, new: int, news: int, old: int, olds: int, W: Array, G: Array, tail: Array,
@@ -68,13 +76,10 @@ def _sweep_in_turn(
         c0, c1 = splat_at(slopes, i), splat_at(slopes, i + 1)
         c2, c3 = splat_at(slopes, i + 2), splat_at(slopes, i + 3)
         for j in range(0, whole, L):
-            g = muladd(load(X, y + j + d), c1, muladd(load(X, y + j), c0, load(G, j)))
-            g = muladd(load(X, y + j + 2 * d), c2, g)
-            store(G, j, muladd(load(X, y + j + 3 * d), c3, g))
+            store(G, j, _plus_rows(X, y + j, c0, c1, c2, c3, load(G, j)))
         if whole < d:
             y += last
-            g = muladd(load(X, y + d), c1, load(X, y) * c0)
-            g = muladd(load(X, y + 3 * d), c3, muladd(load(X, y + 2 * d), c2, g))
+            g = _plus_rows(X, y, c0, c1, c2, c3, splat(like(z[0], 0.0)))
             store(G, last, muladd(g, once, load(G, last)))
 
 
@@ -105,17 +110,14 @@ def _sweep(
             w = load(W, j)
             a0, a1 = muladd(load(X, x), w, a0), muladd(load(X, x + d), w, a1)
             a2, a3 = muladd(load(X, x + 2 * d), w, a2), muladd(load(X, x + 3 * d), w, a3)
-            g = muladd(load(X, y + d), c1, muladd(load(X, y), c0, load(G, j)))
-            g = muladd(load(X, y + 2 * d), c2, g)
-            store(G, j, muladd(load(X, y + 3 * d), c3, g))
+            store(G, j, _plus_rows(X, y, c0, c1, c2, c3, load(G, j)))
             x, y, j = x + L, y + L, j + L
         if whole < d:
             x, y = x + last - whole, y + last - whole
             w = load(W, last) * once
             a0, a1 = muladd(load(X, x), w, a0), muladd(load(X, x + d), w, a1)
             a2, a3 = muladd(load(X, x + 2 * d), w, a2), muladd(load(X, x + 3 * d), w, a3)
-            g = muladd(load(X, y + d), c1, load(X, y) * c0)
-            g = muladd(load(X, y + 3 * d), c3, muladd(load(X, y + 2 * d), c2, g))
+            g = _plus_rows(X, y, c0, c1, c2, c3, splat(like(z[0], 0.0)))
             store(G, last, muladd(g, once, load(G, last)))
         z[i], z[i + 1], z[i + 2], z[i + 3] = total(a0), total(a1), total(a2), total(a3)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from mlopt.passes import passes_text
+from mlopt.passes import passes_text, plain
 from mlopt.plan import format_seconds
 from mlopt.report.history import (
     COMPLETE,
@@ -30,7 +30,7 @@ def records(rows: Sequence[TrialRow]) -> list[dict[str, Any]]:
             "family": row.family,
             "state": row.state,
             "score": row.score,
-            "passes": row.passes if row.passes == int(row.passes) else float(row.passes),
+            "passes": plain(row.passes),
             "seconds": row.seconds,
             "started": row.started,
             "ended": row.ended,

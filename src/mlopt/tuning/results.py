@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from mlopt.passes import Passes
+from mlopt.passes import plain
 from mlopt.tuning.crews.trials import Trial
 
 
@@ -31,7 +31,7 @@ def cv_results(
     table["params"] = [dict(t.params) for t in trials]
     table["family"] = np.array([t.family for t in trials], dtype=object)
     table["state"] = np.array([t.state for t in trials], dtype=object)
-    table["passes"] = numbers([t.passes for t in trials])
+    table["passes"] = np.array([plain(t.passes) for t in trials])
     table["reason"] = np.array([t.reason for t in trials], dtype=object)
     for metric in metrics:
         scores = [t.scores.get(metric, ()) for t in trials]
@@ -41,12 +41,6 @@ def cv_results(
         if any(train):
             table |= _metric_columns(metric, "train", train, n_splits)
     return table
-
-
-def numbers(passes: Sequence[Passes]) -> NDArray[Any]:
-    """Passes as an array: of integers, or of floats where there are parts of passes."""
-    whole = all(isinstance(p, int) for p in passes)
-    return np.array(passes, dtype=np.int64 if whole else np.float64)
 
 
 def ranks(scores: NDArray[Any]) -> NDArray[np.int32]:

@@ -16,6 +16,7 @@ from mlopt import events
 from mlopt.cluster import executor as executor_for
 from mlopt.errors import InputError
 from mlopt.interrupts import Interrupts
+from mlopt.passes import plain
 from mlopt.plan import Plan
 from mlopt.tuning.crews.families import configure
 from mlopt.tuning.crews.problem import Problem
@@ -23,7 +24,7 @@ from mlopt.tuning.crews.trials import Trial, best_trial
 from mlopt.tuning.final_fit import FinalFit
 from mlopt.tuning.inputs import problem_of
 from mlopt.tuning.refit import out_of_fold
-from mlopt.tuning.results import cv_results, numbers
+from mlopt.tuning.results import cv_results
 from mlopt.tuning.scheduler import Scheduler
 from mlopt.tuning.setup import prepare
 
@@ -244,7 +245,7 @@ class ModelSearchCV(BaseSearchCV):
         self.cv_results_ = cv_results(
             trials, metrics.scorers, self.n_splits_, multiple=metrics.multiple
         )
-        self.passes_ = numbers([sum(t.passes for t in trials)])[0].item()
+        self.passes_ = plain(sum(t.passes for t in trials))
         self.n_pruned_ = sum(t.state == "PRUNED" for t in trials)
         self.models_trained_ = sum(t.passes > 0 for t in trials) * self.n_splits_
         self._select(trials, metrics.main)

@@ -14,6 +14,7 @@ it may need many more passes than for what all rows have in common.
 
 from __future__ import annotations
 
+from mlopt.gd.classifier_plan import USUAL_LOSS
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.sample import draw
 
@@ -21,7 +22,6 @@ _LEAST, _FEWEST = 20, 2000
 _USUAL, _MANY = 200, 20_000
 """Rows of the usual sample for each column of weights; and at least, as a pass over fewer
 is hardly quicker."""
-_USUAL_LOSS = 0.3
 _EIGHTH, _QUARTER, _HALF = 8, 4, 2
 """Of the rows: the least sample takes one at most, the usual one, the largest one."""
 _BYTES = 1 << 26
@@ -45,7 +45,7 @@ class Samples:
 
     def __init__(self, problem: Problem, tolerance: float) -> None:
         n, size = problem.rows.n, (problem.rows.d + 1) * problem.outputs
-        self.problem, self._noise = problem, size / (2 * _USUAL_LOSS)
+        self.problem, self._noise = problem, size / (2 * USUAL_LOSS)
         self.least = min(max(_LEAST * size, _FEWEST), max(n // _EIGHTH, 1))
         held = _BYTES * n // max(problem.rows.nbytes, 1)
         enough = min(max(_USUAL * size, _MANY), n // _QUARTER, held)

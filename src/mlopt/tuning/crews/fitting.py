@@ -22,7 +22,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
 from mlopt.errors import InputError
-from mlopt.passes import Passes
+from mlopt.passes import Passes, stretch
 from mlopt.tuning.crews.chain import Names, params_of_final
 from mlopt.tuning.crews.scoring import Metrics
 from mlopt.tuning.crews.splits import Split
@@ -176,7 +176,7 @@ def _partial_fit(model: Any, fold: Fold, step: Step) -> bool:
     for epoch in range(math.floor(step.start), math.ceil(stop)):
         order = np.random.default_rng((step.seed, epoch)).permutation(n)
         begin, end = max(step.start - epoch, 0), min(stop - epoch, 1)
-        order = order[math.ceil(begin * n) : math.ceil(end * n)]
+        order = stretch(order, begin, end)
         if not order.size:
             continue
         rows = {name: _safe_indexing(value, order) for name, value in arguments.items()}
