@@ -13,30 +13,20 @@ usage: digits.py [--data DIR] [--rows 20000] [--features 8192] [--repeats 3]
 
 from __future__ import annotations
 
+from compared import example  # isort: skip
+
 import argparse
-import importlib.util
 import multiprocessing
-import os
 import resource
 import statistics
 import time
 from pathlib import Path
 
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ.setdefault(variable, "2")
-
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import RidgeClassifier
 from sklearn.pipeline import make_pipeline
 
-
-def example():
-    """The example: its data, its settings, and mlopt's model."""
-    path = Path(__file__).parents[2] / "examples/digits_random_features.py"
-    spec = importlib.util.spec_from_file_location("example", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+EXAMPLE = example("digits_random_features")
 
 
 def theirs(setting):
@@ -47,11 +37,10 @@ def theirs(setting):
 
 def one(name, folder, settings, seed, answer):
     """Fit and predict once; seconds of both, cores' seconds, accuracy and peak bytes."""
-    module = example()
-    setting = module.Setting(**settings)
-    X, y, X_test, y_test = module.load(folder, setting.rows)
+    setting = EXAMPLE.Setting(**settings)
+    X, y, X_test, y_test = EXAMPLE.load(folder, setting.rows)
     if name == "mlopt":
-        model = module.digits_model(setting).set_params(features__random_state=seed)
+        model = EXAMPLE.digits_model(setting).set_params(features__random_state=seed)
     else:
         model = theirs(setting).set_params(rbfsampler__random_state=seed)
     started, cores = time.perf_counter(), time.process_time()
@@ -72,8 +61,7 @@ def main():
     parser.add_argument("--features", type=int)
     parser.add_argument("--repeats", type=int, default=3)
     given = parser.parse_args()
-    module = example()
-    setting = module.CUT if given.data else module.SMALL
+    setting = EXAMPLE.CUT if given.data else EXAMPLE.SMALL
     asked = {"rows": given.rows, "features": given.features}
     setting = setting._replace(**{name: n for name, n in asked.items() if n})
     print(setting)

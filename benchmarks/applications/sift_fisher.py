@@ -5,27 +5,19 @@ descriptors and the vectors, scikit-learn for components, mixture and classifier
 compute the same descriptors (printed: the largest difference) and have the same sizes.
 In one run, in turn; printed are medians of seconds, by part, and accuracies.
 
-With ``--ways``, instead: both ways of computing Fisher vectors for several sizes, on one
-thread, with the seconds that were predicted and the way that is chosen.
-
-usage: sift_fisher.py [--data DIR] [--rows 2000] [--repeats 3] [--ways]
+usage: sift_fisher.py [--data DIR] [--rows 2000] [--repeats 3]
 
 ``--data`` names the folder of the USPS files; without it, scikit-learn's digits are used.
 """
 
 from __future__ import annotations
 
+from compared import example  # isort: skip
+
 import argparse
-import importlib.util
-import os
 import statistics
 import time
-import warnings
 from pathlib import Path
-
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ.setdefault(variable, "2")
-warnings.filterwarnings("ignore")
 
 import numpy as np
 from scipy.ndimage import convolve1d, gaussian_filter
@@ -33,21 +25,10 @@ from sklearn.decomposition import PCA
 from sklearn.linear_model import RidgeClassifier
 from sklearn.mixture import GaussianMixture
 
-from mlopt.cluster import single_threaded
 from mlopt.pipeline.environment import environment
-from mlopt.pipeline.library.fisher import FisherVector, Sizes, costs
-from mlopt.resources import Resources
 
+EXAMPLE = example("sift_fisher")
 STEP, BIN, CONTRAST, SAMPLE = 1, 2, 0.005, 20_000
-
-
-def example():
-    """The example: its data, and mlopt's pipeline."""
-    path = Path(__file__).parents[2] / "examples/sift_fisher.py"
-    spec = importlib.util.spec_from_file_location("example", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def window(number):
@@ -132,75 +113,37 @@ def by_hand(X, y, X_test, components, centres):
     return found, seconds
 
 
-def by_mlopt(module, X, y, X_test):
+def by_mlopt(X, y, X_test):
     """The same by the example's pipeline; the plan says what parts took."""
     environment.clear()
     begin = time.perf_counter()
-    pipeline = module.sift_fisher().fit(X, y)
+    pipeline = EXAMPLE.sift_fisher().fit(X, y)
     fitted = time.perf_counter()
     found = pipeline.predict(X_test)
     return found, {"fit": fitted - begin, "predict": time.perf_counter() - fitted}
 
 
-WAYS = (
-    # images, descriptors, columns, components
-    (5000, 4, 32, 16),
-    (2000, 25, 32, 16),
-    (500, 200, 32, 16),
-    (500, 200, 64, 64),
-    (100, 1500, 64, 64),
-    (40, 4000, 64, 128),
-)
-
-
-def ways(repeats):
-    """Measured and predicted milliseconds of both ways."""
-    machine, rng = Resources.probe(), np.random.default_rng(0)
-    print("images descriptors columns components      images way       batch way   chosen")
-    for shape in WAYS:
-        n, m, d, k = shape
-        X = rng.normal(size=(n, m, d)).astype(np.float32)
-        fisher = FisherVector(k, n_samples=4000, max_iter=3, random_state=0).fit(X)
-        sizes = Sizes(*shape)
-        row = f"{n:6d} {m:11d} {d:7d} {k:10d}"
-        for name, cost in costs(sizes, machine).items():
-            fisher.solver, took = name, []
-            for _ in range(repeats):
-                with single_threaded():
-                    begin = time.perf_counter()
-                    fisher.transform(X)
-                    took.append(time.perf_counter() - begin)
-            row += f"{1e3 * min(took):8.0f} ({1e3 * cost.seconds(machine):5.0f})"
-        fisher.solver = "auto"
-        print(row, f"  {fisher.choose(sizes, machine)}")
-
-
 def main():
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path)
     parser.add_argument("--rows", type=int, default=2000)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--ways", action="store_true")
     given = parser.parse_args()
-    if given.ways:
-        ways(given.repeats)
-        return
-    module = example()
-    X, y, X_test, y_test = module.load(given.data, given.rows)
+    X, y, X_test, y_test = EXAMPLE.load(given.data, given.rows)
     print(f"{len(X)} images to learn from, {len(X_test)} to test")
 
-    ours = module.SIFT(step=STEP, bin_size=BIN).transform(X[:50])
+    ours = EXAMPLE.SIFT(step=STEP, bin_size=BIN).transform(X[:50])
     theirs = np.stack([descriptors(image) for image in X[:50]])
     print(f"descriptors differ by {np.abs(ours - theirs).max():.1e} at most")
-    by_mlopt(module, X, y, X_test[:10])  # compiles
+    by_mlopt(X, y, X_test[:10])  # compiles
 
     runs = {"mlopt": [], "by hand": []}
     for _ in range(given.repeats):
         for name, run in (
-            ("mlopt", lambda: by_mlopt(module, X, y, X_test)),
+            ("mlopt", lambda: by_mlopt(X, y, X_test)),
             (
                 "by hand",
-                lambda: by_hand(X, y, X_test, module.COMPONENTS, module.CENTRES),
+                lambda: by_hand(X, y, X_test, EXAMPLE.COMPONENTS, EXAMPLE.CENTRES),
             ),
         ):
             found, seconds = run()

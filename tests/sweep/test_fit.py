@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mlopt.sweep import fit
 from mlopt.sweep.config import Config, override
 from mlopt.sweep.fit import fit_one
+from mlopt.tuning import alone
 from mlopt.tuning.boosting import fit_boosted
 
 
@@ -31,11 +31,11 @@ def test_boosted_trees_tried_both_ways_are_those_of_one_fit(
         grown.append(model)
         return fit_boosted(model, X, y, arguments)
 
-    monkeypatch.setattr(fit, "fit_boosted", counted)
+    monkeypatch.setattr(alone, "fit_boosted", counted)
     tried = fit_one(config, "hist_gradient_boosting")
     assert len(grown) == 1
 
-    monkeypatch.setattr(fit, "can_be_tried", lambda model, rows: False)
+    monkeypatch.setattr(alone, "can_be_tried", lambda model, rows: False)
     plain = fit_one(config, "hist_gradient_boosting")
     rows = pd.read_csv(config.data.path)
     np.testing.assert_array_equal(

@@ -19,13 +19,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mlopt.kernels.moments import moments
 from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]
 
 _CACHE = 1 << 17
 """Values of a chunk of rows: it stays in cache while it is used twice."""
-_THIN, _FAR = 4, 1e4
+_THIN = 4
+"""Vectors up to which a loop for each is quicker than a matrix product."""
+_FAR = 1e4
 
 
 @dataclass(frozen=True)
@@ -90,16 +93,17 @@ def block_sums(block: Block) -> ColumnSums:
     targets = block.extra["targets"].astype(np.float64)
     total = float(weights.sum())
     mean = weights @ targets / (total or 1.0)
-    scaled = weights[:, None] * np.column_stack((np.ones(block.rows), targets - mean))
+    centred = targets - mean
+    scaled = weights[:, None] * centred
     shift = _shift(block.X)
-    found, squares = _products(block.X, shift, scaled, weights)
-    offset = found[:, 0] / (total or 1.0)
+    sums, squares, products = _moments(block.X, shift, weights, scaled)
+    offset = sums / (total or 1.0)
     return ColumnSums(
         total,
         np.concatenate((offset if shift is None else shift + offset, mean)),
-        found[:, 1:] - np.outer(offset, scaled[:, 1:].sum(axis=0)),
+        products - np.outer(offset, scaled.sum(axis=0)),
         np.maximum(squares - total * offset**2, 0.0),
-        weights @ (targets - mean) ** 2,
+        weights @ centred**2,
     )
 
 
@@ -113,28 +117,24 @@ def _shift(X: Any) -> Array | None:
     return mean if (mean**2 > _FAR * spread).any() else None
 
 
-def _products(
-    X: Any, shift: Array | None, scaled: Array, weights: Array
-) -> tuple[Array, Array]:
-    """``(X - shift)' scaled``, and the weighted sums of squares of ``X - shift``."""
+def _moments(
+    X: Any, shift: Array | None, weights: Array, scaled: Array
+) -> tuple[Array, Array, Array]:
+    """Of ``X - shift``: weighted sums, those of squares, and products with ``scaled``."""
     n, d = X.shape
     if sp.issparse(X):
-        return X.T @ scaled, np.asarray(X.multiply(X).T @ weights, np.float64)
+        squares = np.asarray(X.multiply(X).T @ weights, np.float64)
+        return X.T @ weights, squares, X.T @ scaled
+    shift = np.zeros(d) if shift is None else shift
+    if scaled.shape[1] <= _THIN:
+        return moments(X, shift, weights, scaled)
+    sums, squares, products = np.zeros(d), np.zeros(d), np.zeros((d, scaled.shape[1]))
     size = max(_CACHE // d, 64)
-    found, squares = np.zeros((d, scaled.shape[1])), np.zeros(d)
-    equal = bool((weights == 1.0).all())
     for start in range(0, n, size):
         rows = slice(start, start + size)
-        part = X[rows].astype(np.float64, copy=False)
-        part = part if shift is None else part - shift
-        found += _crossed(part, scaled[rows])
-        other = part if equal else part * weights[rows, None]
-        squares += np.einsum("ij,ij->j", part, other)
-    return found, squares
-
-
-def _crossed(X: Array, scaled: Array) -> Array:
-    """``X' scaled``: a thin matrix product is slower than one with each vector."""
-    if scaled.shape[1] > _THIN:
-        return np.asarray(X.T @ scaled)
-    return np.stack([column @ X for column in np.ascontiguousarray(scaled.T)], axis=1)
+        part = X[rows].astype(np.float64, copy=False) - shift
+        weighted = part * weights[rows, None]
+        sums += weighted.sum(axis=0)
+        squares += np.einsum("ij,ij->j", part, weighted)
+        products += part.T @ scaled[rows]
+    return sums, squares, products

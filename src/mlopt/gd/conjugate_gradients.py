@@ -64,6 +64,8 @@ class ConjugateGradients:
     gap : float, default=0.0
         A target is solved, too, when its objective is within ``gap`` of the minimum,
         relative to it, by the estimate of `mlopt.gd.energy_gap`.
+    least : float, optional
+        What no eigenvalue of the systems times ``inverse`` is below, if that is known.
 
     Attributes
     ----------
@@ -83,6 +85,7 @@ class ConjugateGradients:
         sums: ColumnSums | None = None,
         inverse: Inverse | None = None,
         gap: float = 0.0,
+        least: float | None = None,
     ) -> None:
         sums = ColumnSums.of(rows, intercept) if sums is None else sums
         self._rows, self._alphas, self._tol = rows, alphas, tol
@@ -97,7 +100,7 @@ class ConjugateGradients:
         self._energy = np.sum(self._residual * self._direction, axis=0)
         self._error = np.where(self._residual.any(axis=0), np.inf, 0.0)
         self.iterations = np.zeros(len(alphas), np.int64)
-        self._gap, self._left = gap, EnergyGap(0.5 * sums.spread)
+        self._gap, self._left = gap, EnergyGap(0.5 * sums.spread, least)
         self._near = np.zeros(len(alphas), bool)
         self._broken = np.zeros(len(alphas), bool)
 

@@ -9,6 +9,9 @@ it fail in different places, and the larger counts:
 * ``energy / (2 theta)``, with theta the least Ritz value, which the coefficients of the
   steps give (Golub, van Loan, "Matrix Computations", section 10.2): a bound once theta has
   come down to the least eigenvalue. Too little in the first steps, before it has.
+
+A preconditioner that is close to the inverse leaves eigenvalues around 1: the second guess,
+with a theta that is certainly small enough, holds by itself then, and from the first step.
 """
 
 from __future__ import annotations
@@ -32,6 +35,8 @@ class EnergyGap:
     ----------
     objective : ndarray of shape (T,)
         Before the first step.
+    least : float, optional
+        What eigenvalues of the preconditioned systems can be trusted to exceed.
 
     Attributes
     ----------
@@ -40,8 +45,8 @@ class EnergyGap:
         the residual kept; zeros where a target took no step.
     """
 
-    def __init__(self, objective: Array) -> None:
-        self._start = objective
+    def __init__(self, objective: Array, least: float | None = None) -> None:
+        self._start, self._least = objective, least
         self.steps = np.empty((0, 3, len(objective)))
 
     def add(
@@ -64,6 +69,9 @@ class EnergyGap:
     def _left(self, target: int, energy: float) -> float:
         taken = self.steps[:, :, target]
         falls, lengths, kept = taken[taken[:, 1] > 0].T
+        if self._least is not None:
+            theta = min(self._least, _least_ritz(lengths, kept)) if falls.size else 0.0
+            return energy / (2 * theta) if theta else np.inf
         if len(falls) < 2 * _WINDOW + _LOOKS - 1:
             return np.inf
         return max(_by_falls(falls[::-1]), energy / (2 * _least_ritz(lengths, kept)))

@@ -37,6 +37,8 @@ class Shape:
         Whether singular values are wanted too.
     accuracy : float, default=1e-8
         Relative error of the coefficients that is acceptable.
+    gap : float, default=0.0
+        Of the objective, relative to its minimum, at which iterative solvers stop, too.
     steps : int, optional
         Steps of an iterative solver, where they are known: of a run that has ended.
     """
@@ -52,6 +54,7 @@ class Shape:
     tol: float
     ranked: bool
     accuracy: float = 1e-8
+    gap: float = 0.0
     steps: int | None = None
 
     @property

@@ -36,6 +36,9 @@ _PATIENCE, _ROUNDED_PATIENCE = 60, 20
 """Steps after which a preconditioner has proved to be a bad one."""
 _FACTORED = 8192
 """So many columns are factored after all when a preconditioner has failed."""
+_CLOSE = 0.25
+"""Eigenvalues of all rows' system by a sample's, one with 16 rows a column, are above 0.64
+where rows are much alike (Marchenko, Pastur, 1967); the rest is for those that are not."""
 _FINEST = 1e-12
 """Rounding of the rows' products keeps errors from being estimated below this."""
 
@@ -141,9 +144,12 @@ def by_sketched_cg(task: Task) -> Fit:
     sums = ColumnSums.of(task.rows, task.intercept)
     inverse: Inverse
     if preconditioned_plan.samples(n, d):
-        size = preconditioned_plan.sample_rows(n, d, task.accuracy)
+        size = preconditioned_plan.sample_rows(n, d, task.accuracy, task.gap)
         inverse = gram_inverse.of_sample(task.rows, size, sums, task.alphas)
-        return _refine(task, "sketched_cg", sums, inverse, _PATIENCE, task.accuracy / 10)
+        accuracy = task.accuracy / 10
+        return _refine(
+            task, "sketched_cg", sums, inverse, _PATIENCE, accuracy, least=_CLOSE
+        )
     rank = preconditioned_plan.sketch_rank(n, d)
     inverse = nystrom.sketch(task.rows, rank, sums, task.alphas)
     # Outside the sketch it is the inverse up to a factor only.
@@ -157,16 +163,27 @@ def by_mixed_cholesky(task: Task) -> Fit:
     inverse = gram_inverse.of_float32(task.rows, sums, task.alphas)
     # Each coefficient is to be that good, not only all of them together.
     accuracy = task.accuracy / 100
-    return _refine(task, "mixed_cholesky", sums, inverse, _ROUNDED_PATIENCE, accuracy)
+    return _refine(
+        task, "mixed_cholesky", sums, inverse, _ROUNDED_PATIENCE, accuracy, least=_CLOSE
+    )
 
 
 def _refine(
-    task: Task, name: str, sums: ColumnSums, inverse: Inverse, patience: int, tol: float
+    task: Task,
+    name: str,
+    sums: ColumnSums,
+    inverse: Inverse,
+    patience: int,
+    tol: float,
+    least: float | None = None,
 ) -> Fit:
-    """Steps until the error is ``tol``; `by_cholesky` where they are too many."""
-    tol = max(tol, _FINEST)
+    """Steps until the error is ``tol``; `by_cholesky` where they are too many.
+
+    With a gap to reach, and ``least`` to judge it by, it alone counts.
+    """
+    tol = _FINEST if task.gap and least is not None else max(tol, _FINEST)
     training = ConjugateGradients(
-        task.rows, task.alphas, task.intercept, tol, sums, inverse
+        task.rows, task.alphas, task.intercept, tol, sums, inverse, task.gap, least
     )
     gives_up = patience < task.max_iter and task.rows.d <= _FACTORED
     steps = patience if gives_up else task.max_iter
@@ -234,6 +251,7 @@ def shape_of(task: Task) -> Shape:
         tol=task.tol,
         ranked=not task.alphas.all(),
         accuracy=task.accuracy,
+        gap=task.gap,
     )
 
 

@@ -18,10 +18,12 @@ BLOCK_COLUMNS = 1024
 _RANK, _SHARE = 400, 12
 _SAMPLES = (16, 32, 64, 128)
 """Rows of a sample for each feature; with fewer, each step gains too little."""
+_EXPLAINED, _TINY = 10.0, 1e-12
+"""What a model may explain of the targets, in units of what it does not; no error."""
 _PER_VALUE, _PER_PRODUCT = 8.0, 1 / 12
 """Preparing a value of the sample, and each product with it, in reads of a value."""
-_SUMS, _DRAW, _PASS, _TARGET = 38.0, 300.0, 12.0, 8.0
-"""Operations in whose time a value goes into the sums of columns (0.85 ns), is drawn into
+_SUMS, _DRAW, _PASS, _TARGET = 25.0, 300.0, 12.0, 8.0
+"""Operations in whose time a value goes into the sums of columns (0.55 ns), is drawn into
 the sample, and goes through the fused pass: by itself, and with each target (0.45 ns)."""
 _CALL = 2e-5
 """Seconds of a call of the fused pass on a block."""
@@ -51,20 +53,34 @@ def samples(n: int, d: int) -> bool:
     return d <= WIDEST and _SAMPLES[0] * d <= n // 2
 
 
-def sample_rows(n: int, d: int, accuracy: float) -> int:
+def sample_rows(n: int, d: int, accuracy: float, gap: float = 0.0) -> int:
     """Rows of the sample that leave the least work: its Gram matrix and the steps."""
     sizes = [times * d for times in _SAMPLES if times * d <= n // 2]
 
     def work(size: int) -> float:
         own = size * (_PER_VALUE + _PER_PRODUCT * d)
-        return own + n * sample_steps(size, d, accuracy)
+        return own + n * sample_steps(size, d, accuracy, gap)
 
     return min(sizes, key=work)
 
 
-def sample_steps(size: int, d: int, accuracy: float) -> int:
-    """Steps to a tenth of ``accuracy``: each gains ``sqrt(size / d)``."""
-    return 1 + math.ceil(math.log(10.0 / accuracy) / math.log(math.sqrt(size / d)))
+def sample_steps(size: int, d: int, accuracy: float, gap: float = 0.0) -> int:
+    """Steps to a tenth of ``accuracy``, or to a relative ``gap`` of the objective.
+
+    Each makes the error ``sqrt(size / d)`` times smaller, and the gap ``size / d`` times.
+    """
+    each = math.log(size / d)
+    steps = 1 + math.ceil(2 * math.log(10.0 / accuracy) / each)
+    if gap:
+        steps = min(steps, max(1, math.ceil(math.log(_EXPLAINED / gap) / each)))
+    return steps
+
+
+def steps_to(n: int, d: int, gap: float) -> int:
+    """Steps to a relative gap of the objective, with a sample or a sketch."""
+    if not samples(n, d):
+        return _SKETCH_STEPS
+    return sample_steps(sample_rows(n, d, _TINY, gap), d, _TINY, gap)
 
 
 def sketch_rank(n: int, d: int) -> int:
@@ -109,12 +125,12 @@ def _steps(shape: Shape, resources: Resources, times: float) -> Cost:
 
 
 def _sample_cg(shape: Shape, resources: Resources) -> Cost:
-    d, size = shape.d, sample_rows(shape.n, shape.d, shape.accuracy)
+    d, size = shape.d, sample_rows(shape.n, shape.d, shape.accuracy, shape.gap)
     values = float(size * d)
     remote = resources.workers > 1
     draw = Cost(flops=_DRAW * values, network=values * shape.itemsize if remote else 0.0)
     factor = Cost(flops=values * d + 2.0 * d**3 / 3)
-    steps = shape.known(sample_steps(size, d, shape.accuracy))
+    steps = shape.known(sample_steps(size, d, shape.accuracy, shape.gap))
     solve = Cost(memory=8.0 * steps * d**2)
     return draw + factor + solve + _steps(shape, resources, steps)
 

@@ -19,6 +19,7 @@ from scipy import sparse
 from mlopt.kernels import coordinates, dual, dual_logistic, sgd, terms, windows
 from mlopt.kernels.linear import linear_pass
 from mlopt.kernels.losses import LOGISTIC
+from mlopt.kernels.moments import moments
 from mlopt.kernels.one_row import combination, products, squared_norms
 from mlopt.kernels.pointwise import losses_and_slopes
 from mlopt.kernels.separable import separable
@@ -130,6 +131,10 @@ def _single_rows(kind: Kind) -> None:
     combination(X, np.ones(_N))
 
 
+def _moments(kind: Kind) -> None:
+    moments(_rows(kind), np.zeros(_D), np.ones(_N), np.ones((_N, 2)))
+
+
 def _gram(kind: Kind) -> None:
     for X in (_csr(kind), _wide_csr(kind)):
         sparse_gram(X, np.ones(_N))
@@ -180,5 +185,6 @@ _OF_NUMBERS: tuple[Callable[[Kind], None], ...] = (
     _images,
     _gram,
     _single_rows,
+    _moments,
 )
 _OF_OTHERS: tuple[Callable[[], None], ...] = (_text, _margins)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sklearn.base import clone
 from sklearn.metrics import get_scorer
 
 from mlopt import events
+from mlopt.cluster import count_threads
 from mlopt.plan import Choice, Plan
 from mlopt.sweep.clock import Clock
 from mlopt.sweep.config import Config
 from mlopt.sweep.prepare import Prepared
 from mlopt.sweep.run import read_and_prepare
-from mlopt.tuning.boosting import can_be_tried, fit_boosted
+from mlopt.tuning.alone import every_row, fit_alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ def fit_one(
     """
     clock = Clock(observer)
     prepared = read_and_prepare(clock, config, None, None, [family])
-    model = clock.measure("fit", lambda: _with_every_core(prepared, family))
+    model = clock.measure("fit", lambda: _fit(prepared, family))
     scorer = get_scorer(prepared.scoring)
     X, y = prepared.X_test, prepared.y_test
     score = clock.measure("test", lambda: float(scorer(model, X, y)))
@@ -70,20 +70,6 @@ def fit_one(
     return Fitted(model, plan, prepared.scoring, score)
 
 
-def _with_every_core(prepared: Prepared, family: str) -> Any:
-    """``family`` as it is, fitted; the model goes back to one core afterwards.
-
-    It may be used where others work too.
-    """
-    model = clone(prepared.families[family][0])
-    final = model.steps[-1][1]
-    if can_be_tried(final, len(prepared.y)):
-        before = model[:-1]
-        X = before.fit_transform(prepared.X, prepared.y) if len(before) else prepared.X
-        fit_boosted(final, X, prepared.y, {})
-        return model
-    with_threads = "model__n_jobs" in model.get_params(deep=True)
-    if with_threads:
-        model.set_params(model__n_jobs=-1)
-    model.fit(prepared.X, prepared.y)
-    return model.set_params(model__n_jobs=None) if with_threads else model
+def _fit(prepared: Prepared, family: str) -> Any:
+    estimator, rows = prepared.families[family][0], every_row(prepared.X, prepared.y)
+    return fit_alone(estimator, rows, count_threads(None))

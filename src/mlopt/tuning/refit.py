@@ -6,20 +6,18 @@ search did, set on the user's own class: the objective is theirs, and so is the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import validate_data
 
 from mlopt.rows import Rows
-from mlopt.tuning.boosting import can_be_tried, fit_boosted
+from mlopt.tuning.alone import every_row, fit_alone
 from mlopt.tuning.crews.chain import Parts, assemble, cut, fit_steps, params_of_final
-from mlopt.tuning.crews.fitting import Fold, fit_arguments, make_fold
+from mlopt.tuning.crews.fitting import fit_arguments, make_fold
 from mlopt.tuning.crews.linear_task import LinearTask, linear_task
 from mlopt.tuning.crews.prefixes import cut_rows
 from mlopt.tuning.crews.problem import Problem, View
@@ -32,17 +30,12 @@ def refit(problem: Problem, estimator: Any) -> Any:
     """``estimator``, configured, fitted on every row of ``problem``."""
     parts = cut(estimator)
     task = _task(problem, parts)
-    here = not isinstance(problem.X, Rows)
-    if task is None and not (here and can_be_tried(parts.final, len(problem.y))):
-        return _plain(problem, estimator)
+    if task is None:
+        y = problem.y if problem.supervised else None
+        rows = every_row(problem.X, y, problem.sample_weight, problem.fit_params)
+        return fit_alone(estimator, rows, problem.executor.threads)
     fitted, X = fit_steps(parts, problem.X, problem.y, problem.fit_params)
-    if task is not None:
-        fitted[parts.name] = _batched(problem, parts.final, task, X)
-    else:
-        model = clone(parts.final)
-        params = params_of_final(parts.path, problem.fit_params)
-        arguments = fit_arguments(model, _whole(problem, X, params))
-        fitted[parts.name] = fit_boosted(model, X, problem.y, arguments)
+    fitted[parts.name] = _batched(problem, parts.final, task, X)
     return assemble(estimator, fitted)
 
 
@@ -52,28 +45,6 @@ def _task(problem: Problem, parts: Parts) -> LinearTask | None:
     if ours or own or problem.y.ndim > 1 or not problem.supervised:
         return None
     return linear_task(parts.final)
-
-
-def _plain(problem: Problem, estimator: Any) -> Any:
-    whole = _whole(problem, problem.X, problem.fit_params)
-    fresh = clone(estimator)
-    # Alone on the machine now: whatever can use several threads gets them for this fit.
-    idle = [k for k, v in fresh.get_params().items() if v is None and _is_n_jobs(k)]
-    fresh.set_params(**dict.fromkeys(idle, problem.executor.threads))
-    # Starting processes takes seconds, and a copy of the rows for each.
-    with joblib.parallel_config(backend="threading"):
-        fresh.fit(whole.X, whole.y, **fit_arguments(fresh, whole))
-    return fresh.set_params(**dict.fromkeys(idle))
-
-
-def _whole(problem: Problem, X: Any, params: Mapping[str, Any]) -> Fold:
-    """All rows to train on, none to judge by."""
-    y, weight = problem.y if problem.supervised else None, problem.sample_weight
-    return Fold(X, y, weight, None, None, None, dict(params), None)
-
-
-def _is_n_jobs(name: str) -> bool:
-    return name.split("__")[-1] == "n_jobs"
 
 
 def _batched(problem: Problem, estimator: Any, task: LinearTask, X: Any) -> Any:

@@ -17,6 +17,7 @@ from mlopt.gd.plans.descents import descent
 from mlopt.gd.plans.dual_gap import DualDescent, without_dual
 from mlopt.gd.plans.method import Method, Price, Shape, Solver, Start, problem_shape
 from mlopt.gd.plans.task import Problem
+from mlopt.gd.preconditioned_plan import steps_to
 from mlopt.gd.quasi_newton import QuasiNewton
 from mlopt.gd.sample import WIDEST
 from mlopt.resources import Resources
@@ -70,7 +71,7 @@ def _dual(problem: Problem, resources: Resources) -> Price | str:
 def _least_squares(solver: str) -> Callable[[Problem, Resources], Price | str]:
     def cost(problem: Problem, resources: Resources, passes: float) -> Cost | str:
         shape = _least_squares_shape(problem)
-        if solver == "sparse_cg":
+        if solver in ("sparse_cg", "sketched_cg"):
             shape = replace(shape, steps=max(1, round(passes)))
         return least_squares_plan.solver_cost(solver, shape, resources)
 
@@ -179,13 +180,18 @@ METHODS: tuple[Method, ...] = (
         "conjugate-gradients", frozenset({"squared"}), lambda shape: 64.0,
         _least_squares("sparse_cg"), _closed("sparse_cg"), least=_least(16),
     ),
+    Method(
+        "preconditioned-conjugate-gradients", frozenset({"squared"}), _once,
+        _least_squares("sketched_cg"), _closed("sketched_cg"), iterates=False,
+        least=_least(8),
+        foreseen=lambda shape, tolerance: steps_to(shape.n, shape.d, tolerance),
+    ),
     *(
         Method(
             name, frozenset({"squared"}), lambda shape: 20.0, _least_squares(solver),
             _closed(solver), iterates=False, least=_least(least),
         )
         for name, solver, least in (
-            ("preconditioned-conjugate-gradients", "sketched_cg", 8),
             ("mixed-precision-normal-equations", "mixed_cholesky", 4),
             ("block-coordinate-descent", "block", 4),
             ("dual-normal-equations", "dual_cholesky", 1),

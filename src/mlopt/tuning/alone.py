@@ -1,0 +1,50 @@
+"""One fit with the machine to itself: whatever can use several cores does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import joblib
+from sklearn.base import clone
+
+from mlopt.rows import Rows
+from mlopt.tuning.boosting import can_be_tried, fit_boosted
+from mlopt.tuning.crews.chain import assemble, cut, fit_steps, params_of_final
+from mlopt.tuning.crews.fitting import Fold, fit_arguments
+
+
+def every_row(
+    X: Any, y: Any, weight: Any = None, fit_params: Mapping[str, Any] | None = None
+) -> Fold:
+    """All rows to train on, none to judge by."""
+    return Fold(X, y, weight, None, None, None, dict(fit_params or {}), None)
+
+
+def fit_alone(estimator: Any, rows: Fold, threads: int) -> Any:
+    """A clone of ``estimator``, fitted with up to ``threads`` threads.
+
+    What the caller has left open (``n_jobs=None``) is open again afterwards: the model may
+    be used where others work too.
+    """
+    parts = cut(estimator)
+    here = rows.y is not None and not isinstance(rows.X, Rows)
+    if here and can_be_tried(parts.final, len(rows.y)):
+        fitted, X = fit_steps(parts, rows.X, rows.y, rows.fit_params)
+        own = params_of_final(parts.path, rows.fit_params)
+        model = clone(parts.final)
+        arguments = fit_arguments(model, replace(rows, X=X, fit_params=own))
+        fitted[parts.name] = fit_boosted(model, X, rows.y, arguments)
+        return assemble(estimator, fitted)
+    fresh = clone(estimator)
+    idle = [k for k, v in fresh.get_params().items() if v is None and _is_n_jobs(k)]
+    fresh.set_params(**dict.fromkeys(idle, threads))
+    # Starting processes takes seconds, and a copy of the rows for each.
+    with joblib.parallel_config(backend="threading"):
+        fresh.fit(rows.X, rows.y, **fit_arguments(fresh, rows))
+    return fresh.set_params(**dict.fromkeys(idle))
+
+
+def _is_n_jobs(name: str) -> bool:
+    return name.split("__")[-1] == "n_jobs"
