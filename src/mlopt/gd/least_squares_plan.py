@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from mlopt.costs import Cost
 from mlopt.gd.choosing import calibrated, choose
-from mlopt.gd.least_squares_shape import PANEL, Shape, gram, scan
+from mlopt.gd.least_squares_shape import PANEL, Shape, fused_pass, gram, scan
 from mlopt.gd.preconditioned_plan import (
     block_cost,
     mixed_cost,
@@ -74,13 +74,15 @@ def qr_flops(n: int, m: int) -> float:
 
 
 def _conjugate_gradients(shape: Shape, resources: Resources) -> Cost:
+    steps = shape.iterations + 1
+    if not shape.sparse:
+        return steps * fused_pass(shape, resources)
     reply = 8.0 * (shape.d + 1) * shape.outputs
     share = 1.0 / resources.workers
-    price = _SPARSE_STEP if shape.sparse else 1.0
-    products = Cost(flops=price * share * 4.0 * shape.nonzero * shape.outputs)
+    products = Cost(flops=_SPARSE_STEP * share * 4.0 * shape.nonzero * shape.outputs)
     step = scan(shape, resources, reply) | products
     # Each step also goes through a few vectors.
-    return (shape.iterations + 1) * (step + Cost(memory=10 * reply))
+    return steps * (step + Cost(memory=10 * reply))
 
 
 def _no_room(shape: Shape, resources: Resources) -> str | None:

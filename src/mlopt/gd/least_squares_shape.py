@@ -13,6 +13,11 @@ PANEL = 45.0
 # How much slower a symmetric product of m columns is than a large matrix product:
 # 1.18 of the time at m = 200 and 1.55 at m = 50; in float32 1.34 and 1.75.
 _SYMMETRIC, _SYMMETRIC32, _NARROW = 1.03, 1.1, 30.0
+_PASS, _TARGET = 12.0, 8.0
+"""Operations in whose time a value goes through the fused pass: by itself, and with each
+target."""
+_CALL = 2e-5
+"""Seconds of a call of the fused pass on a block."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,8 @@ class Shape:
         Relative error of the coefficients that is acceptable.
     gap : float, default=0.0
         Of the objective, relative to its minimum, at which iterative solvers stop, too.
+    rank : int, optional
+        Of a sketch, where it is known what rows ask for.
     steps : int, optional
         Steps of an iterative solver, where they are known: of a run that has ended.
     """
@@ -55,6 +62,7 @@ class Shape:
     ranked: bool
     accuracy: float = 1e-8
     gap: float = 0.0
+    rank: int | None = None
     steps: int | None = None
 
     @property
@@ -93,6 +101,15 @@ def scan(shape: Shape, resources: Resources, reply: float, *, times: int = 1) ->
         round_trips=1.0 if remote else 0.0,
         python=1.5e-3,
     )
+
+
+def fused_pass(shape: Shape, resources: Resources) -> Cost:
+    """``X' (X w)`` of dense rows for each target, each row read once."""
+    reply, share = 8.0 * (shape.d + 1) * shape.outputs, 1.0 / resources.workers
+    product = Cost(flops=(_PASS + _TARGET * shape.outputs) * share * shape.nonzero)
+    calls = Cost(memory=10 * reply, python=_CALL * share * shape.blocks)
+    # The old rows' gradient is added while new ones come, but waits for cache as well.
+    return scan(shape, resources, reply) + product + calls
 
 
 def gram(shape: Shape, resources: Resources, columns: int, *, single: bool = False) -> Cost:

@@ -27,6 +27,7 @@ from mlopt.gd.block_solve import BlockSolve
 from mlopt.gd.column_sums import ColumnSums
 from mlopt.gd.conjugate_gradients import ConjugateGradients, Inverse
 from mlopt.gd.least_squares_shape import Shape
+from mlopt.gd.spectrum import Spectrum
 from mlopt.rows import Rows
 from mlopt.training import Limits, run
 
@@ -64,6 +65,8 @@ class Task:
     gap : float, default=0.0
         Conjugate gradients stop, too, where the objective is estimated to be within so much
         of its minimum, relative to it.
+    rank : int, optional
+        Of a sketch, where it is known what rows ask for.
     """
 
     rows: Rows
@@ -74,6 +77,7 @@ class Task:
     accuracy: float
     cutoff: float
     gap: float = 0.0
+    rank: int | None = None
 
 
 @dataclass(frozen=True)
@@ -150,10 +154,16 @@ def by_sketched_cg(task: Task) -> Fit:
         return _refine(
             task, "sketched_cg", sums, inverse, _PATIENCE, accuracy, least=_CLOSE
         )
-    rank = preconditioned_plan.sketch_rank(n, d)
-    inverse = nystrom.sketch(task.rows, rank, sums, task.alphas)
+    inverse = nystrom.sketch(task.rows, _rank(task, sums.weight), sums, task.alphas)
     # Outside the sketch it is the inverse up to a factor only.
     return _refine(task, "sketched_cg", sums, inverse, 2 * _PATIENCE, task.accuracy / 100)
+
+
+def _rank(task: Task, weight: float) -> int:
+    """Of a sketch: as the spectrum asks for, where some rows tell it."""
+    if task.rank is None and (seen := Spectrum.of(task.rows)):
+        return seen.rank(float(task.alphas.min()) / weight)
+    return task.rank or preconditioned_plan.sketch_rank(task.rows.n, task.rows.d)
 
 
 def by_mixed_cholesky(task: Task) -> Fit:

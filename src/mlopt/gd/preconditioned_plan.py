@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from mlopt.costs import Cost
-from mlopt.gd.least_squares_shape import Shape, gram, scan
+from mlopt.gd.least_squares_shape import Shape, fused_pass, gram, scan
 from mlopt.gd.sample import WIDEST
 from mlopt.resources import Resources
 
@@ -22,12 +22,10 @@ _EXPLAINED, _TINY = 10.0, 1e-12
 """What a model may explain of the targets, in units of what it does not; no error."""
 _PER_VALUE, _PER_PRODUCT = 8.0, 1 / 12
 """Preparing a value of the sample, and each product with it, in reads of a value."""
-_SUMS, _DRAW, _PASS, _TARGET = 25.0, 300.0, 12.0, 8.0
-"""Operations in whose time a value goes into the sums of columns (0.55 ns), is drawn into
-the sample, and goes through the fused pass: by itself, and with each target (0.45 ns)."""
-_CALL = 2e-5
-"""Seconds of a call of the fused pass on a block."""
-_SKETCH_STEPS, _SWEEPS, _ROUNDED_STEPS = 60, 30, 3
+_SUMS, _DRAW = 25.0, 300.0
+"""Operations in whose time a value goes into the sums of columns (0.55 ns), and is drawn
+into the sample."""
+_SKETCH_STEPS, _SWEEPS, _ROUNDED_STEPS = 60, 60, 3
 """Steps to expect where they depend on the spectrum, which nobody has seen yet."""
 _SPARSE_SKETCH = 60.0
 """How many times slower products of sparse rows are, operation for operation."""
@@ -119,9 +117,7 @@ def _steps(shape: Shape, resources: Resources, times: float) -> Cost:
     reply, share = 8.0 * (shape.d + 1) * shape.outputs, 1.0 / resources.workers
     reading, values = scan(shape, resources, reply), share * shape.nonzero
     sums = reading | Cost(flops=_SUMS * values)
-    product = Cost(flops=(_PASS + _TARGET * shape.outputs) * values)
-    calls = Cost(memory=10 * reply, python=_CALL * share * shape.blocks)
-    return reading + sums + times * ((reading | product) + calls)
+    return reading + sums + times * fused_pass(shape, resources)
 
 
 def _sample_cg(shape: Shape, resources: Resources) -> Cost:
@@ -136,7 +132,7 @@ def _sample_cg(shape: Shape, resources: Resources) -> Cost:
 
 
 def _sketch_cg(shape: Shape, resources: Resources) -> Cost:
-    d, rank = shape.d, sketch_rank(shape.n, shape.d)
+    d, rank = shape.d, shape.rank or sketch_rank(shape.n, shape.d)
     share = 1.0 / resources.workers
     price = _SPARSE_SKETCH if shape.sparse else 1.0
     sketch = Cost(flops32=price * share * 4.0 * shape.nonzero * rank)
@@ -161,9 +157,11 @@ def _block(shape: Shape, resources: Resources) -> Cost:
     grams = reading + Cost(flops=share * shape.n * float(shape.d) * b)
     factors = Cost(flops=2.0 * shape.d * b**2 / 3)
     sweeps = shape.known(2 if blocks == 1 else _SWEEPS)
+    # Rows are read for the gradient of a block, and again for what its change makes of it.
+    sweep = scan(shape, resources, 0.0) + fused_pass(shape, resources)
     # Every block of columns asks the workers twice.
     ask = scan(shape, resources, 8.0 * b * shape.outputs)
     waits = Cost(
         tasks=ask.tasks, round_trips=ask.round_trips, python=ask.python, fixed=ask.fixed
     )
-    return grams + factors + sweeps * (2 * blocks * waits + _steps(shape, resources, 0.0))
+    return grams + factors + sweeps * (2 * blocks * waits + sweep)

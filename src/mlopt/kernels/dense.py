@@ -21,9 +21,10 @@ _CACHE = 200_000
 _ONCE = 1_200_000
 """Bytes of rows in a block for very few models: read again before other rows, even those
 that the other threads read, have pushed them out of the last cache."""
-_FEWEST, _MOST, _CACHED_MOST = 16, 8192, 1024
-_CACHED = 16_000_000
-"""Bytes of rows that the last cache may hold from one pass to the next."""
+_FEWEST, _MOST, _MOST_BY_FOUR = 16, 8192, 1024
+_CACHED, _LONG = 16_000_000, 10_000
+"""Bytes of rows that the last cache may hold from one pass to the next; and of a row that
+is long enough to be read ahead of by itself, beside others."""
 
 
 def block_rows(d: int, itemsize: int) -> int:
@@ -52,9 +53,9 @@ def dense_pass(
         G = np.zeros((B, d), X.dtype)
         # What a block costs by itself is little beside the margins of many models only.
         fits = _ONCE // (d * X.itemsize) // 8 * 8
-        cached = _whole_bytes(X) <= _CACHED
-        rows = min(max(fits, _FEWEST), _CACHED_MOST if cached else _MOST)
-        few(read_only(X), read_only(W.T), *inputs, sums, scores, G, rows, cached)
+        by_four = _whole_bytes(X) <= _CACHED or d * X.itemsize >= _LONG
+        rows = min(max(fits, _FEWEST), _MOST_BY_FOUR if by_four else _MOST)
+        few(read_only(X), read_only(W.T), *inputs, sums, scores, G, rows, by_four)
         return G.T
     panels = _to_panels(W, width)
     G = np.zeros_like(panels if gradient else panels[:0])

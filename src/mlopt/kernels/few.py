@@ -5,8 +5,8 @@ the margins of one block are summed up from rows that come from memory, the bloc
 which is still in cache, is added to the gradient: the processor works while it waits.
 
 Four rows at a time need the weights once for four, and are the quickest where a cache holds
-all rows. From memory, rows come twice as fast one after the other, since a processor reads
-ahead of a single line of addresses.
+all rows, or where rows are long. From memory, short rows come twice as fast one after the
+other, since a processor reads ahead of a single line of addresses.
 """
 
 from __future__ import annotations
@@ -144,10 +144,10 @@ def _add_rows(X: Array, start: int, Z: Array, G: Array) -> None:
 def few(
     X: Array, W: Array, b: Array, targets: Array, weights: Array, score_weights: Array,
     segments: Array, deltas: Array, sums: Array, scores: Array, G: Array, R: int,
-    cached: bool,
+    by_four: bool,
 ) -> None:  # fmt: skip
-    """Add up a pass, ``R`` rows at a time, a multiple of 4; ``cached``: of rows that a
-    cache holds.
+    """Add up a pass, ``R`` rows at a time, a multiple of 4; ``by_four``: of rows that a
+    cache holds, or long ones.
 
     ``W`` and ``G`` are (B, d), with d at least as large as the lanes are many.
     """
@@ -158,7 +158,7 @@ def few(
     while start < n or olds > 0:
         news = min(R, even - start)
         for k in range(B):
-            if cached:
+            if by_four:
                 _sweep(X, start, news, before, olds, W[k], G[k], tail, Z[k], slopes[k])
             else:
                 _sweep_in_turn(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mlopt.gd import least_squares_solvers as solvers
 from mlopt.gd.plans.task import Problem
+from mlopt.gd.plans.wide import sketch_rank
 
 _FINEST, _COARSEST, _MARGIN, _CUTOFF = 1e-8, 1e-3, 30.0, 1e-12
 
@@ -53,6 +54,7 @@ class LeastSquares:
             accuracy=accuracy_for(tolerance),
             cutoff=_CUTOFF,
             gap=tolerance,
+            rank=sketch_rank(problem) if solver == "sketched_cg" else None,
         )
         self._solve = solvers.SOLVERS[solver]
         self._weights = np.zeros((problem.rows.d + 1, 1))

@@ -47,8 +47,8 @@ def _nothing(problem: Problem, resources: Resources) -> float:
     return 0.0
 
 
-def _unforeseen(shape: Shape, tolerance: float) -> None:
-    del shape, tolerance
+def _unforeseen(problem: Problem, tolerance: float) -> None:
+    del problem, tolerance
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ class Method:
     doubt : float, default=3.0
         By which factor ``passes`` may be off.
     foreseen : callable, optional
-        From a shape and a tolerance to the passes, where these tell them better than a
-        run on a small sample would; else None.
+        From a problem and a tolerance to the passes, where its shape or its spectrum tells
+        them better than a run on a small sample would; else None.
     believed : float, default=0.5
         The share of a trend from sample to sample that goes on up to all rows; the rest is
         chance.
@@ -103,7 +103,7 @@ class Method:
     iterates: bool = True
     continues: bool = False
     doubt: float = 3.0
-    foreseen: Callable[[Shape, float], float | None] = _unforeseen
+    foreseen: Callable[[Problem, float], float | None] = _unforeseen
     believed: float = 0.5
     algorithm: str = ""
     unit: str = "passes"

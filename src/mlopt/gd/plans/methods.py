@@ -11,13 +11,12 @@ from mlopt.gd import classifier_plan, least_squares_plan
 from mlopt.gd.newton import Newton
 from mlopt.gd.normal_equations import multiplies_sparse
 from mlopt.gd.operators.plans import MORE_PLANS, PLANS
-from mlopt.gd.plans import dual_logistic, primal_coordinate, variance_reduced
+from mlopt.gd.plans import dual_logistic, primal_coordinate, variance_reduced, wide
 from mlopt.gd.plans.closed import LeastSquares
 from mlopt.gd.plans.descents import descent
 from mlopt.gd.plans.dual_gap import DualDescent, without_dual
 from mlopt.gd.plans.method import Method, Price, Shape, Solver, Start, problem_shape
 from mlopt.gd.plans.task import Problem
-from mlopt.gd.preconditioned_plan import steps_to
 from mlopt.gd.quasi_newton import QuasiNewton
 from mlopt.gd.sample import WIDEST
 from mlopt.resources import Resources
@@ -73,9 +72,17 @@ def _least_squares(solver: str) -> Callable[[Problem, Resources], Price | str]:
         shape = _least_squares_shape(problem)
         if solver in ("sparse_cg", "sketched_cg"):
             shape = replace(shape, steps=max(1, round(passes)))
+        if solver == "sketched_cg":
+            shape = replace(shape, rank=wide.sketch_rank(problem))
         return least_squares_plan.solver_cost(solver, shape, resources)
 
     return _of(cost)
+
+
+def _by_shape(
+    passes: Callable[[Shape, float], float | None],
+) -> Callable[[Problem, float], float | None]:
+    return lambda problem, tolerance: passes(problem_shape(problem), tolerance)
 
 
 def _least_squares_shape(problem: Problem) -> least_squares_plan.Shape:
@@ -142,13 +149,13 @@ METHODS: tuple[Method, ...] = (
     Method(
         "lbfgs", _SMOOTH, lambda shape: shape.passes, _quasi_newton,
         _begin_quasi_newton, continues=True, least=_least(6),
-        foreseen=classifier_plan.passes_after_sample,
+        foreseen=_by_shape(classifier_plan.passes_after_sample),
     ),
     Method(
         "newton-cholesky", frozenset({"logistic", "multinomial"}),
         lambda shape: shape.newton_passes, _of(_newton),
         _begin_newton, continues=True, least=_least(3),
-        foreseen=classifier_plan.newton_passes_after_sample,
+        foreseen=_by_shape(classifier_plan.newton_passes_after_sample),
     ),
     Method(
         "dual-coordinate-descent", frozenset({"hinge", "squared_hinge"}),
@@ -179,12 +186,13 @@ METHODS: tuple[Method, ...] = (
     Method(
         "conjugate-gradients", frozenset({"squared"}), lambda shape: 64.0,
         _least_squares("sparse_cg"), _closed("sparse_cg"), least=_least(16),
+        foreseen=wide.steps,
     ),
     Method(
         "preconditioned-conjugate-gradients", frozenset({"squared"}), _once,
         _least_squares("sketched_cg"), _closed("sketched_cg"), iterates=False,
         least=_least(8),
-        foreseen=lambda shape, tolerance: steps_to(shape.n, shape.d, tolerance),
+        foreseen=wide.preconditioned_steps,
     ),
     *(
         Method(

@@ -78,10 +78,9 @@ def digits(tolerance: float) -> float:
 
 def typical(method: Method, problem: Problem, tolerance: float) -> Passes:
     """What the shape of the data alone tells; passes grow with the digits asked for."""
-    shape = problem_shape(problem)
-    if (passes := method.foreseen(shape, tolerance)) is not None:
+    if (passes := method.foreseen(problem, tolerance)) is not None:
         return Passes.about(passes, _FORESEEN, "foreseen")
-    expected = method.passes(shape)
+    expected = method.passes(problem_shape(problem))
     if not method.iterates:
         return Passes.known(expected)
     expected = max(2.0, expected * digits(tolerance))

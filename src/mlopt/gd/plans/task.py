@@ -19,11 +19,14 @@ from mlopt.gd.estimator_base import check_weights, in_memory
 from mlopt.gd.operators.compute import Gradient, UserGradient
 from mlopt.gd.operators.interfaces import Batch
 from mlopt.gd.passes import Sums, evaluate
+from mlopt.gd.spectrum import Spectrum
 from mlopt.kernels.losses import LOSSES
 from mlopt.rows import Block, Rows
 
 Array = NDArray[Any]
 Compute = Gradient | UserGradient
+_LARGE = 20_000_000
+"""Values of rows beside which those of a few hundred rows are few."""
 USER = "user"
 """The name of a loss that the user brings as a gradient."""
 
@@ -153,6 +156,11 @@ class Problem:
     def sums(self) -> Sums:
         """Sums of row weights."""
         return Sums.of(self.rows)
+
+    @cached_property
+    def spectrum(self) -> Spectrum | None:
+        """Of wide rows, where a look at some of them is little beside a pass over all."""
+        return Spectrum.of(self.rows) if self.rows.nonzero > _LARGE else None
 
     @property
     def weight(self) -> float:
