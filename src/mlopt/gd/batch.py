@@ -150,6 +150,11 @@ class Batch:
         self.refusals = np.where(units, 0.0, self.refusals)
         self.estimate = np.where(units, -0.5 * slope, self.estimate)
 
+    def forget_steps(self) -> None:
+        """Past steps tell nothing of the estimates of a Hessian that is exact."""
+        self.values = np.full_like(self.values, np.nan)
+        self.estimates = np.full_like(self.estimates, np.nan)
+
     def take(self, places: Sequence[int]) -> tuple[Batch, NDArray[np.int64]]:
         """Some models (counted within the batch), and the columns they had here."""
         plan, columns = self.plan.select(places)

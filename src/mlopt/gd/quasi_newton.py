@@ -190,6 +190,7 @@ class QuasiNewton(LinearTraining):
         sharper = shape.sharper(*where, ahead=work * self._ahead(batch))
         if sharper is not None:
             batch.aim(np.isfinite(batch.value), sharper, sharper.rescaled)
+            batch.forget_steps()
 
     def _ahead(self, batch: Batch) -> float:
         """Passes still to come at the present pace, beyond the three of an exact Newton.
