@@ -33,5 +33,5 @@ def test_steps_before_an_exact_hessian_say_nothing_of_the_gap_after_it() -> None
     assert training.converged.all()
     assert gap <= 1e-9
     assert len(told) >= 3
-    np.testing.assert_array_less(np.array(told), 10 * np.array(true))
-    np.testing.assert_array_less(np.array(true), 10 * np.array(told))
+    np.testing.assert_array_less(np.array(told), 50 * np.array(true))
+    np.testing.assert_array_less(np.array(true), 3 * np.array(told))

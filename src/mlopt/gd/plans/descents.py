@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,11 @@ _FEWER, _DOUBT = 1_500.0, 10.0
 _ADAM = 0.1
 
 
+@cache
+def _usual() -> Settings:
+    return Settings(batch=_BATCH)
+
+
 def descent(row: PlanRow) -> Method:
     """The method of a row of the plan space."""
     return Method(
@@ -65,7 +70,7 @@ def _expected(row: PlanRow) -> float:
 
 def _least(row: PlanRow, problem: Problem, resources: Resources) -> float:
     """The calls of its operators, and reading the rows of an iteration."""
-    rows, size = problem.rows, row.rows(Settings(batch=_BATCH), problem.rows.n)
+    rows, size = problem.rows, row.rows(_usual(), problem.rows.n)
     slots = resources.slots if row.sampling is None else 1
     blocks = -(-len(rows.lengths) // slots) if row.sampling is None else 0
     each = Cost(
@@ -82,7 +87,7 @@ def _price(row: PlanRow, problem: Problem, resources: Resources) -> Price | str:
     if row.algorithm == "line-search" and problem.task.blind:
         return "a line search needs the `objective` of the gradient"
     stats, medium = _place(problem.rows, resources.slots)
-    once, each = priced(row, Settings(batch=_BATCH), stats, medium, resources)
+    once, each = priced(row, _usual(), stats, medium, resources)
     look = Cost()
     if _watched(problem):
         look = pass_cost(problem_shape(problem), resources) * (1 / resources.threads)
@@ -100,7 +105,7 @@ def _begin(
     row: PlanRow, problem: Problem, tolerance: float, max_passes: int, start: Start
 ) -> Solver:
     del start
-    sampled = row.rows(Settings(batch=_BATCH), problem.rows.n)
+    sampled = row.rows(_usual(), problem.rows.n)
     settings = Settings(
         compute=problem.task.compute, step=_step(row, problem, sampled), batch=_BATCH,
         tolerance=tolerance, max_iter=max_passes,

@@ -93,7 +93,8 @@ def plan(
         )
     wanted = _wanted(methods)
     able = tuple(m for m in wanted if task.loss_name in m.losses)
-    unfit = {m.name: f"not for {task.title}" for m in wanted if m not in able}
+    names = {m.name for m in able}
+    unfit = {m.name: f"not for {task.title}" for m in wanted if m.name not in names}
     ranker = Ranker(problem, resources_of(executor), tolerance, able)
     # A limit of passes may rule out the cheapest.
     found = ranker.contenders() if max_iter is None else ranker.ranked(able)
