@@ -5,19 +5,14 @@ KeystoneML's `BlockLeastSquaresEstimator`, with what generates its features insi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import (
-    BaseEstimator,
-    MultiOutputMixin,
-    RegressorMixin,
-    clone,
-)
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator, clone
 
 from mlopt.cluster import executor
 from mlopt.gd.estimator_base import Sample, apply
@@ -27,8 +22,8 @@ from mlopt.pipeline.library.learning.block_fit import (
     plan_of,
     prepare,
 )
+from mlopt.pipeline.library.learning.by_scores import _Classifies, _Regresses
 from mlopt.pipeline.library.learning.feature_blocks import Features, column_blocks, scores
-from mlopt.pipeline.library.learning.labels import _ByScores, indicators
 from mlopt.plan import Plan
 
 Array = NDArray[Any]
@@ -40,6 +35,7 @@ class BlockModel(BaseEstimator):
     features_: Features
     coef_: Array
     intercept_: Any
+    _targets: Callable[[Sample], Array]
 
     def __init__(
         self,
@@ -76,15 +72,16 @@ class BlockModel(BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def _targets(self, sample: Sample) -> Array:
-        raise NotImplementedError
-
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Found:
         found = fit_blocks(self, X, y, sample_weight, self._targets)
         self.features_, self.plan_, self.n_iter_ = found.features, found.plan, self.n_iter
         self.coef_ = found.coef.T.astype(found.dtype)
         self.intercept_ = found.intercept.astype(found.dtype)
         return found
+
+    @property
+    def _columns(self) -> tuple[int, Any]:
+        return len(np.atleast_2d(self.coef_)), self.coef_.dtype
 
     def _scores(self, X: Any, function: Any, columns: int | None, dtype: Any) -> Any:
         """``function`` of the scores (n, k) of rows."""
@@ -97,7 +94,7 @@ class BlockModel(BaseEstimator):
         return apply(self, X, rowwise, columns, dtype)
 
 
-class BlockLeastSquares(MultiOutputMixin, RegressorMixin, BlockModel):
+class BlockLeastSquares(_Regresses, BlockModel):
     """Least squares with an L2 penalty, solved for one block of features at a time.
 
     Minimises ``sum_i s_i ||y_i - W z_i - b||^2 + alpha ||W||^2`` by Gauss-Seidel: every
@@ -167,28 +164,8 @@ class BlockLeastSquares(MultiOutputMixin, RegressorMixin, BlockModel):
             self.coef_, self.intercept_ = self.coef_[0], self.intercept_[0]
         return self
 
-    def predict(self, X: Any) -> Any:
-        """Predict the targets, a block of features and a panel of rows at a time.
 
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
-
-        Returns
-        -------
-        ndarray or lazy dask array of shape (n,) or (n, k)
-        """
-        check_is_fitted(self)
-        if self.coef_.ndim == 1:
-            return self._scores(X, np.ravel, None, self.coef_.dtype)
-        return self._scores(X, np.asarray, len(self.coef_), self.coef_.dtype)
-
-    def _targets(self, sample: Sample) -> Array:
-        self._one = sample.y.ndim == 1
-        return sample.y.reshape(sample.rows.n, -1).astype(np.float64)
-
-
-class BlockLeastSquaresClassifier(_ByScores, BlockModel):
+class BlockLeastSquaresClassifier(_Classifies, BlockModel):
     """`BlockLeastSquares` to indicators of the classes, 1 and -1; the largest score wins.
 
     Parameters
@@ -223,26 +200,6 @@ class BlockLeastSquaresClassifier(_ByScores, BlockModel):
         """
         self._fit(X, y, sample_weight)
         return self
-
-    def decision_function(self, X: Any) -> Any:
-        """The scores of the classes.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
-
-        Returns
-        -------
-        ndarray or lazy dask array of shape (n,) for two classes, else (n, K)
-        """
-        check_is_fitted(self)
-        if len(self.coef_) == 1:
-            return self._scores(X, np.ravel, None, self.coef_.dtype)
-        return self._scores(X, np.asarray, len(self.coef_), self.coef_.dtype)
-
-    def _targets(self, sample: Sample) -> Array:
-        self.classes_, signs = indicators(self, sample)
-        return signs
 
 
 def _applied(X: Any, parts: Any, intercept: Array, function: Any) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -11,15 +12,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import (
-    BaseEstimator,
-    MultiOutputMixin,
-    RegressorMixin,
-    clone,
-    is_regressor,
-)
+from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
 
 from mlopt.cluster import Executor, executor
 from mlopt.costs import Cost
@@ -28,10 +22,10 @@ from mlopt.gd.estimator_base import Sample, apply, read, resources_of
 from mlopt.gd.parameters import check_count, check_positive
 from mlopt.pipeline.budget import budget_bytes
 from mlopt.pipeline.library.learning.block_fit import shape_of
+from mlopt.pipeline.library.learning.by_scores import _Classifies, _Regresses
 from mlopt.pipeline.library.learning.feature_blocks import block_rows
 from mlopt.pipeline.library.learning.kernel_blocks import KernelDescent, kernel_scores
 from mlopt.pipeline.library.learning.kernel_cost import KEPT, kernel_costs
-from mlopt.pipeline.library.learning.labels import _ByScores, indicators
 from mlopt.plan import Choice, Plan, format_bytes
 
 Array = NDArray[Any]
@@ -42,6 +36,7 @@ class _Kernel(BaseEstimator):
 
     X_fit_: Any
     dual_coef_: Array
+    _targets: Callable[[Sample], Array]
 
     def __init__(
         self,
@@ -77,9 +72,6 @@ class _Kernel(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    def _targets(self, sample: Sample) -> Array:
-        raise NotImplementedError
 
     def _prepare(self, X: Any, y: Any, where: Executor) -> tuple[Sample, Array, Choice]:
         size = check_count("block_size", self.block_size)
@@ -142,9 +134,12 @@ class _Kernel(BaseEstimator):
                 stacklevel=3,
             )
 
+    @property
+    def _columns(self) -> tuple[int, Any]:
+        return self.dual_coef_.size // len(self.dual_coef_), self.dual_coef_.dtype
+
     def _scores(self, X: Any, function: Any, columns: int | None, dtype: Any) -> Any:
         """``function`` of the scores (n, k) of rows."""
-        check_is_fitted(self)
         dual = self.dual_coef_.reshape(len(self.dual_coef_), -1)
         rowwise = partial(
             _applied, support=self.X_fit_, dual=dual, gamma=self.gamma_, function=function
@@ -152,7 +147,7 @@ class _Kernel(BaseEstimator):
         return apply(self, X, rowwise, columns, dtype)
 
 
-class KernelRidge(MultiOutputMixin, RegressorMixin, _Kernel):
+class KernelRidge(_Regresses, _Kernel):
     """Ridge regression in the space of a gaussian kernel, one block of rows at a time.
 
     Solves ``(K + alpha I) A = Y`` with ``K_ij = exp(-gamma |x_i - x_j|^2)`` by Gauss-Seidel
@@ -217,29 +212,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, _Kernel):
             self.dual_coef_ = self.dual_coef_[:, 0]
         return self
 
-    def predict(self, X: Any) -> Any:
-        """Predict the targets.
 
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
-
-        Returns
-        -------
-        ndarray or lazy dask array of shape (n,) or (n, k)
-        """
-        check_is_fitted(self)
-        dtype = self.dual_coef_.dtype
-        if self.dual_coef_.ndim == 1:
-            return self._scores(X, np.ravel, None, dtype)
-        return self._scores(X, np.asarray, self.dual_coef_.shape[1], dtype)
-
-    def _targets(self, sample: Sample) -> Array:
-        self._one = sample.y.ndim == 1
-        return sample.y.reshape(sample.rows.n, -1).astype(np.float64)
-
-
-class KernelRidgeClassifier(_ByScores, _Kernel):
+class KernelRidgeClassifier(_Classifies, _Kernel):
     """`KernelRidge` to indicators of the classes, 1 and -1; the largest score wins.
 
     Parameters
@@ -272,27 +246,6 @@ class KernelRidgeClassifier(_ByScores, _Kernel):
         """
         self._fit(X, y)
         return self
-
-    def decision_function(self, X: Any) -> Any:
-        """The scores of the classes.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
-
-        Returns
-        -------
-        ndarray or lazy dask array of shape (n,) for two classes, else (n, K)
-        """
-        check_is_fitted(self)
-        count, dtype = self.dual_coef_.shape[1], self.dual_coef_.dtype
-        if count == 1:
-            return self._scores(X, np.ravel, None, dtype)
-        return self._scores(X, np.asarray, count, dtype)
-
-    def _targets(self, sample: Sample) -> Array:
-        self.classes_, signs = indicators(self, sample)
-        return signs
 
 
 def _applied(X: Any, support: Any, dual: Array, gamma: float, function: Any) -> Array:

@@ -1,18 +1,16 @@
-"""Classes as numbers to fit to, and back: KeystoneML's indicators and its max classifier.
+"""Classes as numbers to fit to: KeystoneML's indicators.
 
 Shapes: ``n`` rows, ``K`` classes; two classes have one column of scores, more have K.
 """
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import column_or_1d
 
 from mlopt.errors import InputError
 from mlopt.gd.estimator_base import Sample
@@ -51,36 +49,3 @@ def signs(codes: NDArray[np.intp], count: int) -> NDArray[np.float64]:
     if count == 2:
         return np.where(codes == 1, 1.0, -1.0)[:, None]
     return np.where(codes[:, None] == np.arange(count), 1.0, -1.0)
-
-
-def named(scores: Array, classes: Array) -> Array:
-    """The class of the largest score, of the sign where there is one column."""
-    if scores.shape[1] == 1:
-        return np.asarray(classes[(scores[:, 0] > 0).astype(np.intp)])
-    return np.asarray(classes[scores.argmax(axis=1)])
-
-
-class _ByScores(ClassifierMixin):
-    """Classifiers whose largest score wins.
-
-    To be inherited beside a class with ``_scores(X, function, columns, dtype)``, which
-    gives a function of the scores (n, k) of rows.
-    """
-
-    classes_: Array
-    _scores: Any
-
-    def predict(self, X: Any) -> Any:
-        """Predict the class of each row.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
-
-        Returns
-        -------
-        ndarray or lazy dask array of shape (n,)
-        """
-        check_is_fitted(self)
-        function = partial(named, classes=self.classes_)
-        return self._scores(X, function, None, self.classes_.dtype)

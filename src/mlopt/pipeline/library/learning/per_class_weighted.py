@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from mlopt.cluster import Executor, executor
 from mlopt.errors import InputError
@@ -21,19 +21,24 @@ from mlopt.pipeline.library.learning.block_cost import cost
 from mlopt.pipeline.library.learning.block_descent import Keeping
 from mlopt.pipeline.library.learning.block_fit import penalties, plan_of, work_of
 from mlopt.pipeline.library.learning.block_least_squares import BlockModel
+from mlopt.pipeline.library.learning.by_scores import _Classifies
 from mlopt.pipeline.library.learning.feature_blocks import (
     Features,
     block_rows,
     fitted_features,
 )
-from mlopt.pipeline.library.learning.labels import _ByScores, classes_of
+from mlopt.pipeline.library.learning.labels import classes_of
 from mlopt.pipeline.library.learning.per_class_descent import Mixture, PerClassDescent
 from mlopt.plan import Choice, Plan
 
 Array = NDArray[Any]
 
 
-class PerClassWeightedLeastSquares(_ByScores, BlockModel):
+def _apart(scores: Array) -> Array:
+    return np.asarray(scores[:, 1] - scores[:, 0])
+
+
+class PerClassWeightedLeastSquares(_Classifies, BlockModel):
     """Least squares to indicators, each class with weights of rows of its own.
 
     For every class c minimises ``sum_i s_ic (y_ic - w_c z_i - b_c)^2 + alpha ||w_c||^2``,
@@ -70,7 +75,7 @@ class PerClassWeightedLeastSquares(_ByScores, BlockModel):
     KeystoneML's `PerClassWeightedLeastSquares` and `BlockWeightedLeastSquares`.
     """
 
-    classes_: Array
+    _of_two: ClassVar[Callable[[Array], Array]] = staticmethod(_apart)
 
     def __init__(
         self,
@@ -138,22 +143,6 @@ class PerClassWeightedLeastSquares(_ByScores, BlockModel):
             choice = clone(self)._prepare(X, y, where)[-1]
         return plan_of(self, choice)
 
-    def decision_function(self, X: Any) -> Any:
-        """The scores of the classes; of two, how much larger that of the second is.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
-
-        Returns
-        -------
-        ndarray or lazy dask array of shape (n,) for two classes, else (n, K)
-        """
-        check_is_fitted(self)
-        if len(self.classes_) == 2:
-            return self._scores(X, _apart, None, self.coef_.dtype)
-        return self._scores(X, np.asarray, len(self.coef_), self.coef_.dtype)
-
     def _prepare(
         self, X: Any, y: Any, where: Executor
     ) -> tuple[Sample, Features, NDArray[np.intp], Choice]:
@@ -175,7 +164,3 @@ class PerClassWeightedLeastSquares(_ByScores, BlockModel):
         choice = choose(type(self).__name__, "auto", options, resources, "sweeps")
         note = f"{outputs} matrices of {min(size, work.features)} columns at a time"
         return sample, features, codes, replace(choice, notes=(note,))
-
-
-def _apart(scores: Array) -> Array:
-    return np.asarray(scores[:, 1] - scores[:, 0])

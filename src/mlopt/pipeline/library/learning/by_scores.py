@@ -1,0 +1,102 @@
+"""What predictions are made of scores: of one target or several, or the class that wins.
+
+Both forms are inherited beside a class that fits to ``_targets`` (n, k), and has
+``_scores(X, function, columns, dtype)``, a function of the scores of rows, and
+``_columns``, how many columns of scores there are, and their dtype.
+
+Shapes: ``n`` rows, ``k`` columns of scores; two classes have one, more have one each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from mlopt.gd.estimator_base import Sample
+from mlopt.pipeline.library.learning.labels import indicators
+
+Array = NDArray[Any]
+
+
+class _Regresses(MultiOutputMixin, RegressorMixin):
+    """Regressors of one target or several: the scores are the predictions."""
+
+    _one: bool
+
+    def predict(self: Any, X: Any) -> Any:
+        """Predict the targets, some rows at a time.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
+
+        Returns
+        -------
+        ndarray or lazy dask array of shape (n,) or (n, k)
+        """
+        check_is_fitted(self)
+        columns, dtype = self._columns
+        if self._one:
+            return self._scores(X, np.ravel, None, dtype)
+        return self._scores(X, np.asarray, columns, dtype)
+
+    def _targets(self, sample: Sample) -> Array:
+        self._one = sample.y.ndim == 1
+        return sample.y.reshape(sample.rows.n, -1).astype(np.float64)
+
+
+class _Classifies(ClassifierMixin):
+    """Classifiers whose largest score wins."""
+
+    classes_: Array
+    _of_two: ClassVar[Callable[[Array], Array]] = staticmethod(np.ravel)
+    """From the scores of two classes to one number a row."""
+
+    def predict(self: Any, X: Any) -> Any:
+        """Predict the class of each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
+
+        Returns
+        -------
+        ndarray or lazy dask array of shape (n,)
+        """
+        check_is_fitted(self)
+        function = partial(named, classes=self.classes_)
+        return self._scores(X, function, None, self.classes_.dtype)
+
+    def decision_function(self: Any, X: Any) -> Any:
+        """The scores of the classes; of two, how much more speaks for the second.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
+
+        Returns
+        -------
+        ndarray or lazy dask array of shape (n,) for two classes, else (n, K)
+        """
+        check_is_fitted(self)
+        columns, dtype = self._columns
+        if len(self.classes_) == 2:
+            return self._scores(X, self._of_two, None, dtype)
+        return self._scores(X, np.asarray, columns, dtype)
+
+    def _targets(self, sample: Sample) -> Array:
+        self.classes_, signs = indicators(self, sample)
+        return signs
+
+
+def named(scores: Array, classes: Array) -> Array:
+    """The class of the largest score, of the sign where there is one column."""
+    if scores.shape[1] == 1:
+        return np.asarray(classes[(scores[:, 0] > 0).astype(np.intp)])
+    return np.asarray(classes[scores.argmax(axis=1)])
