@@ -85,3 +85,22 @@ def test_steps_are_foreseen_within_a_factor_of_two(
     sketched = next(one for one in found.alternatives if "pre" in one.name)
     plain = next(one for one in found.alternatives if "pre" not in one.name)
     assert sketched.passes.expected <= plain.passes.expected
+
+
+def test_methods_of_single_rows_and_columns_are_seen_to_take_long_on_columns_alike(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(task, "_LARGE", 0)
+    X = factors(1500, 1600, 10, 0.5)
+    y = X @ np.ones(1600) / 40 + np.random.default_rng(1).normal(size=1500)
+    found = plan(Task("squared", l2=1e-2), X, y, tolerance=1e-4, speculation=1e-3)
+    passes = {one.name: one.passes for one in found.alternatives}
+    for name in ("svrg", "primal-coordinate-descent"):
+        assert passes[name].source == "foreseen"
+        assert passes[name].expected > 500
+    assert passes["preconditioned-conjugate-gradients"].expected < 200
+    assert found.chosen.name not in ("svrg", "primal-coordinate-descent")
+    logistic = plan(Task("logistic", l2=1e-2), X, y > 0, speculation=1e-3)
+    assert {a.passes.source for a in logistic.alternatives if a.name == "svrg"} == {
+        "typical"
+    }

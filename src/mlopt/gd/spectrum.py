@@ -93,6 +93,13 @@ class Spectrum:
             steps = min(steps + min(len(left), close), together)
         return max(1, min(steps, self.n, self.d))
 
+    def epochs(self, alpha: float, gap: float) -> float:
+        """Epochs of a method that takes one row at a time, or one column (SVRG's bound)."""
+        edge = math.sqrt(self.d / self.n)
+        least = max(self.rest * (1.0 - edge) ** 2 + alpha, np.finfo(float).tiny)
+        steepest = float(self.leading.sum()) + self.rest * self.d
+        return (1.0 + steepest / (self.n * least)) * math.log(_EXPLAINED / gap)
+
     def rank(self, alpha: float, gap: float = _USUAL) -> int:
         """The rank of the sketch that leaves the least work."""
         return min(_RANKS, key=lambda r: _PER_RANK * r + self.steps(alpha, gap, r))

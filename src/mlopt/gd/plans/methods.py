@@ -168,12 +168,12 @@ METHODS: tuple[Method, ...] = (
     Method(
         "primal-coordinate-descent", primal_coordinate.LOSSES, primal_coordinate.passes,
         _of(primal_coordinate.cost), primal_coordinate.begin, continues=True,
-        least=_least(16), doubt=_DOUBT,
+        least=_least(16), doubt=_DOUBT, foreseen=wide.epochs,
     ),
     Method(
         "svrg", variance_reduced.LOSSES, variance_reduced.passes,
         _of(variance_reduced.cost), variance_reduced.begin, continues=True,
-        least=_least(16), believed=1.0, doubt=_DOUBT,
+        least=_least(16), believed=1.0, doubt=_DOUBT, foreseen=wide.epochs,
     ),
     Method(
         "normal-equations", frozenset({"squared"}), _once, _least_squares("cholesky"),

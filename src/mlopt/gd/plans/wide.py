@@ -24,6 +24,13 @@ def steps(problem: Problem, tolerance: float) -> float | None:
     return None if seen is None else float(seen.steps(problem.task.l2, tolerance))
 
 
+def epochs(problem: Problem, tolerance: float) -> float | None:
+    """Of methods that take one row or one column at a time: many, on columns so alike."""
+    if problem.task.loss != "squared" or (seen := spectrum(problem)) is None:
+        return None
+    return seen.epochs(problem.task.l2, tolerance)
+
+
 def preconditioned_steps(problem: Problem, tolerance: float) -> float:
     """Of conjugate gradients with a sample's Gram matrix, or with a sketch."""
     l2, seen = problem.task.l2, spectrum(problem)
