@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import sparse
@@ -52,6 +52,7 @@ def solve(X: Any, codes: Array, weights: Array, squared: bool) -> tuple[Array, A
 
 @pytest.mark.parametrize("squared", [False, True])
 @given(problems)
+@example(problem(118, 2, 1))  # both rows are violated alike
 def test_the_primal_proves_the_dual_optimal(
     squared: bool, problem: tuple[Array, Array, Array]
 ) -> None:

@@ -78,8 +78,9 @@ def _visit(
 def _judge(control: Array, n: int, tol: float) -> bool:
     """After an epoch: solved, look at everything again, or shrink further."""
     least, greatest = control[_LEAST], control[_GREATEST]
-    # With nothing active left, `greatest - least` is minus infinity.
-    if greatest - least > tol:
+    # With nothing active left, `greatest - least` is minus infinity; and where all rows are
+    # violated alike, it is zero although none is at its optimum.
+    if max(greatest, 0.0) - min(least, 0.0) > tol:
         control[_LOW] = least if least < 0.0 else -math.inf
         control[_HIGH] = greatest if greatest > 0.0 else math.inf
         return False
@@ -208,7 +209,7 @@ def dual_epochs(
     squared : bool
     bias : float
     tol : float
-        Solved when the greatest violation minus the least, over all rows, is at most this.
+        Solved when the greatest violation minus the least, over all rows and 0, is at most this.
     epochs : int
         At most so many.
 
