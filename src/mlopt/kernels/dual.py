@@ -209,7 +209,7 @@ def dual_epochs(
     squared : bool
     bias : float
     tol : float
-        Solved when the greatest violation minus the least, over all rows and 0, is at most this.
+        Solved when the greatest violation, or 0, minus the least, or 0, is at most this.
     epochs : int
         At most so many.
 
