@@ -128,13 +128,11 @@ def _moments(
     shift = np.zeros(d) if shift is None else shift
     if scaled.shape[1] <= _THIN:
         return moments(X, shift, weights, scaled)
-    sums, squares, products = np.zeros(d), np.zeros(d), np.zeros((d, scaled.shape[1]))
+    sums, squares, _ = moments(X, shift, weights, scaled[:, :0])
+    products = np.zeros((d, scaled.shape[1]))
     size = max(_CACHE // d, 64)
     for start in range(0, n, size):
         rows = slice(start, start + size)
         part = X[rows].astype(np.float64, copy=False) - shift
-        weighted = part * weights[rows, None]
-        sums += weighted.sum(axis=0)
-        squares += np.einsum("ij,ij->j", part, weighted)
         products += part.T @ scaled[rows]
     return sums, squares, products

@@ -47,6 +47,7 @@ class EnergyGap:
 
     def __init__(self, objective: Array, least: float | None = None) -> None:
         self._start, self._least = objective, least
+        self._needed = 2 * _WINDOW + _LOOKS - 1 if least is None else 1
         self.steps = np.empty((0, 3, len(objective)))
 
     def add(
@@ -69,12 +70,12 @@ class EnergyGap:
     def _left(self, target: int, energy: float) -> float:
         taken = self.steps[:, :, target]
         falls, lengths, kept = taken[taken[:, 1] > 0].T
-        if self._least is not None:
-            theta = min(self._least, _least_ritz(lengths, kept)) if falls.size else 0.0
-            return energy / (2 * theta) if theta else np.inf
-        if len(falls) < 2 * _WINDOW + _LOOKS - 1:
+        if len(falls) < self._needed:
             return np.inf
-        return max(_by_falls(falls[::-1]), energy / (2 * _least_ritz(lengths, kept)))
+        theta = _least_ritz(lengths, kept)
+        if self._least is not None:
+            return energy / (2 * min(self._least, theta))
+        return max(_by_falls(falls[::-1]), energy / (2 * theta))
 
 
 def _by_falls(falls: Array) -> float:

@@ -16,12 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from mlopt.cluster import Executor, executor
-from mlopt.errors import InputError
 from mlopt.gd.choosing import plan_before
+from mlopt.gd.class_codes import encode, winners
 from mlopt.gd.estimator_base import apply
 from mlopt.plan import Choice, Plan
 
@@ -109,16 +108,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         InputError
             Unless two classes at least have rows of positive weight.
         """
-        y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        present = np.unique(codes[weights > 0])
-        if len(present) < 2:
-            raise InputError(
-                f"{type(self).__name__} needs rows of at least two classes in y, got one "
-                f"class of positive weight: {self.classes_[present].tolist()}."
-            )
-        return np.asarray(codes, np.intp)
+        self.classes_, codes = encode(self, y, weights)
+        return codes
 
     def _class_weights(
         self, codes: NDArray[np.intp], weights: NDArray[np.float64]
@@ -140,6 +131,4 @@ def decide(X: Any, coef: Array, intercept: Array) -> Array:
 
 
 def _labels(X: Any, coef: Array, intercept: Array, classes: Array) -> Array:
-    margins = decide(X, coef, intercept)
-    codes = (margins > 0).astype(np.intp) if margins.ndim == 1 else margins.argmax(axis=1)
-    return np.asarray(classes[codes])
+    return winners(decide(X, coef, intercept), classes)

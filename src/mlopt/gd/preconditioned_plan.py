@@ -15,10 +15,11 @@ from mlopt.resources import Resources
 
 BLOCK_COLUMNS = 1024
 """Columns of a block: KeystoneML's 1000, as a power of two."""
-_RANK, _SHARE = 400, 12
+LARGEST_RANK, _SHARE = 400, 12
+"""Of a sketch: at most so many directions, and one for so many columns."""
 _SAMPLES = (16, 32, 64, 128)
 """Rows of a sample for each feature; with fewer, each step gains too little."""
-_EXPLAINED, _TINY = 10.0, 1e-12
+EXPLAINED, _TINY = 10.0, 1e-12
 """What a model may explain of the targets, in units of what it does not; no error."""
 _PER_VALUE, _PER_PRODUCT = 8.0, 1 / 12
 """Preparing a value of the sample, and each product with it, in reads of a value."""
@@ -70,7 +71,7 @@ def sample_steps(size: int, d: int, accuracy: float, gap: float = 0.0) -> int:
     each = math.log(size / d)
     steps = 1 + math.ceil(2 * math.log(10.0 / accuracy) / each)
     if gap:
-        steps = min(steps, max(1, math.ceil(math.log(_EXPLAINED / gap) / each)))
+        steps = min(steps, max(1, math.ceil(math.log(EXPLAINED / gap) / each)))
     return steps
 
 
@@ -83,7 +84,7 @@ def steps_to(n: int, d: int, gap: float) -> int:
 
 def sketch_rank(n: int, d: int) -> int:
     """Rank of the sketch: enough for the directions that stand out."""
-    return max(1, min(_RANK, d // _SHARE + 1, n))
+    return max(1, min(LARGEST_RANK, d // _SHARE + 1, n))
 
 
 def sketched_cost(shape: Shape, resources: Resources) -> Cost | str:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mlopt.gd.preconditioned_plan import EXPLAINED, LARGEST_RANK
 from mlopt.gd.sample import draw
 from mlopt.rows import Block, Rows
 
@@ -27,13 +28,11 @@ Array = NDArray[np.float64]
 _ROWS = 256
 _ABOVE = 1.1
 """By which factor an eigenvalue is above the noise when it stands out."""
-_EXPLAINED = 10.0
-"""What a model may explain of the targets, in units of what it does not."""
 _USUAL = 1e-4
 """The gap for which the rank of a sketch is chosen."""
 _PER_RANK, _SPARE = 0.08, 8
 """A direction of a sketch, in passes over the rows; and those that it has too many."""
-_RANKS = (16, 32, 64, 128, 256, 400)
+_RANKS = (16, 32, 64, 128, 256, LARGEST_RANK)
 
 
 @dataclass(frozen=True)
@@ -78,10 +77,8 @@ class Spectrum:
         rank : int, default=0
             Of a sketch that takes the largest eigenvalues away.
         """
-        edge = math.sqrt(self.d / self.n)
-        least = max(self.rest * (1.0 - edge) ** 2 + alpha, np.finfo(float).tiny)
-        most = self.rest * (1.0 + edge) ** 2 + alpha
-        digits = math.log(4.0 * _EXPLAINED / gap)
+        least, most = self._others(alpha)
+        digits = math.log(4.0 * EXPLAINED / gap)
         left = self.leading[max(rank - _SPARE, 0) :] + alpha
         steps = math.ceil(digits / _gain(most / least))
         if left.size:
@@ -95,14 +92,19 @@ class Spectrum:
 
     def epochs(self, alpha: float, gap: float) -> float:
         """Epochs of a method that takes one row at a time, or one column (SVRG's bound)."""
-        edge = math.sqrt(self.d / self.n)
-        least = max(self.rest * (1.0 - edge) ** 2 + alpha, np.finfo(float).tiny)
+        least, _ = self._others(alpha)
         steepest = float(self.leading.sum()) + self.rest * self.d
-        return (1.0 + steepest / (self.n * least)) * math.log(_EXPLAINED / gap)
+        return (1.0 + steepest / (self.n * least)) * math.log(EXPLAINED / gap)
 
     def rank(self, alpha: float, gap: float = _USUAL) -> int:
         """The rank of the sketch that leaves the least work."""
         return min(_RANKS, key=lambda r: _PER_RANK * r + self.steps(alpha, gap, r))
+
+    def _others(self, alpha: float) -> tuple[float, float]:
+        """Least and largest of the eigenvalues that do not stand out, with the penalty."""
+        edge = math.sqrt(self.d / self.n)
+        least = max(self.rest * (1.0 - edge) ** 2 + alpha, np.finfo(float).tiny)
+        return least, self.rest * (1.0 + edge) ** 2 + alpha
 
 
 def _values(block: Block) -> Array:

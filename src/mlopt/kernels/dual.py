@@ -76,11 +76,12 @@ def _visit(
 
 @inlined
 def _judge(control: Array, n: int, tol: float) -> bool:
-    """After an epoch: solved, look at everything again, or shrink further."""
+    """After an epoch: solved, look at everything again, or shrink further.
+
+    0 counts as a violation: rows that are violated alike are not at their optimum.
+    """
     least, greatest = control[_LEAST], control[_GREATEST]
-    # With nothing active left, `greatest - least` is minus infinity; and where all rows are
-    # violated alike, it is zero although none is at its optimum.
-    if max(greatest, 0.0) - min(least, 0.0) > tol:
+    if greatest - least > tol:
         control[_LOW] = least if least < 0.0 else -math.inf
         control[_HIGH] = greatest if greatest > 0.0 else math.inf
         return False
@@ -115,7 +116,7 @@ def _epochs(
     for epoch in range(epochs):
         count, kept = int(control[_ACTIVE]), 0
         low, high = control[_LOW], control[_HIGH]
-        least, greatest = math.inf, -math.inf
+        least, greatest = 0.0, 0.0
         shuffle(order, count, random)
         for position in range(count):
             i = order[position]

@@ -71,9 +71,8 @@ def _least_squares(solver: str) -> Callable[[Problem, Resources], Price | str]:
     def cost(problem: Problem, resources: Resources, passes: float) -> Cost | str:
         shape = _least_squares_shape(problem)
         if solver in ("sparse_cg", "sketched_cg"):
-            shape = replace(shape, steps=max(1, round(passes)))
-        if solver == "sketched_cg":
-            shape = replace(shape, rank=wide.sketch_rank(problem))
+            steps, rank = max(1, round(passes)), wide.sketch_rank(problem)
+            shape = replace(shape, steps=steps, rank=rank)
         return least_squares_plan.solver_cost(solver, shape, resources)
 
     return _of(cost)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from mlopt.gd.class_codes import winners
 from mlopt.gd.estimator_base import Sample
 from mlopt.pipeline.library.learning.labels import indicators
 
@@ -70,7 +71,7 @@ class _Classifies(ClassifierMixin):
         ndarray or lazy dask array of shape (n,)
         """
         check_is_fitted(self)
-        function = partial(named, classes=self.classes_)
+        function = partial(winners, classes=self.classes_)
         return self._scores(X, function, None, self.classes_.dtype)
 
     def decision_function(self: Any, X: Any) -> Any:
@@ -93,10 +94,3 @@ class _Classifies(ClassifierMixin):
     def _targets(self, sample: Sample) -> Array:
         self.classes_, signs = indicators(self, sample)
         return signs
-
-
-def named(scores: Array, classes: Array) -> Array:
-    """The class of the largest score, of the sign where there is one column."""
-    if scores.shape[1] == 1:
-        return np.asarray(classes[(scores[:, 0] > 0).astype(np.intp)])
-    return np.asarray(classes[scores.argmax(axis=1)])

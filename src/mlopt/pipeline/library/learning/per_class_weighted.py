@@ -15,6 +15,7 @@ from sklearn.base import clone
 from mlopt.cluster import Executor, executor
 from mlopt.errors import InputError
 from mlopt.gd.choosing import choose
+from mlopt.gd.class_codes import encode
 from mlopt.gd.estimator_base import Sample, read, resources_of
 from mlopt.gd.parameters import check_count, check_positive
 from mlopt.pipeline.library.learning.block_cost import cost
@@ -27,7 +28,6 @@ from mlopt.pipeline.library.learning.feature_blocks import (
     block_rows,
     fitted_features,
 )
-from mlopt.pipeline.library.learning.labels import classes_of
 from mlopt.pipeline.library.learning.per_class_descent import Mixture, PerClassDescent
 from mlopt.plan import Choice, Plan
 
@@ -155,7 +155,7 @@ class PerClassWeightedLeastSquares(_Classifies, BlockModel):
         sample = read(
             self, X, y, executor=where, numeric=False, block_rows=block_rows(size)
         )
-        self.classes_, codes = classes_of(self, sample)
+        self.classes_, codes = encode(self, sample.y, sample.weights)
         penalties(self.alpha, len(self.classes_))
         features = fitted_features(self.features, sample.rows)
         outputs, resources = len(self.classes_), resources_of(where)
