@@ -236,7 +236,6 @@ def test_rows_from_memory_as_rows_from_a_cache(
     p = problem(["logistic", "huber"], n=rows, d=columns, models=1, dtype=dtype)
     cached = p.run()
     monkeypatch.setattr(dense, "_CACHED", 0)
-    monkeypatch.setattr(dense, "_MOST", 24)
     streamed = p.run()
     assert_right(p)
     assert streamed.gradient is not None
@@ -244,6 +243,44 @@ def test_rows_from_memory_as_rows_from_a_cache(
     np.testing.assert_allclose(
         streamed.gradient, cached.gradient, rtol=1e-4, atol=1e-4 * rows
     )
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("rows", [5, 8, 12, 2600])
+@pytest.mark.parametrize("columns", [8, 9, 24])
+@pytest.mark.parametrize("models", [1, 2])
+@pytest.mark.parametrize("cached", [0, 10**9])
+def test_models_that_share_targets_and_weights(
+    models: int,
+    columns: int,
+    rows: int,
+    dtype: Any,
+    cached: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Slopes in registers, for one loss and for several beside each other."""
+    monkeypatch.setattr(dense, "_CACHED", cached)
+    for losses in (["logistic"], ["hinge"], ["squared_hinge", "logistic"], ["squared"]):
+        p = problem(losses, n=rows, d=columns, models=models, dtype=dtype)
+        p.segments[:, 3:5] = 0
+        target = slice(1, 2) if losses[0] in MARGIN else slice(1)
+        targets, weights = p.targets[:, target], p.weights[:, :1]
+        p = replace(p, targets=targets, weights=weights, score_weights=None)
+        assert_right(p)
+        loss_alone = p.run(gradient=False)
+        np.testing.assert_array_equal(loss_alone.loss, p.run().loss)
+
+
+@pytest.mark.parametrize("models", [8, 40])
+def test_many_models_on_rows_from_memory(
+    models: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    p = problem(["logistic"], n=700, d=50, models=models)
+    cached = p.run()
+    monkeypatch.setattr(dense, "_CACHED", 0)
+    streamed = p.run()
+    np.testing.assert_array_equal(streamed.loss, cached.loss)
+    np.testing.assert_array_equal(streamed.gradient, cached.gradient)
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -16,12 +16,6 @@ Array = NDArray[Any]
 
 _CACHE = 200_000
 """Bytes of rows in a block: it stays in the second-level cache, margins beside it."""
-
-
-_ONCE = 1_200_000
-"""Bytes of rows in a block for very few models: read again before other rows, even those
-that the other threads read, have pushed them out of the last cache."""
-_FEWEST, _MOST, _MOST_BY_FOUR = 16, 8192, 1024
 _CACHED, _LONG = 16_000_000, 10_000
 """Bytes of rows that the last cache may hold from one pass to the next; and of a row that
 is long enough to be read ahead of by itself, beside others."""
@@ -47,21 +41,18 @@ def dense_pass(
     """
     d, B = W.shape
     lanes, R = lane_count(X.itemsize), block_rows(d, X.itemsize)
-    width = 2 * lanes
+    width, cached = 2 * lanes, _whole_bytes(X) <= _CACHED
     # A tile costs the same however many of its columns are used.
     if 3 * width // 8 >= B and d >= lanes:
-        G = np.zeros((B, d), X.dtype)
-        # What a block costs by itself is little beside the margins of many models only.
-        fits = _ONCE // (d * X.itemsize) // 8 * 8
-        by_four = _whole_bytes(X) <= _CACHED or d * X.itemsize >= _LONG
-        rows = min(max(fits, _FEWEST), _MOST_BY_FOUR if by_four else _MOST)
-        few(read_only(X), read_only(W.T), *inputs, sums, scores, G, rows, by_four)
+        G = np.zeros((B if gradient else 0, d), X.dtype)
+        by_four = cached or d * X.itemsize >= _LONG
+        few(read_only(X), read_only(W.T), *inputs, sums, scores, G, R, by_four)
         return G.T
     panels = _to_panels(W, width)
     G = np.zeros_like(panels if gradient else panels[:0])
     tiled(
         read_only(X), read_only(panels.reshape(-1)), *inputs, sums, scores,
-        G.reshape(-1), R,
+        G.reshape(-1), R, cached,
     )  # fmt: skip
     return _from_panels(G, B)
 

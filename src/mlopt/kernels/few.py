@@ -1,8 +1,12 @@
 """Passes over dense rows for one model or very few: as fast as memory delivers the rows.
 
-The gradient of a block of rows needs its slopes, and they need all its margins. So while
-the margins of one block are summed up from rows that come from memory, the block before it,
-which is still in cache, is added to the gradient: the processor works while it waits.
+A few rows come from memory, give their margins and at once their slopes, in registers,
+and are added to the gradient before they have left the first-level cache. All of it is one
+loop without calls, and so short that the processor, which reads ahead of what a loop asks
+for, has no time to stop doing so.
+
+Where a loss needs several columns, or rows are scored, blocks of rows get their slopes from
+`add_slopes`.
 
 Four rows at a time need the weights once for four, and are the quickest where a cache holds
 all rows, or where rows are long. From memory, short rows come twice as fast one after the
@@ -16,11 +20,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlopt.kernels.compiled import allocating, inlined, kernel, part, stay_apart
-from mlopt.kernels.simd import lane_count, like, load, muladd, splat, splat_at, store, total
+from mlopt.kernels.compiled import allocating, inlined, kernel, part
+from mlopt.kernels.elementary import exp
+from mlopt.kernels.losses import (
+    HINGE,
+    HUBER,
+    LOGISTIC,
+    SQUARED,
+    SQUARED_HINGE,
+    loss_and_slope,
+)
+from mlopt.kernels.simd import (
+    lane_count,
+    like,
+    load,
+    magnitude,
+    muladd,
+    put_number,
+    splat,
+    splat_at,
+    store,
+    total,
+)
 from mlopt.kernels.slopes import add_slopes, clear_untrained
 
 Array = NDArray[Any]
+
+EIGHT = 8
+_SUMMED = 1024
+"""Rows whose losses are added up in lanes: rounding errors grow with their number."""
 
 
 @allocating
@@ -36,96 +64,166 @@ def _tail(d: int, sample: Any) -> Array:
 
 
 @inlined
-def _margin(X: Array, x: int, W: Array, once: Any) -> Any:
+def _margin(X: Array, x: int, W: Array, w: int, once: Any) -> Any:
+    """Of one row, from ``X.flat[x]``."""
     d, L = X.shape[1], lane_count(X.itemsize)
     whole, last, j = d - d % L, d - L, 0
     a = b = splat(like(X[0, 0], 0.0))
     while j + L < whole:
-        a = muladd(load(X, x + j), load(W, j), a)
-        b = muladd(load(X, x + j + L), load(W, j + L), b)
+        a = muladd(load(X, x + j), load(W, w + j), a)
+        b = muladd(load(X, x + j + L), load(W, w + j + L), b)
         j += 2 * L
     if j < whole:
-        a = muladd(load(X, x + j), load(W, j), a)
+        a = muladd(load(X, x + j), load(W, w + j), a)
     if whole < d:
-        b = muladd(load(X, x + last), load(W, last) * once, b)
+        b = muladd(load(X, x + last), load(W, w + last) * once, b)
     return total(a + b)
 
 
 @inlined
-def _plus_rows(X: Array, y: int, c0: Any, c1: Any, c2: Any, c3: Any, g: Any) -> Any:
-    """Lanes ``g`` and those of four rows from ``y``, each times its factor."""
+def _four_margins(X: Array, x: int, W: Array, w: int, once: Any, Z: Array, z: int) -> None:
+    """Of four rows, from ``X.flat[x]``, to ``Z.flat[z]``."""
+    d, L = X.shape[1], lane_count(X.itemsize)
+    whole, last = d - d % L, x + d - L
+    a0 = a1 = a2 = a3 = splat(like(X[0, 0], 0.0))
+    for j in range(0, whole, L):
+        v, y = load(W, w + j), x + j
+        a0, a1 = muladd(load(X, y), v, a0), muladd(load(X, y + d), v, a1)
+        a2, a3 = muladd(load(X, y + 2 * d), v, a2), muladd(load(X, y + 3 * d), v, a3)
+    if whole < d:
+        v, y = load(W, w + d - L) * once, last
+        a0, a1 = muladd(load(X, y), v, a0), muladd(load(X, y + d), v, a1)
+        a2, a3 = muladd(load(X, y + 2 * d), v, a2), muladd(load(X, y + 3 * d), v, a3)
+    put_number(Z, z, total(a0))
+    put_number(Z, z + 1, total(a1))
+    put_number(Z, z + 2, total(a2))
+    put_number(Z, z + 3, total(a3))
+
+
+@inlined
+def _margins(
+    X: Array, row: int, W: Array, once: Any, by_four: bool, Z: Array, z: int
+) -> None:
+    """Of eight rows from ``row``, for each model, to ``Z (B, R)`` from column ``z``."""
     d = X.shape[1]
-    g = muladd(load(X, y + d), c1, muladd(load(X, y), c0, g))
-    return muladd(load(X, y + 3 * d), c3, muladd(load(X, y + 2 * d), c2, g))
+    if by_four:
+        for k in range(W.shape[0]):
+            at = k * Z.shape[1] + z
+            _four_margins(X, row * d, W, k * d, once, Z, at)
+            _four_margins(X, (row + 4) * d, W, k * d, once, Z, at + 4)
+        return
+    for i in range(EIGHT):
+        put_number(Z, z + i, _margin(X, (row + i) * d, W, 0, once))
+    for k in range(1, W.shape[0]):
+        at = k * Z.shape[1] + z
+        _four_margins(X, row * d, W, k * d, once, Z, at)
+        _four_margins(X, (row + 4) * d, W, k * d, once, Z, at + 4)
 
 
-@part
-def _sweep_in_turn(
-    X: Array, new: int, news: int, old: int, olds: int, W: Array, G: Array, tail: Array,
-    z: Array, slopes: Array,
-) -> None:  # fmt: skip
-    """As `_sweep`, but four new rows after one another, and four old rows after these."""
-    stay_apart()
+@inlined
+def _slopes(
+    loss: int, Z: Array, k: int, rows: int, b: Any, targets: Array, weights: Array,
+    row: int, delta: Any, losses: Any, rises: Any,
+) -> Any:  # fmt: skip
+    """Margins of model ``k`` become slopes; ``losses`` and ``rises`` with theirs added."""
+    z = k * Z.shape[1]
+    for i in range(0, rows, lane_count(Z.itemsize)):
+        m, c = load(Z, z + i) + b, load(weights, row + i)
+        e = exp(-magnitude(m)) if loss == LOGISTIC else m
+        value, slope = loss_and_slope(loss, m, load(targets, row + i), e, delta)
+        losses, slope = muladd(c, value, losses), c * slope
+        store(Z, z + i, slope)
+        rises = rises + slope
+    return losses, rises
+
+
+@inlined
+def _add_eight(X: Array, row: int, Z: Array, z: int, G: Array, g: int, once: Any) -> None:
+    """Add eight rows, times their slopes, to the gradient from ``G.flat[g]``."""
     d, L = X.shape[1], lane_count(X.itemsize)
-    last, whole, once = d - L, d - d % L, load(tail, 0)
-    for i in range(0, max(news, olds), 4):
-        x = (new + i if i < news else old + i) * d
-        for q in range(4):
-            z[i + q] = _margin(X, x + q * d, W, once)
-        y = (old + i if i < olds else new + i) * d
-        c0, c1 = splat_at(slopes, i), splat_at(slopes, i + 1)
-        c2, c3 = splat_at(slopes, i + 2), splat_at(slopes, i + 3)
-        for j in range(0, whole, L):
-            store(G, j, _plus_rows(X, y + j, c0, c1, c2, c3, load(G, j)))
-        if whole < d:
-            y += last
-            g = _plus_rows(X, y, c0, c1, c2, c3, splat(like(z[0], 0.0)))
-            store(G, last, muladd(g, once, load(G, last)))
+    x, last, whole = row * d, d - L, d - d % L
+    c0, c1, c2 = splat_at(Z, z), splat_at(Z, z + 1), splat_at(Z, z + 2)
+    c3, c4, c5 = splat_at(Z, z + 3), splat_at(Z, z + 4), splat_at(Z, z + 5)
+    c6, c7 = splat_at(Z, z + 6), splat_at(Z, z + 7)
+    for j in range(0, whole, L):
+        y = x + j
+        u = muladd(load(X, y + d), c1, muladd(load(X, y), c0, load(G, g + j)))
+        u = muladd(load(X, y + 3 * d), c3, muladd(load(X, y + 2 * d), c2, u))
+        v = muladd(load(X, y + 5 * d), c5, load(X, y + 4 * d) * c4)
+        v = muladd(load(X, y + 7 * d), c7, muladd(load(X, y + 6 * d), c6, v))
+        store(G, g + j, u + v)
+    if whole < d:
+        y = x + last
+        u = muladd(load(X, y + d), c1, load(X, y) * c0)
+        u = muladd(load(X, y + 3 * d), c3, muladd(load(X, y + 2 * d), c2, u))
+        v = muladd(load(X, y + 5 * d), c5, load(X, y + 4 * d) * c4)
+        v = muladd(load(X, y + 7 * d), c7, muladd(load(X, y + 6 * d), c6, v))
+        store(G, g + last, muladd(u + v, once, load(G, g + last)))
+
+
+@inlined
+def _slopes_by_kind(
+    loss: int, Z: Array, k: int, rows: int, b: Any, targets: Array, weights: Array,
+    row: int, delta: Any, losses: Any, rises: Any,
+) -> Any:  # fmt: skip
+    # The number as a constant: a loop without branches instead of one with them.
+    if loss == LOGISTIC:
+        return _slopes(LOGISTIC, Z, k, rows, b, targets, weights, row, delta, losses, rises)
+    if loss == HINGE:
+        return _slopes(HINGE, Z, k, rows, b, targets, weights, row, delta, losses, rises)
+    if loss == SQUARED_HINGE:
+        return _slopes(
+            SQUARED_HINGE, Z, k, rows, b, targets, weights, row, delta, losses, rises
+        )
+    if loss == HUBER:
+        return _slopes(HUBER, Z, k, rows, b, targets, weights, row, delta, losses, rises)
+    return _slopes(SQUARED, Z, k, rows, b, targets, weights, row, delta, losses, rises)
 
 
 @part
-def _sweep(
-    X: Array, new: int, news: int, old: int, olds: int, W: Array, G: Array, tail: Array,
-    z: Array, slopes: Array,
+def _pass_by_eight(
+    X: Array, stop: int, W: Array, b: Array, targets: Array, weights: Array,
+    segments: Array, deltas: Array, sums: Array, G: Array, tail: Array, lanes: Array,
+    Z: Array, by_four: bool,
 ) -> None:  # fmt: skip
-    """Margins of ``news`` rows from ``new``, for one model, to ``z``; and add ``olds``
-    rows from ``old``, times ``slopes``, to its gradient.
+    """A pass up to row ``stop``, a multiple of 8, for models of one column each.
 
-    Both counts are multiples of 4. What ``z`` holds beyond ``news`` means nothing,
-    ``slopes`` beyond ``olds`` are 0.
+    Rows go by as many as ``Z`` (B, r) has columns, a multiple of 8; its numbers are lost,
+    and those of ``lanes`` (B, 2 L).
     """
-    stay_apart()
-    d, L = X.shape[1], lane_count(X.itemsize)
-    last, whole, once = d - L, d - d % L, load(tail, 0)
-    for i in range(0, max(news, olds), 4):
-        # Four rows at a distance of d: with an address for each of them the processor
-        # would have too few registers.
-        x = (new + i if i < news else old + i) * d
-        y = (old + i if i < olds else new + i) * d
-        c0, c1 = splat_at(slopes, i), splat_at(slopes, i + 1)
-        c2, c3 = splat_at(slopes, i + 2), splat_at(slopes, i + 3)
-        a0 = a1 = a2 = a3 = splat(like(z[0], 0.0))
-        j = 0
-        while j < whole:
-            w = load(W, j)
-            a0, a1 = muladd(load(X, x), w, a0), muladd(load(X, x + d), w, a1)
-            a2, a3 = muladd(load(X, x + 2 * d), w, a2), muladd(load(X, x + 3 * d), w, a3)
-            store(G, j, _plus_rows(X, y, c0, c1, c2, c3, load(G, j)))
-            x, y, j = x + L, y + L, j + L
-        if whole < d:
-            x, y = x + last - whole, y + last - whole
-            w = load(W, last) * once
-            a0, a1 = muladd(load(X, x), w, a0), muladd(load(X, x + d), w, a1)
-            a2, a3 = muladd(load(X, x + 2 * d), w, a2), muladd(load(X, x + 3 * d), w, a3)
-            g = _plus_rows(X, y, c0, c1, c2, c3, splat(like(z[0], 0.0)))
-            store(G, last, muladd(g, once, load(G, last)))
-        z[i], z[i + 1], z[i + 2], z[i + 3] = total(a0), total(a1), total(a2), total(a3)
+    d, L, once, R = X.shape[1], lane_count(X.itemsize), load(tail, 0), Z.shape[1]
+    for start in range(0, stop, _SUMMED):
+        lanes[:] = like(tail[0], 0.0)
+        end = min(start + _SUMMED, stop)
+        for row in range(start, end, R):
+            rows = min(R, end - row)
+            for i in range(0, rows, EIGHT):
+                _margins(X, row + i, W, once, by_four, Z, i)
+            for s in range(segments.shape[0]):
+                for k in range(segments[s, 0], segments[s, 1]):
+                    at = 2 * k * L
+                    losses, rises = _slopes_by_kind(
+                        segments[s, 2], Z, k, rows, splat_at(b, k), targets, weights, row,
+                        splat_at(deltas, s), load(lanes, at), load(lanes, at + L),
+                    )  # fmt: skip
+                    store(lanes, at, losses)
+                    store(lanes, at + L, rises)
+            for i in range(0, rows, EIGHT):
+                for k in range(G.shape[0]):
+                    _add_eight(X, row + i, Z, k * R + i, G, k * d, once)
+        for k in range(W.shape[0]):
+            sums[0, k] += total(load(lanes, 2 * k * L))
+            sums[1, k] += total(load(lanes, 2 * k * L + L))
 
 
 @part
-def _row_margins(X: Array, start: int, W: Array, Z: Array) -> None:
-    """Margins of the last rows, fewer than four, one by one."""
-    for i in range(start, X.shape[0]):
+def _margins_of_block(
+    X: Array, start: int, stop: int, W: Array, tail: Array, by_four: bool, Z: Array
+) -> None:
+    even, once = stop - (stop - start) % EIGHT, load(tail, 0)
+    for row in range(start, even, EIGHT):
+        _margins(X, row, W, once, by_four, Z, row - start)
+    for i in range(even, stop):
         for k in range(W.shape[0]):
             Z[k, i - start] = like(Z[0, 0], 0.0)
             for j in range(X.shape[1]):
@@ -133,8 +231,13 @@ def _row_margins(X: Array, start: int, W: Array, Z: Array) -> None:
 
 
 @part
-def _add_rows(X: Array, start: int, Z: Array, G: Array) -> None:
-    for i in range(start, X.shape[0]):
+def _add_block(X: Array, start: int, stop: int, Z: Array, tail: Array, G: Array) -> None:
+    even, once = stop - (stop - start) % EIGHT, load(tail, 0)
+    for row in range(start, even, EIGHT):
+        for k in range(G.shape[0]):
+            z = k * Z.shape[1] + row - start
+            _add_eight(X, row, Z, z, G, k * X.shape[1], once)
+    for i in range(even, stop):
         for k in range(G.shape[0]):
             for j in range(X.shape[1]):
                 G[k, j] += X[i, j] * Z[k, i - start]
@@ -146,35 +249,29 @@ def few(
     segments: Array, deltas: Array, sums: Array, scores: Array, G: Array, R: int,
     by_four: bool,
 ) -> None:  # fmt: skip
-    """Add up a pass, ``R`` rows at a time, a multiple of 4; ``by_four``: of rows that a
-    cache holds, or long ones.
+    """Add up a pass; ``by_four``: of rows that a cache holds, or long ones.
 
-    ``W`` and ``G`` are (B, d), with d at least as large as the lanes are many.
+    ``W`` is (B, d), with d at least as large as the lanes are many, ``G`` as well, or
+    (0, d) without gradient. Where slopes are worked out for blocks, these have ``R`` rows,
+    a multiple of 8.
     """
-    B, n = W.shape[0], X.shape[0]
-    tail, even = _tail(X.shape[1], b), n - n % 4
-    Z, slopes = np.zeros((B, R), X.dtype), np.zeros((B, R), X.dtype)
-    start, before, olds = 0, 0, 0
-    while start < n or olds > 0:
-        news = min(R, even - start)
-        for k in range(B):
-            if by_four:
-                _sweep(X, start, news, before, olds, W[k], G[k], tail, Z[k], slopes[k])
-            else:
-                _sweep_in_turn(
-                    X, start, news, before, olds, W[k], G[k], tail, Z[k], slopes[k]
-                )
-        rows = news if news > 0 else n - start
-        if news == 0:
-            _row_margins(X, start, W, Z)
-        trained = add_slopes(
-            Z, b, targets[start : start + rows], weights[start : start + rows],
-            score_weights[start : start + rows], segments, deltas, sums, scores,
+    B, n, done, tail = W.shape[0], X.shape[0], 0, _tail(X.shape[1], b)
+    shared = targets.shape[1] == 1 and weights.shape[1] == 1 and score_weights.shape[1] == 0
+    if shared and segments[:, 5].max() == 1:
+        done = n - n % EIGHT
+        # Slopes of two registers of rows overlap: one alone would wait for itself.
+        lanes, slopes = np.empty((2, B, 2 * tail.shape[0]), X.dtype)
+        _pass_by_eight(
+            X, done, W, b, targets, weights, segments, deltas, sums, G, tail, lanes,
+            slopes, by_four,
         )  # fmt: skip
-        clear_untrained(Z, rows, segments, trained)
-        Z[:, rows:] = 0
-        if news == 0:
-            _add_rows(X, start, Z, G)
-            return
-        Z, slopes = slopes, Z
-        start, before, olds = start + news, start, news
+    Z = np.empty((B, min(R, n - done)), X.dtype)
+    for start in range(done, n, R):
+        stop = min(start + R, n)
+        _margins_of_block(X, start, stop, W, tail, by_four, Z)
+        trained = add_slopes(
+            Z, b, targets[start:stop], weights[start:stop], score_weights[start:stop],
+            segments, deltas, sums, scores,
+        )  # fmt: skip
+        clear_untrained(Z, stop - start, segments, trained)
+        _add_block(X, start, stop, Z, tail, G)
