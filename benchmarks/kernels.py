@@ -7,8 +7,8 @@ each: on a busy machine all of them see the same quiet moments. One thread.
 
 * A pass (loss, slope and gradient of B logistic models) as models a second, and as a
   fraction of the rate of a matrix product (BLAS, 384 x 384), counting only the
-  ``4 n d B`` operations of its two products; for B = 1 as a fraction of the rate at
-  which ``X.sum()`` reads the same rows from memory.
+  ``4 n d B`` operations of its two products; over rows from memory for B = 1 as a
+  fraction of the rate at which ``X.sum()`` reads them, beside BLAS's two products.
 * An epoch of lockstep SGD per model, beside scikit-learn's ``SGDClassifier``.
 """
 
@@ -33,7 +33,8 @@ from mlopt.kernels.linear import HINGE, LOGISTIC, linear_pass
 from mlopt.kernels.sgd import SCHEDULES, Steps, sgd_epoch
 
 Array = NDArray[Any]
-_PRODUCT = 384
+_PRODUCT, _MANY = 384, 32
+_BLAS = "BLAS's two products alone"
 _PEER_EPOCHS = 5
 """So many that what a fit does before its first epoch does not matter."""
 
@@ -142,18 +143,27 @@ def dense_passes(sizes: list[int], shapes: list[tuple[int, int]], seconds: float
             print(f"{dtype.__name__:>8} {f'{n}x{d}':>12} {rate / 1e9:6.0f}", *cells)
 
 
-def one_model(n: int, d: int, seconds: float) -> None:
-    print(f"\nOne model, {n} x {d}: share of the rate of reading the rows once")
+def from_memory(n: int, d: int, seconds: float) -> None:
+    """One model beside reading, many beside a product of matrices; BLAS beside both."""
+    print(f"\nRows from memory, {n} x {d}: share of the rate of reading, or of a product")
     for dtype in (np.float64, np.float32):
         rows = Rows.dense(n, d, dtype)
         runs = {"read": rows.X.sum, "log": rows.scan(1), "hinge": rows.scan(1, HINGE)}
+        runs[_BLAS] = rows.two_products(1)
         times = race(runs, seconds)
-        speeds = {name: rows.X.nbytes / t / 1e9 for name, t in times.items()}
-        shares = ", ".join(
-            f"{name} {speeds[name]:.1f} GB/s {speeds[name] / speeds['read']:.0%}"
-            for name in ("log", "hinge")
-        )
-        print(f"{dtype.__name__:>8} read {speeds['read']:.1f} GB/s, {shares}")
+        shares = {name: times["read"] / t for name, t in times.items() if name != "read"}
+        limit = f"{rows.X.nbytes / times['read'] / 1e9:.1f} GB/s"
+        print(f"{dtype.__name__:>8}  B=1 {limit:>10}", *_percents(shares))
+        runs = {"product": product(dtype), "log": rows.scan(_MANY)}
+        runs[_BLAS] = rows.two_products(_MANY)
+        times = race(runs, seconds)
+        rate = 2 * _PRODUCT**3 / times.pop("product")
+        shares = {name: 4 * n * d * _MANY / t / rate for name, t in times.items()}
+        print(f"{'':>8} B={_MANY} {f'{rate / 1e9:.0f} GF/s':>10}", *_percents(shares))
+
+
+def _percents(shares: Mapping[str, float]) -> list[str]:
+    return [f" {name} {share:.0%}" for name, share in shares.items()]
 
 
 def sparse_passes(sizes: list[int], n: int, d: int, density: float, seconds: float) -> None:
@@ -200,7 +210,7 @@ def main() -> None:
     sizes = [1, 8, 64] if quick else [1, 2, 4, 8, 16, 32, 64, 128, 256]
     shapes = [(2000, 100)] if quick else [(2000, 50), (2000, 100), (500, 784)]
     dense_passes(sizes, shapes, seconds)
-    one_model(200_000 if quick else 1_000_000, 50, seconds)
+    from_memory(200_000 if quick else 1_000_000, 50, seconds)
     sparse_passes([1, 8, 64], 5_000 if quick else 20_000, 20_000, 0.0025, seconds)
     rows = {
         f"dense {t.__name__}": Rows.dense(4000, 100, t) for t in (np.float64, np.float32)
