@@ -5,9 +5,12 @@ from __future__ import annotations
 from contextlib import closing
 
 import numpy as np
+import pytest
 from scipy import sparse
 
 from mlopt.cluster import Threads
+from mlopt.gd import gap
+from mlopt.gd.newton import Newton
 from mlopt.gd.plans import Task
 from mlopt.gd.plans.task import problem_of
 from mlopt.gd.quasi_newton import QuasiNewton
@@ -35,3 +38,43 @@ def test_steps_before_an_exact_hessian_say_nothing_of_the_gap_after_it() -> None
     assert len(told) >= 3
     np.testing.assert_array_less(np.array(told), 50 * np.array(true))
     np.testing.assert_array_less(np.array(true), 3 * np.array(told))
+
+
+def test_a_start_from_all_rows_where_many_passes_would_follow() -> None:
+    """A Hessian of a sample that misses rare columns is worth less than its seconds."""
+    rng, n, d = np.random.default_rng(0), 30_000, 120
+    X = sparse.csr_array((rng.random((n, d)) < np.logspace(-4, -1, d)).astype(float))
+    y = rng.random(n) < 1 / (1 + np.exp(-X @ rng.normal(scale=2, size=d)))
+    passes = {}
+    with closing(Threads(1)) as here:
+        problem = problem_of(Task("logistic", l2=1e-5), X, y, here)
+        best = QuasiNewton(problem.rows, [problem.model], tol=1e-13, max_passes=200)
+        best.advance(200)
+        least = problem.objective(*best.coefficients(0))
+        for tol in (1e-2, 1e-7):
+            training = QuasiNewton(problem.rows, [problem.model], tol=tol, max_passes=100)
+            training.advance(1)
+            assert training._shape.exact == (tol < 1e-2)
+            training.advance(100)
+            passes[tol] = training.passes
+            assert problem.objective(*training.coefficients(0)) <= least * (1 + tol)
+    assert passes[1e-7] <= 10
+
+
+def test_classes_that_compete_are_looked_at_together_in_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However little single classes' Hessians say there is to gain."""
+    monkeypatch.setattr(gap, "safeguarded", lambda value, estimate, *past: 1e-3 * estimate)
+    rng, n, d = np.random.default_rng(0), 3000, 12
+    X = rng.normal(size=(n, d)) * np.logspace(-1, 1, d)
+    y = (rng.random(n) < 0.5) + 2 * (X[:, 0] > 0)
+    with closing(Threads(1)) as here:
+        problem = problem_of(Task("multinomial", l2=1e-3), X, y, here)
+        exact = Newton(problem.rows, problem.model, tol=1e-12, max_passes=200)
+        exact.advance(200)
+        least = problem.objective(*exact.coefficients(0))
+        training = QuasiNewton(problem.rows, [problem.model], tol=1e-4, max_passes=300)
+        training.advance(300)
+    assert training.converged.all()
+    assert problem.objective(*training.coefficients(0)) <= least * (1 + 1e-4)

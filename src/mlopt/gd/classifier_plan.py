@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from mlopt.costs import Cost
 from mlopt.gd.newton import LARGEST, hessian_rows, start_rows
-from mlopt.gd.sample import WIDEST, sample_size
+from mlopt.gd.sample import WIDEST, left_by_step, sample_size, start_gap
 from mlopt.resources import Resources
 
 _PASSES_WITH_HESSIAN, _PASSES_WITH_DIAGONAL, _PASSES_OF_SOFTMAX = 15, 80, 150
@@ -33,8 +33,6 @@ _READ, _SCATTERED, _HISTORY, _STEP = 1.6, 170.0, 60.0, 1.8e-3
 _FIRST_PASSES = 2.0
 _START_PASSES = 7.0
 _SAMPLE_PASSES, _WIDE_START, _RENEWALS, _DRAW, _NARROW = 8.0, 3.0, 3.5, 16.0, 150.0
-USUAL_LOSS = 0.3
-"""Of a row at the minimum, where nothing is known of it."""
 
 
 @dataclass(frozen=True)
@@ -166,10 +164,6 @@ def _start(shape: Shape, resources: Resources) -> Cost:
 def passes_after_sample(shape: Shape, tolerance: float) -> float | None:
     """Passes of a quasi-Newton method that has the solution and the Hessian of a sample.
 
-    With s of the n rows, the start is about ``d / (2 s)`` above the minimum, in units of
-    the loss, and a step in the metric of the sample leaves a share of about ``d / s``; its
-    root with sparse rows, of whose rare columns a sample says little.
-
     Parameters
     ----------
     shape : Shape
@@ -185,9 +179,9 @@ def passes_after_sample(shape: Shape, tolerance: float) -> float | None:
     if shape.d >= WIDEST or rows >= shape.n:
         return None
     parameters = (shape.d + 1) * shape.columns
-    gap = parameters / (2 * rows) / USUAL_LOSS
-    share = min(parameters / rows, 0.5) ** (0.5 if shape.sparse else 1.0)
-    return _FIRST_PASSES + max(0.0, math.log(gap / tolerance) / -math.log(share))
+    digits = math.log(start_gap(parameters, rows) / tolerance)
+    share = left_by_step(parameters, rows, shape.sparse)
+    return _FIRST_PASSES + max(0.0, digits / -math.log(share))
 
 
 def newton_passes_after_sample(shape: Shape, tolerance: float) -> float | None:
@@ -198,7 +192,7 @@ def newton_passes_after_sample(shape: Shape, tolerance: float) -> float | None:
     if not shape.newton_start:
         return None
     parameters = (shape.d + 1) * shape.columns
-    gap = min(parameters / (2 * shape.newton_start) / USUAL_LOSS, 0.5)
+    gap = min(start_gap(parameters, shape.newton_start), 0.5)
     steps = math.log2(max(math.log(tolerance) / math.log(gap), 1.0))
     return 1.0 + math.ceil(steps)
 

@@ -238,8 +238,6 @@ def _block_hessians(block: Block, parts: tuple[Any, ...]) -> NDArray[np.float64]
 
 def _complete(total: NDArray[np.float64], sample: Rows, moments: Moments) -> None:
     """Add to the diagonals what the sample may have missed."""
-    lacking = np.maximum(moments.squares - Moments.of(sample).squares, 0.0)
-    lacking += moments.squares * (sample.d / sample.n)
     mass = total[:, -1, -1]
     diagonal = np.arange(sample.d)
-    total[:, diagonal, diagonal] += lacking * mass[:, None]
+    total[:, diagonal, diagonal] += moments.lacking(sample) * mass[:, None]

@@ -27,7 +27,7 @@ from mlopt.gd.batch import Batch
 from mlopt.gd.columns import Model, layout
 from mlopt.gd.joint_hessian import Inverse, inverse_of, joint_hessian
 from mlopt.gd.passes import Floats, Sums, evaluate
-from mlopt.gd.sample import Moments, draw
+from mlopt.gd.sample import draw, lacking_squares
 from mlopt.rows import Rows
 
 LARGEST = 2048
@@ -59,18 +59,6 @@ def start_rows(n: int, d: int, columns: int) -> int:
     """Rows whose solution is where a method with exact Hessians starts; 0 for none."""
     size = n // _PART
     return size if size >= max(_FEWEST, _EACH * columns * (d + 1)) else 0
-
-
-def lacking_squares(rows: Rows, sample: Rows) -> NDArray[np.float64]:
-    """Mean squares of each column of X that ``sample`` misses, and d/m more of them, (d,).
-
-    A sample of m rows says too little of directions that it barely contains.
-    """
-    if sample.n == rows.n:
-        return np.zeros(rows.d)
-    squares = Moments.of(rows).squares
-    missing = np.maximum(squares - Moments.of(sample).squares, 0.0)
-    return np.asarray(missing + squares * (rows.d / sample.n))
 
 
 def _start(rows: Rows, model: Model) -> tuple[Floats, Floats] | None:

@@ -25,15 +25,23 @@ from numpy.typing import NDArray
 
 from mlopt.gd import gap
 from mlopt.gd.batch import Batch
-from mlopt.gd.columns import Indices, Model
+from mlopt.gd.columns import Indices, Layout, Model
+from mlopt.gd.joint_hessian import joint_hessian, newton_gap
 from mlopt.gd.linear_training import LinearTraining
 from mlopt.gd.pairs import dots
 from mlopt.gd.passes import evaluate
+from mlopt.gd.sample import lacking_squares, left_by_step, start_gap
 from mlopt.gd.shape import Shape
 from mlopt.rows import Rows
 
 RUNNING, CONVERGED, STUCK = range(3)
 _SHORTEST = 1e-10
+_NEWTON = 3.0
+"""Passes that exact Hessians need, too."""
+_JOINT = 512
+"""Weights of a softmax up to which the joint Hessian of its classes is looked at."""
+_PYTHON = 1e7
+"""What a pass takes besides reading the rows, in multiplications."""
 _COARSE_PASSES = 12
 _PAIR_BYTES = 2**30
 _DOUBT = 2.0
@@ -185,22 +193,35 @@ class QuasiNewton(LinearTraining):
         # One column costs about as much as eight: X goes through memory all the same.
         work = 2.0 * self.rows.nonzero * max(batch.plan.width, 8)
         shape, where = self._shape, (batch.weights, batch.plan)
+        if shape.inverse is None:
+            shape.sharper(*where, ahead=(work + _PYTHON) * self._expected(batch.plan))
         inverse = shape.current(*where, work=passes * work)
         batch.aim(moved, inverse, inverse.rescaled)
         sharper = shape.sharper(*where, ahead=work * self._ahead(batch))
         if sharper is not None:
             batch.aim(np.isfinite(batch.value), sharper, sharper.rescaled)
-            batch.forget_steps()
+            if shape.own_hessians(batch.plan):
+                batch.forget_steps()
 
     def _ahead(self, batch: Batch) -> float:
-        """Passes still to come at the present pace, beyond the three of an exact Newton.
+        """Passes still to come at the present pace, beyond those of an exact Newton.
 
         The mean over all units: those that are there already count as none.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             pace = np.clip(batch.estimate / batch.estimates[0], 1e-3, 0.98)
             left = np.log(self._excess(batch)) / -np.log(pace)
-        return max(float(np.clip(np.nan_to_num(left), 0, 50).mean()) - 3.0, 0.0)
+        return max(float(np.clip(np.nan_to_num(left), 0, 50).mean()) - _NEWTON, 0.0)
+
+    def _expected(self, plan: Layout) -> float:
+        """The same from the solution of the sample, before any step."""
+        size = self._shape.sample.n
+        if self.gtol is not None or size >= self.rows.n:
+            return 0.0
+        parameters = (self.rows.d + 1) * plan.width // len(plan.units)
+        digits = np.log(start_gap(parameters, size) / self.tol)
+        share = left_by_step(parameters, size, self.rows.sparse)
+        return max(float(digits / -np.log(share)) - _NEWTON, 0.0)
 
     def _excess(self, batch: Batch) -> NDArray[np.float64]:
         """How many times each unit's gap is what was asked for; with ``gtol``, about."""
@@ -215,7 +236,10 @@ class QuasiNewton(LinearTraining):
         plan = batch.plan
         eps = float(np.finfo(batch.weights.dtype).eps)
         size = self._size(batch)
-        close = (self._excess(batch) <= 1.0) | (batch.estimate <= eps * size)
+        close = self._excess(batch) <= 1.0
+        if self.gtol is None:
+            close &= self._certain(batch, close)
+        close |= batch.estimate <= eps * size
         still = batch.t < _SHORTEST
         # A direction of descent along which nothing descends: rounding has the last word.
         close |= still & (batch.estimate <= np.sqrt(eps) * size)
@@ -223,6 +247,28 @@ class QuasiNewton(LinearTraining):
         going = plan.any_unit(~(close | still))
         ended = np.where(plan.any_unit(~close), STUCK, CONVERGED)
         return np.where(going, RUNNING, ended)
+
+    def _certain(self, batch: Batch, close: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Whether units that seem close are, where that takes less than what was done.
+
+        Hessians of single classes do not see what the others do; their joint one does.
+        """
+        plan, certain, rows = batch.plan, np.ones_like(close), self.rows
+        done = _PYTHON + self.passes * 2.0 * rows.nonzero * max(plan.width, 8)
+        limits, sample = self.tol * self._size(batch), self._shape.sample
+        ends = np.append(plan.units, plan.width)
+        for unit in np.flatnonzero(close & (np.diff(ends) > 1)):
+            columns = slice(ends[unit], ends[unit + 1])
+            weights, gradient = batch.weights[:, columns], batch.gradient[:, columns]
+            needed = float(sample.n * weights.size**2)
+            if weights.size > _JOINT or needed > done:
+                continue
+            done -= needed
+            model = plan.models[plan.unit_owner[unit]]
+            lacking = lacking_squares(rows, sample)
+            joint = joint_hessian(sample, weights, model, lacking)
+            certain[unit] = newton_gap(joint, gradient) <= limits[unit]
+        return certain
 
     def _size(self, batch: Batch) -> NDArray[np.float64]:
         """What the tolerance of each unit is relative to.

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from mlopt.cluster import Executor, Threads
 from mlopt.gd.passes import Floats
@@ -22,6 +23,8 @@ SEED = 20151113
 """Samples are part of the algorithm: the same rows give the same training."""
 WIDEST = 2048
 """Beyond so many columns a Hessian is not worth its memory and its factors."""
+USUAL_LOSS = 0.3
+"""Of a row at the minimum, where nothing is known of it."""
 _BESIDE = ("targets", "weights")
 _LEAST, _ENOUGH, _SPARE, _USUAL = 4, 20, 500, 8
 
@@ -37,6 +40,19 @@ def sample_size(n: int, d: int, width: int) -> int:
     needed = min(max(affordable, _LEAST * d), _ENOUGH * d)
     size = max(needed, min(n // 8, _SPARE * d), 2048)
     return n if size > n // 2 else size
+
+
+def start_gap(parameters: int, size: int) -> float:
+    """How far above the minimum the solution of a sample is, about, relative to it."""
+    return parameters / (2 * size) / USUAL_LOSS
+
+
+def left_by_step(parameters: int, size: int, sparse: bool) -> float:
+    """The share of the gap that a step in the metric of a sample leaves, about.
+
+    With sparse rows it is a root: a sample says little of their rare columns.
+    """
+    return float(min(parameters / size, 0.5) ** (0.5 if sparse else 1.0))
 
 
 def local_executor(rows: Rows) -> Executor:
@@ -100,6 +116,14 @@ class Moments:
         """One pass over the rows."""
         return Moments(rows.map_reduce(_block_squares, np.add) / rows.n)
 
+    def lacking(self, sample: Rows) -> NDArray[np.float64]:
+        """What a sample misses of these squares, and d/m of them, (d,).
+
+        A sample of m rows says too little of directions that it barely contains.
+        """
+        missing = np.maximum(self.squares - Moments.of(sample).squares, 0.0)
+        return np.asarray(missing + self.squares * (sample.d / sample.n), np.float64)
+
 
 def _block_squares(block: Block) -> Floats:
     if sp.issparse(block.X):
@@ -111,3 +135,10 @@ def _block_squares(block: Block) -> Floats:
         part = block.X[start : start + 1024]
         total += np.einsum("ij,ij->j", part, part)
     return total
+
+
+def lacking_squares(rows: Rows, sample: Rows) -> NDArray[np.float64]:
+    """Mean squares of the columns of X that ``sample`` misses, (d,)."""
+    if sample.n == rows.n:
+        return np.zeros(rows.d)
+    return Moments.of(rows).lacking(sample)

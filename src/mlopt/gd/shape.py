@@ -36,13 +36,23 @@ _SHARE = 1.0
 """At most this much work on Hessians for the work on passes since the last ones."""
 _FEWEST_FACTORS = 6
 _MANY = 20
+_PAIR = 6.0
+"""Multiplications in whose time two stored values of a sparse row are multiplied and added
+to where they belong."""
 _TRIFLE = 1e7
 """Multiplications that take no time worth saving."""
 
 
+def gram_work(rows: Rows) -> float:
+    """Multiplications in whose time a weighted Gram matrix is made."""
+    if rows.sparse:
+        return _PAIR * rows.nonzero**2 / rows.n
+    return float(rows.nonzero * rows.d)
+
+
 @dataclass
 class Shape:
-    """The sample, and the preconditioner made from it.
+    """The sample, and the preconditioner made from it or from all rows.
 
     Attributes
     ----------
@@ -84,10 +94,11 @@ class Shape:
         return Shape(rows, sample, Moments.of(rows), probe, sums, full)
 
     def current(self, weights: Floats, plan: Layout, *, work: float) -> Preconditioner:
-        """The preconditioner at ``weights``, renewed from the sample when that is due.
+        """The preconditioner at ``weights``, renewed when that is due.
 
         That is when curvatures have drifted, and passes have cost as much since the last
-        time. Those of diagonals are looked at less and less often while they stay.
+        time; from the sample, unless the last one was from all rows. Diagonals are looked
+        at less and less often while they stay.
 
         Parameters
         ----------
@@ -97,12 +108,13 @@ class Shape:
             Multiplications of the passes since the last call.
         """
         self.work += work
-        least = self._cost(self.sample) if self.full else 2 * self.looked
+        rows = self.rows if self.exact else self.sample
+        least = self._cost(rows, plan) if self.full else 2 * self.looked
         if self.inverse is None or _SHARE * self.work >= least:
             now = self.probe.curvatures(weights, plan, self.sums)
             self.looked = self.work
             if self._drifted(now):
-                self._renew(now, weights, plan, self.sample)
+                self._renew(now, weights, plan, rows)
         assert self.inverse is not None
         return self.inverse
 
@@ -119,13 +131,18 @@ class Shape:
             Multiplications of the passes still to come at the present pace, beyond those
             that exact Hessians would need too.
         """
-        if not self.full or ahead <= self._cost(self.rows):
+        if not self.full or ahead <= self._cost(self.rows, plan):
             return None
         now = self.probe.curvatures(weights, plan, self.sums)
         if self.exact and not self._drifted(now):
             return None
         self._renew(now, weights, plan, self.rows)
         return self.inverse
+
+    def own_hessians(self, plan: Layout) -> bool:
+        """Whether every column has a Hessian to itself, and is a unit by itself."""
+        assert self.hessians is not None
+        return len(self.hessians.matrices) == plan.width == len(plan.units)
 
     def covers_row_sets(self) -> bool:
         """Whether the sample has rows of every row set."""
@@ -134,11 +151,11 @@ class Shape:
     def _drifted(self, now: Floats) -> bool:
         return self.seen is None or bool(distance(now, self.seen).max() > _DRIFT)
 
-    def _cost(self, rows: Rows) -> float:
+    def _cost(self, rows: Rows, plan: Layout) -> float:
         """Multiplications that new Hessians from ``rows`` take."""
         if self.hessians is None:
-            return 0.0
-        return float(len(self.hessians.matrices)) * rows.nonzero * rows.d
+            return min(self._groups(plan), len(plan.units)) * gram_work(rows)
+        return len(self.hessians.matrices) * gram_work(rows)
 
     def _renew(self, now: Floats, weights: Floats, plan: Layout, rows: Rows) -> None:
         self.seen, self.work, self.looked = now, 0.0, 0.0
@@ -153,7 +170,7 @@ class Shape:
 
     def _groups(self, plan: Layout) -> int:
         """So many groups at most that their Hessians cost less than a pass, or nothing."""
-        one = self.sample.nonzero * self.sample.d
+        one = gram_work(self.sample)
         affordable = 1.4 * self.rows.nonzero * max(plan.width, 8) / one
         return int(max(np.clip(affordable, 1, MAX_GROUPS), min(_TRIFLE / one, 64)))
 

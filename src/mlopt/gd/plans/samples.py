@@ -14,9 +14,8 @@ it may need many more passes than for what all rows have in common.
 
 from __future__ import annotations
 
-from mlopt.gd.classifier_plan import USUAL_LOSS
 from mlopt.gd.plans.task import Problem
-from mlopt.gd.sample import draw
+from mlopt.gd.sample import USUAL_LOSS, draw
 
 _LEAST, _FEWEST = 20, 2000
 _USUAL, _MANY = 200, 20_000
