@@ -25,6 +25,7 @@ from mlopt.gd.linear_training import LinearTraining
 from mlopt.gd.passes import Floats
 from mlopt.gd.schedules import ADAPTIVE_DIVISOR, ADAPTIVE_LEAST, Schedule, first_steps
 from mlopt.gd.single import blocks_in_order, one_block
+from mlopt.kernels.permutation import permutation
 from mlopt.kernels.sgd import Steps, sgd_epoch
 from mlopt.passes import Passes, stretch
 from mlopt.rows import Block, Rows
@@ -161,7 +162,7 @@ class LockstepSGD(LinearTraining):
         seed = (self.seed, part.epoch) if self.shuffle else None
         rows = self._trained
         if self.shuffle and len(rows.shelves) > 1:
-            order = np.random.default_rng(seed).permutation(len(rows.shelves))
+            order = permutation(len(rows.shelves), self.seed, part.epoch)
             rows = blocks_in_order(rows, order.tolist())
         for lane in rows.fold(_part_of_epoch, lanes, seed, part):
             self._arrive(lane, part)
@@ -287,9 +288,10 @@ def _count_rows(block: Block) -> NDArray[np.int64]:
 def _part_of_epoch(
     block: Block, lane: Lane, seed: tuple[int, int] | None, part: Part
 ) -> Lane:
-    order = np.arange(block.rows)
-    if seed is not None:
-        order = np.random.default_rng((*seed, block.index)).permutation(block.rows)
+    if seed is None:
+        order = np.arange(block.rows)
+    else:
+        order = permutation(block.rows, *seed, block.index)
     W, b = lane.weights[:-1].copy(), lane.weights[-1].copy()
     steps = replace(lane.steps, t=lane.steps.t.copy())
     extra = block.extra

@@ -21,6 +21,7 @@ from mlopt.kernels.linear import linear_pass
 from mlopt.kernels.losses import LOGISTIC
 from mlopt.kernels.moments import moments
 from mlopt.kernels.one_row import combination, products, squared_norms
+from mlopt.kernels.permutation import permutation
 from mlopt.kernels.pointwise import losses_and_slopes
 from mlopt.kernels.separable import separable
 from mlopt.kernels.sparse_gram import sparse_gram
@@ -187,4 +188,10 @@ _OF_NUMBERS: tuple[Callable[[Kind], None], ...] = (
     _single_rows,
     _moments,
 )
-_OF_OTHERS: tuple[Callable[[], None], ...] = (_text, _margins)
+
+
+def _order() -> None:
+    permutation(_N, 0)
+
+
+_OF_OTHERS: tuple[Callable[[], None], ...] = (_text, _margins, _order)
