@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mlopt.cluster import between_passes
 from mlopt.errors import InputError
 from mlopt.gd.columns import Indices, Model
 from mlopt.gd.linear_training import LinearTraining
@@ -150,10 +151,11 @@ class LockstepSGD(LinearTraining):
 
     def advance_to(self, passes: Passes) -> None:
         """Train until ``passes`` passes are made in all; it may end within an epoch."""
-        while self.made < passes and not self.done:
-            end = min(Fraction(passes - self.passes), WHOLE)
-            self._visit(Part(self.passes, self._part, end))
-            self.passes, self._part = self.passes + int(end), end % 1
+        with between_passes():
+            while self.made < passes and not self.done:
+                end = min(Fraction(passes - self.passes), WHOLE)
+                self._visit(Part(self.passes, self._part, end))
+                self.passes, self._part = self.passes + int(end), end % 1
 
     def _visit(self, part: Part) -> None:
         numbers = np.flatnonzero(~self.finished)

@@ -9,6 +9,7 @@ slopes clipped to 1e12 in size.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -84,14 +85,14 @@ class Steps:
 
 
 @dataclass(frozen=True)
-class _Packed:
+class _Groups:
     """Columns in groups of lanes; see `mlopt.kernels.sgd_steps`."""
 
     size: int
     places: NDArray[np.int64]
     groups: NDArray[np.int64]
     columns: NDArray[np.int64]
-    state: Array
+    codes: NDArray[np.int64]
 
 
 def sgd_epoch(
@@ -139,57 +140,72 @@ def sgd_epoch(
         raise InputError("`sgd_epoch` has no multinomial loss. Use one-vs-rest.")
     if order.size and not 0 <= order.min() <= order.max() < X.shape[0]:
         raise InputError(f"`order` must hold rows from 0 to {X.shape[0] - 1}.")
-    lanes = lane_count(X.dtype.itemsize)
-    size = lanes if sparse.issparse(X) else 2 * lanes
-    packed = _pack(size, X.dtype, segments, deltas, steps, b)
-    sums = np.zeros(packed.state.shape[1])
+    count = lane_count(X.dtype.itemsize)
+    size = count if sparse.issparse(X) else 2 * count
+    lanes, state = _pack(size, X.dtype, segments, deltas, steps, b)
+    sums = np.zeros(state.shape[1])
     rows = (
         read_only(np.asarray(order, np.int64)),
         read_only(np.asarray(targets, X.dtype)),
         read_only(np.asarray(weights, X.dtype)),
     )
     run = _sparse_epoch if sparse.issparse(X) else _dense_epoch
-    run(X, rows, W, packed, sums)
-    b[:] = packed.state[BIAS, packed.places]
-    steps.t[:] += packed.state[COUNT, packed.places]
-    return sums[packed.places]
+    run(X, rows, W, lanes, state, sums)
+    b[:] = state[BIAS, lanes.places]
+    steps.t[:] += state[COUNT, lanes.places]
+    return sums[lanes.places]
 
 
-def _dense_epoch(X: Array, rows: Any, W: Array, packed: _Packed, sums: Array) -> None:
+def _dense_epoch(
+    X: Array, rows: Any, W: Array, lanes: _Groups, state: Array, sums: Array
+) -> None:
     d, B = W.shape
     pair = 2 * lane_count(X.itemsize)
     V = aligned((B, -(-d // pair) * pair), X.dtype)
     V[:, :d] = W.T
     dense_epoch(
-        read_only(X), *rows, V, packed.size, packed.groups, packed.columns, packed.state,
-        sums, packed.places,
+        read_only(X), *rows, V, lanes.size, lanes.groups, lanes.columns, state,
+        sums, lanes.places,
     )  # fmt: skip
-    np.multiply(V[:, :d].T, packed.state[SCALE, packed.places], out=W)
+    np.multiply(V[:, :d].T, state[SCALE, lanes.places], out=W)
 
 
-def _sparse_epoch(X: Any, rows: Any, W: Array, packed: _Packed, sums: Array) -> None:
+def _sparse_epoch(
+    X: Any, rows: Any, W: Array, lanes: _Groups, state: Array, sums: Array
+) -> None:
     V = padded(W)
     csr_epoch(
         read_only(X.data), read_only(X.indices), read_only(X.indptr), *rows, V,
-        packed.size, packed.groups, packed.columns, packed.state, sums, packed.places,
+        lanes.size, lanes.groups, lanes.columns, state, sums, lanes.places,
     )  # fmt: skip
-    scales = packed.state[SCALE, packed.places]
+    scales = state[SCALE, lanes.places]
     np.multiply(V[: W.size].reshape(W.shape), scales, out=W)
 
 
 def _pack(
     size: int, dtype: Any, segments: NDArray[np.int64], deltas: Array,
     steps: Steps, b: Array,
-) -> _Packed:  # fmt: skip
-    sizes = segments[:, 1] - segments[:, 0]
-    loss, target, weight, K = (np.repeat(segments[:, i], sizes) for i in (2, 3, 4, 5))
+) -> tuple[_Groups, Array]:  # fmt: skip
     power = (steps.schedule == INVSCALING) & (steps.power_t != 0)
+    lanes = _grouped(size, segments.tobytes(), power.tobytes())
+    state = _state(len(lanes.columns), dtype, lanes.places, steps, b)
+    sizes = segments[:, 1] - segments[:, 0]
+    state[DELTA, lanes.places] = np.repeat(deltas, sizes)
+    state[CODE, lanes.places] = lanes.codes
+    return lanes, state
+
+
+@lru_cache(maxsize=64)
+def _grouped(size: int, segments: bytes, powers: bytes) -> _Groups:
+    """Kept from epoch to epoch: in all of them, columns go by the same groups."""
+    each = np.frombuffer(segments, np.int64).reshape(-1, 6)
+    power = np.frombuffer(powers, np.bool_)
+    sizes = each[:, 1] - each[:, 0]
+    loss, target, weight, K = (np.repeat(each[:, i], sizes) for i in (2, 3, 4, 5))
     places = _places(2 * loss + (K > 1), power, size)
     P = -(-(int(places.max()) + 1) // size) * size
-    state = _state(P, dtype, places, steps, b)
-    state[DELTA, places] = np.repeat(deltas, sizes)
-    first = np.repeat(segments[:, 0], sizes)
-    state[CODE, places] = np.where(K > 1, (np.arange(len(b)) - first) % K, 0)
+    first = np.repeat(each[:, 0], sizes)
+    codes = np.where(K > 1, (np.arange(len(power)) - first) % K, 0)
     # A filling column does as the column before it, with step size 0.
     owner = _owners(places, P)
     columns = np.stack([target[owner], weight[owner]], axis=1)
@@ -203,7 +219,7 @@ def _pack(
         ],
         axis=1,
     ).astype(np.int64)
-    return _Packed(size, places, groups, columns, state)
+    return _Groups(size, places, groups, columns, codes)
 
 
 def _places(
