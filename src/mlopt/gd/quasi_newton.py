@@ -30,7 +30,7 @@ from mlopt.gd.joint_hessian import joint_hessian, newton_gap
 from mlopt.gd.linear_training import LinearTraining
 from mlopt.gd.pairs import dots
 from mlopt.gd.passes import evaluate
-from mlopt.gd.sample import lacking_squares, left_by_step, start_gap
+from mlopt.gd.sample import left_by_step, start_gap
 from mlopt.gd.shape import Shape
 from mlopt.rows import Rows
 
@@ -190,8 +190,7 @@ class QuasiNewton(LinearTraining):
             self._shrink(np.flatnonzero(status == RUNNING).tolist())
 
     def _aim(self, batch: Batch, moved: NDArray[np.bool_], passes: int) -> None:
-        # One column costs about as much as eight: X goes through memory all the same.
-        work = 2.0 * self.rows.nonzero * max(batch.plan.width, 8)
+        work = self._work(batch.plan)
         shape, where = self._shape, (batch.weights, batch.plan)
         if shape.inverse is None:
             shape.sharper(*where, ahead=(work + _PYTHON) * self._expected(batch.plan))
@@ -202,6 +201,13 @@ class QuasiNewton(LinearTraining):
             batch.aim(np.isfinite(batch.value), sharper, sharper.rescaled)
             if shape.own_hessians(batch.plan):
                 batch.forget_steps()
+
+    def _work(self, plan: Layout) -> float:
+        """Multiplications in whose time a pass is made.
+
+        One column costs about as much as eight: X goes through memory all the same.
+        """
+        return 2.0 * self.rows.nonzero * max(plan.width, 8)
 
     def _ahead(self, batch: Batch) -> float:
         """Passes still to come at the present pace, beyond those of an exact Newton.
@@ -219,7 +225,8 @@ class QuasiNewton(LinearTraining):
         if self.gtol is not None or size >= self.rows.n:
             return 0.0
         parameters = (self.rows.d + 1) * plan.width // len(plan.units)
-        digits = np.log(start_gap(parameters, size) / self.tol)
+        asked = max(self.tol, float(np.finfo(np.float64).eps))
+        digits = np.log(start_gap(parameters, size) / asked)
         share = left_by_step(parameters, size, self.rows.sparse)
         return max(float(digits / -np.log(share)) - _NEWTON, 0.0)
 
@@ -253,8 +260,8 @@ class QuasiNewton(LinearTraining):
 
         Hessians of single classes do not see what the others do; their joint one does.
         """
-        plan, certain, rows = batch.plan, np.ones_like(close), self.rows
-        done = _PYTHON + self.passes * 2.0 * rows.nonzero * max(plan.width, 8)
+        plan, certain = batch.plan, np.ones_like(close)
+        done = _PYTHON + self.passes * self._work(plan)
         limits, sample = self.tol * self._size(batch), self._shape.sample
         ends = np.append(plan.units, plan.width)
         for unit in np.flatnonzero(close & (np.diff(ends) > 1)):
@@ -265,8 +272,7 @@ class QuasiNewton(LinearTraining):
                 continue
             done -= needed
             model = plan.models[plan.unit_owner[unit]]
-            lacking = lacking_squares(rows, sample)
-            joint = joint_hessian(sample, weights, model, lacking)
+            joint = joint_hessian(sample, weights, model, self._shape.lacking)
             certain[unit] = newton_gap(joint, gradient) <= limits[unit]
         return certain
 

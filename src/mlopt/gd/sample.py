@@ -137,8 +137,10 @@ def _block_squares(block: Block) -> Floats:
     return total
 
 
-def lacking_squares(rows: Rows, sample: Rows) -> NDArray[np.float64]:
+def lacking_squares(
+    rows: Rows, sample: Rows, moments: Moments | None = None
+) -> NDArray[np.float64]:
     """Mean squares of the columns of X that ``sample`` misses, (d,)."""
     if sample.n == rows.n:
         return np.zeros(rows.d)
-    return Moments.of(rows).lacking(sample)
+    return (moments or Moments.of(rows)).lacking(sample)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mlopt.gd.columns import Indices, Layout
 from mlopt.gd.curvature import (
@@ -27,7 +29,14 @@ from mlopt.gd.preconditioner import (
     factorise,
     kinds_of,
 )
-from mlopt.gd.sample import WIDEST, Moments, draw, local_executor, sample_size
+from mlopt.gd.sample import (
+    WIDEST,
+    Moments,
+    draw,
+    lacking_squares,
+    local_executor,
+    sample_size,
+)
 from mlopt.rows import Rows
 
 _DRIFT = 0.2
@@ -138,6 +147,11 @@ class Shape:
             return None
         self._renew(now, weights, plan, self.rows)
         return self.inverse
+
+    @cached_property
+    def lacking(self) -> NDArray[np.float64]:
+        """Mean squares of the columns of X that the sample misses, (d,)."""
+        return lacking_squares(self.rows, self.sample, self.moments)
 
     def own_hessians(self, plan: Layout) -> bool:
         """Whether every column has a Hessian to itself, and is a unit by itself."""

@@ -46,7 +46,7 @@ from mlopt.kernels.slopes import add_slopes, clear_untrained
 
 Array = NDArray[Any]
 
-EIGHT = 8
+_EIGHT = 8
 _SUMMED = 1024
 """Rows whose losses are added up in lanes: rounding errors grow with their number."""
 
@@ -112,7 +112,7 @@ def _margins(
             _four_margins(X, row * d, W, k * d, once, Z, at)
             _four_margins(X, (row + 4) * d, W, k * d, once, Z, at + 4)
         return
-    for i in range(EIGHT):
+    for i in range(_EIGHT):
         put_number(Z, z + i, _margin(X, (row + i) * d, W, 0, once))
     for k in range(1, W.shape[0]):
         at = k * Z.shape[1] + z
@@ -138,6 +138,14 @@ def _slopes(
 
 
 @inlined
+def _plus_four(X: Array, y: int, c0: Any, c1: Any, c2: Any, c3: Any, g: Any) -> Any:
+    """Lanes ``g`` and those of four rows from ``X.flat[y]``, each times its factor."""
+    d = X.shape[1]
+    g = muladd(load(X, y + d), c1, muladd(load(X, y), c0, g))
+    return muladd(load(X, y + 3 * d), c3, muladd(load(X, y + 2 * d), c2, g))
+
+
+@inlined
 def _add_eight(X: Array, row: int, Z: Array, z: int, G: Array, g: int, once: Any) -> None:
     """Add eight rows, times their slopes, to the gradient from ``G.flat[g]``."""
     d, L = X.shape[1], lane_count(X.itemsize)
@@ -145,20 +153,16 @@ def _add_eight(X: Array, row: int, Z: Array, z: int, G: Array, g: int, once: Any
     c0, c1, c2 = splat_at(Z, z), splat_at(Z, z + 1), splat_at(Z, z + 2)
     c3, c4, c5 = splat_at(Z, z + 3), splat_at(Z, z + 4), splat_at(Z, z + 5)
     c6, c7 = splat_at(Z, z + 6), splat_at(Z, z + 7)
+    zero = splat(like(X[0, 0], 0.0))
     for j in range(0, whole, L):
         y = x + j
-        u = muladd(load(X, y + d), c1, muladd(load(X, y), c0, load(G, g + j)))
-        u = muladd(load(X, y + 3 * d), c3, muladd(load(X, y + 2 * d), c2, u))
-        v = muladd(load(X, y + 5 * d), c5, load(X, y + 4 * d) * c4)
-        v = muladd(load(X, y + 7 * d), c7, muladd(load(X, y + 6 * d), c6, v))
-        store(G, g + j, u + v)
+        u = _plus_four(X, y, c0, c1, c2, c3, load(G, g + j))
+        store(G, g + j, u + _plus_four(X, y + 4 * d, c4, c5, c6, c7, zero))
     if whole < d:
         y = x + last
-        u = muladd(load(X, y + d), c1, load(X, y) * c0)
-        u = muladd(load(X, y + 3 * d), c3, muladd(load(X, y + 2 * d), c2, u))
-        v = muladd(load(X, y + 5 * d), c5, load(X, y + 4 * d) * c4)
-        v = muladd(load(X, y + 7 * d), c7, muladd(load(X, y + 6 * d), c6, v))
-        store(G, g + last, muladd(u + v, once, load(G, g + last)))
+        u = _plus_four(X, y, c0, c1, c2, c3, zero)
+        u = u + _plus_four(X, y + 4 * d, c4, c5, c6, c7, zero)
+        store(G, g + last, muladd(u, once, load(G, g + last)))
 
 
 @inlined
@@ -197,7 +201,7 @@ def _pass_by_eight(
         end = min(start + _SUMMED, stop)
         for row in range(start, end, R):
             rows = min(R, end - row)
-            for i in range(0, rows, EIGHT):
+            for i in range(0, rows, _EIGHT):
                 _margins(X, row + i, W, once, by_four, Z, i)
             for s in range(segments.shape[0]):
                 for k in range(segments[s, 0], segments[s, 1]):
@@ -208,7 +212,7 @@ def _pass_by_eight(
                     )  # fmt: skip
                     store(lanes, at, losses)
                     store(lanes, at + L, rises)
-            for i in range(0, rows, EIGHT):
+            for i in range(0, rows, _EIGHT):
                 for k in range(G.shape[0]):
                     _add_eight(X, row + i, Z, k * R + i, G, k * d, once)
         for k in range(W.shape[0]):
@@ -220,8 +224,8 @@ def _pass_by_eight(
 def _margins_of_block(
     X: Array, start: int, stop: int, W: Array, tail: Array, by_four: bool, Z: Array
 ) -> None:
-    even, once = stop - (stop - start) % EIGHT, load(tail, 0)
-    for row in range(start, even, EIGHT):
+    even, once = stop - (stop - start) % _EIGHT, load(tail, 0)
+    for row in range(start, even, _EIGHT):
         _margins(X, row, W, once, by_four, Z, row - start)
     for i in range(even, stop):
         for k in range(W.shape[0]):
@@ -232,8 +236,8 @@ def _margins_of_block(
 
 @part
 def _add_block(X: Array, start: int, stop: int, Z: Array, tail: Array, G: Array) -> None:
-    even, once = stop - (stop - start) % EIGHT, load(tail, 0)
-    for row in range(start, even, EIGHT):
+    even, once = stop - (stop - start) % _EIGHT, load(tail, 0)
+    for row in range(start, even, _EIGHT):
         for k in range(G.shape[0]):
             z = k * Z.shape[1] + row - start
             _add_eight(X, row, Z, z, G, k * X.shape[1], once)
@@ -258,7 +262,7 @@ def few(
     B, n, done, tail = W.shape[0], X.shape[0], 0, _tail(X.shape[1], b)
     shared = targets.shape[1] == 1 and weights.shape[1] == 1 and score_weights.shape[1] == 0
     if shared and segments[:, 5].max() == 1:
-        done = n - n % EIGHT
+        done = n - n % _EIGHT
         # Slopes of two registers of rows overlap: one alone would wait for itself.
         lanes, slopes = np.empty((2, B, 2 * tail.shape[0]), X.dtype)
         _pass_by_eight(
