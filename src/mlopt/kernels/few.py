@@ -138,31 +138,31 @@ def _slopes(
 
 
 @inlined
-def _plus_four(X: Array, y: int, c0: Any, c1: Any, c2: Any, c3: Any, g: Any) -> Any:
-    """Lanes ``g`` and those of four rows from ``X.flat[y]``, each times its factor."""
-    d = X.shape[1]
-    g = muladd(load(X, y + d), c1, muladd(load(X, y), c0, g))
-    return muladd(load(X, y + 3 * d), c3, muladd(load(X, y + 2 * d), c2, g))
-
-
-@inlined
 def _add_eight(X: Array, row: int, Z: Array, z: int, G: Array, g: int, once: Any) -> None:
-    """Add eight rows, times their slopes, to the gradient from ``G.flat[g]``."""
+    """Add eight rows, times their slopes, to the gradient from ``G.flat[g]``.
+
+    Written out: the second sum begins with a product. One that begins with zeros, as a
+    function of four rows would have it, keeps a register for them; passes take 1.17x.
+    """
     d, L = X.shape[1], lane_count(X.itemsize)
     x, last, whole = row * d, d - L, d - d % L
     c0, c1, c2 = splat_at(Z, z), splat_at(Z, z + 1), splat_at(Z, z + 2)
     c3, c4, c5 = splat_at(Z, z + 3), splat_at(Z, z + 4), splat_at(Z, z + 5)
     c6, c7 = splat_at(Z, z + 6), splat_at(Z, z + 7)
-    zero = splat(like(X[0, 0], 0.0))
     for j in range(0, whole, L):
         y = x + j
-        u = _plus_four(X, y, c0, c1, c2, c3, load(G, g + j))
-        store(G, g + j, u + _plus_four(X, y + 4 * d, c4, c5, c6, c7, zero))
+        u = muladd(load(X, y + d), c1, muladd(load(X, y), c0, load(G, g + j)))
+        u = muladd(load(X, y + 3 * d), c3, muladd(load(X, y + 2 * d), c2, u))
+        v = muladd(load(X, y + 5 * d), c5, load(X, y + 4 * d) * c4)
+        v = muladd(load(X, y + 7 * d), c7, muladd(load(X, y + 6 * d), c6, v))
+        store(G, g + j, u + v)
     if whole < d:
         y = x + last
-        u = _plus_four(X, y, c0, c1, c2, c3, zero)
-        u = u + _plus_four(X, y + 4 * d, c4, c5, c6, c7, zero)
-        store(G, g + last, muladd(u, once, load(G, g + last)))
+        u = muladd(load(X, y + d), c1, load(X, y) * c0)
+        u = muladd(load(X, y + 3 * d), c3, muladd(load(X, y + 2 * d), c2, u))
+        v = muladd(load(X, y + 5 * d), c5, load(X, y + 4 * d) * c4)
+        v = muladd(load(X, y + 7 * d), c7, muladd(load(X, y + 6 * d), c6, v))
+        store(G, g + last, muladd(u + v, once, load(G, g + last)))
 
 
 @inlined
