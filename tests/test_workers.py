@@ -22,7 +22,8 @@ import scipy.sparse as sp
 from tests.clusters import eventually, task_keys
 
 from mlopt.cluster import Cluster, Threads, executor, inside_task, local_cluster
-from mlopt.errors import ClusterError, InputError, TaskError
+from mlopt.cluster.connect import connect
+from mlopt.errors import ClusterError, ConfigError, InputError, TaskError
 from mlopt.rows import Block, Rows
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
@@ -291,12 +292,22 @@ def test_without_workers_an_error_comes_in_time() -> None:
 
 
 def test_a_lost_scheduler_is_an_error_not_a_hang() -> None:
+    before = dask.config.get("scheduler", None)
     with local_cluster(0) as client:
         lone = Cluster(client)
         handle = lone.submit(abs, 1)
         client.close()
         with pytest.raises(ClusterError, match="scheduler"):
             lone.result(handle)
+    assert dask.config.get("scheduler", None) == before
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "no:address:at:all"])
+def test_without_a_scheduler_dask_goes_on_as_before(address: str) -> None:
+    before = dask.config.get("scheduler", None)
+    with pytest.raises(ConfigError, match="does not answer"), connect(address, patience=1):
+        pass
+    assert dask.config.get("scheduler", None) == before
 
 
 def test_what_was_waited_for_long_is_let_go_of_at_once(workers: Cluster) -> None:

@@ -1,13 +1,31 @@
-"""A client of a cluster that is already there."""
+"""A client of a cluster that is already there, and what is left when it is gone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import dask
 import distributed
 
 from mlopt.errors import ConfigError
+
+
+@contextmanager
+def default_kept() -> Iterator[None]:
+    """Put back where Dask computes by default, at the end of the block.
+
+    A client changes it, and does not undo that when its constructor fails or when it is
+    closed within its own block: every later ``compute()`` would ask for a client.
+    """
+    before = dask.config.get("scheduler", None)
+    try:
+        yield
+    finally:
+        if before is None:
+            dask.config.config.pop("scheduler", None)
+        else:
+            dask.config.set(scheduler=before)
 
 
 @contextmanager
@@ -31,12 +49,14 @@ def connect(address: str, *, patience: float = 10.0) -> Iterator[distributed.Cli
     ConfigError
         When no scheduler answers.
     """
-    try:
-        client = distributed.Client(address, timeout=patience)
-    except (OSError, TimeoutError, ValueError) as error:
-        raise ConfigError(
-            f"`scheduler` must be the address of a Dask scheduler that runs; {address!r} "
-            f"does not answer ({type(error).__name__}). Start one with `dask scheduler`."
-        ) from None
-    with client:
-        yield client
+    with default_kept():
+        try:
+            client = distributed.Client(address, timeout=patience)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise ConfigError(
+                f"`scheduler` must be the address of a Dask scheduler that runs; "
+                f"{address!r} does not answer ({type(error).__name__}). Start one with "
+                "`dask scheduler`."
+            ) from None
+        with client:
+            yield client
