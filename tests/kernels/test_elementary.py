@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from mlopt.kernels.compiled import kernel
-from mlopt.kernels.elementary import exp, log, twice_atanh
+from mlopt.kernels.elementary import exp, log, log1p, twice_atanh
 
 Array = NDArray[Any]
 
@@ -24,6 +24,12 @@ def every_exp(x: Array, out: Array) -> None:
 def every_log(x: Array, out: Array) -> None:
     for i in range(x.shape[0]):
         out[i] = log(x[i])
+
+
+@kernel
+def every_log1p(x: Array, out: Array) -> None:
+    for i in range(x.shape[0]):
+        out[i] = log1p(x[i])
 
 
 @kernel
@@ -56,6 +62,16 @@ def test_log_is_right_to_a_few_units_in_the_last_place(dtype: Any) -> None:
 
 
 @REALS
+def test_log1p_is_right_relative_to_small_arguments_too(dtype: Any) -> None:
+    x = np.concatenate([np.logspace(-30, 30, 99_999), np.linspace(0.3, 0.5, 999)])
+    x = x.astype(dtype)
+    out = np.empty_like(x)
+    every_log1p(x, out)
+    expected = np.log1p(x.astype(np.longdouble))
+    assert np.abs(out / expected - 1).max() < 4 * np.finfo(dtype).eps
+
+
+@REALS
 def test_atanh_is_right_relative_to_small_arguments_too(dtype: Any) -> None:
     x = np.logspace(-30, np.log10(1 / 3), 9_999).astype(dtype)
     out = np.empty_like(x)
@@ -71,6 +87,15 @@ def test_exp_never_underflows_and_keeps_nan(dtype: Any) -> None:
     every_exp(x, out)
     assert (out[:2] >= np.finfo(dtype).tiny).all()
     assert np.isnan(out[2])
+
+
+@REALS
+def test_log1p_keeps_nan_and_zero(dtype: Any) -> None:
+    x = np.array([0.0, np.nan], dtype)
+    out = np.empty_like(x)
+    every_log1p(x, out)
+    assert out[0] == 0
+    assert np.isnan(out[1])
 
 
 @REALS

@@ -271,18 +271,6 @@ def test_models_that_share_targets_and_weights(
         np.testing.assert_array_equal(loss_alone.loss, p.run().loss)
 
 
-@pytest.mark.parametrize("models", [8, 40])
-def test_many_models_on_rows_from_memory(
-    models: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    p = problem(["logistic"], n=700, d=50, models=models)
-    cached = p.run()
-    monkeypatch.setattr(dense, "_CACHED", 0)
-    streamed = p.run()
-    np.testing.assert_array_equal(streamed.loss, cached.loss)
-    np.testing.assert_array_equal(streamed.gradient, cached.gradient)
-
-
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("models", [1, 40])
 def test_a_pass_over_parts_of_the_rows_adds_up_to_the_whole(models: int, form: str) -> None:

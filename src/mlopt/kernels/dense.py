@@ -41,18 +41,18 @@ def dense_pass(
     """
     d, B = W.shape
     lanes, R = lane_count(X.itemsize), block_rows(d, X.itemsize)
-    width, cached = 2 * lanes, _whole_bytes(X) <= _CACHED
+    width = 2 * lanes
     # A tile costs the same however many of its columns are used.
     if 3 * width // 8 >= B and d >= lanes:
         G = np.zeros((B if gradient else 0, d), X.dtype)
-        by_four = cached or d * X.itemsize >= _LONG
+        by_four = _whole_bytes(X) <= _CACHED or d * X.itemsize >= _LONG
         few(read_only(X), read_only(W.T), *inputs, sums, scores, G, R, by_four)
         return G.T
     panels = _to_panels(W, width)
     G = np.zeros_like(panels if gradient else panels[:0])
     tiled(
         read_only(X), read_only(panels.reshape(-1)), *inputs, sums, scores,
-        G.reshape(-1), R, cached,
+        G.reshape(-1), R,
     )  # fmt: skip
     return _from_panels(G, B)
 

@@ -188,3 +188,23 @@ def _log(x: Any) -> Callable[..., Any]:
         return muladd(k, like(x, log2_high), low) + (x - x)
 
     return implementation
+
+
+def log1p(x: Any) -> Any:
+    """Return ``log(1 + x)`` of ``x >= 0``, right relative to small ``x`` too."""
+    return np.log1p(x)
+
+
+@overload(log1p, jit_options=_OPTIONS)
+def _log1p(x: Any) -> Callable[..., Any]:
+    log2_high, log2_low = _LOG2[_real(x)]
+
+    def implementation(x: Any) -> Any:
+        zero, one = like(x, 0.0), like(x, 1.0)
+        m, k = _split(one + x)
+        # What 1 + x has lost of x counts as long as no power of two is split off.
+        s = twice_atanh(select(k == zero, x, m - one) / (m + one))
+        low = muladd(k, like(x, log2_low), s)
+        return muladd(k, like(x, log2_high), low) + (x - x)
+
+    return implementation

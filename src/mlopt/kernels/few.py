@@ -21,28 +21,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.kernels.compiled import allocating, inlined, kernel, part
-from mlopt.kernels.elementary import exp
+from mlopt.kernels.elementary import exp, log1p
 from mlopt.kernels.losses import (
     HINGE,
     HUBER,
     LOGISTIC,
     SQUARED,
     SQUARED_HINGE,
+    logistic_in_parts,
     loss_and_slope,
+    multiplied,
 )
 from mlopt.kernels.simd import (
     lane_count,
     like,
     load,
+    load_like,
     magnitude,
     muladd,
     put_number,
+    select,
     splat,
     splat_at,
+    splat_wide,
     store,
     total,
 )
-from mlopt.kernels.slopes import add_slopes, clear_untrained
+from mlopt.kernels.slopes import add_slopes, clear_untrained, shared_weight
 
 Array = NDArray[Any]
 
@@ -122,19 +127,29 @@ def _margins(
 
 @inlined
 def _slopes(
-    loss: int, Z: Array, k: int, rows: int, b: Any, targets: Array, weights: Array,
-    row: int, delta: Any, losses: Any, rises: Any,
+    loss: int, Z: Array, z: int, b: Any, targets: Array, weights: Array, row: int,
+    delta: Any, alike: bool, losses: Any, rises: Any, product: Any,
 ) -> Any:  # fmt: skip
-    """Margins of model ``k`` become slopes; ``losses`` and ``rises`` with theirs added."""
-    z = k * Z.shape[1]
-    for i in range(0, rows, lane_count(Z.itemsize)):
-        m, c = load(Z, z + i) + b, load(weights, row + i)
-        e = exp(-magnitude(m)) if loss == LOGISTIC else m
-        value, slope = loss_and_slope(loss, m, load(targets, row + i), e, delta)
-        losses, slope = muladd(c, value, losses), c * slope
-        store(Z, z + i, slope)
-        rises = rises + slope
-    return losses, rises
+    """Margins of two registers of rows become slopes; return what they add up to.
+
+    ``alike``: of logistic losses, whose weights are all the same or 0, only a part is added
+    to ``losses``; see `multiplied`.
+    """
+    m, c = load_like(losses, Z, z) + b, load_like(losses, weights, row)
+    y = load_like(losses, targets, row)
+    if loss == LOGISTIC:
+        e = exp(-magnitude(m))
+        if alike:
+            value, slope = logistic_in_parts(m, y, e)
+            zero = like(e, 0.0)
+            product = multiplied(product, select(c == zero, zero, e))
+        else:
+            value, slope = loss_and_slope(LOGISTIC, m, y, e, delta)
+    else:
+        value, slope = loss_and_slope(loss, m, y, m, delta)
+    losses, slope = muladd(c, value, losses), c * slope
+    store(Z, z, slope)
+    return losses, rises + slope, product
 
 
 @inlined
@@ -167,57 +182,72 @@ def _add_eight(X: Array, row: int, Z: Array, z: int, G: Array, g: int, once: Any
 
 @inlined
 def _slopes_by_kind(
-    loss: int, Z: Array, k: int, rows: int, b: Any, targets: Array, weights: Array,
-    row: int, delta: Any, losses: Any, rises: Any,
+    loss: int, Z: Array, z: int, b: Any, targets: Array, weights: Array, row: int,
+    delta: Any, alike: bool, losses: Any, rises: Any, product: Any,
 ) -> Any:  # fmt: skip
     # The number as a constant: a loop without branches instead of one with them.
     if loss == LOGISTIC:
-        return _slopes(LOGISTIC, Z, k, rows, b, targets, weights, row, delta, losses, rises)
+        return _slopes(
+            LOGISTIC, Z, z, b, targets, weights, row, delta, alike, losses, rises, product
+        )
     if loss == HINGE:
-        return _slopes(HINGE, Z, k, rows, b, targets, weights, row, delta, losses, rises)
+        return _slopes(
+            HINGE, Z, z, b, targets, weights, row, delta, alike, losses, rises, product
+        )
     if loss == SQUARED_HINGE:
         return _slopes(
-            SQUARED_HINGE, Z, k, rows, b, targets, weights, row, delta, losses, rises
-        )
+            SQUARED_HINGE, Z, z, b, targets, weights, row, delta, alike, losses, rises,
+            product,
+        )  # fmt: skip
     if loss == HUBER:
-        return _slopes(HUBER, Z, k, rows, b, targets, weights, row, delta, losses, rises)
-    return _slopes(SQUARED, Z, k, rows, b, targets, weights, row, delta, losses, rises)
+        return _slopes(
+            HUBER, Z, z, b, targets, weights, row, delta, alike, losses, rises, product
+        )
+    return _slopes(
+        SQUARED, Z, z, b, targets, weights, row, delta, alike, losses, rises, product
+    )
 
 
 @part
-def _pass_by_eight(
+def _pass_by_registers(
     X: Array, stop: int, W: Array, b: Array, targets: Array, weights: Array,
     segments: Array, deltas: Array, sums: Array, G: Array, tail: Array, lanes: Array,
     Z: Array, by_four: bool,
 ) -> None:  # fmt: skip
-    """A pass up to row ``stop``, a multiple of 8, for models of one column each.
+    """A pass up to row ``stop`` for models of one column each.
 
-    Rows go by as many as ``Z`` (B, r) has columns, a multiple of 8; its numbers are lost,
-    and those of ``lanes`` (B, 2 L).
+    Rows go by as many as make two registers, of which ``stop`` is a multiple, to ``Z`` with
+    so many columns; its numbers are lost, and those of ``lanes`` (B, 3 R).
     """
-    d, L, once, R = X.shape[1], lane_count(X.itemsize), load(tail, 0), Z.shape[1]
+    d, once, R, zero = X.shape[1], load(tail, 0), Z.shape[1], like(tail[0], 0.0)
     for start in range(0, stop, _SUMMED):
-        lanes[:] = like(tail[0], 0.0)
+        lanes[:] = zero
         end = min(start + _SUMMED, stop)
+        shared = shared_weight(weights[start:end])
         for row in range(start, end, R):
-            rows = min(R, end - row)
-            for i in range(0, rows, _EIGHT):
+            for i in range(0, R, _EIGHT):
                 _margins(X, row + i, W, once, by_four, Z, i)
             for s in range(segments.shape[0]):
+                delta = splat_wide(deltas[s])
                 for k in range(segments[s, 0], segments[s, 1]):
-                    at = 2 * k * L
-                    losses, rises = _slopes_by_kind(
-                        segments[s, 2], Z, k, rows, splat_at(b, k), targets, weights, row,
-                        splat_at(deltas, s), load(lanes, at), load(lanes, at + L),
+                    lost, rose, grew = 3 * k * R, (3 * k + 1) * R, (3 * k + 2) * R
+                    losses, rises, product = _slopes_by_kind(
+                        segments[s, 2], Z, k * R, splat_wide(b[k]), targets, weights, row,
+                        delta, shared > zero, load_like(delta, lanes, lost),
+                        load_like(delta, lanes, rose), load_like(delta, lanes, grew),
                     )  # fmt: skip
-                    store(lanes, at, losses)
-                    store(lanes, at + L, rises)
-            for i in range(0, rows, _EIGHT):
+                    store(lanes, lost, losses)
+                    store(lanes, rose, rises)
+                    store(lanes, grew, product)
+            for i in range(0, R, _EIGHT):
                 for k in range(G.shape[0]):
                     _add_eight(X, row + i, Z, k * R + i, G, k * d, once)
+        weight = splat_wide(shared)
         for k in range(W.shape[0]):
-            sums[0, k] += total(load(lanes, 2 * k * L))
-            sums[1, k] += total(load(lanes, 2 * k * L + L))
+            lost, rose, grew = 3 * k * R, (3 * k + 1) * R, (3 * k + 2) * R
+            logs = log1p(load_like(weight, lanes, grew))
+            sums[0, k] += total(muladd(weight, logs, load_like(weight, lanes, lost)))
+            sums[1, k] += total(load_like(weight, lanes, rose))
 
 
 @part
@@ -262,12 +292,11 @@ def few(
     B, n, done, tail = W.shape[0], X.shape[0], 0, _tail(X.shape[1], b)
     shared = targets.shape[1] == 1 and weights.shape[1] == 1 and score_weights.shape[1] == 0
     if shared and segments[:, 5].max() == 1:
-        done = n - n % _EIGHT
-        # Slopes of two registers of rows overlap: one alone would wait for itself.
-        lanes, slopes = np.empty((2, B, 2 * tail.shape[0]), X.dtype)
-        _pass_by_eight(
-            X, done, W, b, targets, weights, segments, deltas, sums, G, tail, lanes,
-            slopes, by_four,
+        r = 2 * tail.shape[0]
+        done = n - n % r
+        _pass_by_registers(
+            X, done, W, b, targets.reshape(-1), weights.reshape(-1), segments, deltas, sums,
+            G, tail, np.empty((B, 3 * r), X.dtype), np.empty((B, r), X.dtype), by_four,
         )  # fmt: skip
     Z = np.empty((B, min(R, n - done)), X.dtype)
     for start in range(done, n, R):

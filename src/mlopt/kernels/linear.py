@@ -123,11 +123,9 @@ def linear_pass(
     InputError
         If shapes or dtypes do not fit together.
     """
-    check_shapes(X, W, b, targets, weights, segments, deltas, score_weights)
+    models = check_shapes(X, W, b, targets, weights, segments, deltas, score_weights)
     n, B = X.shape[0], W.shape[1]
-    sums = np.zeros((2, B))
-    models = (segments[:, 1] - segments[:, 0]) // segments[:, 5]
-    scores = np.zeros(int(models.sum()))
+    sums, scores = np.zeros((2, B)), np.zeros(models)
     validation = np.empty((n, 0), X.dtype) if score_weights is None else score_weights
     inputs = (
         read_only(np.asarray(b, X.dtype)),
@@ -156,7 +154,8 @@ def check_shapes(
     segments: NDArray[np.int64],
     deltas: Array,
     score_weights: Array | None,
-) -> None:
+) -> int:
+    """Return the number of models; raises `InputError` where the arguments do not fit."""
     n, d = X.shape
     if X.dtype not in (np.float32, np.float64) or W.dtype != X.dtype:
         raise InputError(
@@ -180,12 +179,12 @@ def check_shapes(
     for name, (array, shape) in expected.items():
         if array.shape != shape:
             raise InputError(f"`{name}` must have shape {shape}, got {array.shape}.")
-    _check_segments(segments, B, targets.shape[1], weights.shape[1])
+    return _check_segments(segments, B, targets.shape[1], weights.shape[1])
 
 
-def _check_segments(segments: NDArray[np.int64], B: int, T: int, S: int) -> None:
+def _check_segments(segments: NDArray[np.int64], B: int, T: int, S: int) -> int:
     # What is wrong here would be read from wrong memory: kernels do not check indices.
-    end = 0
+    end = models = 0
     for start, stop, loss, target, weight, K in segments.tolist():
         fits = 0 <= target < T and 0 <= weight < S and 0 <= loss <= MULTINOMIAL
         whole = K >= 1 and stop > start == end and (stop - start) % K == 0
@@ -195,9 +194,10 @@ def _check_segments(segments: NDArray[np.int64], B: int, T: int, S: int) -> None
                 f"columns of `targets` ({T}) and `weights` ({S}); "
                 f"got {[start, stop, loss, target, weight, K]} after column {end}."
             )
-        end = stop
+        end, models = stop, models + (stop - start) // K
     if end != B:
         raise InputError(f"`segments` must cover all {B} columns, got {end}.")
+    return models
 
 
 def decision(X: Any, W: Array, b: Array) -> Array:

@@ -22,7 +22,7 @@ from typing import Any
 
 from mlopt.kernels.compiled import inlined
 from mlopt.kernels.elementary import twice_atanh
-from mlopt.kernels.simd import like, select
+from mlopt.kernels.simd import like, muladd, select
 
 SQUARED, LOGISTIC, HINGE, SQUARED_HINGE, HUBER, MULTINOMIAL = range(6)
 """Losses by number: a jitted function passed as an argument, or closed over, is
@@ -50,6 +50,25 @@ def logistic(z: Any, y: Any, e: Any) -> Any:
     q = shared * beyond
     value = select(t < zero, zero, t) + twice_atanh(e * shared * above)
     return value, -y * select(t < zero, e * q, q)
+
+
+@inlined
+def logistic_in_parts(z: Any, y: Any, e: Any) -> Any:
+    """Return a part of the loss, and the slope, given ``e = exp(-|z|)``.
+
+    The rest of the loss is ``log(1 + e)``. For rows of one weight the sum of these is the
+    logarithm of a product, see `multiplied`, and much cheaper.
+    """
+    zero, one = like(z, 0.0), like(z, 1.0)
+    t = -y * z
+    slope = -y * (select(t < zero, e, one) / (one + e))
+    return select(t < zero, zero, t), slope
+
+
+@inlined
+def multiplied(product: Any, e: Any) -> Any:
+    """Return ``(1 + product) * (1 + e) - 1``, right relative to small numbers too."""
+    return muladd(product, like(e, 1.0) + e, e)
 
 
 @inlined

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.kernels.compiled import allocating, inlined, kernel, part, stay_apart
-from mlopt.kernels.elementary import exp, log
+from mlopt.kernels.elementary import exp, log, log1p
 from mlopt.kernels.losses import (
     HINGE,
     HUBER,
@@ -22,9 +22,23 @@ from mlopt.kernels.losses import (
     MULTINOMIAL,
     SQUARED,
     SQUARED_HINGE,
+    logistic_in_parts,
     loss_and_slope,
+    multiplied,
 )
-from mlopt.kernels.simd import lane_count, like, load, muladd, splat, total
+from mlopt.kernels.simd import (
+    lane_count,
+    like,
+    load,
+    load_like,
+    magnitude,
+    muladd,
+    select,
+    splat,
+    splat_wide,
+    store,
+    total,
+)
 
 Array = NDArray[Any]
 
@@ -48,21 +62,33 @@ def _added_up(a: Array, n: int) -> Any:
 def _slope_loop(
     loss: int, z: Array, b: Any, y: Array, c: Array, delta: Any, e: Array
 ) -> Any:
-    """Replace margins by weighted slopes; return the sums of losses and of slopes.
-
-    ``e`` is lost.
-    """
-    for i in range(y.shape[0]):
+    """Replace margins by weighted slopes; return the sums of losses and of slopes."""
+    shift, step = splat_wide(b), 2 * lane_count(z.itemsize)
+    whole, wide = y.shape[0] - y.shape[0] % step, splat_wide(delta)
+    losses = rises = like(shift, 0.0)
+    for i in range(0, whole, step):
+        m, weight = load_like(shift, z, i) + shift, load_like(shift, c, i)
+        target, power = load_like(shift, y, i), load_like(shift, e, i)
+        value, slope = loss_and_slope(loss, m, target, power, wide)
+        losses, slope = muladd(weight, value, losses), weight * slope
+        store(z, i, slope)
+        rises = rises + slope
+    lost, risen = total(losses), total(rises)
+    for i in range(whole, y.shape[0]):
         value, slope = loss_and_slope(loss, z[i] + b, y[i], e[i], delta)
-        e[i] = c[i] * value
         z[i] = c[i] * slope
-    return _added_up(e, y.shape[0]), _added_up(z, y.shape[0])
+        lost, risen = lost + c[i] * value, risen + z[i]
+    return lost, risen
 
 
 @part
 def _exponentials(z: Array, b: Any, e: Array) -> None:
     stay_apart()
-    for i in range(e.shape[0]):
+    shift, step = splat_wide(b), 2 * lane_count(z.itemsize)
+    whole = e.shape[0] - e.shape[0] % step
+    for i in range(0, whole, step):
+        store(e, i, exp(-magnitude(load_like(shift, z, i) + shift)))
+    for i in range(whole, e.shape[0]):
         e[i] = exp(-abs(z[i] + b))
 
 
@@ -72,12 +98,43 @@ def _logistic(z: Array, b: Any, y: Array, c: Array, e: Array) -> Any:
     return _slope_loop(LOGISTIC, z, b, y, c, b, e)
 
 
+@part
+def _logistic_alike(z: Array, b: Any, y: Array, c: Array, alike: Any, e: Array) -> Any:
+    """As `_logistic`, of rows in whole lanes whose weights are ``alike`` or 0.
+
+    Their losses need one logarithm: that of the product of all 1 + e.
+    """
+    stay_apart()
+    shift = splat_wide(b)
+    linear = rises = product = zero = like(shift, 0.0)
+    for i in range(0, y.shape[0], 2 * lane_count(z.itemsize)):
+        m, weight = load_like(shift, z, i) + shift, load_like(shift, c, i)
+        power = load_like(shift, e, i)
+        value, slope = logistic_in_parts(m, load_like(shift, y, i), power)
+        linear, slope = muladd(weight, value, linear), weight * slope
+        store(z, i, slope)
+        rises = rises + slope
+        product = multiplied(product, select(weight == zero, zero, power))
+    return total(muladd(splat_wide(alike), log1p(product), linear)), total(rises)
+
+
 @inlined
-def _column(loss: int, z: Array, b: Any, y: Array, c: Array, delta: Any, e: Array) -> Any:
+def _column(
+    loss: int, z: Array, b: Any, y: Array, c: Array, alike: Any, delta: Any, e: Array
+) -> Any:
     # The number as a constant: loops without branches instead of one with them.
     if loss == LOGISTIC:
+        # A loop of its own: with the slopes a row would be a chain of operations so long
+        # that a processor has no room to overlap it with the next.
         _exponentials(z, b, e)
-        return _logistic(z, b, y, c, e)
+        if alike == like(alike, 0.0):
+            return _logistic(z, b, y, c, e)
+        whole = y.shape[0] - y.shape[0] % (2 * lane_count(z.itemsize))
+        value, rise = _logistic_alike(z, b, y[:whole], c, alike, e)
+        if whole == y.shape[0]:
+            return value, rise
+        more, further = _logistic(z[whole:], b, y[whole:], c[whole:], e[whole:])
+        return value + more, rise + further
     if loss == HINGE:
         return _slope_loop(HINGE, z, b, y, c, delta, e)
     if loss == SQUARED_HINGE:
@@ -194,6 +251,20 @@ def _any(a: Array) -> bool:
     return count > 0
 
 
+@part
+def shared_weight(c: Array) -> Any:
+    """Return the weight of all rows that have one, or 0 if these have several."""
+    first = zero = like(c[0], 0.0)
+    for i in range(c.shape[0]):
+        if c[i] != zero:
+            first = c[i]
+            break
+    others = 0
+    for i in range(c.shape[0]):
+        others += 1 if c[i] != zero and c[i] != first else 0
+    return first if others == 0 else zero
+
+
 @inlined
 def _score(loss: int, K: int, z: Array, b: Any, y: Array, v: Array, work: Array) -> Any:
     if K > 1:
@@ -244,7 +315,7 @@ def add_slopes(
         weight, K = segments[s, 4], segments[s, 5]
         y, c, delta = Y[segments[s, 3]], C[weight], deltas[s]
         scored = V.shape[0] > 0 and _any(V[weight])
-        trained[s] = _any(c)
+        trained[s], alike = _any(c), shared_weight(c)
         for k in range(start, stop, K):
             if K > 1:
                 for j in range(K):
@@ -263,7 +334,7 @@ def add_slopes(
                 if K > 1:
                     _signs(y, like(b[j], j - k), top)
                 target = y if K == 1 else top
-                total, rise = _column(loss, Z[j], shift, target, c, delta, work)
+                total, rise = _column(loss, Z[j], shift, target, c, alike, delta, work)
                 sums[0, j] += total
                 sums[1, j] += rise
     return trained

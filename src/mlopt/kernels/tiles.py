@@ -125,8 +125,9 @@ def _any_trained(segments: Array, trained: Array, first: int, last: int) -> bool
 def _fetch(X: Array, start: int, stop: int, anywhere: Array) -> None:
     """Read numbers from ``X.flat[start]`` on, which are in cache then.
 
-    From memory they come twice as fast as for the six streams of a tile: a processor
-    reads ahead of a single line of addresses. Their sum goes to ``anywhere``.
+    They come twice as fast as for the six streams of a tile, from memory as from the last
+    cache: a processor reads ahead of a single line of addresses. Their sum goes to
+    ``anywhere``.
     """
     stay_apart()
     L = lane_count(X.itemsize)
@@ -140,9 +141,8 @@ def _fetch(X: Array, start: int, stop: int, anywhere: Array) -> None:
 def tiled(
     X: Array, W: Array, b: Array, targets: Array, weights: Array, score_weights: Array,
     segments: Array, deltas: Array, sums: Array, scores: Array, G: Array, R: int,
-    cached: bool,
 ) -> None:  # fmt: skip
-    """Add up a pass, ``R`` rows at a time; ``cached``: of rows that a cache holds.
+    """Add up a pass, ``R`` rows at a time.
 
     ``W`` and ``G`` are panels (P, d, width), flat, with zeros for the columns that fill
     up the last one; ``G`` is empty without gradient. ``R`` is a multiple of 8.
@@ -156,8 +156,7 @@ def tiled(
         # Squares of lanes are turned whole: lines are as long as a multiple of 8.
         length = (rows + 7) // 8 * 8
         lines = buffer[: P * width * length].reshape(P * width, length)
-        if not cached:
-            _fetch(X, start * d, stop * d, Z)
+        _fetch(X, start * d, stop * d, Z)
         for p in range(P):
             _margins(X, start, rows, W, p, Z)
             _turn_panel(Z, lines, p, False)
