@@ -22,6 +22,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 warnings.filterwarnings("ignore")
 
 import numpy as np
+import peer_spark
 from scipy import sparse
 
 CONSTANT = 11650396
@@ -199,11 +200,14 @@ PEERS = {
     "snapml primal": ("logistic", snapml(False)),
     "snapml dual": ("logistic", snapml(True)),
     "Vowpal Wabbit bfgs": ("logistic", vowpal_wabbit),
+    "Spark MLlib": ("logistic", peer_spark.logistic),
     **{f"scikit-learn ridge {s}": ("ridge", ridge(s)) for s in (
         "cholesky", "svd", "lsqr", "sparse_cg", "sag")},
     "numpy normal equations": ("ridge", normal_equations),
     "glum normal": ("ridge", glum("normal")),
     "intelex ridge": ("ridge", intelex("ridge")),
+    "Spark MLlib normal": ("ridge", peer_spark.ridge("normal")),
+    "Spark MLlib l-bfgs": ("ridge", peer_spark.ridge("l-bfgs")),
 }  # fmt: skip
 
 

@@ -9,8 +9,8 @@ usage: solvers.py [--data tall,text,a9a,wide,ridge,ridge-wide] [--gaps 1e-3,1e-6
                   [--limit 60] [--rows N] [--peers PYTHON]
 
 Peers: scikit-learn's solvers, and of the environment that --peers names (`make bench`
-makes one from benchmarks/peers.txt) glum, skglm, scikit-learn-intelex, snapml and Vowpal
-Wabbit; see peer_solvers.py.
+makes one from benchmarks/peers.txt) glum, skglm, scikit-learn-intelex, snapml, Vowpal
+Wabbit and, where there is Java, Spark MLlib; see peer_solvers.py.
 """
 
 from __future__ import annotations
