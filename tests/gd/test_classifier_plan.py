@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mlopt.costs import Cost
-from mlopt.gd.classifier_plan import Shape, dual_cost, newton_cost, quasi_newton_cost
+from mlopt.gd.classifier_plan import (
+    Shape,
+    dual_cost,
+    newton_cost,
+    pass_cost,
+    quasi_newton_cost,
+)
 from mlopt.resources import Resources
 
 HERE = Resources(threads=2)
@@ -45,3 +51,12 @@ def test_twice_the_rows_never_cost_less() -> None:
             quasi_newton_cost(shape, HERE)
         )
         assert seconds(dual_cost(twice, HERE)) > seconds(dual_cost(shape, HERE))
+
+
+def test_a_start_on_a_sample_of_a_sample_is_counted() -> None:
+    tall = replace(COVTYPE, columns=1)  # 27,000 rows are drawn, and 3375 of these
+    nested = seconds(quasi_newton_cost(tall, HERE, passes=0.0))
+    fewer = replace(tall, n=50_000, nonzero=50_000 * 54)  # 6250 rows are drawn
+    once = seconds(quasi_newton_cost(fewer, HERE, passes=0.0))
+    scans = seconds(pass_cost(tall, HERE)) - seconds(pass_cost(fewer, HERE))
+    assert nested - once > scans

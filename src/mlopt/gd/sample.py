@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from mlopt.cluster import Executor, Threads
 from mlopt.gd.passes import Floats
+from mlopt.kernels.moments import column_squares
 from mlopt.rows import Block, Rows
 from mlopt.stats import sample_rows
 
@@ -130,11 +131,7 @@ def _block_squares(block: Block) -> Floats:
         squares = block.X.data.astype(np.float64) ** 2
         sums = np.bincount(block.X.indices, squares, minlength=block.X.shape[1])
         return np.asarray(sums, np.float64)
-    total = np.zeros(block.X.shape[1])
-    for start in range(0, block.rows, 1024):  # so that squares stay in cache
-        part = block.X[start : start + 1024]
-        total += np.einsum("ij,ij->j", part, part)
-    return total
+    return column_squares(block.X)
 
 
 def lacking_squares(

@@ -19,7 +19,7 @@ from scipy import sparse
 from mlopt.kernels import coordinates, dual, dual_logistic, sgd, terms, windows
 from mlopt.kernels.linear import linear_pass
 from mlopt.kernels.losses import LOGISTIC
-from mlopt.kernels.moments import moments
+from mlopt.kernels.moments import column_squares, moments
 from mlopt.kernels.one_row import combination, products, squared_norms
 from mlopt.kernels.permutation import permutation
 from mlopt.kernels.pointwise import losses_and_slopes
@@ -134,6 +134,7 @@ def _single_rows(kind: Kind) -> None:
 
 def _moments(kind: Kind) -> None:
     moments(_rows(kind), np.zeros(_D), np.ones(_N), np.ones((_N, 2)))
+    column_squares(_rows(kind))
 
 
 def _gram(kind: Kind) -> None:

@@ -79,6 +79,9 @@ class Method:
     foreseen : callable, optional
         From a problem and a tolerance to the passes, where its shape or its spectrum tells
         them better than a run on a small sample would; else None.
+    usual : callable, optional
+        From a problem and a tolerance to the passes that data of its kind took, where that
+        is nearer than ``passes``; else None.
     believed : float, default=0.5
         The share of a trend from sample to sample that goes on up to all rows; the rest is
         chance.
@@ -104,6 +107,7 @@ class Method:
     continues: bool = False
     doubt: float = 3.0
     foreseen: Callable[[Problem, float], float | None] = _unforeseen
+    usual: Callable[[Problem, float], float | None] = _unforeseen
     believed: float = 0.5
     algorithm: str = ""
     unit: str = "passes"

@@ -84,6 +84,11 @@ def _by_shape(
     return lambda problem, tolerance: passes(problem_shape(problem), tolerance)
 
 
+def _of_sparse(problem: Problem, tolerance: float) -> float | None:
+    shape, l2 = problem_shape(problem), problem.task.l2
+    return classifier_plan.passes_of_sparse(shape, l2, tolerance)
+
+
 def _least_squares_shape(problem: Problem) -> least_squares_plan.Shape:
     rows = problem.rows
     return least_squares_plan.Shape(
@@ -148,7 +153,7 @@ METHODS: tuple[Method, ...] = (
     Method(
         "lbfgs", _SMOOTH, lambda shape: shape.passes, _quasi_newton,
         _begin_quasi_newton, continues=True, least=_least(6),
-        foreseen=_by_shape(classifier_plan.passes_after_sample),
+        foreseen=_by_shape(classifier_plan.passes_after_sample), usual=_of_sparse,
     ),
     Method(
         "newton-cholesky", frozenset({"logistic", "multinomial"}),

@@ -83,8 +83,9 @@ def typical(method: Method, problem: Problem, tolerance: float) -> Passes:
     expected = method.passes(problem_shape(problem))
     if not method.iterates:
         return Passes.known(expected)
-    expected = max(2.0, expected * digits(tolerance))
-    return Passes.about(expected, method.doubt, "typical")
+    usual = method.usual(problem, tolerance)
+    expected = expected * digits(tolerance) if usual is None else usual
+    return Passes.about(max(2.0, expected), method.doubt, "typical")
 
 
 def speculate(
