@@ -30,7 +30,6 @@ def session():
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.ui.enabled", "false")
-        .config("spark.log.level", "ERROR")
         .getOrCreate()
     )
     made.sparkContext.setLogLevel("ERROR")
@@ -79,7 +78,7 @@ def logistic(X, y, l2, tol):
     """LogisticRegression: L-BFGS on standardised columns, the penalty on those given."""
     from pyspark.ml.classification import LogisticRegression
 
-    return _fitted(LogisticRegression, X, y, l2, tol, family="binomial")
+    return _fitted(LogisticRegression, X, y, tol, regParam=l2, family="binomial")
 
 
 def ridge(solver):
@@ -88,15 +87,17 @@ def ridge(solver):
     def fit(X, y, l2, tol):
         from pyspark.ml.regression import LinearRegression
 
-        return _fitted(LinearRegression, X, y, l2, tol, solver=solver)
+        # It divides the targets by their deviation, but not the penalty.
+        penalty = l2 * float(np.std(y, ddof=1))
+        return _fitted(LinearRegression, X, y, tol, regParam=penalty, solver=solver)
 
     return fit
 
 
-def _fitted(kind, X, y, l2, tol, **settings):
+def _fitted(kind, X, y, tol, **settings):
     """Coefficients, intercept and seconds; only a session can make a model."""
     data = frame(X, y)
-    model = kind(regParam=l2, standardization=False, tol=tol, maxIter=5000, **settings)
+    model = kind(standardization=False, tol=tol, maxIter=5000, **settings)
     start = time.perf_counter()
     fitted = model.fit(data)
     seconds = time.perf_counter() - start

@@ -12,11 +12,12 @@ from mlopt.errors import ConfigError
 
 
 @contextmanager
-def default_kept() -> Iterator[None]:
+def dask_default_kept() -> Iterator[None]:
     """Put back where Dask computes by default, at the end of the block.
 
     A client changes it, and does not undo that when its constructor fails or when it is
-    closed within its own block: every later ``compute()`` would ask for a client.
+    closed within its own block: every later ``compute()`` would ask for a client. Blocks
+    must nest.
     """
     before = dask.config.get("scheduler", None)
     try:
@@ -49,7 +50,7 @@ def connect(address: str, *, patience: float = 10.0) -> Iterator[distributed.Cli
     ConfigError
         When no scheduler answers.
     """
-    with default_kept():
+    with dask_default_kept():
         try:
             client = distributed.Client(address, timeout=patience)
         except (OSError, TimeoutError, ValueError) as error:

@@ -9,7 +9,7 @@ from typing import Any
 import dask
 import distributed
 
-from mlopt.cluster.connect import default_kept
+from mlopt.cluster.connect import dask_default_kept
 
 PRESET = {
     # Dask's 15 s give a nanny up for good when its worker is slow to come back.
@@ -45,7 +45,7 @@ def local_cluster(
         Active until the block ends; then the processes end too.
     """
     with (
-        default_kept(),
+        dask_default_kept(),
         dask.config.set(PRESET),
         distributed.LocalCluster(
             n_workers=n_workers,

@@ -17,7 +17,7 @@ from mlopt.resources import Resources
 _PASSES_WITH_HESSIAN, _PASSES_WITH_DIAGONAL, _PASSES_OF_SOFTMAX = 15, 80, 150
 _PASSES_OF_NEWTON, _PASSES_WITH_START, _PASSES_OF_SAMPLED_NEWTON = 12, 6, 40
 _EPOCHS_WIDE, _EPOCHS_TALL = 200, 1000
-# Passes over wide sparse rows to a gap of 1e-3 by a weak penalty; and one that is nothing.
+# Passes over wide sparse rows to a gap of 1e-3 by a weak penalty; the least that matters.
 _PASSES_OF_SPARSE, _WEAK, _NEGLIGIBLE = 30.0, 1e-6, 1e-8
 
 # Operations of one coordinate step against those of a matrix product.
@@ -25,16 +25,17 @@ _STEP_DENSE, _STEP_SPARSE = 20.0, 80.0
 # Exponentials and the like, in operations, for a row and a column of weights.
 _LOSS = 40.0
 _CHOLESKY = 3.0
-# A product of two stored values of a sparse row, in operations, and seconds beside these.
+# A product of two stored values of a sparse row, in operations; and seconds in Python
+# beside Hessians or a sample.
 _PAIR, _BESIDE = 130.0, 2e-3
 # Reading rows for one column of weights, against adding them up; a stored value of a sparse
 # row, in operations; vectors of d that a step goes through; and its seconds in Python.
 _READ, _SCATTERED, _HISTORY, _STEP = 1.6, 190.0, 150.0, 1.8e-3
+# Passes from the solution of a sample at least; and over the sample before Newton's method.
+_FIRST_PASSES, _START_PASSES = 2.0, 7.0
 # A start: passes over a sample and its Hessians, where it starts on a sample of its own and
 # where it does not; passes over all wide rows; how much longer a drawn row takes than one
 # that is read in order, and how much slower the products of narrow rows are.
-_FIRST_PASSES = 2.0
-_START_PASSES = 7.0
 _NESTED, _INNERMOST = (2.5, 2.0), (8.0, 3.5)
 _WIDE_START, _DRAW, _NARROW = 2.0, 40.0, 150.0
 
@@ -157,16 +158,19 @@ def _start(shape: Shape, resources: Resources) -> Cost:
     if shape.d >= WIDEST:
         return _WIDE_START * pass_cost(shape, resources)
     rows = sample_size(shape.n, shape.d, shape.columns)
-    part = rows / shape.n
-    sample = replace(shape, n=rows, nonzero=math.ceil(part * shape.nonzero), blocks=1)
+    squares = pass_cost(shape, resources)  # of all columns
+    hessian = _gram(rows, shape.d) + 2.0 * shape.d**3 / 3
+    if rows == shape.n:
+        return squares + _arithmetic(shape, _INNERMOST[1] * hessian)
+    share = rows / shape.n
+    sample = replace(shape, n=rows, nonzero=math.ceil(share * shape.nonzero), blocks=1)
     drawn = Cost(memory=_DRAW * sample.nonzero * shape.value_bytes, python=_BESIDE)
-    if rows < shape.n:
-        drawn += pass_cost(shape, resources)  # squares of all columns
-    nested = sample_size(rows, shape.d, shape.columns) < rows < shape.n
+    nested = sample_size(rows, shape.d, shape.columns) < rows
     passes, renewals = _NESTED if nested else _INNERMOST
-    made = renewals * (_gram(rows, shape.d) + 2.0 * shape.d**3 / 3)
-    trained = passes * pass_cost(sample, resources) + _arithmetic(shape, made)
-    return drawn + trained + (_start(sample, resources) if nested else Cost())
+    here = replace(resources, workers=1)  # where a sample is held
+    trained = passes * pass_cost(sample, here) + _arithmetic(shape, renewals * hessian)
+    before = _start(sample, here) if nested else Cost()
+    return squares + drawn + before + trained
 
 
 def passes_after_sample(shape: Shape, tolerance: float) -> float | None:
@@ -193,7 +197,7 @@ def passes_after_sample(shape: Shape, tolerance: float) -> float | None:
 
 
 def passes_of_sparse(shape: Shape, l2: float, tolerance: float) -> float | None:
-    """Passes of a quasi-Newton method with a diagonal: the fewer, the larger the penalty.
+    """Passes of L-BFGS for logistic losses: the fewer, the larger the penalty.
 
     Columns that few rows have are held by the penalty alone, and need no passes. As seen
     on words and on categories, penalties from 1e-6 to 1e-3 and two to six digits, within a

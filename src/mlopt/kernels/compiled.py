@@ -86,7 +86,7 @@ each of them again in every iteration, which takes half as long again."""
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a C-contiguous array, or a view of it, that cannot be written to.
+    """Return the array in C order, as one that cannot be written to.
 
     Read-only and writable arrays are two types to Numba: with inputs always read-only,
     memory-mapped data do not compile every kernel once more.

@@ -1,4 +1,4 @@
-"""exp and log of numbers and of lanes, in float32 as in float64.
+"""exp, log and log1p of numbers and of lanes, in float32 as in float64.
 
 Powers of two are split off by integer arithmetic on the bits of a number; the rest is a
 polynomial: the interpolation of exp, or of ``2 atanh(sqrt(u)) / sqrt(u)``, at the

@@ -21,16 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.kernels.compiled import allocating, inlined, kernel, part
-from mlopt.kernels.elementary import exp, log1p
+from mlopt.kernels.elementary import exp
 from mlopt.kernels.losses import (
     HINGE,
     HUBER,
     LOGISTIC,
     SQUARED,
     SQUARED_HINGE,
-    logistic_in_parts,
+    logistic_of_one_weight,
     loss_and_slope,
-    multiplied,
 )
 from mlopt.kernels.simd import (
     lane_count,
@@ -40,20 +39,25 @@ from mlopt.kernels.simd import (
     magnitude,
     muladd,
     put_number,
-    select,
     splat,
     splat_at,
     splat_wide,
     store,
     total,
 )
-from mlopt.kernels.slopes import add_slopes, clear_untrained, shared_weight
+from mlopt.kernels.slopes import (
+    add_slopes,
+    clear_untrained,
+    one_weight,
+    with_logarithms,
+)
 
 Array = NDArray[Any]
 
 _EIGHT = 8
 _SUMMED = 1024
-"""Rows whose losses are added up in lanes: rounding errors grow with their number."""
+"""Rows whose losses are added up in lanes, a multiple of 16: rounding errors grow with
+their number, and so do products, see `mlopt.kernels.losses.logistic_of_one_weight`."""
 
 
 @allocating
@@ -128,25 +132,20 @@ def _margins(
 @inlined
 def _slopes(
     loss: int, Z: Array, z: int, b: Any, targets: Array, weights: Array, row: int,
-    delta: Any, alike: bool, losses: Any, rises: Any, product: Any,
+    delta: Any, same: bool, losses: Any, rises: Any, product: Any,
 ) -> Any:  # fmt: skip
     """Margins of two registers of rows become slopes; return what they add up to.
 
-    ``alike``: of logistic losses, whose weights are all the same or 0, only a part is added
-    to ``losses``; see `multiplied`.
+    ``same``: of logistic losses, whose rows have one weight or none, a part goes to
+    ``losses`` and the other one to ``product``.
     """
     m, c = load_like(losses, Z, z) + b, load_like(losses, weights, row)
     y = load_like(losses, targets, row)
-    if loss == LOGISTIC:
-        e = exp(-magnitude(m))
-        if alike:
-            value, slope = logistic_in_parts(m, y, e)
-            zero = like(e, 0.0)
-            product = multiplied(product, select(c == zero, zero, e))
-        else:
-            value, slope = loss_and_slope(LOGISTIC, m, y, e, delta)
+    e = exp(-magnitude(m)) if loss == LOGISTIC else m
+    if loss == LOGISTIC and same:
+        value, slope, product = logistic_of_one_weight(m, y, e, c, product)
     else:
-        value, slope = loss_and_slope(loss, m, y, m, delta)
+        value, slope = loss_and_slope(loss, m, y, e, delta)
     losses, slope = muladd(c, value, losses), c * slope
     store(Z, z, slope)
     return losses, rises + slope, product
@@ -183,28 +182,28 @@ def _add_eight(X: Array, row: int, Z: Array, z: int, G: Array, g: int, once: Any
 @inlined
 def _slopes_by_kind(
     loss: int, Z: Array, z: int, b: Any, targets: Array, weights: Array, row: int,
-    delta: Any, alike: bool, losses: Any, rises: Any, product: Any,
+    delta: Any, same: bool, losses: Any, rises: Any, product: Any,
 ) -> Any:  # fmt: skip
     # The number as a constant: a loop without branches instead of one with them.
     if loss == LOGISTIC:
         return _slopes(
-            LOGISTIC, Z, z, b, targets, weights, row, delta, alike, losses, rises, product
+            LOGISTIC, Z, z, b, targets, weights, row, delta, same, losses, rises, product
         )
     if loss == HINGE:
         return _slopes(
-            HINGE, Z, z, b, targets, weights, row, delta, alike, losses, rises, product
+            HINGE, Z, z, b, targets, weights, row, delta, same, losses, rises, product
         )
     if loss == SQUARED_HINGE:
         return _slopes(
-            SQUARED_HINGE, Z, z, b, targets, weights, row, delta, alike, losses, rises,
+            SQUARED_HINGE, Z, z, b, targets, weights, row, delta, same, losses, rises,
             product,
         )  # fmt: skip
     if loss == HUBER:
         return _slopes(
-            HUBER, Z, z, b, targets, weights, row, delta, alike, losses, rises, product
+            HUBER, Z, z, b, targets, weights, row, delta, same, losses, rises, product
         )
     return _slopes(
-        SQUARED, Z, z, b, targets, weights, row, delta, alike, losses, rises, product
+        SQUARED, Z, z, b, targets, weights, row, delta, same, losses, rises, product
     )
 
 
@@ -214,16 +213,16 @@ def _pass_by_registers(
     segments: Array, deltas: Array, sums: Array, G: Array, tail: Array, lanes: Array,
     Z: Array, by_four: bool,
 ) -> None:  # fmt: skip
-    """A pass up to row ``stop`` for models of one column each.
+    """A pass up to row ``stop`` for models of one column each, ``R`` rows at a time.
 
-    Rows go by as many as make two registers, of which ``stop`` is a multiple, to ``Z`` with
-    so many columns; its numbers are lost, and those of ``lanes`` (B, 3 R).
+    ``R`` is two registers of rows, the columns of ``Z`` (B, R), and ``stop`` a multiple of
+    it. ``Z`` and ``lanes`` (B, 3 R) are overwritten.
     """
     d, once, R, zero = X.shape[1], load(tail, 0), Z.shape[1], like(tail[0], 0.0)
     for start in range(0, stop, _SUMMED):
         lanes[:] = zero
         end = min(start + _SUMMED, stop)
-        shared = shared_weight(weights[start:end])
+        weight = one_weight(weights[start:end])
         for row in range(start, end, R):
             for i in range(0, R, _EIGHT):
                 _margins(X, row + i, W, once, by_four, Z, i)
@@ -233,7 +232,7 @@ def _pass_by_registers(
                     lost, rose, grew = 3 * k * R, (3 * k + 1) * R, (3 * k + 2) * R
                     losses, rises, product = _slopes_by_kind(
                         segments[s, 2], Z, k * R, splat_wide(b[k]), targets, weights, row,
-                        delta, shared > zero, load_like(delta, lanes, lost),
+                        delta, weight != zero, load_like(delta, lanes, lost),
                         load_like(delta, lanes, rose), load_like(delta, lanes, grew),
                     )  # fmt: skip
                     store(lanes, lost, losses)
@@ -242,12 +241,15 @@ def _pass_by_registers(
             for i in range(0, R, _EIGHT):
                 for k in range(G.shape[0]):
                     _add_eight(X, row + i, Z, k * R + i, G, k * d, once)
-        weight = splat_wide(shared)
+        like_lanes = splat_wide(zero)
         for k in range(W.shape[0]):
             lost, rose, grew = 3 * k * R, (3 * k + 1) * R, (3 * k + 2) * R
-            logs = log1p(load_like(weight, lanes, grew))
-            sums[0, k] += total(muladd(weight, logs, load_like(weight, lanes, lost)))
-            sums[1, k] += total(load_like(weight, lanes, rose))
+            losses, product = (
+                load_like(like_lanes, lanes, lost),
+                load_like(like_lanes, lanes, grew),
+            )
+            sums[0, k] += with_logarithms(losses, product, weight)
+            sums[1, k] += total(load_like(like_lanes, lanes, rose))
 
 
 @part
@@ -290,8 +292,8 @@ def few(
     a multiple of 8.
     """
     B, n, done, tail = W.shape[0], X.shape[0], 0, _tail(X.shape[1], b)
-    shared = targets.shape[1] == 1 and weights.shape[1] == 1 and score_weights.shape[1] == 0
-    if shared and segments[:, 5].max() == 1:
+    alike = targets.shape[1] == 1 and weights.shape[1] == 1 and score_weights.shape[1] == 0
+    if alike and segments[:, 5].max() == 1:
         r = 2 * tail.shape[0]
         done = n - n % r
         _pass_by_registers(

@@ -123,7 +123,7 @@ def linear_pass(
     InputError
         If shapes or dtypes do not fit together.
     """
-    models = check_shapes(X, W, b, targets, weights, segments, deltas, score_weights)
+    models = checked_models(X, W, b, targets, weights, segments, deltas, score_weights)
     n, B = X.shape[0], W.shape[1]
     sums, scores = np.zeros((2, B)), np.zeros(models)
     validation = np.empty((n, 0), X.dtype) if score_weights is None else score_weights
@@ -145,7 +145,7 @@ def linear_pass(
     )
 
 
-def check_shapes(
+def checked_models(
     X: Any,
     W: Array,
     b: Array,

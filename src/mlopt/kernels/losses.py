@@ -53,22 +53,20 @@ def logistic(z: Any, y: Any, e: Any) -> Any:
 
 
 @inlined
-def logistic_in_parts(z: Any, y: Any, e: Any) -> Any:
-    """Return a part of the loss, and the slope, given ``e = exp(-|z|)``.
+def logistic_of_one_weight(z: Any, y: Any, e: Any, c: Any, product: Any) -> Any:
+    """Return a part of the loss, the slope, and a product that stands for the other part.
 
-    The rest of the loss is ``log(1 + e)``. For rows of one weight the sum of these is the
-    logarithm of a product, see `multiplied`, and much cheaper.
+    The loss is the first part plus ``log(1 + e)``, ``e = exp(-|z|)``. For rows whose
+    weights ``c`` are one number or 0 the logarithms add up to that of a product, which is
+    taken once, by `mlopt.kernels.elementary.log1p`: ``product`` is that of all ``1 + e``,
+    less 1, right relative to small numbers too. It at most doubles each time, so in
+    float32 it must be used up after 127 times.
     """
     zero, one = like(z, 0.0), like(z, 1.0)
     t = -y * z
     slope = -y * (select(t < zero, e, one) / (one + e))
-    return select(t < zero, zero, t), slope
-
-
-@inlined
-def multiplied(product: Any, e: Any) -> Any:
-    """Return ``(1 + product) * (1 + e) - 1``, right relative to small numbers too."""
-    return muladd(product, like(e, 1.0) + e, e)
+    e = select(c == zero, zero, e)
+    return select(t < zero, zero, t), slope, muladd(product, one + e, e)
 
 
 @inlined
@@ -80,9 +78,9 @@ def loss_and_slope(loss: int, z: Any, y: Any, e: Any, delta: Any) -> Any:
     loss : int
         Any but `MULTINOMIAL`; a constant at the call leaves one branch.
     z, y, e, delta : floats of one dtype, or lanes of them
-        ``e`` is ``exp(-|z|)``, used by `LOGISTIC` only: over many rows it is computed in
-        a loop of its own, because the two chains of operations together are too long
-        for a processor to overlap one row with the next.
+        ``e`` is ``exp(-|z|)``, used by `LOGISTIC` only. Over many rows it is computed in a
+        loop of its own: with the slopes it would be a chain of operations so long that a
+        processor has no room to overlap one row with the next.
     """
     zero = like(z, 0.0)
     if loss == LOGISTIC:

@@ -19,7 +19,7 @@ from scipy import sparse
 from mlopt.errors import InputError
 from mlopt.kernels.compiled import read_only
 from mlopt.kernels.csr_rows import padded
-from mlopt.kernels.linear import check_shapes
+from mlopt.kernels.linear import checked_models
 from mlopt.kernels.losses import MULTINOMIAL
 from mlopt.kernels.sgd_dense import dense_epoch
 from mlopt.kernels.sgd_sparse import csr_epoch
@@ -135,7 +135,7 @@ def sgd_epoch(
     Bottou, "Stochastic gradient descent tricks", 2012, for the scale of the weights and
     the "optimal" schedule.
     """
-    check_shapes(X, W, b, targets, weights, segments, deltas, None)
+    checked_models(X, W, b, targets, weights, segments, deltas, None)
     if (segments[:, 2] == MULTINOMIAL).any():
         raise InputError("`sgd_epoch` has no multinomial loss. Use one-vs-rest.")
     if order.size and not 0 <= order.min() <= order.max() < X.shape[0]:

@@ -22,9 +22,8 @@ from mlopt.kernels.losses import (
     MULTINOMIAL,
     SQUARED,
     SQUARED_HINGE,
-    logistic_in_parts,
+    logistic_of_one_weight,
     loss_and_slope,
-    multiplied,
 )
 from mlopt.kernels.simd import (
     lane_count,
@@ -33,7 +32,6 @@ from mlopt.kernels.simd import (
     load_like,
     magnitude,
     muladd,
-    select,
     splat,
     splat_wide,
     store,
@@ -99,38 +97,40 @@ def _logistic(z: Array, b: Any, y: Array, c: Array, e: Array) -> Any:
 
 
 @part
-def _logistic_alike(z: Array, b: Any, y: Array, c: Array, alike: Any, e: Array) -> Any:
-    """As `_logistic`, of rows in whole lanes whose weights are ``alike`` or 0.
-
-    Their losses need one logarithm: that of the product of all 1 + e.
-    """
+def _logistic_of_one_weight(
+    z: Array, b: Any, y: Array, c: Array, weight: Any, e: Array
+) -> Any:
+    """As `_logistic`, for whole registers of rows whose weights are ``weight`` or 0."""
     stay_apart()
     shift = splat_wide(b)
-    linear = rises = product = zero = like(shift, 0.0)
+    linear = rises = product = like(shift, 0.0)
     for i in range(0, y.shape[0], 2 * lane_count(z.itemsize)):
-        m, weight = load_like(shift, z, i) + shift, load_like(shift, c, i)
-        power = load_like(shift, e, i)
-        value, slope = logistic_in_parts(m, load_like(shift, y, i), power)
-        linear, slope = muladd(weight, value, linear), weight * slope
+        m, share = load_like(shift, z, i) + shift, load_like(shift, c, i)
+        target, power = load_like(shift, y, i), load_like(shift, e, i)
+        value, slope, product = logistic_of_one_weight(m, target, power, share, product)
+        linear, slope = muladd(share, value, linear), share * slope
         store(z, i, slope)
         rises = rises + slope
-        product = multiplied(product, select(weight == zero, zero, power))
-    return total(muladd(splat_wide(alike), log1p(product), linear)), total(rises)
+    return with_logarithms(linear, product, weight), total(rises)
+
+
+@inlined
+def with_logarithms(linear: Any, product: Any, weight: Any) -> Any:
+    """The sum of logistic losses from what `logistic_of_one_weight` gave of each."""
+    return total(muladd(splat_wide(weight), log1p(product), linear))
 
 
 @inlined
 def _column(
-    loss: int, z: Array, b: Any, y: Array, c: Array, alike: Any, delta: Any, e: Array
+    loss: int, z: Array, b: Any, y: Array, c: Array, weight: Any, delta: Any, e: Array
 ) -> Any:
     # The number as a constant: loops without branches instead of one with them.
     if loss == LOGISTIC:
-        # A loop of its own: with the slopes a row would be a chain of operations so long
-        # that a processor has no room to overlap it with the next.
         _exponentials(z, b, e)
-        if alike == like(alike, 0.0):
+        if weight == like(weight, 0.0):
             return _logistic(z, b, y, c, e)
         whole = y.shape[0] - y.shape[0] % (2 * lane_count(z.itemsize))
-        value, rise = _logistic_alike(z, b, y[:whole], c, alike, e)
+        value, rise = _logistic_of_one_weight(z, b, y[:whole], c, weight, e)
         if whole == y.shape[0]:
             return value, rise
         more, further = _logistic(z[whole:], b, y[whole:], c[whole:], e[whole:])
@@ -252,8 +252,8 @@ def _any(a: Array) -> bool:
 
 
 @part
-def shared_weight(c: Array) -> Any:
-    """Return the weight of all rows that have one, or 0 if these have several."""
+def one_weight(c: Array) -> Any:
+    """Return the one weight of all rows with a nonzero weight; 0 for several, or none."""
     first = zero = like(c[0], 0.0)
     for i in range(c.shape[0]):
         if c[i] != zero:
@@ -291,7 +291,8 @@ def add_slopes(
     Parameters
     ----------
     Z : ndarray of shape (B, R or more)
-        ``W' X'`` for the block's R rows, without intercepts; slopes afterwards.
+        ``W' X'`` for the block's R rows, without intercepts; slopes afterwards. ``R`` is
+        between 1 and 1000: see `mlopt.kernels.losses.logistic_of_one_weight`.
     b, targets, weights, score_weights, segments, deltas
         As for `mlopt.kernels.linear.linear_pass`, for the block's rows; without scoring
         ``score_weights`` is (R, 0).
@@ -315,7 +316,8 @@ def add_slopes(
         weight, K = segments[s, 4], segments[s, 5]
         y, c, delta = Y[segments[s, 3]], C[weight], deltas[s]
         scored = V.shape[0] > 0 and _any(V[weight])
-        trained[s], alike = _any(c), shared_weight(c)
+        trained[s] = _any(c)
+        one = one_weight(c) if loss == LOGISTIC else like(c[0], 0.0)
         for k in range(start, stop, K):
             if K > 1:
                 for j in range(K):
@@ -334,7 +336,7 @@ def add_slopes(
                 if K > 1:
                     _signs(y, like(b[j], j - k), top)
                 target = y if K == 1 else top
-                total, rise = _column(loss, Z[j], shift, target, c, alike, delta, work)
+                total, rise = _column(loss, Z[j], shift, target, c, one, delta, work)
                 sums[0, j] += total
                 sums[1, j] += rise
     return trained

@@ -75,13 +75,13 @@ class Method:
     continues : bool, default=False
         Whether it can start from the weights of another.
     doubt : float, default=3.0
-        By which factor ``passes`` may be off.
+        By which factor ``passes`` and ``usual`` may be off.
     foreseen : callable, optional
         From a problem and a tolerance to the passes, where its shape or its spectrum tells
         them better than a run on a small sample would; else None.
     usual : callable, optional
-        From a problem and a tolerance to the passes that data of its kind took, where that
-        is nearer than ``passes``; else None.
+        From a problem and a tolerance to the passes that data of its kind took, a nearer
+        guess than ``passes``, which a run on a sample still replaces; else None.
     believed : float, default=0.5
         The share of a trend from sample to sample that goes on up to all rows; the rest is
         chance.

@@ -85,6 +85,8 @@ def _by_shape(
 
 
 def _of_sparse(problem: Problem, tolerance: float) -> float | None:
+    if problem.task.loss != "logistic":
+        return None
     shape, l2 = problem_shape(problem), problem.task.l2
     return classifier_plan.passes_of_sparse(shape, l2, tolerance)
 

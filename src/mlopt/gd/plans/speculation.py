@@ -77,7 +77,7 @@ def digits(tolerance: float) -> float:
 
 
 def typical(method: Method, problem: Problem, tolerance: float) -> Passes:
-    """What the shape of the data alone tells; passes grow with the digits asked for."""
+    """What is known before a look at the data; passes grow with the digits asked for."""
     if (passes := method.foreseen(problem, tolerance)) is not None:
         return Passes.about(passes, _FORESEEN, "foreseen")
     expected = method.passes(problem_shape(problem))
