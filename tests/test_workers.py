@@ -305,8 +305,13 @@ def test_a_lost_scheduler_is_an_error_not_a_hang() -> None:
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "no:address:at:all"])
 def test_without_a_scheduler_dask_goes_on_as_before(address: str) -> None:
     before = dask.config.get("scheduler", None)
-    with pytest.raises(ConfigError, match="does not answer"), connect(address, patience=1):
+    with (
+        local_cluster(0),
+        pytest.raises(ConfigError, match="does not answer"),
+        connect(address, patience=1),
+    ):
         pass
+    gc.collect()  # a client that was not closed is closed then
     assert dask.config.get("scheduler", None) == before
 
 

@@ -52,6 +52,10 @@ def connect(address: str, *, patience: float = 10.0) -> Iterator[distributed.Cli
     """
     with dask_default_kept():
         try:
+            # What fails here is closed when it is collected, and would bring back then what
+            # was the default before it.
+            with distributed.Client(address, timeout=patience, set_as_default=False):
+                pass
             client = distributed.Client(address, timeout=patience)
         except (OSError, TimeoutError, ValueError) as error:
             raise ConfigError(
