@@ -59,11 +59,10 @@ def _dense_frame(X, y):
 def _sparse_frame(X, y):
     from pyspark.ml.linalg import Vectors
 
-    bounds = zip(X.indptr[:-1], X.indptr[1:], strict=True)
-    pairs = [(X.indices[i:j], X.data[i:j]) for i, j in bounds]
+    X = X.sorted_indices()
     rows = [
-        (float(label), Vectors.sparse(X.shape[1], np.sort(at), values[np.argsort(at)]))
-        for label, (at, values) in zip(y, pairs, strict=True)
+        (float(label), Vectors.sparse(X.shape[1], X.indices[i:j], X.data[i:j]))
+        for label, i, j in zip(y, X.indptr[:-1], X.indptr[1:], strict=True)
     ]
     return _kept(session().createDataFrame(rows, ["label", "features"]).repartition(2))
 

@@ -8,12 +8,7 @@ import pytest
 
 from mlopt.costs import Cost
 from mlopt.gd import classifier_plan
-from mlopt.gd.classifier_plan import (
-    Shape,
-    dual_cost,
-    newton_cost,
-    quasi_newton_cost,
-)
+from mlopt.gd.classifier_plan import Shape, dual_cost, newton_cost, quasi_newton_cost
 from mlopt.resources import Resources
 
 HERE = Resources(threads=2)

@@ -90,18 +90,10 @@ def test_exp_never_underflows_and_keeps_nan(dtype: Any) -> None:
 
 
 @REALS
-def test_log1p_keeps_nan_and_zero(dtype: Any) -> None:
-    x = np.array([0.0, np.nan], dtype)
+@pytest.mark.parametrize(("every", "root"), [(every_log, 1.0), (every_log1p, 0.0)])
+def test_logarithms_keep_nan_and_their_root(every: Any, root: float, dtype: Any) -> None:
+    x = np.array([root, np.nan], dtype)
     out = np.empty_like(x)
-    every_log1p(x, out)
-    assert out[0] == 0
-    assert np.isnan(out[1])
-
-
-@REALS
-def test_log_keeps_nan_and_one(dtype: Any) -> None:
-    x = np.array([1.0, np.nan], dtype)
-    out = np.empty_like(x)
-    every_log(x, out)
+    every(x, out)
     assert out[0] == 0
     assert np.isnan(out[1])
