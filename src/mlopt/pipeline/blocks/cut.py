@@ -17,8 +17,8 @@ from dask.task_spec import Task, TaskRef
 
 from mlopt.cluster import Executor
 from mlopt.errors import InputError
+from mlopt.identity import token_of
 from mlopt.pipeline.blocks import tables
-from mlopt.pipeline.blocks.tokens import token_of
 from mlopt.rows.block import boundaries
 from mlopt.rows.source import check_fits, is_dask
 

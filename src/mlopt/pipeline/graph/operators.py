@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from mlopt.pipeline.blocks.tokens import join, token_of
+from mlopt.identity import join, token_of
 from mlopt.pipeline.fits.base import Fit
 
 _PHYSICAL = {"physical": True}

@@ -16,8 +16,8 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import _get_feature_names
 
 from mlopt.errors import InputError
+from mlopt.identity import join, token_of
 from mlopt.pipeline.blocks import tables
-from mlopt.pipeline.blocks.tokens import join, state_token, token_of
 from mlopt.pipeline.graph.operators import (
     Apply,
     Given,
@@ -164,7 +164,7 @@ class Builder:
         seeded = is_seeded(estimator)
         # Two that give frames of another kind are two models.
         held = "" if _frames(estimator) == "default" else _frames(estimator)
-        held += state_token(estimator) if keeps_state(estimator) else ""
+        held += token_of(estimator, fitted=True) if keeps_state(estimator) else ""
         return Learn(
             path,
             self._configured(estimator),
@@ -276,7 +276,7 @@ def _names(rows: Any) -> tuple[str, ...]:
 
 
 def _content(transformer: Any) -> str:
-    state = state_token(transformer) if keeps_state(transformer) else ""
+    state = token_of(transformer, fitted=True) if keeps_state(transformer) else ""
     return join(token_of(transformer), state, _frames(transformer))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
-from mlopt.pipeline.blocks.tokens import join, token_of
+from mlopt.identity import join, token_of
 from mlopt.pipeline.fits.base import OnePass
 from mlopt.pipeline.fits.registry import ways_of
 from mlopt.pipeline.fits.text.counting import Counted

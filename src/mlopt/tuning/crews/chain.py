@@ -21,10 +21,9 @@ from functools import cached_property
 from typing import Any
 
 from sklearn.base import BaseEstimator, clone
-from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from mlopt.pipeline.blocks.tokens import join, token_of
+from mlopt.identity import join, token_of
 
 Names = tuple[tuple[str, ...], str]
 
@@ -113,11 +112,7 @@ def step_token(step: Any) -> str:
     )
     if any(unseeded):
         return uuid.uuid4().hex
-    # What is fitted already counts as the object it is: its parameters do not tell.
-    frozen = [id(v) for v in (step, *params.values()) if isinstance(v, FrozenEstimator)]
-    # Beside the parameters: output containers, requests for metadata.
-    held = {k: v for k, v in sorted(vars(step).items()) if k not in params}
-    return join(token_of(step), token_of([frozen, held]) if frozen or held else "")
+    return token_of(step)
 
 
 def fit_step(

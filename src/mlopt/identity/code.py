@@ -1,0 +1,315 @@
+"""Classes, functions and modules: by name and version where installed, else by their code.
+
+The code of a function is its instructions and constants, its defaults, the cells of its
+closure, and the globals that it names, these again with all they refer to. The code of a
+class is what stands in it and in the classes below it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import functools
+import importlib.util
+import site
+import sys
+import sysconfig
+import types
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mlopt.identity.unknown import Unidentified
+
+if TYPE_CHECKING:
+    from mlopt.identity.walk import Walk
+
+_LOOKS_UP = {"eval", "exec", "globals", "locals", "compile", "__import__", "importlib"}
+"""Names by which a function may reach what it does not name."""
+_BY_NAME = {"getattr", "vars", "__dict__"}
+"""Names by which it may reach anything of a module that it names."""
+_ASIDE = {
+    "__module__", "__dict__", "__weakref__", "__doc__", "_abc_impl", "__firstlineno__",
+    "__static_attributes__",
+}  # fmt: skip
+"""What stands in a class and tells nothing of what it does."""
+
+_DESCRIPTORS = (
+    types.WrapperDescriptorType, types.MethodDescriptorType,
+    types.ClassMethodDescriptorType, types.GetSetDescriptorType,
+    types.MemberDescriptorType,
+)  # fmt: skip
+_BOUND = (types.BuiltinFunctionType, types.MethodWrapperType)
+
+
+def write(walk: Walk, value: Any) -> bool:
+    """Whether ``value`` is code of any kind, or wraps some."""
+    if isinstance(value, types.ModuleType):
+        _module(walk, value, None)
+    elif isinstance(value, types.CodeType):
+        _instructions(walk, value)
+    elif isinstance(value, types.CellType):
+        _cell(walk, value, None)
+    elif isinstance(value, types.MethodType):
+        walk.put("method", value.__name__)
+        walk.add(value.__func__)
+        walk.add(value.__self__)
+    elif isinstance(value, types.MappingProxyType):
+        walk.put("proxy")
+        walk.add(dict(value))
+    elif (parts := _wrapped(value)) is not None:
+        walk.put("wrapped", type(value).__name__)
+        walk.add(parts)
+    elif isinstance(value, _DESCRIPTORS):
+        walk.put("descriptor", value.__name__)
+        walk.add(value.__objclass__)
+    elif isinstance(value, np.ufunc):
+        _ufunc(walk, value)
+    else:
+        return _named(walk, value)
+    return True
+
+
+def is_known(kind: type) -> bool:
+    """Whether a class is scikit-learn's or mlopt's own, and not one that says so."""
+    return kind.__module__.startswith(("sklearn.", "mlopt.")) and home_of(kind) is not None
+
+
+def home_of(value: Any) -> str | None:
+    """Module, name and version of an installed class or function; None of any other.
+
+    It must be what stands there under its name: not one that a call has made, nor one that
+    was put in another's place.
+    """
+    module = getattr(value, "__module__", None)
+    path = getattr(value, "__qualname__", None)
+    if not isinstance(module, str) or not isinstance(path, str):
+        return None
+    found: Any = sys.modules.get(module)
+    if found is None or not is_installed(found):
+        return None
+    for name in path.split("."):
+        found = getattr(found, name, None)
+    return f"{module}.{path} {_version(module)}" if found is value else None
+
+
+def is_installed(module: types.ModuleType) -> bool:
+    """Whether a module belongs to Python or to an installed distribution."""
+    name = module.__name__
+    file = getattr(module, "__file__", None)
+    if name == "__main__":
+        return False
+    if file is None:
+        spec = getattr(module, "__spec__", None)
+        return getattr(spec, "origin", None) in ("built-in", "frozen")
+    return _is_installed(name.partition(".")[0], file)
+
+
+@lru_cache(maxsize=4096)
+def _is_installed(top: str, file: str) -> bool:
+    path = Path(file).resolve()
+    own = Path(__file__).resolve().parents[1]
+    if top == "mlopt" and own in path.parents:
+        return True
+    named = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")]
+    places = [*named, *site.getsitepackages(), site.getusersitepackages()]
+    return any(Path(place).resolve() in path.parents for place in places if place)
+
+
+@lru_cache(maxsize=512)
+def _version(module: str) -> str:
+    """Of the distribution of a module; of Python; or the state of a file by itself."""
+    top = module.partition(".")[0]
+    if top in sys.stdlib_module_names:
+        return sys.version.split()[0]
+    version = getattr(sys.modules.get(top), "__version__", None)
+    if isinstance(version, str):
+        return version
+    try:
+        return metadata.version(top)
+    except metadata.PackageNotFoundError:
+        file = getattr(sys.modules.get(module), "__file__", None)
+        state = Path(file).stat() if file else None
+        return f"{state.st_size} {state.st_mtime_ns}" if state else ""
+
+
+def _named(walk: Walk, value: Any) -> bool:
+    """What goes by a name of its own, if it is installed; else functions and classes."""
+    if (home := home_of(value)) is not None:
+        walk.put("installed", home)
+        return True
+    if isinstance(value, _BOUND):
+        walk.put("bound", value.__name__)
+        walk.add(value.__self__)
+    elif isinstance(value, types.FunctionType):
+        if walk.first(value):
+            _function(walk, value)
+    elif isinstance(value, type):
+        if walk.first(value):
+            _class(walk, value)
+    elif type(value).__module__.startswith("numba.") and hasattr(value, "py_func"):
+        walk.put("compiled", type(value).__qualname__)
+        walk.add(value.py_func)
+        walk.add(getattr(value, "targetoptions", None))
+    else:
+        return False
+    return True
+
+
+def _wrapped(value: Any) -> list[Any] | None:
+    """The functions within something that only hands them on."""
+    if isinstance(value, classmethod | staticmethod):
+        return [value.__func__]
+    if type(value) is property:
+        return [value.fget, value.fset, value.fdel]
+    if isinstance(value, functools.cached_property):
+        return [value.func]
+    if type(value) is _LRU:
+        return [value.__wrapped__, value.cache_parameters()]
+    return None
+
+
+_LRU = type(lru_cache(maxsize=1)(len))
+
+
+def _ufunc(walk: Walk, value: np.ufunc) -> None:
+    """One that NumPy or SciPy has; of others nobody can look inside."""
+    for module in ("numpy", "scipy.special"):
+        if getattr(sys.modules.get(module), value.__name__, None) is value:
+            walk.put("ufunc", f"{module}.{value.__name__} {_version(module)}")
+            return
+    raise Unidentified(f"the function {value.__name__}")
+
+
+def _class(walk: Walk, kind: type) -> None:
+    walk.put("class", kind.__qualname__)
+    walk.add(type(kind))
+    walk.add(kind.__bases__)
+    held = {name: item for name, item in vars(kind).items() if name not in _ASIDE}
+    walk.pairs("attributes", held.items())
+
+
+def _function(walk: Walk, function: types.FunctionType) -> None:
+    walk.put("function", function.__name__)
+    _instructions(walk, function.__code__)
+    walk.add([function.__defaults__, function.__kwdefaults__])
+    walk.pairs("attributes", vars(function).items())
+    used, imported, attributes = _names(function.__code__)
+    for name, cell in zip(
+        function.__code__.co_freevars, function.__closure__ or (), strict=True
+    ):
+        walk.put("cell", name)
+        _cell(walk, cell, attributes)
+    known = function.__globals__
+    for name in sorted(used):
+        _global(walk, name, known, attributes)
+    for name in sorted(imported):
+        _import(walk, name, known, attributes)
+
+
+def _global(
+    walk: Walk, name: str, known: dict[str, Any], attributes: frozenset[str]
+) -> None:
+    if name in _LOOKS_UP and (name not in known or name == "importlib"):
+        raise Unidentified(f"a function that calls {name}")
+    if name in known:
+        walk.put("global", name)
+        if isinstance(known[name], types.ModuleType):
+            _module(walk, known[name], attributes)
+        else:
+            walk.add(known[name])
+    else:
+        walk.put("builtin" if hasattr(builtins, name) else "missing", name)
+
+
+def _import(
+    walk: Walk, name: str, known: dict[str, Any], attributes: frozenset[str]
+) -> None:
+    """A module that the function imports when it is called."""
+    name = importlib.util.resolve_name(name, known.get("__package__"))
+    top = name.partition(".")[0]
+    if top in _LOOKS_UP:
+        raise Unidentified("a function that imports by name")
+    module = sys.modules.get(name)
+    if module is not None:
+        _module(walk, module, attributes)
+        return
+    spec = importlib.util.find_spec(top)
+    origin = spec.origin if spec is not None else None
+    if top not in sys.stdlib_module_names and (
+        origin is None or not _is_installed(top, origin)
+    ):
+        raise Unidentified(f"the module {name}, which is not loaded")
+    walk.put("module", f"{name} {_version(name)}")
+
+
+def _cell(walk: Walk, cell: types.CellType, attributes: frozenset[str] | None) -> None:
+    try:
+        content = cell.cell_contents
+    except ValueError:
+        walk.put("empty")
+        return
+    if isinstance(content, types.ModuleType):
+        _module(walk, content, attributes)
+    else:
+        walk.add(content)
+
+
+def _module(
+    walk: Walk, module: types.ModuleType, attributes: frozenset[str] | None
+) -> None:
+    """A module of the user by those of its values that may be reached; None: by all."""
+    if is_installed(module):
+        walk.put("module", f"{module.__name__} {_version(module.__name__)}")
+        return
+    whole = attributes is None or attributes & _BY_NAME
+    held = {
+        name: item
+        for name, item in vars(module).items()
+        if (not name.startswith("__") if whole else name in (attributes or ()))
+    }
+    # One module may be reached from two functions that look at other parts of it.
+    if not walk.first(module, *sorted(held)):
+        return
+    walk.put("module of the user")
+    for name in sorted(held):
+        walk.put("name", name)
+        if isinstance(held[name], types.ModuleType):
+            _module(walk, held[name], attributes)
+        else:
+            walk.add(held[name])
+
+
+def _instructions(walk: Walk, code: types.CodeType) -> None:
+    walk.put("code", code.co_code)
+    walk.put("exceptions", getattr(code, "co_exceptiontable", b""))
+    counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount)
+    walk.add([*counts, code.co_flags])
+    walk.add([code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars])
+    walk.add(code.co_consts)
+
+
+def _names(
+    code: types.CodeType,
+) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """Globals that the code reads, modules that it imports, and all the names it uses."""
+    used, imported, names = set(), set(), set(code.co_names)
+    constants: list[Any] = []
+    for step in dis.get_instructions(code):
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            used.add(str(step.argval))
+        elif step.opname == "LOAD_CONST":
+            constants.append(step.argval)
+        elif step.opname == "IMPORT_NAME":
+            # What comes before are the levels upwards, and the names to take.
+            imported.add("." * constants[-2] + str(step.argval))
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            inner = _names(constant)
+            used |= inner[0]
+            imported |= inner[1]
+            names |= inner[2]
+    return frozenset(used), frozenset(imported), frozenset(names)

@@ -1,0 +1,114 @@
+"""Dask collections by their tasks: what is called, and on what, down to the data.
+
+The names of tasks do not count: some hold a number that was drawn. Files count by path,
+size and time of change; what comes from another machine cannot be told.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mlopt.identity.unknown import Unidentified
+
+if TYPE_CHECKING:
+    from mlopt.identity.walk import Walk
+
+_LONGEST_PATH = 4096
+"""Characters that a path may have on Linux."""
+
+
+def write(walk: Walk, value: Any) -> bool:
+    """Whether ``value`` is a Dask collection, or a task of one."""
+    if "dask" not in sys.modules:
+        return False
+    import dask
+    from dask.task_spec import GraphNode
+
+    if isinstance(value, GraphNode):
+        _node(walk, value)
+        return True
+    if dask.is_dask_collection(value) and not isinstance(value, type):
+        _graph(walk, value)
+        return True
+    if isinstance(value, os.PathLike) and walk.tasks is not None:
+        walk.put("path", type(value).__qualname__)
+        walk.add(os.fspath(value))
+        return True
+    _check_near(value)
+    return _reference(walk, value)
+
+
+def file(walk: Walk, text: str) -> None:
+    """A string that names a file counts with the state of that file."""
+    if len(text) > _LONGEST_PATH or "\0" in text:
+        return
+    scheme, found, rest = text.partition("://")
+    if found and scheme.isalnum() and scheme != "file":
+        raise Unidentified("a file on another machine")
+    path = Path(rest if found else text)
+    try:
+        state = path.stat()
+    except (OSError, ValueError):
+        return
+    walk.put("file", f"{state.st_size} {state.st_mtime_ns}")
+
+
+def _graph(walk: Walk, value: Any) -> None:
+    from dask._task_spec import convert_legacy_graph
+    from dask.core import flatten, toposort
+
+    graph = convert_legacy_graph(dict(value.__dask_graph__()))
+    needs = {key: set(node.dependencies) & graph.keys() for key, node in graph.items()}
+    outer, walk.tasks = walk.tasks, {}
+    try:
+        for key in toposort(graph, dependencies=needs):
+            walk.tasks[key] = walk.apart(graph[key])
+        wanted = [walk.tasks[key] for key in flatten(value.__dask_keys__())]
+    finally:
+        walk.tasks = outer
+    walk.put("dask", type(value).__qualname__)
+    walk.add(wanted)
+
+
+def _node(walk: Walk, node: Any) -> None:
+    from dask.task_spec import Alias, DataNode, Task, TaskRef
+
+    if isinstance(node, Alias):
+        walk.add(TaskRef(node.target))
+    elif isinstance(node, DataNode):
+        walk.add(node.value)
+    elif isinstance(node, Task):
+        walk.put("task", type(node).__qualname__)
+        walk.add(node.func)
+        walk.add(tuple(node.args))
+        walk.add(dict(node.kwargs))
+    else:
+        walk.by_parts(node)
+
+
+def _reference(walk: Walk, value: Any) -> bool:
+    from dask.task_spec import TaskRef
+
+    if not isinstance(value, TaskRef):
+        return False
+    known = (walk.tasks or {}).get(value.key)
+    if known is None:  # of a graph within a task
+        walk.put("reference", repr(value.key))
+    else:
+        walk.put("result", known)
+    return True
+
+
+def _check_near(value: Any) -> None:
+    """Raise for a file system of another machine."""
+    fsspec, arrow = sys.modules.get("fsspec"), sys.modules.get("pyarrow.fs")
+    far = fsspec is not None and isinstance(value, fsspec.AbstractFileSystem)
+    if far and "file" not in value.protocol:
+        raise Unidentified("a file system of another machine")
+    if arrow is None or not isinstance(value, arrow.FileSystem):
+        return
+    if not isinstance(value, arrow.LocalFileSystem):
+        raise Unidentified("a file system of another machine")

@@ -1,0 +1,120 @@
+"""Data are told apart by every value, and by nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+
+from mlopt.identity import identified, token_of
+
+TABLE = {"a": [1.0, None, 3.0], "b": ["x", "y", None], "c": [1, 2, 3]}
+OTHER = {"a": [1.0, None, 3.0], "b": ["x", "y", "z"], "c": [1, 2, 3]}
+
+MAKERS: dict[str, Any] = {
+    "array": lambda t: np.array(t["c"] + [len(str(t["b"][2]))]),
+    "objects": lambda t: np.array(t["b"], dtype=object),
+    "structured": lambda t: np.array([(1, str(t["b"][2]))], [("n", "i4"), ("t", "U4")]),
+    "pandas": pd.DataFrame,
+    "categories": lambda t: pd.Series(t["b"], dtype="category"),
+    "nullable": lambda t: pd.Series([1, None, len(str(t["b"][2]))], dtype="Int64"),
+    "zoned": lambda t: pd.Series(
+        pd.to_datetime(["2020", "2021"]) + pd.Timedelta(len(str(t["b"][2])), "D")
+    ).dt.tz_localize("UTC"),
+    "index": lambda t: pd.DataFrame({"n": [1, 2, 3]}, index=list(map(str, t["b"]))),
+    "arrow": pa.table,
+    "polars": pl.DataFrame,
+    "csr": lambda t: sp.csr_matrix([[0, 1, 0], [0, 0, len(str(t["b"][2]))]]),
+    "list": lambda t: t["b"],
+    "long list": lambda t: ["x"] * 100 + [str(t["b"][2])],
+    "set": lambda t: {"x", "y", t["b"][2]},
+    "dask array": lambda t: da.from_array(np.array(t["b"], dtype=str), chunks=2),
+    "dask frame": lambda t: dd.from_pandas(pd.DataFrame(t), npartitions=2),
+}
+
+
+@pytest.mark.parametrize("maker", MAKERS.values(), ids=MAKERS.keys())
+def test_one_value_more_is_another_token_and_a_copy_is_not(maker: Any) -> None:
+    token = identified(maker(TABLE))
+    assert token is not None
+    assert identified(maker(TABLE)) == token
+    assert identified(maker(OTHER)) != token
+
+
+def test_a_view_is_its_copy() -> None:
+    X = np.arange(12.0).reshape(3, 4)
+    assert token_of(X[:, ::2]) == token_of(X[:, ::2].copy())
+    assert token_of(X.T) == token_of(X.T.copy())
+    assert token_of(pa.table({"a": [1, 2, 3]})[1:]) == token_of(pa.table({"a": [2, 3]}))
+
+
+def test_a_large_array_is_its_copy_in_any_order() -> None:
+    X = np.random.default_rng(0).normal(size=(3_000_000, 3))
+    F = np.asfortranarray(X)
+    assert token_of(F) == token_of(X)
+    F[-1, -1] += 1.0
+    assert token_of(F) != token_of(X)
+
+
+def test_sparse_rows_are_the_same_in_any_order_of_their_columns() -> None:
+    parts = ([1.0, 2.0, 3.0], [0, 2, 1], [0, 2, 3])
+    mixed = ([2.0, 1.0, 3.0], [2, 0, 1], [0, 2, 3])
+    twice = ([2.0, 0.5, 0.5, 3.0], [2, 0, 0, 1], [0, 3, 4])
+    token = token_of(sp.csr_matrix(parts, shape=(2, 3)))
+    assert token_of(sp.csr_matrix(mixed, shape=(2, 3))) == token
+    assert token_of(sp.csr_matrix(twice, shape=(2, 3))) == token
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (np.zeros(2, "f4"), np.zeros(2, "f8")),
+        (np.zeros((2, 3)), np.zeros((3, 2))),
+        (np.array(["a-b", "c"], object), np.array(["a", "b-c"], object)),
+        (["ab", "c"], ["a", "bc"]),
+        ([1], [True]),
+        ([1], [1.0]),
+        (0.0, -0.0),
+        ("1", b"1"),
+        ([[1], 2], [[1, 2]]),
+        (pd.Series([1], name="a"), pd.Series([1], name="b")),
+        (sp.csr_matrix((2, 2)), sp.csc_matrix((2, 2))),
+        (np.random.default_rng(0), np.random.default_rng(1)),
+        (np.random.RandomState(0), np.random.RandomState(1)),
+    ],
+)
+def test_values_that_look_alike_are_told_apart(one: Any, other: Any) -> None:
+    assert identified(one) is not None
+    assert identified(one) != identified(other)
+
+
+def test_a_generator_is_another_after_a_draw() -> None:
+    rng = np.random.default_rng(0)
+    before = token_of(rng)
+    assert token_of(np.random.default_rng(0)) == before
+    rng.normal()
+    assert token_of(rng) != before
+
+
+def test_a_file_that_changed_is_other_data(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("a,b\n1,2\n3,4\n")
+    before = identified(dd.read_csv(path))
+    assert before is not None
+    assert identified(dd.read_csv(path)) == before
+    path.write_text("a,b\n1,2\n3,44\n")
+    assert identified(dd.read_csv(path)) != before
+
+
+def test_columns_of_a_dask_frame_are_not_the_frame() -> None:
+    ddf = dd.from_pandas(pd.DataFrame(OTHER), npartitions=2)
+    assert token_of(ddf[["a"]]) != token_of(ddf[["c"]])
+    assert token_of(ddf) != token_of(ddf.drop(columns="a"))
