@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 KERNELS := .venv/.compiled
 
-.PHONY: install demo test lint bench clean
+.PHONY: install demo test compat lint bench clean
 
 install: $(STAMP) $(KERNELS)
 
@@ -26,6 +26,12 @@ test: export OMP_NUM_THREADS = 1
 test: export OPENBLAS_NUM_THREADS = 1
 test: install
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# scikit-learn's own tests, on our classes.
+compat: export OMP_NUM_THREADS = 1
+compat: export OPENBLAS_NUM_THREADS = 1
+compat: install
+	$(BIN)/python -m pytest -n 2 --dist worksteal -p no:randomly -m compat tests/compat
 
 lint: install
 	$(BIN)/ruff check .
