@@ -1,43 +1,239 @@
-"""Files that are complete or not there: an old one stays until the new one is."""
+"""Files that are complete or not there: an old one stays until the new one is.
+
+::
+
+    .NAME.<id>.part     being written; its writer holds a lock on it
+    .NAME.<id>.ready    all files of <id> are written: whoever comes next may finish
+
+The lock of a dead process is free, which tells what it left from what is being written.
+"""
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
-from collections.abc import Callable, Mapping
+import re
+import stat
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 from uuid import uuid4
 
+from mlopt.errors import InputError
+
 Write = Callable[[BinaryIO], Any]
 
+_PART, _READY = ".part", ".ready"
+_STAGED = re.compile(r"\.(?P<name>.+)\.(?P<id>[0-9a-f]{8})\.(part|ready)")
+_TRIAL_BYTES = 1 << 20
+"""Bytes that a folder must take before hours of work are begun: more than a file system
+keeps within its own tables, so that a full disk shows."""
 
-def write_files(files: Mapping[Path, bytes | Write]) -> None:
+
+@dataclass(frozen=True)
+class _Staged:
+    place: Path
+    part: Path
+
+
+def write_files(
+    files: Mapping[Path, bytes | Write],
+    *,
+    last: Path | None = None,
+    mode: int | None = None,
+) -> None:
     """Write each file beside its place, then move all of them there.
+
+    A file keeps the mode of the one that it replaces; a symbolic link stays, and what it
+    points to is replaced; what is no file, such as ``/dev/stdout``, is written to as it is.
 
     Parameters
     ----------
     files : mapping of Path to bytes or callable
         What is in the file, or what writes it into the open file: nothing of a large one
         need be in memory twice.
+    last : Path, optional
+        One of them, in the folder of the others, that is only there when all of them are of
+        one call: it is removed before they move, and comes last. A process that dies in
+        between leaves it to `finish_files`.
+    mode : int, optional
+        Of new files; by default what the process' mask leaves of 0666.
 
     Raises
     ------
     OSError
         When the disk is full or the folder read-only; old files are then as they were.
     """
-    staged: dict[Path, Path] = {}
+    regular = [path for path in files if not _is_device(path)]
+    folders = {_real(path).parent for path in regular}
+    name = uuid4().hex[:8]
+    for folder in folders:
+        finish_files(folder)
     try:
-        for path, content in files.items():
-            staged[path] = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
-            with staged[path].open("wb") as file:
-                if callable(content):
-                    content(file)
-                else:
-                    file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-        for path, ready in staged.items():
-            ready.replace(path)
-    finally:
-        for ready in staged.values():
-            ready.unlink(missing_ok=True)
+        with ExitStack() as stack:
+            staged = {
+                path: _stage(path, files[path], name, mode, stack) for path in regular
+            }
+            for path in files.keys() - staged.keys():
+                with path.open("ab") as device:  # a file behind it is not cut off
+                    _fill(device, files[path])
+            _move(staged, last, stack)
+    except BaseException:
+        for folder in folders:
+            finish_files(folder)
+        raise
+
+
+def finish_files(folder: Path) -> None:
+    """End what dead processes began in ``folder``: files that were all written move to
+    their places, those that were not are removed.
+    """
+    if not folder.is_dir():
+        return
+    found = {path: match for path in folder.iterdir() if (match := _staged(path))}
+    for ready in (path for path in found if path.suffix == _READY):
+        with ExitStack() as stack:
+            if _seized(ready, stack):
+                for path, match in found.items():
+                    if match["id"] == found[ready]["id"] and path != ready:
+                        with suppress(FileNotFoundError):
+                            path.replace(folder / match["name"])
+                with suppress(FileNotFoundError):
+                    ready.replace(folder / found[ready]["name"])
+    for part in (path for path in found if path.suffix == _PART):
+        with ExitStack() as stack:
+            if _seized(part, stack):
+                part.unlink(missing_ok=True)
+
+
+def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path | str | None]) -> None:
+    """Refuse to write over what is read, under whatever name or link.
+
+    Raises
+    ------
+    InputError
+    """
+    for output in outputs:
+        for source in inputs:
+            with suppress(OSError):  # what is not there cannot be written over
+                if source is not None and _same(output, Path(source).expanduser()):
+                    raise InputError(
+                        f"`output` must not be what is read, but `{output}` is the file "
+                        f"`{source}`: name another."
+                    )
+
+
+def check_writable(folder: Path) -> None:
+    """Refuse a folder, there or yet to be made, that files cannot be written to.
+
+    Leaves nothing behind.
+
+    Raises
+    ------
+    InputError
+        It is a file, read-only, on a full disk, or the process has too many open files.
+    """
+    nearest = folder.absolute()
+    while not os.path.lexists(nearest) and nearest != nearest.parent:
+        nearest = nearest.parent
+    try:
+        with tempfile.TemporaryFile(dir=nearest, prefix=".mlopt-") as file:
+            file.write(b"\0" * _TRIAL_BYTES)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise InputError(
+            f"`output` must be in a folder that can be written to; `{folder}`: "
+            f"{error.strerror}. Name another."
+        ) from error
+
+
+def _same(output: Path, source: Path) -> bool:
+    return not _is_device(output) and output.samefile(source)
+
+
+def _is_device(path: Path) -> bool:
+    """Whether it is there, and neither file nor folder; or is a name for an open one."""
+    if path.is_absolute() and path.parts[1:2] in (("dev",), ("proc",)):
+        return path.exists()
+    return path.exists() and not (path.is_file() or path.is_dir())
+
+
+def _real(path: Path) -> Path:
+    return path.resolve() if path.is_symlink() else path
+
+
+def _stage(
+    path: Path, content: bytes | Write, name: str, mode: int | None, stack: ExitStack
+) -> _Staged:
+    place = _real(path)
+    if place.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    part = place.with_name(f".{place.name}.{name}{_PART}")
+    kept = stat.S_IMODE(place.stat().st_mode) if place.exists() else mode
+    try:
+        file = stack.enter_context(_created(part, kept))
+        _fill(file, content)
+        os.fsync(file.fileno())
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+    return _Staged(place, part)
+
+
+def _created(part: Path, mode: int | None) -> BinaryIO:
+    """A new file that is locked: nobody takes it for one that was left behind."""
+    while True:
+        number = os.open(
+            part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else 0o600
+        )
+        if mode is not None:
+            os.fchmod(number, mode)
+        fcntl.flock(number, fcntl.LOCK_EX)
+        if os.fstat(number).st_nlink:
+            return os.fdopen(number, "wb")
+        os.close(number)  # removed between its making and its lock
+
+
+def _fill(file: BinaryIO, content: bytes | Write) -> None:
+    if callable(content):
+        content(file)
+    else:
+        file.write(content)
+    file.flush()
+
+
+def _move(staged: Mapping[Path, _Staged], last: Path | None, stack: ExitStack) -> None:
+    for one in staged.values():
+        # The space of an old file is freed when all are in place: that takes long.
+        with suppress(OSError):
+            stack.enter_context(one.place.open("rb"))
+    final = None if last is None else staged[last]
+    if final is None:
+        for one in staged.values():
+            one.part.replace(one.place)
+        return
+    ready = final.part.with_suffix(_READY)
+    final.part.replace(ready)
+    final.place.unlink(missing_ok=True)
+    for one in staged.values():
+        if one is not final:
+            one.part.replace(one.place)
+    ready.replace(final.place)
+
+
+def _staged(path: Path) -> re.Match[str] | None:
+    return _STAGED.fullmatch(path.name)
+
+
+def _seized(path: Path, stack: ExitStack) -> bool:
+    """Whether its writer is dead; nobody else has it then until the stack closes."""
+    try:
+        file = stack.enter_context(path.open("rb"))
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # gone, of another user, or in use
+        return False
+    return os.fstat(file.fileno()).st_nlink > 0

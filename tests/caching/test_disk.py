@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -102,12 +104,61 @@ def test_a_value_that_cannot_be_pickled_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_what_a_dead_process_left_half_written_is_removed(tmp_path: Path) -> None:
-    old, new = tmp_path / ".a.kept.0000", tmp_path / ".b.kept.0000"
-    for path in (old, new):
+    dead, live = tmp_path / ".a.kept.00000000.part", tmp_path / ".b.kept.00000001.part"
+    for path in (dead, live):
         path.write_bytes(b"half")
-    os.utime(old, (0, 0))
-    assert Disk(tmp_path).tokens == ()
-    assert list(tmp_path.iterdir()) == [new]
+    with live.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert Disk(tmp_path).tokens == ()
+    assert list(tmp_path.iterdir()) == [live]
+
+
+class Planted:
+    """Runs code of its writer when it is unpickled."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Path.touch, (self.mark,)
+
+
+def test_folder_and_files_are_for_the_user_alone(tmp_path: Path) -> None:
+    disk = Disk(tmp_path / "deep" / "kept")
+    disk.write("a", 1)
+    assert stat.S_IMODE(disk.folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE((disk.folder / "a.kept").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o770])
+def test_a_folder_that_others_may_write_to_is_refused(tmp_path: Path, mode: int) -> None:
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    folder.chmod(mode)
+    with pytest.raises(InputError, match=f"belong to the user.*{mode:o}.*chmod go-w"):
+        Disk(folder)
+
+
+def test_a_file_that_others_may_write_to_is_not_run(tmp_path: Path) -> None:
+    disk, mark = Disk(tmp_path), tmp_path / "mark"
+    disk.write("a", Planted(mark))
+    (tmp_path / "a.kept").chmod(0o666)
+    with pytest.raises(InputError, match="belong to the user"):
+        disk.read("a")
+    assert not mark.exists()
+
+
+def test_a_file_of_another_user_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk, mark = Disk(tmp_path), tmp_path / "mark"
+    disk.write("a", Planted(mark))
+    monkeypatch.setattr(os, "getuid", lambda: tmp_path.stat().st_uid + 1)
+    with pytest.raises(InputError, match="belong to the user"):
+        disk.read("a")
+    assert not mark.exists()
+    with pytest.raises(InputError, match="belong to the user"):
+        Disk(tmp_path)
 
 
 @pytest.mark.parametrize("token", ["", "../a", ".hidden", "a/b", "a" * 201])

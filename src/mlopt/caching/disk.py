@@ -6,7 +6,9 @@
 
 A file appears by being renamed, so a half-written one is never seen under its name. One
 that is damaged fails its digest before anything is unpickled, counts as missing and is
-removed. As with any pickle, the folder must be one that only trusted programs write to.
+removed. A pickle runs whatever its writer wants: so folder and files must belong to the
+user, and nobody else may write to them. Others may not read what is written either: it holds
+rows of training data.
 """
 
 from __future__ import annotations
@@ -15,20 +17,19 @@ import hashlib
 import os
 import pickle
 import re
-import time
+import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from mlopt.errors import InputError
-from mlopt.writing import write_files
+from mlopt.writing import finish_files, write_files
 
 _SUFFIX = ".kept"
 _DIGEST = 16
 _CHUNK = 1 << 20
 _TOKEN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,199}")
-_ABANDONED = 3600.0
-"""Seconds after which a file that was being written is taken for one of a dead process."""
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _DAMAGE = (
     pickle.UnpicklingError,
     EOFError,
@@ -49,9 +50,14 @@ class Disk:
     Parameters
     ----------
     folder : path
-        Made when it is not there.
+        Made when it is not there, for the user alone.
     limit : float, default=inf
         Bytes of all files together.
+
+    Raises
+    ------
+    InputError
+        The folder belongs to somebody else, or others may write to it.
     """
 
     def __init__(self, folder: str | os.PathLike[str], limit: float = float("inf")) -> None:
@@ -59,8 +65,10 @@ class Disk:
             raise InputError(f"`limit` must be at least 0 bytes, got {limit!r}.")
         self.folder = Path(folder)
         self.limit = limit
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._remove_abandoned()
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        _check_owner(self.folder, self.folder.stat())
+        finish_files(self.folder)
 
     def write(self, token: str, value: Any) -> int:
         """Store ``value``, and remove the least recently used beyond the limit.
@@ -79,7 +87,7 @@ class Disk:
         """
         path = self._path(token)
         sizes = list[int]()
-        write_files({path: lambda file: sizes.append(_dump(value, file))})
+        write_files({path: lambda file: sizes.append(_dump(value, file))}, mode=0o600)
         if sizes[0] > self.limit:
             self.remove(token)
             return 0
@@ -93,13 +101,18 @@ class Disk:
         ------
         KeyError
             When it is missing, cannot be read, or is damaged; a damaged file is removed.
+        InputError
+            The file belongs to somebody else, or others may write to it.
         """
         path = self._path(token)
         try:
             with path.open("rb") as file:
+                _check_owner(path, os.fstat(file.fileno()))
                 value = _load(file)
         except OSError as error:
             raise KeyError(token) from error
+        except InputError:
+            raise
         except _DAMAGE as error:
             self.remove(token)
             raise KeyError(token) from error
@@ -152,12 +165,6 @@ class Disk:
                 path.unlink(missing_ok=True)
                 total -= size
 
-    def _remove_abandoned(self) -> None:
-        for path in self.folder.glob(f".*{_SUFFIX}.*"):
-            with suppress(FileNotFoundError):
-                if time.time() - path.stat().st_mtime > _ABANDONED:
-                    path.unlink()
-
 
 class _Hashing:
     """A file that digests what is written to it."""
@@ -169,6 +176,17 @@ class _Hashing:
     def write(self, data: bytes) -> int:
         self.digest.update(data)
         return self.file.write(data)
+
+
+def _check_owner(path: Path, found: os.stat_result) -> None:
+    """What others can write must not be unpickled."""
+    mode = stat.S_IMODE(found.st_mode)
+    if found.st_uid != os.getuid() or mode & _OTHERS_WRITE:
+        raise InputError(
+            f"`{path}` must belong to the user and be writable by nobody else, as what is "
+            f"kept there is run when it is read; it belongs to user {found.st_uid} and has "
+            f"mode {mode:o}. Run `chmod go-w` on it, or name another folder."
+        )
 
 
 def _dump(value: Any, file: BinaryIO) -> int:
