@@ -9,7 +9,7 @@ from tempfile import mkdtemp
 
 from sklearn.datasets import load_wine
 
-from mlopt.sweep.models import load_model
+import mlopt
 from mlopt.sweep.run import sweep
 
 
@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     result = sweep(table, "target", name="wine", timeout=given.timeout, output=output)
     print(result.describe(output))
 
-    model = load_model(output / "model.skops")
+    model = mlopt.load(output / "model.skops")
     print(f"\nthe first five: {model.predict(table.head())}")
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mlopt.plan import Plan
     from mlopt.query.run import run
     from mlopt.resources import Resources
+    from mlopt.sweep.models import load
     from mlopt.tuning.search import ModelSearchCV
 
     __version__: str
@@ -39,6 +40,7 @@ __all__ = [
     "__version__",
     "gather",
     "gd",
+    "load",
     "make_pipeline",
     "optimize",
     "run",
@@ -56,6 +58,7 @@ _HOMES = {
     "Resources": "mlopt.resources",
     "Ridge": "mlopt.gd.least_squares",
     "gather": "mlopt.pipeline.compose",
+    "load": "mlopt.sweep.models",
     "make_pipeline": "mlopt.pipeline.compose",
     "optimize": "mlopt.pipeline.compose",
     "run": "mlopt.query.run",

@@ -15,7 +15,14 @@ from typing import Annotated, Any
 from cyclopts import App, CycloptsError, Parameter
 from cyclopts.config import Env
 
-from mlopt.errors import ConfigError, InputError, MloptError, QuerySyntaxError, StudyError
+from mlopt.errors import (
+    ConfigError,
+    InputError,
+    MloptError,
+    QuerySyntaxError,
+    StudyError,
+    masked,
+)
 from mlopt.interrupts import Interrupts
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -48,8 +55,15 @@ class Settings:
         Column to predict: its name, its number, or "last".
     test
         File to test on. [default: a fifth of the rows is set aside]
+    drop
+        Columns that must not be used, separated by commas.
+    task
+        classification, regression or auto. [default: auto]
+    rare_classes
+        What becomes of classes with too few rows: keep (refuse them), drop or merge.
+        [default: keep]
     timeout
-        Seconds in all, the final fit included. [default: 60]
+        Seconds in all, the final fit included; or 90s, 1m, 1h30m. [default: 60]
     n_trials
         Configurations to try. [default: as many as the time allows]
     scoring
@@ -74,7 +88,10 @@ class Settings:
 
     target: str | None = None
     test: str | None = None
-    timeout: float | None = None
+    drop: str | None = None
+    task: str | None = None
+    rare_classes: str | None = None
+    timeout: str | None = None
     n_trials: int | None = None
     scoring: str | None = None
     families: str | None = None
@@ -89,7 +106,7 @@ class Settings:
     @property
     def names(self) -> list[str]:
         """The families by name."""
-        return [name.strip() for name in (self.families or "").split(",") if name.strip()]
+        return _listed(self.families)
 
 
 DEFAULTS = Settings()
@@ -172,9 +189,11 @@ def fit(
     """
     from mlopt.sweep.fit import fit_one
     from mlopt.sweep.models import dump_model
-    from mlopt.writing import write_files
+    from mlopt.writing import check_file, write_files
 
-    fitted = fit_one(_config(source, settings), family)
+    config = _config(source, settings)
+    check_file(output, [source, config.data.path, config.data.test])
+    fitted = fit_one(config, family)
     write_files({output: dump_model(fitted.model)})
     _print(f"{fitted.plan.explain()}\n\ntest {fitted.scoring}: {fitted.score:.5g}")
     _print(f"model: {output}")
@@ -190,7 +209,7 @@ def predict(
     Parameters
     ----------
     model
-        A .skops file of a sweep.
+        A .skops file, or the output folder of a sweep.
     data
         Rows to predict.
     output
@@ -198,10 +217,14 @@ def predict(
     proba
         Add a column probability_<class> for each class.
     """
+    from mlopt.sweep.models import model_file
     from mlopt.sweep.outputs import csv_of
     from mlopt.sweep.predict import predict_file
-    from mlopt.writing import write_files
+    from mlopt.writing import check_file, write_files
 
+    model = model_file(model)
+    if output is not None:
+        check_file(output, [model, data])
     content = csv_of(predict_file(model, data, proba=proba))
     if output is None:
         sys.stdout.write(content.decode())
@@ -256,8 +279,7 @@ def resources(
     machine = Resources.probe(refresh=refresh)
     _print(describe(machine))
     if calibrate:
-        names = [name.strip() for name in (operators or "").split(",") if name.strip()]
-        _calibrate(machine, names, tiny)
+        _calibrate(machine, _listed(operators), tiny)
     return DONE
 
 
@@ -303,14 +325,18 @@ def status_of(run: Callable[[], Any]) -> int:
 def _complain(error: Exception, status: int) -> int:
     # The picture of a query with its caret needs its lines.
     pictured = isinstance(error, QuerySyntaxError)
-    said = str(error) if pictured else " ".join(str(error).split())
+    said = masked(str(error) if pictured else " ".join(str(error).split()))
     sys.stderr.write(f"mlopt: {said}\n")
     return status
 
 
 def _interrupted() -> int:
-    command = shlex.join(["mlopt", *sys.argv[1:]])
-    sys.stderr.write(f"mlopt: interrupted; what was found is kept. To go on: {command}\n")
+    given = shlex.join(["mlopt", *sys.argv[1:]])
+    command = masked(given)
+    hidden = " with what *** hides, or OPTUNA_STORAGE" if command != given else ""
+    sys.stderr.write(
+        f"mlopt: interrupted; what was found is kept. To go on: {command}{hidden}\n"
+    )
     return INTERRUPTED
 
 
@@ -324,6 +350,7 @@ def _config(source: str, settings: Settings, **given: Any) -> Any:
 
     given |= vars(settings)
     given["storage"] = given["storage"] or os.environ.get("OPTUNA_STORAGE") or None
+    given["drop"] = _listed(given["drop"]) or None
     given["cv"] = int(given["cv"]) if (given["cv"] or "").isdigit() else given["cv"]
     if source.endswith(".toml"):
         return override(load(Path(source)), **given)
@@ -343,6 +370,11 @@ def _plan_of(source: str, settings: Settings) -> Any:
     from mlopt.query.run import Session
 
     return Session().explain(source)
+
+
+def _listed(names: str | None) -> list[str]:
+    """Names that commas separate."""
+    return [name.strip() for name in (names or "").split(",") if name.strip()]
 
 
 def _stem(path: str) -> str:

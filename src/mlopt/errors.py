@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
+_PASSWORD = re.compile(r"""([a-z][\w+.-]*://[^/\s:@'"?]*):\S+@""", re.IGNORECASE)
+_SECRET = re.compile(
+    r"""([?&;]\w*(?:password|passwd|pwd|token|secret|key)=)[^&\s'"#]+""", re.IGNORECASE
+)
+
+
+def masked(text: str) -> str:
+    """``text`` without the passwords of the addresses in it, for all that is shown."""
+    return _SECRET.sub(r"\1***", _PASSWORD.sub(r"\1:***@", text))
+
 
 class MloptError(Exception):
     """Base of every error that mlopt raises on purpose."""

@@ -110,6 +110,31 @@ def finish_files(folder: Path) -> None:
                 part.unlink(missing_ok=True)
 
 
+def check_file(path: Path, inputs: Iterable[Path | str | None] = ()) -> None:
+    """Refuse a file that could not be written, before there is something to write.
+
+    Parameters
+    ----------
+    path : Path
+    inputs : iterable of path
+        What is read, which must not be written over.
+
+    Raises
+    ------
+    InputError
+    """
+    check_outputs([path], inputs)
+    if _is_device(path):
+        return
+    if path.is_dir():
+        raise InputError(f"`{path}` must be a file, but is a folder: name a file in it.")
+    if path.parent.exists() and not path.parent.is_dir():
+        check_writable(path.parent)
+    if not path.parent.is_dir():
+        raise InputError(f"`{path}` must be in a folder that is there: make it first.")
+    check_writable(_real(path).parent)
+
+
 def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path | str | None]) -> None:
     """Refuse to write over what is read, under whatever name or link.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ from sklearn.base import is_classifier
 from sklearn.cluster import KMeans
 
 from mlopt.errors import InputError
+from mlopt.sweep import models
 from mlopt.sweep.config import Family
 from mlopt.sweep.families import DEFAULTS, Case
-from mlopt.sweep.models import dump_model, load_model
+from mlopt.sweep.models import dump_model, load
 from mlopt.sweep.registry import ESTIMATORS, families_of
 from mlopt.sweep.roles import roles_of
 from mlopt.sweep.target import target_of
@@ -42,7 +44,7 @@ def test_every_default_family_survives_a_file(
     model.fit(X, y)
     path = tmp_path / "model.skops"
     path.write_bytes(dump_model(model))
-    assert np.array_equal(load_model(path).predict(X), model.predict(X))
+    assert np.array_equal(load(path).predict(X), model.predict(X))
 
 
 @pytest.mark.parametrize(
@@ -62,7 +64,7 @@ def test_estimators_of_the_registry_survive_a_file(
     model = built["m"][0].fit(X, y)
     path = tmp_path / "model.skops"
     path.write_bytes(dump_model(model))
-    assert np.array_equal(load_model(path).predict(X), model.predict(X))
+    assert np.array_equal(load(path).predict(X), model.predict(X))
 
 
 def test_a_type_that_nobody_reviewed_is_neither_written_nor_read(tmp_path: Path) -> None:
@@ -74,7 +76,7 @@ def test_a_type_that_nobody_reviewed_is_neither_written_nor_read(tmp_path: Path)
     path = tmp_path / "model.skops"
     path.write_bytes(skops.io.dumps(model))
     with pytest.raises(InputError, match="Unreviewed"):
-        load_model(path)
+        load(path)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +94,40 @@ def test_what_is_no_model_is_refused(
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(InputError, match=says):
-        load_model(path)
+        load(path)
+
+
+def bomb(path: Path, name: str, size: int) -> None:
+    """A small archive of ``size`` bytes of blanks."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        with archive.open(name, "w") as file:
+            file.write(b'{"content": ' if name == "schema.json" else b"")
+            for _ in range(size >> 20):
+                file.write(b" " * (1 << 20))
+        if name != "schema.json":
+            archive.writestr("schema.json", "{}")
+
+
+@pytest.mark.parametrize("name", ["schema.json", "1.npy"])
+def test_a_file_that_unpacks_to_more_than_memory_is_refused_before_it_is_read(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import skops.io
+
+    monkeypatch.setattr(models, "memory_limit", lambda: 64 << 20)
+    monkeypatch.setattr(skops.io, "get_untrusted_types", None)
+    path = tmp_path / "model.skops"
+    bomb(path, name, 80 << 20)
+    assert path.stat().st_size < 1 << 20
+    with pytest.raises(InputError, match=r"model\.skops.*unpacks to 0\.1 GB"):
+        load(path)
+
+
+def test_a_description_of_more_than_models_have_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.skops"
+    bomb(path, "schema.json", models.SCHEMA_BYTES + (1 << 20))
+    with pytest.raises(InputError, match=r"describes itself in more than"):
+        load(path)
 
 
 def test_the_registry_names_estimators_that_exist() -> None:

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from mlopt.plan import Plan
-from mlopt.sweep.models import load_model
+from mlopt.sweep.models import load
 from mlopt.sweep.outputs import csv_of, summary
 from mlopt.writing import write_files
 
@@ -42,7 +42,7 @@ def test_the_result_has_the_promised_keys_and_true_values(swept: Any) -> None:
 def test_the_saved_models_predict_what_the_model_predicts(swept: Any) -> None:
     X = swept.result.prepared.X_test
     expected = swept.result.model.predict(X)
-    assert np.array_equal(load_model(swept.folder / "model.skops").predict(X), expected)
+    assert np.array_equal(load(swept.folder / "model.skops").predict(X), expected)
     assert np.array_equal(joblib.load(swept.folder / "model.joblib").predict(X), expected)
 
 

@@ -7,8 +7,8 @@
 A file appears by being renamed, so a half-written one is never seen under its name. One
 that is damaged fails its digest before anything is unpickled, counts as missing and is
 removed. A pickle runs whatever its writer wants: so folder and files must belong to the
-user, and nobody else may write to them. Others may not read what is written either: it holds
-rows of training data.
+user, and nobody else may write to them. Others may not read what is written either: it
+holds rows of training data.
 """
 
 from __future__ import annotations

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from pathlib import Path
 
-from mlopt.errors import InputError
 from mlopt.query import ast, fitting
 from mlopt.query.asking import request_of
 from mlopt.query.files import Functions, check_parser
 from mlopt.query.store import check_replaceable
 from mlopt.query.text import Text, suggestion
+from mlopt.writing import check_file
 
 
 def check(
@@ -36,10 +36,11 @@ def check(
         A model is to be written into a folder that is not there, or over other data.
     """
     known, written = dict(values), set[str]()
+    sources = sources_of(script)
     for statement in script.statements:
         if isinstance(statement, ast.Persist):
             _check_name(statement.name, text, known)
-            check_place(path_of(statement.path))
+            check_file(path_of(statement.path), sources)
             check_replaceable(path_of(statement.path))
             written.add(statement.path.value)
         elif isinstance(statement, ast.Predict):
@@ -57,12 +58,10 @@ def path_of(path: ast.Path) -> Path:
     return Path(path.value).expanduser()
 
 
-def check_place(path: Path) -> None:
-    """Refuse a file that could not be written, before there is something to write."""
-    if not path.parent.is_dir():
-        raise InputError(f"`{path}` must be in a folder that is there: make it first.")
-    if path.is_dir():
-        raise InputError(f"`{path}` must be a file, but is a folder: name a file in it.")
+def sources_of(script: ast.Script) -> list[str]:
+    """The files of data that the script reads."""
+    readers = [s for s in script.statements if not isinstance(s, ast.Persist)]
+    return [source.path.value for one in readers for source in one.sources]
 
 
 def free_name(taken: Container[str]) -> str:

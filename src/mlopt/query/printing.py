@@ -10,11 +10,11 @@ import numpy as np
 
 from mlopt.errors import InputError
 from mlopt.query import ast
-from mlopt.query.checks import check_place
+from mlopt.query.checks import sources_of
 from mlopt.query.model import Model
 from mlopt.query.parser import parse
 from mlopt.query.run import Session
-from mlopt.writing import write_files
+from mlopt.writing import check_file, write_files
 
 
 def run_and_print(text: str, output: Path | None = None) -> None:
@@ -34,15 +34,17 @@ def run_and_print(text: str, output: Path | None = None) -> None:
     InputError
         With ``output`` the query must have exactly one PREDICT; and see `run`.
     """
-    statements = parse(text).statements
-    predicts = [one for one in statements if isinstance(one, ast.Predict)]
+    script = parse(text)
+    predicts = [one for one in script.statements if isinstance(one, ast.Predict)]
     if output is not None and len(predicts) != 1:
         raise InputError(
             "`output` is for the predictions of one PREDICT; the query has "
             f"{len(predicts)}."
         )
     if output is not None:
-        check_place(output)
+        models = [predicts[0].model.value]
+        models += [s.path.value for s in script.statements if isinstance(s, ast.Persist)]
+        check_file(output, [*sources_of(script), *models])
     aside = sys.stderr if predicts and output is None else sys.stdout
     for _, value in Session().steps(text):
         if isinstance(value, Model):

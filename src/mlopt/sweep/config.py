@@ -28,11 +28,13 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from mlopt.errors import ConfigError
+from mlopt.errors import ConfigError, masked
+from mlopt.query.durations import parse_duration
 from mlopt.sweep.strict import Strict, convert
 
 Task = Literal["auto", "classification", "regression"]
 Sampler = Literal["random", "grid", "tpe"]
+RareClasses = Literal["keep", "drop", "merge"]
 Bandit = Literal["action-elimination", "successive-halving", "hyperband", "none"]
 Positive = Annotated[float, Meta(gt=0)]
 Count = Annotated[int, Meta(ge=1)]
@@ -53,6 +55,9 @@ class Data(Strict, frozen=True):
         File to test on at the end. Without one, ``holdout`` of the rows are set aside.
     drop : tuple of str
         Columns that must not be used.
+    rare_classes : str
+        What becomes of classes with too few rows for every part of the data: "keep", which
+        refuses them; "drop" leaves their rows out; "merge" makes one class of them.
     """
 
     path: str = ""
@@ -61,6 +66,7 @@ class Data(Strict, frozen=True):
     holdout: Share = 0.2
     task: Task = "auto"
     drop: tuple[str, ...] = ()
+    rare_classes: RareClasses = "keep"
 
 
 class Search(Strict, frozen=True):
@@ -68,8 +74,8 @@ class Search(Strict, frozen=True):
 
     Parameters
     ----------
-    timeout : float
-        Seconds for the whole sweep: reading, search and the final fit.
+    timeout : float or str
+        Seconds for the whole sweep: reading, search and the final fit; or "1m", "1h30m".
     n_trials : int, optional
         Configurations to try; None for as many as the time allows.
     storage : str, optional
@@ -133,6 +139,8 @@ def load(path: Path) -> Config:
         raise ConfigError(f"{path} must be UTF-8; byte {error.start} is not.") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not valid TOML: {error}.") from None
+    if isinstance(tree.get("search"), dict):
+        tree["search"] = _in_seconds(tree["search"], f"{path}: `search.timeout`")
     config = convert(tree, Config, f"{path}: ")
     if not config.data.path:
         raise ConfigError(f"{path}: `data.path` must name the data, it is missing.")
@@ -148,12 +156,28 @@ def override(config: Config, **given: Any) -> Config:
         A value of the wrong type or out of range.
     """
     given = {key: value for key, value in given.items() if value is not None}
+    given = _in_seconds(given, "`timeout`")
     changed = {}
     for section, struct in (("data", Data), ("search", Search), ("output", Output)):
         old = msgspec.structs.asdict(getattr(config, section))
         new = {key: given[key] for key in struct.__struct_fields__ if key in given}
         changed[section] = convert(old | new, struct, "")
     return msgspec.structs.replace(config, **changed)
+
+
+def _in_seconds(given: dict[str, Any], where: str) -> dict[str, Any]:
+    """A time limit that is a text as seconds."""
+    text = given.get("timeout")
+    if not isinstance(text, str):
+        return given
+    seconds = parse_duration(text)
+    try:
+        return given | {"timeout": float(text) if seconds is None else seconds}
+    except ValueError:
+        raise ConfigError(
+            f"{where} must be seconds, or a duration such as 1m or 1h30m; got "
+            f"{masked(text)!r}."
+        ) from None
 
 
 def _beside(config: Config, folder: Path) -> Config:

@@ -7,10 +7,23 @@ that is not on the list is refused. That is safer, not safe.
 from __future__ import annotations
 
 import re
+import zipfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from mlopt.errors import InputError
+from mlopt.resources.probe import memory_limit
+from mlopt.writing import finish_files
+
+MODEL = "model.skops"
+"""What the model of a sweep is called in its output folder."""
+
+SCHEMA_BYTES = 128 << 20
+"""Bytes of the description in a ``.skops`` file: 2.6 kB a tree, and the largest of a
+sweep has 30 rounds of boosting for each of 1000 classes. It parses at 3 MB a second."""
+PARSED = 15
+"""Bytes in memory for a byte of it."""
 
 TRUSTED = frozenset(
     {
@@ -47,7 +60,7 @@ def dump_model(model: Any) -> bytes:
     Raises
     ------
     InputError
-        The model has a type that `load_model` would refuse.
+        The model has a type that `load` would refuse.
     """
     import skops.io
 
@@ -56,8 +69,21 @@ def dump_model(model: Any) -> bytes:
     return content
 
 
-def load_model(path: Path) -> Any:
-    """A model from a ``.skops`` file that `dump_model` made.
+def load(path: Path | str) -> Any:
+    """A fitted model that `mlopt sweep` or `mlopt fit` wrote; runs no code of the file.
+
+    Public as `mlopt.load`.
+
+    Parameters
+    ----------
+    path : path
+        A ``.skops`` file, or the output folder of a sweep.
+
+    Returns
+    -------
+    estimator
+        As scikit-learn's: ``predict`` takes a data frame with the columns of the training
+        data, or a sparse matrix where it was one.
 
     Raises
     ------
@@ -66,12 +92,14 @@ def load_model(path: Path) -> Any:
     """
     import skops.io
 
+    path = model_file(Path(path).expanduser())
     if path.suffix != ".skops":
         raise InputError(
             f"A model must be a .skops file, got {path.name!r}. Files of joblib or pickle "
             "can run any code when loaded: do that in Python, if you trust them."
         )
     try:
+        _check_size(path)
         content = path.read_bytes()
         wanted = skops.io.get_untrusted_types(data=content)
         _check(wanted, path.name)
@@ -83,6 +111,46 @@ def load_model(path: Path) -> Any:
     except Exception as error:  # whatever a broken archive makes zipfile, json or skops say
         reason = re.sub(r"\s+", " ", str(error))[:200]
         raise InputError(f"{path} is not a model that can be loaded: {reason}") from error
+
+
+def _check_size(path: Path) -> None:
+    """Refuse what a small archive would unpack to, before any of it is parsed."""
+    with zipfile.ZipFile(path) as archive:
+        sizes = {member.filename: 0 for member in archive.infolist()}
+        for member in archive.infolist():
+            sizes[member.filename] += member.file_size
+    schema, whole = sizes.get("schema.json", 0), sum(sizes.values())
+    if schema > SCHEMA_BYTES:
+        raise InputError(
+            f"{path} describes itself in more than {SCHEMA_BYTES >> 20} MB, which no model "
+            f"of mlopt does: it has {schema >> 20} MB. It may be made to fill the memory."
+        )
+    needed = whole + PARSED * schema
+    if needed > memory_limit():
+        raise InputError(
+            f"{path} must fit into the {memory_limit() / 2**30:.1f} GB of memory here, but "
+            f"unpacks to {whole / 2**30:.1f} GB and takes {needed / 2**30:.1f}."
+        )
+
+
+def model_file(path: Path) -> Path:
+    """The model that ``path`` means: that of a sweep where it is its output folder.
+
+    Raises
+    ------
+    InputError
+        A folder without a model.
+    """
+    if not path.is_dir():
+        return path
+    with suppress(OSError):  # a folder that may only be read
+        finish_files(path)
+    if not (path / MODEL).is_file():
+        raise InputError(
+            f"`{path}` must hold a {MODEL}, as the output folder of a sweep does that came "
+            "to its final fit: name the file of a model, or run the sweep again."
+        )
+    return path / MODEL
 
 
 def _check(wanted: list[str], what: str) -> None:

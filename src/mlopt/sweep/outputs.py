@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import platform
+from collections.abc import Iterable
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -17,9 +19,18 @@ from mlopt.report.history import FAIL, PRUNED
 from mlopt.report.page import render
 from mlopt.report.tables import records
 from mlopt.sweep.findings import PACKAGES, findings_of
-from mlopt.sweep.models import dump_model
+from mlopt.sweep.models import MODEL, dump_model
 from mlopt.sweep.result import SweepResult
-from mlopt.writing import write_files
+from mlopt.writing import check_outputs, check_writable, finish_files, write_files
+
+RESULT = "result.json"
+NAMES = frozenset(
+    {
+        MODEL, "model.joblib", "trials.parquet", "trials.csv", "plan.txt", "plan.json",
+        "report.html", RESULT,
+    }
+)  # fmt: skip
+"""All files that a sweep may write."""
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -27,10 +38,12 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 def write(result: SweepResult, folder: Path) -> None:
     """Write everything a sweep found into ``folder``.
 
-    All files are made first and put into place then; ``result.json`` comes last, so that it
-    never speaks of files that are not there.
+    All files are made first and put into place then; ``result.json`` is not there while
+    they move, so that where it is, all are of one run. A file of an earlier run that this
+    one does not make is removed; a model is kept as ``earlier-model.skops``.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    finish_files(folder)
     plan = json.dumps(result.plan.to_dict(), indent=2)
     files = {
         **_model_files(result),
@@ -38,9 +51,24 @@ def write(result: SweepResult, folder: Path) -> None:
         "plan.txt": f"{result.plan.explain(verbose=True)}\n".encode(),
         "plan.json": f"{plan}\n".encode(),
         "report.html": render(findings_of(result)).encode(),
-        "result.json": f"{json.dumps(summary(result), indent=2)}\n".encode(),
+        RESULT: f"{json.dumps(summary(result), indent=2)}\n".encode(),
     }
-    write_files({folder / name: content for name, content in files.items()})
+    for name in NAMES - files.keys():
+        _set_aside(folder / name)
+    last = folder / RESULT
+    write_files({folder / name: content for name, content in files.items()}, last=last)
+
+
+def check_folder(folder: Path, inputs: Iterable[Any]) -> None:
+    """Refuse an output folder that results could not be written to, or that holds the data.
+
+    Raises
+    ------
+    InputError
+    """
+    paths = [path for path in inputs if isinstance(path, str | Path)]
+    check_outputs([folder / name for name in NAMES], paths)
+    check_writable(folder)
 
 
 def summary(result: SweepResult) -> dict[str, Any]:
@@ -58,6 +86,7 @@ def summary(result: SweepResult) -> dict[str, Any]:
         "models_trained": int(search.models_trained_),
         "seconds": round(result.seconds, 3),
         "test_score": result.test_score,
+        "baseline": result.baseline,
         "test_scores": dict(result.checked.scores) if result.checked else {},
         "task": prepared.target.task,
         "target": prepared.target.name,
@@ -95,10 +124,19 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, bool | int | float | str | None) else repr(value)
 
 
+def _set_aside(path: Path) -> None:
+    """A model may have taken hours; other files come from what is stored."""
+    if path.name.startswith("model."):
+        with suppress(FileNotFoundError):
+            path.replace(path.with_name(f"earlier-{path.name}"))
+    else:
+        path.unlink(missing_ok=True)
+
+
 def _model_files(result: SweepResult) -> dict[str, bytes]:
     if result.model is None:
         return {}
-    files = {"model.skops": dump_model(result.model)}
+    files = {MODEL: dump_model(result.model)}
     if result.config.output.joblib:
         import joblib
 

@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from mlopt.errors import InputError
 from mlopt.readers import read_table
 from mlopt.sweep.loading import as_features
-from mlopt.sweep.models import load_model
+from mlopt.sweep.models import load
 
 
 def predict_file(model: Path, data: str, *, proba: bool = False) -> pd.DataFrame:
@@ -36,7 +36,7 @@ def predict_file(model: Path, data: str, *, proba: bool = False) -> pd.DataFrame
     InputError
         A file that cannot be read, or a model that does not fit the data.
     """
-    estimator = load_model(model)
+    estimator = load(model)
     first = estimator.steps[0][1] if isinstance(estimator, Pipeline) else estimator
     X = as_features(read_table(data, columns=int(first.n_features_in_)).X)
     return predictions(estimator, X, proba=proba)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.metrics import get_scorer
+
 from mlopt.plan import Plan
 from mlopt.report.checked import Checked
-from mlopt.report.history import TrialRow, trial_rows
+from mlopt.report.history import TrialRow, best_first, short, shown, trial_rows
 from mlopt.sweep.config import Config
 from mlopt.sweep.prepare import Prepared
 
@@ -71,17 +77,55 @@ class SweepResult:
         """Whether Ctrl-C ended the search before its time."""
         return bool(self.search.interrupted_)
 
+    @property
+    def baseline(self) -> float | None:
+        """The metric on the test rows of always the same answer; None where it has none."""
+        prepared = self.prepared
+        guess = DummyClassifier if prepared.target.classifies else DummyRegressor
+        X, y = np.zeros((len(prepared.y), 1)), prepared.y_test
+        try:
+            model = guess().fit(X, prepared.y)
+            score = float(get_scorer(prepared.scoring)(model, X[: len(y)], y))
+        except ValueError:
+            return None
+        return score if math.isfinite(score) else None
+
     def describe(self, folder: Path | None = None) -> str:
-        """The plan, the scores, and where the results are."""
+        """The plan, what was chosen among what, the scores, and what to do next."""
         scoring = self.prepared.scoring
+        params = ", ".join(f"{short(n)}={shown(v)}" for n, v in self.best.params.items())
         lines = [
             self.plan.explain(),
             "",
+            f"best model: {self.best.family}" + (f", {params}" if params else ""),
             f"best {scoring} in validation: {self.best_score:.5g}",
+            *self._others(),
         ]
         if self.test_score is not None:
             rows = f"{len(self.prepared.y_test):,} rows"
             lines.append(f"test {scoring}: {self.test_score:.5g} on {rows}")
+        if self.baseline is not None:
+            lines.append(f"test {scoring} of always the same answer: {self.baseline:.5g}")
         if folder is not None:
+            if self.model is not None:
+                lines.append(
+                    f"to predict: mlopt predict {shlex.quote(str(folder))} DATA; in Python "
+                    f"mlopt.load({str(folder)!r}).predict(frame)"
+                )
             lines.append(f"report: {folder / 'report.html'}")
         return "\n".join(lines)
+
+    def _others(self) -> list[str]:
+        """The best of every other family, and those that never had a turn."""
+        best: dict[str, float] = {}
+        for row in best_first(row for row in self.trials if row.looks):
+            best.setdefault(row.family, row.score)
+        others = [
+            f"{n} {best[n]:.5g}" for n in sorted(best, key=lambda n: -best[n])
+            if n != self.best.family
+        ]  # fmt: skip
+        idle = [name for name in self.prepared.families if name not in best]
+        lines = [f"other families: {', '.join(others)}"] if others else []
+        if idle:
+            lines.append(f"without a turn: {', '.join(idle)}; give more time or trials")
+        return lines

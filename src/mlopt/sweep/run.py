@@ -20,7 +20,7 @@ from mlopt.report.history import trial_rows
 from mlopt.sweep.clock import Clock
 from mlopt.sweep.config import Config, Search, override
 from mlopt.sweep.loading import Source, from_file, from_frame
-from mlopt.sweep.outputs import write
+from mlopt.sweep.outputs import check_folder, write
 from mlopt.sweep.planning import sweep_plan
 from mlopt.sweep.prepare import Prepared, prepare
 from mlopt.sweep.result import SweepResult
@@ -88,6 +88,9 @@ def sweep(
     """
     clock = Clock(observer)
     config = override(config or Config(), target=target, **settings)
+    if output is not None:
+        inputs = (data, test, config.data.path or None, config.data.test)
+        check_folder(Path(output), inputs)
     prepared = read_and_prepare(clock, config, data, test, families, name)
     search = build_search(prepared, config, clock, client, output)
     clock.tell(_search_sentence(search, config.search))

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
-from mlopt.errors import ConfigError
+from mlopt.errors import ConfigError, masked
 from mlopt.readers.table import did_you_mean
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -31,7 +31,7 @@ def convert(tree: Any, struct: type[T], where: str) -> T:
     try:
         return msgspec.convert(tree, struct, strict=True)
     except msgspec.ValidationError as error:
-        raise ConfigError(where + _sentence(str(error), tree, struct)) from None
+        raise ConfigError(masked(where + _sentence(str(error), tree, struct))) from None
 
 
 def _check_keys(tree: Any, struct: Any, where: str, path: tuple[str, ...]) -> None:

@@ -84,7 +84,7 @@ def target_of(y: pd.Series, task: str = "auto") -> tuple[Target, NDArray[Any]]:
     if len(classes) < 2:
         raise InputError(
             f"The target {name!r} must have at least two classes; every row has "
-            f"{classes[0]!r}. Check the column, or the rows."
+            f"{classes[0].item()!r}. Check the column, or the rows."
         )
     if len(classes) > MOST_CLASSES:
         raise InputError(
