@@ -174,9 +174,8 @@ def test_the_command_to_go_on_shows_no_password(
 def test_a_time_limit_is_written_as_in_a_query(text: str, seconds: float) -> None:
     settings = cli.Settings(target="buys", timeout=text)
     assert cli._config("people.csv", settings).search.timeout == seconds
-    Path("c.toml").write_text(
-        f'[data]\npath = "people.csv"\n[search]\ntimeout = "{text}"\n'
-    )
+    plain = text if text.replace(".", "").isdigit() else f'"{text}"'
+    Path("c.toml").write_text(f'[data]\npath = "people.csv"\n[search]\ntimeout = {plain}\n')
     assert cli._config("c.toml", cli.Settings()).search.timeout == seconds
 
 

@@ -8,6 +8,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -331,13 +332,17 @@ def _complain(error: Exception, status: int) -> int:
 
 
 def _interrupted() -> int:
-    given = shlex.join(["mlopt", *sys.argv[1:]])
-    command = masked(given)
-    hidden = " with what *** hides, or OPTUNA_STORAGE" if command != given else ""
     sys.stderr.write(
-        f"mlopt: interrupted; what was found is kept. To go on: {command}{hidden}\n"
+        f"mlopt: interrupted; what was found is kept. To go on: {_command()}\n"
     )
     return INTERRUPTED
+
+
+def _command() -> str:
+    """This command to run again, without the passwords that it was given."""
+    given = shlex.join(["mlopt", *sys.argv[1:]])
+    shown = masked(given)
+    return shown if shown == given else f"{shown} with what *** hides, or OPTUNA_STORAGE"
 
 
 def _terminate(number: int, frame: object) -> None:
@@ -350,6 +355,8 @@ def _config(source: str, settings: Settings, **given: Any) -> Any:
 
     given |= vars(settings)
     given["storage"] = given["storage"] or os.environ.get("OPTUNA_STORAGE") or None
+    with suppress(TypeError, ValueError):  # seconds; or a duration, or neither
+        given["timeout"] = float(given["timeout"])
     given["drop"] = _listed(given["drop"]) or None
     given["cv"] = int(given["cv"]) if (given["cv"] or "").isdigit() else given["cv"]
     if source.endswith(".toml"):
