@@ -1,0 +1,67 @@
+"""What the differential judge draws, by theme, and how many examples of each."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from tests.judges.pipelines import Case, cases
+from tests.judges.tables import (
+    ARRAYS,
+    DASK,
+    MEMORY_FRAMES,
+    NUMBERS,
+    SPARSE,
+    TEXT,
+    TEXTS,
+    WORDS,
+    tables,
+)
+
+_ARRAYS, _SPARSE, _FRAMES = tuple(ARRAYS), tuple(SPARSE), tuple(MEMORY_FRAMES)
+_DASK_ARRAYS = tuple(name for name in DASK if "array" in name)
+_DASK_FRAMES = tuple(name for name in DASK if "frame" in name)
+_SELDOM = ("normal", "one missing", "peak", "missing", "counts")
+_MIXED = (*NUMBERS, *WORDS)
+
+THEMES: dict[str, tuple[int, st.SearchStrategy[Case]]] = {
+    "arrays": (40, cases(tables(_ARRAYS, NUMBERS))),
+    "sparse": (40, cases(tables(_SPARSE, ("counts", "zeros", "constant")))),
+    "frames": (40, cases(tables(_FRAMES, _MIXED))),
+    "text": (20, cases(tables(tuple(TEXTS), TEXT))),
+    "dask arrays": (30, cases(tables(_DASK_ARRAYS, NUMBERS))),
+    "dask frames": (30, cases(tables(_DASK_FRAMES, _MIXED))),
+    "functions of all rows": (
+        40,
+        cases(
+            tables((*_DASK_ARRAYS, *_DASK_FRAMES, "pandas", "array"), _SELDOM), "looking"
+        ),
+    ),
+    "chance": (30, cases(tables(("array", "dask array"), ("normal", "wide")), "unseeded")),
+}
+"""Examples in `make test`, and the strategy."""
+
+TOTAL = 300
+"""Examples in all in `make test`; searches have the rest."""
+
+
+def effort(examples: int) -> Any:
+    """Settings: a fixed set of examples, or as many as `MLOPT_JUDGE_EXAMPLES` asks for.
+
+    The variable counts examples of all themes together; they are then drawn by
+    ``--hypothesis-seed``.
+    """
+    asked = os.environ.get("MLOPT_JUDGE_EXAMPLES")
+    count = examples if asked is None else max(1, int(asked) * examples // TOTAL)
+    return settings(
+        max_examples=count,
+        derandomize=asked is None,
+        database=None,
+        deadline=None,
+        # A case is small as drawn; to shrink one takes minutes.
+        phases=[Phase.generate],
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+    )
