@@ -1,0 +1,72 @@
+"""A run depends on what it is given, never on a run before it.
+
+The pairs are made by `tests.judges.stale` in forks of another process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.judges.runs import RUNS
+
+ROOT = Path(__file__).parent.parent.parent
+
+FINE = {"same", "refused"}
+
+_STORED = "the fingerprint of a study has no rows, weights, fit parameters"
+
+UNMENDED: dict[tuple[str, str], str] = {
+    **{
+        ("stored search", change): _STORED
+        for change in ("one value of X", "one value of X in place", "one weight")
+    },
+    **{
+        ("stored search of pipelines", change): _STORED
+        for change in (
+            "one value of X", "one value of X in place", "one weight", "a fit parameter",
+            "a class attribute", "a closure", "a global", "a default argument",
+        )
+    },
+    ("sweep", "one value of X"): _STORED,
+}  # fmt: skip
+"""Pairs of kind and change that are known to fail."""
+
+
+@pytest.mark.slow
+@pytest.mark.cluster
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the judge forks")
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        ["pipeline", "pipeline on dask", "pipeline with a disk"],
+        ["search", "stored search"],
+        ["search of pipelines", "stored search of pipelines"],
+        ["sweep", "query"],
+    ],
+    ids=" and ".join,
+)
+def test_a_second_run_with_one_thing_changed_equals_that_of_a_fresh_process(
+    kinds: list[str],
+) -> None:
+    paths = [str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.judges.stale", *kinds],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
+    )
+    assert run.returncode == 0, run.stderr[-2000:]
+    pairs = [json.loads(line) for line in run.stdout.splitlines()]
+    assert len(pairs) == sum(1 + len(RUNS[kind][1]) for kind in kinds)
+    wrong = [pair for pair in pairs if pair["verdict"] not in FINE]
+    unknown = [p for p in wrong if (p["kind"], p["change"]) not in UNMENDED]
+    assert not unknown
+    mended = {key for key in UNMENDED if key[0] in kinds}
+    assert mended == {(p["kind"], p["change"]) for p in wrong}
