@@ -17,9 +17,13 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from tests.judges.compare import Difference
 from tests.judges.differential import judge, shown
-from tests.judges.themes import THEMES, TOTAL
+from tests.judges.searches import judge_search, searches
+from tests.judges.themes import SEARCHES, THEMES, TOTAL
 
 import mlopt
+
+ALL = {name: (*theme, judge) for name, theme in THEMES.items()}
+ALL["searches"] = (SEARCHES, searches(), judge_search)
 
 
 def hunt(theme: str, examples: int, start: int) -> dict[str, list[tuple[str, Any]]]:
@@ -34,10 +38,10 @@ def hunt(theme: str, examples: int, start: int) -> dict[str, list[tuple[str, Any
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(THEMES[theme][1])
+    @given(ALL[theme][1])
     def look(case: Any) -> None:
         try:
-            judge(case)
+            ALL[theme][2](case)
         except Difference as difference:
             place = re.sub(r"\[\d+\]|\['.*?'\]|again: ", "", difference.where)
             what = re.sub(r"[\d.]+(e[+-]?\d+)?", "#", difference.what)[:60]
@@ -56,12 +60,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--examples", type=int, default=TOTAL)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--themes", nargs="*", default=list(THEMES))
+    parser.add_argument("--themes", nargs="*", default=list(ALL))
     asked = parser.parse_args()
     print(f"mlopt of {mlopt.__file__}")
     total = 0
     for theme in asked.themes:
-        count = max(1, asked.examples * THEMES[theme][0] // TOTAL)
+        count = max(1, asked.examples * ALL[theme][0] // TOTAL)
         begin = time.perf_counter()
         found = hunt(theme, count, asked.seed)
         number = sum(map(len, found.values()))
@@ -70,7 +74,9 @@ def main() -> int:
         print(f"== {theme}: {number} of {count} differ, {took:.0f} s")
         for place, many in sorted(found.items(), key=lambda item: -len(item[1])):
             text, case = min(many, key=lambda one: len(str(one[1])))
-            print(f"-- {len(many)} x {place}\n   {text}\n   {shown(case)}")
+            print(
+                f"-- {len(many)} x {place}\n   {text}\n   {shown(case) if theme in THEMES else case}"
+            )
         sys.stdout.flush()
     print(f"{total} differences")
     return int(total > 0)

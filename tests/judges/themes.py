@@ -43,8 +43,11 @@ THEMES: dict[str, tuple[int, st.SearchStrategy[Case]]] = {
 }
 """Examples in `make test`, and the strategy."""
 
+SEARCHES = 30
+"""Examples of searches."""
+
 TOTAL = 300
-"""Examples in all in `make test`; searches have the rest."""
+"""Examples in all in `make test`, searches among them."""
 
 
 def effort(examples: int) -> Any:
