@@ -175,6 +175,28 @@ def test_without_a_storage_nothing_is_kept() -> None:
         assert store.recorded() == []
 
 
+def test_what_a_killed_process_was_training_waits(tmp_path: Path) -> None:
+    """Nobody trains it, and a dashboard must not say so for ever."""
+    with open_store(tmp_path / "study.db") as store:
+        search_a_while(store)
+    open_store(tmp_path / "study.db").close()
+    states = query(tmp_path / "study.db", "select state from trials order by number")
+    assert states == [("FAIL",), ("PRUNED",), *[("COMPLETE",)] * 3, ("WAITING",)]
+
+
+def test_a_trial_lasts_as_long_as_it_trained(tmp_path: Path) -> None:
+    """Not as long as the batch that it was proposed in."""
+    with open_store(tmp_path / "study.db") as store:
+        search = search_a_while(store)
+    kept = search.study.trials
+    stored = optuna.load_study(
+        study_name="mlopt", storage=f"sqlite:///{tmp_path}/study.db"
+    ).trials
+    for trials in (kept, stored):
+        lasted = [t.duration.total_seconds() for t in trials if t.value is not None]
+        assert lasted[1:] == [1.5] * 3
+
+
 def test_a_rung_is_one_transaction(tmp_path: Path) -> None:
     commits: list[object] = []
     with open_store(tmp_path / "study.db") as store:

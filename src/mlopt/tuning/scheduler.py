@@ -18,13 +18,16 @@ from mlopt.errors import InputError
 from mlopt.plan import Plan
 from mlopt.training import Limits
 from mlopt.tuning.bandits import Bandit, Progress
+from mlopt.tuning.bandits.base import over
 from mlopt.tuning.crews.batching import BatchCrew
 from mlopt.tuning.crews.black_box import BlackBoxCrew
 from mlopt.tuning.crews.prefixes import Prefixes
 from mlopt.tuning.crews.trials import Order, Outcome, Trial, best_trial, check_failures
 from mlopt.tuning.planning import FINAL, PROPOSALS, measured
-from mlopt.tuning.samplers.proposer import Proposer
-from mlopt.tuning.storage.records import Recorded
+from mlopt.tuning.prices import Prices
+from mlopt.tuning.replay import Earlier
+from mlopt.tuning.samplers.proposer import Proposal, Proposer
+from mlopt.tuning.storage import records
 from mlopt.tuning.storage.store import Store
 
 
@@ -64,7 +67,7 @@ class Scheduler:
     """Called with the trial that alone can still win, while it goes on training."""
     trials: dict[int, Trial] = field(default_factory=dict)
     active: list[Trial] = field(default_factory=list)
-    recorded: dict[int, Recorded] = field(default_factory=dict)
+    earlier: Earlier = field(default_factory=Earlier)
     plan: Plan = field(default_factory=lambda: Plan("search"))
     log: list[events.Event] = field(default_factory=list)
     spent: dict[str, float] = field(default_factory=dict)
@@ -74,6 +77,11 @@ class Scheduler:
     stopped: str = "budget"
     asking: float = 0.0
     """Seconds spent on proposals and on the storage."""
+    _first: Trial | None = None
+
+    def __post_init__(self) -> None:
+        problem = self.batch.problem
+        self.prices = Prices(problem, self.batch.views, self.bandit.max_passes)
 
     def run(self, check: Callable[[], None] = lambda: None) -> None:
         """Search until the budget is spent or the space is.
@@ -84,8 +92,7 @@ class Scheduler:
         with between_passes():
             while self._round(check):
                 pass
-        for trial in self.active:
-            self._leave_unfinished(trial)
+        self._end_search()
 
     def measured_plan(self, refit: float | None) -> Plan:
         """The plan with what it took; families in seconds of training, over all tasks."""
@@ -99,38 +106,35 @@ class Scheduler:
     def interrupt(self) -> None:
         """Ctrl-C: what is in training stays unfinished; the storage takes it up again."""
         self.stopped = "interrupted"
-        for trial in self.active:
-            self._leave_unfinished(trial)
-        self._remember()
-
-    @property
-    def seconds_left(self) -> float:
-        """Until the time limit, less what the final fit of the best so far will take."""
-        return self.limits.seconds_left - (self.reserve if self.refits else 0.0)
+        self._end_search()
 
     @property
     def reserve(self) -> float:
-        """Seconds that the final fit will take; rather too many.
-
-        That of the best so far, or of one in training, which may be the best in the end.
-        """
+        """Seconds that the final fit of the best so far will take."""
         best = best_trial(self.trials.values(), self.metric)
-        return max(map(self._fit_seconds, [best, *self.active] if best else []), default=0)
+        return self.prices.final(best) if best and self.refits else 0.0
 
-    def _fit_seconds(self, trial: Trial) -> float:
-        """Seconds of one full fit on all rows, by what its splits have taken so far."""
-        problem = self.batch.problem
-        share = len(problem.y) / len(problem.splits[0].train) / len(problem.splits)
-        if self.batch.views.is_batched(trial):
-            # Alone, a model takes as long as all that share its scan, at most.
-            return share * trial.seconds * self.slots
-        whole = trial.state == "COMPLETE" or trial.passes == 0
-        ahead = 1.0 if whole else self.bandit.max_passes / trial.passes
-        return share * trial.seconds * max(ahead, 1.0)
+    def _may_start(self, trial: Trial, seconds: float) -> bool:
+        """Whether ``trial`` can train for ``seconds`` and still be the one that is fitted.
+
+        Until something has a score, time does not count for the first that asks: there
+        must be a model in the end.
+        """
+        final = self.prices.final(trial) if self.refits else 0.0
+        in_time = seconds + max(final, self.reserve) < self.limits.seconds_left
+        if in_time or self._scored():
+            return in_time
+        self._first = self._first or trial
+        return trial is self._first
+
+    def _scored(self) -> bool:
+        return any(t.passes > 0 for t in self.trials.values())
 
     def _round(self, check: Callable[[], None]) -> bool:
         check()
-        if self.seconds_left <= 0:
+        late = self.limits.seconds_left <= self.reserve
+        # One round there must be, or scores of an earlier run: no model is worse than late.
+        if late and (self.rung > 0 or self.proposer.knows_scores):
             self.stopped = "timeout"
             return False
         self._enter()
@@ -169,10 +173,13 @@ class Scheduler:
         start = time.perf_counter()
         proposals = self.proposer.ask(room) if room > 0 else []
         self.asking += time.perf_counter() - start
+        self._begin(proposals)
+
+    def _begin(self, proposals: Sequence[Proposal]) -> None:
         for proposal in proposals:
             number = proposal.number
             if proposal.recorded is not None:
-                self.recorded[number] = proposal.recorded
+                self.earlier.trials[number] = proposal.recorded
             bracket = self.bandit.bracket(number)
             trial = Trial(number, proposal.family, proposal.params, bracket)
             self.trials[number] = trial
@@ -183,76 +190,69 @@ class Scheduler:
 
     def _train(self, check: Callable[[], None]) -> bool:
         """One rung for everything active (line 8); whether anything was trained."""
-        orders = [Order(t, self.bandit.next_stop(self._progress(t))) for t in self.active]
-        heard = False
-        for outcome in self._outcomes(orders):
-            check()
-            heard = True
-            trial = self.trials[outcome.trial]
-            took = self.spent.get(trial.family, 0.0) + outcome.seconds
-            self.spent[trial.family] = took
-            trial.record(outcome)
-            if trial.reason is None and not math.isfinite(trial.mean(self.metric)):
-                trial.reason = f"its score is not finite: {trial.mean(self.metric)}"
-            if trial.reason is None:
-                self._say(events.TrialScored(
-                    self.limits.elapsed, trial.number, trial.family, trial.passes,
-                    trial.mean(self.metric), outcome.seconds, outcome.replayed,
-                ))  # fmt: skip
+        heard, waiting = False, self.active
+        while waiting:
+            stops = [self.bandit.next_stop(self._progress(trial)) for trial in waiting]
+            orders = [Order(*pair) for pair in zip(waiting, stops, strict=True)]
+            for together in self._outcomes(orders):
+                check()
+                heard = True
+                ended = [self._hear(outcome).state != "RUNNING" for outcome in together]
+                if any(ended):
+                    self._remember()
+            # Time was up, and the one that was to give a model all the same has failed.
+            waiting = [t for t in waiting if t.reason is None and not self._scored()]
+            self._first = None
         return heard
 
-    def _outcomes(self, orders: Sequence[Order]) -> Iterator[Outcome]:
+    def _hear(self, outcome: Outcome) -> Trial:
+        """Take in what came of a trial; one that failed or is fully trained ends here."""
+        trial = self.trials[outcome.trial]
+        took = self.spent.get(trial.family, 0.0) + outcome.seconds
+        self.spent[trial.family] = took
+        self.prices.hear(trial, outcome)
+        trial.record(outcome)
+        score = trial.mean(self.metric)
+        if trial.reason is None and not math.isfinite(score):
+            trial.reason = f"its score is not finite: {score}"
+        if trial.reason is not None:
+            self._end(trial, "FAIL", trial.reason)
+            return trial
+        self._say(events.TrialScored(
+            self.limits.elapsed, trial.number, trial.family, trial.passes, score,
+            outcome.seconds, outcome.replayed,
+        ))  # fmt: skip
+        self.proposer.report(trial.number, trial.passes, score, trial.scores)
+        if over(self._progress(trial), self.bandit.max_passes):
+            self._end(trial, "COMPLETE", None)  # whatever the others do
+        return trial
+
+    def _outcomes(self, orders: Sequence[Order]) -> Iterator[Sequence[Outcome]]:
         """Replayed from the storage where a trial had ended there, trained otherwise."""
-        fresh = []
-        for order in orders:
-            replay = self._replay(order)
-            if replay is None:
-                fresh.append(order)
-            else:
-                yield replay
+        replays = [self.earlier.look(order.trial) for order in orders]
+        yield [outcome for outcome in replays if outcome is not None]
+        pairs = zip(orders, replays, strict=True)
+        fresh = [order for order, replay in pairs if replay is None]
         fresh = self.batch.views.together(fresh)
         batched = [o for o in fresh if self.batch.views.is_batched(o.trial)]
         others = [o for o in fresh if not self.batch.views.is_batched(o.trial)]
         if batched:
             yield from self.batch.advance(batched)
         if others:
-            yield from self.black_box.advance(others, lambda: self.seconds_left)
-
-    def _replay(self, order: Order) -> Outcome | None:
-        """The next look at a trial that had ended in the storage, as it was then."""
-        number, passes = order.trial.number, order.trial.passes
-        record = self.recorded.get(number)
-        if record is None or not record.finished:
-            return None
-        later = [rung for rung in sorted(record.rungs) if rung > passes]
-        if not later and record.state != "FAIL":
-            return None  # a larger budget would have it go on: train it again
-        if not later:
-            reason = record.reason or "no reason is recorded"
-            return Outcome(number, passes, {}, True, 0.0, reason=reason, replayed=True)
-        last = len(later) == 1
-        return Outcome(
-            number, later[0], record.rungs[later[0]], record.state == "COMPLETE" and last,
-            record.seconds if last else 0.0, replayed=True,
-        )  # fmt: skip
+            yield from ([o] for o in self.black_box.advance(others, self._may_start))
 
     def _decide(self) -> None:
         """Finished, active or pruned (line 10); failures leave first."""
-        for trial in [t for t in self.active if t.reason is not None]:
-            self._end(trial, "FAIL", trial.reason)
-            if self.raise_errors:
-                raise InputError(f"Trial {trial.number} failed: {trial.reason}")
-        scored = [self._progress(t) for t in self.active if t.passes > 0]
-        for trial in self.active:
-            if trial.passes > 0:
-                score = trial.mean(self.metric)
-                self.proposer.report(trial.number, trial.passes, score, trial.scores)
+        failed = [t for t in self.active if t.state == "FAIL"]
+        if failed and self.raise_errors:
+            raise InputError(f"Trial {failed[0].number} failed: {failed[0].reason}")
+        looked = [t for t in self.active if t.passes > 0 and t.state != "FAIL"]
+        scored = [self._progress(t) for t in looked]
         verdicts = self.bandit.allocate(scored, self.looks)
         self.looks += scored
-        for number in verdicts.finished:
-            self._end(self.trials[number], "COMPLETE", None)
         for number in verdicts.pruned:
             self._end(self.trials[number], "PRUNED", verdicts.reasons.get(number))
+        self.active = [t for t in self.active if t.state == "RUNNING"]
         check_failures(self.trials.values())
         alive = {trial.number for trial in self.active}
         self.batch.drop(alive)
@@ -268,9 +268,9 @@ class Scheduler:
 
     def _end(self, trial: Trial, state: str, reason: str | None) -> None:
         trial.state, trial.reason = state, reason
-        self.active.remove(trial)
         score = trial.mean(self.metric)
-        self.proposer.note(trial.number, seconds=trial.seconds)
+        took = {records.SECONDS: trial.seconds, records.WORK: trial.work}
+        self.proposer.note(trial.number, **took)
         self.proposer.tell(trial.number, score, state, reason)
         now = self.limits.elapsed
         if state == "FAIL":
@@ -281,10 +281,28 @@ class Scheduler:
         else:
             self._say(events.TrialFinished(now, trial.number, trial.passes, score))
 
-    def _leave_unfinished(self, trial: Trial) -> None:
-        """Out of time: the storage keeps the trial as running, to be taken up again."""
-        trial.state = "PRUNED" if trial.passes else "FAIL"
-        trial.reason, trial.unfinished = f"unfinished: {self.stopped}", True
+    def _end_search(self) -> None:
+        """What an earlier run knows counts; what is in training waits in the storage."""
+        self._take_in_the_rest()
+        for trial in self.active:
+            if trial.state == "RUNNING":
+                trial.state = "PRUNED" if trial.passes else "FAIL"
+                trial.reason, trial.unfinished = f"unfinished: {self.stopped}", True
+                self.proposer.leave(trial.number)
+        self._remember()
+
+    def _take_in_the_rest(self) -> None:
+        """Of trials that an earlier run has looked at, all that there was no time for."""
+        most = math.inf if self.n_trials is None else self.n_trials
+        self._begin(self.proposer.stored(most))
+        for trial in [t for t in self.active if t.state == "RUNNING"]:
+            while trial.state == "RUNNING" and (
+                look := self.earlier.look(trial, late=True)
+            ):
+                self._hear(look)
+            state, reason = self.earlier.end(trial)
+            if trial.state == "RUNNING" and state == "PRUNED":
+                self._end(trial, state, reason)
 
     def _report(self) -> None:
         states = [t.state for t in self.trials.values()]

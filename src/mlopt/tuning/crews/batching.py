@@ -16,6 +16,7 @@ import time
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from mlopt.cluster import Threads
 from mlopt.passes import Passes
 from mlopt.tuning.crews.families import Views
 from mlopt.tuning.crews.prefixes import Prefixes
@@ -45,14 +46,14 @@ class BatchCrew:
     scans: list[Scan] = field(default_factory=list)
     seconds: float = 0.0
 
-    def advance(self, orders: Sequence[Order]) -> Iterator[Outcome]:
-        """Train every order's trial, all that can in shared scans; one outcome a trial."""
+    def advance(self, orders: Sequence[Order]) -> Iterator[list[Outcome]]:
+        """Train every order's trial, all that can in shared scans; outcomes by scan."""
         known = {number for scan in self.scans for number in scan.trials}
         self._open([order.trial for order in orders if order.trial.number not in known])
         until = {order.trial.number: order.until for order in orders}
         for group in self._groups():
             if wanted := [until[number] for number in group[0].trials if number in until]:
-                yield from self._advance_group(group, min(wanted))
+                yield list(self._advance_group(group, min(wanted)))
 
     @property
     def prefixes(self) -> Prefixes:
@@ -97,7 +98,7 @@ class BatchCrew:
 
     def _advance_group(self, group: list[Scan], until: Passes) -> Iterator[Outcome]:
         trials = group[0].trials
-        start = time.perf_counter()
+        start, work = time.perf_counter(), self._work()
         table: dict[int, dict[str, dict[int, float]]] = {number: {} for number in trials}
         done = dict.fromkeys(trials, True)
         for scan in group:
@@ -106,7 +107,7 @@ class BatchCrew:
             if done[number]:
                 self.prefixes.leave(number)
         made = max(scan.training.made for scan in group if scan.training is not None)
-        took = time.perf_counter() - start
+        took, work = time.perf_counter() - start, self._work() - work
         self.seconds += took
         for number in trials:
             by_name = {
@@ -118,8 +119,14 @@ class BatchCrew:
             passes = min(until, made) if done[number] else until
             seconds = took / len(trials)
             yield Outcome(
-                number, passes, scores, done[number], seconds, train_scores=train or None
-            )
+                number, passes, scores, done[number], seconds, train_scores=train or None,
+                work=work, sharing=len(trials),
+            )  # fmt: skip
+
+    def _work(self) -> float:
+        """Seconds of cores so far; on a cluster, whose cores are not seen, of a clock."""
+        here = isinstance(self.problem.executor, Threads)
+        return time.process_time() if here else time.perf_counter()
 
     def _advance(
         self,

@@ -13,7 +13,7 @@ from mlopt.tuning.crews.families import Views
 from mlopt.tuning.crews.fitting import Report, Step, make_fold, train_step
 from mlopt.tuning.crews.prefixes import Prefixes
 from mlopt.tuning.crews.problem import Problem
-from mlopt.tuning.crews.trials import Order, Outcome
+from mlopt.tuning.crews.trials import Order, Outcome, Trial
 
 
 @dataclass(eq=False)
@@ -29,12 +29,13 @@ class BlackBoxCrew:
     seconds: float = 0.0
 
     def advance(
-        self, orders: Sequence[Order], seconds_left: Callable[[], float]
+        self, orders: Sequence[Order], may_start: Callable[[Trial, float], bool]
     ) -> Iterator[Outcome]:
         """Train every order's trial on all splits; an outcome as soon as one is through.
 
-        A unit of work that would not end within the time left is not started; its trial
-        then gives no outcome this time.
+        ``may_start`` is asked before each fit, with the seconds that this trial's fits will
+        still take; without time for all of them there is no use in another, and the trial
+        gives no outcome this time.
         """
         executor = self.problem.executor
         queue = [
@@ -47,7 +48,7 @@ class BlackBoxCrew:
         while queue or running:
             while queue and len(running) < executor.threads + 1:
                 order, split = queue.pop()
-                if self.unit_seconds.get(order.trial.family, 0.0) < seconds_left():
+                if may_start(order.trial, self._rest(order.trial, split)):
                     running[self._submit(order, split)] = (order, split)
             if not running:
                 break
@@ -105,6 +106,12 @@ class BlackBoxCrew:
         }
         return frozenset(name for name, wanted in flags.items() if wanted)
 
+    def _rest(self, trial: Trial, split: int) -> float:
+        """Seconds until this fit and those of the trial's later splits will have ended."""
+        fits = len(self.problem.splits) - split
+        rounds = -(-fits // self.problem.executor.threads)
+        return rounds * self.unit_seconds.get(trial.family, 0.0)
+
     def _learn(self, family: str, report: Report) -> None:
         """The slowest of a family so far is what the next is expected to take."""
         known = self.unit_seconds.get(family, 0.0)
@@ -122,6 +129,7 @@ class BlackBoxCrew:
             sum(r.score_seconds for r in reports),
             failed,
             _by_metric([r.train_scores for r in reports if r.train_scores]) or None,
+            work=sum(r.work for r in reports),
         )
 
 

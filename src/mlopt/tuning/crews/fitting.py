@@ -90,6 +90,8 @@ class Report:
     seconds: float
     score_seconds: float
     reason: str | None = None
+    work: float = 0.0
+    """Seconds of a core that the fit took; others on the machine do not make it more."""
 
 
 def make_fold(
@@ -127,11 +129,11 @@ def train_step(
     wants: frozenset[str],
 ) -> tuple[Report, Any]:
     """Train ``model`` (None: a clone of ``template``) up to ``step.stop`` and score it."""
-    begin = time.perf_counter()
+    begin, work = time.perf_counter(), time.thread_time()
     try:
         model = clone(template) if model is None else model
         done = fit_until(model, template, fold, step)
-        fitted = time.perf_counter()
+        fitted, work = time.perf_counter(), time.thread_time() - work
         weight = fold.weight_test if "weighted" in wants else None
         scores = metrics.score(model, fold.X_test, fold.y_test, weight)
         train = metrics.score(model, fold.X, fold.y) if "train" in wants else None
@@ -140,7 +142,7 @@ def train_step(
         return Report({}, None, True, took, 0.0, f"{type(error).__name__}: {error}"), None
     ended = time.perf_counter()
     return (
-        Report(scores, train, done, fitted - begin, ended - fitted),
+        Report(scores, train, done, fitted - begin, ended - fitted, work=work),
         None if done else model,
     )
 

@@ -33,6 +33,10 @@ class Outcome:
     """Why it failed; None when it did not."""
     train_scores: Scores | None = None
     replayed: bool = False
+    work: float = 0.0
+    """Seconds of a core that it would have taken alone, at most."""
+    sharing: int = 1
+    """Trials that shared the scans."""
 
 
 @dataclass(eq=False)
@@ -51,6 +55,7 @@ class Trial:
     """Whether time ran out before it was trained to the end."""
     seconds: float = 0.0
     score_seconds: float = 0.0
+    work: float = 0.0
     rungs: dict[Passes, Scores] = field(default_factory=dict)
     train_scores: Scores | None = None
     _means: dict[str, float] = field(default_factory=dict)
@@ -71,6 +76,7 @@ class Trial:
         """Take in what one round of training gave."""
         self.seconds += outcome.seconds
         self.score_seconds += outcome.score_seconds
+        self.work += outcome.work
         self.done = outcome.done
         self.train_scores = outcome.train_scores or self.train_scores
         if outcome.reason is not None:

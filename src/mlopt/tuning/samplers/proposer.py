@@ -12,6 +12,7 @@ import copy
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import optuna
@@ -65,8 +66,8 @@ class Proposer:
         Trials of the whole search, when known; a grid is fitted to it.
     recorded : iterable of Recorded
         Trials of an earlier run. They are proposed again under their numbers with their
-        configurations; then the sampler goes on. With "random" and "grid" the sequence is
-        that of an uninterrupted run.
+        configurations; then the sampler goes on. The sequence is that of an uninterrupted
+        run: a sampler that learns draws for them again, though to no effect.
     first : sequence of points
         Proposed before the sampler is asked: the defaults of each family.
     study_name : str, optional
@@ -109,7 +110,8 @@ class Proposer:
                 direction="maximize",
             )
         self._trials: list[optuna.Trial] = []
-        self._keys: set[Hashable] = {space.key(r.params) for r in self._recorded.values()}
+        self._keys: set[Hashable] = set()
+        self._later = {space.key(r.params) for r in self._recorded.values()}
         self._changed: set[int] = set()
 
     @property
@@ -127,6 +129,25 @@ class Proposer:
             else:
                 proposals.append(proposal)
         return proposals
+
+    @property
+    def knows_scores(self) -> bool:
+        """Whether an earlier run has looked at a trial."""
+        return any(r.rungs for r in self._recorded.values())
+
+    def stored(self, most: float = math.inf) -> list[Proposal]:
+        """The rest of an earlier run's trials, up to ``most`` trials in all."""
+        proposals: list[Proposal] = []
+        while self.proposed < most and self.proposed in self._recorded:
+            earlier = self._recorded[self.proposed]
+            trial = self.study.ask()
+            proposals.append(self._enter(trial, dict(earlier.params), earlier))
+        return proposals
+
+    def leave(self, number: int) -> None:
+        """Out of time: the trial waits in the study, to be taken up again."""
+        self._storage.set_trial_state_values(self._id(number), TrialState.WAITING)
+        self._changed.add(number)
 
     def report(
         self,
@@ -197,8 +218,16 @@ class Proposer:
             # Optuna's exhaustive samplers end their own loop, which is not ours
             if "Study.stop" not in str(error):
                 raise
+        self._date(number)
         self._changed.add(number)
         return state
+
+    def _date(self, number: int) -> None:
+        """A trial lasts as long as it trained, not as long as others of its batch."""
+        trial = self.study.get_trials(deepcopy=False)[number]
+        seconds = trial.user_attrs.get(records.SECONDS)
+        if seconds is not None and trial.datetime_complete is not None:
+            trial.datetime_start = trial.datetime_complete - timedelta(seconds=seconds)
 
     def changed(self) -> list[FrozenTrial]:
         """Copies of the trials that changed since the last call, by number."""
@@ -208,22 +237,22 @@ class Proposer:
 
     def _propose(self, number: int) -> Proposal | None:
         earlier = self._recorded.get(number)
-        given = self._given(number, earlier)
-        point = self._plan.point(number, self._taken) if given is None else given
-        if point is None:
+        default = self._default(number)
+        fresh = default is None and earlier is None
+        point = self._plan.point(number, self._known) if fresh else default
+        if point is None and earlier is None:
             return None
         trial = self.study.ask()
-        if given is None and self._guide is not None:
+        if default is None and self._guide is not None:
+            # Of an earlier run's trial too: what it draws next depends on what it drew.
             point = self._guided(self._guide, trial) or point
-        self._enter(trial, point)
-        family, params = self.space.decode(point)
-        self.note(number, **{records.FAMILY: family})
-        return Proposal(number, family, params, earlier)
-
-    def _given(self, number: int, earlier: Recorded | None) -> Point | None:
-        """The point of a trial that the sampler has no say in."""
         if earlier is not None:
-            return dict(earlier.params)
+            point = dict(earlier.params)
+        assert point is not None
+        return self._enter(trial, point, earlier)
+
+    def _default(self, number: int) -> Point | None:
+        """The point of a trial that the sampler has no say in."""
         if number < len(self._first) and not self._taken(self._first[number]):
             return self._first[number]
         return None
@@ -243,16 +272,28 @@ class Proposer:
     def _taken(self, point: Point) -> bool:
         return self.space.key(point) in self._keys
 
-    def _enter(self, trial: optuna.Trial, point: Mapping[str, Any]) -> None:
+    def _known(self, point: Point) -> bool:
+        """Proposed already, or by an earlier run under a later number."""
+        return self._taken(point) or self.space.key(point) in self._later
+
+    def _enter(
+        self, trial: optuna.Trial, point: Point, earlier: Recorded | None
+    ) -> Proposal:
         """Write the point into the study, as Optuna does when it suggests a value."""
-        storage = self._storage
-        study = storage.get_study_id_from_name(self.study.study_name)
-        trial_id = storage.get_trial_id_from_study_id_trial_number(study, trial.number)
         for name, distribution in self.space.applicable(point).items():
             internal = distribution.to_internal_repr(point[name])
-            storage.set_trial_param(trial_id, name, internal, distribution)
+            self._storage.set_trial_param(
+                self._id(trial.number), name, internal, distribution
+            )
         self._keys.add(self.space.key(point))
         self._trials.append(trial)
+        family, params = self.space.decode(point)
+        self.note(trial.number, **{records.FAMILY: family})
+        return Proposal(trial.number, family, params, earlier)
+
+    def _id(self, number: int) -> int:
+        study = self._storage.get_study_id_from_name(self.study.study_name)
+        return self._storage.get_trial_id_from_study_id_trial_number(study, number)
 
     def _guided(self, guide: BaseSampler, trial: optuna.Trial) -> Point | None:
         """A new point of the guide, or None when it repeats itself."""

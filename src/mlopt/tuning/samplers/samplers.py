@@ -8,6 +8,7 @@ repeats itself.
 
 from __future__ import annotations
 
+import copy
 import math
 import random
 import warnings
@@ -141,10 +142,15 @@ def _random_plan(space: Space, seed: int, n_trials: int | None) -> Plan:
 
 
 def _tpe(seed: int) -> BaseSampler:
-    """Tree-structured Parzen estimators, aware of what is being trained right now."""
+    """Tree-structured Parzen estimators, aware of what is being trained right now.
+
+    In groups: the parameters of a family are learnt together, from the family's trials.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        return optuna.samplers.TPESampler(seed=seed, multivariate=True, constant_liar=True)
+        return optuna.samplers.TPESampler(
+            seed=seed, multivariate=True, group=True, constant_liar=True
+        )
 
 
 SAMPLERS: dict[str, Sampler] = {
@@ -169,7 +175,10 @@ def sampler_of(sampler: str | BaseSampler) -> Sampler:
         No sampler has that name.
     """
     if isinstance(sampler, BaseSampler):
-        return Sampler(type(sampler).__name__, _random_plan, lambda seed: sampler)
+        # A copy, since it learns and draws: the same search again must begin as this one.
+        return Sampler(
+            type(sampler).__name__, _random_plan, lambda seed: copy.deepcopy(sampler)
+        )
     if sampler in SAMPLERS:
         return SAMPLERS[sampler]
     if sampler in TO_COME:

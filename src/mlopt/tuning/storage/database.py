@@ -22,7 +22,7 @@ from optuna.storages import RDBStorage
 
 # Optuna has no public name for its tables; their layout is checked at opening.
 from optuna.storages._rdb import models
-from optuna.trial import FrozenTrial
+from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy import orm
 
 from mlopt.errors import StudyError
@@ -134,6 +134,17 @@ def save(engine: sqlalchemy.Engine, study_id: int, trials: Iterable[FrozenTrial]
             _update(row, wanted[number])
 
 
+def release(engine: sqlalchemy.Engine, study_id: int) -> None:
+    """Trials in training become waiting ones; call it when nobody can be training them."""
+    model = models.TrialModel
+    with orm.Session(engine) as session, session.begin():
+        session.execute(
+            sqlalchemy.update(model)
+            .where(model.study_id == study_id, model.state == TrialState.RUNNING)
+            .values(state=TrialState.WAITING)
+        )
+
+
 def _rows(study_id: int, numbers: Iterable[int]) -> Any:
     model = models.TrialModel
     return (
@@ -150,7 +161,6 @@ def _rows(study_id: int, numbers: Iterable[int]) -> Any:
 def _row(study_id: int, trial: FrozenTrial) -> Any:
     """A new row with what never changes of a trial: its number and its parameters."""
     row = models.TrialModel(study_id=study_id, number=trial.number)
-    row.datetime_start = trial.datetime_start
     for name, value in trial.params.items():
         distribution = trial.distributions[name]
         row.params.append(
@@ -165,6 +175,7 @@ def _row(study_id: int, trial: FrozenTrial) -> Any:
 
 def _update(row: Any, trial: FrozenTrial) -> None:
     row.state = trial.state
+    row.datetime_start = trial.datetime_start
     row.datetime_complete = trial.datetime_complete
     _set_attributes(row, trial.user_attrs)
     _set_intermediate_values(row, trial.intermediate_values)

@@ -1,4 +1,4 @@
-"""The store in a database: one writer a study, one transaction a rung, in a thread."""
+"""The store in a database: one writer a study, one transaction a write, in a thread."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ class DatabaseStore(Store):
         self._held = held
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="mlopt-storage")
         self._writing: Future[None] | None = None
+        database.release(storage.engine, study_id)  # of a process that was killed
         self._found = [recorded(t) for t in storage.get_all_trials(study_id)]
 
     def recorded(self) -> list[Recorded]:

@@ -11,7 +11,8 @@ from optuna.trial import FrozenTrial
 
 from mlopt.passes import Passes, exact
 
-FAMILY, SCORES, REASON, SECONDS = "family", "scores", "reason", "seconds"
+FAMILY, SCORES, REASON = "family", "scores", "reason"
+SECONDS, WORK = "seconds", "core_seconds"
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class Recorded:
         Why it failed or was pruned.
     seconds : float
         Training time.
+    work : float
+        Seconds of a core that training would have taken alone, at most.
     attrs : mapping
         Whatever else was noted of it.
     """
@@ -50,6 +53,7 @@ class Recorded:
     score: float | None = None
     reason: str | None = None
     seconds: float = 0.0
+    work: float = 0.0
     attrs: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -74,6 +78,7 @@ def recorded(trial: FrozenTrial) -> Recorded:
         score=trial.value,
         reason=attrs.pop(REASON, None),
         seconds=attrs.pop(SECONDS, 0.0),
+        work=attrs.pop(WORK, 0.0),
         attrs=attrs,
     )
 

@@ -1,7 +1,8 @@
 """A copy of the study that outlives the process, written behind the search.
 
-Every rung is one transaction, made in a thread while the next rung trains. A process that
-is killed loses at most the rung it was in; the same call again finds the rest.
+What ended is written at once, in a thread while others train: one transaction for trials
+that end together. A process that is killed loses what was in training and at most one such
+write; the same call again finds the rest.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Store(ABC):
     def write(self, trials: Iterable[FrozenTrial]) -> None:
         """Begin to write what changed; raises what went wrong with the write before.
 
-        Waits for the write before, so that no more than one rung can be lost.
+        Waits for the write before, so that no more than one can be lost.
         """
 
     @abstractmethod

@@ -1,0 +1,71 @@
+"""What fitting a trial on all rows will take, by what its splits have taken so far.
+
+Work is counted in seconds of a core, which do not grow when others use the machine: a
+search on a busy machine must not make the next one, on an idle machine, reserve hours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mlopt.tuning.crews.families import Views
+from mlopt.tuning.crews.fitting import GROWING
+from mlopt.tuning.crews.problem import Problem
+from mlopt.tuning.crews.trials import Outcome, Trial
+
+
+@dataclass(eq=False)
+class Prices:
+    """Seconds of the final fit, of any trial.
+
+    Parameters
+    ----------
+    problem : Problem
+    views : Views
+    max_passes : int
+        Passes of a full training.
+    """
+
+    problem: Problem
+    views: Views
+    max_passes: int
+    _work: dict[int, list[tuple[float, float]]] = field(default_factory=dict)
+    """Of each trial: passes and seconds of a core, look by look."""
+    _seconds: dict[str, float] = field(default_factory=dict)
+    _cores: dict[str, float] = field(default_factory=dict)
+
+    def hear(self, trial: Trial, outcome: Outcome) -> None:
+        """Take in what a look took; ``trial`` has not recorded it yet."""
+        looks = self._work.setdefault(trial.number, [])
+        if outcome.work > 0:  # of several looks replayed, the last tells what all took
+            before = sum(passes for passes, _ in looks)
+            looks.append((float(outcome.passes) - before, outcome.work))
+        if not outcome.replayed:
+            family = trial.family
+            took = outcome.seconds * outcome.sharing
+            self._seconds[family] = self._seconds.get(family, 0.0) + took
+            self._cores[family] = self._cores.get(family, 0.0) + outcome.work
+
+    def final(self, trial: Trial) -> float:
+        """Seconds of one full fit on all rows; 0 of a trial that was not looked at."""
+        looks = self._work.get(trial.number)
+        if not looks:
+            return 0.0
+        splits = self.problem.splits
+        share = len(self.problem.y) / len(splits[0].train) / len(splits)
+        # Growing again and again costs more than growing at once: the best look counts.
+        whole = min(work / passes for passes, work in looks if passes > 0) * self.max_passes
+        if trial.state == "COMPLETE":
+            whole = min(whole, sum(work for _, work in looks))
+        return share * whole * self._pace(trial.family) / self._helpers(trial)
+
+    def _pace(self, family: str) -> float:
+        """Seconds that a second of work takes, here and now."""
+        cores = self._cores.get(family, 0.0)
+        return self._seconds[family] / cores if cores > 0 else 1.0
+
+    def _helpers(self, trial: Trial) -> float:
+        """Threads that the final fit can use where a split had one."""
+        final = self.views.split(trial).final
+        independent = type(final) in GROWING and getattr(final, "n_jobs", 1) is None
+        return self.problem.executor.threads if independent else 1

@@ -1,0 +1,48 @@
+"""What an earlier run has stored of its trials, given back look by look."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mlopt.tuning.crews.trials import Outcome, Trial
+from mlopt.tuning.storage.records import Recorded
+
+
+@dataclass(eq=False)
+class Earlier:
+    """The trials of an earlier run.
+
+    Parameters
+    ----------
+    trials : dict of int to Recorded
+        By number, of those that were proposed again.
+    """
+
+    trials: dict[int, Recorded] = field(default_factory=dict)
+
+    def look(self, trial: Trial, *, late: bool = False) -> Outcome | None:
+        """The next look at a trial that had ended in the storage, as it was then.
+
+        ``late``: at one that had not ended, too, since there is no time to train it again.
+        """
+        record = self.trials.get(trial.number)
+        if record is None or not (record.finished or late):
+            return None
+        number, passes = trial.number, trial.passes
+        later = [rung for rung in sorted(record.rungs) if rung > passes]
+        if not later and record.state != "FAIL":
+            return None  # a larger budget would have it go on: train it again
+        if not later:
+            reason = record.reason or "no reason is recorded"
+            return Outcome(number, passes, {}, True, 0.0, reason=reason, replayed=True)
+        last = len(later) == 1
+        return Outcome(
+            number, later[0], record.rungs[later[0]], record.state == "COMPLETE" and last,
+            record.seconds if last else 0.0, replayed=True,
+            work=record.work if last else 0.0,
+        )  # fmt: skip
+
+    def end(self, trial: Trial) -> tuple[str, str | None]:
+        """How the trial had ended, and why."""
+        record = self.trials.get(trial.number)
+        return ("RUNNING", None) if record is None else (record.state, record.reason)

@@ -1,0 +1,83 @@
+"""A search with too little time still gives a model, and leaves its storage in order."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+import mlopt
+from mlopt import events
+
+X = np.arange(60.0).reshape(-1, 1)
+Y = np.arange(60) % 3 % 2
+
+
+class Slow(ClassifierMixin, BaseEstimator):
+    """Answers one class, after a while."""
+
+    def __init__(self, level: int = 0, seconds: float = 0.0) -> None:
+        self.level, self.seconds = level, seconds
+
+    def fit(self, X: Any, y: Any) -> Slow:
+        self.classes_ = np.unique(y)
+        time.sleep(self.seconds)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return np.full(len(X), self.classes_[self.level % 2])
+
+
+def search(
+    storage: Path | None = None, seconds: float = 0.0, **settings: Any
+) -> tuple[mlopt.ModelSearchCV, set[int]]:
+    """The search, and the trials that had to be trained."""
+    trained = set()
+
+    def observe(event: Any) -> None:
+        if isinstance(event, events.TrialScored) and not event.replayed:
+            trained.add(event.trial)
+
+    model = mlopt.ModelSearchCV(
+        Slow(), {"level": list(range(12)), "seconds": [seconds]}, sampler="grid", cv=2,
+        n_jobs=2, batch_size=3, observer=observe, storage=storage, **settings,
+    )  # fmt: skip
+    return model.fit(X, Y), trained
+
+
+def states(storage: Path) -> list[str]:
+    study = optuna.load_study(study_name=None, storage=f"sqlite:///{storage}")
+    return [trial.state.name for trial in study.trials]
+
+
+def test_a_budget_of_a_moment_gives_a_model() -> None:
+    model, trained = search(seconds=0.05, n_trials=12, timeout=1e-6)
+    assert trained == {0}
+    assert model.best_estimator_.predict(X).shape == Y.shape
+    assert np.isfinite(model.best_score_)
+
+
+def test_a_resume_without_time_ends_with_the_stored_best(tmp_path: Path) -> None:
+    first, _ = search(tmp_path / "study.db", n_trials=6)
+    again, trained = search(tmp_path / "study.db", n_trials=8, timeout=1e-6)
+    assert not trained
+    assert again.best_score_ == first.best_score_
+    assert again.best_params_ == first.best_params_
+    assert len(again.cv_results_["params"]) == 6
+    assert again.best_estimator_.level == first.best_estimator_.level
+
+
+def test_what_time_ran_out_for_waits_in_the_storage(tmp_path: Path) -> None:
+    storage = tmp_path / "study.db"
+    first, trained = search(storage, seconds=0.1, n_trials=12, timeout=0.5)
+    assert set(states(storage)) == {"COMPLETE", "WAITING"}
+    assert {t.state.name for t in first.study_.trials} == {"COMPLETE", "WAITING"}
+    again, trained_again = search(storage, seconds=0.1, n_trials=12)
+    assert states(storage) == ["COMPLETE"] * 12
+    assert trained | trained_again == set(range(12))
+    assert not trained & trained_again
+    assert again.best_score_ == first.best_score_
