@@ -68,7 +68,7 @@ def test_a_search_keeps_what_it_has_whatever_becomes_of_the_signal(
     advance = BatchCrew.advance
     calls = []
 
-    def interrupted(crew: BatchCrew, orders: Sequence[Order]) -> Iterator[Outcome]:
+    def interrupted(crew: BatchCrew, orders: Sequence[Order]) -> Iterator[list[Outcome]]:
         calls.append(len(orders))
         if len(calls) == 2:
             disguise()

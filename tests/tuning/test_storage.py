@@ -318,23 +318,23 @@ def test_a_changed_space_is_told_in_full(tmp_path: Path) -> None:
     with pytest.raises(StudyError) as caught:
         open_store(tmp_path / "study.db", "s", {"cv": "5", "C": "1 to 3", "new": "y"})
     message = str(caught.value)
-    assert "`C` was 1 to 2, is now 1 to 3" in message
-    assert "`old` was x, is now absent" in message
-    assert "`new` was absent, is now y" in message
-    assert "use another `study_name`" in message
+    assert "`C` differs from that of this study: was 1 to 2, is now 1 to 3" in message
+    assert "`old` too: was x, is now absent" in message
+    assert "`new` too: was absent, is now y" in message
+    assert "give another `study_name`" in message
     assert "cv" not in message
 
 
 def test_a_long_list_of_changes_is_cut(tmp_path: Path) -> None:
     open_store(tmp_path / "study.db", "s", {str(n): "a" for n in range(9)}).close()
-    with pytest.raises(StudyError, match="and 4 more"):
+    with pytest.raises(StudyError, match="and 6 more"):
         open_store(tmp_path / "study.db", "s", {str(n): "b" for n in range(9)})
 
 
 def test_a_refused_study_is_free_for_others(tmp_path: Path) -> None:
     open_store(tmp_path / "study.db", "s", {"C": "1"}).close()
     for _ in range(2):
-        with pytest.raises(StudyError, match="`C` was 1"):
+        with pytest.raises(StudyError, match=r"`C` differs .* was 1"):
             open_store(tmp_path / "study.db", "s", {"C": "2"}, wait=0)
 
 

@@ -71,6 +71,21 @@ def check_folder(folder: Path, inputs: Iterable[Any]) -> None:
     check_writable(folder)
 
 
+def replaces(result: SweepResult, folder: Path) -> str:
+    """A sentence on what `write` would replace in ``folder`` of another study."""
+    try:
+        before = json.loads((folder / RESULT).read_text())
+        if before["study"] == result.search.study_name:
+            return ""
+        return (
+            f"this replaces the results of {before['n_trials']} trials of "
+            f"{', '.join(before['families'])}: best {before['scoring']} "
+            f"{before['best_score']:.5g}; their study stays in the storage"
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
 def summary(result: SweepResult) -> dict[str, Any]:
     """The content of ``result.json``: plain values with stable names."""
     search, prepared = result.search, result.prepared
@@ -95,6 +110,7 @@ def summary(result: SweepResult) -> dict[str, Any]:
         "families": list(prepared.families),
         "interrupted": result.interrupted,
         "seed": result.config.search.seed,
+        "study": search.study_name,
         "versions": {name: version(name) for name in PACKAGES}
         | {"python": platform.python_version()},
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from scipy import sparse
 from sklearn.model_selection import train_test_split
 
 from mlopt.errors import ConfigError, InputError
+from mlopt.identity import token_of
 from mlopt.readers.table import did_you_mean
 from mlopt.sweep.config import Config
 from mlopt.sweep.families import Built, Case
@@ -66,13 +66,9 @@ class Prepared:
 
     @property
     def fingerprint(self) -> str:
-        """Ten letters that change when the data or the way of judging do."""
-        digest = hashlib.sha256()
-        sample = self.y[:: max(1, len(self.y) // 10_000)]
-        for part in (self.X.shape, list(map(str, _names(self.X))), sample.tolist()):
-            digest.update(repr(part).encode())
-        digest.update(repr((self.target.name, self.cv, self.scoring)).encode())
-        return digest.hexdigest()[:10]
+        """A token of the content: all rows, the families and the way of judging."""
+        rows = self.X, self.y, self.X_test, self.y_test
+        return token_of((*rows, self.families, self.target.name, self.cv, self.scoring))
 
 
 def prepare(
@@ -212,7 +208,3 @@ def _roles(X: Any, drop: Iterable[str]) -> Roles | None:
 
 def _width(X: Any, roles: Roles | None) -> int:
     return X.shape[1] if roles is None else len(roles.used)
-
-
-def _names(X: Any) -> Iterable[Any]:
-    return X.columns if isinstance(X, pd.DataFrame) else range(X.shape[1])

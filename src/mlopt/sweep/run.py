@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,14 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import get_scorer
 
 from mlopt import events
+from mlopt.identity import join, token_of
 from mlopt.plan import Plan
 from mlopt.report.checked import Checked, check_model
 from mlopt.report.history import trial_rows
 from mlopt.sweep.clock import Clock
 from mlopt.sweep.config import Config, Search, override
 from mlopt.sweep.loading import Source, from_file, from_frame
-from mlopt.sweep.outputs import check_folder, write
+from mlopt.sweep.outputs import check_folder, replaces, write
 from mlopt.sweep.planning import sweep_plan
 from mlopt.sweep.prepare import Prepared, prepare
 from mlopt.sweep.result import SweepResult
@@ -100,6 +102,8 @@ def sweep(
         search.fit(prepared.X, prepared.y)
     result = _finish(clock, config, prepared, search)
     if output is not None:
+        if replaced := replaces(result, Path(output)):
+            clock.tell(replaced)
         write(result, Path(output))
         clock.tell(f"written to {output}")
     return result
@@ -180,12 +184,18 @@ def build_search(
         cv=prepared.cv,
         scoring=prepared.scoring,
         storage=storage,
-        study_name=given.study_name or f"sweep-{prepared.fingerprint}",
+        study_name=given.study_name or _study_name(prepared, given),
         random_state=given.seed,
         n_jobs=given.n_jobs,
         client=client,
         observer=clock.from_now(),
     )
+
+
+def _study_name(prepared: Prepared, given: Search) -> str:
+    """Another one for other data or settings: a command typed twice goes on, or anew."""
+    settings = given.sampler, given.bandit, given.max_passes, given.seed, version("mlopt")
+    return f"sweep-{join(prepared.fingerprint, token_of(settings))[:10]}"
 
 
 def _bandit(name: str) -> Any:

@@ -89,6 +89,8 @@ class Scheduler:
         ``check`` is called before a round and before an outcome is believed; it raises
         to end the search.
         """
+        if self.store.told:
+            self._say(events.Message(self.limits.elapsed, self.store.told))
         with between_passes():
             while self._round(check):
                 pass

@@ -193,7 +193,8 @@ class ModelSearchCV(BaseSearchCV):
         executor = executor_for(self.client, self.n_jobs)
         try:
             problem = problem_of(self, executor, X, y, groups, sample_weight, fit_params)
-            scheduler = prepare(self, problem)
+            data = {"X": X, "y": y, "sample_weight": sample_weight, "groups": groups}
+            scheduler = prepare(self, problem, data | fit_params)
             final = FinalFit(problem, lambda trial: self._configured(scheduler, trial))
             if self.refit and not callable(self.refit):
                 scheduler.settled = final.begin
@@ -214,7 +215,7 @@ class ModelSearchCV(BaseSearchCV):
         executor = executor_for(self.client, self.n_jobs)
         try:
             problem = problem_of(self, executor, X, y, groups, None, {})
-            return prepare(self, problem, remember=False).plan
+            return prepare(self, problem).plan
         finally:
             executor.close()
 

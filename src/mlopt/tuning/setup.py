@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from importlib.metadata import version
 from typing import Any
-
-import joblib
 
 from mlopt import events
 from mlopt.errors import InputError
@@ -28,6 +27,7 @@ from mlopt.tuning.samplers.proposer import Proposer
 from mlopt.tuning.scheduler import Scheduler
 from mlopt.tuning.space.defaults import default_points
 from mlopt.tuning.space.space import Space
+from mlopt.tuning.storage.fingerprint import part, part_of_data, part_of_setting
 from mlopt.tuning.storage.store import NullStore, Store, open_store
 
 FULL_TRAINING = 100
@@ -42,8 +42,15 @@ VIEW_MEMORY = 0.25
 """Part of the memory that preprocessed rows may take."""
 
 
-def prepare(search: Any, problem: Problem, *, remember: bool = True) -> Scheduler:
-    """Everything a search needs, checked; ``remember=False`` opens no storage."""
+def prepare(
+    search: Any, problem: Problem, given: Mapping[str, Any] | None = None
+) -> Scheduler:
+    """Everything a search needs, checked.
+
+    ``given`` are the data by name, as the user gave them: a stored study is theirs alone.
+    None opens no storage.
+    """
+    remember = given is not None
     families = families_of(search)
     estimators = {name: estimator for name, (estimator, _) in families.items()}
     space = (
@@ -54,7 +61,7 @@ def prepare(search: Any, problem: Problem, *, remember: bool = True) -> Schedule
     _check_budget(search, space)
     max_passes = _max_passes(search, estimators)
     n_models = min(size for size in (search.n_trials, space.size, MOST_MODELS) if size)
-    store = _open_store(search, problem, space) if remember else NullStore()
+    store = NullStore() if given is None else _open_store(search, problem, space, given)
     perfect = _perfect(problem)
     bandit = bandit_of(search.bandit, max_passes, search.n_trials, perfect=perfect)
     proposer = Proposer(
@@ -98,20 +105,20 @@ def prepare(search: Any, problem: Problem, *, remember: bool = True) -> Schedule
     )
 
 
-def _open_store(search: Any, problem: Problem, space: Space) -> Store:
+def _open_store(
+    search: Any, problem: Problem, space: Space, given: Mapping[str, Any]
+) -> Store:
     """The storage of ``search``, or one that forgets."""
     if search.storage is None:
         return NullStore()
-    same = {
-        "rows": str(len(problem.y)),
-        "target": joblib.hash(problem.y),
-        "splits": joblib.hash([(s.train, s.test) for s in problem.splits]),
-        "scoring": repr(search.scoring),
-        "sampler": repr(search.sampler),
-        "bandit": repr(search.bandit),
-        "max_passes": repr(search.max_passes),
-        "random_state": repr(search.random_state),
-    }
+    splits = [(split.train, split.test) for split in problem.splits]
+    same = {name: part_of_data(value) for name, value in given.items()}
+    same["splits"] = part(splits, str(len(splits)))
+    settings = (
+        "scoring", "sampler", "bandit", "max_passes", "random_state", "weighted_scores",
+    )  # fmt: skip
+    same |= {name: part_of_setting(getattr(search, name)) for name in settings}
+    same["mlopt"] = version("mlopt")
     return open_store(
         search.storage, search.study_name or "mlopt", space.fingerprint() | same
     )

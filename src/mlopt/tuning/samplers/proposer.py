@@ -293,7 +293,8 @@ class Proposer:
 
     def _id(self, number: int) -> int:
         study = self._storage.get_study_id_from_name(self.study.study_name)
-        return self._storage.get_trial_id_from_study_id_trial_number(study, number)
+        found: int = self._storage.get_trial_id_from_study_id_trial_number(study, number)
+        return found
 
     def _guided(self, guide: BaseSampler, trial: optuna.Trial) -> Point | None:
         """A new point of the guide, or None when it repeats itself."""

@@ -6,8 +6,9 @@ from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from typing import Any, Protocol, runtime_checkable
 
+from sklearn.base import clone
+
 from mlopt.errors import InputError
-from mlopt.tuning.space.parameters import name_of_value
 
 # They change where and how loudly it runs, not what comes out.
 WITHOUT_EFFECT = ("n_jobs", "verbose", "memory")
@@ -53,17 +54,28 @@ def resolve(space: Mapping[str, Any], estimator: Any, where: str = "") -> dict[s
     return names
 
 
-def fixed_parameters(estimator: Any, varied: Collection[str]) -> dict[str, str]:
-    """The parameters of ``estimator`` that are not ``varied``, as text."""
+def fixed_parameters(estimator: Any, varied: Collection[str]) -> dict[str, Any]:
+    """The parameters of ``estimator`` that are not ``varied``."""
     if not isinstance(estimator, Tunable):
         return {}
     return {
-        name: name_of_value(value)
+        name: value
         for name, value in sorted(estimator.get_params(deep=True).items())
         if name not in varied
         and name.rpartition("__")[2] not in WITHOUT_EFFECT
         and not _composite(value)
     }
+
+
+def bare(estimator: Tunable, without: Collection[str]) -> Tunable:
+    """A copy, blank where it is in ``without`` or changes no result: code and steps."""
+    copied: Tunable = clone(estimator, safe=False)
+    for name in sorted(copied.get_params(deep=True)):
+        blank = name in without or name.rpartition("__")[2] in WITHOUT_EFFECT
+        # shorter names come first: what is nested in a parameter goes with it
+        if blank and name in copied.get_params(deep=True):
+            copied.set_params(**{name: None})
+    return copied
 
 
 def _composite(value: Any) -> bool:

@@ -20,8 +20,9 @@ from optuna.distributions import (
 
 from mlopt.errors import InputError
 from mlopt.tuning.space.grid import Grid, count, grid
-from mlopt.tuning.space.names import Tunable, fixed_parameters, resolve
+from mlopt.tuning.space.names import Tunable, bare, fixed_parameters, resolve
 from mlopt.tuning.space.parameters import Parameter, parameter
+from mlopt.tuning.storage.fingerprint import part, part_of_setting
 
 FAMILY = "family"
 
@@ -152,20 +153,25 @@ class Space:
         """Equal for two points exactly when they mean the same model."""
         return self.family(point).key(point)
 
-    def fingerprint(self) -> dict[str, str]:
-        """What must stay the same for a study to go on, as text by name."""
-        kinds = {
-            f"estimator {f.name}".strip(): type(f.estimator).__name__ for f in self.families
-        }
-        fixed = {
-            f"fixed {family.prefix}{name}": value
-            for family in self.families
-            for name, value in fixed_parameters(
-                family.estimator, {p.name for p in family.parameters}
-            ).items()
-        }
-        varied = {f.prefix + p.label: str(p) for f in self.families for p in f.parameters}
-        return kinds | fixed | varied
+    def fingerprint(self) -> dict[str, str | None]:
+        """What must stay the same for a study to go on, by name; None: it cannot be told.
+
+        Estimators count by their code and their fixed parameters, those that change no
+        result left out.
+        """
+        parts: dict[str, str | None] = {}
+        for family in self.families:
+            front = f"{family.name}: " if family.name else ""
+            varied = {p.name for p in family.parameters}
+            if family.estimator is not None:
+                fixed = fixed_parameters(family.estimator, varied)
+                kind = type(family.estimator).__name__
+                parts |= {f"{front}{n}": part_of_setting(v) for n, v in fixed.items()}
+                steps = bare(family.estimator, varied | fixed.keys())
+                parts[f"{front}estimator"] = part(steps, kind)
+            for p in family.parameters:
+                parts[f"{front}{p.label}"] = part((p.choices, p.quantile), str(p))
+        return parts
 
 
 def space_of(estimator: Any, space: Mapping[str, Any] | None) -> Space:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,12 +18,11 @@ from optuna.trial import FrozenTrial
 from mlopt.errors import StudyError
 from mlopt.tuning.samplers.proposer import quiet
 from mlopt.tuning.storage import database
+from mlopt.tuning.storage.fingerprint import Fingerprint, differences, unknown
 from mlopt.tuning.storage.records import Recorded, recorded
 from mlopt.tuning.storage.store import Store
 
 FINGERPRINT = "mlopt:fingerprint"
-# Shown at most, when a search does not fit its study.
-DIFFERENCES = 5
 
 log = logging.getLogger("mlopt")
 
@@ -32,7 +31,12 @@ class DatabaseStore(Store):
     """An Optuna study in a database; `open_database` makes one."""
 
     def __init__(
-        self, url: sqlalchemy.URL, storage: RDBStorage, study_id: int, held: FileLock
+        self,
+        url: sqlalchemy.URL,
+        storage: RDBStorage,
+        study_id: int,
+        held: FileLock,
+        told: str = "",
     ) -> None:
         self._shown = database.shown(url)
         self._storage = storage
@@ -42,6 +46,8 @@ class DatabaseStore(Store):
         self._writing: Future[None] | None = None
         database.release(storage.engine, study_id)  # of a process that was killed
         self._found = [recorded(t) for t in storage.get_all_trials(study_id)]
+        seen = sum(bool(trial.rungs) for trial in self._found)
+        self.told = f"going on from {seen} trials of an earlier run" if seen else told
 
     def recorded(self) -> list[Recorded]:
         return sorted(self._found, key=lambda trial: trial.number)
@@ -76,7 +82,7 @@ class DatabaseStore(Store):
 
 
 def open_database(
-    storage: str | Path, study_name: str, fingerprint: dict[str, str], wait: float
+    storage: str | Path, study_name: str, fingerprint: Fingerprint, wait: float
 ) -> DatabaseStore:
     """`mlopt.tuning.storage.open_store`, for a storage that is not None."""
     url = database.address(storage)
@@ -86,8 +92,9 @@ def open_database(
         try:
             with database.lock(url), quiet():
                 connection = database.connect(url)
+                told = _sibling(connection, study_name, fingerprint)
                 study_id = _study(connection, study_name, fingerprint)
-            return DatabaseStore(url, connection, study_id, held)
+            return DatabaseStore(url, connection, study_id, held, told)
         except BaseException:
             held.release()
             raise
@@ -110,12 +117,27 @@ def _take(held: FileLock, study_name: str, wait: float) -> None:
             ) from None
 
 
-def _study(storage: RDBStorage, name: str, fingerprint: dict[str, str]) -> int:
+def _sibling(storage: RDBStorage, name: str, fingerprint: Fingerprint) -> str:
+    """How a new study differs from the last one whose name begins as its own, in words."""
+    family, dash, _ = name.rpartition("-")
+    known = {study.study_name: study for study in storage.get_all_studies()}
+    others = [
+        study.user_attrs[FINGERPRINT]
+        for other, study in known.items()
+        if dash and other.startswith(f"{family}-") and FINGERPRINT in study.user_attrs
+    ]
+    if name in known or not others:
+        return ""
+    differ = differences(others[-1], fingerprint, "the last one")
+    return f"a new study: {differ or 'other data or settings than of the last one'}"
+
+
+def _study(storage: RDBStorage, name: str, fingerprint: Fingerprint) -> int:
     """The id of the study, which is made if it is not there."""
     known = {study.study_name: study for study in storage.get_all_studies()}
     if name not in known:
         made: int = storage.create_new_study([StudyDirection.MAXIMIZE], name)
-        storage.set_study_user_attr(made, FINGERPRINT, fingerprint)
+        storage.set_study_user_attr(made, FINGERPRINT, dict(fingerprint))
         return made
     study = known[name]
     if FINGERPRINT not in study.user_attrs:
@@ -123,24 +145,23 @@ def _study(storage: RDBStorage, name: str, fingerprint: dict[str, str]) -> int:
             f"Study {name!r} must have been made by mlopt, and it was not. "
             "Use another `study_name`."
         )
-    differences = _differences(study.user_attrs[FINGERPRINT], fingerprint)
-    if differences:
+    before = study.user_attrs[FINGERPRINT]
+    if "mlopt" in fingerprint and "mlopt" not in before:
         raise StudyError(
-            f"Study {name!r} must be of the same search to go on, and this differs: "
-            f"{'; '.join(differences)}. Undo the change, or use another `study_name`."
+            f"Study {name!r} was made by an earlier mlopt, which did not keep what it was "
+            "of: it cannot go on; give another `study_name`."
+        )
+    if differ := differences(before, fingerprint):
+        raise StudyError(
+            f"Study {name!r} is of another search. {differ}; give another `study_name`."
+        )
+    if untold := unknown(before, fingerprint):
+        raise StudyError(
+            f"Study {name!r} cannot go on: whether `{untold[0]}` is the same cannot be "
+            "told from its content; give another `study_name`."
         )
     found: int = storage.get_study_id_from_name(name)
     return found
-
-
-def _differences(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    names = [n for n in {**before, **now} if before.get(n) != now.get(n)]
-    told = [
-        f"`{n}` was {before.get(n, 'absent')}, is now {now.get(n, 'absent')}"
-        for n in names[:DIFFERENCES]
-    ]
-    more = len(names) - len(told)
-    return [*told, f"and {more} more"] if more > 0 else told
 
 
 @contextlib.contextmanager

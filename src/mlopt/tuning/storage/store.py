@@ -8,12 +8,13 @@ write; the same call again finds the rest.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
 
 from optuna.trial import FrozenTrial
 
+from mlopt.tuning.storage.fingerprint import Fingerprint
 from mlopt.tuning.storage.records import Recorded
 
 
@@ -27,9 +28,12 @@ class Store(ABC):
     ----------
     keeps : bool
         False: there is no point in writing.
+    told : str
+        A sentence on what was found at opening; empty when that was nothing.
     """
 
     keeps = True
+    told = ""
 
     @abstractmethod
     def recorded(self) -> list[Recorded]:
@@ -78,7 +82,7 @@ class NullStore(Store):
 def open_store(
     storage: str | Path | None,
     study_name: str = "mlopt",
-    fingerprint: Mapping[str, str] | None = None,
+    fingerprint: Fingerprint | None = None,
     *,
     wait: float = 600.0,
 ) -> Store:
@@ -90,8 +94,9 @@ def open_store(
         A database URL as Optuna takes it, or the path of an SQLite file. None remembers
         nothing.
     study_name : str, default="mlopt"
-    fingerprint : mapping of str to str, optional
-        What must be the same whenever the study goes on: the space, the splits, the metric.
+    fingerprint : mapping of str to str or None, optional
+        What must be the same whenever the study goes on: the data, the space, the metric;
+        see `mlopt.tuning.storage.fingerprint`.
     wait : float, default=600
         Seconds to wait for another process of this host that is at the same study. When it
         is done, its trials are found here.
