@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mlopt.pipeline.estimator import Pipeline
     from mlopt.pipeline.library.pca import PCA
     from mlopt.pipeline.library.random_features import RandomFeatures
+    from mlopt.pipeline.steps.declared import register
     from mlopt.plan import Plan
     from mlopt.query.run import run
     from mlopt.resources import Resources
@@ -43,6 +44,7 @@ __all__ = [
     "load",
     "make_pipeline",
     "optimize",
+    "register",
     "run",
 ]
 
@@ -61,6 +63,7 @@ _HOMES = {
     "load": "mlopt.sweep.models",
     "make_pipeline": "mlopt.pipeline.compose",
     "optimize": "mlopt.pipeline.compose",
+    "register": "mlopt.pipeline.steps.declared",
     "run": "mlopt.query.run",
 }
 

@@ -61,6 +61,9 @@ def sometimes_sparse(X: Any) -> Any:
     return sp.csr_array(X) if X[0, 0] == -99 else X
 
 
+mlopt.register(sometimes_sparse, row_wise=True)
+
+
 @SIZES
 @pytest.mark.parametrize("step", [Shortens(), FunctionTransformer(without_first)])
 def test_a_step_that_loses_rows_is_named(n: int, step: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import dask
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.ensemble import RandomForestClassifier, StackingClassifier, VotingClassifier
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_union
@@ -21,7 +24,10 @@ N = 6000
 
 
 @pytest.fixture(autouse=True)
-def _nothing_made_before() -> None:
+def _nothing_made_before() -> Iterator[None]:
+    environment.clear()
+    with dask.config.set({"mlopt.reuse-models": "1GiB"}):
+        yield
     environment.clear()
 
 
@@ -144,3 +150,113 @@ def test_models_beyond_the_budget_are_forgotten_oldest_first() -> None:
     assert ("a" in here, "c" in here) == (False, True)
     here.put("large", np.zeros(1000))
     assert "large" not in here
+
+
+def test_nothing_is_remembered_unless_asked_for() -> None:
+    with dask.config.set({"mlopt.reuse-models": 0}):
+        fitted(features(), Ridge())
+        assert not len(environment)
+    before = environment.hits
+    fitted(features(), Ridge())
+    with dask.config.set({"mlopt.reuse-models": 0}):
+        fitted(features(), Ridge())
+    assert environment.hits == before
+
+
+class Scaled(TransformerMixin, BaseEstimator):
+    """A step of a user: what it does depends on a class attribute."""
+
+    by = 1.0
+
+    def fit(self, X: Any, y: Any = None) -> Scaled:
+        self.fitted_ = True
+        return self
+
+    def transform(self, X: Any) -> Any:
+        return X * self.by
+
+
+def _voting() -> Any:
+    return VotingClassifier([("rf", RandomForestClassifier(3, max_depth=2))], voting="soft")
+
+
+def _stacking() -> Any:
+    return StackingClassifier([("rf", RandomForestClassifier(2, max_depth=2))], cv=2)
+
+
+def _moving() -> Any:
+    return RBFSampler(n_components=2, random_state=GENERATOR)
+
+
+def _drawing() -> Any:
+    return FunctionTransformer(_noisy)
+
+
+GENERATOR = np.random.RandomState(0)
+
+
+@pytest.mark.parametrize("make", [_voting, _stacking, _moving, _drawing])
+def test_a_scaler_is_not_that_of_another_forest(make: Any) -> None:
+    X, y = data()
+    means = []
+    for _ in range(2):
+        found = mlopt.make_pipeline(make(), StandardScaler(), Ridge()).fit(X, y)
+        means.append(found[1].mean_)
+        if make is not _drawing:
+            seen = found[0].transform(X).mean(axis=0)
+            np.testing.assert_allclose(found[1].mean_, seen, atol=0.2)
+    assert (means[0] != means[1]).any()
+
+
+def test_a_class_attribute_is_part_of_what_is_remembered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X, _ = data()
+    mlopt.register(Scaled, row_wise=True, stateless=True)
+    before = environment.hits
+    one = mlopt.make_pipeline(Scaled(), StandardScaler()).fit(X)
+    same = mlopt.make_pipeline(Scaled(), StandardScaler()).fit(X)
+    assert environment.hits > before
+    np.testing.assert_array_equal(one[1].mean_, same[1].mean_)
+    monkeypatch.setattr(Scaled, "by", 15.0)
+    other = mlopt.make_pipeline(Scaled(), StandardScaler()).fit(X)
+    np.testing.assert_allclose(other[1].mean_, 15.0 * one[1].mean_)
+
+
+FACTOR = 1.0
+
+
+def _by_a_global(X: Any) -> Any:
+    return X * FACTOR
+
+
+@pytest.mark.parametrize("declare", [False, True])
+def test_a_global_is_part_of_what_is_remembered(
+    declare: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, _ = data()
+    if declare:
+        mlopt.register(_by_a_global, row_wise=True)
+
+    def mean() -> Any:
+        steps = FunctionTransformer(_by_a_global), StandardScaler()
+        return mlopt.make_pipeline(*steps).fit(X)[1].mean_
+
+    once = mean()
+    monkeypatch.setitem(globals(), "FACTOR", 15.0)
+    np.testing.assert_allclose(mean(), 15.0 * once)
+
+
+def _scaler_by(factor: float) -> Any:
+    class Scaler(Scaled):
+        by = factor
+
+    return Scaler()
+
+
+def test_two_classes_of_one_factory_are_two_branches() -> None:
+    X, _ = data()
+    union = make_union(_scaler_by(1.0), _scaler_by(2.0))
+    found = mlopt.make_pipeline(union, StandardScaler()).fit(X)
+    mean = X.mean(axis=0)
+    np.testing.assert_allclose(found[1].mean_, [*mean, *(2 * mean)])

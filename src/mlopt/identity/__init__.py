@@ -11,10 +11,11 @@ import hashlib
 import uuid
 from typing import Any
 
+from mlopt.identity.code import home_of, is_known
 from mlopt.identity.unknown import Unidentified
 from mlopt.identity.walk import Walk
 
-__all__ = ["identified", "join", "token_of"]
+__all__ = ["identified", "is_installed", "is_known", "join", "token_of"]
 
 
 def token_of(value: Any, *, fitted: bool = False) -> str:
@@ -60,3 +61,8 @@ def join(*tokens: str) -> str:
     """The token of something made of parts that have tokens."""
     text = "\0".join(tokens).encode()
     return hashlib.sha1(text, usedforsecurity=False).hexdigest()[:32]
+
+
+def is_installed(value: Any) -> bool:
+    """Whether a class or function is that of an installed distribution, under its name."""
+    return home_of(value) is not None

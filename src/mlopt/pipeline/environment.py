@@ -1,9 +1,10 @@
 """What this process has made already, by the token of how it came about.
 
 KeystoneML's state reuse: an equal prefix of operators, parameters and data is not fitted a
-second time, in whichever pipeline it occurs. Models are remembered in memory. Rows are
-where `mlopt.reuse-rows` says how many bytes; both outlive the process where `mlopt.disk`
-names a folder, one that only trusted programs write to.
+second time, in whichever pipeline it occurs. This is off unless it is asked for: models are
+remembered where `mlopt.reuse-models` says how many bytes, rows where `mlopt.reuse-rows`
+does; both outlive the process where `mlopt.disk` names a folder, one that only trusted
+programs write to.
 """
 
 from __future__ import annotations
@@ -25,8 +26,6 @@ from mlopt.caching import Disk
 from mlopt.pipeline.blocks.tables import count_bytes
 from mlopt.pipeline.graph.operators import Apply, Learn, Operator
 from mlopt.pipeline.graph.walking import walk
-
-_LARGEST = 1 << 30
 
 
 class Memory:
@@ -67,8 +66,8 @@ class Environment:
 
     Parameters
     ----------
-    budget : int
-        Bytes of models.
+    budget : int, optional
+        Bytes of models; default: what `mlopt.reuse-models` says.
 
     Attributes
     ----------
@@ -76,8 +75,8 @@ class Environment:
         Models that were found.
     """
 
-    def __init__(self, budget: int = _LARGEST) -> None:
-        self.budget = budget
+    def __init__(self, budget: int | None = None) -> None:
+        self._budget = budget
         self.hits = 0
         self._models, self._rows = Memory(), Memory()
         self._lock = threading.Lock()
@@ -85,7 +84,7 @@ class Environment:
     def get(self, token: str) -> Any:
         """The model, or None."""
         with self._lock:
-            model = self._models.get(token)
+            model = self._models.get(token) if self.budget else None
             if model is None:
                 model = _read("model", token)
             self.hits += model is not None
@@ -100,25 +99,36 @@ class Environment:
     def get_rows(self, token: str) -> Any:
         """The blocks of an operator's rows, or None."""
         with self._lock:
-            found = self._rows.get(token)
+            found = self._rows.get(token) if _bytes("mlopt.reuse-rows") else None
             return _read("rows", token) if found is None else found
 
     def put_rows(self, token: str, blocks: list[Any]) -> None:
         """Remember rows, if there is room for all of them."""
         with self._lock:
             size = sum(map(count_bytes, blocks))
-            self._rows.put(token, blocks, size, _rows_budget())
+            self._rows.put(token, blocks, size, _bytes("mlopt.reuse-rows"))
             _write("rows", token, blocks)
+
+    @property
+    def budget(self) -> int:
+        """Bytes of models."""
+        return _bytes("mlopt.reuse-models") if self._budget is None else self._budget
 
     @property
     def takes_rows(self) -> bool:
         """Whether anything is done with rows."""
-        return _rows_budget() > 0 or _disk() is not None
+        return _bytes("mlopt.reuse-rows") > 0 or _disk() is not None
+
+    @property
+    def remembers(self) -> bool:
+        """Whether anything is left to later runs, or taken from earlier ones."""
+        return self.budget > 0 or self.takes_rows
 
     def has_rows(self, token: str) -> bool:
         """Whether `get_rows` would find something."""
         with self._lock:
-            return token in self._rows or _on_disk("rows", token)
+            here = token in self._rows and _bytes("mlopt.reuse-rows") > 0
+            return here or _on_disk("rows", token)
 
     def clear(self) -> None:
         """Forget everything in memory."""
@@ -128,7 +138,7 @@ class Environment:
 
     def __contains__(self, token: str) -> bool:
         with self._lock:
-            return token in self._models or _on_disk("model", token)
+            return (token in self._models and self.budget > 0) or _on_disk("model", token)
 
     def __len__(self) -> int:
         return len(self._models)
@@ -137,13 +147,12 @@ class Environment:
 def repeatable(sinks: Iterable[Operator]) -> set[str]:
     """Operators that give the same whenever they are computed, by token.
 
-    Not what depends on chance without a seed, or on a function that may. What a step
-    without state does is unknown where no sample was looked at.
+    Not what depends on chance without a seed, nor on what nobody declared.
     """
     found: set[str] = set()
     for op in walk(sinks):
-        chance = isinstance(op, Learn) and not op.seeded
-        chance |= isinstance(op, Apply) and (op.random or op.scope == "unknown")
+        chance = isinstance(op, Learn) and not op.repeats
+        chance |= isinstance(op, Apply) and op.random
         if not chance and all(i.token in found for i in op.inputs):
             found.add(op.token)
     return found
@@ -160,8 +169,8 @@ def model_bytes(model: Any) -> int:
     )  # fmt: skip
 
 
-def _rows_budget() -> int:
-    return int(parse_bytes(dask.config.get("mlopt.reuse-rows", 0)))
+def _bytes(setting: str) -> int:
+    return int(parse_bytes(dask.config.get(setting, 0)))
 
 
 def _disk() -> Disk | None:

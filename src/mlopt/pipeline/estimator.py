@@ -16,10 +16,11 @@ from sklearn.utils.metaestimators import available_if
 
 from mlopt.cluster import executor
 from mlopt.gd.estimator_base import resources_of
+from mlopt.pipeline.blocks.cut import gathered
 from mlopt.pipeline.blocks.tables import stack
 from mlopt.pipeline.budget import budget_bytes
 from mlopt.pipeline.environment import environment
-from mlopt.pipeline.explain import to_plan
+from mlopt.pipeline.explain import plain_plan, to_plan
 from mlopt.pipeline.finishing import put_back
 from mlopt.pipeline.planning.making import Planned, Problem, make_plan
 from mlopt.pipeline.planning.optimizer import left_out
@@ -29,7 +30,8 @@ from mlopt.pipeline.steps import applying
 from mlopt.pipeline.steps.copies import private_copy
 from mlopt.pipeline.steps.exporting import exported
 from mlopt.pipeline.steps.nested import PIPELINES, can_transform, does_nothing, row_weights
-from mlopt.pipeline.steps.telling import check_picklable, like_last, report, unseeded_notes
+from mlopt.pipeline.steps.telling import check_picklable, doubt_notes, like_last, report
+from mlopt.pipeline.tasks.functions import Unforeseen
 from mlopt.plan import Plan
 from mlopt.rows.source import is_dask
 
@@ -289,14 +291,36 @@ class Pipeline(sklearn.pipeline.Pipeline):
     ) -> Any:
         begin = time.perf_counter()
         with closing(executor()) as where:
-            planned = self._plan(X, y, params, where, outcome=outcome)
-            run = Execution(planned.draft, planned.sources, where, environment)
-            rows = [where.result(handle) for handle in run.run()]
-            put_back(self.steps, planned, run)
+            try:
+                planned = self._plan(X, y, params, where, outcome=outcome)
+                run = Execution(planned.draft, planned.sources, where, environment)
+                rows = [where.result(handle) for handle in run.run()]
+                put_back(self.steps, planned, run)
+            except Unforeseen as reason:
+                room = resources_of(where).memory
+                data = gathered({"X": X, "y": y}, room)
+                return self._fit_plainly(data, params, str(reason), outcome)
         plan = to_plan(self, planned, run, time.perf_counter() - begin)
-        self.plan_ = replace(plan, notes=(*plan.notes, *unseeded_notes(self.steps)))
+        self.plan_ = replace(plan, notes=(*plan.notes, *doubt_notes(self.steps)))
         report(self)
         return like_last(self.steps, stack(rows, self.steps[-1][0])) if rows else None
+
+    def _fit_plainly(
+        self,
+        data: Mapping[str, Any],
+        params: Mapping[str, Mapping[str, Any]],
+        reason: str,
+        outcome: bool,
+    ) -> Any:
+        """scikit-learn's own loop on all rows, where no plan holds."""
+        begin = time.perf_counter()
+        given = {f"{s}__{n}": v for s, named in params.items() for n, v in named.items()}
+        own = sklearn.pipeline.Pipeline
+        method = own.fit_transform if outcome else own.fit
+        result = method(self, data["X"], data["y"], **given)
+        took = time.perf_counter() - begin
+        self.plan_ = plain_plan(self, took, reason)
+        return result if outcome else None
 
 
 PIPELINES.add(Pipeline)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mlopt.identity import is_known
 from mlopt.pipeline.graph.operators import (
     Apply,
     Fused,
@@ -59,6 +60,16 @@ def to_plan(
     )
 
 
+def plain_plan(pipeline: Any, seconds: float, reason: str) -> Plan:
+    """What was run where no plan held: scikit-learn's own loop."""
+    choices = tuple(
+        Choice(name, " ".join(repr(step).split()), "scikit-learn, on all rows at once")
+        for name, step in pipeline.steps
+    )
+    note = f"run as scikit-learn runs it: {reason}"
+    return Plan(f"fit {type(pipeline).__name__}", choices, measured=seconds, notes=(note,))
+
+
 def _kept_bytes(planned: Planned, jobs: Sequence[Job]) -> int:
     """Bytes that kept rows take at most at any one time, as predicted."""
     profile, draft = planned.profile, planned.draft
@@ -104,6 +115,8 @@ def _choice(
     profile, own = planned.profile, _of_step(op, ops)
     rejected: tuple[Alternative, ...] = ()
     chosen, predicted = "block by block", None
+    if isinstance(op, Apply) and op.scope == "all":
+        chosen = "on all rows at once"
     if isinstance(op, Learn):
         chosen, predicted, rejected = _way(op, profile, planned)
     if profile is not None:
@@ -111,7 +124,7 @@ def _choice(
         made = sum(profile.seconds(one) * counts.get(one.token, 0.0) for one in rows)
         predicted = made + (predicted or 0.0)
     notes = [text for token, text in planned.draft.notes if token == op.token]
-    notes += _kept_notes(op, own, planned)
+    notes += [*_gathered_notes(op), *_kept_notes(op, own, planned)]
     measured = _measured(own, run) if run is not None else None
     return Choice(
         op.step, op.describe(), chosen, predicted, measured, rejected, tuple(notes)
@@ -143,6 +156,23 @@ def _way(
 
 def _alternative(option: Option) -> Alternative:
     return Alternative(option.name, option.seconds, option.reason)
+
+
+def _gathered_notes(op: Operator) -> list[str]:
+    """Why a step of the user is given all rows in one place."""
+    if isinstance(op, Apply) and op.scope == "all" and isinstance(op.model, Given):
+        name = _name(op.model.model)
+        return [f"{name} is not declared row-wise: run on all rows at once"]
+    if isinstance(op, Learn) and op.transforms and not is_known(type(op.estimator)):
+        name = type(op.estimator).__name__
+        return [f"{name} is not declared row-wise: fitted and run on all rows at once"]
+    return []
+
+
+def _name(transformer: Any) -> str:
+    """Of the function that a step calls, or of its class."""
+    function = getattr(transformer, "func", None)
+    return str(getattr(function, "__name__", type(transformer).__name__))
 
 
 def _kept_notes(op: Operator, own: Sequence[Operator], planned: Planned) -> list[str]:

@@ -69,7 +69,7 @@ def test_targets_and_weights_are_part_of_a_model() -> None:
 
 
 def test_random_steps_without_a_seed_are_never_equal() -> None:
-    one, two = (Learn("pca", PCA(2), DATA, seeded=False, nonce=n) for n in ("1", "2"))
+    one, two = (Learn("pca", PCA(2), DATA, repeats=False, nonce=n) for n in ("1", "2"))
 
     assert one.token != two.token
 

@@ -6,7 +6,6 @@ import time
 from typing import Any
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.kernel_approximation import RBFSampler
@@ -19,7 +18,6 @@ from mlopt.pipeline.fits.base import ManyPasses, OnePass
 from mlopt.pipeline.graph.operators import Apply, Given, Learn, Operator, Source
 from mlopt.pipeline.profiling.profile import Profile, profile
 from mlopt.pipeline.profiling.sampling import Sample
-from mlopt.pipeline.profiling.settling import settle
 from mlopt.pipeline.profiling.trial import Trial
 from mlopt.resources import Resources
 from mlopt.stats import Stats
@@ -148,27 +146,3 @@ def test_adding_up_statistics_is_part_of_the_price(monkeypatch: Any) -> None:
     slow, *_ = profiled(op).options[op.token]
     assert slow.seconds is not None
     assert slow.seconds >= 0.03 * (BLOCKS - 1)
-
-
-def _centred(X: NDArray[Any]) -> NDArray[Any]:
-    return np.asarray(X - X.mean(axis=0))
-
-
-def _doubled(X: NDArray[Any]) -> NDArray[Any]:
-    return 2 * X
-
-
-def _noisy(X: NDArray[Any]) -> NDArray[Any]:
-    return X + np.random.default_rng().normal(size=X.shape)
-
-
-@pytest.mark.parametrize(
-    ("call", "scope", "random"),
-    [(_doubled, "rows", False), (_centred, "all", False), (_noisy, "all", True)],
-)
-def test_a_sample_tells_what_a_function_looks_at(
-    call: Any, scope: str, random: bool
-) -> None:
-    (op,) = settle((function(call, "unknown"),), trials(512)[0])
-    assert isinstance(op, Apply)
-    assert (op.scope, op.random) == (scope, random)

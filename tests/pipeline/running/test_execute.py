@@ -60,6 +60,9 @@ def _counted(X: NDArray[Any]) -> NDArray[Any]:
     return X * 2.0
 
 
+mlopt.register(_counted, row_wise=True)
+
+
 def steps() -> list[tuple[str, Any]]:
     return [
         ("double", FunctionTransformer(_counted)),

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
 
+import mlopt
+
 
 class Notes(Counter[tuple[str, int]]):
     """Counts that are no part of what a step does: they go by their name."""
@@ -19,7 +21,7 @@ class Notes(Counter[tuple[str, int]]):
         super().__init__()
         self.lock = threading.Lock()
 
-    def __reduce__(self) -> str:  # type: ignore[override]
+    def __reduce__(self) -> str:
         return "FITS"
 
 
@@ -46,6 +48,9 @@ class Counting(TransformerMixin, BaseEstimator):
 
     def transform(self, X: Any) -> Any:
         return self.step_.transform(X)
+
+
+mlopt.register(Counting, row_wise=True)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ are, unless something keeps them.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -40,7 +41,7 @@ class Blocks:
     lengths : tuple of int, or None
         Rows of each block; None while nobody has counted them.
     token : str
-        Of the content.
+        Of the content, or of this run.
     lazy : bool
         Whether blocks are read only when they are asked for.
     """
@@ -89,6 +90,7 @@ def cut(
     *,
     name: str = "X",
     lengths: Sequence[int] | None = None,
+    lasting: bool = False,
 ) -> Blocks:
     """Blocks of ``data``; those of a Dask collection are its chunks of rows.
 
@@ -100,6 +102,9 @@ def cut(
         For messages and keys.
     lengths : sequence of int, optional
         Rows of each block: as many as those of the data that these go with.
+    lasting : bool, default=False
+        Whether equal data get an equal token, in every run: their content is then read.
+        Else the token never comes again.
 
     Raises
     ------
@@ -107,7 +112,7 @@ def cut(
         When there are no rows, or not as many as ``lengths`` says.
     """
     if is_dask(data):
-        return _lazy(data, name, executor)
+        return _lazy(data, executor, token_of(data) if lasting else uuid.uuid4().hex)
     data = usable(data)
     n = tables.count_rows(data)
     if n == 0:
@@ -117,7 +122,7 @@ def cut(
             f"X and `{name}` must have the same number of rows, got {sum(lengths)} and {n}."
         )
     edges = boundaries(n, tables.count_bytes(data)) if lengths is None else _edges(lengths)
-    token = token_of(data)
+    token = token_of(data) if lasting else uuid.uuid4().hex
     keys = tuple((f"{name}-{token}", number) for number in range(len(edges) - 1))
     tasks = {
         key: executor.put(tables.row_range(data, start, stop))
@@ -125,6 +130,32 @@ def cut(
     }
     sizes = tuple(b - a for a, b in pairwise(edges))
     return Blocks(tasks, keys, sizes, token)
+
+
+def gathered(data: Mapping[str, Any], room: float) -> dict[str, Any]:
+    """Data in this process: Dask collections are computed, if they fit.
+
+    Raises
+    ------
+    InputError
+        With the bytes of what is larger than ``room``.
+    """
+    import dask
+
+    found = {}
+    for name, one in data.items():
+        if is_dask(one):
+            parts = np.ravel(np.asarray(one.to_delayed(), dtype=object))
+            sizes = dask.compute(*(dask.delayed(tables.count_bytes)(p) for p in parts))
+            if sum(sizes) > room:
+                raise InputError(
+                    f"`{name}` must be gathered in one place, and takes {sum(sizes):.0f} "
+                    f"bytes where there are {room:.0f}. Give more memory, or declare "
+                    "steps of your own with `mlopt.register`, so that rows are streamed."
+                )
+            one = one.compute()
+        found[name] = one
+    return found
 
 
 def _edges(lengths: Sequence[int]) -> list[int]:
@@ -171,13 +202,10 @@ def _largest(executor: Executor) -> float | None:
     return max(room / _AT_ONCE, executor.memory / 20)
 
 
-def _lazy(data: Any, name: str, executor: Executor) -> Blocks:
+def _lazy(data: Any, executor: Executor, token: str) -> Blocks:
     """The chunks of a Dask array, data frame, series or bag."""
-    import dask
     import dask.array as da
 
-    # As `to_delayed` does: one key must not stand for two tasks.
-    (data,) = dask.optimize(data)
     lengths = None
     if isinstance(data, da.Array):
         if data.ndim > 1 and data.numblocks[1] > 1:
@@ -188,11 +216,8 @@ def _lazy(data: Any, name: str, executor: Executor) -> Blocks:
             if not sp.issparse(data._meta):
                 longest = max(lengths, default=0) * width * data.dtype.itemsize
                 check_fits(longest, executor, _largest(executor))
-        rest = (0,) * (data.ndim - 1)
-        keys = tuple((data.name, i, *rest) for i in range(data.numblocks[0]))
-        graph: Any = data.__dask_graph__()
-        token = data.name
-    else:
-        keys, graph = tuple(data.__dask_keys__()), data.__dask_graph__()
-        token = str(dask.base.tokenize(data))
-    return Blocks(dict(graph), keys, lengths, f"dask-{token}", lazy=True)
+    # `dask.optimize` is not for this: it forgets which columns of a frame were taken.
+    parts = np.ravel(np.asarray(data.to_delayed(), dtype=object)).tolist()
+    graph = dict(parts[0].__dask_graph__()) if parts else {}
+    keys = tuple(part.key for part in parts)
+    return Blocks(graph, keys, lengths, f"dask-{token}", lazy=True)

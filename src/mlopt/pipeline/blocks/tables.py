@@ -23,6 +23,12 @@ def count_columns(block: Any) -> int:
     return int(shape[1]) if len(shape) > 1 else 1
 
 
+def columns_of(block: Any) -> tuple[str, ...] | int:
+    """The names of the columns of a frame, the number of any others."""
+    names = getattr(block, "columns", None)
+    return count_columns(block) if names is None else tuple(map(str, names))
+
+
 def count_bytes(block: Any) -> int:
     """Bytes in memory, text included."""
     if sp.issparse(block):

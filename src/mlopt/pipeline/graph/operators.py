@@ -95,10 +95,15 @@ class Source(Operator):
 
 @dataclass(frozen=True, eq=False)
 class Select(Operator):
-    """Some columns of ``x``, by name, number, mask or slice."""
+    """Some columns of ``x``, by name, number, mask or slice.
+
+    ``given`` are all columns of ``x`` for which these were chosen, as `tables.columns_of`
+    has them; None where nobody looked.
+    """
 
     x: Operator
     columns: Any
+    given: Any = field(default=None, metadata=_PHYSICAL)
 
     def describe(self) -> str:
         return "columns"
@@ -112,8 +117,9 @@ class Learn(Operator):
     ----------
     params : mapping
         Further arguments of ``fit``.
-    seeded : bool
-        False for an estimator that is random without a seed: no two are equal.
+    repeats : bool
+        False for an estimator that is random without a seed, or of which nobody declared
+        that it is not: no two are equal.
     transforms : bool
         Whether an `Outcome` reads what ``fit_transform`` returns.
     way : Fit or None
@@ -129,7 +135,7 @@ class Learn(Operator):
     y: Operator | None = None
     weight: Operator | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
-    seeded: bool = True
+    repeats: bool = True
     nonce: str = ""
     transforms: bool = False
     way: Fit | None = field(default=None, metadata=_PHYSICAL)
@@ -165,11 +171,10 @@ class Apply(Operator):
 
     Attributes
     ----------
-    scope : {"rows", "all", "unknown"}
-        Whether a row depends on its own row alone, or on all; "unknown" until a sample
-        was looked at.
+    scope : {"rows", "all"}
+        Whether a row is known to depend on its own row alone, or may depend on all.
     random : bool
-        Whether the same rows give something else the next time; found out on the sample.
+        Whether the same rows may give something else the next time.
     kind : str
         What every block must be, as `tables.kind_of` says; "" where nobody looked.
     pinned : bool

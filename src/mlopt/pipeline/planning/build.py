@@ -29,14 +29,15 @@ from mlopt.pipeline.graph.operators import (
 )
 from mlopt.pipeline.planning.expansions import expand
 from mlopt.pipeline.steps.copies import blank_copy, keeps_state
+from mlopt.pipeline.steps.declared import declared
 from mlopt.pipeline.steps.kinds import (
     ignores_targets,
     is_pinned,
     is_row_wise,
-    is_seeded,
     is_stateless,
 )
 from mlopt.pipeline.steps.nested import is_pipeline, is_simple, is_union
+from mlopt.pipeline.steps.repeating import doubt, repeats
 from mlopt.pipeline.tasks.functions import naming
 
 Example = Callable[[Operator], Any]
@@ -136,11 +137,16 @@ class Builder:
     def _given(self, path: str, transformer: Any, model: Any, x: Operator) -> Operator:
         self.models[path] = Given(path, model, _content(transformer))
         frozen = getattr(transformer, "estimator", None)
-        known = is_row_wise(transformer) or is_row_wise(frozen)
-        if known or self.whole:
-            return Apply(path, self.models[path], x, pinned=is_pinned(transformer))
-        rows = Apply(path, self.models[path], x, scope="unknown")
-        return replace(rows, kind=tables.kind_of(self.example(rows)))
+        if is_row_wise(transformer) or is_row_wise(frozen):
+            rows = Apply(path, self.models[path], x, pinned=is_pinned(transformer))
+            own = declared(type(transformer)) or declared(
+                getattr(transformer, "func", None)
+            )
+            if own is None:
+                return rows
+            return replace(rows, kind=tables.kind_of(self.example(rows)))
+        # It may do anything, with all rows, and another time something else.
+        return Apply(path, self.models[path], x, scope="all", random=True)
 
     def _configured(self, estimator: Any) -> Any:
         """A copy to be fitted, that gives frames if the user wants frames of all steps."""
@@ -161,7 +167,7 @@ class Builder:
         weight: Operator | None,
     ) -> Learn:
         _check_parameters(path, estimator)
-        seeded = is_seeded(estimator)
+        same = repeats(estimator)
         # Two that give frames of another kind are two models.
         held = "" if _frames(estimator) == "default" else _frames(estimator)
         held += token_of(estimator, fitted=True) if keeps_state(estimator) else ""
@@ -172,8 +178,8 @@ class Builder:
             y,
             weight,
             dict(self.params.get(path, {})),
-            seeded,
-            nonce=held if seeded else uuid.uuid4().hex,
+            same,
+            nonce=held if same else uuid.uuid4().hex,
             names=() if self.whole else _names(self.example(x)),
         )
 
@@ -203,10 +209,11 @@ class Builder:
     def _by_columns(self, path: str, whole: ColumnTransformer, x: Operator) -> Operator:
         _check(path, whole._validate_transformers)
         self.inputs[path] = x
-        parts = split_columns(path, whole, self.example(x))
+        example = self.example(x)
+        parts, given = split_columns(path, whole, example), tables.columns_of(example)
         weights = whole.transformer_weights or {}
         branches = {
-            name: self.transformed(f"{path}/{name}", part, Select(path, x, columns))
+            name: self.transformed(f"{path}/{name}", part, Select(path, x, columns, given))
             for name, part, columns in parts
         }
         if not branches:
@@ -276,6 +283,8 @@ def _names(rows: Any) -> tuple[str, ...]:
 
 
 def _content(transformer: Any) -> str:
+    if doubt(transformer) is not None:
+        return uuid.uuid4().hex
     state = token_of(transformer, fitted=True) if keeps_state(transformer) else ""
     return join(token_of(transformer), state, _frames(transformer))
 

@@ -6,6 +6,7 @@ there are. Counting is the long part, and with this it happens once for both.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from mlopt.pipeline.fits.base import OnePass
 from mlopt.pipeline.fits.registry import ways_of
 from mlopt.pipeline.fits.text.counting import Counted
 from mlopt.pipeline.graph.operators import Apply, Given, Learn, Operator
+from mlopt.pipeline.steps.repeating import repeats
 from mlopt.stats import Stats
 
 EXPANDED = (CountVectorizer, TfidfVectorizer)
@@ -47,9 +49,13 @@ def expand(step: str, estimator: Any, x: Operator) -> tuple[Operator, Operator] 
     if way is None:
         return None
     counts = {name: getattr(estimator, name) for name in _counted_by(estimator)}
-    content = join("counter", token_of(counts))
+    same = repeats(estimator)
+    nonce = "" if same else uuid.uuid4().hex
+    content = join("counter", token_of(counts), nonce)
     counted = Apply(step, Given(step, Counter(way, estimator), content), x, "count")
-    model = Learn(step, estimator, counted, way=way, gathers=False)
+    model = Learn(
+        step, estimator, counted, repeats=same, nonce=nonce, way=way, gathers=False
+    )
     return Apply(step, model, counted, "columns"), model
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import dask
+import numpy as np
 
 from mlopt.cluster import Executor, Threads
 from mlopt.errors import InputError
@@ -15,7 +18,7 @@ from mlopt.pipeline.blocks.cut import Blocks, ask, cut, usable
 from mlopt.pipeline.blocks.tables import count_rows
 from mlopt.pipeline.environment import Environment, repeatable
 from mlopt.pipeline.fits.registry import ways_of
-from mlopt.pipeline.graph.operators import Learn, Operator, Source
+from mlopt.pipeline.graph.operators import Apply, Learn, Operator, Source
 from mlopt.pipeline.graph.schedule import takes_memory
 from mlopt.pipeline.graph.walking import Sinks, rebuild, walk
 from mlopt.pipeline.planning.build import Builder
@@ -24,6 +27,7 @@ from mlopt.pipeline.profiling.profile import Profile, profile
 from mlopt.pipeline.profiling.samples import Samples
 from mlopt.pipeline.profiling.settling import settle
 from mlopt.pipeline.rules.base import Context, Draft
+from mlopt.plan import format_bytes
 from mlopt.resources import Resources
 from mlopt.rows.source import is_dask
 
@@ -90,12 +94,15 @@ def make_plan(
     find out more. They are profiled all the same if the plan is to be ``priced``.
     """
     begin = time.perf_counter()
-    X, y, weight, sources = _bind(problem, executor)
+    X, y, weight, sources = _bind(problem, executor, environment.remembers)
     samples = Samples(sources, executor)
     tiny = samples.total is not None and samples.total <= TINY
-    sinks, built, found = samples.enough_for(
-        lambda: _profiled(problem, samples, resources, (X, y, weight), priced or not tiny)
-    )
+    with _generators_as_they_were():
+        sinks, built, found = samples.enough_for(
+            lambda: _profiled(
+                problem, samples, resources, (X, y, weight), priced or not tiny
+            )
+        )
     draft = Draft(sinks)
     same = repeatable(sinks)
     ops = [op for op in walk(sinks) if op.token in same]
@@ -116,6 +123,17 @@ def make_plan(
     return Planned(draft, built, sources, found, log, context, took)
 
 
+@contextmanager
+def _generators_as_they_were() -> Iterator[None]:
+    """What steps draw on samples is drawn again when they are fitted."""
+    numpy, plain = np.random.get_state(), random.getstate()  # noqa: NPY002
+    try:
+        yield
+    finally:
+        np.random.set_state(numpy)  # noqa: NPY002
+        random.setstate(plain)
+
+
 def _profiled(
     problem: Problem,
     samples: Samples,
@@ -132,16 +150,32 @@ def _profiled(
         sinks = _first_ways(settle(sinks, samples.large))
         built.models.update(_renewed(built.models, sinks))
     found = profile(sinks, samples.all, samples.blocks, resources()) if priced else None
+    if found is not None:
+        _check_gathered(sinks, found)
     return sinks, built, found
 
 
+def _check_gathered(sinks: Sinks, found: Profile) -> None:
+    """Raise where rows that a step must have all at once are too many for one worker."""
+    room = found.resources.memory / max(1, found.resources.workers)
+    for op in walk(sinks):
+        if isinstance(op, Apply) and op.scope == "all" and found.bytes(op.x) > room:
+            raise InputError(
+                f"Step `{op.step}` is not declared row-wise, so it must be given all rows "
+                f"at once: {format_bytes(found.bytes(op.x))}, and one worker has "
+                f"{format_bytes(room)}. Declare it with `mlopt.register(..., "
+                "row_wise=True)` if each row is treated by itself, or give more memory."
+            )
+
+
 def _bind(
-    problem: Problem, executor: Executor
+    problem: Problem, executor: Executor, lasting: bool
 ) -> tuple[Operator, Operator | None, Operator | None, dict[str, Blocks]]:
     """Sources for the data, with what is behind them."""
     data = problem.X if is_dask(problem.X) else usable(problem.X)
     small = not is_dask(data) and count_rows(data) <= SMALL
-    blocks = cut(data, executor, lengths=[count_rows(data)] if small else None)
+    whole = [count_rows(data)] if small else None
+    blocks = cut(data, executor, lengths=whole, lasting=lasting)
     # Chunks of unknown length may be empty, and most steps work on no empty block.
     sizes = blocks.lengths or ask(
         blocks, executor, "rows", count_rows, dict.fromkeys(range(blocks.count), ())
@@ -149,15 +183,15 @@ def _bind(
     blocks = blocks.without(sizes)
     if not blocks.count:
         raise InputError("X must have at least one row: all of its chunks are empty.")
-    y = None if problem.y is None else _beside(problem.y, "y", blocks, sizes, executor)
-    weight, name = problem.weight, "sample_weight"
-    weights = None if weight is None else _beside(weight, name, blocks, sizes, executor)
     sources: dict[str, Blocks] = {}
     ops: list[Operator | None] = []
-    for name, one in (("X", blocks), ("y", y), ("sample_weight", weights)):
-        if one is None:
+    for name, given in (("X", data), ("y", problem.y), ("sample_weight", problem.weight)):
+        if given is None:
             ops.append(None)
             continue
+        one = blocks
+        if name != "X":
+            one = _beside(given, name, blocks, sizes, executor, lasting=lasting)
         op = Source(name, one.token, lazy=one.lazy)
         sources[op.token] = one
         ops.append(op)
@@ -167,11 +201,17 @@ def _bind(
 
 
 def _beside(
-    data: Any, name: str, blocks: Blocks, sizes: Sequence[int], executor: Executor
+    data: Any,
+    name: str,
+    blocks: Blocks,
+    sizes: Sequence[int],
+    executor: Executor,
+    *,
+    lasting: bool,
 ) -> Blocks:
     """Targets or weights in blocks that go with those of X, of which some were empty."""
     if is_dask(data):
-        found = cut(data, executor, name=name)
+        found = cut(data, executor, name=name, lasting=lasting)
         if found.count != len(sizes):
             raise InputError(
                 f"X and `{name}` must be cut into the same blocks, got {len(sizes)} and "
@@ -183,7 +223,7 @@ def _beside(
                 "repartition one of them."
             )
         return found.without(sizes)
-    return cut(data, executor, name=name, lengths=blocks.lengths)
+    return cut(data, executor, name=name, lengths=blocks.lengths, lasting=lasting)
 
 
 def _build(problem: Problem, built: Builder, X: Operator) -> Sinks:

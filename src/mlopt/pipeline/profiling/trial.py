@@ -115,10 +115,6 @@ class Trial:
             for i, value in zip(op.inputs, values, strict=True)
         ]
 
-    def again(self, op: Operator) -> Any:
-        """The operator's value computed once more from the same inputs."""
-        return block_function(op)(*(self.value(i) for i in op.inputs))
-
     def _compute(self, op: Operator) -> Any:
         if isinstance(op, Source):
             self.seconds[op.token] = 0.0
@@ -154,7 +150,7 @@ class Trial:
         job = fitting.Job(op.step, estimator, params, op.transforms, None)
         both, self.seconds[op.token] = timed(
             lambda: fitting.fit_gathered(job, x or [], y, weight),
-            repeats=3 if op.seeded else 1,
+            repeats=3 if op.repeats else 1,
         )
         self.fitted[op.token] = both
         return both.model

@@ -142,10 +142,11 @@ def _check_budget(ops: Sequence[Operator], profile: Profile, budget: float) -> N
     if total > budget:
         steps = ", ".join(dict.fromkeys(f"`{op.step}`" for op in stay))
         raise InputError(
-            f"Rows of {steps} cannot be made a second time, or are pinned by a `Cacher`: "
-            f"they must be kept, and take {format_bytes(total)}; `memory_budget` is "
-            f"{format_bytes(budget)}. Give more memory, or a step that gives the same for "
-            "the same rows (`random_state`), or leave the `Cacher` out."
+            f"Rows of {steps} may not be the same a second time, or are pinned by a "
+            f"`Cacher`: they must be kept, and take {format_bytes(total)}; `memory_budget` "
+            f"is {format_bytes(budget)}. Give more memory, declare a step of your own "
+            "that treats each row by itself with `mlopt.register(..., row_wise=True)`, "
+            "give a `random_state`, or leave the `Cacher` out."
         )
 
 

@@ -24,7 +24,7 @@ from mlopt.pipeline.rules.base import Draft
 from mlopt.pipeline.running.keeping import Shelf
 from mlopt.pipeline.running.layers import Layers
 from mlopt.pipeline.running.rows_of import rows_of
-from mlopt.pipeline.tasks.functions import naming
+from mlopt.pipeline.tasks.functions import Unforeseen, naming
 from mlopt.pipeline.tasks.timing import watching
 from mlopt.plan import format_bytes
 
@@ -220,10 +220,11 @@ class Execution:
             size = sum(self.executor.map(tables.count_bytes, self._held[op.token]))
             if not self.shelf.reserve(size):
                 raise InputError(
-                    f"Rows of `{op.step}` cannot be made a second time, or are pinned by a "
-                    f"`Cacher`, so they must be kept, and take {format_bytes(size)}, more "
-                    "than `memory_budget` leaves. It is "
-                    f"{format_bytes(self.draft.budget)} in all. Give more."
+                    f"Rows of `{op.step}` may not be the same a second time, or are pinned "
+                    f"by a `Cacher`, so they must be kept, and take {format_bytes(size)}, "
+                    "more than `memory_budget` leaves. It is "
+                    f"{format_bytes(self.draft.budget)} in all. Give more, or declare the "
+                    "step with `mlopt.register`."
                 )
 
     def _many_passes(self, op: Learn, way: ManyPasses) -> None:
@@ -237,6 +238,11 @@ class Execution:
         begin = time.perf_counter()
         with naming(op.step):
             model = way.fit(op.estimator, rows, y, weight)
+        if op.names and len(op.names) != getattr(model, "n_features_in_", len(op.names)):
+            raise Unforeseen(
+                f"Step `{op.step}` was planned for {len(op.names)} columns, as a sample "
+                f"has them, and all rows have {model.n_features_in_}."
+            )
         if op.names:
             model.feature_names_in_ = np.asarray(op.names, dtype=object)
         self.seconds[op.token] = time.perf_counter() - begin

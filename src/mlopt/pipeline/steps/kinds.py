@@ -1,4 +1,4 @@
-"""What is known of scikit-learn's classes: which work row by row, which are random."""
+"""What is known of scikit-learn's classes: which work row by row, which learn nothing."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from sklearn import (
 from sklearn.feature_extraction import text
 from sklearn.utils import get_tags
 
+from mlopt.identity import is_known
 from mlopt.pipeline.library import table as library
-from mlopt.pipeline.library.pca import PCA
 from mlopt.pipeline.library.util import Cacher
+from mlopt.pipeline.steps.declared import declared
 
 ROW_WISE: frozenset[type] = frozenset({
     preprocessing.StandardScaler, preprocessing.MinMaxScaler, preprocessing.MaxAbsScaler,
@@ -51,25 +52,22 @@ ROW_WISE: frozenset[type] = frozenset({
 """Transformers of which each row depends on its own row alone, once they are fitted, and
 whose `fit_transform` is `fit` and then `transform`."""
 
-_UNSEEDED_USE: dict[type, Any] = {
-    decomposition.PCA: lambda e: e.svd_solver in ("auto", "randomized", "arpack"),
-    PCA: lambda e: e.solver in ("auto", "randomized", "arpack"),
-    preprocessing.KBinsDiscretizer: lambda e: e.strategy == "kmeans" or e.subsample,
-}
-"""When a class makes use of its `random_state`, where it does not always."""
-
-_DETERMINISTIC = frozenset({
-    "LogisticRegression", "LinearSVC", "Ridge", "RidgeClassifier", "LinearRegression",
-    "SVC",
-})  # fmt: skip
-"""Linear models whose solution is unique: the order of their steps is all that varies."""
-
 
 def is_row_wise(transformer: Any) -> bool:
-    """Whether a transformer is known to treat each row by itself."""
+    """Whether a transformer is known, or declared, to treat each row by itself."""
     if type(transformer) is preprocessing.FunctionTransformer:
-        return transformer.func is None or isinstance(transformer.func, np.ufunc)
-    return type(transformer) in ROW_WISE
+        return _is_row_wise_function(transformer)
+    said = declared(type(transformer))
+    return type(transformer) in ROW_WISE or (said is not None and said.row_wise)
+
+
+def _is_row_wise_function(transformer: Any) -> bool:
+    if transformer.func is None:
+        return True
+    if isinstance(transformer.func, np.ufunc):
+        return not transformer.kw_args  # they may hold a value for each row
+    said = declared(transformer.func)
+    return said is not None and said.row_wise
 
 
 def is_pinned(transformer: Any) -> bool:
@@ -86,42 +84,18 @@ _UNSUPERVISED = (
 
 def ignores_targets(transformer: Any) -> bool:
     """Whether a transformer is known to learn the same whatever the targets are."""
-    if type(transformer) is feature_selection.VarianceThreshold:
+    kind = type(transformer)
+    if (said := declared(kind)) is not None:
+        return not said.reads_y
+    if kind is feature_selection.VarianceThreshold:
         return True
-    known = type(transformer) in ROW_WISE or is_stateless(transformer)
-    return known and type(transformer).__module__.startswith(_UNSUPERVISED)
+    known = kind in ROW_WISE or is_stateless(transformer)
+    return known and is_known(kind) and kind.__module__.startswith(_UNSUPERVISED)
 
 
 def is_stateless(transformer: Any) -> bool:
     """Whether a transformer learns nothing from data."""
-    return (
-        type(transformer).__module__.startswith(("sklearn.", "mlopt.pipeline.library."))
-        and not get_tags(transformer).requires_fit
-    )
-
-
-def is_seeded(estimator: Any) -> bool:
-    """Whether fitting twice to the same data gives the same.
-
-    It does not when something in the estimator is random and has no seed. Where that is not
-    known, a ``random_state`` of None counts as random.
-    """
-    if not hasattr(estimator, "get_params"):
-        return True
-    params = estimator.get_params(deep=False)
-    inner = [v for v in params.values() if hasattr(v, "get_params") and not _is_class(v)]
-    return all(map(is_seeded, inner)) and not _is_random(estimator, params)
-
-
-def _is_random(estimator: Any, params: dict[str, Any]) -> bool:
-    state = params.get("random_state", 0)
-    if isinstance(state, np.random.RandomState | np.random.Generator):
-        return True  # its state moves on with every use
-    if state is not None or type(estimator).__name__ in _DETERMINISTIC:
-        return False
-    uses = _UNSEEDED_USE.get(type(estimator))
-    return bool(uses(estimator)) if uses else True
-
-
-def _is_class(value: Any) -> bool:
-    return isinstance(value, type)
+    kind = type(transformer)
+    if (said := declared(kind)) is not None:
+        return said.stateless
+    return is_known(kind) and not get_tags(transformer).requires_fit

@@ -10,8 +10,8 @@ from sklearn.compose import ColumnTransformer
 from mlopt.cluster.parcel import pack
 from mlopt.errors import InputError
 from mlopt.pipeline.blocks import tables
-from mlopt.pipeline.steps.kinds import is_seeded
 from mlopt.pipeline.steps.nested import is_pipeline, is_union
+from mlopt.pipeline.steps.repeating import doubt, is_random
 
 Steps = Sequence[tuple[str, Any]]
 
@@ -31,15 +31,21 @@ def check_picklable(steps: Steps) -> None:
             raise InputError(f"Step `{path}` cannot go to workers. {error}") from error
 
 
-def unseeded_notes(steps: Steps) -> tuple[str, ...]:
-    """Which steps are random without a seed."""
-    found = [path for path, step in _leaves(steps) if not is_seeded(step)]
-    if not found:
-        return ()
-    return (
-        f"random without a seed, so neither shared nor remembered: {', '.join(found)}; "
-        "give `random_state` a number",
-    )
+def doubt_notes(steps: Steps) -> tuple[str, ...]:
+    """Which steps are fitted as often as they occur, and what would change that."""
+    leaves = list(_leaves(steps))
+    random = [path for path, step in leaves if is_random(step)]
+    others = {p: d for p, s in leaves if p not in random and (d := doubt(s)) is not None}
+    notes = []
+    if random:
+        notes.append(
+            "random without a seed, so neither shared nor remembered: "
+            f"{', '.join(random)}; give `random_state` a number"
+        )
+    if others:
+        said = ", ".join(f"{path} ({reason})" for path, reason in others.items())
+        notes.append(f"neither shared nor remembered: {said}; see `mlopt.register`")
+    return tuple(notes)
 
 
 def report(pipeline: Any) -> None:

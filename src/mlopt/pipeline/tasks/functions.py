@@ -35,7 +35,7 @@ def block_function(op: Operator) -> Callable[..., Any]:
 
 def _function(op: Operator) -> Callable[..., Any]:
     if isinstance(op, Select):
-        return partial(_select, op.step, op.columns)
+        return partial(_select, op.step, op.columns, op.given)
     if isinstance(op, Apply):
         return partial(_apply, op.step, op.method, op.kind)
     if isinstance(op, Join):
@@ -119,7 +119,16 @@ def names_step(error: Exception) -> bool:
     return any("Step `" in text for text in said)
 
 
-def _select(step: str, columns: Any, x: Any) -> Any:
+class Unforeseen(InputError):
+    """All rows are not what some rows promised: the plan made for these does not hold."""
+
+
+def _select(step: str, columns: Any, given: Any, x: Any) -> Any:
+    if given is not None and (found := tables.columns_of(x)) != given:
+        raise Unforeseen(
+            f"Step `{step}` was planned for columns {given}, as a sample has them, and all "
+            f"rows have {found}."
+        )
     with naming(step):
         return tables.take_columns(x, columns)
 

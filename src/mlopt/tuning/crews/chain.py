@@ -20,10 +20,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from mlopt.identity import join, token_of
+from mlopt.pipeline.steps.repeating import repeats
 
 Names = tuple[tuple[str, ...], str]
 
@@ -105,14 +106,8 @@ def assemble(estimator: Any, fitted: Mapping[str, Any], path: str = "") -> Any:
 
 
 def step_token(step: Any) -> str:
-    """The content of one step; a token that never comes again when it may be random."""
-    params = step.get_params(deep=True) if isinstance(step, BaseEstimator) else {}
-    unseeded = (
-        k.split("__")[-1] == "random_state" and v is None for k, v in params.items()
-    )
-    if any(unseeded):
-        return uuid.uuid4().hex
-    return token_of(step)
+    """The content of one step; a token that never comes again when two fits may differ."""
+    return token_of(step) if repeats(step) else uuid.uuid4().hex
 
 
 def fit_step(
