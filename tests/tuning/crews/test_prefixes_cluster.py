@@ -48,7 +48,7 @@ def noted(base: type, name: str, path: Path) -> Any:
                 notes.write(f"{name} {len(X)}\n")
             return super().fit_transform(X, y)
 
-    return Noted
+    return mlopt.register(Noted, row_wise=True)
 
 
 def run(final: str, notes: Path, **settings: Any) -> tuple[Any, dict[str, int]]:
