@@ -226,7 +226,7 @@ def predict(
     model = model_file(model)
     if output is not None:
         check_file(output, [model, data])
-    content = csv_of(predict_file(model, data, proba=proba))
+    content = csv_of(predict_file(model, data, proba=proba, tell=_tell))
     if output is None:
         sys.stdout.write(content.decode())
     else:
@@ -280,28 +280,10 @@ def resources(
     machine = Resources.probe(refresh=refresh)
     _print(describe(machine))
     if calibrate:
-        _calibrate(machine, _listed(operators), tiny)
+        from mlopt.report.calibration import calibrate as run_calibration
+
+        run_calibration(machine, _listed(operators), tiny, show=_print, tell=_tell)
     return DONE
-
-
-def _calibrate(machine: Any, operators: list[str], tiny: bool) -> None:
-    """One operator after the other: what was found of some is kept if the rest is not."""
-    from mlopt.pipeline.calibration.fitting import fit
-    from mlopt.pipeline.calibration.running import check_operators, measure
-    from mlopt.pipeline.calibration.table import DESIGNS
-    from mlopt.report.calibration import describe_fit
-    from mlopt.resources.probe import keep_calibration
-
-    def tell(label: str) -> None:
-        sys.stderr.write(f"{label}\n")
-
-    check_operators(operators)
-    for operator in operators or DESIGNS:
-        measured = measure(machine, operator, tiny=tiny, tell=tell)
-        found = fit(measured, machine)
-        _print(f"\n{describe_fit(measured, found, machine)}")
-        if not keep_calibration(found):
-            _print("not kept: the cache cannot be written")
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -397,6 +379,10 @@ def _client(scheduler: str | None) -> Any:
     from mlopt.cluster.connect import connect
 
     return connect(scheduler)
+
+
+def _tell(text: str) -> None:
+    sys.stderr.write(f"mlopt: {text}\n")
 
 
 def _print(text: str) -> None:

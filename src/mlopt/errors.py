@@ -23,6 +23,10 @@ class InputError(MloptError, ValueError):
     """Data or arguments that cannot work."""
 
 
+class InputWarning(UserWarning):
+    """Data that can be used, but hardly as they were meant."""
+
+
 class QuerySyntaxError(InputError):
     """A query that cannot be understood; its text shows the place.
 

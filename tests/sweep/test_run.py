@@ -96,7 +96,7 @@ def test_rows_without_a_target_are_left_out_and_that_is_said(table: pd.DataFrame
     table.loc[:9, "buys"] = None
     result = sweep(table, "buys", observer=told.append, **FEW)
     assert len(result.prepared.y) + len(result.prepared.y_test) == 390
-    assert any("10 rows without a target" in str(event) for event in told)
+    assert any("10 of 400 rows have no target" in str(event) for event in told)
 
 
 def test_a_plan_can_be_had_before_anything_runs(table: pd.DataFrame) -> None:

@@ -55,7 +55,8 @@ def test_a_hopeless_target_is_refused(values: Any, task: str, says: str) -> None
 
 def test_labels_of_a_test_file_may_end_in_a_full_stop() -> None:
     target, _ = target_of(pd.Series(["<=50K", ">50K"] * 30, name="income"))
-    found = align(pd.Series(["<=50K.", " >50K. "]), target)
+    found, said = align(pd.Series(["<=50K.", " >50K. "]), target)
+    assert "full stop" in said
     assert found.tolist() == ["<=50K", ">50K"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import zipfile
 from collections.abc import Mapping
 from typing import IO, Any
@@ -44,13 +45,15 @@ def read_npz(file: File, target: str | int | None) -> Table:
     with file.opened() as stream:
         try:
             arrays = _arrays(file, stream)
-        except (ValueError, KeyError) as error:
+        except InputError:
+            raise
+        except (ValueError, KeyError, OverflowError) as error:
             raise InputError(
                 f"`{file.path}` must hold plain arrays of numbers or text (pickled objects "
                 f"are not loaded): {error}."
             ) from error
     if "indptr" in arrays:
-        return _sparse(arrays, target, file.path)
+        return _sparse(arrays, target, file)
     return _dense(arrays, target, file.path)
 
 
@@ -59,6 +62,9 @@ def _arrays(file: File, stream: IO[bytes]) -> dict[str, np.ndarray]:
     if file.magic.startswith(b"PK"):
         with zipfile.ZipFile(content) as archive:
             _check_members(file, archive)
+    else:
+        _check_promise(file, content, "it", len(content.getbuffer()))
+    content.seek(0)
     loaded = np.load(content, allow_pickle=False)
     if isinstance(loaded, np.ndarray):
         return {"X": loaded}
@@ -73,18 +79,58 @@ def _check_members(file: File, archive: zipfile.ZipFile) -> None:
             "unpack it and name one of them."
         )
     file.check_size(sum(member.file_size for member in archive.infolist()))
+    for member in archive.infolist():
+        with archive.open(member) as stream:
+            name = f"`{member.filename.removesuffix('.npy')}`"
+            _check_promise(file, stream, name, member.file_size)
 
 
-def _sparse(arrays: Mapping[str, np.ndarray], target: str | int | None, path: str) -> Table:
+def _check_promise(file: File, stream: IO[bytes], name: str, size: int) -> None:
+    """Refuse an array whose header promises more than there is, before it is made."""
+    version = np.lib.format.read_magic(stream)
+    if version not in ((1, 0), (2, 0), (3, 0)):
+        raise ValueError(f"{name} is of version {version}")
+    read = (
+        np.lib.format.read_array_header_1_0
+        if version == (1, 0)
+        else np.lib.format.read_array_header_2_0
+    )
+    shape, _, dtype = read(stream)
+    promised = math.prod(shape) * dtype.itemsize
+    if not dtype.hasobject and promised > size:
+        raise InputError(
+            f"`{file.path}` cannot be read: {name} promises {promised:,} bytes, shape "
+            f"{shape}, but holds {size:,} at most. Check that it was copied whole."
+        )
+
+
+def _sparse(
+    arrays: Mapping[str, np.ndarray], target: str | int | None, file: File
+) -> Table:
     import scipy.sparse as sp
 
-    parts = tuple(arrays[name] for name in ("data", "indices", "indptr"))
-    kind = arrays["format"].item()
-    kind = kind.decode() if isinstance(kind, bytes) else kind
+    path = file.path
+    try:
+        parts = tuple(arrays[name] for name in ("data", "indices", "indptr"))
+        kind = arrays["format"].item()
+        kind = kind.decode() if isinstance(kind, bytes) else kind
+        rows, columns = (int(size) for size in arrays["shape"])
+    except (KeyError, ValueError, TypeError) as error:
+        raise InputError(
+            f"`{path}` must hold a sparse matrix as `scipy.sparse.save_npz` writes it: "
+            f"{error}."
+        ) from error
     if kind not in ("csr", "csc"):
         raise InputError(f"`{path}` must hold CSR or CSC, got {kind}: save `X.tocsr()`.")
-    shape = tuple(int(size) for size in arrays["shape"])
-    X = sp.csr_array((sp.csr_array if kind == "csr" else sp.csc_array)(parts, shape=shape))
+    file.check_columns(columns)
+    file.check_columns(rows, "rows")
+    try:
+        made = sp.csr_array if kind == "csr" else sp.csc_array
+        X = made(parts, shape=(rows, columns))
+        X.check_format(full_check=True)
+        X = sp.csr_array(X)
+    except (ValueError, IndexError, OverflowError, MemoryError) as error:
+        raise InputError(f"`{path}` contradicts itself: {error}.") from error
     y, name = _target({n: a for n, a in arrays.items() if n in _TARGETS}, target, path)
     return Table(X, y, name, path, tuple(f"c{number}" for number in range(X.shape[1])))
 

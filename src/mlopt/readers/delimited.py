@@ -11,28 +11,62 @@ import numpy as np
 from mlopt.errors import InputError
 from mlopt.readers.files import File
 from mlopt.readers.layout import MISSING, UNNAMED, Layout, layout_of
+from mlopt.readers.notation import Numbers, numbers_of
 from mlopt.readers.table import Table, table_of
 
 
 def read(file: File, target: str | int | None) -> Table:
     """A text of rows, one a line."""
     layout = layout_of(file)
-    frame = _tidy(_parsed(file, layout))
-    table = table_of(frame, target, file.path)
+    title = [f"above the table stands {layout.title!r:.80}"] if layout.title else []
+    frame, remarks = _tidy(file, layout)
+    table = replace(table_of(frame, target, file.path), remarks=(*title, *remarks))
     if len(frame.columns) == len(layout.names):
         return table
     return replace(table, numbers=tuple(map(layout.names.index, table.names)))
 
 
-def _parsed(file: File, layout: Layout) -> Any:
+def _tidy(file: File, layout: Layout) -> tuple[Any, list[str]]:
+    """The values, and what must be said about how they were read."""
+    frame = _stripped(_parsed(file, layout, "."))
+    found = _written_numbers(frame, ",") if layout.separator != "," else {}
+    sure = [name for name in found if numbers_of(frame[name], ".") is None]
+    if sure:
+        # Everywhere then: 1.234 in another column is more than a thousand.
+        frame = _stripped(_parsed(file, layout, ","))
+        said = f"numbers have a decimal comma: {found[sure[0]].example}"
+        found = _written_numbers(frame, ",")
+        remarks = [said, *(f"`{name}`: {one.example}" for name, one in found.items())]
+    else:
+        found |= _written_numbers(frame.drop(columns=list(found)), ".")
+        if layout.separator == ",":
+            texts = frame.drop(columns=list(found))
+            found |= _written_numbers(texts, ",")
+        remarks = [f"`{name}`: {one.example}" for name, one in found.items()]
+    for name, one in found.items():
+        frame[name] = one.values
+    unnamed = [name for name in frame if name.startswith(UNNAMED)]
+    return frame.drop(
+        columns=[name for name in unnamed if _says_nothing(frame[name])]
+    ), remarks
+
+
+def _written_numbers(frame: Any, decimal: str) -> dict[str, Numbers]:
+    """The columns of text that are numbers in people's notation."""
+    texts = [name for name in frame if is_text(frame[name])]
+    found = ((name, numbers_of(frame[name], decimal)) for name in texts)
+    return {name: numbers for name, numbers in found if numbers is not None}
+
+
+def _parsed(file: File, layout: Layout, decimal: str) -> Any:
     try:
-        return _pandas(file, layout, "utf-8-sig")
+        return _pandas(file, layout, layout.encoding, decimal)
     except UnicodeDecodeError:
         # Not every old table is UTF-8; in Latin-1 every byte is a letter.
-        return _pandas(file, layout, "latin-1")
+        return _pandas(file, layout, "latin-1", decimal)
 
 
-def _pandas(file: File, layout: Layout, encoding: str) -> Any:
+def _pandas(file: File, layout: Layout, encoding: str, decimal: str) -> Any:
     import pandas as pd
 
     options = {
@@ -44,6 +78,7 @@ def _pandas(file: File, layout: Layout, encoding: str) -> Any:
         "skipinitialspace": True,
         "na_values": list(MISSING),
         "encoding": encoding,
+        "decimal": decimal,
     }
     with file.opened() as stream:
         try:
@@ -64,18 +99,18 @@ def _pandas(file: File, layout: Layout, encoding: str) -> Any:
             ) from error
 
 
-def _tidy(frame: Any) -> Any:
-    """Without blanks around text, dots behind labels, and columns that say nothing."""
+def _stripped(frame: Any) -> Any:
+    """Without blanks around text."""
+    for name in [name for name in frame if is_text(frame[name])]:
+        frame[name] = frame[name].str.strip()
+    return frame
+
+
+def is_text(column: Any) -> bool:
+    """Whether a column of a file that was read is one of texts."""
     from pandas.api.types import is_string_dtype
 
-    for name in [name for name in frame if is_string_dtype(frame[name])]:
-        values = frame[name].str.strip()
-        # The labels of UCI's adult.test end in a dot, those of adult.data do not.
-        if values.dropna().str.endswith(".").all():
-            values = values.str.slice(stop=-1)
-        frame[name] = values
-    unnamed = [name for name in frame if name.startswith(UNNAMED)]
-    return frame.drop(columns=[name for name in unnamed if _says_nothing(frame[name])])
+    return bool(is_string_dtype(column))
 
 
 def _says_nothing(values: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import io
 import lzma
@@ -22,6 +23,8 @@ from mlopt.resources.probe import memory_limit
 _HEAD = 1 << 21
 # A text in memory, the frame made of it, and what models make of that.
 _SHARE = 4
+# For a column of a sparse matrix: its name, and a weight and moments of it in models.
+_COLUMN_BYTES = 256
 
 _BROKEN = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 
@@ -51,6 +54,11 @@ class File:
             raise InputError(f"`{path}` does not exist.{_neighbour(where)}")
         if where.is_dir():
             raise InputError(f"`{path}` must be a file, but is a folder: name one in it.")
+        if not where.is_file():
+            raise InputError(
+                f"`{path}` must be a file, but is a pipe or a device: write what comes "
+                "from it to a file first."
+            )
         with _readable(path), _opened(where) as stream:
             head = stream.read(_HEAD)
         if not head:
@@ -90,12 +98,26 @@ class File:
                 "from Python."
             )
 
+    def check_columns(self, number: int, what: str = "columns") -> None:
+        """Refuse a sparse matrix with too many columns, or rows, for models of them."""
+        most = memory_limit() // _COLUMN_BYTES
+        if number > most:
+            raise InputError(
+                f"`{self.path}` must have at most {most:,} {what} here, but has "
+                f"{number:,} by its largest index or its shape: is that one of them?"
+            )
+
 
 @contextmanager
 def _readable(path: str) -> Iterator[None]:
     try:
         yield
     except _BROKEN as error:
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+            raise InputError(
+                f"`{path}` cannot be read: too many open files. Close some, or raise the "
+                "limit of the process (`ulimit -n`)."
+            ) from error
         raise InputError(
             f"`{path}` cannot be read: {error or type(error).__name__}. Check its "
             "permissions, and that it was copied whole."

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,6 +17,16 @@ UNNAMED = "Unnamed: "
 BLANKS = r"\s+"
 _SEPARATORS = (",", "\t", ";", "|", BLANKS)
 _NEARLY = 0.9
+_MOST_COLUMNS = 100_000
+"""Columns of a text: what judges and plans them looks at each, and takes a millisecond."""
+_DECIMAL_COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+")
+_BYTE_ORDER = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+"""What texts begin with; that of UTF-32 begins like that of UTF-16."""
 _REMARKS = ("#", "%", "|", "//")
 
 
@@ -30,11 +42,16 @@ class Layout:
         Lines before the first row of values: remarks and the header.
     names : tuple of str
         Columns; "c0", "c1", ... without a header.
+    encoding : str
+    title : str
+        What stands above the table and is left out.
     """
 
     separator: str
     skip: int
     names: tuple[str, ...]
+    encoding: str = "utf-8-sig"
+    title: str = ""
 
 
 def layout_of(file: File) -> Layout:
@@ -44,16 +61,48 @@ def layout_of(file: File) -> Layout:
     if start == len(lines):
         raise InputError(f"`{file.path}` must hold rows, but its first lines are remarks.")
     separator = _best_separator(lines[start:])
+    if not _fields(lines[start:], separator):
+        raise InputError(
+            f"`{file.path}` cannot be cut into columns: one of its first lines has more "
+            f"than {csv.field_size_limit():,} characters between separators, or a quote "
+            "that does not end."
+        )
     width = _usual_width(_fields(lines[start:], separator))
+    if width > _MOST_COLUMNS:
+        raise InputError(
+            f"`{file.path}` must have at most {_MOST_COLUMNS:,} columns as a text, but has "
+            f"{width:,}: write it as LIBSVM or as a matrix in `.npz`."
+        )
+    above = start
     if width > 1:
         # A title above the table is one field where rows have several.
         start += _skipped(lines[start:], lambda ln: len(_fields([ln], separator)[0]) == 1)
+    title = " ".join(line.strip() for line in lines[above:start] if line.strip())
     first, *rest = _fields(lines[start:], separator)
-    header = is_header(first, rest)
+    skip = start + is_header(first, rest)
+    if skip == start:
+        first = _behind_hash(lines[:above], separator, [first, *rest])
     names = [f"c{number}" for number in range(width)]
-    if header:
+    if skip > start or first:
         names = [name.strip() for name in _padded(first, rest, width)]
-    return Layout(separator, start + header, _distinct(names))
+    return Layout(separator, skip, _distinct(names), _encoding(file), title)
+
+
+def _behind_hash(
+    remarks: Sequence[str], separator: str, rows: Sequence[Sequence[str]]
+) -> list[str]:
+    """The names in the last remark, where they fit the rows below; or none."""
+    written = [line.strip() for line in remarks if line.strip()]
+    if not written or not written[-1].startswith("#"):
+        return []
+    names = _fields([written[-1].lstrip("# ")], separator)
+    fits = bool(names) and len(names[0]) == _usual_width(rows) > 1
+    return names[0] if fits and is_header(names[0], rows) else []
+
+
+def _encoding(file: File) -> str:
+    marks = (name for mark, name in _BYTE_ORDER if file.head.startswith(mark))
+    return next(marks, "utf-8-sig")
 
 
 def is_header(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
@@ -74,19 +123,25 @@ def is_header(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
 
 
 def _lines(file: File) -> list[str]:
-    if b"\x00" in file.head:
+    encoding = _encoding(file)
+    if b"\x00" in file.head and encoding == "utf-8-sig":
         raise InputError(
             f"`{file.path}` must be CSV, Parquet, LIBSVM or .npz, but is some other binary "
             "file: convert it to one of these."
         )
-    text = file.head.decode("utf-8-sig", errors="replace")
+    text = file.head.decode(encoding, errors="replace")
     if text.lstrip().startswith(("{", "[{", "<")):
         raise InputError(
             f"`{file.path}` looks like JSON or XML: convert it to CSV or Parquet, for "
             "example with `pandas.read_json(path, lines=True).to_parquet(...)`."
         )
     lines = text.splitlines()
-    return lines if file.whole or len(lines) < 2 else lines[:-1]
+    if not file.whole and len(lines) < 2:
+        raise InputError(
+            f"`{file.path}` must hold a row a line, but its first line is longer than "
+            f"{len(file.head) >> 20} MB."
+        )
+    return lines if file.whole else lines[:-1]
 
 
 def _skipped(lines: Sequence[str], unwanted: Callable[[str], bool]) -> int:
@@ -98,15 +153,28 @@ def _skipped(lines: Sequence[str], unwanted: Callable[[str], bool]) -> int:
 
 
 def _best_separator(lines: Sequence[str]) -> str:
-    """The first that gives nearly all lines as many fields, or else the most of them."""
+    """The one that gives most lines as many fields, the first of equals; blanks only where
+    no other gives nearly all of them as many.
+    """
     even: dict[str, float] = {}
     for separator in _SEPARATORS:
         rows = _fields(lines, separator)
         width = _usual_width(rows)
         even[separator] = width > 1 and sum(len(row) == width for row in rows) / len(rows)
-        if even[separator] >= _NEARLY:
-            return separator
+    marks = [separator for separator in _SEPARATORS if separator != BLANKS]
+    best = max(marks, key=lambda separator: even[separator])
+    equals = (mark for mark in marks[1:] if even[mark] == even[","])
+    if best == ",":
+        best = next((mark for mark in equals if _commas_are_decimal(lines, mark)), best)
+    if even[best] >= _NEARLY:
+        return best
     return max(even, key=lambda separator: even[separator])
+
+
+def _commas_are_decimal(lines: Sequence[str], separator: str) -> bool:
+    """Whether every comma is one within a number, when lines are cut by ``separator``."""
+    fields = [f.strip() for row in _fields(lines, separator) for f in row if "," in f]
+    return bool(fields) and all(map(_DECIMAL_COMMA.fullmatch, fields))
 
 
 def _fields(lines: Sequence[str], separator: str) -> list[list[str]]:
@@ -146,6 +214,8 @@ def _distinct(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _is_number(field: str) -> bool:
+    if _DECIMAL_COMMA.fullmatch(field):
+        return True
     try:
         float(field)
     except ValueError:

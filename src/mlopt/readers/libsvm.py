@@ -35,10 +35,11 @@ def read(file: File, target: str | int | None, columns: int | None) -> Table:
     with file.opened() as stream:
         try:
             X, y = load_svmlight_file(stream, n_features=columns)
-        except ValueError as error:
+        except (ValueError, OverflowError, MemoryError) as error:
             raise InputError(
                 f"`{file.path}` looks like LIBSVM but cannot be read as such: {error}."
             ) from error
+    file.check_columns(X.shape[1])
     names = tuple(f"f{number}" for number in range(1, X.shape[1] + 1))
     return Table(csr_array(X), _whole(y), NAME, file.path, names)
 

@@ -28,6 +28,8 @@ class Table:
         The columns of ``X``.
     numbers : tuple of int
         Their numbers in the file, from 0, where it has others that say nothing; else empty.
+    remarks : tuple of str
+        What a reader decided that another might not have, as sentences.
     """
 
     X: Any
@@ -36,6 +38,7 @@ class Table:
     path: str
     names: tuple[str, ...]
     numbers: tuple[int, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int:

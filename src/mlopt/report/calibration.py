@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from mlopt.pipeline.calibration.fitting import Measurement, grouped
+from mlopt.pipeline.calibration.fitting import Measurement, fit, grouped
+from mlopt.pipeline.calibration.running import check_operators, measure
+from mlopt.pipeline.calibration.table import DESIGNS
 from mlopt.plan import format_seconds
 from mlopt.resources import Calibration, Factors, Resources
+from mlopt.resources.probe import keep_calibration
 
 _QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 _HEAD = (
@@ -17,6 +20,26 @@ _HEAD = (
     f"{'':32}{'runs':>5}{'measured':>22}   {'as counted':<30}   {'calibrated':<30}"
     "   factors"
 )
+
+
+def calibrate(
+    machine: Resources,
+    operators: Sequence[str],
+    tiny: bool,
+    *,
+    show: Callable[[str], None],
+    tell: Callable[[str], None],
+) -> None:
+    """Measure one operator after the other, all without names, and show what was found:
+    what is known of some is kept if the rest is not.
+    """
+    check_operators(operators)
+    for operator in operators or DESIGNS:
+        measured = measure(machine, operator, tiny=tiny, tell=tell)
+        found = fit(measured, machine)
+        show(f"\n{describe_fit(measured, found, machine)}")
+        if not keep_calibration(found):
+            show("not kept: the cache cannot be written")
 
 
 def describe_fit(

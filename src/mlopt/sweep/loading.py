@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -27,11 +28,14 @@ class Source:
     X : data frame or CSR matrix of shape (n, d)
     y : Series of shape (n,)
         May have missing values, if ``X`` is a table.
+    remarks : tuple of str
+        How it was read, where that may surprise.
     """
 
     name: str
     X: Any
     y: pd.Series
+    remarks: tuple[str, ...] = ()
 
 
 def from_file(path: str, target: str | None, columns: int | None = None) -> Source:
@@ -60,17 +64,19 @@ def from_file(path: str, target: str | None, columns: int | None = None) -> Sour
             f"{listed(table.names)}."
         )
     y = pd.Series(table.y).rename(table.target or "target").reset_index(drop=True)
-    return Source(name, as_features(table.X), y)
+    return Source(name, as_features(table.X), y, table.remarks)
 
 
-def from_frame(frame: pd.DataFrame, target: str, name: str = "data") -> Source:
-    """A table in memory.
+def from_frame(frame: Any, target: str, name: str = "data") -> Source:
+    """A table in memory: pandas, polars or Arrow.
 
     Raises
     ------
     InputError
         ``target`` is no column of ``frame``.
     """
+    if not isinstance(frame, pd.DataFrame):
+        frame = nw.from_native(frame, eager_only=True).to_pandas()
     names = list(map(str, frame.columns))
     if target not in frame.columns:
         raise InputError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,11 @@ from sklearn.model_selection import train_test_split
 from mlopt.errors import ConfigError, InputError
 from mlopt.identity import token_of
 from mlopt.readers.table import did_you_mean
+from mlopt.sweep.cells import giveaways, notations, row_list, unreadable
 from mlopt.sweep.config import Config
 from mlopt.sweep.families import Built, Case
 from mlopt.sweep.loading import Source, without
+from mlopt.sweep.rare import Rare, least_rows, rare_classes
 from mlopt.sweep.registry import families_of
 from mlopt.sweep.roles import Roles, roles_of
 from mlopt.sweep.target import Target, align, check_counts, splitter, target_of
@@ -92,7 +94,7 @@ def prepare(
         When no sweep can come of these data or settings.
     """
     check_scoring(config.search.scoring)
-    messages: list[str] = []
+    messages: list[str] = list(source.remarks)
     whole = _known_target(source, messages)
     if len(whole.y) < 20:
         raise InputError(
@@ -101,11 +103,22 @@ def prepare(
         )
     target, y = target_of(whole.y, config.data.task)
     messages.append(f"{target.task} of {target.name!r} ({target.why})")
-    parts, where = _split(config, whole, y, target, test)
+    named, rare = target, _rare(config, target, y, test)
+    if rare is not None:
+        messages.append(rare.describe())
+        y, stay = rare.apply(y)
+        whole, y = without(replace(whole, y=pd.Series(y, name=target.name)), ~stay), y[stay]
+        target, y = target_of(whole.y, config.data.task)
+    if test is None:
+        parts, where = _split(config, whole, y, target)
+    else:
+        tested, y_tested = _tested(test, whole.X, named, rare, messages)
+        parts, where = (whole.X, tested.X, y, y_tested), test.name
     X, X_test, y, y_test = parts
     roles = _roles(X, config.data.drop)
     if roles is not None:
         messages += roles.describe()
+        messages += _noticed(whole.X, X_test if test else None, roles, y, X)
     case = Case(roles, target, X.shape[0], _width(X, roles), config.search.seed)
     cv, cv_name = splitter(config.search.cv, target, X.shape[0], config.search.seed)
     check_counts(y, target, max(2, cv.get_n_splits()))
@@ -149,22 +162,76 @@ def _known_target(source: Source, messages: list[str]) -> Source:
     missing = source.y.isna().to_numpy()
     if not missing.any():
         return source
-    messages.append(f"{int(missing.sum()):,} rows without a target are left out")
+    rows = np.flatnonzero(missing)
+    have, are = ("have", "are") if len(rows) > 1 else ("has", "is")
+    messages.append(
+        f"{len(rows):,} of {len(missing):,} rows {have} no target and {are} left out: "
+        f"{row_list(rows)}"
+    )
     return without(source, missing)
 
 
+def _rare(
+    config: Config, target: Target, y: NDArray[Any], test: Source | None
+) -> Rare | None:
+    """The classes that would not reach every part of the data, if that was asked."""
+    if not target.classifies:
+        return None
+    holdout = config.data.holdout if test is None else None
+    rows = round(len(y) * (1 - (holdout or 0.0)))
+    folds = splitter(config.search.cv, target, rows, config.search.seed)[0].get_n_splits()
+    return rare_classes(y, config.data.rare_classes, least_rows(folds, holdout))
+
+
+def _tested(
+    test: Source, X: Any, target: Target, rare: Rare | None, messages: list[str]
+) -> tuple[Source, NDArray[Any]]:
+    """The rows of a test table whose target is known, with labels as training has them."""
+    messages += [f"test: {remark}" for remark in test.remarks]
+    found: list[str] = []
+    whole = _known_target(test, found)
+    messages += [f"test: {text}" for text in found]
+    if isinstance(X, pd.DataFrame) != isinstance(whole.X, pd.DataFrame):
+        raise InputError(
+            f"Data and test file must both be tables, or both sparse; {test.name} is "
+            "not what the data are."
+        )
+    y, said = align(whole.y, target)
+    messages += [said] if said else []
+    if rare is None:
+        return whole, y
+    y, stay = rare.apply(y)
+    return without(whole, ~stay), y[stay]
+
+
+def _noticed(
+    whole: pd.DataFrame,
+    test: pd.DataFrame | None,
+    roles: Roles,
+    y: NDArray[Any],
+    X: pd.DataFrame,
+) -> list[str]:
+    """What people should know of single cells and columns."""
+    numbers = (*roles.numbers, *roles.codes)
+    told = notations(whole, roles.decimals)
+    told += unreadable(whole, numbers, roles.dates, roles.decimals)
+    if test is not None and {*numbers, *roles.dates} <= set(test.columns):
+        told += [
+            f"test: {text}"
+            for text in unreadable(test, numbers, roles.dates, roles.decimals)
+        ]
+    told += [
+        f"warning: `{name}` determines the target exactly: if it is a copy of it, or known "
+        "only when the target is, drop it (`drop`, `--drop`)"
+        for name in giveaways(X, roles.used, y)
+    ]
+    return told
+
+
 def _split(
-    config: Config, source: Source, y: NDArray[Any], target: Target, test: Source | None
+    config: Config, source: Source, y: NDArray[Any], target: Target
 ) -> tuple[tuple[Any, Any, NDArray[Any], NDArray[Any]], str]:
     X = source.X
-    if test is not None:
-        whole = _known_target(test, [])
-        if isinstance(X, pd.DataFrame) != isinstance(whole.X, pd.DataFrame):
-            raise InputError(
-                f"Data and test file must both be tables, or both sparse; {test.name} is "
-                f"not what {source.name} is."
-            )
-        return (X, whole.X, y, align(whole.y, target)), test.name
     share = config.data.holdout
     # One row of each class must reach the test part, and three must remain.
     check_counts(y, target, 5)

@@ -14,11 +14,16 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
+from mlopt.readers.notation import cells_of, decimal_of
+
 CODE_LEVELS = 12
 """Whole numbers with at most so many values are taken as categories by linear models."""
 
 FEW_LEVELS = 200
 """Categories with more values than this are replaced by what the target does there."""
+
+MOSTLY = 0.95
+"""Share of rows with a number from which other cells of a column are taken as missing."""
 
 FORMATS = (
     "ISO8601",
@@ -50,6 +55,8 @@ class Roles:
         Which parts of each date differ between rows: only they say anything.
     dropped : mapping of str to str
         Columns that are not used, and why.
+    decimals : mapping of str to str
+        Of numbers in people's notation, as in "$1,234.50", the sign in front of decimals.
     """
 
     numbers: tuple[str, ...] = ()
@@ -58,6 +65,7 @@ class Roles:
     dates: Mapping[str, str] = field(default_factory=dict)
     parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     dropped: Mapping[str, str] = field(default_factory=dict)
+    decimals: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def few(self) -> tuple[str, ...]:
@@ -106,6 +114,7 @@ def roles_of(frame: pd.DataFrame, drop: Iterable[str] = ()) -> Roles:
         dates=found["date"],
         parts=parts,
         dropped=found["dropped"],
+        decimals={name: sign for name, sign in found["number"].items() if sign},
     )
 
 
@@ -123,7 +132,7 @@ def judge(column: pd.Series) -> tuple[str, Any]:
         return "date", ""
     if types.is_numeric_dtype(column.dtype) or types.is_timedelta64_dtype(column.dtype):
         return _judge_numbers(values, len(known))
-    return _judge_text(values.astype(str), len(known))
+    return _judge_text(values.astype(str), known.astype(str))
 
 
 def _judge_numbers(values: pd.Series, rows: int) -> tuple[str, Any]:
@@ -136,10 +145,19 @@ def _judge_numbers(values: pd.Series, rows: int) -> tuple[str, Any]:
     return ("code", None) if 2 < levels <= CODE_LEVELS else ("number", None)
 
 
-def _judge_text(values: pd.Series, rows: int) -> tuple[str, Any]:
+def _judge_text(values: pd.Series, known: pd.Series) -> tuple[str, Any]:
+    rows = len(known)
     # Telling by the different values is as good as by all rows, and fast.
     if pd.to_numeric(values, errors="coerce").notna().mean() > 0.99:
         return "number", None
+    decimal = decimal_of(values.iloc[:: max(1, len(values) // 1000)])
+    numbers = cells_of(values, decimal).notna()
+    levels = int(numbers.sum())
+    # Of grades, a word may be one more; among many numbers it stands for none of them.
+    some = levels > CODE_LEVELS and known.isin(values[numbers]).mean() >= MOSTLY
+    if some or numbers.mean() > 0.99:
+        plain = pd.to_numeric(values[numbers], errors="coerce").notna().all()
+        return "number", None if plain else decimal
     layout = date_format(values)
     if layout is not None:
         return "date", layout

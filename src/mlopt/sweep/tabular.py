@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -27,8 +28,10 @@ from sklearn.preprocessing import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from mlopt.errors import InputError
+from mlopt.errors import InputError, InputWarning
+from mlopt.readers.notation import cells_of
 from mlopt.readers.table import did_you_mean
+from mlopt.sweep.cells import is_text
 from mlopt.sweep.roles import Roles, date_part, read_dates
 
 SPELLED_OUT = 24
@@ -50,7 +53,11 @@ class ReadColumns(TransformerMixin, BaseEstimator):
     dates : dict of str to str
         Read by this format and replaced by ``parts``.
     parts : dict of str to list of str
+    decimals : dict of str to str
+        For numbers in people's notation, as in "$1,234.50": the sign in front of decimals.
     """
+
+    decimals: Mapping[str, str] | None = None  # of a model of an earlier version
 
     def __init__(
         self,
@@ -58,11 +65,13 @@ class ReadColumns(TransformerMixin, BaseEstimator):
         categories: Sequence[str] = (),
         dates: Mapping[str, str] | None = None,
         parts: Mapping[str, Sequence[str]] | None = None,
+        decimals: Mapping[str, str] | None = None,
     ) -> None:
         self.numbers = numbers
         self.categories = categories
         self.dates = dates
         self.parts = parts
+        self.decimals = decimals
 
     def fit(self, X: Any, y: Any = None) -> ReadColumns:
         """Remember the names; nothing else is learned."""
@@ -77,9 +86,15 @@ class ReadColumns(TransformerMixin, BaseEstimator):
         """A data frame of floats and texts, with dates as numbers."""
         check_is_fitted(self)
         self._check(X)
-        columns: dict[str, Any] = {name: _as_number(X[name]) for name in self.numbers}
+        signs = self.decimals or {}
+        columns: dict[str, Any] = {
+            name: _as_number(X[name], signs.get(name, ".")) for name in self.numbers
+        }
+        for name in self.numbers:
+            _check_read(X[name], columns[name], "number")
         for name, layout in (self.dates or {}).items():
             dates = read_dates(X[name], layout)
+            _check_read(X[name], dates, "date")
             for part in (self.parts or {})[name]:
                 columns[f"{name}: {part}"] = date_part(dates, part)
         for name in self.categories:
@@ -133,6 +148,7 @@ def read_columns(roles: Roles) -> ReadColumns:
         categories=list(roles.categories),
         dates=dict(roles.dates),
         parts={name: list(parts) for name, parts in roles.parts.items()},
+        decimals=dict(roles.decimals),
     )
 
 
@@ -209,11 +225,25 @@ def _by_target(target_type: str, seed: int) -> TargetEncoder:
     )
 
 
-def _as_number(column: pd.Series) -> np.ndarray:
+def _check_read(column: pd.Series, values: Any, kind: str) -> None:
+    """Warn of a column that says nothing to the model, though its cells are not empty."""
+    if len(column) and pd.isna(values).all() and column.notna().any():
+        cell = column[column.notna()].iloc[0]
+        warnings.warn(
+            f"`{column.name}` is no {kind} in any of {len(column)} rows, as in {cell!r}; "
+            "the model takes it as missing. Is it the column of the training data?",
+            InputWarning,
+            stacklevel=2,
+        )
+
+
+def _as_number(column: pd.Series, decimal: str) -> np.ndarray:
     if column.dtype.kind in "fiub" and isinstance(column.dtype, np.dtype):
         return np.asarray(column, dtype=float)
     if column.dtype.kind == "m":
         return np.asarray(column / pd.Timedelta(seconds=1), dtype=float)
+    if is_text(column):
+        return np.asarray(cells_of(column, decimal), dtype=float)
     numbers = pd.to_numeric(column, errors="coerce").astype("Float64")
     return np.asarray(numbers.to_numpy(dtype=float, na_value=np.nan))
 

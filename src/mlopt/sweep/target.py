@@ -119,23 +119,32 @@ def as_labels(y: pd.Series | Sequence[Any]) -> NDArray[Any]:
     return np.asarray(column.astype(str).to_numpy(dtype=object), dtype=str)
 
 
-def align(y: pd.Series, target: Target) -> NDArray[Any]:
-    """The target of a test file, with labels as the training file writes them.
+def align(y: pd.Series, target: Target) -> tuple[NDArray[Any], str]:
+    """The target of a test file with labels as the training file writes them, and a
+    sentence if they had to be changed.
 
     Raises
     ------
     InputError
-        Labels that training never saw, even without spaces around or a full stop behind.
+        Labels that training never saw, even without spaces around; or without the full
+        stop behind every label, as in UCI's adult.test.
     """
     if not target.classifies:
-        return _numbers(y, target.name)
+        return _numbers(y, target.name), ""
     labels = as_labels(y)
     if set(np.unique(labels)) <= set(target.classes):
-        return labels
+        return labels, ""
     if labels.dtype.kind == "U":
-        plain = np.char.rstrip(np.char.strip(labels), ".")
+        plain = np.char.strip(labels)
         if set(np.unique(plain)) <= set(target.classes):
-            return np.asarray(plain)
+            return np.asarray(plain), ""
+        stopped = bool(np.char.endswith(plain, ".").all())
+        plain = np.array([label[:-1] for label in plain.tolist()])
+        if stopped and set(np.unique(plain)) <= set(target.classes):
+            return plain, (
+                "every label of the test file has a full stop behind one of the training "
+                "labels: it is left out"
+            )
     unknown = sorted(set(np.unique(labels).tolist()) - set(target.classes.tolist()))
     raise InputError(
         f"The test file must have labels that the training file has; it has {unknown[:5]}, "
@@ -172,8 +181,8 @@ def check_counts(labels: NDArray[Any], target: Target, least: int) -> None:
         shown = ", ".join(f"{v!r}: {n}" for v, n in list(rare.items())[:5])
         raise InputError(
             f"Every class of {target.name!r} must have at least {least} rows, so that each "
-            f"part of the data holds one; these have fewer: {shown}. Drop or merge them, "
-            "or ask for fewer folds."
+            f"part of the data holds one; these have fewer: {shown}. Set `rare_classes` to "
+            "drop or merge (`--rare-classes`), or ask for fewer folds."
         )
 
 

@@ -1,0 +1,119 @@
+"""What people should know of single cells and columns of a table: what cannot be read, and
+what gives the target away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.api import types
+
+from mlopt.readers.notation import cells_of
+from mlopt.sweep.roles import read_dates
+
+SAMPLE = 2000
+"""Rows that tell of most columns that they do not determine the target."""
+ROWS_A_VALUE = 5
+"""Rows that a value of a column must have on average, to say something by agreeing."""
+LISTED = 5
+
+
+def row_list(rows: NDArray[np.int64]) -> str:
+    """Numbers of rows, from 1."""
+    shown = ", ".join(f"{row + 1:,}" for row in rows[:LISTED])
+    more = f" and {len(rows) - LISTED:,} more" if len(rows) > LISTED else ""
+    return f"row{'s' * (len(rows) > 1)} {shown}{more}"
+
+
+def unreadable(
+    frame: pd.DataFrame,
+    numbers: Iterable[str],
+    dates: Mapping[str, str],
+    decimals: Mapping[str, str],
+) -> list[str]:
+    """A sentence for each column with cells that are missing to a model as they cannot be
+    read.
+    """
+    sentences = []
+    read: dict[str, tuple[str, Any]] = {
+        name: ("number", lambda c, name=name: cells_of(c, decimals.get(name, ".")))
+        for name in numbers
+        if is_text(frame[name])
+    }
+    for name, layout in dates.items():
+        if is_text(frame[name]):
+            read[name] = ("date", lambda c, layout=layout: read_dates(c, layout))
+    for name, (kind, reader) in read.items():
+        column = frame[name]
+        lost = (reader(column).isna() & column.notna()).to_numpy()
+        if lost.any():
+            rows = np.flatnonzero(lost)
+            are = "are" if len(rows) > 1 else "is"
+            sentences.append(
+                f"`{name}`: {len(rows):,} of {len(column):,} cells {are} no {kind} and "
+                f"{are} taken as missing: {column.iloc[rows[0]]!r} in {row_list(rows)}"
+            )
+    return sentences
+
+
+def notations(frame: pd.DataFrame, decimals: Mapping[str, str]) -> list[str]:
+    """A sentence for each column of numbers in people's notation."""
+    sentences = []
+    for name, decimal in decimals.items():
+        values = cells_of(frame[name], decimal)
+        at = values.first_valid_index()
+        if at is not None:
+            sentences.append(f"`{name}`: {frame[name][at]!r} is read as {values[at]:g}")
+    return sentences
+
+
+def is_text(column: pd.Series) -> bool:
+    """Whether the cells of a column must be read to be numbers."""
+    return not (
+        types.is_numeric_dtype(column.dtype)
+        or types.is_bool_dtype(column.dtype)
+        or types.is_datetime64_any_dtype(column.dtype)
+        or types.is_timedelta64_dtype(column.dtype)
+    )
+
+
+def giveaways(frame: pd.DataFrame, names: Iterable[str], y: NDArray[Any]) -> list[str]:
+    """The columns that determine the target exactly."""
+    return [name for name in names if _determines(frame[name], y)]
+
+
+def _determines(column: pd.Series, y: NDArray[Any]) -> bool:
+    known = column.notna().to_numpy()
+    if known.sum() < len(y) / 2:
+        return False
+    column, y = column[known], y[known]
+    if y.dtype.kind == "f" and _is_line(column, y):
+        return True
+    return _is_function(column[:SAMPLE], y[:SAMPLE]) and _is_function(column, y)
+
+
+def _is_function(column: pd.Series, y: NDArray[Any]) -> bool:
+    values, answers = pd.factorize(column)[0], pd.factorize(y)[0]
+    levels, classes = int(values.max()) + 1, int(answers.max()) + 1
+    if classes < 2 or levels * ROWS_A_VALUE > len(y):
+        return False
+    pairs = np.unique(values.astype(np.int64) * classes + answers)
+    return len(pairs) == levels
+
+
+def _is_line(column: pd.Series, y: NDArray[Any]) -> bool:
+    """Whether the target is the column times a number plus a number."""
+    x = cells_of(column, ".") if is_text(column) else pd.to_numeric(column, errors="coerce")
+    x = np.asarray(x, dtype=float)
+    if not np.isfinite(x).all():
+        return False
+    low, high = int(x.argmin()), int(x.argmax())
+    spread = np.ptp(y)
+    if x[low] == x[high] or spread == 0:
+        return False
+    slope = (y[high] - y[low]) / (x[high] - x[low])
+    return bool(np.abs(y - y[low] - slope * (x - x[low])).max() <= 1e-9 * spread)
