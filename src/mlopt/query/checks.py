@@ -36,11 +36,10 @@ def check(
         A model is to be written into a folder that is not there, or over other data.
     """
     known, written = dict(values), set[str]()
-    sources = sources_of(script)
     for statement in script.statements:
         if isinstance(statement, ast.Persist):
             _check_name(statement.name, text, known)
-            check_file(path_of(statement.path), sources)
+            check_file(path_of(statement.path))
             check_replaceable(path_of(statement.path))
             written.add(statement.path.value)
         elif isinstance(statement, ast.Predict):
