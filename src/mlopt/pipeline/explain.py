@@ -47,6 +47,12 @@ def to_plan(
     notes = [
         f"rules that changed the plan: {changed}; planning took {planned.seconds:.2f} s"
     ]
+    notes += [
+        f"rule `{one.rule}` was left out, since it would have changed what is computed: an "
+        "error of mlopt, please report it"
+        for one in planned.log
+        if one.broken
+    ]
     notes += _kept_in_all(kept, run) if run is not None else []
     return Plan(
         f"fit {type(pipeline).__name__}",

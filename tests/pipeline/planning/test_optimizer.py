@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+import dask
+import numpy as np
 import pytest
+from sklearn.preprocessing import StandardScaler
 from tests.pipeline.graphs import DATA, OTHER, ranged, scaled, union
 
+import mlopt
 from mlopt.errors import InputError
+from mlopt.pipeline.graph.operators import Source
 from mlopt.pipeline.graph.walking import rebuild
-from mlopt.pipeline.planning.optimizer import describe, left_out, optimize
+from mlopt.pipeline.planning import making
+from mlopt.pipeline.planning.optimizer import describe, history, left_out, optimize
 from mlopt.pipeline.rules import RULES, Context
 from mlopt.pipeline.rules.base import Draft
 
@@ -78,8 +85,26 @@ class Wrong:
     name: str = "wrong"
 
     def rewrite(self, draft: Any, context: Any) -> Any:
-        sinks = rebuild(draft.sinks, lambda op: OTHER if op is DATA else op)
+        sinks = rebuild(draft.sinks, lambda op: OTHER if type(op) is Source else op)
         return replace(draft, sinks=sinks)
+
+
+def test_a_rule_that_changes_the_meaning_is_left_out_and_noted() -> None:
+    draft = Draft((scaled("a", DATA),))
+    with dask.config.set({"mlopt.strict": False}):
+        found, log = optimize(draft, CONTEXT, [Wrong()])
+    assert found is draft
+    assert [one.broken for one in log] == [True]
+    assert "left out, since it would change" in history(log)[-1]
+
+
+def test_a_fit_survives_a_broken_rule_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(making, "optimize", partial(optimize, rules=[Wrong()]))
+    X = np.arange(8.0).reshape(4, 2)
+    with dask.config.set({"mlopt.strict": False}):
+        found = mlopt.make_pipeline(StandardScaler()).fit(X)
+    np.testing.assert_allclose(found[0].mean_, X.mean(axis=0))
+    assert "rule `wrong` was left out" in found.plan_.explain()
 
 
 def test_a_rule_that_changes_the_meaning_is_caught() -> None:

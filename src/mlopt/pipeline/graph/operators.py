@@ -10,7 +10,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from mlopt.identity import join, token_of
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils._set_output import _get_output_config
+
+from mlopt.identity import is_known, join, token_of
 from mlopt.pipeline.fits.base import Fit
 
 _PHYSICAL = {"physical": True}
@@ -38,7 +41,7 @@ class Operator:
 
     @property
     def meaning(self) -> str:
-        """The token, whatever the layout of the numbers."""
+        """The token of what is left when all that changes no number is left out."""
         return self.token
 
     @property
@@ -231,6 +234,17 @@ class Join(Operator):
     frames: str = "default"
     layout: str = field(default="auto", metadata=_PHYSICAL)
 
+    @property
+    def meaning(self) -> str:
+        return self.parts[0].meaning if self.changes_nothing else self.token
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether its only part comes out as it is: numbers, that keep name and layout."""
+        plain = not self.prefix and self.sparse_below > 1.0
+        alone = len(self.parts) == 1 and self.weights == (1.0,)
+        return alone and plain and self.frames == "default" and _is_array(self.parts[0])
+
     def describe(self) -> str:
         return f"{len(self.parts)} side by side"
 
@@ -269,6 +283,10 @@ class Fused(Operator):
         object.__setattr__(self, "token", self.body.token)
 
     @property
+    def meaning(self) -> str:
+        return self.body.meaning
+
+    @property
     def inputs(self) -> tuple[Operator, ...]:
         return self.reads
 
@@ -279,6 +297,22 @@ class Fused(Operator):
 
     def describe(self) -> str:
         return self.body.describe()
+
+
+def _is_array(op: Operator) -> bool:
+    """Whether rows are known to be an array or a sparse matrix, and no frame."""
+    if isinstance(op, Join):
+        return op.frames == "default"
+    if not isinstance(op, Apply) or not isinstance(op.model, Learn):
+        return False
+    kind = type(op.model.estimator)
+    # A function may give anything.
+    known = is_known(kind) and kind is not FunctionTransformer
+    return known and not _frames(op.model.estimator)
+
+
+def _frames(estimator: Any) -> bool:
+    return str(_get_output_config("transform", estimator)["dense"]) != "default"
 
 
 def _token(value: Any) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import dask
+
 from mlopt.errors import InputError
 from mlopt.pipeline.graph.operators import Operator
 from mlopt.pipeline.graph.walking import show, walk
@@ -22,12 +24,15 @@ class Applied:
     ----------
     before, after : Draft
         The same object when nothing changed.
+    broken : bool
+        Whether it would have changed what the pipeline computes, and so was left out.
     """
 
     rule: str
     seconds: float
     before: Draft
     after: Draft
+    broken: bool = False
 
     @property
     def changed(self) -> bool:
@@ -42,7 +47,11 @@ def optimize(
     *,
     without: Collection[str] = (),
 ) -> tuple[Draft, tuple[Applied, ...]]:
-    """The draft after every rule that is not left out, and what each did."""
+    """The draft after every rule that is not left out, and what each did.
+
+    A rule that would change what is computed, which is an error of mlopt, is left out, too;
+    with `mlopt.strict` in `dask.config` that raises an AssertionError.
+    """
     log = []
     for rule in rules:
         if rule.name in without:
@@ -50,8 +59,11 @@ def optimize(
         begin = time.perf_counter()
         new = rule.rewrite(draft, context)
         took = time.perf_counter() - begin
-        check(draft, new, rule.name)
-        log.append(Applied(rule.name, took, draft, new))
+        broken = not is_same(draft, new)
+        if broken and dask.config.get("mlopt.strict", False):
+            raise AssertionError(f"Rule `{rule.name}` changed what the pipeline computes.")
+        new = draft if broken else new
+        log.append(Applied(rule.name, took, draft, new, broken))
         draft = new
     return draft, tuple(log)
 
@@ -88,10 +100,9 @@ def left_out(optimize: Any, rules: Sequence[Rule] = RULES) -> frozenset[str]:
     return frozenset(names)
 
 
-def check(before: Draft, after: Draft, rule: str) -> None:
+def is_same(before: Draft, after: Draft) -> bool:
     """A rule may change how, never what: the sinks must still mean the same."""
-    if [sink.meaning for sink in before.sinks] != [sink.meaning for sink in after.sinks]:
-        raise AssertionError(f"Rule `{rule}` changed what the pipeline computes.")
+    return [sink.meaning for sink in before.sinks] == [sink.meaning for sink in after.sinks]
 
 
 def describe(
@@ -120,5 +131,7 @@ def history(log: Sequence[Applied]) -> list[str]:
     for one in log:
         took = f"{one.rule}, {1e3 * one.seconds:.1f} ms"
         after = f":\n{describe(one.after, words)}" if one.changed else ": no change"
+        if one.broken:
+            after = ": left out, since it would change what is computed"
         found.append(f"rule {took}{after}")
     return found

@@ -27,10 +27,8 @@ class DropUnused:
 
 
 def _without(op: Operator) -> Operator:
-    if isinstance(op, Join) and len(op.parts) == 1 and op.weights == (1.0,):
-        # Alone, a part keeps its names and its layout only if nobody asked for others.
-        plain = not op.prefix and op.sparse_below > 1.0
-        return op.parts[0] if plain else op
+    if isinstance(op, Join) and op.changes_nothing:
+        return op.parts[0]
     if isinstance(op, Convert) and isinstance(op.x, Convert):
         return replace(op, x=op.x.x)
     return op
