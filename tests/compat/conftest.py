@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.compat.expected import EXPECTED, Difference
 
@@ -24,11 +25,19 @@ def global_random_seed(request: Any) -> Any:
     return request.param
 
 
+@pytest.fixture(params=[np.float64])
+def global_dtype(request: Any) -> Any:
+    """The kind of numbers that scikit-learn's tests take by default."""
+    return request.param
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     ours = [item for item in items if item.path.parent == HERE]
     met: set[tuple[str, Difference]] = set()
     for item in ours:
+        # What is known to fail in scikit-learn may well pass here.
+        item.own_markers = [_lenient(mark) for mark in item.own_markers]
         item.add_marker(pytest.mark.compat)
         for difference in _of(item):
             met.add((item.path.stem, difference))
@@ -44,6 +53,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     ]
     if unmet:
         raise pytest.UsageError(f"Expected differences that name no test: {unmet}.")
+
+
+def _lenient(mark: pytest.Mark) -> pytest.Mark:
+    if mark.name != "xfail":
+        return mark
+    return pytest.mark.xfail(*mark.args, **{**mark.kwargs, "strict": False}).mark
 
 
 def _of(item: pytest.Item) -> Iterator[Difference]:

@@ -157,12 +157,12 @@ def test_data_frames_keep_their_names(frame: Any) -> None:
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (Ridge(-1.0), "`alpha` must be finite and at least 0"),
+        (Ridge(-1.0), "The 'alpha' parameter of Ridge must be .*Got -1.0"),
         (Ridge([1.0, 2.0]), "`alpha` must be a number or have one entry for each target"),
-        (Ridge(solver="lsqr"), "leave the choice to 'auto'"),
-        (Ridge(positive=True), "use scikit-learn's estimator"),
-        (Ridge(tol=-1.0), "`tol` must be a finite number, at least 0"),
-        (Ridge(max_iter=0), "`max_iter` must be an integer of at least 1"),
+        (Ridge(solver="magic"), "The 'solver' parameter of Ridge must be .*'sketched_cg'"),
+        (Ridge(solver="sag", positive=True), "does not support positive fitting"),
+        (Ridge(tol=-1.0), "The 'tol' parameter of Ridge must be .*Got -1.0"),
+        (LinearRegression(max_iter=0), "The 'max_iter' parameter of LinearRegression"),
         (LinearRegression(n_jobs=0), "`n_jobs` must not be 0"),
     ],
 )
@@ -175,7 +175,7 @@ def test_wrong_parameters_say_what_to_do(model: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        (np.ones(3), "one weight for each of the 20 rows"),
+        (np.ones(3), "one for each of the 20 rows"),
         (-np.ones(20), "not negative"),
         (np.zeros(20), "not all zero"),
     ],

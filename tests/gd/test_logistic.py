@@ -225,11 +225,11 @@ def test_dask_dataframes_of_unknown_length_work_too() -> None:
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"C": 0.0}, "`C` must be a number above|`C` must be a finite number, positive"),
-        ({"l1_ratio": 0.5}, "use scikit-learn's LogisticRegression"),
-        ({"solver": "saga"}, "leave it to 'auto'"),
-        ({"tol": -1.0}, "`tol` must be a finite number, at least 0"),
-        ({"max_iter": 0}, "`max_iter` must be an integer of at least 1"),
+        ({"C": 0.0}, "The 'C' parameter of LogisticRegression must be .*Got 0.0"),
+        ({"l1_ratio": 0.5, "solver": "lbfgs"}, "supports only 'l2' or None penalties"),
+        ({"solver": "magic"}, "The 'solver' parameter of LogisticRegression must be"),
+        ({"tol": -1.0}, "The 'tol' parameter of LogisticRegression must be"),
+        ({"max_iter": -1}, "The 'max_iter' parameter of LogisticRegression must be"),
         ({"n_jobs": 0}, "`n_jobs` must not be 0"),
     ],
 )

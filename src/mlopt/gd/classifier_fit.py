@@ -63,13 +63,18 @@ def beside(rows: Rows, targets: Array, weights: Array) -> Rows:
 def by_quasi_newton(
     rows: Rows, models: Sequence[Model], tol: float, max_iter: int, start: Planes
 ) -> Outcome:
-    """Full passes until ``max |gradient| <= tol``, as scikit-learn's lbfgs does."""
-    training = QuasiNewton(rows, models, gtol=tol, max_passes=max_iter, start=start or None)
+    """Full passes until ``max |gradient| <= tol``, as scikit-learn's lbfgs does.
+
+    The pass over the start, from which no step has been taken, is not one of ``max_iter``.
+    """
+    most = max_iter + 1
+    training = QuasiNewton(rows, models, gtol=tol, max_passes=most, start=start or None)
     with between_passes():
-        run(training, Limits(passes=max_iter))
+        run(training, Limits(passes=most))
     planes = [training.coefficients(number) for number in range(len(models))]
     coef, intercept = (np.concatenate(parts) for parts in zip(*planes, strict=True))
-    return Outcome(coef, intercept, training.passes, bool(training.converged.all()))
+    converged = bool(training.converged.all())
+    return Outcome(coef, intercept, _steps(training.passes), converged)
 
 
 def by_newton(
@@ -77,10 +82,14 @@ def by_newton(
 ) -> Outcome:
     """As `by_quasi_newton`, with the Hessian of all classes together."""
     first = start[0] if start else None
-    training = Newton(rows, model, gtol=tol, max_passes=max_iter, start=first)
-    run(training, Limits(passes=max_iter))
+    training = Newton(rows, model, gtol=tol, max_passes=max_iter + 1, start=first)
+    run(training, Limits(passes=max_iter + 1))
     done = bool(training.converged[0])
-    return Outcome(*training.coefficients(), training.passes, done)
+    return Outcome(*training.coefficients(), _steps(training.passes), done)
+
+
+def _steps(passes: int) -> int:
+    return max(passes - 1, 1)
 
 
 def by_dual(training: DualCoordinateDescent, planes: int, max_iter: int) -> Outcome:
@@ -105,9 +114,9 @@ def learn(
         sys.stderr.write(f"{estimator.plan_}\n")
     if not outcome.converged:
         warnings.warn(
-            f"{type(estimator).__name__} did not converge to `tol`={estimator.tol} in "
-            f"{outcome.passes} passes: scale the features, or increase `max_iter` "
-            f"({estimator.max_iter}) or `tol`.",
+            f"{choice.chosen} failed to converge: {type(estimator).__name__} did not "
+            f"reach `tol`={estimator.tol} in {outcome.passes} passes. Scale the features, "
+            f"or increase `max_iter` ({estimator.max_iter}) or `tol`.",
             ConvergenceWarning,
             stacklevel=3,
         )

@@ -205,7 +205,10 @@ class _Diagonal:
 
     @staticmethod
     def of(sums: ColumnSums, alphas: Array) -> _Diagonal:
-        return _Diagonal(np.where(alphas > 0.0, sums.squares[:, None] + alphas, 1.0))
+        squares = sums.squares[:, None]
+        # A penalty below rounding is none.
+        matters = alphas > np.finfo(np.float64).eps * sums.squares.max(initial=0.0)
+        return _Diagonal(np.where(matters, squares + alphas, 1.0))
 
     def __call__(self, residual: Array, targets: NDArray[np.intp]) -> Array:
         return np.asarray(residual / self._diagonal[:, targets])

@@ -71,6 +71,7 @@ def read(
         When X or y is malformed, not finite, or their lengths differ.
     """
     y, sample_weight = in_memory(y), in_memory(sample_weight)
+    y = numbers(y) if numeric else y
     if isinstance(X, Rows):
         estimator.n_features_in_, rows = X.d, X
         y = _check_y(estimator, y, rows.n, numeric)
@@ -105,6 +106,26 @@ def in_memory(values: Any) -> Any:
     return values.compute() if is_dask(values) else values
 
 
+def numbers(y: Any) -> Any:
+    """Targets of objects as float64; others as they are.
+
+    Raises
+    ------
+    InputError
+        When one of the objects is no finite number: None would become NaN, and be learnt.
+    """
+    if y is None or getattr(y, "ndim", 1) > 2 or np.asarray(y).dtype.kind != "O":
+        return y
+    try:
+        y = np.asarray(y).astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"y must hold numbers: {error}.") from None
+    if not np.isfinite(y).all():
+        what = "NaN" if np.isnan(y).any() else "infinity"
+        raise InputError(f"Input y contains {what}: leave rows without a target out.")
+    return y
+
+
 def check_weights(sample_weight: Any, n: int) -> NDArray[np.float64]:
     """Row weights as float64 of shape (n,).
 
@@ -119,8 +140,8 @@ def check_weights(sample_weight: Any, n: int) -> NDArray[np.float64]:
     weights = np.full(n, float(weights)) if weights.ndim == 0 else weights
     if weights.shape != (n,):
         raise InputError(
-            f"`sample_weight` must be 1-D with one weight for each of the {n} rows, got "
-            f"shape {weights.shape}."
+            "Sample weights must be 1D array or scalar: `sample_weight` must hold one for "
+            f"each of the {n} rows, got shape {weights.shape}."
         )
     if not (np.isfinite(weights).all() and weights.min() >= 0 and weights.any()):
         raise InputError(
@@ -183,7 +204,8 @@ def _check_y(estimator: Any, y: Any, n: int, numeric: bool) -> NDArray[Any]:
     if y is None:
         name = type(estimator).__name__
         raise InputError(f"{name} requires y to be passed, but the target y is None.")
-    y = check_array(y, ensure_2d=False, dtype="numeric" if numeric else None)
+    kind = "numeric" if numeric else None
+    y = check_array(y, ensure_2d=False, dtype=kind, input_name="y")
     if len(y) != n:
         raise InputError(f"X and y must have the same length, got {n} and {len(y)} rows.")
     return np.asarray(y)

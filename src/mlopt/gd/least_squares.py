@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from sklearn import linear_model
+from sklearn.utils._param_validation import StrOptions
 
+from mlopt.gd.as_scikit_learn import (
+    check_parameters,
+    fit_as_scikit_learn,
+    plan_as_scikit_learn,
+)
 from mlopt.gd.least_squares_fit import (
     Settings,
     explain_least_squares,
@@ -13,14 +20,15 @@ from mlopt.gd.least_squares_fit import (
     problem_shape,
 )
 from mlopt.gd.least_squares_shape import Shape
+from mlopt.gd.least_squares_solvers import SOLVERS
 from mlopt.gd.linear_regressor import LinearRegressor
-from mlopt.gd.parameters import check_choice, check_positive
 from mlopt.plan import Plan
 
-_POSITIVE = "For coefficients that must not be negative, use scikit-learn's estimator."
+_POSITIVE = "`positive`=True"
+_THEIRS = ("lsqr", "sag", "saga", "lbfgs")
 
 
-class Ridge(LinearRegressor):
+class Ridge(LinearRegressor, linear_model.Ridge):
     """Least squares with an L2 penalty: ``||y - Xw||^2 + alpha ||w||^2``.
 
     The problem, the parameters and the attributes are those of
@@ -50,11 +58,11 @@ class Ridge(LinearRegressor):
         where there are fewer of these than columns. The last four need a positive
         ``alpha``, "mixed_cholesky" and "block" dense rows. "auto" takes the one with the
         least predicted time; for dense rows "sparse_cg" only where nothing else can be
-        used.
-    positive : False
-        Here for scikit-learn's signature.
+        used. "lsqr", "sag", "saga" and "lbfgs" are scikit-learn's own.
+    positive : bool, default=False
+        No coefficient below 0: fitted by scikit-learn, in memory, and the plan says so.
     random_state : int, RandomState or None, default=None
-        Without effect: samples and sketches are the same at every call.
+        Of scikit-learn's solvers: samples and sketches are the same at every call.
 
     Attributes
     ----------
@@ -70,6 +78,11 @@ class Ridge(LinearRegressor):
     n_features_in_, feature_names_in_
         As in scikit-learn.
     """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **linear_model.Ridge._parameter_constraints,
+        "solver": [StrOptions({"auto", *SOLVERS, *_THEIRS})],
+    }
 
     def __init__(
         self,
@@ -105,7 +118,11 @@ class Ridge(LinearRegressor):
         -------
         self
         """
-        fit_least_squares(self, X, y, sample_weight, self.alpha, self._settings())
+        check_parameters(self)
+        if why := self._not_ours():
+            fit_as_scikit_learn(self, linear_model.Ridge, why, X, y, sample_weight)
+        else:
+            fit_least_squares(self, X, y, sample_weight, self.alpha, self._settings())
         return self
 
     def explain(self, X: Any, y: Any, sample_weight: Any = None) -> Plan:
@@ -116,22 +133,28 @@ class Ridge(LinearRegressor):
         Plan
             What would be chosen and rejected, with predicted seconds.
         """
+        check_parameters(self)
+        if why := self._not_ours():
+            return plan_as_scikit_learn(self, why)
         settings = self._settings()
         return explain_least_squares(self, X, y, sample_weight, self.alpha, settings)
 
+    def _not_ours(self) -> str:
+        if self.positive:
+            return _POSITIVE
+        return f"`solver`={self.solver!r}" if self.solver in _THEIRS else ""
+
     def _settings(self) -> Settings:
-        check_choice("positive", self.positive, (False,), _POSITIVE)
-        tol = check_positive("tol", self.tol, zero=True)
         return Settings(
             solver=self.solver,
-            tol=tol,
+            tol=self.tol,
             max_iter=self.max_iter,
-            accuracy=float(np.clip(tol, 1e-12, 1e-6)),
+            accuracy=float(np.clip(self.tol, 1e-12, 1e-6)),
             cutoff=None,
         )
 
 
-class LinearRegression(LinearRegressor):
+class LinearRegression(LinearRegressor, linear_model.LinearRegression):
     """Ordinary least squares; of several solutions, the one of least norm.
 
     The problem, the parameters and the attributes are those of
@@ -147,8 +170,8 @@ class LinearRegression(LinearRegressor):
         stop when the gradient's norm is ``tol`` times that at zero.
     n_jobs : int, optional
         Threads when no Dask client is active; None or -1 for all cores.
-    positive : False
-        Here for scikit-learn's signature.
+    positive : bool, default=False
+        No coefficient below 0: fitted by scikit-learn, in memory, and the plan says so.
     solver : {"auto", "cholesky", "svd", "sparse_cg"}, default="auto"
         See `Ridge`. "cholesky" goes over to "svd" by itself where the features are nearly
         dependent.
@@ -166,6 +189,12 @@ class LinearRegression(LinearRegressor):
     n_iter_, solver_, plan_, n_features_in_, feature_names_in_
         See `Ridge`.
     """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **linear_model.LinearRegression._parameter_constraints,
+        "solver": [StrOptions({"auto", *SOLVERS})],
+        "max_iter": linear_model.Ridge._parameter_constraints["max_iter"],
+    }
 
     def __init__(
         self,
@@ -199,6 +228,11 @@ class LinearRegression(LinearRegressor):
         -------
         self
         """
+        check_parameters(self)
+        if self.positive:
+            kind, why = linear_model.LinearRegression, _POSITIVE
+            fit_as_scikit_learn(self, kind, why, X, y, sample_weight)
+            return self
         fit = fit_least_squares(self, X, y, sample_weight, 0.0, self._settings())
         for name in ("rank_", "singular_"):
             self.__dict__.pop(name, None)
@@ -208,17 +242,18 @@ class LinearRegression(LinearRegressor):
 
     def explain(self, X: Any, y: Any, sample_weight: Any = None) -> Plan:
         """The plan of `fit` for the same arguments; fits nothing. See `Ridge.explain`."""
+        check_parameters(self)
+        if self.positive:
+            return plan_as_scikit_learn(self, _POSITIVE)
         return explain_least_squares(self, X, y, sample_weight, 0.0, self._settings())
 
     def _settings(self) -> Settings:
-        check_choice("positive", self.positive, (False,), _POSITIVE)
-        tol = check_positive("tol", self.tol, zero=True)
         return Settings(
             solver=self.solver,
-            tol=tol,
+            tol=self.tol,
             max_iter=self.max_iter,
             accuracy=1e-10,
-            cutoff=tol,
+            cutoff=self.tol,
             n_jobs=self.n_jobs,
         )
 

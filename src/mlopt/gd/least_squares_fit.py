@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import linear_model
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -21,13 +22,9 @@ from mlopt.gd.least_squares_plan import block_rows, choose_solver
 from mlopt.gd.least_squares_shape import Shape
 from mlopt.gd.least_squares_solvers import SOLVERS, Fit, Task, shape_of
 from mlopt.gd.linear_regressor import LinearRegressor
-from mlopt.gd.parameters import check_choice, check_count
 from mlopt.plan import Choice, Plan
 
 _MAX_ITER = 1000
-_OTHERS = (
-    "scikit-learn's other solvers minimise the same objective: leave the choice to 'auto'."
-)
 
 
 @dataclass(frozen=True)
@@ -106,7 +103,6 @@ def _prepare(
     settings: Settings,
     where: Executor,
 ) -> tuple[Sample, Task, Choice]:
-    check_choice("solver", settings.solver, ("auto", *SOLVERS), _OTHERS)
     sample = read(
         estimator, X, y, sample_weight, executor=where, numeric=True, block_rows=block_rows
     )
@@ -127,7 +123,7 @@ def _task(sample: Sample, alpha: Any, intercept: bool, settings: Settings) -> Ta
         alphas=_check_alphas(alpha, targets.shape[1]),
         intercept=intercept,
         tol=settings.tol,
-        max_iter=_MAX_ITER if limit is None else check_count("max_iter", limit),
+        max_iter=_MAX_ITER if limit is None else limit,
         accuracy=settings.accuracy,
         cutoff=max(rows.n, rows.d) * np.finfo(np.float64).eps
         if settings.cutoff is None
@@ -139,8 +135,9 @@ def _check_alphas(alpha: Any, outputs: int) -> NDArray[np.float64]:
     alphas = np.atleast_1d(np.asarray(alpha, dtype=np.float64))
     if alphas.shape not in ((1,), (outputs,)):
         raise InputError(
-            "`alpha` must be a number or have one entry for each target "
-            f"({outputs} here); got shape {alphas.shape}."
+            "Number of targets and number of penalties do not correspond: "
+            f"{alphas.size} != {outputs}. `alpha` must be a number or have one entry for "
+            f"each target, got shape {alphas.shape}."
         )
     if not (np.isfinite(alphas).all() and alphas.min() >= 0):
         raise InputError(f"`alpha` must be finite and at least 0, got {alpha!r}.")
@@ -158,6 +155,8 @@ def _learn(estimator: Any, fit: Fit, sample: Sample) -> None:
     if sample.y.ndim == 1:
         estimator.coef_ = coef[0]
         estimator.intercept_ = intercept[0] if estimator.fit_intercept else 0.0
+    elif len(coef) == 1 and isinstance(estimator, linear_model.Ridge):
+        estimator.coef_ = coef[0]  # as scikit-learn's, of a column of y
     steps = fit.iterations
     estimator.n_iter_ = np.ones(len(coef), np.int64) if steps is None else steps
     estimator.solver_ = fit.solver

@@ -16,9 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from mlopt.cluster import Executor, executor
+from mlopt.gd.as_scikit_learn import check_parameters, plan_as_scikit_learn
 from mlopt.gd.choosing import plan_before
 from mlopt.gd.class_codes import encode, winners
 from mlopt.gd.estimator_base import apply
@@ -44,14 +46,16 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             What would be chosen and rejected, with predicted seconds.
         """
         twin = clone(self)
-        twin._check()
+        check_parameters(twin)
+        if why := twin._not_ours():
+            return plan_as_scikit_learn(self, why)
         with closing(executor(n_jobs=getattr(self, "n_jobs", None))) as where:
             choice = twin._prepare(X, y, sample_weight, where)[-1]
         return plan_before(self, choice)
 
     @abstractmethod
-    def _check(self) -> None:
-        """Refuse parameters that cannot work."""
+    def _not_ours(self) -> str:
+        """Which parameter asks for what only scikit-learn has a solver for; or ""."""
 
     @abstractmethod
     def _prepare(
@@ -71,7 +75,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         ndarray or lazy dask array of shape (n,) for two classes, else (n, K)
         """
         check_is_fitted(self)
-        columns = len(self.coef_) if len(self.coef_) > 1 else None
+        planes = self.coef_.shape[0]
+        columns = planes if planes > 1 else None
         return self._apply(decide, X, columns, self.coef_.dtype)
 
     def predict(self, X: Any) -> Any:
@@ -92,6 +97,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.array_api_support = False
         return tags
 
     def _apply(
@@ -126,7 +132,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
 def decide(X: Any, coef: Array, intercept: Array) -> Array:
     """Margins of shape (n,) for one plane, else (n, K)."""
-    margins = np.asarray(X @ coef.T + intercept)
+    # Sparsified coefficients of sparse rows would give sparse margins.
+    margins = np.asarray(safe_sparse_dot(X, coef.T, dense_output=True) + intercept)
     return margins[:, 0] if margins.shape[1] == 1 else margins
 
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from mlopt.gd.estimator_base import apply
 
 
-class LinearRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+class LinearRegressor(BaseEstimator):
     """Predicts from ``coef_`` of shape (d,) or (T, d) and ``intercept_``."""
 
     coef_: NDArray[Any]
@@ -38,6 +38,7 @@ class LinearRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.array_api_support = False
         return tags
 
 

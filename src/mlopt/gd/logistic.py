@@ -5,14 +5,17 @@ from __future__ import annotations
 import time
 from contextlib import closing
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
+from sklearn import linear_model
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from mlopt.cluster import Executor, executor
+from mlopt.gd.as_scikit_learn import check_parameters, fit_as_scikit_learn
 from mlopt.gd.choosing import Options, choose
 from mlopt.gd.classifier_fit import (
     Outcome,
@@ -27,19 +30,18 @@ from mlopt.gd.classifier_plan import newton_cost, quasi_newton_cost
 from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import Sample, read, resources_of
 from mlopt.gd.linear_classifier import LinearClassifier, decide
-from mlopt.gd.parameters import check_choice, check_count, check_positive
 from mlopt.plan import Choice
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 
 Array = NDArray[Any]
 
-_L1 = "For an L1 penalty, use scikit-learn's LogisticRegression(solver='saga')."
 _SAME = "with two classes, lbfgs starts from the same Hessian"
-_SOLVERS = "scikit-learn's others minimise the same objective: leave it to 'auto'."
+_OURS = ("auto", "lbfgs", "newton-cholesky")
+_THEIRS = ("liblinear", "newton-cg", "sag", "saga")
 
 
-class LogisticRegression(LinearClassifier):
+class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
     """Logistic regression with an L2 penalty; softmax for more than two classes.
 
     It minimises ``C sum_i c_i loss_i + 1/2 ||w||^2``, where ``c`` are the sample weights
@@ -50,8 +52,8 @@ class LogisticRegression(LinearClassifier):
     ----------
     C : float, default=1.0
         Inverse of the penalty, positive; ``np.inf`` for none.
-    l1_ratio : 0.0
-        Here for scikit-learn's signature: the penalty is L2.
+    l1_ratio : float, default=0.0
+        Share of the L1 penalty. Any but 0 is fitted by scikit-learn.
     fit_intercept : bool, default=True
         The intercept is not penalised.
     class_weight : dict, "balanced" or None, default=None
@@ -64,9 +66,13 @@ class LogisticRegression(LinearClassifier):
     solver : {"auto", "lbfgs", "newton-cholesky"}, default="auto"
         "lbfgs": quasi-Newton, with the curvature of a sample of the rows to start from.
         "newton-cholesky": the Hessian of all classes together, from a sample where rows are
-        many. "auto" takes the one with the least predicted time.
+        many. "auto" takes the one with the least predicted time. With "liblinear",
+        "newton-cg", "sag", "saga", or parameters that mlopt has no solver for,
+        scikit-learn fits, in memory, and the plan says so.
+    penalty, dual, intercept_scaling
+        As in scikit-learn, which fits where they are given.
     random_state : int, RandomState or None, default=None
-        Without effect: the solver is not random.
+        Of scikit-learn's solvers; the others are not random.
     n_jobs : int, optional
         Threads when no Dask client is active; None or -1 for all cores.
     verbose : int, default=0
@@ -85,6 +91,11 @@ class LogisticRegression(LinearClassifier):
         As in scikit-learn.
     """
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **linear_model.LogisticRegression._parameter_constraints,
+        "solver": [StrOptions({*_OURS, *_THEIRS})],
+    }
+
     def __init__(
         self,
         C: float = 1.0,
@@ -96,6 +107,9 @@ class LogisticRegression(LinearClassifier):
         max_iter: int = 100,
         warm_start: bool = False,
         solver: str = "auto",
+        penalty: Any = "deprecated",
+        dual: bool = False,
+        intercept_scaling: float = 1.0,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -108,6 +122,9 @@ class LogisticRegression(LinearClassifier):
         self.max_iter = max_iter
         self.warm_start = warm_start
         self.solver = solver
+        self.penalty = penalty
+        self.dual = dual
+        self.intercept_scaling = intercept_scaling
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -126,7 +143,14 @@ class LogisticRegression(LinearClassifier):
         self
         """
         started = time.perf_counter()
-        self._check()
+        check_parameters(self)
+        if why := self._not_ours():
+            kind = linear_model.LogisticRegression
+            solver = self._their_solver()
+            fit_as_scikit_learn(
+                self, kind, why, X, y, sample_weight, solver=solver, n_jobs=None
+            )
+            return self
         with closing(executor(n_jobs=self.n_jobs)) as where:
             rows, model, choice = self._prepare(X, y, sample_weight, where)
             start = self._start(model.outputs, rows.d)
@@ -159,12 +183,24 @@ class LogisticRegression(LinearClassifier):
         """Logarithms of `predict_proba`, shape (n, K)."""
         return np.log(self.predict_proba(X))
 
-    def _check(self) -> None:
-        check_choice("l1_ratio", self.l1_ratio, (0.0, 0, None), _L1)
-        check_choice("solver", self.solver, ("auto", "lbfgs", "newton-cholesky"), _SOLVERS)
-        check_positive("C", self.C, infinite=True)
-        check_positive("tol", self.tol, zero=True)
-        check_count("max_iter", self.max_iter)
+    def _not_ours(self) -> str:
+        if self.penalty != "deprecated":
+            return f"`penalty`={self.penalty!r}"
+        if self.l1_ratio != 0:
+            return f"`l1_ratio`={self.l1_ratio!r}"
+        if self.solver not in _OURS:
+            return f"`solver`={self.solver!r}"
+        if self.dual:
+            return "`dual`=True"
+        if self.max_iter == 0:
+            return "`max_iter`=0"
+        return "it reports to callbacks" if getattr(self, "_skl_callbacks", None) else ""
+
+    def _their_solver(self) -> str:
+        if self.solver != "auto":
+            return self.solver
+        sparse = self.penalty in ("l1", "elasticnet") or self.l1_ratio not in (0, None)
+        return "saga" if sparse else "lbfgs"
 
     def _prepare(
         self, X: Any, y: Any, sample_weight: Any, where: Executor

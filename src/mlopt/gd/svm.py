@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import svm
 from sklearn.utils import check_random_state
 
 from mlopt.cluster import Executor, executor
-from mlopt.errors import InputError
+from mlopt.gd.as_scikit_learn import check_parameters, fit_as_scikit_learn
 from mlopt.gd.choosing import Options, choose
 from mlopt.gd.classifier_fit import (
     Outcome,
@@ -27,7 +28,6 @@ from mlopt.gd.columns import Model
 from mlopt.gd.dual import DualCoordinateDescent, TwoClasses, one_block
 from mlopt.gd.estimator_base import Sample, read, resources_of
 from mlopt.gd.linear_classifier import LinearClassifier
-from mlopt.gd.parameters import check_choice, check_count, check_positive
 from mlopt.plan import Choice
 from mlopt.resources import Resources
 
@@ -35,12 +35,10 @@ Array = NDArray[Any]
 
 _PRIMAL, _DUAL = "lbfgs", "dual-coordinate-descent"
 _WANTED = {"auto": "auto", False: _PRIMAL, True: _DUAL}
-_L1 = "For an L1 penalty, use scikit-learn's LinearSVC(penalty='l1', dual=False)."
 _SLOW = "fewer features than rows: it may take any number of passes"
-_OVR = "For Crammer and Singer's problem, use scikit-learn's LinearSVC."
 
 
-class LinearSVC(LinearClassifier):
+class LinearSVC(LinearClassifier, svm.LinearSVC):
     """Linear support vector machine; one class against the others for more than two.
 
     It minimises ``1/2 ||w||^2 + C sum_i c_i loss_i``, where the intercept counts as the
@@ -49,8 +47,8 @@ class LinearSVC(LinearClassifier):
 
     Parameters
     ----------
-    penalty : "l2"
-        Here for scikit-learn's signature.
+    penalty : {"l2", "l1"}, default="l2"
+        "l1" is fitted by scikit-learn, in memory, and the plan says so.
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
     dual : bool or "auto", default="auto"
         True: dual coordinate descent. False: quasi-Newton on the primal, for the squared
@@ -61,8 +59,8 @@ class LinearSVC(LinearClassifier):
         is larger; in the dual, when no variable violates its optimality by more.
     C : float, default=1.0
         Inverse of the penalty, positive.
-    multi_class : "ovr"
-        Here for scikit-learn's signature.
+    multi_class : {"ovr", "crammer_singer"}, default="ovr"
+        "crammer_singer" is fitted by scikit-learn.
     fit_intercept : bool, default=True
     intercept_scaling : float, default=1.0
         Value of the constant feature: the larger, the less the intercept is penalised.
@@ -132,7 +130,10 @@ class LinearSVC(LinearClassifier):
         self
         """
         started = time.perf_counter()
-        self._check()
+        check_parameters(self)
+        if why := self._not_ours():
+            fit_as_scikit_learn(self, svm.LinearSVC, why, X, y, sample_weight)
+            return self
         with closing(executor()) as where:
             sample, codes, choice = self._prepare(X, y, sample_weight, where)
             costs = self._class_weights(codes, sample.weights)
@@ -157,15 +158,14 @@ class LinearSVC(LinearClassifier):
         classes = len(self.classes_)
         return classes if classes > 2 else 1
 
-    def _check(self) -> None:
-        check_choice("penalty", self.penalty, ("l2",), _L1)
-        check_choice("loss", self.loss, ("squared_hinge", "hinge"))
-        check_choice("dual", self.dual, tuple(_WANTED))
-        check_choice("multi_class", self.multi_class, ("ovr",), _OVR)
-        for name in ("C", "intercept_scaling"):
-            check_positive(name, getattr(self, name))
-        check_positive("tol", self.tol, zero=True)
-        check_count("max_iter", self.max_iter)
+    def _not_ours(self) -> str:
+        if self.penalty != "l2":
+            return f"`penalty`={self.penalty!r}"
+        if self.multi_class != "ovr":
+            return f"`multi_class`={self.multi_class!r}"
+        if self.loss == "hinge" and self.dual is False:
+            return "`dual`=False for the hinge loss"
+        return "`max_iter`=0" if self.max_iter == 0 else ""
 
     def _choose(self, sample: Sample, resources: Resources) -> Choice:
         shape = shape_of(sample.rows, self._planes)
@@ -176,11 +176,6 @@ class LinearSVC(LinearClassifier):
             _DUAL: _SLOW if self.dual == "auto" and smooth and tall else dual,
         }
         wanted = _WANTED[self.dual]
-        if wanted == _PRIMAL and self.loss == "hinge":
-            raise InputError(
-                "`dual` must be True or 'auto' for `loss`='hinge', which is not smooth, "
-                "got False: leave it at 'auto', or use `loss`='squared_hinge'."
-            )
         choice = choose(str(self), wanted, options, resources)
         passes = shape.epochs if choice.chosen == _DUAL else shape.passes
         return replace(choice, notes=(f"predicted for {passes} passes",))

@@ -63,9 +63,10 @@ def check_finite(found: Sequence[Found], names: Sequence[str] | None) -> None:
     for number, one in enumerate(found):
         if one.bad is not None:
             name = f"`{names[one.bad]}`" if names else f"number {one.bad}"
-            value = "NaN" if np.isnan(one.bad_value) else str(one.bad_value)
+            nan = np.isnan(one.bad_value)
+            value, what = ("NaN", "NaN") if nan else (str(one.bad_value), "infinity")
             raise InputError(
-                f"X must not hold NaN or infinity: column {name} has {value} in block "
+                f"Input X contains {what}: column {name} has {value} in block "
                 f"{number} (rows {start} to {start + one.rows - 1}). Impute it, for "
                 "example with `SimpleImputer`, or leave these rows out."
             )

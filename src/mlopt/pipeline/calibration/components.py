@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mlopt.pipeline.calibration.cases import Case
 from mlopt.pipeline.library.pca import PCA, shape_of_fit
+from mlopt.pipeline.library.pca_fit import NAMES
 from mlopt.pipeline.library.pca_plan import OPERATOR, choose_solver, solver_costs
 from mlopt.resources import Calibration, Resources
 
@@ -49,7 +50,7 @@ def case(
     shape = shape_of_fit(estimator, X)
 
     def solve(name: str) -> None:
-        model = PCA(**{**estimator.get_params(), "solver": name}).fit(X)
+        model = PCA(**{**estimator.get_params(), "svd_solver": NAMES[name]}).fit(X)
         if kept is not None:
             kept[name] = model
 

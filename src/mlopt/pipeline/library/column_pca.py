@@ -70,8 +70,9 @@ class ColumnPCA(TransformerMixin, BaseEstimator):
     def fit_rows(self, rows: Rows) -> ColumnPCA:
         """`fit`, on blocks of descriptors as rows (n m, d)."""
         few = sample_rows(rows, self.n_samples, self.random_state)
-        names = "n_components", "whiten", "solver", "random_state"
-        self.pca_ = PCA(**{name: getattr(self, name) for name in names}).fit(few)
+        names = "n_components", "whiten", "random_state"
+        given = {name: getattr(self, name) for name in names}
+        self.pca_ = PCA(svd_solver=self.solver, **given).fit(few)
         self.n_features_in_ = rows.d
         return self
 

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from contextlib import closing
 from functools import partial
-from typing import Any
+from numbers import Integral
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    clone,
-)
+from sklearn import decomposition
+from sklearn.base import clone
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from mlopt.cluster import executor
 from mlopt.errors import InputError
+from mlopt.gd.as_scikit_learn import (
+    check_parameters,
+    fit_as_scikit_learn,
+    plan_as_scikit_learn,
+)
 from mlopt.gd.choosing import plan_before
 from mlopt.gd.estimator_base import FLOATS, apply, dtype_of, is_dask
-from mlopt.pipeline.library.pca_fit import Settings, fit_pca, prepare
+from mlopt.pipeline.library.pca_fit import WAYS, Settings, fit_pca, prepare
 from mlopt.pipeline.library.pca_plan import Shape
 from mlopt.pipeline.library.pca_randomized import centred_panels
 from mlopt.plan import Plan
@@ -29,22 +32,26 @@ from mlopt.plan import Plan
 Array = NDArray[Any]
 
 
-class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PCA(decomposition.PCA):
     """Project on the directions in which centred data vary most.
 
-    The problem and the attributes are those of `sklearn.decomposition.PCA`; in each
-    component, the entry of largest magnitude is positive. Sparse data stay sparse.
+    The problem, the parameters and the attributes are those of
+    `sklearn.decomposition.PCA`, and `get_covariance`, `score` and the like are inherited;
+    in each component, the entry of largest magnitude is positive. Sparse data stay sparse.
 
     Parameters
     ----------
-    n_components : int, float or None, default=None
+    n_components : int, float, "mle" or None, default=None
         How many to keep. A float between 0 and 1 keeps as many as explain that share of
-        the variance; None keeps ``min(n, d)``.
+        the variance; None keeps ``min(n, d)``. "mle", 0, and None with "arpack" or
+        "randomized" are fitted by scikit-learn, in memory, and the plan says so.
+    copy : bool, default=True
+        Without effect: X is never written to.
     whiten : bool, default=False
         Whether `transform` scales each component to unit variance.
-    solver : str, default="auto"
-        "full-svd": all rows are gathered here; not for sparse X.
-        "covariance-eigh": one pass for the covariance matrix, then its eigenvectors;
+    svd_solver : str, default="auto"
+        "full": all rows are gathered here; not for sparse X.
+        "covariance_eigh": one pass for the covariance matrix, then its eigenvectors;
         variances below 1e-16 of the largest are lost.
         "tsqr": a tall-skinny QR, one pass, then the SVD of its triangle; loses none.
         "randomized": a random sketch and power iterations, one pass each; approximate
@@ -55,11 +62,15 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         an integer `n_components` below 80% of ``min(n, d)``, when X is dense, has more than
         500 rows or columns and is not tall (at most 1000 columns and ten times as many
         rows); and where no other has the memory it needs.
+    tol : float, default=0.0
+        Without effect: "arpack" goes as far as rounding allows.
     iterated_power : int or "auto", default="auto"
         Power iterations of "randomized". "auto" is 7 for fewer components than a tenth of
         ``min(n, d)``, else 4.
     n_oversamples : int, default=10
         Further columns of the sketch of "randomized".
+    power_iteration_normalizer : {"auto", "QR", "LU", "none"}, default="auto"
+        Without effect: always by QR.
     random_state : int, RandomState or None, default=None
         Used by "randomized", and for the first vector of "arpack".
 
@@ -86,22 +97,35 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     structure with randomness", SIAM Review 53, 2011.
     """
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **decomposition.PCA._parameter_constraints,
+        "svd_solver": [StrOptions({"auto", *WAYS})],
+    }
+
     def __init__(
         self,
-        n_components: int | float | None = None,
+        n_components: int | float | str | None = None,
         *,
+        copy: bool = True,
         whiten: bool = False,
-        solver: str = "auto",
+        svd_solver: str = "auto",
+        tol: float = 0.0,
         iterated_power: int | str = "auto",
         n_oversamples: int = 10,
+        power_iteration_normalizer: str = "auto",
         random_state: Any = None,
     ) -> None:
-        self.n_components = n_components
-        self.whiten = whiten
-        self.solver = solver
-        self.iterated_power = iterated_power
-        self.n_oversamples = n_oversamples
-        self.random_state = random_state
+        super().__init__(
+            n_components,
+            copy=copy,
+            whiten=whiten,
+            svd_solver=svd_solver,
+            tol=tol,
+            iterated_power=iterated_power,
+            n_oversamples=n_oversamples,
+            power_iteration_normalizer=power_iteration_normalizer,
+            random_state=random_state,
+        )
 
     def fit(self, X: Any, y: Any = None) -> PCA:
         """Find the components of X.
@@ -122,8 +146,16 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             When X is malformed or not finite, a parameter is out of range, or a solver
             needs more memory than there is.
         """
-        fit_pca(self, X, self._settings())
+        check_parameters(self)
+        if why := self._not_ours():
+            fit_as_scikit_learn(self, decomposition.PCA, why, X)
+        else:
+            fit_pca(self, X, self._settings())
         return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """`fit`, and the coordinates of the same rows; see `transform`."""
+        return self.fit(X).transform(X)
 
     def explain(self, X: Any, y: Any = None) -> Plan:
         """The plan of `fit` for the same arguments; fits nothing.
@@ -133,6 +165,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Plan
             What would be chosen and rejected, with predicted seconds.
         """
+        check_parameters(self)
+        if why := self._not_ours():
+            return plan_as_scikit_learn(self, why)
         with closing(executor()) as where:
             choice = prepare(clone(self), X, self._settings(), where)[-1]
         return plan_before(self, choice)
@@ -187,13 +222,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.solver != "full-svd"
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.sparse = self.svd_solver != "full"
+        tags.array_api_support = False
         return tags
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.n_components_)
 
     def _scale(self) -> Array:
         """What a coordinate is divided by; as in scikit-learn, never quite zero."""
@@ -202,10 +233,20 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         scale = np.sqrt(self.explained_variance_)
         return np.asarray(np.maximum(scale, np.finfo(scale.dtype).eps))
 
+    def _not_ours(self) -> str:
+        """Which parameters ask for what only scikit-learn has; or ""."""
+        wanted = self.n_components
+        if self.svd_solver in ("arpack", "randomized"):
+            odd = isinstance(wanted, str) or wanted is None
+            how = f" with `svd_solver`={self.svd_solver!r}"
+        else:
+            odd, how = wanted == "mle" or (wanted == 0 and isinstance(wanted, Integral)), ""
+        return f"`n_components`={wanted!r}{how}" if odd else ""
+
     def _settings(self) -> Settings:
         return Settings(
             n_components=self.n_components,
-            solver=self.solver,
+            solver=WAYS.get(self.svd_solver, "auto"),
             iterated_power=self.iterated_power,
             n_oversamples=self.n_oversamples,
             random_state=self.random_state,

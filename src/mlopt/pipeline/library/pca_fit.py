@@ -18,16 +18,21 @@ from mlopt.gd import least_squares_plan
 from mlopt.gd.estimator_base import FLOATS, is_dask, resources_of, see_columns
 from mlopt.gd.least_squares_plan import block_rows
 from mlopt.gd.normal_equations import multiplies_sparse
-from mlopt.gd.parameters import check_choice, check_count
+from mlopt.gd.parameters import check_count
 from mlopt.pipeline.library.pca_plan import Shape, choose_solver
 from mlopt.pipeline.library.pca_solvers import SOLVERS, Spectrum, Task
 from mlopt.plan import Choice, Plan
 from mlopt.rows import Rows
 
-_OTHERS = (
-    "Of scikit-learn's solvers, 'full' is 'full-svd' here, and 'covariance_eigh' is "
-    "'covariance-eigh'."
-)
+WAYS = {
+    "full": "full-svd",
+    "covariance_eigh": "covariance-eigh",
+    "tsqr": "tsqr",
+    "randomized": "randomized",
+    "arpack": "arpack",
+}
+"""The way behind each name that the parameter ``svd_solver`` may have, but for "auto"."""
+NAMES = {way: name for name, way in WAYS.items()}
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,6 @@ def prepare(
     InputError
         When X or a parameter cannot work, or no solver has the memory it needs.
     """
-    check_choice("solver", settings.solver, ("auto", *SOLVERS), _OTHERS)
     rows = _read(estimator, X, where)
     shape = _shape(rows, settings)
     resources = resources_of(rows.executor)
@@ -124,10 +128,8 @@ def _components(wanted: Any, rank: int) -> int:
     elif isinstance(wanted, Real) and 0 < float(wanted) < 1:
         return rank
     raise InputError(
-        "`n_components` must be None for all, an integer from 1 to min(n_samples, "
-        f"n_features)={rank}, or a share of the variance between 0 and 1, both excluded; "
-        f'got {wanted!r}. Minka\'s "mle" is not there: a share such as 0.95 also lets the '
-        "data decide."
+        f"n_components={wanted!r} must be between 1 and min(n_samples, n_features)={rank}, "
+        "or a share of the variance between 0 and 1, both excluded, or None for all."
     )
 
 

@@ -12,6 +12,7 @@ from mlopt.pipeline.fits.models.regressions import squares_shape
 from mlopt.pipeline.fits.models.twin import Twin, same
 from mlopt.pipeline.library import pca_plan
 from mlopt.pipeline.library.pca import PCA
+from mlopt.pipeline.library.pca_fit import NAMES
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.stats import Stats
@@ -36,7 +37,7 @@ class Principal(Twin):
 
     def twin(self, estimator: Any, rows: Rows) -> Any:
         names = "n_components", "whiten", "iterated_power", "n_oversamples", "random_state"
-        return PCA(solver=self.solver, **same(estimator, *names))
+        return PCA(svd_solver=NAMES[self.solver], **same(estimator, *names))
 
     def differs(self, estimator: Any, stats: Stats) -> str:
         if estimator.n_components == "mle":
