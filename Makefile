@@ -31,7 +31,7 @@ test: install
 compat: export OMP_NUM_THREADS = 1
 compat: export OPENBLAS_NUM_THREADS = 1
 compat: install
-	$(BIN)/python -m pytest -n 2 --dist worksteal -p no:randomly -m compat tests/compat
+	$(BIN)/python -m pytest -n 2 --dist worksteal -p no:randomly -rfE tests/compat
 
 lint: install
 	$(BIN)/ruff check .

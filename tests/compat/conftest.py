@@ -58,7 +58,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _lenient(mark: pytest.Mark) -> pytest.Mark:
     if mark.name != "xfail":
         return mark
-    return pytest.mark.xfail(*mark.args, **{**mark.kwargs, "strict": False}).mark
+    lenient: pytest.Mark = pytest.mark.xfail(
+        *mark.args, **{**mark.kwargs, "strict": False}
+    ).mark
+    return lenient
 
 
 def _of(item: pytest.Item) -> Iterator[Difference]:

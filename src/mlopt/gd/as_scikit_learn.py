@@ -36,7 +36,7 @@ def check_parameters(estimator: Any) -> None:
 
 def plan_as_scikit_learn(estimator: Any, why: str) -> Plan:
     """The plan of a fit that scikit-learn does, for the reason ``why``."""
-    note = f"scikit-learn's own solver: {why}"
+    note = f"run as scikit-learn does, not planned: {why}"
     return Plan(f"fit {estimator}", (Choice("fit", str(estimator), WAY, notes=(note,)),))
 
 

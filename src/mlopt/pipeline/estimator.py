@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
@@ -15,6 +15,7 @@ from sklearn.utils.metadata_routing import _routing_enabled
 from sklearn.utils.metaestimators import available_if
 
 from mlopt.cluster import executor
+from mlopt.gd.as_scikit_learn import plan_as_scikit_learn
 from mlopt.gd.estimator_base import resources_of
 from mlopt.pipeline.blocks.cut import gathered
 from mlopt.pipeline.blocks.tables import stack
@@ -113,9 +114,11 @@ class Pipeline(sklearn.pipeline.Pipeline):
         InputError
             When a step cannot be fitted to these data: it is named, before others run.
         """
-        if self._as_scikit_learn():
+        if why := self._not_planned(X):
             self.__dict__.pop("plan_", None)
+            begin = time.perf_counter()
             super().fit(X, y, **params)
+            self.plan_ = _as_it_was_run(self, why, time.perf_counter() - begin)
             return self
         self._fit_planned(X, y, self._routed("fit", params))
         return self
@@ -124,8 +127,12 @@ class Pipeline(sklearn.pipeline.Pipeline):
     @_fit_context(prefer_skip_nested_validation=False)
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
         """`fit`, and the rows after the last step; lazily for a Dask collection."""
-        if self._as_scikit_learn():
-            return super().fit_transform(X, y, **params)
+        if why := self._not_planned(X):
+            self.__dict__.pop("plan_", None)
+            begin = time.perf_counter()
+            found = super().fit_transform(X, y, **params)
+            self.plan_ = _as_it_was_run(self, why, time.perf_counter() - begin)
+            return found
         routed = self._routed("fit_transform", params)
         if is_dask(X):
             self._fit_planned(X, y, routed)
@@ -140,6 +147,8 @@ class Pipeline(sklearn.pipeline.Pipeline):
         Plan
             Every choice with what was rejected, and predicted seconds and bytes.
         """
+        if why := self._not_planned(X):
+            return plan_as_scikit_learn(self, why)
         with closing(executor()) as where:
             planned = self._plan(X, y, self._routed("fit", params), where, priced=True)
         return to_plan(self, planned)
@@ -222,29 +231,31 @@ class Pipeline(sklearn.pipeline.Pipeline):
         return super().score(X, y, sample_weight, **params)
 
     def _apply(self, method: str, X: Any, params: Mapping[str, Any]) -> Any:
-        if not params and not _routing_enabled():
+        if not params and not _routing_enabled() and X is not None:
             result = applying.apply_pipeline(self, method, X)
             if result is not NotImplemented:
                 return result
         return getattr(super(), method)(X, **params)
 
-    def _as_scikit_learn(self) -> bool:
-        """Whether something is asked for that only scikit-learn's own loop does."""
-        return bool(
-            _routing_enabled()
-            or self.transform_input is not None
-            or self.memory is not None
-            or getattr(self, "_skl_callbacks", None)
-        )
+    def _not_planned(self, X: Any) -> str:
+        """What is asked for that only scikit-learn's own loop does; or ""."""
+        if _routing_enabled():
+            return "metadata routing is enabled"
+        for name in ("transform_input", "memory"):
+            if getattr(self, name) is not None:
+                return f"`{name}` is given"
+        if any(getattr(one, "_skl_callbacks", None) for one in (self, *_estimators(self))):
+            return "steps report to callbacks"
+        return "X is None" if X is None else ""
 
     def _validate_steps(self) -> None:
         for name, step in self.steps[:-1]:
             if not does_nothing(step) and not can_transform(step):
                 raise TypeError(
                     f"Step `{name}` must have `fit` and `transform`, since steps "
-                    f"follow it; {step!r} has not. All intermediate steps should be "
-                    "transformers and implement fit and transform, or be the string "
-                    "'passthrough'."
+                    "follow it. All intermediate steps should be transformers and "
+                    "implement fit and transform or be the string 'passthrough' "
+                    f"'{step}' (type {type(step)}) doesn't"
                 )
         super()._validate_steps()
 
@@ -324,6 +335,15 @@ class Pipeline(sklearn.pipeline.Pipeline):
 
 
 PIPELINES.add(Pipeline)
+
+
+def _estimators(pipeline: Pipeline) -> Iterator[Any]:
+    return (step for _, step in pipeline.steps)
+
+
+def _as_it_was_run(pipeline: Pipeline, why: str, seconds: float) -> Plan:
+    plan = plan_as_scikit_learn(pipeline, why)
+    return plan.with_measured({plan.choices[0].step: seconds}, total=seconds)
 
 
 def _name(estimator: Any) -> str:
