@@ -15,7 +15,6 @@ from sklearn.utils.metadata_routing import _routing_enabled
 from sklearn.utils.metaestimators import available_if
 
 from mlopt.cluster import executor
-from mlopt.gd.as_scikit_learn import plan_as_scikit_learn
 from mlopt.gd.estimator_base import resources_of
 from mlopt.pipeline.blocks.cut import gathered
 from mlopt.pipeline.blocks.tables import stack
@@ -118,7 +117,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
             self.__dict__.pop("plan_", None)
             begin = time.perf_counter()
             super().fit(X, y, **params)
-            self.plan_ = _as_it_was_run(self, why, time.perf_counter() - begin)
+            self.plan_ = plain_plan(self, time.perf_counter() - begin, why)
             return self
         self._fit_planned(X, y, self._routed("fit", params))
         return self
@@ -131,7 +130,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
             self.__dict__.pop("plan_", None)
             begin = time.perf_counter()
             found = super().fit_transform(X, y, **params)
-            self.plan_ = _as_it_was_run(self, why, time.perf_counter() - begin)
+            self.plan_ = plain_plan(self, time.perf_counter() - begin, why)
             return found
         routed = self._routed("fit_transform", params)
         if is_dask(X):
@@ -148,7 +147,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
             Every choice with what was rejected, and predicted seconds and bytes.
         """
         if why := self._not_planned(X):
-            return plan_as_scikit_learn(self, why)
+            return plain_plan(self, None, why)
         with closing(executor()) as where:
             planned = self._plan(X, y, self._routed("fit", params), where, priced=True)
         return to_plan(self, planned)
@@ -339,11 +338,6 @@ PIPELINES.add(Pipeline)
 
 def _estimators(pipeline: Pipeline) -> Iterator[Any]:
     return (step for _, step in pipeline.steps)
-
-
-def _as_it_was_run(pipeline: Pipeline, why: str, seconds: float) -> Plan:
-    plan = plan_as_scikit_learn(pipeline, why)
-    return plan.with_measured({plan.choices[0].step: seconds}, total=seconds)
 
 
 def _name(estimator: Any) -> str:

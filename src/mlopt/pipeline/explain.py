@@ -66,8 +66,8 @@ def to_plan(
     )
 
 
-def plain_plan(pipeline: Any, seconds: float, reason: str) -> Plan:
-    """What was run where no plan held: scikit-learn's own loop."""
+def plain_plan(pipeline: Any, seconds: float | None, reason: str) -> Plan:
+    """What is run where no plan holds: scikit-learn's own loop."""
     choices = tuple(
         Choice(name, " ".join(repr(step).split()), "scikit-learn, on all rows at once")
         for name, step in pipeline.steps

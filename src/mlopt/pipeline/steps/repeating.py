@@ -24,7 +24,7 @@ _SOLVERS = ("sag", "saga", "liblinear")
 
 _UNSEEDED_USE: dict[type, Callable[[Any], bool]] = {
     decomposition.PCA: lambda e: e.svd_solver in ("auto", "randomized", "arpack"),
-    PCA: lambda e: e.solver in ("auto", "randomized", "arpack"),
+    PCA: lambda e: e.svd_solver in ("auto", "randomized", "arpack"),
     preprocessing.KBinsDiscretizer: lambda e: e.strategy == "kmeans" or bool(e.subsample),
     linear_model.LogisticRegression: lambda e: e.solver in _SOLVERS,
     linear_model.Ridge: lambda e: e.solver in _SOLVERS,
