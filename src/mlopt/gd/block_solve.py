@@ -69,6 +69,15 @@ class BlockSolve:
         """Whether the estimated error is below the tolerance."""
         return bool(self._error <= self._tol)
 
+    @property
+    def converged(self) -> bool:
+        """The same."""
+        return self.done
+
+    def ask(self, tol: float) -> None:
+        """Go on to another ``tol``."""
+        self._tol = tol
+
     def quality(self) -> float:
         """Minus the estimated relative error."""
         return -float(self._error)

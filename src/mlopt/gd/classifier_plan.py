@@ -18,7 +18,9 @@ _PASSES_WITH_HESSIAN, _PASSES_WITH_DIAGONAL, _PASSES_OF_SOFTMAX = 15, 80, 150
 _PASSES_OF_NEWTON, _PASSES_WITH_START, _PASSES_OF_SAMPLED_NEWTON = 12, 6, 40
 _EPOCHS_WIDE, _EPOCHS_TALL = 200, 1000
 # Passes over wide sparse rows to a gap of 1e-3 by a weak penalty; the least that matters.
-_PASSES_OF_SPARSE, _WEAK, _NEGLIGIBLE = 30.0, 1e-6, 1e-8
+_PASSES_OF_SPARSE, _WEAK, _NEGLIGIBLE = 85.0, 1e-6, 1e-8
+# Second derivative of a logistic loss at the minimum, where classes are not clear at once.
+_CURVATURE = 0.1
 
 # Operations of one coordinate step against those of a matrix product.
 _STEP_DENSE, _STEP_SPARSE = 20.0, 80.0
@@ -173,7 +175,17 @@ def _start(shape: Shape, resources: Resources) -> Cost:
     return squares + drawn + before + trained
 
 
-def passes_after_sample(shape: Shape, tolerance: float) -> float | None:
+def looseness(shape: Shape, l2: float) -> float:
+    """How many times the gap its bound is, ``||g||^2 / (2 l2)``, a sample's noise away.
+
+    The mean eigenvalue of the Hessian over the penalty: about `_CURVATURE` times the mean
+    square of a value. 1 without a penalty, where there is no bound.
+    """
+    density = shape.nonzero / (shape.n * shape.d)
+    return max(_CURVATURE * density / l2, 1.0) if l2 > 0 else 1.0
+
+
+def passes_after_sample(shape: Shape, tolerance: float, l2: float = 0.0) -> float | None:
     """Passes of a quasi-Newton method that has the solution and the Hessian of a sample.
 
     Parameters
@@ -181,6 +193,8 @@ def passes_after_sample(shape: Shape, tolerance: float) -> float | None:
     shape : Shape
     tolerance : float
         Of the gap, relative to the minimum.
+    l2 : float, default=0.0
+        The penalty that bounds the gap; 0 where the gap is estimated.
 
     Returns
     -------
@@ -191,7 +205,7 @@ def passes_after_sample(shape: Shape, tolerance: float) -> float | None:
     if shape.d >= WIDEST or rows >= shape.n:
         return None
     parameters = (shape.d + 1) * shape.columns
-    digits = math.log(start_gap(parameters, rows) / tolerance)
+    digits = math.log(start_gap(parameters, rows) * looseness(shape, l2) / tolerance)
     share = left_by_step(parameters, rows, shape.sparse)
     return _FIRST_PASSES + max(0.0, digits / -math.log(share))
 
@@ -200,8 +214,7 @@ def passes_of_sparse(shape: Shape, l2: float, tolerance: float) -> float | None:
     """Passes of L-BFGS for logistic losses: the fewer, the larger the penalty.
 
     Columns that few rows have are held by the penalty alone, and need no passes. As seen
-    on words and on categories, penalties from 1e-6 to 1e-3 and two to six digits, within a
-    factor of 1.35 on the average and 2.4 at worst.
+    on words, penalties from 1e-6 to 1e-4 and two to six digits.
 
     Returns
     -------
@@ -210,11 +223,13 @@ def passes_of_sparse(shape: Shape, l2: float, tolerance: float) -> float | None:
     """
     if not shape.sparse or shape.d < WIDEST or shape.columns > 1:
         return None
-    held = math.sqrt(math.sqrt(_WEAK / max(l2, _NEGLIGIBLE)))
-    return _PASSES_OF_SPARSE * held * (0.4 + 0.06 * math.log10(tolerance) ** 2)
+    held = (_WEAK / max(l2, _NEGLIGIBLE)) ** 0.3
+    return _PASSES_OF_SPARSE * held * (0.16 - 0.28 * math.log10(tolerance))
 
 
-def newton_passes_after_sample(shape: Shape, tolerance: float) -> float | None:
+def newton_passes_after_sample(
+    shape: Shape, tolerance: float, l2: float = 0.0
+) -> float | None:
     """Passes of Newton's method with exact Hessians from the solution of a sample.
 
     The start is as near as in `passes_after_sample`; each step squares the gap.
@@ -223,7 +238,8 @@ def newton_passes_after_sample(shape: Shape, tolerance: float) -> float | None:
         return None
     parameters = (shape.d + 1) * shape.columns
     gap = min(start_gap(parameters, shape.newton_start), 0.5)
-    steps = math.log2(max(math.log(tolerance) / math.log(gap), 1.0))
+    wanted = tolerance / looseness(shape, l2)
+    steps = math.log2(max(math.log(wanted) / math.log(gap), 1.0))
     return 1.0 + math.ceil(steps)
 
 

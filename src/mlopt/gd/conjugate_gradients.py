@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from mlopt.gd.column_sums import ColumnSums
 from mlopt.gd.energy_gap import EnergyGap
+from mlopt.gd.gap import strong_convexity_bound
 from mlopt.kernels.linear import SQUARED, linear_pass
 from mlopt.rows import Block, Rows
 
@@ -66,6 +67,9 @@ class ConjugateGradients:
         relative to it, by the estimate of `mlopt.gd.energy_gap`.
     least : float, optional
         What no eigenvalue of the systems times ``inverse`` is below, if that is known.
+    certain : bool, default=False
+        Whether ``gap`` counts as reached only by the bound ``||residual||^2 / (2 alpha)``,
+        and nothing else as solved, where ``alpha`` is positive.
 
     Attributes
     ----------
@@ -86,6 +90,7 @@ class ConjugateGradients:
         inverse: Inverse | None = None,
         gap: float = 0.0,
         least: float | None = None,
+        certain: bool = False,
     ) -> None:
         sums = ColumnSums.of(rows, intercept) if sums is None else sums
         self._rows, self._alphas, self._tol = rows, alphas, tol
@@ -101,6 +106,7 @@ class ConjugateGradients:
         self._error = np.where(self._residual.any(axis=0), np.inf, 0.0)
         self.iterations = np.zeros(len(alphas), np.int64)
         self._gap, self._left = gap, EnergyGap(0.5 * sums.spread, least)
+        self._bounded = (alphas > 0) & certain
         self._near = np.zeros(len(alphas), bool)
         self._broken = np.zeros(len(alphas), bool)
 
@@ -112,7 +118,22 @@ class ConjugateGradients:
     @property
     def converged(self) -> NDArray[np.bool_]:
         """Which targets are solved to the tolerance, shape (T,)."""
-        return np.asarray((self._error <= self._tol) | self._near)
+        solved = (self._error <= self._tol) & ~self._bounded
+        return np.asarray(solved | self._near | ~self._right.any(axis=0))
+
+    @property
+    def gap(self) -> Array:
+        """Bounds of the gaps, relative to the objectives, (T,).
+
+        Infinite without a penalty.
+        """
+        squares = np.sum(self._residual * self._residual, axis=0)
+        return strong_convexity_bound(squares, self._alphas) / self._left.objective
+
+    def ask(self, gap: float) -> None:
+        """Go on until objectives are within ``gap`` of their minima."""
+        self._gap = gap
+        self._judge()
 
     @property
     def done(self) -> bool:
@@ -160,9 +181,14 @@ class ConjugateGradients:
         self._energy[active] = energy
         if self._gap:
             self._left.add(active, 0.5 * length * before, length, kept)
-            self._near = self._left.within(self._gap, self._energy)
+            self._judge()
         self._error[active] = self._errors(active, scaled)
         self.iterations[active] += 1
+
+    def _judge(self) -> None:
+        """Which targets are within the gap."""
+        estimated = self._left.within(self._gap, self._energy)
+        self._near = np.where(self._bounded, self.gap <= self._gap, estimated)
 
     def _errors(self, active: NDArray[np.intp], scaled: Array) -> Array:
         """Relative errors of some targets, as the tolerance means them, shape (A,)."""

@@ -58,6 +58,13 @@ class EnergyGap:
         step[0][:, active] = fall, length, kept
         self.steps = np.concatenate([self.steps, step])
 
+    @property
+    def objective(self) -> Array:
+        """After the steps so far, (T,), as far as rounding tells it from zero."""
+        now = self._start - self.steps[:, 0].sum(axis=0)
+        least = np.finfo(np.float64).eps * self._start + np.finfo(np.float64).tiny
+        return np.asarray(np.maximum(now, least), np.float64)
+
     def within(self, gap: float, energy: Array) -> NDArray[np.bool_]:
         """Whether objectives are within ``gap`` of their minima, relative to these, (T,).
 

@@ -11,7 +11,8 @@ when ``H`` has not yet seen the flat directions. Three things are held against i
 * and the same with the ratio of the last two steps' decrease to that of the two before.
 
 Where the objective is strongly convex, ``||g||^2 / (2 l2)`` bounds the gap for certain, and
-the smaller of the two counts.
+the smaller of the two counts. Only the bound does where a gap is to be claimed: flat
+directions that ``H`` never sees leave estimates ten times too small for many steps.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 VALUES, ESTIMATES = 4, 2
 """How many steps back objectives and estimates are looked at."""
+SPARE = 20
+"""Passes for a bound to fall once objectives no longer tell steps apart: steps then still
+halve gradients now and then, and six digits of them are twenty halvings."""
 _SLOWEST = 0.95
 
 

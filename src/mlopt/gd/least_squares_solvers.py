@@ -67,6 +67,8 @@ class Task:
         of its minimum, relative to it.
     rank : int, optional
         Of a sketch, where it is known what rows ask for.
+    certain : bool, default=False
+        Whether ``gap`` must be a bound, not an estimate, for targets with a penalty.
     """
 
     rows: Rows
@@ -78,6 +80,7 @@ class Task:
     cutoff: float
     gap: float = 0.0
     rank: int | None = None
+    certain: bool = False
 
 
 @dataclass(frozen=True)
@@ -126,22 +129,67 @@ def by_svd(task: Task) -> Fit:
     return Fit(solution.coef, found.mean, "svd", solution.rank, solution.singular)
 
 
-def by_conjugate_gradients(task: Task) -> Fit:
+Steps = ConjugateGradients | BlockSolve
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """A solver that goes step by step, before its first one.
+
+    Attributes
+    ----------
+    name : str
+    training : ConjugateGradients or BlockSolve
+    most : int
+        Steps after which it ends.
+    gives_up : bool
+        Whether the normal equations are solved then.
+    """
+
+    name: str
+    training: Steps
+    most: int
+    gives_up: bool = False
+
+    @property
+    def steps(self) -> NDArray[np.int64]:
+        """Steps of each target so far, (T,)."""
+        if isinstance(self.training, ConjugateGradients):
+            return self.training.iterations
+        return np.full(self.training.coef.shape[1], self.training.passes)
+
+    def fit(self) -> Fit:
+        """What it has come to."""
+        one = self.training
+        return Fit(one.coef, one.mean, self.name, iterations=self.steps, converged=one.done)
+
+    def instead(self, task: Task) -> Fit:
+        """What is solved where it has not converged in all its steps."""
+        found = by_cholesky(task)
+        why = f"`{self.name}` had not converged in {self.most} steps"
+        note = f"{why}, so the normal equations were solved instead"
+        return replace(found, notes=(note, *found.notes))
+
+
+def _solved(start: Callable[[Task], Iteration]) -> Callable[[Task], Fit]:
+    def solve(task: Task) -> Fit:
+        one = start(task)
+        training = one.training
+        reason = run(training, Limits(passes=training.passes + one.most))
+        return one.instead(task) if reason != "done" and one.gives_up else one.fit()
+
+    return solve
+
+
+def conjugate_gradients(task: Task) -> Iteration:
     """Conjugate gradients up to the tolerance or the limit of steps."""
     training = ConjugateGradients(
-        task.rows, task.alphas, task.intercept, task.tol, gap=task.gap
+        task.rows, task.alphas, task.intercept, task.tol, gap=task.gap, certain=task.certain
     )
-    reason = run(training, Limits(passes=training.passes + task.max_iter))
-    return Fit(
-        training.coef,
-        training.mean,
-        "sparse_cg",
-        iterations=training.iterations,
-        converged=reason == "done",
-    )
+    return Iteration("sparse_cg", training, task.max_iter)
 
 
-def by_sketched_cg(task: Task) -> Fit:
+def sketched_cg(task: Task) -> Iteration:
     """Conjugate gradients preconditioned by a sample's Gram matrix, or by a sketch."""
     _check("sketched_cg", task)
     n, d = task.rows.n, task.rows.d
@@ -166,7 +214,7 @@ def _rank(task: Task, weight: float) -> int:
     return task.rank or preconditioned_plan.sketch_rank(task.rows.n, task.rows.d)
 
 
-def by_mixed_cholesky(task: Task) -> Fit:
+def mixed_cholesky(task: Task) -> Iteration:
     """A Gram matrix in float32 as preconditioner, refined in float64."""
     _check("mixed_cholesky", task)
     sums = ColumnSums.of(task.rows, task.intercept)
@@ -186,48 +234,26 @@ def _refine(
     patience: int,
     tol: float,
     least: float | None = None,
-) -> Fit:
+) -> Iteration:
     """Steps until the error is ``tol``; `by_cholesky` where they are too many.
 
     With a gap to reach, and ``least`` to judge it by, it alone counts.
     """
     tol = _FINEST if task.gap and least is not None else max(tol, _FINEST)
     training = ConjugateGradients(
-        task.rows, task.alphas, task.intercept, tol, sums, inverse, task.gap, least
-    )
+        task.rows, task.alphas, task.intercept, tol, sums, inverse, task.gap, least,
+        task.certain,
+    )  # fmt: skip
     gives_up = patience < task.max_iter and task.rows.d <= _FACTORED
-    steps = patience if gives_up else task.max_iter
-    reason = run(training, Limits(passes=training.passes + steps))
-    if reason != "done" and gives_up:
-        return _factored(task, f"`{name}` had not converged in {steps} steps")
-    return Fit(
-        training.coef,
-        training.mean,
-        name,
-        iterations=training.iterations,
-        converged=reason == "done",
-    )
+    return Iteration(name, training, patience if gives_up else task.max_iter, gives_up)
 
 
-def _factored(task: Task, why: str) -> Fit:
-    found = by_cholesky(task)
-    note = f"{why}, so the normal equations were solved instead"
-    return replace(found, notes=(note, *found.notes))
-
-
-def by_blocks(task: Task) -> Fit:
+def blocks(task: Task) -> Iteration:
     """Gauss-Seidel over blocks of columns, up to the accuracy or the limit of sweeps."""
     _check("block", task)
     tol, columns = max(task.accuracy / 10, _FINEST), preconditioned_plan.BLOCK_COLUMNS
     training = BlockSolve(task.rows, task.alphas, task.intercept, tol, columns)
-    reason = run(training, Limits(passes=task.max_iter))
-    return Fit(
-        training.coef,
-        training.mean,
-        "block",
-        iterations=np.full(len(task.alphas), training.passes),
-        converged=reason == "done",
-    )
+    return Iteration("block", training, task.max_iter)
 
 
 def by_rows(task: Task) -> Fit:
@@ -265,12 +291,16 @@ def shape_of(task: Task) -> Shape:
     )
 
 
+ITERATIONS: dict[str, Callable[[Task], Iteration]] = {
+    "sparse_cg": conjugate_gradients,
+    "sketched_cg": sketched_cg,
+    "mixed_cholesky": mixed_cholesky,
+    "block": blocks,
+}
+"""The solvers that go step by step."""
 SOLVERS: dict[str, Callable[[Task], Fit]] = {
     "cholesky": by_cholesky,
     "svd": by_svd,
-    "sparse_cg": by_conjugate_gradients,
-    "sketched_cg": by_sketched_cg,
-    "mixed_cholesky": by_mixed_cholesky,
-    "block": by_blocks,
     "dual_cholesky": by_rows,
+    **{name: _solved(start) for name, start in ITERATIONS.items()},
 }

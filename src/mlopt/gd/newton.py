@@ -93,6 +93,9 @@ class Newton:
     max_passes : int
     start : (coef, intercept), optional
         Arrays (outputs, d) and (outputs,); default the solution on a sample, or 0.
+    certain : bool, default=False
+        With a penalty, ``tol`` counts as reached only where ``||g||^2 / (2 l2)``, which
+        bounds the gap, is within it; what is estimated does not count then.
     """
 
     def __init__(
@@ -104,8 +107,10 @@ class Newton:
         tol: float = 0.0,
         max_passes: int,
         start: tuple[Any, Any] | None = None,
+        certain: bool = False,
     ) -> None:
         self._rows, self._model, self._gtol, self._tol = rows, model, gtol, tol
+        self._bounded = certain and model.l2 > 0
         self._max_passes, self._passes = max_passes, 0
         self._plan, self._sums = layout([model]), Sums.of(rows)
         stored = rows.nonzero / rows.n if rows.sparse else None
@@ -123,6 +128,7 @@ class Newton:
         self._batch = Batch.at(weights, self._plan, [0], memory)
         self._due, self._seen = 1, weights
         self._inverse: Inverse | None = None
+        self._idle = 0
 
     @property
     def passes(self) -> int:
@@ -131,28 +137,59 @@ class Newton:
 
     @property
     def converged(self) -> NDArray[np.bool_]:
-        """Whether the model is at the tolerance, or at all that rounding allows, (1,)."""
-        batch = self._batch
-        eps = float(np.finfo(batch.weights.dtype).eps)
-        level = np.abs(batch.value) * eps
-        close = np.abs(batch.gradient).max() <= self._gtol
+        """Whether the model is at the tolerance, or at all that rounding allows, (1,).
+
+        Where a bound is wanted, what rounding allows is not enough.
+        """
+        return self._reached if self._bounded else self._reached | self._rounded
+
+    @property
+    def _reached(self) -> NDArray[np.bool_]:
+        """Whether the model is at the tolerance, (1,)."""
+        close = np.abs(self._batch.gradient).max() <= self._gtol
         if self._tol:
             close |= self.gap <= self._tol
-        close |= (batch.estimate <= level) & (batch.refusals > 2)
-        close |= batch.estimate <= level * eps**0.25
+        return np.asarray(close & np.isfinite(self._batch.value))
+
+    @property
+    def _rounded(self) -> NDArray[np.bool_]:
+        """Whether nothing but rounding is left to gain, (1,)."""
+        batch = self._batch
+        level = np.abs(batch.value) * float(np.finfo(batch.weights.dtype).eps)
+        close = (batch.estimate <= level) & (batch.refusals > 2)
+        # Objectives do not tell steps from here apart, but gradients still shrink.
+        close |= self._idle > (gap.SPARE if self._bounded else 0)
         return np.asarray(close & np.isfinite(batch.value))
+
+    def _count_idle(self) -> None:
+        """Steps that were accepted when nothing but rounding was left to gain."""
+        batch = self._batch
+        eps = float(np.finfo(batch.weights.dtype).eps)
+        if batch.estimate[0] <= np.abs(batch.value[0]) * eps**1.25:
+            self._idle += 1
 
     @property
     def gap(self) -> float:
         """How far the objective may be above its minimum, relative to it."""
         batch = self._batch
+        size = max(abs(float(batch.value[0])), np.finfo(np.float64).tiny)
+        if self._bounded:
+            g = batch.gradient.astype(np.float64)
+            squares, l2 = np.array([np.sum(g * g)]), np.array([self._model.l2])
+            bound = float(gap.strong_convexity_bound(squares, l2)[0])
+            return np.inf if np.isinf(batch.value[0]) else bound / size
         left = gap.safeguarded(batch.value, batch.estimate, batch.values, batch.estimates)
-        return float(left[0] / max(abs(batch.value[0]), np.finfo(np.float64).tiny))
+        return float(left[0] / size)
+
+    def ask(self, tolerance: float) -> None:
+        """Go on to another ``tol``."""
+        self._tol = tolerance
 
     @property
     def done(self) -> bool:
         """Whether another pass would change nothing."""
-        return self._passes >= self._max_passes or bool(self.converged[0])
+        ended = bool(self._reached[0] or self._rounded[0])
+        return self._passes >= self._max_passes or ended
 
     def quality(self) -> NDArray[np.float64]:
         """Minus the objective, (1,)."""
@@ -174,6 +211,7 @@ class Newton:
             moved = batch.settle(trial, found)
             if moved.any() and not self.converged[0]:
                 self._aim(moved)
+                self._count_idle()
 
     def _aim(self, moved: NDArray[np.bool_]) -> None:
         if self._inverse is None or self._exact or self._passes >= self._due:
@@ -201,6 +239,7 @@ class Newton:
         return {
             "passes": self._passes,
             "due": self._due,
+            "idle": self._idle,
             "seen": self._seen.copy(),
             "batch": self._batch.state(),
         }
@@ -208,6 +247,7 @@ class Newton:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a checkpoint of the same model on the same rows."""
         self._passes, self._due = int(state["passes"]), int(state["due"])
+        self._idle = int(state["idle"])
         memory = self._batch.pairs.size
         self._batch = Batch.restored(state["batch"], self._plan, memory)
         if self._passes:

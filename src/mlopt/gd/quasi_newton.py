@@ -73,6 +73,9 @@ class QuasiNewton(LinearTraining):
         solutions on a sample of the rows if there are many, otherwise 0.
     memory : int, default=10
         Curvature pairs at most; fewer, down to 3, where all of them would pass 1 GiB.
+    certain : bool, default=False
+        Count models with a penalty as converged only where ``||g||^2 / (2 l2)``, which
+        bounds the gap, is within ``tol``; what is estimated does not count then.
     """
 
     def __init__(
@@ -86,9 +89,10 @@ class QuasiNewton(LinearTraining):
         precondition: bool = True,
         start: Sequence[tuple[Any, Any]] | None = None,
         memory: int = 10,
+        certain: bool = False,
     ) -> None:
         super().__init__(rows, models, max_passes)
-        self.tol, self.gtol = tol, gtol
+        self.tol, self.gtol, self._bounded = tol, gtol, certain
         self.memory = max(min(memory, _PAIR_BYTES // (2 * self._weights.nbytes)), 3)
         self._status = np.full(len(models), RUNNING)
         self._shape = Shape.of(rows, self._sums, self._layout.width, full=precondition)
@@ -98,6 +102,7 @@ class QuasiNewton(LinearTraining):
             self._weights[:-1, columns] = np.asarray(coef).T
             self._weights[-1, columns] = np.asarray(intercept)
         self._batch: Batch | None = None
+        self._idle = 0
 
     @property
     def converged(self) -> NDArray[np.bool_]:
@@ -118,6 +123,11 @@ class QuasiNewton(LinearTraining):
         if self._batch is None:
             return self.tol if self.converged.all() else np.inf
         return float((self._gap(self._batch) / self._size(self._batch)).max())
+
+    def ask(self, tolerance: float) -> None:
+        """Go on to another ``tol``, those that have converged as well."""
+        self.tol = tolerance
+        self._status[self._status == CONVERGED] = RUNNING
 
     def advance(self, passes: int) -> None:
         """Train for up to ``passes`` more passes."""
@@ -244,15 +254,22 @@ class QuasiNewton(LinearTraining):
         eps = float(np.finfo(batch.weights.dtype).eps)
         size = self._size(batch)
         close = self._excess(batch) <= 1.0
-        if self.gtol is None:
+        if self.gtol is None and not self._bounded:
             close &= self._certain(batch, close)
-        close |= batch.estimate <= eps * size
+        reached, idle = close, batch.estimate <= eps * size
+        if self._bounded and idle.any():
+            # Objectives do not tell steps from here apart, but gradients still shrink.
+            self._idle += 1
+            idle &= self._idle > gap.SPARE
+        close = close | idle
         still = batch.t < _SHORTEST
         # A direction of descent along which nothing descends: rounding has the last word.
         close |= still & (batch.estimate <= np.sqrt(eps) * size)
         close &= np.array([m.loss != "hinge" for m in plan.models])[plan.unit_owner]
         going = plan.any_unit(~(close | still))
-        ended = np.where(plan.any_unit(~close), STUCK, CONVERGED)
+        # Where rounding has the last word, no bound is reached.
+        reached = reached & close if self._bounded else close
+        ended = np.where(plan.any_unit(~reached), STUCK, CONVERGED)
         return np.where(going, RUNNING, ended)
 
     def _certain(self, batch: Batch, close: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -280,10 +297,13 @@ class QuasiNewton(LinearTraining):
         """What the tolerance of each unit is relative to.
 
         Its objective; but where that falls towards zero, as with separable classes and no
-        penalty, nobody wants it to the last digit.
+        penalty, nobody wants it to the last digit. A bound is relative to the objective
+        itself, as far as rounding tells it from zero.
         """
         scales = np.array([self._sums.scale(model) for model in batch.plan.models])
-        least = _NOTHING * scales[batch.plan.unit_owner]
+        l2, eps = batch.plan.l2[batch.plan.units], float(np.finfo(np.float64).eps)
+        nothing = np.where(l2 > 0, eps, _NOTHING) if self._bounded else _NOTHING
+        least = nothing * scales[batch.plan.unit_owner]
         return np.asarray(np.maximum(np.abs(batch.value), least), np.float64)
 
     def _gap(self, batch: Batch) -> NDArray[np.float64]:
@@ -296,6 +316,10 @@ class QuasiNewton(LinearTraining):
         )
         squares = dots(batch.gradient, batch.gradient, plan)
         bound = gap.strong_convexity_bound(squares, held[plan.units])
+        if self._bounded:
+            # As if the intercept were held, too: with its best one, it is a bound.
+            l2 = plan.l2[plan.units]
+            return np.where(l2 > 0, gap.strong_convexity_bound(squares, l2), estimate)
         return np.minimum(estimate, bound)
 
     def _shrink(self, places: list[int]) -> None:
@@ -330,6 +354,7 @@ class QuasiNewton(LinearTraining):
         out = super().state() | {
             "status": self._status.copy(),
             "started": self._started.copy(),
+            "idle": self._idle,
             "shape": self._shape.state(),
         }
         return out if self._batch is None else out | {"batch": self._batch.state()}
@@ -339,6 +364,7 @@ class QuasiNewton(LinearTraining):
         super().restore(state)
         self._status = np.array(state["status"])
         self._started = np.array(state["started"])
+        self._idle = int(state["idle"])
         self._batch = None
         self._shape.forget()
         if "batch" in state:

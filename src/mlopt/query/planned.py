@@ -14,7 +14,7 @@ from mlopt.errors import ConstraintError, InputError
 from mlopt.gd.plans import SolverPlan, Task
 from mlopt.gd.plans import plan as ranked
 from mlopt.gd.plans.methods import METHODS
-from mlopt.gd.plans.running import Result
+from mlopt.gd.plans.running import ESTIMATED, Result
 from mlopt.query.labels import checked
 from mlopt.query.model import Features, Model
 from mlopt.query.request import Request
@@ -96,6 +96,8 @@ def _renamed(error: InputError, items: Mapping[str, str]) -> InputError:
 
 
 def _not_reached(request: Request, result: Result) -> str:
+    if result.claim == ESTIMATED:
+        return f"EPSILON {request.tolerance:g} is not certain: {result.message}."
     limit = "" if request.max_iter is None else f" within MAX_ITER {request.max_iter}"
     others = "TIME, MAX_ITER" if request.time_limit is not None else "MAX_ITER"
     return (

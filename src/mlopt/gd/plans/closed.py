@@ -1,4 +1,4 @@
-"""Least squares in closed form, as a training of a single pass."""
+"""Least squares in closed form and by conjugate gradients, as a training."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.gd import least_squares_solvers as solvers
+from mlopt.gd.conjugate_gradients import ConjugateGradients
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.plans.wide import sketch_rank
 
@@ -29,6 +30,8 @@ def accuracy_for(tolerance: float) -> float:
 class LeastSquares:
     """A `mlopt.training.Training` by one of `mlopt.gd.least_squares_solvers`.
 
+    What goes step by step takes one a pass; what is solved at once takes one pass in all.
+
     Parameters
     ----------
     problem : Problem
@@ -40,6 +43,14 @@ class LeastSquares:
     gtol : float
         Conjugate gradients without a preconditioner stop at this relative gradient.
     max_passes : int
+
+    Attributes
+    ----------
+    passes : int
+    converged : bool
+        Whether it is solved by the solver's own rule.
+    direct : bool
+        Whether that was at once, to rounding.
     """
 
     def __init__(
@@ -55,34 +66,78 @@ class LeastSquares:
             cutoff=_CUTOFF,
             gap=tolerance,
             rank=sketch_rank(problem) if solver == "sketched_cg" else None,
+            certain=True,
         )
-        self._solve = solvers.SOLVERS[solver]
+        self._solver = solver
+        self._steps: solvers.Iteration | None = None
         self._weights = np.zeros((problem.rows.d + 1, 1))
-        self.passes, self.converged = 0, False
+        self._max_passes, self._ended = max_passes, False
+        self.passes, self.converged, self.direct = 0, False, False
 
     @property
     def done(self) -> bool:
-        """Whether it was solved."""
-        return self.passes > 0
+        """Whether it was solved, or all passes are used up."""
+        return self._ended or self.passes >= self._max_passes
+
+    def ask(self, tolerance: float) -> None:
+        """Go on to another tolerance, where it goes step by step."""
+        if self._steps is None:
+            return
+        training, accuracy = self._steps.training, accuracy_for(tolerance)
+        if isinstance(training, ConjugateGradients):
+            training.ask(tolerance)
+        else:
+            training.ask(accuracy / 10)
+        self._judge(training)
 
     def advance(self, passes: int) -> None:
-        """Solve, whatever ``passes``."""
-        del passes
-        if self.done:
+        """Up to ``passes`` steps; or all at once."""
+        for _ in range(passes):
+            if self.done:
+                return
+            self._advance()
+
+    def _advance(self) -> None:
+        if self._solver not in solvers.ITERATIONS:
+            self._take(solvers.SOLVERS[self._solver](self._task))
             return
-        found = self._solve(self._task)
+        if self._steps is None:
+            # Sums of all columns, and what a preconditioner needs.
+            self._steps = solvers.ITERATIONS[self._solver](self._task)
+        elif self._steps.gives_up and self._steps.steps.max() >= self._steps.most:
+            self._take(self._steps.instead(self._task))
+            return
+        else:
+            self._steps.training.advance(1)
+            found = self._steps.fit()
+            self._weights = np.vstack([found.coef, found.intercept[None]])
+        self.passes += 1
+        self._judge(self._steps.training)
+
+    def _judge(self, training: solvers.Steps) -> None:
+        self._ended = training.done
+        self.converged = bool(np.all(training.converged))
+
+    def _take(self, found: solvers.Fit) -> None:
+        """What was solved at once; the normal equations may have led to a QR."""
         self._weights = np.vstack([found.coef, found.intercept[None]])
-        self.passes = 1 if found.iterations is None else int(found.iterations.max()) + 1
-        self.converged = found.converged
+        self.passes += 2 if found.solver == "svd" != self._solver else 1
+        self._steps, self._ended = None, True
+        self.converged = self.direct = found.converged
 
     @property
     def gap(self) -> float:
-        """0 once it is solved."""
-        return 0.0 if self.done and self.converged else np.inf
+        """A bound where there is a penalty; 0 once it is solved at once."""
+        if self.direct:
+            return 0.0
+        training = None if self._steps is None else self._steps.training
+        if isinstance(training, ConjugateGradients):
+            return float(training.gap.max())
+        return np.inf
 
     def quality(self) -> float:
         """1 once it is solved."""
-        return float(self.done)
+        return float(self._ended)
 
     def coefficients(self, number: int = 0) -> tuple[Array, Array]:
         """Weights (1, d) and intercept (1,)."""
@@ -93,11 +148,18 @@ class LeastSquares:
         """A checkpoint: plain arrays and numbers."""
         return {
             "weights": self._weights.copy(),
-            "passes": self.passes,
-            "converged": self.converged,
+            "steps": None if self._steps is None else self._steps.training.state(),
+            **{name: getattr(self, name) for name in _STATE},
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a checkpoint."""
         self._weights = np.array(state["weights"])
-        self.passes, self.converged = int(state["passes"]), bool(state["converged"])
+        for name in _STATE:
+            setattr(self, name, state[name])
+        if state["steps"] is not None:
+            self._steps = solvers.ITERATIONS[self._solver](self._task)
+            self._steps.training.restore(state["steps"])
+
+
+_STATE = ("passes", "converged", "direct", "_ended")

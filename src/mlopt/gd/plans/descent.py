@@ -22,7 +22,7 @@ from mlopt.gd.operators.running import Run
 from mlopt.gd.operators.sources import MatrixSource
 from mlopt.gd.passes import evaluate
 from mlopt.gd.plans.task import Problem
-from mlopt.gd.plans.watch import Watch
+from mlopt.gd.plans.watch import Looks, watch
 
 Array = NDArray[Any]
 
@@ -58,7 +58,7 @@ class Descent:
         self._problem, self._tolerance = problem, tolerance
         targets = problem.beside()["targets"][:, 0]
         self._run = Run(algorithm, MatrixSource(problem.rows, targets))
-        self._watch = Watch(problem, tolerance) if watched else None
+        self._watch = watch(problem, tolerance, noisy=True) if watched else None
         self._next, self._gap = _FIRST, math.inf
 
     @property
@@ -95,6 +95,10 @@ class Descent:
         """Minus the gap."""
         return -self.gap
 
+    def ask(self, tolerance: float) -> None:
+        """Go on to another tolerance."""
+        self._tolerance = tolerance
+
     def advance(self, passes: int) -> None:
         """Up to ``passes`` more iterations, with looks at all rows between them."""
         for _ in range(passes):
@@ -105,7 +109,7 @@ class Descent:
                 self._next = max(self.passes + 1, math.ceil(self.passes * LOOKS))
                 self._gap = self._look(self._watch)
 
-    def _look(self, watch: Watch) -> float:
+    def _look(self, watched: Looks) -> float:
         problem, (coef, intercept) = self._problem, self.coefficients()
         weights = np.append(coef[0], intercept)
         found = evaluate(
@@ -115,7 +119,7 @@ class Descent:
         assert found.gradient is not None
         gradient = np.asarray(found.gradient[:, 0], np.float64)
         value = float(found.value[0])
-        return watch.gap(value, gradient, weights) if math.isfinite(value) else math.inf
+        return watched.gap(value, gradient, weights) if math.isfinite(value) else math.inf
 
     def coefficients(self, number: int = 0) -> tuple[Array, Array]:
         """Weights (1, d) and intercept (1,)."""

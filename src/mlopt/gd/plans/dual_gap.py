@@ -57,6 +57,10 @@ class DualGap(ABC):
         """Whether another pass would change nothing."""
         return self.converged or self.passes >= self._max_passes
 
+    def ask(self, tolerance: float) -> None:
+        """Go on to another tolerance."""
+        self._tolerance = tolerance
+
     def quality(self) -> float:
         """Minus the duality gap, relative to the primal."""
         return -self._gap
@@ -109,9 +113,9 @@ class DualDescent(DualGap):
         return self._training.passes
 
     @property
-    def converged(self) -> bool:
-        """Whether the duality gap is within the tolerance, or nothing is violated."""
-        return super().converged or self._training.done
+    def done(self) -> bool:
+        """Whether another pass would change nothing: none of the rows is violated."""
+        return super().done or self._training.done
 
     def _epoch(self) -> None:
         self._training.advance(1)

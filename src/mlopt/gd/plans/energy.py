@@ -90,9 +90,14 @@ class SampledEnergy(Energy):
         return found
 
     def _energy(self, gradient: Array) -> float:
+        return float(gradient @ self.solve(gradient))
+
+    def solve(self, gradient: Array) -> Array:
+        """``H^-1 g`` (d + 1,) by the last Hessian; 0 for an intercept that there is not."""
         assert self._inverse is not None
-        g = gradient if self._problem.task.fit_intercept else gradient[:-1]
-        return float(g @ self._inverse(g[:, None])[:, 0])
+        if self._problem.task.fit_intercept:
+            return np.asarray(self._inverse(gradient[:, None])[:, 0])
+        return np.append(self._inverse(gradient[:-1, None])[:, 0], 0.0)
 
     def _renew(self, curvatures: Any, weights: Array) -> None:
         one, task = np.zeros(1, np.int64), self._problem.task

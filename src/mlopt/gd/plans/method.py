@@ -37,6 +37,10 @@ class Solver(Training, Protocol):
         """How far the objective may be above its minimum, relative to it; or infinite."""
         ...
 
+    def ask(self, tolerance: float) -> None:
+        """Go on until the gap is at most ``tolerance``."""
+        ...
+
     def coefficients(self, number: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """Weights (outputs, d) and intercepts (outputs,)."""
         ...

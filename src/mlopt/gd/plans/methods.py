@@ -79,9 +79,11 @@ def _least_squares(solver: str) -> Callable[[Problem, Resources], Price | str]:
 
 
 def _by_shape(
-    passes: Callable[[Shape, float], float | None],
+    passes: Callable[[Shape, float, float], float | None],
 ) -> Callable[[Problem, float], float | None]:
-    return lambda problem, tolerance: passes(problem_shape(problem), tolerance)
+    return lambda problem, tolerance: passes(
+        problem_shape(problem), tolerance, problem.task.l2
+    )
 
 
 def _of_sparse(problem: Problem, tolerance: float) -> float | None:
@@ -110,6 +112,7 @@ def _begin_quasi_newton(
         tol=tolerance,
         max_passes=max_passes,
         start=None if start is None else [start],
+        certain=True,
     )
 
 
@@ -117,8 +120,9 @@ def _begin_newton(
     problem: Problem, tolerance: float, max_passes: int, start: Start
 ) -> Solver:
     return Newton(
-        problem.rows, problem.model, tol=tolerance, max_passes=max_passes, start=start
-    )
+        problem.rows, problem.model, tol=tolerance, max_passes=max_passes, start=start,
+        certain=True,
+    )  # fmt: skip
 
 
 def _begin_dual(

@@ -24,7 +24,7 @@ from mlopt.gd.plans.gathered import Gathered, gathering
 from mlopt.gd.plans.sequential import Sequential, Start
 from mlopt.gd.plans.sequential_cost import COORDINATE_EPOCHS, primal_coordinate_cost
 from mlopt.gd.plans.task import Problem
-from mlopt.gd.plans.watch import Watch
+from mlopt.gd.plans.watch import Looks, watch
 from mlopt.kernels.coordinates import column_slopes, coordinate_epoch
 from mlopt.kernels.one_row import products, squared_norms
 from mlopt.kernels.pointwise import losses_and_slopes
@@ -71,8 +71,8 @@ class PrimalCoordinate(Sequential):
         self._refresh()
 
     @cached_property
-    def _watch(self) -> Watch:
-        return Watch(self._problem, self._tolerance)
+    def _watch(self) -> Looks:
+        return watch(self._problem, self._tolerance)
 
     def _losses(self) -> tuple[Array, Array]:
         task = self._problem.task

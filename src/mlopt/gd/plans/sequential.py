@@ -64,6 +64,10 @@ class Sequential(ABC):
         """The relative gap as far as it is known; infinite where nobody looked yet."""
         return self._gap
 
+    def ask(self, tolerance: float) -> None:
+        """Go on to another tolerance."""
+        self._tolerance = tolerance
+
     def quality(self) -> float:
         """Minus the objective."""
         return -self._value

@@ -29,7 +29,7 @@ from mlopt.gd.plans.gathered import Gathered, gathering
 from mlopt.gd.plans.sequential import Sequential, Start
 from mlopt.gd.plans.sequential_cost import VARIANCE_REDUCED_EPOCHS, variance_reduced_cost
 from mlopt.gd.plans.task import Problem
-from mlopt.gd.plans.watch import Watch
+from mlopt.gd.plans.watch import watch
 from mlopt.kernels.one_row import combination, products
 from mlopt.kernels.pointwise import losses_and_slopes
 from mlopt.kernels.variance_reduced import variance_reduced_steps
@@ -72,7 +72,7 @@ class VarianceReduced(Sequential):
         self._c[used] = self._data.c[used] / self._chances[used]
         largest = float(np.max(steep[used] / self._chances[used])) / n
         self._rate = _STEP / max(largest, np.finfo(float).tiny)
-        self._watch = Watch(problem, tolerance)
+        self._watch = watch(problem, tolerance)
         self._cut = 1.0
         self._measure()
 

@@ -8,12 +8,14 @@
                              conjugate gradients on H of all rows
     raised by                what the last steps revealed (`mlopt.gd.gap`)
     at most ||g||^2 / (2 l2) where everything is penalised: certain
+
+With a penalty, ``||g||^2 / (2 l2)`` itself is the gap that counts: `watch` tells which.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +32,55 @@ _FORGET = 0.8
 _SURE = 2.0
 """By how much an exact estimate may be too low; irregular steps reveal no more."""
 _LEAST = float(np.finfo(float).tiny)
+
+
+class Looks(Protocol):
+    """Relative gaps of one model at the points where somebody looks."""
+
+    def gap(self, value: float, gradient: NDArray[Any], weights: NDArray[Any]) -> float:
+        """Objective minus minimum, over the objective."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """A checkpoint: plain arrays and numbers."""
+        ...
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a checkpoint of the same problem."""
+        ...
+
+
+def watch(problem: Problem, tolerance: float, *, noisy: bool = False) -> Looks:
+    """What is certain of gaps where there is a penalty; otherwise what is estimated.
+
+    The gradients of ``noisy`` methods never get small: a Hessian, where there is one, tells
+    their gap far better, and `mlopt.gd.plans.dual_step` proves it.
+    """
+    estimated = problem.task.l2 == 0 or (noisy and problem.rows.d < WIDEST)
+    return Watch(problem, tolerance) if estimated else Bounded(problem)
+
+
+class Bounded:
+    """``||g||^2 / (2 l2)``: a bound once the intercept is the best for the weights."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._l2 = np.array([problem.task.l2])
+
+    def gap(self, value: float, gradient: NDArray[Any], weights: NDArray[Any]) -> float:
+        """See `Watch.gap`."""
+        del weights
+        g = np.asarray(gradient, np.float64)
+        bound = float(strong_convexity_bound(np.array([g @ g]), self._l2)[0])
+        found = bound / max(abs(value), _LEAST)
+        return found if np.isfinite(found) else np.inf
+
+    def state(self) -> dict[str, Any]:
+        """Nothing is remembered."""
+        return {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Nothing is remembered."""
+        del state
 
 
 class Watch:

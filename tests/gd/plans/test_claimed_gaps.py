@@ -1,0 +1,72 @@
+"""A run that says it has converged is within the tolerance of the minimum."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+
+from mlopt.gd.plans import Task, plan
+
+Array = NDArray[Any]
+CASES = [(seed, l2) for seed in (0, 1, 2) for l2 in (1e-6, 1e-5, 1e-4)]
+
+
+@cache
+def texts(seed: int) -> tuple[sparse.csr_matrix, Array]:
+    """Rows like TF-IDF: 1200 texts of 60 words out of 4000, by Zipf's law; topics rare."""
+    rng, n, d, each = np.random.default_rng(seed), 1200, 4000, 60
+    popular = 1 / np.arange(1, d + 1) ** (0.9 + 0.1 * seed)
+    columns = rng.choice(d, size=n * each, p=popular / popular.sum())
+    X = sparse.csr_matrix(
+        (np.ones(n * each), columns, np.arange(0, n * each + 1, each)), (n, d)
+    )
+    X.sum_duplicates()
+    seen = np.bincount(X.indices, minlength=d)
+    X.data = (1 + np.log(X.data)) * (1 + np.log(n / np.maximum(seen, 1)))[X.indices]
+    X = sparse.csr_matrix(sparse.diags(1 / np.sqrt(X.multiply(X).sum(axis=1).A1)) @ X)
+    z = X @ rng.normal(size=d)
+    z = 3 * (z - z.mean()) / z.std() - seed
+    return X, (rng.random(n) < expit(z)).astype(int)
+
+
+def value_and_gradient(v: Array, X: Any, y: Array, l2: float) -> tuple[float, Array]:
+    """The objective of logistic regression, written down anew."""
+    sign = 2.0 * y - 1
+    z = sign * (X @ v[:-1] + v[-1])
+    slopes = -sign * expit(-z) / len(y)
+    value = float(np.logaddexp(0, -z).mean() + 0.5 * l2 * v[:-1] @ v[:-1])
+    return value, np.append(X.T @ slopes + l2 * v[:-1], slopes.sum())
+
+
+@cache
+def minimum(seed: int, l2: float) -> float:
+    """By scikit-learn, and no more than a ten-millionth above: convexity bounds it."""
+    X, y = texts(seed)
+    peer = LogisticRegression(
+        C=1 / (len(y) * l2), solver="newton-cg", tol=1e-9, max_iter=1000
+    ).fit(X, y)
+    found = np.append(peer.coef_, peer.intercept_)
+    value, gradient = value_and_gradient(found, X, y, l2)
+    assert gradient[:-1] @ gradient[:-1] / (2 * l2) < 1e-7 * value
+    assert abs(gradient[-1]) < 1e-7
+    return value
+
+
+@pytest.mark.parametrize(("seed", "l2"), CASES)
+def test_a_claimed_gap_is_reached_on_text(seed: int, l2: float) -> None:
+    X, y = texts(seed)
+    for tolerance in (1e-1, 1e-2, 1e-3, 1e-4, 1e-6):
+        result = plan(
+            Task("logistic", l2=l2), X, y, tolerance=tolerance, speculation=False
+        ).run()
+        weights = np.append(result.coef, result.intercept)
+        reached, _ = value_and_gradient(weights, X, y, l2)
+        assert result.converged, result.message
+        assert reached <= minimum(seed, l2) * (1 + tolerance), (tolerance, result.methods)

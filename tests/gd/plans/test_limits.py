@@ -1,0 +1,104 @@
+"""Limits of passes and seconds hold for every method, and what they end says so."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from mlopt.gd.plans import SolverPlan, Task, plan
+from mlopt.gd.plans.methods import METHODS
+from mlopt.gd.plans.running import solve
+from mlopt.gd.plans.speculation import Passes
+
+Array = NDArray[Any]
+N, D = 600, 60
+AT_ONCE = {"normal-equations", "qr", "dual-normal-equations"}
+"""These solve in one pass, or two."""
+
+
+@cache
+def data() -> tuple[Array, Array]:
+    """Rows whose columns are alike and of very different size."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, D)) @ rng.normal(size=(D, D)) * np.logspace(-1, 1, D)
+    return X, X @ rng.normal(size=D) / 100 + rng.normal(size=N)
+
+
+def planned(name: str, tolerance: float, n: int = N) -> SolverPlan:
+    """One method's plan for a loss that it can minimise."""
+    (method,) = (m for m in METHODS if m.name == name)
+    losses = ("logistic", "multinomial", "squared", "hinge")
+    loss = next(loss for loss in losses if loss in method.losses)
+    X, y = data()
+    y = y if loss == "squared" else (y > 0).astype(int)
+    wide = name == "dual-normal-equations"
+    task = Task(loss, l2=1e-6, fit_intercept="dual" not in name or wide)
+    rows = slice(0, D // 2 if wide else n)
+    return plan(
+        task, X[rows], y[rows], tolerance=tolerance, methods=[name], speculation=False
+    )
+
+
+@pytest.mark.parametrize("name", [method.name for method in METHODS])
+def test_a_limit_of_passes_holds(name: str) -> None:
+    (one,) = planned(name, 1e-12).alternatives
+    result = one.run(max_iter=2)
+    assert result.n_iter <= 2
+    if name in AT_ONCE:
+        return
+    assert [step[0] for step in result.history] == [1, 2]
+    assert result.n_iter == 2
+    assert not result.converged
+    assert "limit of 2 passes" in result.message
+
+
+@pytest.mark.parametrize("name", [m.name for m in METHODS if m.name not in AT_ONCE])
+def test_a_limit_of_seconds_ends_a_run_between_passes(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (one,) = planned(name, 1e-12).alternatives
+    now, begun = time.monotonic(), list[int]()
+
+    def clock() -> float:
+        """The limit is over once a second pass has begun."""
+        return now + (100.0 if len(begun) >= 2 else 0.0)
+
+    begin = one.method.begin
+
+    def counted(*args: Any) -> Any:
+        training = begin(*args)
+        advance = training.advance
+
+        def noted(passes: int) -> None:
+            begun.append(passes)
+            advance(passes)
+
+        training.advance = noted
+        return training
+
+    monkeypatch.setattr("mlopt.training.time.monotonic", clock)
+    watched = replace(one, method=replace(one.method, begin=counted))
+    result = watched.run(time_limit=50.0)
+    assert begun == [1, 1]
+    assert result.n_iter <= 2
+    assert not result.converged
+    assert "limit of 50 s" in result.message
+
+
+def test_a_bad_plan_is_left_for_the_next_that_can_go_on_whatever_its_rank() -> None:
+    X, y = data()
+    task = Task("logistic", l2=1e-4, fit_intercept=False)
+    names = ["primal-coordinate-descent", "dual-coordinate-descent-logistic", "lbfgs"]
+    found = plan(task, X, (y > 0).astype(int), tolerance=1e-9, methods=names)
+    first, other, last = ({a.name: a for a in found.alternatives}[name] for name in names)
+    assert (other.method.continues, last.method.continues) == (False, True)
+    result = solve([replace(first, passes=Passes.known(3.0)), other, last])
+    assert result.methods == ("primal-coordinate-descent", "lbfgs")
+    assert result.history[4][0] == 5
+    assert result.converged
