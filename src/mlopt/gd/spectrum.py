@@ -96,6 +96,13 @@ class Spectrum:
         steepest = float(self.leading.sum()) + self.rest * self.d
         return (1.0 + steepest / (self.n * least)) * math.log(EXPLAINED / gap)
 
+    def looseness(self, alpha: float) -> float:
+        """How many times the gap its bound is: the largest of the eigenvalues over alpha.
+
+        Those that stand out are done with first. 1 without a penalty: there is no bound.
+        """
+        return max(self._others(alpha)[1] / alpha, 1.0) if alpha > 0 else 1.0
+
     def rank(self, alpha: float, gap: float = _USUAL) -> int:
         """The rank of the sketch that leaves the least work."""
         return min(_RANKS, key=lambda r: _PER_RANK * r + self.steps(alpha, gap, r))

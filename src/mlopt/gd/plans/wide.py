@@ -21,14 +21,18 @@ def sketch_rank(problem: Problem) -> int | None:
 def steps(problem: Problem, tolerance: float) -> float | None:
     """Of conjugate gradients alone."""
     seen = spectrum(problem)
-    return None if seen is None else float(seen.steps(problem.task.l2, tolerance))
+    if seen is None:
+        return None
+    l2 = problem.task.l2
+    return float(seen.steps(l2, tolerance / seen.looseness(l2)))
 
 
 def epochs(problem: Problem, tolerance: float) -> float | None:
     """Of methods that take one row or one column at a time: many, on columns so alike."""
     if problem.task.loss != "squared" or (seen := spectrum(problem)) is None:
         return None
-    return seen.epochs(problem.task.l2, tolerance)
+    l2 = problem.task.l2
+    return seen.epochs(l2, tolerance / seen.looseness(l2))
 
 
 def preconditioned_steps(problem: Problem, tolerance: float) -> float:
@@ -36,4 +40,4 @@ def preconditioned_steps(problem: Problem, tolerance: float) -> float:
     l2, seen = problem.task.l2, spectrum(problem)
     if seen is None:
         return float(steps_to(problem.rows.n, problem.rows.d, tolerance))
-    return float(seen.steps(l2, tolerance, seen.rank(l2)))
+    return float(seen.steps(l2, tolerance / seen.looseness(l2), seen.rank(l2)))
