@@ -224,7 +224,7 @@ def passes_of_sparse(shape: Shape, l2: float, tolerance: float) -> float | None:
     if not shape.sparse or shape.d < WIDEST or shape.columns > 1:
         return None
     held = (_WEAK / max(l2, _NEGLIGIBLE)) ** 0.3
-    return _PASSES_OF_SPARSE * held * (0.16 - 0.28 * math.log10(tolerance))
+    return float(_PASSES_OF_SPARSE * held * (0.16 - 0.28 * math.log10(tolerance)))
 
 
 def newton_passes_after_sample(

@@ -79,7 +79,7 @@ def test_a_limit_of_seconds_ends_a_run_between_passes(
             begun.append(passes)
             advance(passes)
 
-        training.advance = noted
+        monkeypatch.setattr(training, "advance", noted)
         return training
 
     monkeypatch.setattr("mlopt.training.time.monotonic", clock)
