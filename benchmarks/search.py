@@ -1,24 +1,30 @@
-"""Searches side by side: same data, same folds, same two threads, in one run.
+"""Searches side by side: same data, same folds, same two cores, in one run.
 
-(a) 64 values of C x 5 folds of logistic regression: `mlopt.ModelSearchCV`, all columns of
-    one matrix, without and with a bandit, against `GridSearchCV(LogisticRegression)` with
-    its fastest solver (found first, by timing each solver on three fits).
+(a) 64 values of C x 5 folds of logistic regression, once for each metric:
+    `mlopt.ModelSearchCV`, all columns of one matrix, without and with a bandit, against
+    `GridSearchCV(LogisticRegression)` at its best: every solver is tried on a few values of
+    C, in two processes of one thread and in one process of two, and the fastest set-up,
+    which is printed, runs in full. Its processes are started, and have imported
+    scikit-learn, before the clock does.
 (b) 64 random configurations of loss x alpha x schedule x step size of `SGDClassifier`, at
-    most 27 epochs: against `HalvingRandomSearchCV`, whose first look comes after training
-    on a 27th of the rows, and dask-ml's Hyperband and successive halving, whose first look
-    comes after one pass ("halving") or, as ours, after a 27th of one ("halving-parts").
-    dask-ml's searches need older versions of dask: name the Python of an environment with
-    benchmarks/dask-ml.txt installed by --dask-ml (`make bench` makes one).
+    most 27 epochs: against `HalvingRandomSearchCV` (in one process or two, whichever is
+    faster), whose first look comes after training on a 27th of the rows, and dask-ml's
+    Hyperband and successive halving, whose first look comes after one pass ("halving") or,
+    as ours, after a 27th of one ("halving-parts"). dask-ml's searches need older versions
+    of dask: name the Python of an environment with benchmarks/dask-ml.txt installed by
+    --dask-ml (`make bench` makes one).
 
-usage: search.py [--part a,b] [--data adult,synthetic,mnist] [--seeds 5] [--rows N]
-                 [--dask-ml PYTHON]
+No variable limits the threads of libraries: joblib shares the cores among its processes,
+which a variable would keep it from.
+
+usage: search.py [--part a,b] [--data adult,synthetic,mnist] [--metrics accuracy,f1,...]
+                 [--values 64] [--seeds 5] [--rows N] [--dask-ml PYTHON]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
 import subprocess
 import tempfile
@@ -26,8 +32,6 @@ import time
 import warnings
 from pathlib import Path
 
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ.setdefault(variable, "2")
 warnings.filterwarnings("ignore")
 
 import numpy as np
@@ -45,8 +49,8 @@ from sklearn.model_selection import (
 import mlopt
 from mlopt.tuning.bandits import SuccessiveHalving
 
-C_VALUES = np.logspace(-4, 4, 64).tolist()
 SOLVERS = ("newton-cholesky", "lbfgs", "newton-cg", "liblinear", "sag")
+METRICS = "accuracy,f1,roc_auc,neg_log_loss"
 N, EPOCHS, FACTOR = 64, 27, 3
 FIRST = 1 / 27
 """Of the rows: all that look within the first pass do so first after this part."""
@@ -66,69 +70,88 @@ def timed(search, X, y):
     return time.perf_counter() - start, search
 
 
-def fastest_solver(X, y):
-    """The solver of LogisticRegression that takes least for three values of C, one fold."""
-    cv = StratifiedKFold(5, shuffle=True, random_state=0)
-    train, _ = next(cv.split(X, y))
-    took = {}
-    for solver in SOLVERS:
-        start = time.perf_counter()
-        for C in (C_VALUES[8], C_VALUES[32], C_VALUES[55]):
-            LogisticRegression(C=C, solver=solver).fit(X[train], y[train])
-            if took and time.perf_counter() - start > 3 * min(took.values()):
-                break  # slower already
-        took[solver] = time.perf_counter() - start
-    print(
-        "    three fits: " + ", ".join(f"{s} {t:.2f} s" for s, t in took.items()),
-        flush=True,
+def grid(values, solver, jobs, metric="accuracy"):
+    """The peer of part (a)."""
+    return GridSearchCV(
+        LogisticRegression(solver=solver),
+        {"C": values},
+        cv=StratifiedKFold(5, shuffle=True, random_state=0),
+        scoring=metric,
+        n_jobs=jobs,
     )
+
+
+def fastest_set_up(values, X, y):
+    """(solver, processes) with which `GridSearchCV` takes least for four values of C."""
+    few = [values[int(share * (len(values) - 1))] for share in (0.1, 0.4, 0.7, 0.95)]
+    took = {}
+    for jobs in (2, 1):
+        grid(few[:2], "lbfgs", jobs).fit(X[:500], y[:500])
+        for solver in SOLVERS:
+            trial = grid(few[:1], solver, jobs)  # hopeless ones are not tried further
+            first = timed(trial, X, y)[0]
+            if took and first > 2 * min(took.values()):
+                print(f"    GridSearchCV, {jobs} processes, {solver}: one C {first:.2f} s")
+                continue
+            took[solver, jobs] = timed(grid(few, solver, jobs), X, y)[0]
+            print(
+                f"    GridSearchCV, {jobs} processes, {solver}: four values of C "
+                f"{took[solver, jobs]:.2f} s",
+                flush=True,
+            )
     return min(took, key=took.get)
 
 
-def part_a(name, rows):
-    """64 values of C x 5 folds."""
-    X, y, X_test, y_test = load(name, rows)
-    print(f"(a) {name}: {X.shape[0]} x {X.shape[1]} {X.dtype}, 64 values of C x 5 folds")
-    cv = StratifiedKFold(5, shuffle=True, random_state=0)
-    ours = {"no bandit": None, "bandit": "successive-halving"}
-    solver = fastest_solver(X, y)
-    mlopt.ModelSearchCV(  # compiled code is warm, as a second search would find it
-        LogisticRegression(), {"C": C_VALUES[:2]}, sampler="grid", bandit=None, cv=2
-    ).fit(X[:500], y[:500])
-    results = {}
-    for label, bandit in ours.items():
-        runs = [
-            timed(
-                mlopt.ModelSearchCV(
-                    LogisticRegression(),
-                    {"C": C_VALUES},
-                    sampler="grid",
-                    n_trials=64,
-                    cv=cv,
-                    n_jobs=2,
-                    bandit=bandit,
-                ),
-                X,
-                y,
-            )
-            for _ in range(3)
-        ]
-        seconds = statistics.median(s for s, _ in runs)
-        results[label] = (seconds, runs[-1][1])
-    peer = GridSearchCV(LogisticRegression(solver=solver), {"C": C_VALUES}, cv=cv, n_jobs=2)
-    peer_seconds, peer = timed(peer, X, y)
-    test = peer.score(X_test, y_test)
-    print(
-        f"    GridSearchCV {solver:16s} {peer_seconds:8.2f} s  best {peer.best_score_:.4f}"
-        f"  test {test:.4f}"
-    )
-    for label, (seconds, search) in results.items():
+def part_a(name, rows, n_values, metrics):
+    """Values of C x 5 folds."""
+    X, y, _, _ = load(name, rows)
+    values = np.logspace(-4, 4, n_values).tolist()
+    print(f"(a) {name}: {X.shape[0]} x {X.shape[1]} {X.dtype}, {n_values} values of C")
+    solver, jobs = fastest_set_up(values, X, y)
+    threads = "one thread each" if jobs == 2 else "two threads"
+    print(f"    peer: LogisticRegression(solver={solver!r}), n_jobs={jobs}, {threads}")
+    for metric in metrics:
+        ours(values[:2], metric, None).fit(X[:500], y[:500])  # compiled, as a second search
+        rows_ = {
+            bandit: [timed(ours(values, metric, bandit), X, y) for _ in range(3)]
+            for bandit in (None, "successive-halving")
+        }
+        peer_seconds, peer = timed(grid(values, solver, jobs, metric), X, y)
         print(
-            f"    mlopt {label:23s} {seconds:8.2f} s  best {search.best_score_:.4f}"
-            f"  test {search.score(X_test, y_test):.4f}  {peer_seconds / seconds:6.1f}x"
-            f"  passes {search.passes_}",
-            flush=True,
+            f"    {metric}: GridSearchCV {peer_seconds:8.2f} s  best {peer.best_score_:.4f}"
         )
+        for bandit, runs in rows_.items():
+            seconds, search = statistics.median(s for s, _ in runs), runs[-1][1]
+            print(
+                f"      mlopt, bandit={bandit!s:20s} {seconds:8.2f} s  best "
+                f"{search.best_score_:.4f}  {peer_seconds / seconds:6.1f}x"
+                f"{_apart(search, peer) if bandit is None else ''}",
+                flush=True,
+            )
+
+
+def _apart(search, peer):
+    """How far the scores of all configurations are from the peer's."""
+    mine, theirs = (
+        {p["C"]: s for p, s in zip(found["params"], found["mean_test_score"], strict=True)}
+        for found in (search.cv_results_, peer.cv_results_)
+    )
+    apart = np.abs([mine[C] - theirs[C] for C in theirs])
+    return f"  scores apart: median {np.median(apart):.1e}, at most {apart.max():.1e}"
+
+
+def ours(values, metric, bandit):
+    """Part (a) by mlopt."""
+    return mlopt.ModelSearchCV(
+        LogisticRegression(),
+        {"C": values},
+        sampler="grid",
+        n_trials=len(values),
+        cv=StratifiedKFold(5, shuffle=True, random_state=0),
+        scoring=metric,
+        n_jobs=2,
+        bandit=bandit,
+    )
 
 
 def part_b(name, rows, seeds, dask_ml):
@@ -142,10 +165,12 @@ def part_b(name, rows, seeds, dask_ml):
         path = Path(folder) / "data.npz"
         np.savez(path, X=X, y=y, X_test=X_test, y_test=y_test)
         mlopt_sgd(X[:500], y[:500], 0)  # warm the kernels
+        jobs = fastest_halving(X, y)
+        print(f"    peer: HalvingRandomSearchCV(n_jobs={jobs})")
         for seed in range(seeds):
             seconds, search = mlopt_sgd(X, y, seed)
             table.setdefault("mlopt", []).append((seconds, search.score(X_test, y_test)))
-            seconds, search = halving(X, y, seed)
+            seconds, search = halving(X, y, seed, jobs)
             table.setdefault("HalvingRandomSearchCV", []).append(
                 (seconds, search.score(X_test, y_test))
             )
@@ -193,7 +218,14 @@ def mlopt_sgd(X, y, seed):
     )
 
 
-def halving(X, y, seed):
+def fastest_halving(X, y):
+    """Processes with which scikit-learn's search is faster; both are warm afterwards."""
+    for jobs in (1, 2):
+        halving(X[:3000], y[:3000], 0, jobs)
+    return min((1, 2), key=lambda jobs: halving(X, y, 0, jobs)[0])
+
+
+def halving(X, y, seed, jobs):
     """(seconds, search) of scikit-learn's successive halving over rows."""
     return timed(
         HalvingRandomSearchCV(
@@ -202,7 +234,7 @@ def halving(X, y, seed):
             n_candidates=N,
             factor=FACTOR,
             random_state=seed,
-            n_jobs=2,
+            n_jobs=jobs,
             min_resources=max(len(X) // FACTOR**3, 100),
             cv=StratifiedShuffleSplit(1, test_size=0.25, random_state=seed),
         ),
@@ -215,13 +247,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--part", default="a,b")
     parser.add_argument("--data", default="adult,synthetic,mnist")
+    parser.add_argument("--metrics", default=METRICS, help="of part a")
+    parser.add_argument("--values", type=int, default=64, help="of C, in part a")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--rows", type=int)
     parser.add_argument("--dask-ml", help="Python of an environment with dask-ml")
     options = parser.parse_args()
     for name in options.data.split(","):
         if "a" in options.part.split(","):
-            part_a(name, options.rows)
+            part_a(name, options.rows, options.values, options.metrics.split(","))
         if "b" in options.part.split(","):
             part_b(name, options.rows, options.seeds, options.dask_ml)
 

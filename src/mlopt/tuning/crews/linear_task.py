@@ -47,15 +47,20 @@ class LinearTask:
     class_weight: Any = None
     proba: str | None = None
     schedule: Schedule | None = None
-    """None: full passes of a quasi-Newton method. Else: stochastic gradient descent."""
+    """None: full passes, or a direct solution. Else: stochastic gradient descent."""
     n_iter_no_change: int = 5
+
+    @property
+    def direct(self) -> bool:
+        """Whether models are solved, as by scikit-learn, rather than descended to."""
+        return self.loss == "squared" and self.schedule is None
 
     @property
     def shared(self) -> Hashable:
         """What all models of one scan have in common."""
         sgd = self.schedule is not None
         weight = repr(self.class_weight)
-        return (sgd, weight, self.tol, self.max_iter, self.n_iter_no_change)
+        return (sgd, self.direct, weight, self.tol, self.max_iter, self.n_iter_no_change)
 
     def model(self, rowset: int, weight_sum: float, outputs: int) -> Model:
         """The columns that train this task on one row set."""

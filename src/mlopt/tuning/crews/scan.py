@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mlopt.gd.direct_training import DirectLeastSquares
 from mlopt.gd.linear_training import LinearTraining, decision_values
 from mlopt.gd.lockstep import LockstepSGD
 from mlopt.gd.quasi_newton import QuasiNewton
@@ -98,13 +99,28 @@ def training_of(
         o.task.model(o.column, float(sums[o.column]), problem.outputs) for o in owners
     ]
     limit = min(max_passes, task.max_iter)
+    if task.direct:
+        return DirectLeastSquares(rows, models, max_passes=limit)
     if task.schedule is None:
-        return QuasiNewton(rows, models, tol=task.tol, max_passes=limit)
+        gtol = _gradient_bound(problem, task)
+        return QuasiNewton(rows, models, gtol=gtol, max_passes=limit)
     schedules = [o.task.schedule for o in owners if o.task.schedule is not None]
     return LockstepSGD(
         rows, models, schedules, seed=problem.seed, tol=task.tol,
         n_iter_no_change=task.n_iter_no_change, max_passes=limit,
     )  # fmt: skip
+
+
+def _gradient_bound(problem: Problem, task: LinearTask) -> float:
+    """Where the solver that scikit-learn would use stops, for columns of unit scale.
+
+    L-BFGS at ``tol``, LIBLINEAR in the primal at ``tol`` times the share of the rarest
+    class (Lin, Weng and Keerthi, 2008).
+    """
+    if task.loss != "squared_hinge":
+        return task.tol
+    counts = np.bincount(problem.codes)
+    return task.tol * float(counts[counts > 0].min()) / len(problem.y)
 
 
 def scan_scores(problem: Problem, scan: Scan) -> dict[str, FloatArray]:

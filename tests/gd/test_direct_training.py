@@ -1,0 +1,73 @@
+"""Least squares of many penalties and row sets are solved, whatever the columns are like."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.linear_model import Ridge
+
+from mlopt.gd.columns import Model
+from mlopt.gd.direct_training import DirectLeastSquares
+from mlopt.rows import Rows
+
+ALPHAS = (1e-2, 1.0, 1e3)
+
+
+def problem(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Correlated columns of different scale, targets, and weights of two row sets."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(300, 12)) @ rng.normal(size=(12, 12)) * np.logspace(-2, 2, 12)
+    X[:, 3] = X[:, 4] + 1e-3 * rng.normal(size=300)
+    y = X @ rng.normal(size=12) + 5.0 + rng.normal(size=300)
+    weights = np.stack([rng.random(300) < 0.7, 3.0 * rng.random(300)], axis=1)
+    return X, y, weights.astype(np.float64)
+
+
+def models(weights: np.ndarray, intercept: bool) -> list[Model]:
+    sums = weights.sum(axis=0)
+    return [
+        Model("squared", alpha / sums[rowset], rowset=rowset, fit_intercept=intercept)
+        for alpha in ALPHAS
+        for rowset in (0, 1)
+    ]
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("sparse", [True, False])
+def test_every_model_is_the_one_that_scikit_learn_solves(
+    intercept: bool, sparse: bool
+) -> None:
+    X, y, weights = problem(0)
+    data = sp.csr_array(X) if sparse else X
+    rows = Rows.of(data).attach(targets=y[:, None], weights=weights)
+    training = DirectLeastSquares(rows, models(weights, intercept), max_passes=5)
+    training.advance(1)
+    assert training.done
+    assert training.converged.all()
+    for number, model in enumerate(training.models):
+        alpha = model.l2 * weights[:, model.rowset].sum()
+        peer = Ridge(alpha, fit_intercept=intercept, solver="svd")
+        peer.fit(X, y, weights[:, model.rowset])
+        coef, offset = training.coefficients(number)
+        margins, expected = X @ coef[0] + offset[0], peer.predict(X)
+        np.testing.assert_allclose(margins, expected, atol=1e-6 * np.ptp(y))
+
+
+def test_a_restored_training_and_one_with_more_models_solve_what_is_left() -> None:
+    X, y, weights = problem(1)
+    rows = Rows.of(X).attach(targets=y[:, None], weights=weights)
+    all_models = models(weights, True)
+    whole = DirectLeastSquares(rows, all_models, max_passes=5)
+    whole.advance(1)
+    first = DirectLeastSquares(rows, all_models[:2], max_passes=5)
+    first.advance(1)
+    again = DirectLeastSquares(rows, all_models[:2], max_passes=5)
+    again.restore(first.state())
+    again.add(all_models[2:])
+    assert not again.done
+    again.advance(1)
+    again.keep([True, False, True, False, True, True])
+    for mine, theirs in zip(range(4), (0, 2, 4, 5), strict=True):
+        ours, expected = again.coefficients(mine)[0], whole.coefficients(theirs)[0]
+        np.testing.assert_allclose(ours, expected, rtol=1e-9)
