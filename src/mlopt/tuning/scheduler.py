@@ -322,4 +322,6 @@ class Scheduler:
 
     def _progress(self, trial: Trial) -> Progress:
         score = trial.mean(self.metric)
-        return Progress(trial.number, trial.passes, score, trial.done, trial.bracket)
+        return Progress(
+            trial.number, trial.passes, score, trial.done, trial.bracket, trial.family
+        )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import ClassVar, Literal
 
@@ -18,6 +18,7 @@ from mlopt.tuning.bandits.base import (
     Verdicts,
     latest,
     next_multiple,
+    over,
     require,
     verdicts,
 )
@@ -42,7 +43,9 @@ class ActionElimination(Bandit):
     against : {"peers", "best"}, default="peers"
         "best" is the paper's: the best model to date, which may have trained ten times
         longer, so that those proposed late, when the sampler has learnt, hardly get a
-        chance. "peers" compares with the others as they were after as many passes.
+        chance. "peers" compares with others of the family as they were after as many
+        passes; and with the best fully trained model of other families, once one of its
+        own is fully trained too and tells how errors of the family fall from here.
     floor : float, default=0.01
         The best error counts as at least this, so that a perfect model does not end all
         others: one point of accuracy. Where ``perfect`` is 0 (losses, which have a unit)
@@ -81,20 +84,47 @@ class ActionElimination(Bandit):
         )
 
     def allocate(self, active: Sequence[Progress], history: Sequence[Progress]) -> Verdicts:
+        seen = [*history, *active]
+        if self.against == "best":
+            return verdicts(active, self.max_passes, self._reasons(active, latest(seen)))
         reasons: dict[int, str] = {}
-        for passes in {p.passes for p in active}:
-            here = [p for p in active if p.passes == passes]
-            looks = [p for p in (*history, *active) if self._comparable(p, passes)]
-            reasons |= self._reasons(here, latest(looks))
+        for family, passes in {(p.family, p.passes) for p in active}:
+            here = [p for p in active if (p.family, p.passes) == (family, passes)]
+            own = [p for p in seen if p.family == family]
+            # At models that are done too: they will not change. A lucky look at a younger
+            # age would otherwise end everybody, its own model too.
+            peers = [p for p in own if p.passes == passes or (p.done and p.passes < passes)]
+            reasons |= self._reasons(here, latest(peers))
+            reasons |= self._outdone(here, own, passes, seen)
         return verdicts(active, self.max_passes, reasons)
 
-    def _comparable(self, look: Progress, passes: Passes) -> bool:
-        """Looks at the same age, and at models that are done: they will not change.
-
-        A lucky look at a younger age would otherwise end everybody, its own model too.
-        """
-        same_age = look.passes == passes or (look.done and look.passes < passes)
-        return self.against == "best" or same_age
+    def _outdone(
+        self,
+        here: Sequence[Progress],
+        own: Sequence[Progress],
+        passes: Passes,
+        seen: Sequence[Progress],
+    ) -> dict[int, str]:
+        """Who would end too far below another family, if as lucky as any of its own."""
+        ages = {p.trial: p for p in own if p.passes == passes}
+        done = [p for p in latest(seen) if over(p, self.max_passes)]
+        rest = [p for p in done if p.family != here[0].family]
+        ended = [p for p in done if p.family == here[0].family]
+        if not ended or not rest:
+            return {}
+        perfect = self.perfect
+        falls = [
+            (perfect - p.score) / (perfect - ages.get(p.trial, p).score)
+            for p in ended
+            if perfect > ages.get(p.trial, p).score
+        ]
+        fall = max(0.0, min([1.0, *falls]))
+        hopes = [replace(p, score=perfect - fall * (perfect - p.score)) for p in here]
+        reasons = self._reasons(hopes, rest)
+        return {
+            number: f"if it goes on as others of its family did: {reason}"
+            for number, reason in reasons.items()
+        }
 
     def _reasons(
         self, here: Sequence[Progress], seen: Sequence[Progress]
@@ -127,7 +157,3 @@ class ActionElimination(Bandit):
             # a best score of 0 or less is not above itself
             if p.trial != best.trial and not p.score * (1 + self.eps) > best.score
         }
-
-
-def _require_one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    require(name, value, value in allowed, " or ".join(map(repr, allowed)))

@@ -31,7 +31,8 @@ class Brackets(Bandit):
     Parameters
     ----------
     factor : int, default=3
-        One in ``factor`` trials of a bracket goes on after each look.
+        One in ``factor`` trials of a bracket goes on after each look; of several families,
+        one in ``factor`` of each, at least one.
     min_passes : int, float or Fraction, default=3
         Passes before the first look: after one pass, luck decides where rows are few. Of
         many rows a part may do (``1/9``): what trains row by row then stops within its
@@ -84,9 +85,10 @@ class Brackets(Bandit):
     def allocate(self, active: Sequence[Progress], history: Sequence[Progress]) -> Verdicts:
         seen = latest(history, active)
         reasons: dict[int, str] = {}
-        for bracket in {p.bracket for p in active}:
-            here = [p for p in active if p.bracket == bracket and not p.done]
-            reasons |= self._losers(here, [p for p in seen if p.bracket == bracket])
+        for group in {(p.bracket, p.family) for p in active}:
+            field = [p for p in seen if (p.bracket, p.family) == group]
+            here = [p for p in active if (p.bracket, p.family) == group and not p.done]
+            reasons |= self._losers(here, field)
         return verdicts(active, self.max_passes, reasons)
 
     def _losers(
