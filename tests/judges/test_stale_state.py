@@ -18,24 +18,6 @@ ROOT = Path(__file__).parent.parent.parent
 
 FINE = {"same", "refused"}
 
-_STORED = "the fingerprint of a study has no rows, weights, fit parameters"
-
-UNMENDED: dict[tuple[str, str], str] = {
-    **{
-        ("stored search", change): _STORED
-        for change in ("one value of X", "one value of X in place", "one weight")
-    },
-    **{
-        ("stored search of pipelines", change): _STORED
-        for change in (
-            "one value of X", "one value of X in place", "one weight", "a fit parameter",
-            "a class attribute", "a closure", "a global", "a default argument",
-        )
-    },
-    ("sweep", "one value of X"): _STORED,
-}  # fmt: skip
-"""Pairs of kind and change that are known to fail."""
-
 
 @pytest.mark.slow
 @pytest.mark.cluster
@@ -66,7 +48,4 @@ def test_a_second_run_with_one_thing_changed_equals_that_of_a_fresh_process(
     pairs = [json.loads(line) for line in run.stdout.splitlines()]
     assert len(pairs) == sum(1 + len(RUNS[kind][1]) for kind in kinds)
     wrong = [pair for pair in pairs if pair["verdict"] not in FINE]
-    unknown = [p for p in wrong if (p["kind"], p["change"]) not in UNMENDED]
-    assert not unknown
-    mended = {key for key in UNMENDED if key[0] in kinds}
-    assert mended == {(p["kind"], p["change"]) for p in wrong}
+    assert not wrong

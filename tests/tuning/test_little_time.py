@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import optuna
+import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 import mlopt
@@ -20,10 +21,12 @@ Y = np.arange(60) % 3 % 2
 class Slow(ClassifierMixin, BaseEstimator):
     """Answers one class, after a while."""
 
-    def __init__(self, level: int = 0, seconds: float = 0.0) -> None:
-        self.level, self.seconds = level, seconds
+    def __init__(self, level: int = 0, seconds: float = 0.0, fails: int = 0) -> None:
+        self.level, self.seconds, self.fails = level, seconds, fails
 
     def fit(self, X: Any, y: Any) -> Slow:
+        if self.level < self.fails:
+            raise ValueError("cannot be fitted")
         self.classes_ = np.unique(y)
         time.sleep(self.seconds)
         return self
@@ -33,7 +36,7 @@ class Slow(ClassifierMixin, BaseEstimator):
 
 
 def search(
-    storage: Path | None = None, seconds: float = 0.0, **settings: Any
+    storage: Path | None = None, seconds: float = 0.0, fails: int = 0, **settings: Any
 ) -> tuple[mlopt.ModelSearchCV, set[int]]:
     """The search, and the trials that had to be trained."""
     trained = set()
@@ -43,8 +46,8 @@ def search(
             trained.add(event.trial)
 
     model = mlopt.ModelSearchCV(
-        Slow(), {"level": list(range(12)), "seconds": [seconds]}, sampler="grid", cv=2,
-        n_jobs=2, batch_size=3, observer=observe, storage=storage, **settings,
+        Slow(fails=fails), {"level": list(range(12)), "seconds": [seconds]}, sampler="grid",
+        cv=2, n_jobs=2, batch_size=3, observer=observe, storage=storage, **settings,
     )  # fmt: skip
     return model.fit(X, Y), trained
 
@@ -59,6 +62,13 @@ def test_a_budget_of_a_moment_gives_a_model() -> None:
     assert trained == {0}
     assert model.best_estimator_.predict(X).shape == Y.shape
     assert np.isfinite(model.best_score_)
+
+
+@pytest.mark.filterwarnings("ignore:2 of:sklearn.exceptions.FitFailedWarning")
+def test_where_the_first_fails_the_next_gives_the_model() -> None:
+    model, trained = search(seconds=0.05, fails=2, n_trials=12, timeout=1e-6)
+    assert trained == {2}
+    assert model.best_params_["level"] == 2
 
 
 def test_a_resume_without_time_ends_with_the_stored_best(tmp_path: Path) -> None:

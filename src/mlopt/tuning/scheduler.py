@@ -202,9 +202,11 @@ class Scheduler:
                 ended = [self._hear(outcome).state != "RUNNING" for outcome in together]
                 if any(ended):
                     self._remember()
-            # Time was up, and the one that was to give a model all the same has failed.
-            waiting = [t for t in waiting if t.reason is None and not self._scored()]
-            self._first = None
+            first, self._first = self._first, None
+            if self._scored() or first is None or first.reason is None:
+                break
+            # Time is up, and the one that was to give a model all the same has failed.
+            waiting = [trial for trial in waiting if trial.reason is None]
         return heard
 
     def _hear(self, outcome: Outcome) -> Trial:
