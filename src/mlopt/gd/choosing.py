@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 
 from mlopt.costs import Cost
 from mlopt.errors import InputError
+from mlopt.kernels.compiling import notes as notes_of_compiling
+from mlopt.kernels.compiling import worked
 from mlopt.plan import Alternative, Choice, Plan
 from mlopt.resources import Resources
 
@@ -74,6 +77,14 @@ def choose(
         if name != chosen
     )
     return Choice(step, operator, chosen, seconds[chosen], rejected=rejected)
+
+
+def plan_after(estimator: object, choice: Choice, started: float) -> Plan:
+    """The plan of a fit that has run since ``started``; kernels' compilation apart."""
+    seconds, notes = worked(started), notes_of_compiling(started)
+    plan = Plan(f"fit {estimator}", (choice,), choice.predicted, notes=notes)
+    total = time.perf_counter() - started
+    return plan.with_measured({choice.step: seconds}, total=total)
 
 
 def plan_before(estimator: object, choice: Choice) -> Plan:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,12 +13,13 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from mlopt.cluster import between_passes
+from mlopt.gd.choosing import plan_after
 from mlopt.gd.classifier_plan import Shape
 from mlopt.gd.columns import Model
 from mlopt.gd.dual import DualCoordinateDescent
 from mlopt.gd.newton import Newton
 from mlopt.gd.quasi_newton import QuasiNewton
-from mlopt.plan import Choice, Plan
+from mlopt.plan import Choice
 from mlopt.rows import Rows
 from mlopt.training import Limits, run
 
@@ -106,10 +106,8 @@ def learn(
     """Set coefficients and the plan; say when the training did not converge."""
     estimator.coef_ = np.ascontiguousarray(outcome.coef, dtype)
     estimator.intercept_ = outcome.intercept.astype(dtype)
-    seconds = time.perf_counter() - started
     notes = (f"took {outcome.passes} passes", *choice.notes)
-    plan = Plan(f"fit {estimator}", (replace(choice, notes=notes),), choice.predicted)
-    estimator.plan_ = plan.with_measured({choice.step: seconds}, total=seconds)
+    estimator.plan_ = plan_after(estimator, replace(choice, notes=notes), started)
     if estimator.verbose:
         sys.stderr.write(f"{estimator.plan_}\n")
     if not outcome.converged:

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mlopt.cluster import Executor, executor
 from mlopt.errors import InputError
-from mlopt.gd.choosing import plan_before
+from mlopt.gd.choosing import plan_after, plan_before
 from mlopt.gd.estimator_base import Sample, read, resources_of
 from mlopt.gd.least_squares_plan import block_rows, choose_solver
 from mlopt.gd.least_squares_shape import Shape
@@ -58,9 +58,7 @@ def fit_least_squares(
         )
         fit = SOLVERS[choice.chosen](task)
     _learn(estimator, fit, sample)
-    seconds = time.perf_counter() - started
-    plan = Plan(f"fit {estimator}", (replace(choice, notes=fit.notes),), choice.predicted)
-    estimator.plan_ = plan.with_measured({choice.step: seconds}, total=seconds)
+    estimator.plan_ = plan_after(estimator, replace(choice, notes=fit.notes), started)
     if not fit.converged:
         warnings.warn(
             f"`{fit.solver}` stopped at {task.max_iter} steps above the accuracy that "

@@ -16,7 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mlopt.kernels import coordinates, dual, dual_logistic, sgd, terms, windows
+from mlopt.kernels import (
+    compiling,
+    coordinates,
+    dual,
+    dual_logistic,
+    sgd,
+    terms,
+    windows,
+)
 from mlopt.kernels.linear import linear_pass
 from mlopt.kernels.losses import LOGISTIC
 from mlopt.kernels.moments import column_squares, moments
@@ -27,6 +35,8 @@ from mlopt.kernels.separable import separable
 from mlopt.kernels.sparse_gram import sparse_gram
 from mlopt.kernels.tokens import code_tokens
 from mlopt.kernels.variance_reduced import variance_reduced_steps
+
+compiling.silence()  # here it is what was asked for, in every process
 
 Array = NDArray[Any]
 Kind = type[np.floating[Any]]

@@ -10,8 +10,11 @@ from typing import Any
 
 import numpy as np
 from numba import config, njit, types
+from numba.core import event
 from numba.extending import intrinsic
 from numpy.typing import NDArray
+
+from mlopt.kernels import compiling
 
 # No fast math. With it a function that two kernels share rounds differently in each of
 # them, and which copy runs depends on what this process has compiled and what it has read
@@ -21,6 +24,26 @@ from numpy.typing import NDArray
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
 # A function that Python never calls needs no wrapper, which takes a quarter of the time.
 _PART = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
+class _Watch(event.Listener):
+    """Tells `compiling` of every function of ours that is not read from disk."""
+
+    def on_start(self, event: Any) -> None:
+        if _is_ours(event):
+            compiling.begin()
+
+    def on_end(self, event: Any) -> None:
+        if _is_ours(event):
+            compiling.end()
+
+
+def _is_ours(event: Any) -> bool:
+    home = event.data["dispatcher"].py_func.__module__ or ""
+    return bool(home.partition(".")[0] == __name__.partition(".")[0])
+
+
+event.register("numba:compile", _Watch())
 
 
 def _digest() -> str:

@@ -16,6 +16,7 @@ from sklearn.utils.metaestimators import available_if
 
 from mlopt.cluster import executor
 from mlopt.gd.estimator_base import resources_of
+from mlopt.kernels import compiling
 from mlopt.pipeline.blocks.cut import gathered
 from mlopt.pipeline.blocks.tables import stack
 from mlopt.pipeline.budget import budget_bytes
@@ -311,7 +312,8 @@ class Pipeline(sklearn.pipeline.Pipeline):
                 data = gathered({"X": X, "y": y}, room)
                 return self._fit_plainly(data, params, str(reason), outcome)
         plan = to_plan(self, planned, run, time.perf_counter() - begin)
-        self.plan_ = replace(plan, notes=(*plan.notes, *doubt_notes(self.steps)))
+        more = (*doubt_notes(self.steps), *compiling.notes(begin))
+        self.plan_ = replace(plan, notes=(*plan.notes, *more))
         report(self)
         return like_last(self.steps, stack(rows, self.steps[-1][0])) if rows else None
 

@@ -12,6 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from mlopt.cluster import Threads
+from mlopt.kernels.compiling import worked
 from mlopt.tuning.crews.linear_task import linear_task
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.crews.trials import Trial
@@ -56,4 +57,4 @@ class FinalFit:
 
     def _fit(self, trial: Trial) -> tuple[Any, float]:
         start = time.perf_counter()
-        return refit(self._problem, self._configured(trial)), time.perf_counter() - start
+        return refit(self._problem, self._configured(trial)), worked(start)

@@ -16,6 +16,7 @@ from sklearn.utils import _safe_indexing
 from mlopt.cluster import single_threaded
 from mlopt.costs import Cost, Fit
 from mlopt.gd.batch_cost import choose_batch_size, pass_cost
+from mlopt.kernels.compiling import worked
 from mlopt.plan import Choice
 from mlopt.resources import Resources
 from mlopt.rows import Rows
@@ -164,10 +165,9 @@ def _look(problem: Problem, estimator: Any, rows: Any) -> tuple[float, float, St
         warnings.simplefilter("ignore")  # a sample may be too small for good results
         start = time.perf_counter()
         _, X = fit_steps(parts, X, y)
-        prepared = time.perf_counter()
+        preparing, prepared = worked(start), time.perf_counter()
         parts.final.fit(X, y)
-        fitted = time.perf_counter()
-    return prepared - start, fitted - prepared, _shape(X)
+        return preparing, worked(prepared), _shape(X)
 
 
 def _shape(X: Any) -> Stats:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from mlopt.costs import Cost
+from mlopt.kernels import compiling
 from mlopt.plan import Alternative, Choice, Plan
 from mlopt.resources import Resources
 from mlopt.tuning.crews.chain import cut
@@ -42,7 +44,12 @@ def search_plan(
 
 
 def measured(plan: Plan, seconds: Mapping[str, float], total: float) -> Plan:
-    """The plan with what every family took, the final fit and the search's own overhead."""
+    """The plan with what every family took, the final fit and the search's own overhead.
+
+    ``total`` seconds have passed since the search began.
+    """
+    news = compiling.notes(time.perf_counter() - total)
+    plan = replace(plan, notes=(*plan.notes, *news))
     return plan.with_measured(dict(seconds), total=total)
 
 

@@ -15,13 +15,14 @@ from sklearn.utils.validation import validate_data
 from mlopt.cluster import Executor, executor
 from mlopt.errors import InputError
 from mlopt.gd import least_squares_plan
+from mlopt.gd.choosing import plan_after
 from mlopt.gd.estimator_base import FLOATS, is_dask, resources_of, see_columns
 from mlopt.gd.least_squares_plan import block_rows
 from mlopt.gd.normal_equations import multiplies_sparse
 from mlopt.gd.parameters import check_count
 from mlopt.pipeline.library.pca_plan import Shape, choose_solver
 from mlopt.pipeline.library.pca_solvers import SOLVERS, Spectrum, Task
-from mlopt.plan import Choice, Plan
+from mlopt.plan import Choice
 from mlopt.rows import Rows
 
 WAYS = {
@@ -54,10 +55,7 @@ def fit_pca(estimator: Any, X: Any, settings: Settings) -> None:
         task = Task(rows, shape, check_random_state(settings.random_state))
         found = SOLVERS[choice.chosen](task)
     _learn(estimator, found, rows, settings.n_components)
-    seconds = time.perf_counter() - started
-    choice = replace(choice, notes=found.notes)
-    plan = Plan(f"fit {estimator}", (choice,), choice.predicted)
-    estimator.plan_ = plan.with_measured({choice.step: seconds}, total=seconds)
+    estimator.plan_ = plan_after(estimator, replace(choice, notes=found.notes), started)
 
 
 def prepare(

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mlopt.cluster import single_threaded
+from mlopt.kernels.compiling import worked
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.fits.base import OnePass
 from mlopt.pipeline.fits.registry import ways_of
@@ -187,9 +188,8 @@ def timed(function: Callable[[], Any], repeats: int = 3) -> tuple[Any, float]:
         for _ in range(repeats):
             start = time.perf_counter()
             value = function()
-            end = time.perf_counter()
-            best = min(best, end - start)
-            if end - begin > _REPEAT:
+            best = min(best, worked(start))
+            if worked(begin) > _REPEAT:
                 break
     return value, best
 

@@ -12,6 +12,7 @@ from dask.task_spec import Task, TaskRef
 
 from mlopt.cluster import Executor
 from mlopt.errors import InputError
+from mlopt.kernels.compiling import worked
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.blocks.cut import Blocks
 from mlopt.pipeline.blocks.tables import stack
@@ -245,7 +246,7 @@ class Execution:
             )
         if op.names:
             model.feature_names_in_ = np.asarray(op.names, dtype=object)
-        self.seconds[op.token] = time.perf_counter() - begin
+        self.seconds[op.token] = worked(begin)
         self._learnt(op.token, model)
         self._remember(op.token)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mlopt.cluster import single_threaded
+from mlopt.kernels.compiling import worked
 
 _clocks: list[Clock] = []
 _lock = threading.Lock()
@@ -51,7 +52,7 @@ class Timed:
     def __call__(self, *args: Any) -> Any:
         begin = time.perf_counter()
         value = self.function(*args)
-        took = time.perf_counter() - begin
+        took = worked(begin)
         with _lock:
             for clock in _clocks:
                 clock.seconds[self.token] += took
