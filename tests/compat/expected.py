@@ -105,3 +105,28 @@ EXPECTED: dict[str, tuple[Difference, ...]] = {
         ),
     ),
 }
+
+FILES = {
+    "test_pipeline": ("Pipeline", "sklearn/tests/test_pipeline.py"),
+    "test_search": ("ModelSearchCV", "sklearn/model_selection/tests/test_search.py"),
+    "test_logistic": ("LogisticRegression", "sklearn/linear_model/tests/test_logistic.py"),
+    "test_ridge": ("Ridge", "sklearn/linear_model/tests/test_ridge.py"),
+    "test_linear_regression": (
+        "LinearRegression",
+        "sklearn/linear_model/tests/test_base.py",
+    ),
+    "test_svm": ("LinearSVC", "sklearn/svm/tests/test_svm.py"),
+    "test_pca": ("PCA", "sklearn/decomposition/tests/test_pca.py"),
+}
+"""Our files, to our class and scikit-learn's file."""
+
+
+def documentation() -> str:
+    """The table as docs/compatibility.md has it."""
+    lines = []
+    for file, (name, path) in FILES.items():
+        lines += [f"## `{name}`: {path}", ""]
+        ours = EXPECTED.get(file, ())
+        lines += [f"* `{one.test}`: {one.reason}" for one in ours] or ["No difference."]
+        lines.append("")
+    return "\n".join(lines)

@@ -13,7 +13,6 @@ from sklearn.svm import LinearSVC
 import mlopt
 
 
-
 def rare_columns(seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Ones in few rows, standardised: directions in which an objective is nearly flat."""
     rng = np.random.default_rng(seed)
