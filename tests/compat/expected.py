@@ -106,14 +106,15 @@ EXPECTED: dict[str, tuple[Difference, ...]] = {
     ),
 }
 
+_LINEAR = "sklearn/linear_model"
 FILES = {
     "test_pipeline": ("Pipeline", "sklearn/tests/test_pipeline.py"),
     "test_search": ("ModelSearchCV", "sklearn/model_selection/tests/test_search.py"),
-    "test_logistic": ("LogisticRegression", "sklearn/linear_model/tests/test_logistic.py"),
-    "test_ridge": ("Ridge", "sklearn/linear_model/tests/test_ridge.py"),
+    "test_logistic": ("LogisticRegression", f"{_LINEAR}/tests/test_logistic.py"),
+    "test_ridge": ("Ridge", f"{_LINEAR}/tests/test_ridge.py"),
     "test_linear_regression": (
         "LinearRegression",
-        "sklearn/linear_model/tests/test_base.py",
+        f"{_LINEAR}/tests/test_base.py",
     ),
     "test_svm": ("LinearSVC", "sklearn/svm/tests/test_svm.py"),
     "test_pca": ("PCA", "sklearn/decomposition/tests/test_pca.py"),

@@ -13,7 +13,7 @@ import pytest
 from sklearn.preprocessing import FunctionTransformer
 
 import mlopt
-from mlopt.gd import logistic
+from mlopt.gd import classifier_fit, logistic
 from mlopt.kernels import compiling
 from mlopt.tuning.crews import batching
 
@@ -75,7 +75,7 @@ def test_what_others_compile_is_not_ours() -> None:
 def test_a_fit_does_not_count_compilation_as_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    train = logistic.by_quasi_newton
+    train = classifier_fit.by_quasi_newton
 
     def compiles_first(*given: Any) -> Any:
         compile_something()
