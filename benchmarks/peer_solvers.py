@@ -48,8 +48,13 @@ def logistic(solver):
     def fit(X, y, l2, tol):
         from sklearn.linear_model import LogisticRegression
 
+        # liblinear's intercept is a weight of a column of 30: hardly penalised.
         model = LogisticRegression(
-            C=1 / (l2 * len(y)), solver=solver, tol=tol, max_iter=5000
+            C=1 / (l2 * len(y)),
+            solver=solver,
+            tol=tol,
+            max_iter=5000,
+            intercept_scaling=30 if solver == "liblinear" else 1,
         ).fit(X, y)
         return model.coef_, model.intercept_
 

@@ -2,7 +2,9 @@
 
 As KeystoneML's Figure 9: "none" (each operator's first way, nothing shared, nothing kept),
 "pipeline" (common work shared, results kept) and "full" (ways chosen too). In one run, in
-turn; printed are medians of seconds, ratios, and how far predictions agree.
+turn; printed are medians of seconds, ratios, and how far predictions agree. scikit-learn
+runs as written, and at its best: of the set-ups in SET_UPS, solvers and processes, the one
+that takes least when each is tried once; it is printed.
 
     text      imdb: terms of one and two words, the 100,000 most frequent, weighted by
               TF-IDF; logistic regression
@@ -19,13 +21,10 @@ import argparse
 import gc
 import gzip
 import json
-import os
 import statistics
 import time
 import warnings
 
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ.setdefault(variable, "2")
 warnings.filterwarnings("ignore")
 
 import datasets
@@ -119,6 +118,24 @@ def flights(rows):
 
 
 PARTS = {"text": text, "digits": digits, "flights": flights}
+SET_UPS = {
+    "text": [
+        {"classify__solver": "liblinear"},
+        {"classify__solver": "newton-cg"},
+        {"classify__solver": "sag"},
+    ],
+    "digits": [{"classify__solver": "cholesky"}, {"classify__solver": "lsqr"}],
+    "flights": [
+        {"classify__solver": "newton-cholesky"},
+        {"prepare__n_jobs": 2, "branches__n_jobs": 2},
+        {
+            "classify__solver": "newton-cholesky",
+            "prepare__n_jobs": 2,
+            "branches__n_jobs": 2,
+        },
+    ],
+}
+"""Parameters that change how scikit-learn computes, not what."""
 
 
 def fresh(steps):
@@ -135,6 +152,21 @@ def timed_fit(make, X, y):
     return time.perf_counter() - begin, model
 
 
+def peer(steps, set_up):
+    """scikit-learn's pipeline."""
+    return sklearn.pipeline.Pipeline(fresh(steps)).set_params(**set_up)
+
+
+def best_set_up(name, X, y, steps, warm):
+    """The fastest of SET_UPS, each tried once; processes are started before the clock."""
+    took = {}
+    for number, set_up in enumerate([{}, *SET_UPS[name]]):
+        peer(steps, set_up).fit(X[:warm], y[:warm])
+        took[number] = timed_fit(lambda set_up=set_up: peer(steps, set_up), X, y)[0]
+        print(f"  scikit-learn, {set_up or 'as written'}: {took[number]:.2f} s", flush=True)
+    return [{}, *SET_UPS[name]][min(took, key=took.get)]
+
+
 def run(name, rows, repeats, explain, levels):
     X, y, steps = PARTS[name](rows)
     makers = {
@@ -142,9 +174,12 @@ def run(name, rows, repeats, explain, levels):
         for level, setting in LEVELS.items()
         if level in levels
     }
-    makers["scikit-learn"] = lambda: sklearn.pipeline.Pipeline(fresh(steps))
     warm = min(len(y), 6000)
     makers["full"]().fit(X[:warm], y[:warm])  # kernels compile here
+    best = best_set_up(name, X, y, steps, warm)
+    makers["scikit-learn"] = lambda: peer(steps, {})
+    if best:
+        makers["its best"] = lambda: peer(steps, best)
     if explain:
         print(makers["full"]().explain(X, y))
     seconds = {key: [] for key in makers}

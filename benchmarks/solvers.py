@@ -5,12 +5,16 @@ Every peer is run with tighter and tighter tolerances until its objective is wit
 `mlopt.gd.plan` gets the gap as its tolerance, and its time includes planning. Same data,
 same objective, same two threads, one after the other; medians of three runs of ours.
 
-usage: solvers.py [--data tall,text,a9a,wide,ridge,ridge-wide] [--gaps 1e-3,1e-6]
-                  [--limit 60] [--rows N] [--peers PYTHON]
+The sets "drawn" and "drawn-wide" are sparse ones whose size, density, scale, noise and
+penalty come from --seed, so that nothing can have been tuned on them.
+
+usage: solvers.py [--data tall,text,a9a,wide,ridge,ridge-wide,drawn,drawn-wide]
+                  [--gaps 1e-3,1e-6] [--limit 60] [--rows N] [--seed 0] [--peers PYTHON]
 
 Peers: scikit-learn's solvers, and of the environment that --peers names (`make bench`
 makes one from benchmarks/peers.txt) glum, skglm, scikit-learn-intelex, snapml, Vowpal
-Wabbit and, where there is Java, Spark MLlib; see peer_solvers.py.
+Wabbit and, where there is Java, Spark MLlib; see peer_solvers.py. Each runs by itself, with
+two threads, compiled and imported before its clock starts.
 """
 
 from __future__ import annotations
@@ -99,6 +103,26 @@ def _regression(n, d):
     return X, X @ rng.normal(size=d) / np.sqrt(d) + rng.normal(size=n) + 3
 
 
+def drawn(seed, wide=False):
+    """(X, y), l2: sparse, more rows than columns, or many more columns than rows."""
+    rng = np.random.default_rng([seed, wide])
+    n, d = (
+        (int(rng.integers(1000, 4000)), int(rng.integers(20_000, 60_000)))
+        if wide
+        else (int(rng.integers(20_000, 100_000)), int(rng.integers(100, 2000)))
+    )
+    each = int(rng.integers(20, 200) if wide else rng.integers(5, min(40, d // 4)))
+    popular = np.arange(1, d + 1) ** -rng.uniform(0.2, 1.1)
+    columns = rng.choice(d, size=n * each, p=popular / popular.sum())
+    values = np.exp(rng.uniform(0, 1) * rng.normal(size=n * each))
+    starts = np.arange(0, n * each + 1, each)
+    X = sparse.csr_matrix((values, columns, starts), shape=(n, d))
+    X.sum_duplicates()
+    z = X @ (rng.normal(size=d) * rng.uniform(0.2, 3) / np.sqrt(each))
+    y = (rng.random(n) < 1 / (1 + np.exp(-(z - np.median(z))))).astype(int)
+    return (X, y), float(10 ** rng.uniform(-6, -3))
+
+
 DATA = {
     "tall": (tall, "logistic", 1e-6), "text": (text, "logistic", 1e-5),
     "a9a": (a9a, "logistic", 1e-5), "wide": (wide, "logistic", 1e-5),
@@ -160,8 +184,12 @@ def peers(task, X, y, l2, limit, other):
 
 def report(name, gaps, options):
     """Run all, and print a line for each."""
-    make, task, l2 = DATA[name]
-    X, y = make(options.rows) if options.rows else make()
+    if name in DATA:
+        make, task, l2 = DATA[name]
+        X, y = make(options.rows) if options.rows else make()
+    else:
+        (X, y), l2 = drawn(options.seed, name == "drawn-wide")
+        task = "logistic"
     print(f"{name}: {X.shape[0]} x {X.shape[1]}, {task}, l2 {l2:g}", flush=True)
     few = slice(0, 5000)
     ours(task, X[few], y[few], l2, 1e-3)  # kernels compiled, as a second fit finds them
@@ -186,10 +214,11 @@ def report(name, gaps, options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default=",".join(DATA))
+    parser.add_argument("--data", default=",".join((*DATA, "drawn", "drawn-wide")))
     parser.add_argument("--gaps", default="1e-3,1e-6")
     parser.add_argument("--limit", type=float, default=60.0)
     parser.add_argument("--rows", type=int)
+    parser.add_argument("--seed", type=int, default=0, help="of the drawn sets")
     parser.add_argument("--peers", help="Python of an environment with more peers")
     options = parser.parse_args()
     gaps = [float(gap) for gap in options.gaps.split(",")]
