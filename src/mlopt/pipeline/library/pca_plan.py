@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, replace
 
 from mlopt.costs import Cost
+from mlopt.errors import InputError
 from mlopt.gd import least_squares_plan
 from mlopt.gd.choosing import Options, calibrated, choose
 from mlopt.gd.least_squares_plan import gram_cost, qr_flops, triangle_cost
@@ -81,6 +82,9 @@ def choose_solver(operator: str, wanted: str, shape: Shape, resources: Resources
         When ``wanted`` cannot be used here, or nothing can; with the bytes it would need.
     """
     options = solver_costs(shape, resources)
+    if isinstance(reason := options.get(wanted), str):
+        name = wanted.removesuffix("-svd").replace("-", "_")  # as the parameter has it
+        raise InputError(f"`svd_solver`={name!r} cannot fit {operator} here: {reason}.")
     exact = {name: cost for name, cost in options.items() if name != "randomized"}
     possible = any(isinstance(cost, Cost) for cost in exact.values())
     if wanted != "auto" or shape.may_approximate or not possible:
