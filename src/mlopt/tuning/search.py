@@ -66,8 +66,9 @@ class ModelSearchCV(BaseSearchCV):
         As in `sklearn.model_selection.GridSearchCV`.
     refit : bool, str or callable, default=True
         As in `sklearn.model_selection.GridSearchCV`.
-    storage : str or path, optional
-        Optuna storage URL, or the path of an SQLite file. The same call again resumes.
+    storage : str, path or optuna.storages.RDBStorage, optional
+        Optuna storage URL, the path of an SQLite file, or Optuna's storage of a database.
+        The same call on the same data resumes; see docs/search.md.
     study_name : str, optional
     random_state : int or None, default=0
         With an int, the same search gives the same results, whatever the number of threads

@@ -30,15 +30,25 @@ from mlopt.errors import StudyError
 SECONDS_TO_WAIT_FOR_A_LOCK = 60
 
 
-def address(storage: str | Path) -> sqlalchemy.URL:
+def address(storage: Any) -> sqlalchemy.URL:
     """The database that ``storage`` names: a URL, or the path of an SQLite file.
+
+    An `optuna.storages.RDBStorage`, also as a study keeps it, names its own.
 
     Raises
     ------
     StudyError
-        It is no URL, keeps nothing, or its folder does not exist.
+        It is none of these, keeps nothing, or its folder does not exist.
     """
-    text = str(storage)
+    # Optuna wraps a storage that it is given into one with a cache
+    inner = getattr(storage, "_backend", None)
+    storage = inner if isinstance(inner, RDBStorage) else storage
+    if not isinstance(storage, str | Path | RDBStorage):
+        raise StudyError(
+            "`storage` must be a path, a database URL or an optuna RDBStorage, got "
+            f"{type(storage).__name__}. Give e.g. sqlite:///study.db."
+        )
+    text = storage.url if isinstance(storage, RDBStorage) else str(storage)
     if "://" not in text:
         return _file(sqlalchemy.URL.create("sqlite", database=str(Path(text).expanduser())))
     try:

@@ -6,7 +6,7 @@ import contextlib
 import logging
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
+from typing import Any
 
 import sqlalchemy
 from filelock import FileLock, Timeout
@@ -82,7 +82,7 @@ class DatabaseStore(Store):
 
 
 def open_database(
-    storage: str | Path, study_name: str, fingerprint: Fingerprint, wait: float
+    storage: Any, study_name: str, fingerprint: Fingerprint, wait: float
 ) -> DatabaseStore:
     """`mlopt.tuning.storage.open_store`, for a storage that is not None."""
     url = database.address(storage)

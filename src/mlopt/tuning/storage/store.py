@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from optuna.trial import FrozenTrial
 
@@ -80,7 +79,7 @@ class NullStore(Store):
 
 
 def open_store(
-    storage: str | Path | None,
+    storage: Any,
     study_name: str = "mlopt",
     fingerprint: Fingerprint | None = None,
     *,
@@ -90,9 +89,9 @@ def open_store(
 
     Parameters
     ----------
-    storage : str, Path or None
-        A database URL as Optuna takes it, or the path of an SQLite file. None remembers
-        nothing.
+    storage : str, Path, optuna.storages.RDBStorage or None
+        A database URL as Optuna takes it, the path of an SQLite file, or Optuna's own
+        storage of one. None remembers nothing.
     study_name : str, default="mlopt"
     fingerprint : mapping of str to str or None, optional
         What must be the same whenever the study goes on: the data, the space, the metric;
