@@ -3,8 +3,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 KERNELS := .venv/.compiled
+# Of `make compat`: how many cases the judges draw, and by which seed.
+EXAMPLES ?= 5000
+SEED ?= 0
 
-.PHONY: install demo test compat lint bench clean
+.PHONY: install demo test quick test-oldest compat lint bench clean
 
 install: $(STAMP) $(KERNELS)
 
@@ -27,11 +30,33 @@ test: export OPENBLAS_NUM_THREADS = 1
 test: install
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
-# scikit-learn's own tests, on our classes.
+# For the inner loop: nothing slow, no processes of its own.
+quick: export OMP_NUM_THREADS = 1
+quick: export OPENBLAS_NUM_THREADS = 1
+quick: install
+	$(BIN)/python -m pytest $(QUICK)
+
+QUICK := -n 2 --dist worksteal -q -m "not slow and not cluster" --ignore tests/compat
+
+# The same with the lower bounds of pyproject.toml.
+test-oldest: export OMP_NUM_THREADS = 1
+test-oldest: export OPENBLAS_NUM_THREADS = 1
+test-oldest: .venv-oldest
+	.venv-oldest/bin/python -m pytest $(QUICK)
+
+.venv-oldest: pyproject.toml constraints-oldest.txt
+	test -x $@/bin/python || $(PYTHON) -m venv $@
+	$@/bin/python -m pip install --quiet --disable-pip-version-check \
+		-c constraints-oldest.txt -e '.[dev]'
+	touch $@
+
+# scikit-learn's own tests, on our classes; and thousands of drawn cases.
 compat: export OMP_NUM_THREADS = 1
 compat: export OPENBLAS_NUM_THREADS = 1
 compat: install
 	$(BIN)/python -m pytest -n 2 --dist worksteal -p no:randomly -rfE tests/compat
+	MLOPT_JUDGE_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -n 2 --dist worksteal \
+		--hypothesis-seed=$(SEED) tests/judges/test_differential.py tests/judges/test_searches.py
 
 lint: install
 	$(BIN)/ruff check .
@@ -45,6 +70,7 @@ bench: install .venv-dask-ml .venv-peers
 	$(BIN)/python benchmarks/prefixes.py
 	$(BIN)/python benchmarks/solvers.py --peers .venv-peers/bin/python
 	$(BIN)/python benchmarks/plans.py
+	$(BIN)/python benchmarks/foresight.py
 	$(BIN)/python benchmarks/ridge.py
 	$(BIN)/python benchmarks/choices.py
 	$(BIN)/python benchmarks/pipelines.py
@@ -67,4 +93,4 @@ bench: install .venv-dask-ml .venv-peers
 	$@/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/peers.txt
 
 clean:
-	rm -rf .venv .venv-dask-ml .venv-peers demo
+	rm -rf .venv .venv-oldest .venv-dask-ml .venv-peers demo

@@ -22,7 +22,9 @@ from tests.judges.themes import SEARCHES, THEMES, TOTAL
 
 import mlopt
 
-ALL = {name: (*theme, judge) for name, theme in THEMES.items()}
+ALL: dict[str, tuple[int, Any, Any]] = {
+    name: (*theme, judge) for name, theme in THEMES.items()
+}
 ALL["searches"] = (SEARCHES, searches(), judge_search)
 
 
@@ -74,9 +76,8 @@ def main() -> int:
         print(f"== {theme}: {number} of {count} differ, {took:.0f} s")
         for place, many in sorted(found.items(), key=lambda item: -len(item[1])):
             text, case = min(many, key=lambda one: len(str(one[1])))
-            print(
-                f"-- {len(many)} x {place}\n   {text}\n   {shown(case) if theme in THEMES else case}"
-            )
+            recipe = shown(case) if theme in THEMES else case
+            print(f"-- {len(many)} x {place}\n   {text}\n   {recipe}")
         sys.stdout.flush()
     print(f"{total} differences")
     return int(total > 0)

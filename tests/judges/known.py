@@ -1,6 +1,6 @@
 """Differences from scikit-learn that are documented, each with its reason.
 
-Whatever else differs fails. docs/compatibility.md lists them for people.
+Whatever else differs fails. docs/pipelines.md lists them for people.
 """
 
 from __future__ import annotations
@@ -11,9 +11,15 @@ from typing import Any
 
 ITERATIONS = "linear models stop by mlopt's rules, by `tol` or better"
 
+SOLVERS = "a ridge that mlopt has solved names the nearest of scikit-learn's solvers"
+
 ATTRIBUTES: dict[str, str] = {
     "LogisticRegression.n_iter_": ITERATIONS,
     "LinearSVC.n_iter_": ITERATIONS,
+    "Ridge.n_iter_": ITERATIONS,
+    "RidgeClassifier.n_iter_": ITERATIONS,
+    "Ridge.solver_": SOLVERS,
+    "RidgeClassifier.solver_": SOLVERS,
 }
 """Attributes whose values are not compared, only that they are there."""
 

@@ -64,7 +64,9 @@ def estimators() -> dict[str, Any]:
 def _settled(estimator: Any) -> Any:
     """The same with a seed, and solved as far as doubles go."""
     params = estimator.get_params()
-    seeded = {p: 0 for p in params if p.rpartition("__")[2] == "random_state"}
+    seeded: dict[str, Any] = {
+        p: 0 for p in params if p.rpartition("__")[2] == "random_state"
+    }
     if type(estimator).__name__ in EXACT:
         seeded |= {"tol": 1e-9, "max_iter": 5000}
     return clone(estimator).set_params(**seeded)
@@ -268,7 +270,8 @@ def judge_search(case: Search) -> None:
     """
     mine, others = outcome(lambda: _run(case, True)), outcome(lambda: _run(case, False))
     if isinstance(mine, Raised) or isinstance(others, Raised):
-        check("fit", *(m if isinstance(m, Raised) else m[0] for m in (mine, others)), 0.0)
+        left, right = (one if isinstance(one, Raised) else one[0] for one in (mine, others))
+        check("fit", left, right, 0.0)
         return
     (ours, _), (theirs, X) = mine, others
     # A solution is found to `tol`; what is counted of it is the same.
@@ -304,7 +307,8 @@ def _check_best(ours: Any, theirs: Any, X: Any, order: list[int], tolerance: flo
         check("best_score_", ours.best_score_, theirs.best_score_, tolerance)
     index = ours.best_index_ == order[theirs.best_index_]
     tied = not index and hasattr(theirs, "best_score_")
-    ranks = next((v for k, v in theirs.cv_results_.items() if k.startswith("rank_")), [])
+    ranked = (v for k, v in theirs.cv_results_.items() if k.startswith("rank_"))
+    ranks: Any = next(ranked, ())
     if tied and np.sum(np.asarray(ranks) == 1) > 1:
         return
     check("best_params_", ours.best_params_, theirs.best_params_, tolerance)
