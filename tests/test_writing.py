@@ -165,6 +165,11 @@ def test_an_interrupted_write_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_full_device_is_named() -> None:
+    with pytest.raises(OSError, match=r"No space left.*/dev/full"):
+        write_files({Path("/dev/full"): b"x"})
+
+
 def test_a_full_disk_names_the_file(tmp_path: Path) -> None:
     def full(file: object) -> None:
         raise OSError(28, "No space left on device")

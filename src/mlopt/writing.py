@@ -16,8 +16,8 @@ import os
 import re
 import stat
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -79,7 +79,7 @@ def write_files(
                 path: _stage(path, files[path], name, mode, stack) for path in regular
             }
             for path in files.keys() - staged.keys():
-                with path.open("ab") as device:  # a file behind it is not cut off
+                with _named(path), path.open("ab") as device:  # no file is cut off
                     _fill(device, files[path])
             _move(staged, last, stack)
     except BaseException:
@@ -162,6 +162,16 @@ def check_writable(folder: Path) -> None:
     InputError
         It is a file, read-only, on a full disk, or the process has too many open files.
     """
+    reason = why_unwritable(folder)
+    if reason:
+        raise InputError(
+            f"`output` must be in a folder that can be written to; `{folder}`: {reason}. "
+            "Name another."
+        )
+
+
+def why_unwritable(folder: Path) -> str:
+    """Why no file could be written to a folder, there or yet to be made; "" if one can."""
     nearest = folder.absolute()
     while not os.path.lexists(nearest) and nearest != nearest.parent:
         nearest = nearest.parent
@@ -171,10 +181,8 @@ def check_writable(folder: Path) -> None:
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        raise InputError(
-            f"`output` must be in a folder that can be written to; `{folder}`: "
-            f"{error.strerror}. Name another."
-        ) from error
+        return str(error.strerror or error)
+    return ""
 
 
 def _same(output: Path, source: Path) -> bool:
@@ -200,13 +208,20 @@ def _stage(
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     part = place.with_name(f".{place.name}.{name}{_PART}")
     kept = stat.S_IMODE(place.stat().st_mode) if place.exists() else mode
-    try:
+    with _named(path):
         file = stack.enter_context(_created(part, kept))
         _fill(file, content)
         os.fsync(file.fileno())
+    return _Staged(place, part)
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Errors name the file that was asked for."""
+    try:
+        yield
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
-    return _Staged(place, part)
 
 
 def _created(part: Path, mode: int | None) -> BinaryIO:

@@ -60,7 +60,8 @@ def write(result: SweepResult, folder: Path) -> None:
 
 
 def check_folder(folder: Path, inputs: Iterable[Any]) -> None:
-    """Refuse an output folder that results could not be written to, or that holds the data.
+    """Refuse an output folder that results could not be written to, or that holds the data;
+    end what a killed process began there.
 
     Raises
     ------
@@ -69,6 +70,7 @@ def check_folder(folder: Path, inputs: Iterable[Any]) -> None:
     paths = [path for path in inputs if isinstance(path, str | Path)]
     check_outputs([folder / name for name in NAMES], paths)
     check_writable(folder)
+    finish_files(folder)
 
 
 def replaces(result: SweepResult, folder: Path) -> str:

@@ -21,6 +21,7 @@ from mlopt.tuning.storage import database
 from mlopt.tuning.storage.fingerprint import Fingerprint, differences, unknown
 from mlopt.tuning.storage.records import Recorded, recorded
 from mlopt.tuning.storage.store import Store
+from mlopt.writing import why_unwritable
 
 FINGERPRINT = "mlopt:fingerprint"
 
@@ -38,7 +39,7 @@ class DatabaseStore(Store):
         held: FileLock,
         told: str = "",
     ) -> None:
-        self._shown = database.shown(url)
+        self._url = url
         self._storage = storage
         self._study_id = study_id
         self._held = held
@@ -68,8 +69,8 @@ class DatabaseStore(Store):
             writing.result()
         except sqlalchemy.exc.SQLAlchemyError as error:
             raise StudyError(
-                f"The study at {self._shown} must be writable, and the last rung could not "
-                f"be written: {_cause(error)}. Make room or give access, then run it again."
+                f"The study at {database.shown(self._url)} must be writable, and the last "
+                f"rung could not be written: {_cause(error)}. {_remedy(self._url)}"
             ) from error
 
     def close(self) -> None:
@@ -174,13 +175,22 @@ def _explained(url: sqlalchemy.URL) -> Iterator[None]:
     except (sqlalchemy.exc.SQLAlchemyError, OptunaError, ImportError, OSError) as error:
         raise StudyError(
             f"The study at {database.shown(url)} must be a database that can be opened: "
-            f"{_cause(error)}. Check the address and the access to it."
+            f"{_cause(error)}. {_remedy(url)}"
         ) from error
     except RuntimeError as error:  # Optuna: a schema of another version
         raise StudyError(
             f"The study at {database.shown(url)} must have been made by a version of "
             f"Optuna that fits the one installed: {_cause(error)}"
         ) from error
+
+
+def _remedy(url: sqlalchemy.URL) -> str:
+    """What to do: SQLite does not tell a full disk from one that may only be read."""
+    folder = Path(url.database or "").absolute().parent
+    reason = why_unwritable(folder) if database.is_sqlite(url) else ""
+    if not reason:
+        return "Check the address and the access to it."
+    return f"No file can be written to {folder}: {reason}."
 
 
 def _cause(error: BaseException) -> str:
