@@ -15,6 +15,7 @@ import pytest
 import scipy.linalg  # noqa: F401  (a second BLAS, to be limited too)
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.clusters import eventually
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from mlopt.cluster import (
@@ -27,7 +28,8 @@ from mlopt.cluster import (
     inside_task,
     tree_reduce,
 )
-from mlopt.errors import InputError
+from mlopt.cluster.pool import Abandoned
+from mlopt.errors import InputError, TaskError
 
 
 @pytest.fixture(params=[1, 2, 5])
@@ -278,6 +280,51 @@ def test_a_dropped_executor_leaves_no_threads() -> None:
     for thread in set(threading.enumerate()) - before:
         thread.join(5)
     assert set(threading.enumerate()) <= before
+
+
+@pytest.mark.timeout(20)
+def test_calls_that_hang_are_left_and_new_ones_run() -> None:
+    pool, go = Threads(2), threading.Event()
+    hanging = [pool.submit(go.wait) for _ in range(2)]
+    begun = pool.submit(abs, -1)
+    awaiting = [pool.submit(lambda *_: 1, handle) for handle in (*hanging, begun)]
+    with pytest.raises(TimeoutError):
+        next(pool.as_completed(hanging, timeout=0.1))
+
+    pool.abandon([*hanging, *awaiting])
+    assert begun.cancelled()
+    assert pool.result(pool.submit(abs, -2)) == 2
+    pool.close()
+    assert not any(handle.done() for handle in hanging)
+    go.set()
+
+
+@pytest.mark.timeout(20)
+def test_python_code_that_nobody_waits_for_ends() -> None:
+    before, pool = set(threading.enumerate()), Threads(1)
+
+    def spin() -> None:
+        while True:
+            time.sleep(0.01)
+
+    handle = pool.submit(spin)
+    time.sleep(0.1)
+    pool.abandon([handle])
+    pool.close()
+    assert eventually(lambda: set(threading.enumerate()) <= before)
+    assert isinstance(handle.exception(), Abandoned)
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
+def test_a_call_cannot_end_the_process(error: type[BaseException]) -> None:
+    pool = Threads(1)
+
+    def leave() -> None:
+        raise error
+
+    with pytest.raises(TaskError, match=error.__name__):
+        pool.result(pool.submit(leave))
+    pool.close()
 
 
 def test_n_jobs_means_what_it_means_in_joblib() -> None:

@@ -81,7 +81,9 @@ def test_a_search_keeps_what_it_has_whatever_becomes_of_the_signal(
         LogisticRegression(), {"C": np.geomspace(1e-4, 10, 12).tolist()}, n_trials=12, cv=2,
         sampler="grid", random_state=0, batch_size=4,
     )  # fmt: skip
-    search.fit(X, X[:, 0] > 0)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        search.fit(X, X[:, 0] > 0)
+    assert "`best_estimator_`" in caught.value.__notes__[0]
     assert search.interrupted_
     assert len(calls) == 2
     assert 0 < sum(t.state.name == "COMPLETE" for t in search.study_.trials) < 12

@@ -65,5 +65,9 @@ class TaskError(MloptError, RuntimeError):
     """One task failed for good; the others are not affected."""
 
 
+class TaskKilledError(TaskError):
+    """A task whose worker died each time it was tried."""
+
+
 class ClusterError(MloptError, RuntimeError):
     """The cluster lost what a run needs: all workers, or its scheduler."""

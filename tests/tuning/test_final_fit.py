@@ -92,7 +92,9 @@ def test_an_interrupted_search_keeps_its_fit(fits: list[str]) -> None:
         if isinstance(event, events.TrialScored) and event.passes == 27:
             raise KeyboardInterrupt
 
-    found = search(sgd(), observer=observe).fit(X, y)
+    found = search(sgd(), observer=observe)
+    with pytest.raises(KeyboardInterrupt):
+        found.fit(X, y)
     assert found.interrupted_
     assert len(fits) == 1
     assert found.best_estimator_.score(X, y) > 0.7

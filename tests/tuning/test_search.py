@@ -339,7 +339,9 @@ def test_ctrl_c_keeps_what_was_found(cancer: tuple[Array, Array]) -> None:
     search = mlopt.ModelSearchCV(
         DecisionTreeClassifier(), {"max_depth": loguniform_int(1, 500)}, n_trials=400,
         batch_size=4, cv=2, observer=impatient,
-    ).fit(X, y)  # fmt: skip
+    )  # fmt: skip
+    with pytest.raises(KeyboardInterrupt):
+        search.fit(X, y)
 
     assert search.interrupted_
     assert 4 <= len(search.cv_results_["params"]) < 400

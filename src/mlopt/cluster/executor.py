@@ -5,7 +5,10 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
+
+from mlopt.errors import TaskError
 
 Handle = Any
 """A value that an executor holds or is working on: opaque, to be given back to it."""
@@ -106,8 +109,16 @@ class Executor(ABC):
         """
 
     @abstractmethod
-    def as_completed(self, handles: Iterable[Handle]) -> Iterator[Handle]:
-        """The handles again, each when its value is there or has failed."""
+    def as_completed(
+        self, handles: Iterable[Handle], timeout: float | None = None
+    ) -> Iterator[Handle]:
+        """The handles again, each when its value is there or has failed.
+
+        Raises
+        ------
+        TimeoutError
+            After ``timeout`` seconds; None to wait for ever.
+        """
 
     @abstractmethod
     def result(self, handle: Handle) -> Any:
@@ -116,6 +127,15 @@ class Executor(ABC):
     @abstractmethod
     def release(self, handle: Handle) -> None:
         """Forget a handle; a call that has not begun is dropped."""
+
+    @abstractmethod
+    def abandon(self, handles: Iterable[Handle]) -> None:
+        """Give up on calls that may never end: the ``handles`` and what they wait for.
+
+        Nobody waits for them from then on, `close` neither. Threads cannot be killed: what
+        hangs in compiled code goes on in the background. Workers that are still at it are
+        started anew, by their nannies.
+        """
 
     @abstractmethod
     def close(self) -> None:
@@ -172,3 +192,21 @@ def tree_reduce(combine: Callable[[Any, Any], Any], partials: Iterable[Any]) -> 
     for leaf, value in enumerate(values):
         tree.add(leaf, value)
     return tree.root
+
+
+@contextmanager
+def contained() -> Iterator[None]:
+    """Turn what would end the process into an error of the one call that raised it.
+
+    Raises
+    ------
+    TaskError
+        Where the block raises `SystemExit` or `KeyboardInterrupt`. In the main thread the
+        latter comes from a person, and both go on as they are.
+    """
+    try:
+        yield
+    except (SystemExit, KeyboardInterrupt) as error:
+        if threading.current_thread() is threading.main_thread():
+            raise
+        raise TaskError(f"the call raised {error!r}, which must not end a run") from error

@@ -16,6 +16,8 @@ PRESET = {
     "distributed.deploy.lost-worker-timeout": "600 s",
     # Otherwise tasks wait for ever once the last worker is gone.
     "distributed.scheduler.no-workers-timeout": "60 s",
+    # What ended two workers ends others too: better to name it than to go on.
+    "distributed.scheduler.allowed-failures": 1,
     # A worker that hangs is given up, and its work done elsewhere.
     "distributed.scheduler.worker-ttl": "30 s",
 }

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent import futures
 from typing import Any
 
-from mlopt.cluster.executor import Executor, Handle, Tree
+from mlopt.cluster.executor import Executor, Handle, Tree, contained
 from mlopt.cluster.limits import (
     between_passes,
     inside_task,
     keep_quiet,
     single_threaded,
 )
+from mlopt.cluster.pool import Pool
 from mlopt.errors import InputError
 
 
@@ -31,9 +32,7 @@ class Threads(Executor):
 
     def __init__(self, n_jobs: int | None = None) -> None:
         self.threads = count_threads(n_jobs)
-        self._pool = futures.ThreadPoolExecutor(
-            self.threads, thread_name_prefix="mlopt", initializer=keep_quiet
-        )
+        self._pool = Pool(self.threads, "mlopt", keep_quiet)
 
     def map(
         self, function: Callable[..., Any], items: Iterable[Any], *shared: Any
@@ -90,7 +89,7 @@ class Threads(Executor):
             if not awaited:
                 return self._pool.submit(_call, function, args)
             # A call that waits for another must not hold a thread meanwhile.
-            return _Later(lambda run: self._pool.submit(run), function, args, awaited)
+            return _Later(self._pool.submit, function, args, awaited)
         handle: futures.Future[Any] = futures.Future()
         try:
             handle.set_result(_call(function, args))
@@ -117,14 +116,22 @@ class Threads(Executor):
                 values = get(tasks, list(keys), pool=self._pool)
         return [self.put(value) for value in values]
 
-    def as_completed(self, handles: Iterable[Handle]) -> Iterator[Handle]:
-        return futures.as_completed(list(handles))
+    def as_completed(
+        self, handles: Iterable[Handle], timeout: float | None = None
+    ) -> Iterator[Handle]:
+        return futures.as_completed(list(handles), timeout)
 
     def result(self, handle: Handle) -> Any:
         return handle.result()
 
     def release(self, handle: Handle) -> None:
         handle.cancel()
+
+    def abandon(self, handles: Iterable[Handle]) -> None:
+        for handle in handles:
+            handle.cancel()
+        self._pool.abandon()
+        self._pool = Pool(self.threads, "mlopt", keep_quiet)
 
     def close(self) -> None:
         self._pool.shutdown(cancel_futures=True)
@@ -222,7 +229,7 @@ def _handles(value: Any) -> Iterator[futures.Future[Any]]:
 
 def _call(function: Callable[..., Any], args: Sequence[Any]) -> Any:
     values = resolve(args)
-    with single_threaded():
+    with single_threaded(), contained():
         return function(*values)
 
 

@@ -7,7 +7,9 @@ driver travels inside the task that makes it.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import math
 import threading
 import time
 import uuid
@@ -18,10 +20,11 @@ from typing import Any
 import dask
 import distributed
 
-from mlopt.cluster.executor import Executor, Handle, tree_reduce
+from mlopt.cluster.executor import Executor, Handle, contained, tree_reduce
 from mlopt.cluster.limits import single_threaded
 from mlopt.cluster.parcel import Parcel, pack, unpack, usable
-from mlopt.errors import ClusterError, InputError, TaskError
+from mlopt.cluster.pool import Pool
+from mlopt.errors import ClusterError, InputError, TaskKilledError
 from mlopt.resources import identity
 
 # More partials than these are combined eight at a time on the workers; the driver does the
@@ -31,6 +34,9 @@ _FEW, _GROUP = 16, 8
 _SMALL = 1 << 20
 # Bytes that neighbouring items may have to be given to one call.
 _LARGEST = 1 << 30
+
+# Seconds that calls have to end after nobody wants them, and that workers have to answer.
+_LAST_WORDS, _ANSWER = 0.5, 3.0
 
 _changing = threading.RLock()
 
@@ -48,7 +54,7 @@ class Cluster(Executor):
     ------
     ClusterError
         From any call that waits: the scheduler is gone, or all workers are.
-    TaskError
+    TaskKilledError
         From any call that waits: a call killed every worker that tried it.
     """
 
@@ -129,10 +135,13 @@ class Cluster(Executor):
         with _any_graph_size():
             return list(self.client.get(graph, list(keys), sync=False))
 
-    def as_completed(self, handles: Iterable[Handle]) -> Iterator[Handle]:
+    def as_completed(
+        self, handles: Iterable[Handle], timeout: float | None = None
+    ) -> Iterator[Handle]:
         waiting = list(handles)
+        end = math.inf if timeout is None else time.monotonic() + timeout
         while waiting:
-            self._wait(waiting, "FIRST_COMPLETED")
+            self._wait(waiting, "FIRST_COMPLETED", end)
             yield from [handle for handle in waiting if handle.status != "pending"]
             waiting = [handle for handle in waiting if handle.status == "pending"]
 
@@ -141,6 +150,15 @@ class Cluster(Executor):
 
     def release(self, handle: Handle) -> None:
         handle.release()
+
+    def abandon(self, handles: Iterable[Handle]) -> None:
+        unwanted = list(handles)
+        if not unwanted:
+            return
+        # A cluster that is gone has nothing to give up on.
+        with contextlib.suppress(OSError, TimeoutError, distributed.CancelledError):
+            self.client.cancel(unwanted, force=True)
+            _restart_stuck(self.client)
 
     def close(self) -> None:
         """Nothing to let go of: the client belongs to who made it."""
@@ -192,13 +210,16 @@ class Cluster(Executor):
         except (distributed.CancelledError, OSError) as error:
             raise self._lost("while it sent results") from error
 
-    def _wait(self, handles: Sequence[Handle], until: str) -> None:
+    def _wait(self, handles: Sequence[Handle], until: str, end: float = math.inf) -> None:
         """Wait, and look every few seconds whether there is still somebody to wait for."""
         seen = time.monotonic()
         while True:
+            look = max(0.0, min(self.patience / 12, end - time.monotonic()))
             try:
-                if self.client.sync(_finished, list(handles), self.patience / 12, until):
+                if self.client.sync(_finished, list(handles), look, until):
                     return
+                if time.monotonic() >= end:
+                    raise TimeoutError
                 seen = time.monotonic() if self._workers() else seen
             except distributed.CancelledError as error:
                 raise self._lost("and dropped the work") from error
@@ -221,6 +242,29 @@ class Cluster(Executor):
         )
 
 
+def _restart_stuck(client: Any) -> None:
+    """Start workers anew that are still at calls which nobody wants any more.
+
+    Their slots are lost otherwise: a thread of a worker cannot be ended. A worker without a
+    nanny is left as it is, and so is one that does not answer (`worker-ttl` sees to that).
+    """
+    asking = Pool(1, "mlopt-asking", lambda: None)
+    try:
+        time.sleep(_LAST_WORDS)
+        found = asking.submit(client.run, _is_stuck, on_error="ignore").result(_ANSWER)
+        if stuck := [address for address, is_stuck in found.items() if is_stuck]:
+            client.restart_workers(stuck, timeout=_ANSWER, raise_for_error=False)
+    except (TimeoutError, ValueError):  # no answer, or no nanny
+        pass
+    finally:
+        asking.abandon()
+
+
+def _is_stuck(dask_worker: Any) -> bool:
+    state = dask_worker.state
+    return any(task.state == "cancelled" for task in state.executing | state.long_running)
+
+
 async def _finished(handles: list[Handle], timeout: float, until: str) -> bool:
     """Whether the handles were done in time.
 
@@ -239,8 +283,8 @@ def _raise(handle: Handle) -> None:
     try:
         handle.result()
     except distributed.KilledWorker as error:
-        raise TaskError(
-            f"The call `{handle.key}` ended {error.allowed_failures + 1} workers, the last "
+        raise TaskKilledError(
+            f"The call `{error.task}` ended {error.allowed_failures + 1} workers, the last "
             f"at {getattr(error.last_worker, 'address', error.last_worker)}: it crashes "
             "its process or needs more memory than a worker has. Look at that worker's log."
         ) from error
@@ -253,7 +297,7 @@ def _raise(handle: Handle) -> None:
 def _call(function: Any, *args: Any) -> Any:
     code = _code(function) if isinstance(function, Parcel) else function
     values = [unpack(arg) if isinstance(arg, Parcel) else usable(arg) for arg in args]
-    with single_threaded():
+    with single_threaded(), contained():
         return code(*values)
 
 

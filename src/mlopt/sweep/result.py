@@ -129,3 +129,17 @@ class SweepResult:
         if idle:
             lines.append(f"without a turn: {', '.join(idle)}; give more time or trials")
         return lines
+
+
+class SweepInterrupted(KeyboardInterrupt):
+    """Ctrl-C or SIGTERM ended a sweep, after what there was had been written.
+
+    Parameters
+    ----------
+    result : SweepResult
+        What was found until then.
+    """
+
+    def __init__(self, result: SweepResult) -> None:
+        super().__init__("The sweep was interrupted: `result` has what was found.")
+        self.result = result

@@ -16,6 +16,7 @@ from sklearn.metrics import get_scorer
 
 from mlopt import events
 from mlopt.identity import join, token_of
+from mlopt.interrupts import Interrupts
 from mlopt.plan import Plan
 from mlopt.report.checked import Checked, check_model
 from mlopt.report.history import trial_rows
@@ -25,7 +26,7 @@ from mlopt.sweep.loading import Source, from_file, from_frame
 from mlopt.sweep.outputs import check_folder, replaces, write
 from mlopt.sweep.planning import sweep_plan
 from mlopt.sweep.prepare import Prepared, prepare
-from mlopt.sweep.result import SweepResult
+from mlopt.sweep.result import SweepInterrupted, SweepResult
 
 END_SHARE = 0.05
 """Part of the time limit that is kept for the test and the writing."""
@@ -82,6 +83,9 @@ def sweep(
     ------
     InputError, ConfigError, StudyError
         When no sweep can come of the data, the settings or the storage.
+    SweepInterrupted
+        After Ctrl-C or SIGTERM, with the result so far; it is written by then. Before the
+        first score there is none, and it is a plain `KeyboardInterrupt`.
 
     Examples
     --------
@@ -93,19 +97,29 @@ def sweep(
     if output is not None:
         inputs = (data, test, config.data.path or None, config.data.test)
         check_folder(Path(output), inputs)
-    prepared = read_and_prepare(clock, config, data, test, families, name)
-    search = build_search(prepared, config, clock, client, output)
-    clock.tell(_search_sentence(search, config.search))
-    with warnings.catch_warnings():
-        # Failed trials are told as events, and listed in the report.
-        warnings.simplefilter("ignore", FitFailedWarning)
-        search.fit(prepared.X, prepared.y)
-    result = _finish(clock, config, prepared, search)
-    if output is not None:
-        if replaced := replaces(result, Path(output)):
-            clock.tell(replaced)
-        write(result, Path(output))
-        clock.tell(f"written to {output}")
+    with Interrupts() as interrupts:
+        prepared = read_and_prepare(clock, config, data, test, families, name)
+        search = build_search(prepared, config, clock, client, output)
+        clock.tell(_search_sentence(search, config.search))
+        stopped = False
+        try:
+            with warnings.catch_warnings():
+                # Failed trials are told as events, and listed in the report.
+                warnings.simplefilter("ignore", FitFailedWarning)
+                search.fit(prepared.X, prepared.y)
+        except KeyboardInterrupt:
+            if interrupts.insisted or not hasattr(search, "best_index_"):
+                raise
+            stopped = True
+        with interrupts.patient(None):
+            result = _finish(clock, config, prepared, search)
+            if output is not None:
+                if replaced := replaces(result, Path(output)):
+                    clock.tell(replaced)
+                write(result, Path(output))
+                clock.tell(f"written to {output}")
+        if stopped or interrupts.heard:
+            raise SweepInterrupted(result)
     return result
 
 

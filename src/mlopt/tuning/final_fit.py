@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any
 
 from mlopt.cluster import Threads
+from mlopt.cluster.pool import Pool
 from mlopt.kernels.compiling import worked
 from mlopt.tuning.crews.linear_task import linear_task
 from mlopt.tuning.crews.problem import Problem
@@ -32,6 +33,7 @@ class FinalFit:
     def __init__(self, problem: Problem, configured: Callable[[Trial], Any]) -> None:
         self._problem, self._configured = problem, configured
         self._begun: dict[int, Future[tuple[Any, float]]] = {}
+        self._thread: Pool | None = None
 
     def begin(self, trial: Trial) -> None:
         """Start on ``trial``, whose last passes are still to come, if a core is idle."""
@@ -41,14 +43,20 @@ class FinalFit:
         task = linear_task(self._configured(trial))
         if task is None or task.schedule is None or self._problem.outputs > 1:
             return  # would take all cores by itself
-        thread = ThreadPoolExecutor(1, thread_name_prefix="mlopt-final")
-        self._begun[trial.number] = thread.submit(self._fit, trial)
-        thread.shutdown(wait=False)
+        self._thread = Pool(1, "mlopt-final", lambda: None)
+        self._begun[trial.number] = self._thread.submit(self._fit, trial)
+        self._thread.shutdown(wait=False)
 
     def of(self, trial: Trial) -> tuple[Any, float]:
         """The estimator of ``trial``, fitted on all rows, and the seconds that took."""
         early = self._begun.pop(trial.number, None)
         return self._fit(trial) if early is None else early.result()
+
+    def abandon(self) -> None:
+        """Wait for no fit any more."""
+        self._begun.clear()
+        if self._thread is not None:
+            self._thread.abandon()
 
     def close(self) -> None:
         """Wait for a fit that nobody has asked for: it uses the rows."""

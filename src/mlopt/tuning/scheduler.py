@@ -30,6 +30,11 @@ from mlopt.tuning.samplers.proposer import Proposal, Proposer
 from mlopt.tuning.storage import records
 from mlopt.tuning.storage.store import Store
 
+GRACE = 3.0
+"""Seconds that fits may take when time is up: most end soon, some never will."""
+LATE = 7.0
+"""Seconds that the first score may be late by; or as long as the whole search, if longer."""
+
 
 @dataclass(eq=False)
 class Scheduler:
@@ -129,6 +134,16 @@ class Scheduler:
         self._first = self._first or trial
         return trial is self._first
 
+    def _waits(self) -> float:
+        """Seconds to wait for what is in training: a fit may hang.
+
+        Without a score a search is rather late; yet it must end if nothing ever does.
+        """
+        left = self.limits.seconds_left
+        if self._scored():
+            return left - self.reserve + GRACE
+        return left + max(LATE, self.limits.seconds or 0.0)
+
     def _scored(self) -> bool:
         return any(t.passes > 0 for t in self.trials.values())
 
@@ -202,6 +217,8 @@ class Scheduler:
                 ended = [self._hear(outcome).state != "RUNNING" for outcome in together]
                 if any(ended):
                     self._remember()
+            if self._waits() <= 0:
+                self.stopped = "timeout"
             first, self._first = self._first, None
             if self._scored() or first is None or first.reason is None:
                 break
@@ -243,7 +260,8 @@ class Scheduler:
         if batched:
             yield from self.batch.advance(batched)
         if others:
-            yield from ([o] for o in self.black_box.advance(others, self._may_start))
+            outcomes = self.black_box.advance(others, self._may_start, self._waits)
+            yield from ([outcome] for outcome in outcomes)
 
     def _decide(self) -> None:
         """Finished, active or pruned (line 10); failures leave first."""

@@ -28,8 +28,11 @@ from mlopt.tuning.results import cv_results
 from mlopt.tuning.scheduler import Scheduler
 from mlopt.tuning.setup import prepare
 
-PATIENCE = 20.0
-"""Seconds that a final fit may take after Ctrl-C."""
+ROUND = 0.5
+"""Seconds in which a search may end as it should after Ctrl-C: most rounds are shorter."""
+PATIENCE = 4.0
+"""Seconds that the final fit may take after Ctrl-C: a person waits at the keyboard."""
+ENDING = "interrupted: what was found is being kept; once more, and all ends at once"
 
 
 class ModelSearchCV(BaseSearchCV):
@@ -103,8 +106,9 @@ class ModelSearchCV(BaseSearchCV):
         Passes over the rows, summed over trials.
     n_pruned_, models_trained_ : int
     interrupted_ : bool
-        Whether Ctrl-C ended it; everything until then is kept. There is no
-        ``best_estimator_`` then if the final fit would take long.
+        Whether Ctrl-C ended it. `fit` then keeps everything until then in these attributes
+        and raises `KeyboardInterrupt`. Without a score there is no ``best_index_``, and no
+        ``best_estimator_`` where the final fit takes more than a few seconds.
 
     References
     ----------
@@ -190,23 +194,39 @@ class ModelSearchCV(BaseSearchCV):
             When the data, the space or the budget cannot work.
         StudyError
             When the storage cannot be opened or holds another search.
+        KeyboardInterrupt
+            After Ctrl-C or SIGTERM, with what was found kept; see ``interrupted_``.
         """
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)  # an interruption must not leave parts of two searches
+        self.interrupted_ = False
         executor = executor_for(self.client, self.n_jobs)
         try:
-            problem = problem_of(self, executor, X, y, groups, sample_weight, fit_params)
-            data = {"X": X, "y": y, "sample_weight": sample_weight, "groups": groups}
-            scheduler = prepare(self, problem, data | fit_params)
-            final = FinalFit(problem, lambda trial: self._configured(scheduler, trial))
-            if self.refit and not callable(self.refit):
-                scheduler.settled = final.begin
-            try:
-                self._search(scheduler)
-                self._keep(problem, scheduler)
-                if self.refit and not (self.interrupted_ and scheduler.reserve > PATIENCE):
-                    self._refit(problem, scheduler, final)
-            finally:
-                final.close()
-            self._explain(scheduler)
+            with Interrupts() as interrupts:
+                problem = problem_of(
+                    self, executor, X, y, groups, sample_weight, fit_params
+                )
+                data = {"X": X, "y": y, "sample_weight": sample_weight, "groups": groups}
+                scheduler = prepare(self, problem, data | fit_params)
+                final = FinalFit(problem, lambda trial: self._configured(scheduler, trial))
+                if self.refit and not callable(self.refit):
+                    scheduler.settled = final.begin
+                try:
+                    with interrupts.patient(PATIENCE):
+                        self._search(scheduler, interrupts)
+                        self._keep(problem, scheduler)
+                        self._finish(problem, scheduler, final)
+                except BaseException:
+                    final.abandon()
+                    raise
+                finally:
+                    final.close()
+                if self.interrupted_ or interrupts.heard:
+                    raise KeyboardInterrupt
+        except KeyboardInterrupt as error:
+            executor.abandon(())  # nobody waits for what may never end
+            error.add_note(self._kept())
+            raise
         finally:
             executor.close()
         return self
@@ -220,19 +240,37 @@ class ModelSearchCV(BaseSearchCV):
         finally:
             executor.close()
 
-    def _search(self, scheduler: Scheduler) -> None:
-        self.interrupted_ = False
+    def _search(self, scheduler: Scheduler, interrupts: Interrupts) -> None:
         try:
-            with Interrupts() as interrupts:
+            with interrupts.patient(ROUND):
                 scheduler.run(interrupts.check)
-                interrupts.check()
         except KeyboardInterrupt:
             # What was found must not be lost: it stays here and in the storage.
             self.interrupted_ = True
             scheduler.interrupt()
+            scheduler.observe(events.Message(scheduler.limits.elapsed, ENDING))
         finally:
             scheduler.prefixes.close()
             scheduler.store.close()
+
+    def _finish(self, problem: Problem, scheduler: Scheduler, final: FinalFit) -> None:
+        """Fit the best on all rows, unless that would keep somebody who wants to leave."""
+        brief = not self.interrupted_ or scheduler.reserve <= PATIENCE
+        try:
+            if self.refit and brief and hasattr(self, "best_index_"):
+                self._refit(problem, scheduler, final)
+        except KeyboardInterrupt:
+            self.interrupted_ = True
+        self._explain(scheduler)
+
+    def _kept(self) -> str:
+        """What an interruption leaves, for who reads its traceback."""
+        if not hasattr(self, "cv_results_"):
+            return "The search had not begun."
+        count = len(self.cv_results_["params"])
+        fitted = ", `best_estimator_`" if hasattr(self, "best_estimator_") else ""
+        again = "; the same call goes on from its storage" if self.storage else ""
+        return f"What it found is kept: {count} trials in `cv_results_`{fitted}{again}."
 
     def _keep(self, problem: Problem, scheduler: Scheduler) -> None:
         trials = sorted(scheduler.trials.values(), key=lambda t: t.number)
@@ -256,10 +294,12 @@ class ModelSearchCV(BaseSearchCV):
     def _select(self, trials: list[Trial], metric: str) -> None:
         if self.multimetric_ and self.refit is False:
             return
+        best = best_trial(trials, metric)
+        if best is None and self.interrupted_:
+            return
         if callable(self.refit):
             self.best_index_ = int(self.refit(self.cv_results_))
         else:
-            best = best_trial(trials, metric)
             if best is None:
                 reason = trials[0].reason if trials else "the budget allowed none"
                 raise InputError(f"No trial gave a score. The first reason: {reason}")

@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from mlopt.errors import ClusterError, TaskKilledError
 from mlopt.tuning.crews.chain import Parts
 from mlopt.tuning.crews.families import Views
 from mlopt.tuning.crews.fitting import Report, Step, make_fold, train_step
 from mlopt.tuning.crews.prefixes import Prefixes
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.crews.trials import Order, Outcome, Trial
+
+@dataclass(eq=False)
+class Unit:
+    """One split of a trial to train: up to where, from which model."""
+
+    order: Order
+    split: int
+    model: Any = None
+    """A handle on the model of the rung before; None at the first."""
+    suspect: bool = False
+    """Whether every worker that tried it died."""
+
+    @property
+    def trial(self) -> int:
+        """The number of its trial."""
+        return self.order.trial.number
 
 
 @dataclass(eq=False)
@@ -27,45 +46,117 @@ class BlackBoxCrew:
     models: dict[tuple[int, int], Any] = field(default_factory=dict)
     unit_seconds: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
+    _running: dict[Any, Unit] = field(default_factory=dict)
 
     def advance(
-        self, orders: Sequence[Order], may_start: Callable[[Trial, float], bool]
+        self,
+        orders: Sequence[Order],
+        may_start: Callable[[Trial, float], bool],
+        waits: Callable[[], float],
     ) -> Iterator[Outcome]:
         """Train every order's trial on all splits; an outcome as soon as one is through.
 
         ``may_start`` is asked before each fit, with the seconds that this trial's fits will
         still take; without time for all of them there is no use in another, and the trial
         gives no outcome this time.
+
+        What has not ended within the seconds that it ``waits`` is given up. A unit whose
+        workers died is tried once more, with nothing beside it that could be to blame; its
+        trial fails if they die again.
         """
-        executor = self.problem.executor
-        queue = [
-            (order, split) for order in orders for split in range(len(self.problem.splits))
-        ]
-        queue.reverse()
-        running: dict[Any, tuple[Order, int]] = {}
-        reports: dict[int, dict[int, Report]] = {}
         begin = time.perf_counter()
-        while queue or running:
-            while queue and len(running) < executor.threads + 1:
-                order, split = queue.pop()
-                if may_start(order.trial, self._rest(order.trial, split)):
-                    running[self._submit(order, split)] = (order, split)
-            if not running:
-                break
-            handle = next(iter(executor.as_completed([*running, *self.prefixes.unsettled])))
-            if self.prefixes.settle(handle):
-                continue
-            order, split = running.pop(handle)
-            report = executor.result(handle)
-            executor.release(handle)
-            reports.setdefault(order.trial.number, {})[split] = report
-            self._learn(order.trial.family, report)
-            if len(reports[order.trial.number]) == len(self.problem.splits):
-                outcome = self._outcome(order, reports.pop(order.trial.number))
+        every = range(len(self.problem.splits))
+        queue = deque(
+            Unit(order, split, self.models.pop((order.trial.number, split), None))
+            for order in orders
+            for split in every
+        )
+        reports: dict[int, dict[int, Report]] = {}
+        try:
+            while queue or self._running:
+                self._fill(queue, may_start)
+                if not self._running:
+                    break
+                ended = self._next(waits)
+                if ended is None:
+                    break
+                unit, report = ended
+                if report is None:
+                    queue = _behind(queue, unit)
+                    continue
+                done = reports.setdefault(unit.trial, {})
+                done[unit.split] = report
+                self._learn(unit.order.trial.family, report)
+                if report.killed:
+                    queue = deque(other for other in queue if other.trial != unit.trial)
+                elif len(done) < len(every):
+                    continue
+                outcome = self._outcome(unit.order, reports.pop(unit.trial))
                 if outcome.done:
                     self.prefixes.leave(outcome.trial)
                 yield outcome
-        self.seconds += time.perf_counter() - begin
+        finally:
+            # Time is up, or somebody has interrupted: what runs may run for ever.
+            if self._running:
+                self.problem.executor.abandon([*self._running, *self.prefixes.unsettled])
+                self._running.clear()
+            self.seconds += time.perf_counter() - begin
+
+    def _fill(
+        self, queue: deque[Unit], may_start: Callable[[Trial, float], bool]
+    ) -> None:
+        """Start units as long as there is room; suspects come last, each alone."""
+        room = self.problem.executor.threads + 1
+        while queue and len(self._running) < room:
+            if queue[0].suspect and self._running:
+                return
+            unit = queue.popleft()
+            trial = unit.order.trial
+            if may_start(trial, self._rest(trial, unit.split)):
+                self._running[self._submit(unit)] = unit
+            if unit.suspect:
+                return
+
+    def _next(self, waits: Callable[[], float]) -> tuple[Unit, Report | None] | None:
+        """The next unit to end and what it gave; None when time is up."""
+        executor = self.problem.executor
+        while True:
+            left = max(0.0, waits())
+            timeout = left if math.isfinite(left) else None
+            waiting = executor.as_completed(
+                [*self._running, *self.prefixes.unsettled], timeout
+            )
+            try:
+                handle = next(iter(waiting))
+            except TimeoutError:
+                return None
+            if self.prefixes.settle(handle):
+                continue
+            unit = self._running.pop(handle)
+            try:
+                report = self._report(unit, handle)
+            finally:
+                executor.release(handle)
+            return unit, report
+
+    def _report(self, unit: Unit, handle: Any) -> Report | None:
+        """What a unit gave; None where its workers died for the first time."""
+        try:
+            report: Report = self.problem.executor.result(handle)
+            return report
+        except ClusterError:
+            raise
+        except TaskKilledError as error:
+            # What it shared with others may be lost with it.
+            self.prefixes.forget(self.views.split(unit.order.trial), unit.split)
+            self.models.pop((unit.trial, unit.split), None)
+            if not unit.suspect:
+                return None
+            told = ", ".join(f"{k}={v!r}" for k, v in unit.order.trial.params.items())
+            reason = f"its workers died, alone with it too ({told}). {error}"
+            return Report({}, None, True, 0.0, 0.0, reason, killed=True)
+        except Exception as error:  # of a step before the model, or of another type of end
+            return Report({}, None, True, 0.0, 0.0, f"{type(error).__name__}: {error}")
 
     @property
     def prefixes(self) -> Prefixes:
@@ -77,17 +168,16 @@ class BlackBoxCrew:
         for key in [key for key in self.models if key[0] not in alive]:
             self.problem.executor.release(self.models.pop(key))
 
-    def _submit(self, order: Order, split: int) -> Any:
-        problem, trial = self.problem, order.trial
+    def _submit(self, unit: Unit) -> Any:
+        problem, trial = self.problem, unit.order.trial
         parts = self.views.split(trial)
-        fold = self._fold(parts, split)
-        model = self.models.pop((trial.number, split), None)
-        begun = 0 if model is None else trial.passes
-        step = Step(begun, order.until, self.max_passes, self.stepwise, problem.seed)
+        fold = self._fold(parts, unit.split)
+        begun = 0 if unit.model is None else trial.passes
+        step = Step(begun, unit.order.until, self.max_passes, self.stepwise, problem.seed)
         both = problem.executor.submit(
-            train_step, fold, model, parts.final, step, problem.metrics, self._wants()
+            train_step, fold, unit.model, parts.final, step, problem.metrics, self._wants()
         )
-        self.models[trial.number, split] = problem.executor.submit(
+        self.models[unit.trial, unit.split] = problem.executor.submit(
             operator.itemgetter(1), both
         )
         return problem.executor.submit(operator.itemgetter(0), both)
@@ -131,6 +221,13 @@ class BlackBoxCrew:
             _by_metric([r.train_scores for r in reports if r.train_scores]) or None,
             work=sum(r.work for r in reports),
         )
+
+
+def _behind(queue: deque[Unit], unit: Unit) -> deque[Unit]:
+    """The queue with ``unit`` and the others of its trial at its end, as suspects."""
+    others = (other for other in queue if other.trial != unit.trial)
+    mates = (mate for mate in queue if mate.trial == unit.trial)
+    return deque([*others, *(replace(mate, suspect=True) for mate in (unit, *mates))])
 
 
 def _by_metric(rows: Sequence[dict[str, float]]) -> dict[str, tuple[float, ...]]:

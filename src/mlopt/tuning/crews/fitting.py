@@ -92,6 +92,8 @@ class Report:
     reason: str | None = None
     work: float = 0.0
     """Seconds of a core that the fit took; others on the machine do not make it more."""
+    killed: bool = False
+    """Whether its worker died, alone with it."""
 
 
 def make_fold(

@@ -23,6 +23,7 @@ from scipy import sparse
 from sklearn.utils import _safe_indexing
 
 from mlopt.cluster import Handle
+from mlopt.errors import ClusterError
 from mlopt.rows import Rows
 from mlopt.tuning.crews.chain import Parts, fit_step, params_of
 from mlopt.tuning.crews.fitting import cut_params
@@ -141,11 +142,22 @@ class Prefixes:
         if handle not in self._sizes:
             return False
         place = self._sizes.pop(handle)
-        nbytes = self.problem.executor.result(handle)
+        try:
+            nbytes = self.problem.executor.result(handle)
+        except ClusterError:
+            raise
+        except Exception:  # a step failed: those who read its rows are told why
+            return True
         if place in self._kept:
             self._kept[place].nbytes = nbytes
             self._tidy()
         return True
+
+    def forget(self, parts: Parts, split: int) -> None:
+        """Make the rows of a split anew when they are next asked for."""
+        for place in self._path(parts, split):
+            if place in self._kept:
+                self._forget(place)
 
     def _rows(self, parts: Parts, split: int, depth: int) -> Handle:
         place, submit = (parts.tokens[depth], split), self.problem.executor.submit
