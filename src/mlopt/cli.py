@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -33,6 +32,7 @@ app = App(
     help="A query optimizer for machine learning: predicts, chooses, runs, and says why.",
     config=Env("MLOPT_", command=True),
     help_format="plaintext",
+    suppress_keyboard_interrupt=False,
 )
 
 Source = Annotated[
@@ -132,6 +132,7 @@ def sweep(
     """
     from mlopt.report.progress import progress
     from mlopt.sweep.outputs import summary
+    from mlopt.sweep.result import SweepInterrupted
     from mlopt.sweep.run import sweep as run
 
     config = _config(source, settings, directory=output and str(output))
@@ -141,15 +142,19 @@ def sweep(
         progress(sys.stderr, limits.timeout, limits.n_trials) as tell,
         _client(limits.scheduler) as client,
     ):
-        result = run(
-            config=config,
-            output=folder,
-            families=settings.names,
-            client=client,
-            observer=tell,
-        )
+        stopped = False
+        try:
+            result = run(
+                config=config,
+                output=folder,
+                families=settings.names,
+                client=client,
+                observer=tell,
+            )
+        except SweepInterrupted as error:
+            result, stopped = error.result, True
     _print(json.dumps(summary(result), indent=2) if json_ else result.describe(folder))
-    return _interrupted() if result.interrupted else DONE
+    return interrupted() if stopped else DONE
 
 
 @app.command
@@ -288,8 +293,14 @@ def resources(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 bad input, 130 interrupted."""
-    signal.signal(signal.SIGTERM, _terminate)
-    sys.exit(status_of(lambda: app(arguments, exit_on_error=False, print_error=False)))
+    sys.exit(status_of(lambda: run_arguments(arguments)))
+
+
+def run_arguments(arguments: list[str] | None = None) -> Any:
+    """The status of a command line, or None where all went well."""
+    return app(
+        arguments, exit_on_error=False, print_error=False, result_action="return_value"
+    )
 
 
 def status_of(run: Callable[[], Any]) -> int:
@@ -300,7 +311,7 @@ def status_of(run: Callable[[], Any]) -> int:
     except (ConfigError, InputError, StudyError, CycloptsError) as error:
         return _complain(error, BAD_INPUT)
     except KeyboardInterrupt:
-        return _interrupted()
+        return interrupted()
     except (MloptError, OSError) as error:
         return _complain(error, FAILED)
 
@@ -313,10 +324,11 @@ def _complain(error: Exception, status: int) -> int:
     return status
 
 
-def _interrupted() -> int:
-    sys.stderr.write(
-        f"mlopt: interrupted; what was found is kept. To go on: {_command()}\n"
-    )
+def interrupted() -> int:
+    """Say how to go on."""
+    keeps = "sweep" in sys.argv[1:2]
+    how = "; what was found is kept. To go on" if keeps else ". To run it again"
+    sys.stderr.write(f"mlopt: interrupted{how}: {_command()}\n")
     return INTERRUPTED
 
 
@@ -325,11 +337,6 @@ def _command() -> str:
     given = shlex.join(["mlopt", *sys.argv[1:]])
     shown = masked(given)
     return shown if shown == given else f"{shown} with what *** hides, or OPTUNA_STORAGE"
-
-
-def _terminate(number: int, frame: object) -> None:
-    """A polite kill is Ctrl-C from afar: results are kept, workers end."""
-    raise KeyboardInterrupt
 
 
 def _config(source: str, settings: Settings, **given: Any) -> Any:

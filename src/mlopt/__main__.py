@@ -1,0 +1,46 @@
+"""The command `mlopt`, and ``python -m mlopt``: it hears Ctrl-C before the rest is there."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+
+from mlopt.interrupts import Interrupts
+
+LOADING = 5.0
+"""Seconds that the command line may take to load after Ctrl-C: then it can say good-bye."""
+
+
+def main() -> None:
+    """Run the command line and exit with its status, whatever still runs."""
+    # A polite kill is Ctrl-C from afar: results are kept, workers end.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with Interrupts() as interrupts:
+            with interrupts.patient(LOADING):
+                from mlopt import cli
+            interrupts.check()
+            status = cli.status_of(cli.run_arguments)
+    except KeyboardInterrupt:
+        from mlopt import cli
+
+        status = cli.interrupted()
+    _leave(status)
+
+
+def _leave(status: int) -> None:
+    """Everything is said and written: neither a signal nor a fit that hangs matters now."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    left = [t for t in threading.enumerate() if t.daemon and t.name.startswith("mlopt_")]
+    if left:  # compiled code may not survive the end of the interpreter
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    main()
