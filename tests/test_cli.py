@@ -20,7 +20,7 @@ from mlopt.cli import BAD_INPUT, DONE, FAILED, INTERRUPTED, main, status_of
 from mlopt.errors import ClusterError
 from mlopt.resources import Resources, cache
 
-MLOPT = [sys.executable, "-c", "from mlopt.cli import main; main()"]
+MLOPT = [sys.executable, "-m", "mlopt"]
 QUICK = ["--families", "linear", "--n-trials", "4", "--timeout", "60"]
 
 

@@ -1,4 +1,4 @@
-"""The command `mlopt`, and ``python -m mlopt``: it hears Ctrl-C before the rest is there."""
+"""The command `mlopt`, or ``python -m mlopt``: hears Ctrl-C before the rest is loaded."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ def main() -> None:
     """Run the command line and exit with its status, whatever still runs."""
     # A polite kill is Ctrl-C from afar: results are kept, workers end.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    sys.unraisablehook = _tell
     try:
         with Interrupts() as interrupts:
             with interrupts.patient(LOADING):
@@ -28,6 +29,12 @@ def main() -> None:
 
         status = cli.interrupted()
     _leave(status)
+
+
+def _tell(dropped: sys.UnraisableHookArgs) -> None:
+    """A Ctrl-C that a call-back drops is noted, and will be heard: no news."""
+    if not issubclass(dropped.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(dropped)
 
 
 def _leave(status: int) -> None:

@@ -14,7 +14,7 @@ from sklearn.datasets import make_classification
 
 from mlopt.cli import main
 
-MLOPT = [sys.executable, "-c", "from mlopt.cli import main; main()"]
+MLOPT = [sys.executable, "-m", "mlopt"]
 ENVIRONMENT = os.environ | {"PYTHONWARNINGS": "ignore"}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 from sklearn.tree import DecisionTreeClassifier
@@ -17,7 +18,7 @@ class Stubborn(DecisionTreeClassifier):
     """A tree that at one depth does ``how`` instead of learning."""
 
     def __init__(self, max_depth: int | None = None, how: str = "") -> None:
-        super().__init__(max_depth=max_depth)
+        super().__init__(max_depth=max_depth, random_state=0)
         self.how = how
 
     def fit(self, X: Any, y: Any, **given: Any) -> Stubborn:
@@ -36,7 +37,7 @@ def interrupt() -> None:
     raise KeyboardInterrupt
 
 
-DEEDS = {
+DEEDS: dict[str, Callable[[], object]] = {
     "hang": lambda: time.sleep(1000),
     "spin": spin,
     "leave": lambda: sys.exit(3),

@@ -35,8 +35,8 @@ _SMALL = 1 << 20
 # Bytes that neighbouring items may have to be given to one call.
 _LARGEST = 1 << 30
 
-# Seconds that calls have to end after nobody wants them, and that workers have to answer.
-_LAST_WORDS, _ANSWER = 0.5, 3.0
+# Seconds that calls have to end after nobody wants them, and that workers have to restart.
+_LAST_WORDS, _RESTART = 0.5, 20.0
 
 _changing = threading.RLock()
 
@@ -158,7 +158,8 @@ class Cluster(Executor):
         # A cluster that is gone has nothing to give up on.
         with contextlib.suppress(OSError, TimeoutError, distributed.CancelledError):
             self.client.cancel(unwanted, force=True)
-            _restart_stuck(self.client)
+            # Nobody who is out of time waits for that.
+            Pool(1, "mlopt-stuck", lambda: None).submit(_restart_stuck, self.client)
 
     def close(self) -> None:
         """Nothing to let go of: the client belongs to who made it."""
@@ -248,16 +249,10 @@ def _restart_stuck(client: Any) -> None:
     Their slots are lost otherwise: a thread of a worker cannot be ended. A worker without a
     nanny is left as it is, and so is one that does not answer (`worker-ttl` sees to that).
     """
-    asking = Pool(1, "mlopt-asking", lambda: None)
-    try:
-        time.sleep(_LAST_WORDS)
-        found = asking.submit(client.run, _is_stuck, on_error="ignore").result(_ANSWER)
-        if stuck := [address for address, is_stuck in found.items() if is_stuck]:
-            client.restart_workers(stuck, timeout=_ANSWER, raise_for_error=False)
-    except (TimeoutError, ValueError):  # no answer, or no nanny
-        pass
-    finally:
-        asking.abandon()
+    time.sleep(_LAST_WORDS)
+    found = client.run(_is_stuck, on_error="ignore")
+    if stuck := [address for address, is_stuck in found.items() if is_stuck]:
+        client.restart_workers(stuck, timeout=_RESTART, raise_for_error=False)
 
 
 def _is_stuck(dask_worker: Any) -> bool:

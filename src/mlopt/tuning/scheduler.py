@@ -33,7 +33,7 @@ from mlopt.tuning.storage.store import Store
 GRACE = 3.0
 """Seconds that fits may take when time is up: most end soon, some never will."""
 LATE = 7.0
-"""Seconds that the first score may be late by; or as long as the whole search, if longer."""
+"""Seconds by which the first score may be late; or as long again as the time limit."""
 
 
 @dataclass(eq=False)

@@ -18,6 +18,7 @@ from mlopt.tuning.crews.prefixes import Prefixes
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.crews.trials import Order, Outcome, Trial
 
+
 @dataclass(eq=False)
 class Unit:
     """One split of a trial to train: up to where, from which model."""
@@ -97,14 +98,10 @@ class BlackBoxCrew:
                 yield outcome
         finally:
             # Time is up, or somebody has interrupted: what runs may run for ever.
-            if self._running:
-                self.problem.executor.abandon([*self._running, *self.prefixes.unsettled])
-                self._running.clear()
+            self._abandon()
             self.seconds += time.perf_counter() - begin
 
-    def _fill(
-        self, queue: deque[Unit], may_start: Callable[[Trial, float], bool]
-    ) -> None:
+    def _fill(self, queue: deque[Unit], may_start: Callable[[Trial, float], bool]) -> None:
         """Start units as long as there is room; suspects come last, each alone."""
         room = self.problem.executor.threads + 1
         while queue and len(self._running) < room:

@@ -1,0 +1,29 @@
+"""Ctrl-C at thirty moments of a sweep: status 130, a word how to go on, no orphan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.interrupted import OUTPUTS, sweep, write_people
+
+MOMENTS = 30
+LOADED = 0.15
+"""Seconds after which the interpreter hears signals, on a slow machine."""
+
+
+def test_an_interruption_at_any_moment(tmp_path: Path) -> None:
+    table = write_people(tmp_path)
+    whole = sweep(table, tmp_path / "whole", None)
+    assert whole.status == 0, whole.err
+    step = (whole.seconds - LOADED) / MOMENTS
+    done = 0
+    for moment in range(MOMENTS):
+        ended = sweep(table, tmp_path / str(moment), LOADED + moment * step)
+        assert not ended.orphans
+        if ended.status == 0:  # it was done before the signal came
+            assert ended.files >= OUTPUTS
+            done += 1
+            continue
+        assert ended.status == 130, (moment, ended.err)
+        assert ended.says_how_to_go_on, (moment, ended.err)
+    assert done < MOMENTS / 3
