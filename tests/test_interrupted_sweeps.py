@@ -16,6 +16,7 @@ from mlopt import events
 from mlopt.sweep.result import SweepInterrupted
 from mlopt.sweep.run import sweep as sweep_here
 from mlopt.tuning import final_fit, search
+from mlopt.tuning import refit as refit_of
 
 STARTED, SEARCHING, TESTED = '"text": "read', '"text": "searching', '"text": "test '
 MODEL = "model.skops"
@@ -86,7 +87,7 @@ def test_a_complete_search_is_written_although_it_is_interrupted(
 def test_a_final_fit_is_waited_for_as_long_as_a_person_waits(
     people: Path, tmp_path: Path, hangs: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fit = final_fit.refit
+    fit = refit_of.refit
     monkeypatch.setattr(search, "PATIENCE", 0.5)
 
     def refit(*args: Any) -> Any:

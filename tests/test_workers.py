@@ -299,6 +299,10 @@ def test_a_lost_scheduler_is_an_error_not_a_hang() -> None:
         client.close()
         with pytest.raises(ClusterError, match="scheduler"):
             lone.result(handle)
+        with pytest.raises(ClusterError, match="scheduler"):
+            lone.submit(abs, 1)
+        with pytest.raises(ClusterError, match="scheduler"):
+            Cluster(client)
     assert dask.config.get("scheduler", None) == before
 
 

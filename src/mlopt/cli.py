@@ -314,6 +314,9 @@ def status_of(run: Callable[[], Any]) -> int:
         return interrupted()
     except (MloptError, OSError) as error:
         return _complain(error, FAILED)
+    except (MemoryError, ImportError) as error:  # a library may not fit, either
+        hint = "Is there enough memory, also by `ulimit -v` and `ulimit -u`?"
+        return _complain(RuntimeError(f"{str(error) or 'out of memory'}. {hint}"), FAILED)
 
 
 def _complain(error: Exception, status: int) -> int:

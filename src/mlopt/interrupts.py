@@ -128,10 +128,15 @@ class _Patience:
     def __init__(self, seconds: float | None) -> None:
         self.over = False
         self._told: queue.SimpleQueue[int | None] = queue.SimpleQueue()
-        if seconds is not None:
-            threading.Thread(
-                target=self._watch, args=[seconds], name="mlopt-patience", daemon=True
-            ).start()
+        if seconds is None:
+            return
+        watch = threading.Thread(
+            target=self._watch, args=[seconds], name="mlopt-patience", daemon=True
+        )
+        with contextlib.suppress(
+            RuntimeError
+        ):  # no memory for one: a second signal ends all
+            watch.start()
 
     def begin(self, number: int) -> None:
         """The time runs from now on."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ipaddress
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -9,6 +11,9 @@ import dask
 import distributed
 
 from mlopt.errors import ConfigError
+
+PLAIN_TCP = "mlopt.cluster.allow-plain-tcp"
+"""The setting of `dask.config` that allows ``tcp://`` beyond this machine."""
 
 
 @contextmanager
@@ -27,6 +32,31 @@ def dask_default_kept() -> Iterator[None]:
             dask.config.config.pop("scheduler", None)
         else:
             dask.config.set(scheduler=before)
+
+
+def _check_safe(address: str) -> None:
+    """Refuse what others on the network could read, and run code through."""
+    scheme, _, place = address.rpartition("://")
+    if scheme not in ("", "tcp") or dask.config.get(PLAIN_TCP, False):
+        return
+    host = place.rpartition(":")[0].strip("[]")
+    if not _is_loopback(host):
+        raise ConfigError(
+            f"`scheduler` must be on this machine or use TLS (tls://HOST:PORT), got "
+            f"{address!r}: whoever reads such a connection can run code on all workers. In a "
+            f"network that you trust, set {PLAIN_TCP!r} in Dask's configuration, or "
+            "DASK_MLOPT__CLUSTER__ALLOW_PLAIN_TCP=true."
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        found = {entry[4][0] for entry in socket.getaddrinfo(host, None)}
+    except (OSError, UnicodeError):  # no such host: who connects will say so
+        return True
+    return all(
+        ipaddress.ip_address(str(one).partition("%")[0]).is_loopback for one in found
+    )
 
 
 @contextmanager
@@ -48,8 +78,11 @@ def connect(address: str, *, patience: float = 10.0) -> Iterator[distributed.Cli
     Raises
     ------
     ConfigError
-        When no scheduler answers.
+        When no scheduler answers, or what is sent could be read and changed on its way:
+        ``tcp://`` beyond this machine, unless ``mlopt.cluster.allow-plain-tcp`` of
+        `dask.config` says so.
     """
+    _check_safe(address)
     with dask_default_kept():
         try:
             # What fails here is closed when it is collected, and would bring back then what

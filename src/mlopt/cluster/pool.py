@@ -86,7 +86,12 @@ class Pool(futures.Executor):
             name=f"{self._name}_{len(self._threads)}",
             daemon=True,
         )
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError as error:
+            if self._threads:  # those that run do the work
+                return
+            raise MemoryError(f"no thread can be started ({error})") from error
         self._threads.append(thread)
 
     def _cancel(self) -> None:

@@ -15,7 +15,7 @@ PRESET = {
     # Dask's 15 s give a nanny up for good when its worker is slow to come back.
     "distributed.deploy.lost-worker-timeout": "600 s",
     # Otherwise tasks wait for ever once the last worker is gone.
-    "distributed.scheduler.no-workers-timeout": "60 s",
+    "distributed.scheduler.no-workers-timeout": "45 s",
     # What ended two workers ends others too: better to name it than to go on.
     "distributed.scheduler.allowed-failures": 1,
     # A worker that hangs is given up, and its work done elsewhere.

@@ -47,7 +47,7 @@ class Cluster(Executor):
     Parameters
     ----------
     client : distributed.Client
-    patience : float, default=60
+    patience : float, default=45
         Seconds to wait for a worker to appear when there is none.
 
     Raises
@@ -58,7 +58,7 @@ class Cluster(Executor):
         From any call that waits: a call killed every worker that tried it.
     """
 
-    def __init__(self, client: Any, *, patience: float = 60.0) -> None:
+    def __init__(self, client: Any, *, patience: float = 45.0) -> None:
         if client.asynchronous:
             raise InputError(
                 "The client must be synchronous: make it with `Client(asynchronous=False)`."
@@ -128,11 +128,11 @@ class Cluster(Executor):
         return self._submit(_name(function), code, *values)
 
     def load(self, delayed: Sequence[Any]) -> list[Handle]:
-        with _any_graph_size():
+        with self._sending():
             return list(self.client.compute(list(delayed)))
 
     def run_graph(self, graph: Any, keys: Sequence[Any]) -> list[Handle]:
-        with _any_graph_size():
+        with self._sending():
             return list(self.client.get(graph, list(keys), sync=False))
 
     def as_completed(
@@ -171,7 +171,7 @@ class Cluster(Executor):
             return []
         name, count = _name(function), len(items)
         code, *others = self._arguments((function, *shared), count)
-        with _any_graph_size():
+        with self._sending():
             return list(
                 self.client.map(
                     _call,
@@ -184,12 +184,19 @@ class Cluster(Executor):
             )
 
     def _submit(self, name: str, code: Any, *args: Any) -> Handle:
-        with _any_graph_size():
+        with self._sending():
             return self.client.submit(_call, code, *args, key=_key(name), pure=False)
 
     def _put(self, parcel: Parcel) -> Handle:
-        with _any_graph_size():
+        with self._sending():
             return self.client.submit(unpack, parcel, key=_key("put"), pure=False)
+
+    @contextmanager
+    def _sending(self) -> Iterator[None]:
+        if self.client.status in ("closed", "closing"):
+            raise self._lost("for good")
+        with _any_graph_size():
+            yield
 
     def _arguments(self, values: Sequence[Any], calls: int) -> list[Any]:
         """Parcels of the values, or handles where that is too much to send along."""

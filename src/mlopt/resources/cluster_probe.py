@@ -22,8 +22,20 @@ def identity(client: Any) -> Mapping[str, Any]:
     """The scheduler's id, and what it knows of every worker.
 
     `Client.scheduler_info` gives a cache that a callback empties of workers every second.
+
+    Raises
+    ------
+    ClusterError
+        If the scheduler does not answer.
     """
-    found: Mapping[str, Any] = client.sync(client.scheduler.identity, n_workers=-1)
+    try:
+        found: Mapping[str, Any] = client.sync(client.scheduler.identity, n_workers=-1)
+    # The client has given up by then, or its scheduler ended while it was asked.
+    except (OSError, RuntimeError, AttributeError) as error:
+        raise ClusterError(
+            f"The Dask scheduler does not answer (client status: {client.status}): start "
+            "the cluster, then run again with a new client."
+        ) from error
     return found
 
 

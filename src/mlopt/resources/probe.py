@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
-from pathlib import Path
 from typing import Any
 
 from mlopt.errors import InputError
 from mlopt.resources import cache
 from mlopt.resources.calibration import Calibration
 from mlopt.resources.cluster_probe import cluster_counts, measure_cluster
+from mlopt.resources.control_groups import group_limits
 from mlopt.resources.descriptor import Resources
 from mlopt.resources.measure import measure
 
@@ -99,7 +99,7 @@ def configured(resources: Resources) -> Resources:
 
 def memory_limit() -> int:
     """Bytes that this process may use: of the machine, or as its limits say if less."""
-    limits = [_cgroup_limit(), _physical_memory(), *_process_limits()]
+    limits = [_physical_memory(), *group_limits(), *_process_limits()]
     return min((limit for limit in limits if limit), default=Resources().memory)
 
 
@@ -120,13 +120,3 @@ def _process_limits() -> list[int]:
         resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_DATA, resource.RLIMIT_AS)
     ]
     return [limit for limit in soft if limit != resource.RLIM_INFINITY]
-
-
-def _cgroup_limit() -> int | None:
-    root = Path("/sys/fs/cgroup")
-    for file in (root / "memory.max", root / "memory/memory.limit_in_bytes"):
-        try:
-            return int(file.read_text())
-        except (OSError, ValueError):  # absent, or the word "max"
-            continue
-    return None

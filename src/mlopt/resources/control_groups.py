@@ -1,0 +1,69 @@
+"""Memory limits of the control groups of a process, those around them included (Linux)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+LIMITS = {"cgroup2": "memory.max", "cgroup": "memory.limit_in_bytes"}
+"""The file with the limit, by the type of the file system: version 2, and version 1."""
+
+
+def group_limits(process: Path = Path("/proc/self")) -> list[int]:
+    """Bytes that each group allows; a group of version 1 without a limit says 2**63.
+
+    Parameters
+    ----------
+    process : path
+        What the system tells of the process: the files ``cgroup`` and ``mountinfo``.
+    """
+    try:
+        groups = _groups((process / "cgroup").read_text())
+        mounts = (process / "mountinfo").read_text().splitlines()
+    except OSError:  # not Linux, or hidden
+        return []
+    limits = []
+    for kind, root, mount in _mounts(mounts):
+        if kind in groups:
+            folders = _upwards(groups[kind], root, mount)
+            found = [_read(folder / LIMITS[kind]) for folder in folders]
+            limits += [limit for limit in found if limit is not None]
+    return limits
+
+
+def _groups(text: str) -> dict[str, PurePosixPath]:
+    """The group that counts memory, by the type of its file system."""
+    found = {}
+    for line in text.splitlines():
+        _, controllers, path = line.split(":", 2)
+        if not controllers:
+            found["cgroup2"] = PurePosixPath(path)
+        elif "memory" in controllers.split(","):
+            found["cgroup"] = PurePosixPath(path)
+    return found
+
+
+def _mounts(lines: list[str]) -> Iterator[tuple[str, PurePosixPath, Path]]:
+    """Type, root and place of the mounted hierarchies that may count memory."""
+    for line in lines:
+        mounted, _, about = line.partition(" - ")
+        root, place = mounted.split(" ")[3:5]
+        kind, _, options = about.split(" ")[:3]
+        if kind == "cgroup2" or (kind == "cgroup" and "memory" in options.split(",")):
+            yield kind, PurePosixPath(root), Path(place.replace("\\040", " "))
+
+
+def _upwards(group: PurePosixPath, root: PurePosixPath, mount: Path) -> Iterator[Path]:
+    """The folders of a group and of those around it, as far as a container sees them."""
+    # A container may see its own group as the root, and be told its name outside.
+    inner = group.relative_to(root) if group.is_relative_to(root) else PurePosixPath()
+    parts = [part for part in inner.parts if part != ".."]
+    for depth in range(len(parts), -1, -1):
+        yield mount.joinpath(*parts[:depth])
+
+
+def _read(file: Path) -> int | None:
+    try:
+        return int(file.read_text())
+    except (OSError, ValueError):  # absent, as in the root, or the word "max"
+        return None

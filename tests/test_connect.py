@@ -1,0 +1,36 @@
+"""Which addresses of schedulers are safe to connect to."""
+
+from __future__ import annotations
+
+import dask
+import pytest
+
+from mlopt.cluster.connect import connect
+from mlopt.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    "address", ["tcp://192.0.2.1:8786", "192.0.2.1:8786", "tcp://[2001:db8::1]:8786"]
+)
+def test_plain_tcp_beyond_this_machine_is_refused(address: str) -> None:
+    with pytest.raises(ConfigError, match="TLS"), connect(address, patience=0.2):
+        pass
+
+
+@pytest.mark.parametrize(
+    "address", ["tcp://127.0.0.1:1", "localhost:1", "tcp://[::1]:1", "tls://192.0.2.1:1"]
+)
+def test_this_machine_and_tls_are_asked(address: str) -> None:
+    with pytest.raises(ConfigError, match="does not answer"):  # noqa: SIM117
+        with connect(address, patience=0.2):
+            pass
+
+
+def test_who_trusts_a_network_may_say_so() -> None:
+    setting = {"mlopt.cluster.allow-plain-tcp": True}
+    with (
+        dask.config.set(setting),
+        pytest.raises(ConfigError, match="does not answer"),
+        connect("tcp://192.0.2.1:1", patience=0.2),
+    ):
+        pass
