@@ -34,7 +34,7 @@ def dask_default_kept() -> Iterator[None]:
             dask.config.set(scheduler=before)
 
 
-def _check_safe(address: str) -> None:
+def check_safe(address: str) -> None:
     """Refuse what others on the network could read, and run code through."""
     scheme, _, place = address.rpartition("://")
     if scheme not in ("", "tcp") or dask.config.get(PLAIN_TCP, False):
@@ -43,7 +43,7 @@ def _check_safe(address: str) -> None:
     if not _is_loopback(host):
         raise ConfigError(
             f"`scheduler` must be on this machine or use TLS (tls://HOST:PORT), got "
-            f"{address!r}: whoever reads such a connection can run code on all workers. In a "
+            f"{address!r}: whoever is on such a line can run code on all workers. In a "
             f"network that you trust, set {PLAIN_TCP!r} in Dask's configuration, or "
             "DASK_MLOPT__CLUSTER__ALLOW_PLAIN_TCP=true."
         )
@@ -82,7 +82,7 @@ def connect(address: str, *, patience: float = 10.0) -> Iterator[distributed.Cli
         ``tcp://`` beyond this machine, unless ``mlopt.cluster.allow-plain-tcp`` of
         `dask.config` says so.
     """
-    _check_safe(address)
+    check_safe(address)
     with dask_default_kept():
         try:
             # What fails here is closed when it is collected, and would bring back then what
@@ -90,11 +90,11 @@ def connect(address: str, *, patience: float = 10.0) -> Iterator[distributed.Cli
             with distributed.Client(address, timeout=patience, set_as_default=False):
                 pass
             client = distributed.Client(address, timeout=patience)
-        except (OSError, TimeoutError, ValueError) as error:
+        except (OSError, TimeoutError, TypeError, ValueError) as error:
             raise ConfigError(
                 f"`scheduler` must be the address of a Dask scheduler that runs; "
                 f"{address!r} does not answer ({type(error).__name__}). Start one with "
-                "`dask scheduler`."
+                "`dask scheduler`; tls:// needs certificates in Dask's configuration."
             ) from None
         with client:
             yield client

@@ -67,11 +67,7 @@ class BlackBoxCrew:
         """
         begin = time.perf_counter()
         every = range(len(self.problem.splits))
-        queue = deque(
-            Unit(order, split, self.models.pop((order.trial.number, split), None))
-            for order in orders
-            for split in every
-        )
+        queue = deque(Unit(order, split) for order in orders for split in every)
         reports: dict[int, dict[int, Report]] = {}
         try:
             while queue or self._running:
@@ -101,6 +97,16 @@ class BlackBoxCrew:
             self._abandon()
             self.seconds += time.perf_counter() - begin
 
+    def _abandon(self) -> None:
+        """Give up on what runs, and on the models that it would leave."""
+        if not self._running:
+            return
+        keys = [(unit.trial, unit.split) for unit in self._running.values()]
+        models = [self.models.pop(key) for key in keys if key in self.models]
+        unsettled = self.prefixes.unsettled
+        self.problem.executor.abandon([*self._running, *models, *unsettled])
+        self._running.clear()
+
     def _fill(self, queue: deque[Unit], may_start: Callable[[Trial, float], bool]) -> None:
         """Start units as long as there is room; suspects come last, each alone."""
         room = self.problem.executor.threads + 1
@@ -110,6 +116,8 @@ class BlackBoxCrew:
             unit = queue.popleft()
             trial = unit.order.trial
             if may_start(trial, self._rest(trial, unit.split)):
+                before = self.models.pop((unit.trial, unit.split), None)
+                unit.model = before if unit.model is None else unit.model
                 self._running[self._submit(unit)] = unit
             if unit.suspect:
                 return
@@ -146,7 +154,7 @@ class BlackBoxCrew:
         except TaskKilledError as error:
             # What it shared with others may be lost with it.
             self.prefixes.forget(self.views.split(unit.order.trial), unit.split)
-            self.models.pop((unit.trial, unit.split), None)
+            self.problem.executor.release(self.models.pop((unit.trial, unit.split)))
             if not unit.suspect:
                 return None
             told = ", ".join(f"{k}={v!r}" for k, v in unit.order.trial.params.items())
