@@ -284,7 +284,7 @@ def test_a_dropped_executor_leaves_no_threads() -> None:
 
 @pytest.mark.timeout(20)
 def test_calls_that_hang_are_left_and_new_ones_run() -> None:
-    pool, go = Threads(2), threading.Event()
+    pool, go, before = Threads(2), threading.Event(), libraries("blas")
     hanging = [pool.submit(go.wait) for _ in range(2)]
     begun = pool.submit(abs, -1)
     awaiting = [pool.submit(lambda *_: 1, handle) for handle in (*hanging, begun)]
@@ -296,7 +296,10 @@ def test_calls_that_hang_are_left_and_new_ones_run() -> None:
     assert pool.result(pool.submit(abs, -2)) == 2
     pool.close()
     assert not any(handle.done() for handle in hanging)
+    assert libraries("blas") == before
     go.set()
+    assert eventually(lambda: all(handle.done() for handle in hanging))
+    assert libraries("blas") == before
 
 
 @pytest.mark.timeout(20)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -56,20 +56,23 @@ class _Blas:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.users = 0
+        self.users: set[object] = set()
         self.limited: list[tuple[ThreadpoolController, Any]] = []
 
-    def enter(self, controller: ThreadpoolController) -> None:
+    def enter(self, controller: ThreadpoolController) -> object:
+        """Limit BLAS; what is returned is to be given to `leave`."""
+        user = object()
         with self.lock:
-            self.users += 1
+            self.users.add(user)
             if not self.limited or self.limited[-1][0] is not controller:
                 limiter = _in_charge(lambda: controller.limit(limits=1))
                 self.limited.append((controller, limiter))
+        return user
 
-    def leave(self) -> None:
+    def leave(self, user: object) -> None:
         with self.lock:
-            self.users -= 1
-            while self.users == 0 and self.limited:
+            self.users.discard(user)
+            while not self.users and self.limited:
                 _in_charge(self.limited.pop()[1].restore_original_limits)
 
 
@@ -93,6 +96,8 @@ class _Thread(threading.local):
 
 _thread = _Thread()
 _blas = _Blas()
+# Of each thread at work, by its number: its use of the limit on BLAS.
+_at_work: dict[int, object] = {}
 _search = _Search()
 
 
@@ -108,14 +113,21 @@ def single_threaded() -> Iterator[None]:
         yield
         return
     libraries = _search.find()
-    _blas.enter(libraries.blas)
+    user = _at_work[threading.get_ident()] = _blas.enter(libraries.blas)
     _thread.depth += 1
     try:
         with _openmp_quiet(libraries.openmp):
             yield
     finally:
         _thread.depth -= 1
-        _blas.leave()
+        _at_work.pop(threading.get_ident(), None)
+        _blas.leave(user)
+
+
+def let_go(threads: Iterable[int]) -> None:
+    """Lift the limit that threads which never end would keep for the whole process."""
+    for thread in threads:
+        _blas.leave(_at_work.pop(thread, None))
 
 
 def keep_quiet() -> None:
@@ -146,9 +158,9 @@ def between_passes() -> Iterator[None]:
     needs the cores. Unlike within `single_threaded`, calls stay parallel.
     """
     libraries = _search.find()
-    _blas.enter(libraries.blas)
+    user = _blas.enter(libraries.blas)
     try:
         with _openmp_quiet(libraries.openmp):
             yield
     finally:
-        _blas.leave()
+        _blas.leave(user)

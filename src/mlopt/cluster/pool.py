@@ -66,16 +66,22 @@ class Pool(futures.Executor):
             for thread in self._threads:
                 thread.join()
 
-    def abandon(self) -> None:
+    def abandon(self) -> list[int]:
         """Drop what has not begun, and wait for nothing.
 
         Calls that run are told to end: Python code does at its next step, compiled code
         when it comes back from where it is.
+
+        Returns
+        -------
+        list of int
+            The numbers of the threads that have not ended yet.
         """
         self.shutdown(wait=False, cancel_futures=True)
-        for thread in self._threads:
-            if thread.ident is not None and thread.is_alive():
-                _raise_in(thread.ident)
+        alive = [t.ident for t in self._threads if t.ident is not None and t.is_alive()]
+        for thread in alive:
+            _raise_in(thread)
+        return alive
 
     def _grow(self) -> None:
         if len(self._threads) >= self._max_workers:
