@@ -10,6 +10,7 @@ import numpy as np
 import optuna
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import RandomForestClassifier
 
 import mlopt
 from mlopt import events
@@ -91,3 +92,22 @@ def test_what_time_ran_out_for_waits_in_the_storage(tmp_path: Path) -> None:
     assert trained | trained_again == set(range(12))
     assert not trained & trained_again
     assert again.best_score_ == first.best_score_
+
+
+def test_where_time_is_short_every_familys_default_comes_first() -> None:
+    """Each has had its full training before the first of the others begins."""
+    happened: list[Any] = []
+    families = {
+        "slow": (Slow(), {"level": [0, 1, 2, 3]}),
+        "forest": (RandomForestClassifier(10), {"max_depth": [1, 2, 3]}),
+    }
+    mlopt.ModelSearchCV(
+        families, n_trials=5, timeout=100, cv=2, observer=happened.append
+    ).fit(X, Y)
+    ended = (events.TrialFinished, events.TrialPruned)
+    first = next(
+        i
+        for i, event in enumerate(happened)
+        if isinstance(event, events.TrialStarted) and event.trial == 2
+    )
+    assert {e.trial for e in happened[:first] if isinstance(e, ended)} == {0, 1}

@@ -51,6 +51,9 @@ class Scheduler:
         The metric that decides.
     slots : int
         Trials in training at the same time (TuPAQ's BatchSize).
+    firsts : int
+        Trials that have ended before any other begins: every family's default where time
+        is short, since a family is judged by what is fully trained of it.
     n_trials : int or None
     limits : Limits
     observe : Observer
@@ -68,6 +71,7 @@ class Scheduler:
     observe: events.Observer = events.ignore
     raise_errors: bool = False
     refits: bool = True
+    firsts: int = 0
     settled: Callable[[Trial], None] = lambda trial: None
     """Called with the trial that alone can still win, while it goes on training."""
     trials: dict[int, Trial] = field(default_factory=dict)
@@ -185,6 +189,9 @@ class Scheduler:
         proposed = self.proposer.proposed
         training = [self._progress(t) for t in self.active]
         room = self.bandit.room(training, self.slots, proposed)
+        rest = self.firsts - proposed
+        if rest > 0 or any(trial.number < self.firsts for trial in self.active):
+            room = min(room, max(0, rest))
         if self.n_trials is not None:
             room = min(room, self.n_trials - proposed)
         start = time.perf_counter()

@@ -88,6 +88,8 @@ def prepare(
     prefixes = Prefixes(problem, int(VIEW_MEMORY * memory_limit()))
     views = Views(estimators, problem, prefixes, search.random_state)
     stepwise = search.bandit is not None
+    batches = all(f.batch is not None for f in forecasts.values())
+    short = search.timeout is not None and not batches
     return Scheduler(
         proposer=proposer,
         bandit=bandit,
@@ -95,7 +97,8 @@ def prepare(
         batch=BatchCrew(problem, views, max_passes, min(batched, default=1)),
         black_box=BlackBoxCrew(problem, views, max_passes, stepwise),
         metric=problem.metrics.main,
-        slots=_slots(search, all(f.batch is not None for f in forecasts.values())),
+        slots=_slots(search, batches),
+        firsts=len(space.families) if short and space.chooser else 0,
         n_trials=search.n_trials,
         limits=limits,
         observe=_observer(search),
