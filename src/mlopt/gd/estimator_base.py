@@ -18,6 +18,7 @@ from mlopt.cluster import Executor
 from mlopt.errors import InputError
 from mlopt.resources import Resources
 from mlopt.rows import Rows
+from mlopt.rows.check import check_unmasked
 
 FLOATS = (np.float64, np.float32)
 
@@ -71,6 +72,8 @@ def read(
         When X or y is malformed, not finite, or their lengths differ.
     """
     y, sample_weight = in_memory(y), in_memory(sample_weight)
+    for name, given in (("X", X), ("y", y), ("sample_weight", sample_weight)):
+        check_unmasked(given, name)
     y = numbers(y) if numeric else y
     if isinstance(X, Rows):
         estimator.n_features_in_, rows = X.d, X
@@ -173,6 +176,7 @@ def apply(
     """
     if is_dask(X):
         return _apply_lazily(estimator, X, function, columns, dtype)
+    check_unmasked(X, "X")
     return function(
         validate_data(estimator, X, accept_sparse="csr", dtype=FLOATS, reset=False)
     )

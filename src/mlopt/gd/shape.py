@@ -184,7 +184,7 @@ class Shape:
 
     def _groups(self, plan: Layout) -> int:
         """So many groups at most that their Hessians cost less than a pass, or nothing."""
-        one = gram_work(self.sample)
+        one = gram_work(self.sample) or 1.0  # rows without entries take no work
         affordable = 1.4 * self.rows.nonzero * max(plan.width, 8) / one
         return int(max(np.clip(affordable, 1, MAX_GROUPS), min(_TRIFLE / one, 64)))
 

@@ -68,7 +68,8 @@ class Pipeline(sklearn.pipeline.Pipeline):
 
     Notes
     -----
-    Steps that are not known to go row by row are fitted to all rows gathered in one place.
+    Steps that are not known, or declared with `mlopt.register`, to go row by row are given
+    all rows, gathered in one place.
     With metadata routing, `transform_input` or `memory`, steps run as scikit-learn runs
     them.
 
@@ -172,7 +173,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
 
         The steps so far are copied, with what they learnt: several pipelines may branch off
         one, and fitting them leaves it alone. What the branches have in common is fitted
-        once, as long as this process remembers it.
+        once where `mlopt.reuse-models` lets this process remember it.
 
         Parameters
         ----------
@@ -246,6 +247,8 @@ class Pipeline(sklearn.pipeline.Pipeline):
                 return f"`{name}` is given"
         if any(getattr(one, "_skl_callbacks", None) for one in (self, *_estimators(self))):
             return "steps report to callbacks"
+        if all(does_nothing(step) for _, step in self.steps):
+            return "no step does anything"
         return "X is None" if X is None else ""
 
     def _validate_steps(self) -> None:

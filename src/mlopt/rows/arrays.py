@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mlopt.errors import InputError
-from mlopt.rows.check import check_shape
+from mlopt.rows.check import check_shape, check_unmasked
 
 
 def float_dtype(given: np.dtype, wanted: Any = None) -> np.dtype:
@@ -38,11 +38,7 @@ def float_dtype(given: np.dtype, wanted: Any = None) -> np.dtype:
 
 def as_matrix(X: Any, dtype: Any = None) -> Any:
     """``X`` as an ndarray or `csr_array` of shape (n, d) in float32 or float64."""
-    if isinstance(X, np.ma.MaskedArray):
-        raise InputError(
-            "X must not be a masked array, because masks would be ignored: fill it with "
-            "`X.filled(value)`, or with NaN and an imputer."
-        )
+    check_unmasked(X, "X")
     matrix = X if sp.issparse(X) else np.asarray(X)
     check_shape(matrix.shape)
     return convert(matrix, float_dtype(matrix.dtype, dtype))

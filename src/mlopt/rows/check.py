@@ -73,6 +73,15 @@ def check_finite(found: Sequence[Found], names: Sequence[str] | None) -> None:
         start += one.rows
 
 
+def check_unmasked(data: Any, name: str) -> None:
+    """Raise for a masked array: what is masked would be read as if it were not."""
+    if isinstance(data, np.ma.MaskedArray):
+        raise InputError(
+            f"{name} must not be a masked array, because masks would be ignored: fill it "
+            f"with `{name}.filled(value)`, or with NaN and an imputer."
+        )
+
+
 def check_shape(shape: tuple[int, ...]) -> None:
     """X must be 2-D with a row and a column at least."""
     if len(shape) != 2:

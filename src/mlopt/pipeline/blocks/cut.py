@@ -21,6 +21,7 @@ from mlopt.errors import InputError
 from mlopt.identity import token_of
 from mlopt.pipeline.blocks import tables
 from mlopt.rows.block import boundaries
+from mlopt.rows.check import check_unmasked
 from mlopt.rows.source import check_fits, is_dask
 
 _KILLED, _ITSELF, _AT_ONCE = 0.95, 300e6, 3
@@ -113,7 +114,7 @@ def cut(
     """
     if is_dask(data):
         return _lazy(data, executor, token_of(data) if lasting else uuid.uuid4().hex)
-    data = usable(data)
+    data = usable(data, name)
     n = tables.count_rows(data)
     if n == 0:
         raise InputError(f"`{name}` must have at least one row, got none.")
@@ -162,8 +163,14 @@ def _edges(lengths: Sequence[int]) -> list[int]:
     return [int(edge) for edge in np.cumsum((0, *lengths))]
 
 
-def usable(data: Any) -> Any:
-    """What can be cut by rows: CSR for other sparse matrices, arrays for nested lists."""
+def usable(data: Any, name: str = "X") -> Any:
+    """What can be cut by rows: CSR for other sparse matrices, arrays for nested lists.
+
+    Tables of Arrow become data frames of pandas.
+    """
+    check_unmasked(data, name)
+    if hasattr(data, "to_pandas") and type(data).__module__.startswith("pyarrow"):
+        return data.to_pandas()
     if sp.issparse(data):
         return data if data.format == "csr" else data.tocsr()
     if isinstance(data, list | tuple):

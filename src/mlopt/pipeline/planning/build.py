@@ -125,7 +125,8 @@ class Builder:
         if is_stateless(transformer) and not self.params.get(path) and not self.whole:
             # A few rows tell it the names and the number of columns.
             with naming(path):
-                fitted = self._configured(transformer).fit(self.example(x))
+                fitted = self._configured(transformer)
+                fitted.fit(self.example(x))
             return self._given(path, transformer, fitted, x)
         y = None if ignores_targets(transformer) else self.y
         model = self.models[path] = self._learn(path, transformer, x, y, None)

@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
+import numpy as np
+
 from mlopt.cluster import Executor
 from mlopt.pipeline.blocks.cut import Blocks
 from mlopt.pipeline.graph.operators import Operator
 from mlopt.pipeline.profiling.sampling import Sample, take_sample
 from mlopt.pipeline.profiling.trial import Trial
-from mlopt.pipeline.tasks.functions import names_step
+from mlopt.pipeline.tasks.functions import Unforeseen, names_step
 
 Found = TypeVar("Found")
 
@@ -95,19 +97,37 @@ class Samples:
             try:
                 return work()
             except Exception as error:
-                if not names_step(error) or self._drawn is None or not self._enlarge():
+                if self._drawn is None or isinstance(error, Unforeseen):
                     raise
+                if (names_step(error) or self._one_class()) and self._enlarge():
+                    continue
+                if self._one_class():
+                    raise Unforeseen(
+                        f"{error} That is so on a sample, which has one class."
+                    ) from error
+                raise
+
+    def _one_class(self) -> bool:
+        """Whether the targets of the sample are all alike, and there are other rows."""
+        assert self._drawn is not None
+        last = list(self._drawn.rows.values())[1:2]
+        partial = self._drawn.size < self._drawn.total
+        return partial and any(len(np.unique(np.asarray(y))) == 1 for y in last)
 
     def _enlarge(self) -> bool:
         before = max(trial.rows for trial in (self._begin()[0], *self._trials))
+        others = self._least == 0 and any(b.lazy for b in self._sources.values())
         self._least = min(4 * before, LARGEST)
         self._drawn, self._first, self._trials, self._asked = None, None, (), []
-        return self.large.rows > before
+        return others or self.large.rows > before
 
     def _begin(self) -> tuple[Trial, Sample]:
         """The trial that comes first, and the sample that it is a part of."""
         if self._drawn is None or self._first is None:
-            drawn = take_sample(self._sources, self._executor, self._largest())
+            # Where a step failed on rows of some blocks, those of all are looked at.
+            drawn = take_sample(
+                self._sources, self._executor, self._largest(), everywhere=self._least > 0
+            )
             self._drawn = drawn
             self._warm = Trial(drawn.part(WARM)) if drawn.size > WARM else None
             self._first = Trial(drawn.part(self._sizes(drawn.size)[0]), self._warm)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +12,10 @@ from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.blocks.cut import Blocks, ask
 from mlopt.stats import sample_block, sample_shares
 
-_READ = 2
-"""Blocks that may be read for a sample, where reading them is work."""
+_FIRST, _MOST = 3, 64
+"""Blocks read for a sample in any case, where reading them is work, and at most."""
+_SECONDS = 0.5
+"""What reading more blocks than the first may take, on all threads."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,29 +47,33 @@ class Sample:
 
 
 def take_sample(
-    sources: Mapping[str, Blocks], executor: Executor, size: int, seed: int = 0
+    sources: Mapping[str, Blocks],
+    executor: Executor,
+    size: int,
+    seed: int = 0,
+    *,
+    everywhere: bool = False,
 ) -> Sample:
     """``size`` rows of all sources, or all rows if there are not as many.
 
-    Every block gives its share, except where blocks must be read first: then a few do.
+    Every block gives its share. Where blocks must be read first, some do, from the first to
+    the last: as many as are read in half a second, unless it is to be ``everywhere``.
     """
     found = list(sources.values())
     counted = next((b.lengths for b in found if b.lengths is not None), None)
     count = found[0].count
     picked = list(range(count))
-    if any(blocks.lazy for blocks in found):
-        picked = sorted({number * count // _READ for number in range(_READ)})
-    if counted is None:
-        shares = [-(-size // len(picked))] * len(picked)
-    else:
-        shares = sample_shares([counted[number] for number in picked], size)
-    pairs = zip(picked, shares, strict=True)
-    wanted = {number: (share, seed, number) for number, share in pairs}
+    if any(blocks.lazy for blocks in found) and not everywhere:
+        picked = _spread(count, _FIRST)
     # For each block the rows taken, and how many it has.
-    parts = {
-        token: ask(blocks, executor, "sample", _take, wanted)
-        for token, blocks in sources.items()
-    }
+    begin = time.perf_counter()
+    parts = _asked(sources, executor, counted, picked, size, seed)
+    took = time.perf_counter() - begin
+    if len(picked) < count and took < _SECONDS:
+        more = min(_MOST, int(len(picked) * _SECONDS / max(took, 1e-3)))
+        if more > len(picked):
+            picked = _spread(count, more)
+            parts = _asked(sources, executor, counted, picked, size, seed)
     lengths = [length for _, length in next(iter(parts.values()))]
     total = sum(counted) if counted else round(sum(lengths) / len(lengths) * count)
     rows = {
@@ -74,6 +81,33 @@ def take_sample(
         for token, part in parts.items()
     }
     return Sample(rows, total)
+
+
+def _spread(count: int, most: int) -> list[int]:
+    """Numbers of blocks from the first to the last, evenly."""
+    few = min(count, most)
+    return sorted({number * (count - 1) // max(1, few - 1) for number in range(few)})
+
+
+def _asked(
+    sources: Mapping[str, Blocks],
+    executor: Executor,
+    counted: tuple[int, ...] | None,
+    picked: list[int],
+    size: int,
+    seed: int,
+) -> dict[str, list[tuple[Any, int]]]:
+    """By source, for each block that is picked: its share of the rows, and its length."""
+    if counted is None:
+        shares = [-(-size // len(picked))] * len(picked)
+    else:
+        shares = sample_shares([counted[number] for number in picked], size)
+    pairs = zip(picked, shares, strict=True)
+    wanted = {number: (share, seed, number) for number, share in pairs}
+    return {
+        token: ask(blocks, executor, "sample", _take, wanted)
+        for token, blocks in sources.items()
+    }
 
 
 def _take(block: Any, share: int, seed: int, number: int) -> tuple[Any, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,11 +18,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from mlopt.cluster import executor
 from mlopt.pipeline.blocks import tables
+from mlopt.pipeline.blocks.cut import usable
 from mlopt.pipeline.blocks.panels import Chain, InPanels, array_bytes
 from mlopt.pipeline.fits.applying import apply_fitted
 from mlopt.pipeline.steps.kinds import is_row_wise
 from mlopt.pipeline.steps.nested import does_nothing, is_pipeline, is_union
 from mlopt.rows.block import boundaries
+from mlopt.rows.check import check_unmasked
 from mlopt.rows.source import is_dask
 
 _MANY, _MANY_IMAGES = 4096, 256
@@ -45,11 +48,13 @@ def apply_pipeline(pipeline: Any, method: str, X: Any) -> Any:
         return _gathered(pipeline, method, X) if is_dask(X) else NotImplemented
     if is_dask(X):
         return _lazily(pipeline, method, X)
+    check_unmasked(X, "X")
     if not hasattr(X, "__len__") and not hasattr(X, "shape"):
         return NotImplemented
     n, images = tables.count_rows(X), getattr(X, "ndim", 2) > 2
     if n < (_MANY_IMAGES if images else _MANY):
         return NotImplemented
+    X = usable(X)
     edges = boundaries(n, tables.count_bytes(X), -(-n // _PARALLEL) if images else None)
     with closing(executor()) as where:
         if getattr(where, "client", None) is not None:
@@ -107,28 +112,50 @@ def _lazily(pipeline: Any, method: str, X: Any) -> Any:
         lengths = list(X.chunks[0])
     else:
         blocks, lengths = list(X.to_delayed()), [np.nan] * X.npartitions
-    few = dask.delayed(_few)(blocks[0]).compute()
-    example = apply_steps(pipeline, method, few)
+    example = apply_steps(pipeline, method, _some_rows(blocks))
+    none = example[:0]
     model = dask.delayed(pipeline.export() if hasattr(pipeline, "export") else pipeline)
     call = dask.delayed(_with, pure=True)
+    calls = [call(get_config(), model, method, block, none) for block in blocks]
+    if tables.kind_of(example) == "DataFrame" and hasattr(example, "iloc"):
+        import dask.dataframe as dd
+
+        return dd.from_delayed(calls, meta=none, verify_meta=False)
+    if hasattr(example, "columns"):  # frames that Dask does not have
+        return _gathered(pipeline, method, X)
     rest = tuple(np.shape(example)[1:])
     arrays = [
-        da.from_delayed(
-            call(get_config(), model, method, block),
-            shape=(length, *rest),
-            meta=example[:0],
-        )
-        for block, length in zip(blocks, lengths, strict=True)
+        da.from_delayed(one, shape=(length, *rest), meta=none)
+        for one, length in zip(calls, lengths, strict=True)
     ]
     return da.concatenate(arrays, allow_unknown_chunksizes=True)
+
+
+def _some_rows(blocks: Sequence[Any]) -> Any:
+    """Of the first block that has any."""
+    import dask
+
+    few: Any = None
+    for block in blocks:
+        few = dask.delayed(_few)(block).compute()
+        if tables.count_rows(few):
+            break
+    return few
 
 
 def _few(block: Any) -> Any:
     return tables.row_range(block, 0, min(4, tables.count_rows(block)))
 
 
-def _with(settings: dict[str, Any], model: Any, method: str, X: Any) -> Any:
-    """The steps under scikit-learn's settings of the thread that asked."""
+def _with(
+    settings: dict[str, Any], model: Any, method: str, X: Any, none: Any = None
+) -> Any:
+    """The steps under scikit-learn's settings of the thread that asked.
+
+    ``none`` is what they make of no rows: most steps take no empty block.
+    """
+    if none is not None and not tables.count_rows(X):
+        return none
     with config_context(**settings):
         return InPanels(_Steps(model, method), (True,))(X)
 

@@ -87,7 +87,8 @@ def _as_scikit_learn(job: Job, x: Any, y: Any, weight: Any, edges: tuple[int, ..
     if weight is not None and has_fit_parameter(fresh, "sample_weight"):
         params["sample_weight"] = weight
     if not job.transforms:
-        return Both(fresh.fit(x, y, **params))
+        fresh.fit(x, y, **params)  # what it returns is nobody's business, as in a pipeline
+        return Both(fresh)
     if hasattr(fresh, "fit_transform"):
         output = fresh.fit_transform(x, y, **params)
     else:
