@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import dask
+import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import make_column_transformer
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.feature_selection import SelectFromModel
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
@@ -102,6 +105,21 @@ def test_columns_that_only_all_rows_have_reach_the_steps_behind(lazy: bool) -> N
     found = mlopt.make_pipeline(*steps).fit(data, target)
     np.testing.assert_allclose(found.predict(X), expected.predict(X), rtol=1e-6)
     assert "run as scikit-learn runs it" in found.plan_.explain()
+
+
+@pytest.mark.parametrize("chunk", [25, 700])
+def test_undeclared_steps_one_after_the_other_are_run_once_on_chunks(chunk: int) -> None:
+    X = np.random.default_rng(0).normal(size=(2000, 3))
+    y = X[:, 0] + X[:, 1]
+    forest = RandomForestRegressor(3, random_state=0)
+    steps = [
+        Centre(), FunctionTransformer(np.array), StandardScaler(), SelectFromModel(forest),
+        Ridge(),
+    ]  # fmt: skip
+    lazy = da.from_array(X, chunks=(chunk, 3)), da.from_array(y, chunks=chunk)
+    found = mlopt.make_pipeline(*map(clone, steps)).fit(*lazy)
+    expected = make_pipeline(*map(clone, steps)).fit(X, y)
+    np.testing.assert_allclose(found[-1].coef_, expected[-1].coef_, rtol=1e-3)
 
 
 def test_a_declared_function_streams_and_an_undeclared_one_does_not() -> None:

@@ -274,6 +274,9 @@ class Execution:
         whole = {op.token for op in kept if self._is_whole(op, layers)}
         there = {*self._held, *whole}
         needed = {op.token for job in jobs for op in below(job.reads, there)}
+        # What cannot be made again outlives what is made of it: that may be forgotten.
+        under = {op.token for job in jobs for op in below(job.reads, self._held)}
+        needed |= under & self._held.keys()
         for token in {*self._held, *self.shelf.tokens()} - needed:
             self._drop(token, ())
 
