@@ -1,4 +1,4 @@
-"""Least squares of many penalties and row sets are solved, whatever the columns are like."""
+"""Least squares of many penalties and row sets are solved, whatever the columns."""
 
 from __future__ import annotations
 
