@@ -33,14 +33,18 @@ test: install
 # For the inner loop: nothing slow, no processes of its own.
 quick: export OMP_NUM_THREADS = 1
 quick: export OPENBLAS_NUM_THREADS = 1
+quick: export MLOPT_TESTS = quick
 quick: install
 	$(BIN)/python -m pytest $(QUICK)
 
-QUICK := -n 2 --dist worksteal -q -m "not slow and not cluster" --ignore tests/compat
+# Not the suites that other people wrote, nor what is drawn; few examples of each property.
+QUICK := -n 2 --dist worksteal -q -m "not slow and not cluster" --ignore tests/compat \
+	--ignore tests/judges --ignore-glob "*test_estimator_checks.py"
 
 # The same with the lower bounds of pyproject.toml.
 test-oldest: export OMP_NUM_THREADS = 1
 test-oldest: export OPENBLAS_NUM_THREADS = 1
+test-oldest: export MLOPT_TESTS = quick
 test-oldest: .venv-oldest
 	.venv-oldest/bin/python -m pytest $(QUICK)
 

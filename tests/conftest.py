@@ -18,7 +18,8 @@ dask.config.set({"mlopt.strict": True})
 # The first call of a kernel compiles it, which is no news about the code.
 settings.register_profile("here", deadline=None, max_examples=40)
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=60)
-settings.load_profile("ci" if os.environ.get("CI") else "here")
+settings.register_profile("quick", deadline=None, derandomize=True, max_examples=8)
+settings.load_profile(os.environ.get("MLOPT_TESTS", "ci" if os.environ.get("CI") else "here"))
 
 
 @pytest.fixture
