@@ -134,10 +134,10 @@ def test_what_was_all_written_is_finished(tmp_path: Path, moved: int) -> None:
     """As a process leaves it that died after so many of two files had moved."""
     names = ["model.skops", "plan.json"]
     for number, name in enumerate(names):
-        place = name if number < moved else f".{name}.0123abcd.part"
+        place = name if number < moved else f".{name}.0123abcd.mlopt-part"
         (tmp_path / place).write_text("new")
-    (tmp_path / ".result.json.0123abcd.ready").write_text("new")
-    (tmp_path / ".model.skops.ffffffff.part").write_text("half")
+    (tmp_path / ".result.json.0123abcd.mlopt-ready").write_text("new")
+    (tmp_path / ".model.skops.ffffffff.mlopt-part").write_text("half")
     finish_files(tmp_path)
     found = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert found == dict.fromkeys([*names, "result.json"], "new")
@@ -152,7 +152,7 @@ def test_what_is_being_written_is_let_be(tmp_path: Path) -> None:
         seen.extend(p.suffix for p in tmp_path.iterdir())
 
     write_files({path: content})
-    assert seen == [".part"]
+    assert seen == [".mlopt-part"]
     assert [p.name for p in tmp_path.iterdir()] == ["model.skops"]
 
 
@@ -176,3 +176,10 @@ def test_a_full_disk_names_the_file(tmp_path: Path) -> None:
 
     with pytest.raises(OSError, match=r"No space left.*model\.skops"):
         write_files({tmp_path / "model.skops": full})
+
+
+def test_hidden_files_of_others_are_let_be(tmp_path: Path) -> None:
+    other = tmp_path / ".film.0123abcd.part"
+    other.touch()
+    write_files({tmp_path / "a": b""})
+    assert other.exists()

@@ -2,8 +2,8 @@
 
 ::
 
-    .NAME.<id>.part     being written; its writer holds a lock on it
-    .NAME.<id>.ready    all files of <id> are written: whoever comes next may finish
+    .NAME.<id>.mlopt-part     being written; its writer holds a lock on it
+    .NAME.<id>.mlopt-ready    all files of <id> are written: whoever comes next may finish
 
 The lock of a dead process is free, which tells what it left from what is being written.
 """
@@ -27,8 +27,8 @@ from mlopt.errors import InputError
 
 Write = Callable[[BinaryIO], Any]
 
-_PART, _READY = ".part", ".ready"
-_STAGED = re.compile(r"\.(?P<name>.+)\.(?P<id>[0-9a-f]{8})\.(part|ready)")
+_PART, _READY = ".mlopt-part", ".mlopt-ready"
+_STAGED = re.compile(r"\.(?P<name>.+)\.(?P<id>[0-9a-f]{8})\.mlopt-(part|ready)")
 _TRIAL_BYTES = 1 << 20
 """Bytes that a folder must take before hours of work are begun: more than a file system
 keeps within its own tables, so that a full disk shows."""

@@ -104,7 +104,10 @@ def test_a_value_that_cannot_be_pickled_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_what_a_dead_process_left_half_written_is_removed(tmp_path: Path) -> None:
-    dead, live = tmp_path / ".a.kept.00000000.part", tmp_path / ".b.kept.00000001.part"
+    dead, live = (
+        tmp_path / ".a.kept.00000000.mlopt-part",
+        tmp_path / ".b.kept.00000001.mlopt-part",
+    )
     for path in (dead, live):
         path.write_bytes(b"half")
     with live.open("rb") as file:
