@@ -19,7 +19,8 @@ dask.config.set({"mlopt.strict": True})
 settings.register_profile("here", deadline=None, max_examples=40)
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=60)
 settings.register_profile("quick", deadline=None, derandomize=True, max_examples=8)
-settings.load_profile(os.environ.get("MLOPT_TESTS", "ci" if os.environ.get("CI") else "here"))
+usual = "ci" if os.environ.get("CI") else "here"
+settings.load_profile(os.environ.get("MLOPT_TESTS", usual))
 
 
 @pytest.fixture
