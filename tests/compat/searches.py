@@ -21,10 +21,17 @@ class _Search(ModelSearchCV):
     client = None
     observer = None
     return_predictions = False
-    weighted_scores = False
+    weighted_scores = None
 
     def __init__(self) -> None:
         raise NotImplementedError
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> _Search:
+        """As ours, without the columns of the table that scikit-learn's has not."""
+        super().fit(X, y, **params)
+        for name in ("family", "state", "passes", "reason"):
+            del self.cv_results_[name]
+        return self
 
 
 class GridSearchCV(_Search):

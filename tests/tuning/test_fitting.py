@@ -1,35 +1,48 @@
-"""One by one: ensembles that grow, epochs, and everything else in one go."""
+"""One by one: ensembles that grow, and everything else in one go."""
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_classification
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 
 from mlopt.tuning.crews.chain import Names
-from mlopt.tuning.crews.fitting import Step, fit_until, make_fold, train_step
+from mlopt.tuning.crews.fitting import (
+    Fold,
+    Step,
+    cut_params,
+    fit_until,
+    grows,
+    make_fold,
+    train_step,
+)
 from mlopt.tuning.crews.prefixes import cut_rows, transform
+from mlopt.tuning.crews.problem import Labels
 from mlopt.tuning.crews.scoring import metrics_of
 from mlopt.tuning.crews.splits import Split
 
 X, y = make_classification(300, 6, random_state=0)
 SPLIT = Split(np.arange(200), np.arange(200, 300))
-LABELS: tuple[Any, ...] = (y, None, {}, len(y))
+LABELS = Labels(y, len(y))
 ALONE: Names = ((), "")
 
 
 def fold() -> Any:
     rows = transform(cut_rows(X, SPLIT), LABELS, "scale", StandardScaler(), SPLIT)
-    return make_fold(rows, LABELS, ALONE, SPLIT, np.unique(y))
+    return make_fold(rows, LABELS, ALONE, SPLIT)
 
 
 @pytest.mark.parametrize(
@@ -41,8 +54,8 @@ def fold() -> Any:
 )
 def test_growing_in_steps_equals_growing_at_once(model: Any) -> None:
     data, stepped = fold(), clone(model)
-    assert not fit_until(stepped, model, data, Step(0, 3, 10, True, 0))
-    assert fit_until(stepped, model, data, Step(3, 10, 10, True, 0))
+    assert not fit_until(stepped, model, data, Step(0, 3, 10, True))
+    assert fit_until(stepped, model, data, Step(3, 10, 10, True))
     at_once = clone(model).fit(data.X, data.y)
 
     np.testing.assert_allclose(
@@ -50,59 +63,62 @@ def test_growing_in_steps_equals_growing_at_once(model: Any) -> None:
     )
 
 
-def test_parts_of_epochs_make_whole_ones() -> None:
-    data, template = fold(), SGDClassifier(max_iter=6, random_state=0)
-    stepped, at_once = clone(template), clone(template)
-    third = Fraction(1, 3)
-    for start, stop in ((0, third), (third, 1), (1, 7 * third), (7 * third, 6)):
-        done = fit_until(stepped, template, data, Step(start, stop, 6, True, 0))
-        assert done == (stop == 6)
-    assert fit_until(at_once, template, data, Step(0, 6, 6, True, 0))
-    # The same rows in the same order; scikit-learn shuffles each part once more.
-    assert stepped.t_ == at_once.t_ == 1 + 6 * len(data.y)
-    assert abs(stepped.score(data.X, data.y) - at_once.score(data.X, data.y)) < 0.05
+@pytest.mark.parametrize(
+    "model",
+    [
+        GradientBoostingClassifier(n_iter_no_change=2),
+        RandomForestClassifier(oob_score=True),
+        RandomForestClassifier(class_weight="balanced"),
+        RandomForestClassifier(warm_start=True),
+        type("Own", (RandomForestClassifier,), {})(),
+    ],
+)
+def test_what_would_grow_into_another_model_is_fitted_in_one_go(model: Any) -> None:
+    assert not grows(model)
 
 
-def test_a_part_of_few_rows_has_one() -> None:
-    data, template = fold(), SGDClassifier(max_iter=6, random_state=0)
-    model = clone(template)
-    fit_until(model, template, data, Step(0, Fraction(1, 1000), 6, True, 0))
-    fit_until(model, template, data, Step(Fraction(1, 1000), Fraction(1, 900), 6, True, 0))
-    assert model.t_ == 2
-
-
-def test_epochs_go_on_from_where_they_were() -> None:
+def test_epochs_are_the_estimators_own() -> None:
     data, model = fold(), MLPClassifier((4,), max_iter=6, random_state=0)
-    stepped, at_once = clone(model), clone(model)
-    assert not fit_until(stepped, model, data, Step(0, 2, 6, True, 0))
-    assert fit_until(stepped, model, data, Step(2, 6, 6, True, 0))
-    assert fit_until(at_once, model, data, Step(0, 6, 6, True, 0))
+    stepped = clone(model)
+    with pytest.warns(ConvergenceWarning):
+        assert fit_until(stepped, model, data, Step(0, 2, 6, True))
+    with pytest.warns(ConvergenceWarning):
+        at_once = clone(model).fit(data.X, data.y)
 
-    np.testing.assert_allclose(stepped.coefs_[0], at_once.coefs_[0])
+    np.testing.assert_array_equal(stepped.coefs_[0], at_once.coefs_[0])
 
 
 @pytest.mark.parametrize("model", [GaussianNB(), LogisticRegression()])
 def test_what_cannot_go_on_is_fitted_in_one_go(model: Any) -> None:
-    assert fit_until(clone(model), model, fold(), Step(0, 1, 10, True, 0))
+    assert fit_until(clone(model), model, fold(), Step(0, 1, 10, True))
 
 
 def test_an_error_becomes_a_reason() -> None:
     broken = LogisticRegression(C=-1)
-    report, model = train_step(
-        fold(), None, broken, Step(0, 1, 1, False, 0), metrics_of(None, broken, True),
-        frozenset(),
-    )  # fmt: skip
+    metrics, step = metrics_of(None, broken, True), Step(0, 1, 1, False)
+    report, model = train_step(fold(), None, broken, step, metrics, False)
 
     assert report.reason is not None
     assert report.reason.startswith("InvalidParameterError")
+    assert "Traceback" in report.trace
     assert model is None
 
 
 def test_weights_go_to_the_final_fit_or_are_refused() -> None:
     from sklearn.neighbors import KNeighborsClassifier
 
-    labels: tuple[Any, ...] = (y, np.ones(300), {}, len(y))
-    weighted = make_fold(cut_rows(X, SPLIT), labels, ALONE, SPLIT, np.unique(y))
+    labels = Labels(y, len(y), np.ones(300))
+    weighted = make_fold(cut_rows(X, SPLIT), labels, ALONE, SPLIT)
+    assert isinstance(weighted, Fold)
     model = KNeighborsClassifier()
     with pytest.raises(ValueError, match=r"KNeighborsClassifier\.fit does not take it"):
-        fit_until(model, model, weighted, Step(0, 1, 1, False, 0))
+        fit_until(model, model, weighted, Step(0, 1, 1, False))
+
+
+def test_fit_parameters_are_cut_where_they_have_a_row_each() -> None:
+    held_out = [(X[:5], y[:5])]
+    given = {"rows": list(range(300)), "eval_set": held_out, "flag": 3, "name": "x"}
+    cut = cut_params(given, 300, SPLIT.train)
+    assert cut["rows"] == list(range(200))
+    assert cut["eval_set"] is held_out
+    assert (cut["flag"], cut["name"]) == (3, "x")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from sklearn.linear_model import LogisticRegression
 
+from mlopt.tuning.crews.scoring import metrics_of
 from mlopt.tuning.crews.trials import Outcome, Trial
 from mlopt.tuning.results import cv_results, ranks
 
@@ -24,7 +26,9 @@ def test_the_table_has_scikit_learns_keys_and_masks_absent_parameters() -> None:
         trial(0, "COMPLETE", (0.8, 0.9), C=1.0),
         trial(1, "FAIL", (), gamma=2.0),
     ]
-    table = cv_results(trials, ["score"], 2, multiple=False)
+    metrics = metrics_of(None, LogisticRegression(), refit=True)
+    trials[1].record(Outcome(1, 0, {}, True, 1.0, reason="it raised"))
+    table = cv_results(trials, metrics, 2)
 
     assert {"split0_test_score", "mean_test_score", "std_test_score", "rank_test_score",
             "params", "param_C", "mean_fit_time"} <= set(table)  # fmt: skip

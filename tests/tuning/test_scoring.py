@@ -37,7 +37,7 @@ def test_scorers_cannot_tell_margins_from_a_fitted_multinomial_classifier(
 
 
 def test_several_metrics_need_one_that_decides() -> None:
-    with pytest.raises(InputError, match="must name the one that decides"):
+    with pytest.raises(InputError, match="must be set to a scorer key"):
         metrics_of(["accuracy", "roc_auc"], LogisticRegression(), refit=True)
 
     metrics = metrics_of(["accuracy", "roc_auc"], LogisticRegression(), refit="roc_auc")

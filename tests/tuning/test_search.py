@@ -256,7 +256,7 @@ class Moody(ClassifierMixin, BaseEstimator):
 def test_a_trial_that_raises_fails_alone_and_says_why(cancer: tuple[Array, Array]) -> None:
     X, y = cancer
     search = grid(Moody(), {"mood": [0.1, 0.3, 0.9]})
-    with pytest.warns(FitFailedWarning, match="1 of 3 trials failed"):
+    with pytest.warns(FitFailedWarning, match="5 fits failed out of a total of 15"):
         search.fit(X, y)
 
     assert search.cv_results_["state"].tolist().count("FAIL") == 1
@@ -265,10 +265,29 @@ def test_a_trial_that_raises_fails_alone_and_says_why(cancer: tuple[Array, Array
     assert search.best_params_ == {"mood": 0.3}
 
 
-def test_a_search_whose_first_trials_all_fail_stops(cancer: tuple[Array, Array]) -> None:
+def test_a_search_whose_trials_all_fail_says_so(cancer: tuple[Array, Array]) -> None:
     X, y = cancer
+    with pytest.raises(ValueError, match=r"(?s)All the 50 fits failed.*not today"):
+        grid(Moody(), {"mood": np.linspace(0.6, 1.0, 10).tolist()}).fit(X, y)
+
+
+def test_many_bad_values_come_before_the_good_one(cancer: tuple[Array, Array]) -> None:
+    X, y = cancer
+    moods = [*np.linspace(0.6, 1.0, 12).tolist(), 0.1]
+    with pytest.warns(FitFailedWarning):
+        search = grid(Moody(), {"mood": moods}, cv=2).fit(X, y)
+    assert search.best_params_ == {"mood": 0.1}
+
+
+def test_a_search_without_an_end_stops_when_its_first_trials_all_fail(
+    cancer: tuple[Array, Array],
+) -> None:
+    X, y = cancer
+    search = mlopt.ModelSearchCV(
+        Moody(), {"mood": loguniform(0.6, 1.0)}, n_trials=None, timeout=60, cv=2
+    )
     with pytest.raises(InputError, match=r"trials all failed.*not today"):
-        grid(Moody(), {"mood": np.linspace(0.6, 1.0, 30).tolist()}).fit(X, y)
+        search.fit(X, y)
 
 
 def test_out_of_fold_predictions_on_request(cancer: tuple[Array, Array]) -> None:
@@ -363,7 +382,7 @@ def test_a_threaded_final_fit_leaves_n_jobs_as_it_was(cancer: tuple[Array, Array
     ("change", "message"),
     [
         ({"X": np.full((40, 2), np.nan)}, "NaN"),
-        ({"y": np.zeros(40)}, "at least two classes"),
+        ({"y": np.zeros(40)}, "at least 2 classes"),
         ({"y": np.zeros(39)}, "X has 40, y has 39"),
         ({"space": {"K": [1]}}, "K"),
         ({"space": {}, "estimator": {"a": LogisticRegression()}}, "pair"),

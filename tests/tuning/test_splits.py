@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
-from sklearn.model_selection import GroupKFold, PredefinedSplit, StratifiedKFold
+from sklearn.model_selection import GroupKFold, StratifiedKFold
 
+from mlopt.cluster import Threads
 from mlopt.errors import InputError
+from mlopt.rows import Rows
+from mlopt.tuning.crews import splits
 from mlopt.tuning.crews.splits import make_splits, row_sets
 
 y = np.array([0, 1] * 10)
 
 
 def test_an_int_stratifies_for_classifiers_as_in_scikit_learn() -> None:
-    ours = make_splits(5, y, classifier=True)
+    ours = make_splits(5, y, y, n=20, classifier=True)
     theirs = list(StratifiedKFold(5).split(np.zeros((20, 1)), y))
 
     for split, (train, test) in zip(ours, theirs, strict=True):
@@ -22,8 +27,8 @@ def test_an_int_stratifies_for_classifiers_as_in_scikit_learn() -> None:
 
 
 def test_masks_say_who_trains_and_who_judges() -> None:
-    splits = make_splits(4, y, classifier=True)
-    weights, judged = row_sets(splits, len(y), None, np.float64)
+    every = make_splits(4, y, y, n=20, classifier=True)
+    weights, judged = row_sets(every, len(y), None, np.float64)
 
     np.testing.assert_array_equal(weights + judged, 1)
     np.testing.assert_array_equal(judged.sum(axis=1), 1)
@@ -31,7 +36,9 @@ def test_masks_say_who_trains_and_who_judges() -> None:
 
 def test_sample_weights_count_where_rows_train_only() -> None:
     weight = np.arange(20.0)
-    weights, judged = row_sets(make_splits(2, y, classifier=True), 20, weight, np.float64)
+    weights, judged = row_sets(
+        make_splits(2, y, y, n=20, classifier=True), 20, weight, np.float64
+    )
 
     np.testing.assert_array_equal(weights.sum(axis=1), weight)
     assert set(np.unique(judged)) == {0.0, 1.0}
@@ -40,18 +47,49 @@ def test_sample_weights_count_where_rows_train_only() -> None:
 def test_groups_reach_the_splitter() -> None:
     groups = np.repeat(np.arange(5), 4)
 
-    for split in make_splits(GroupKFold(5), y, groups, classifier=True):
+    given = {"groups": groups}
+    for split in make_splits(GroupKFold(5), y, y, given, n=20, classifier=True):
         assert not set(groups[split.train]) & set(groups[split.test])
 
 
-def test_a_fold_without_a_class_is_refused_by_name() -> None:
-    rare = np.array([0] * 9 + [1])
-    only = PredefinedSplit([-1] * 9 + [0])
+class Reading:
+    """A splitter of the user's: the half of the rows with the larger values trains."""
 
-    with pytest.raises(InputError, match=r"split 0 of `cv` has none of \{'1': 1\}"):
-        make_splits(only, rare, classifier=True)
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Any:
+        order = np.argsort(np.asarray(X)[:, 0])
+        yield order[10:], order[:10]
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        return 1
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_a_splitter_reads_the_rows_themselves(lazy: bool) -> None:
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    rows = Rows.of(X, executor=Threads(1)) if lazy else X
+    (split,) = make_splits(Reading(), rows, y, n=20, classifier=True)
+    assert X[split.train, 0].min() > X[split.test, 0].max()
+
+
+def test_rows_that_do_not_fit_are_not_gathered_for_a_splitter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(splits, "memory_limit", lambda: 100)
+    rows = Rows.of(np.ones((20, 2)), executor=Threads(1))
+    assert len(make_splits(4, rows, y, n=20, classifier=True)) == 4
+    with pytest.raises(InputError, match="Reading may read the rows"):
+        make_splits(Reading(), rows, y, n=20, classifier=True)
+
+
+def test_a_splitter_that_contradicts_itself_is_refused() -> None:
+    class Two(Reading):
+        def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+            return 2
+
+    with pytest.raises(InputError, match="inconsistent results"):
+        make_splits(Two(), np.ones((20, 1)), y, n=20, classifier=True)
 
 
 def test_a_split_without_rows_is_refused() -> None:
     with pytest.raises(InputError, match="has no test rows"):
-        make_splits([(np.arange(20), np.array([], int))], y, classifier=False)
+        make_splits([(np.arange(20), np.array([], int))], y, y, n=20, classifier=False)

@@ -193,7 +193,11 @@ class _Later(futures.Future[Any]):
         for handle in awaited:
             handle.add_done_callback(self._arrived)
 
-    def _arrived(self, _: futures.Future[Any]) -> None:
+    def _arrived(self, handle: futures.Future[Any]) -> None:
+        if handle.cancelled():
+            # The pool that cancels holds its lock: to queue anything now would wait for it.
+            self.cancel()
+            return
         with self._counting:
             self._left -= 1
             if self._left:

@@ -8,18 +8,19 @@ from typing import Any
 
 import joblib
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 
 from mlopt.rows import Rows
 from mlopt.tuning.boosting import can_be_tried, fit_boosted
 from mlopt.tuning.crews.chain import assemble, cut, fit_steps, params_of_final
-from mlopt.tuning.crews.fitting import Fold, fit_arguments
+from mlopt.tuning.crews.fitting import Fold, fit_arguments, fit_fold
 
 
 def every_row(
     X: Any, y: Any, weight: Any = None, fit_params: Mapping[str, Any] | None = None
 ) -> Fold:
     """All rows to train on, none to judge by."""
-    return Fold(X, y, weight, None, None, None, dict(fit_params or {}), None)
+    return Fold(X, y, weight=weight, fit_params=dict(fit_params or {}))
 
 
 def fit_alone(estimator: Any, rows: Fold, threads: int) -> Any:
@@ -38,13 +39,21 @@ def fit_alone(estimator: Any, rows: Fold, threads: int) -> Any:
         fitted[parts.name] = fit_boosted(model, X, rows.y, arguments)
         return assemble(estimator, fitted)
     fresh = clone(estimator)
-    idle = [k for k, v in fresh.get_params().items() if v is None and _is_n_jobs(k)]
-    fresh.set_params(**dict.fromkeys(idle, threads))
+    idle = [name for name, value in fresh.get_params().items() if value is None]
+    idle = [name for name in idle if _uses_threads(fresh, name)]
+    if idle:
+        fresh.set_params(**dict.fromkeys(idle, threads))
     # Starting processes takes seconds, and a copy of the rows for each.
     with joblib.parallel_config(backend="threading"):
-        fresh.fit(rows.X, rows.y, **fit_arguments(fresh, rows))
-    return fresh.set_params(**dict.fromkeys(idle))
+        fit_fold(fresh, rows)
+    if idle:
+        fresh.set_params(**dict.fromkeys(idle))
+    return fresh
 
 
-def _is_n_jobs(name: str) -> bool:
-    return name.split("__")[-1] == "n_jobs"
+def _uses_threads(estimator: Any, name: str) -> bool:
+    """Whether the parameter ``name`` says how many threads there are."""
+    path, _, last = name.rpartition("__")
+    owner = estimator.get_params().get(path) if path else estimator
+    # It has had no effect there since scikit-learn 1.8, which warns of it.
+    return last == "n_jobs" and not isinstance(owner, LogisticRegression)

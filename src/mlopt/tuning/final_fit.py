@@ -14,7 +14,7 @@ from typing import Any
 from mlopt.cluster import Threads
 from mlopt.cluster.pool import Pool
 from mlopt.kernels.compiling import worked
-from mlopt.tuning.crews.linear_task import linear_task
+from mlopt.tuning.crews.families import Way
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.crews.trials import Trial
 from mlopt.tuning.refit import refit
@@ -28,10 +28,21 @@ class FinalFit:
     problem : Problem
     configured : callable
         Gives the estimator of a trial, not fitted.
+    way : callable
+        Says how a trial trains.
+    max_passes : int, optional
+        Passes that end every training of the search.
     """
 
-    def __init__(self, problem: Problem, configured: Callable[[Trial], Any]) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        configured: Callable[[Trial], Any],
+        way: Callable[[Trial], Way],
+        max_passes: int | None = None,
+    ) -> None:
         self._problem, self._configured = problem, configured
+        self._way, self._max_passes = way, max_passes
         self._begun: dict[int, Future[tuple[Any, float]]] = {}
         self._thread: Pool | None = None
 
@@ -40,9 +51,11 @@ class FinalFit:
         executor = self._problem.executor
         if self._begun or not isinstance(executor, Threads) or executor.threads < 2:
             return
-        task = linear_task(self._configured(trial))
-        if task is None or task.schedule is None or self._problem.outputs > 1:
+        way = self._way(trial)
+        if way.parts.steps or way.task is None or way.task.schedule is None:
             return  # would take all cores by itself
+        if self._problem.outputs > 1:
+            return
         self._thread = Pool(1, "mlopt-final", lambda: None)
         self._begun[trial.number] = self._thread.submit(self._fit, trial)
         self._thread.shutdown(wait=False)
@@ -65,4 +78,5 @@ class FinalFit:
 
     def _fit(self, trial: Trial) -> tuple[Any, float]:
         start = time.perf_counter()
-        return refit(self._problem, self._configured(trial)), worked(start)
+        way, estimator = self._way(trial), self._configured(trial)
+        return refit(self._problem, estimator, way, self._max_passes), worked(start)

@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
 
 from mlopt.cluster import single_threaded
 from mlopt.costs import Cost, Fit
@@ -21,8 +22,10 @@ from mlopt.plan import Choice
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.stats import Stats
-from mlopt.tuning.crews.chain import cut, fit_steps
-from mlopt.tuning.crews.linear_task import LinearTask, linear_task
+from mlopt.tuning.crews.chain import Parts, fit_steps, params_of_final
+from mlopt.tuning.crews.families import Way
+from mlopt.tuning.crews.fitting import cut_params
+from mlopt.tuning.crews.linear_task import LinearTask
 from mlopt.tuning.crews.problem import Problem
 
 SIZES = (1024, 2048)
@@ -62,6 +65,8 @@ class Forecast:
     batched: Cost | None = None
     batch: Choice | None = None
     trials: int = 1
+    reason: str = ""
+    """Why the family is fitted one by one; "" when it is not."""
 
     @property
     def chosen(self) -> Cost | None:
@@ -71,7 +76,7 @@ class Forecast:
 
 def forecast(
     problem: Problem,
-    estimator: Any,
+    way: Way,
     searched: Iterable[str],
     *,
     n_models: int,
@@ -79,12 +84,12 @@ def forecast(
     sample: bool,
     brief: bool = False,
 ) -> Forecast:
-    """Predict one trial of ``estimator``, batched where it can be, and one by one.
+    """Predict one trial that trains this ``way``, and one by one for comparison.
 
     Parameters
     ----------
     problem : Problem
-    estimator : estimator
+    way : Way
     searched : iterable of str
         Names of the parameters that vary: preprocessing that varies is not shared.
     n_models : int
@@ -97,15 +102,14 @@ def forecast(
         Whether to leave out samples that would only tell what the way not taken costs,
         when the search is short.
     """
-    parts, splits = cut(estimator), len(problem.splits)
-    task = linear_task(parts.final)
+    parts, task, splits = way.parts, way.task, len(problem.splits)
     if brief and task is not None and not parts.steps:
-        scan = pass_cost(_shape(problem.X), n_models * splits * problem.outputs)
+        scan = pass_cost(_shape(problem.matrix), n_models * splits * problem.outputs)
         sample = sample and (_passes(task) * scan).seconds(Resources.probe()) > WORTH
-    known = _profile(problem, estimator, sample=sample)
+    known = _profile(problem, parts, sample=sample)
     alone = None if known.fit is None else splits * known.fit
     if task is None:
-        return Forecast(alone)
+        return Forecast(alone, reason=way.reason)
     per_model = splits * problem.outputs
     size, choice = choose_batch_size(
         known.stats, Resources.probe(), columns_per_model=per_model, n_models=n_models
@@ -126,7 +130,7 @@ def _passes(task: LinearTask) -> float:
     return min(task.max_iter, TYPICAL_PASSES[sgd]) * (SGD_SLOWNESS if sgd else 1.0)
 
 
-def _profile(problem: Problem, estimator: Any, *, sample: bool) -> Profile:
+def _profile(problem: Problem, parts: Parts, *, sample: bool) -> Profile:
     """Fit to two samples and extrapolate linearly; without samples, the shape alone.
 
     References
@@ -135,19 +139,19 @@ def _profile(problem: Problem, estimator: Any, *, sample: bool) -> Profile:
     """
     X, train = problem.X, problem.splits[0].train
     plain = Profile(_shape(X))
-    if isinstance(X, Rows) or len(train) < FEWEST or not sample:
+    if isinstance(X, Rows) or len(train) < FEWEST or not sample or parts.pairwise:
         return plain
     sizes = [
         min(size, len(train) // part) for size, part in zip(SIZES, (4, 2), strict=True)
     ]
     rows = np.random.default_rng(problem.seed).permutation(train)
     try:
-        looks = [_look(problem, estimator, rows[:size]) for size in sizes]
+        looks = [_look(problem, parts, rows[:size]) for size in sizes]
     except Exception:  # a sample may lack what a fit needs: the search will tell
         return plain
     prepare = _extrapolated(sizes, [seconds for seconds, _, _ in looks], len(train))
     final = _extrapolated(sizes, [seconds for _, seconds, _ in looks], len(train))
-    seen = replace(looks[-1][2], rows=len(problem.y), bytes=-1)
+    seen = replace(looks[-1][2], rows=problem.n, bytes=-1)
     return Profile(seen, fit=prepare + final, prepare=prepare)
 
 
@@ -155,18 +159,19 @@ def _extrapolated(sizes: list[int], seconds: list[float], rows: int) -> Cost:
     return Cost(fixed=Fit.of(sizes, seconds).at(rows), source="sampled")
 
 
-def _look(problem: Problem, estimator: Any, rows: Any) -> tuple[float, float, Stats]:
+def _look(problem: Problem, parts: Parts, rows: Any) -> tuple[float, float, Stats]:
     """(seconds of preprocessing, seconds of the final fit, what the latter saw)."""
     X = _safe_indexing(problem.X, rows)
-    y = problem.y[rows] if problem.supervised else None
-    parts = cut(clone(estimator))
+    y = None if problem.y is None else _safe_indexing(problem.y, rows)
+    final = clone(parts.final)
+    params = cut_params(params_of_final(parts.path, problem.fit_params), problem.n, rows)
     # On one thread, as trials are; OpenMP on so few rows would wait more than it works.
     with single_threaded(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a sample may be too small for good results
         start = time.perf_counter()
         _, X = fit_steps(parts, X, y)
         preparing, prepared = worked(start), time.perf_counter()
-        parts.final.fit(X, y)
+        final.fit(X, *(() if y is None else (y,)), **params)
         return preparing, worked(prepared), _shape(X)
 
 
@@ -174,6 +179,8 @@ def _shape(X: Any) -> Stats:
     if isinstance(X, Rows):
         density = X.nonzero / (X.n * X.d)
         return Stats(X.n, X.d, density=density, dtype=str(X.dtype), sparse=X.sparse)
+    if len(getattr(X, "shape", ())) != 2:
+        return Stats(_num_samples(X), 1)  # texts, images: what they hold is not known
     if sparse.issparse(X):
         n, d = X.shape
         return Stats(n, d, density=X.nnz / max(1, n * d), dtype=str(X.dtype), sparse=True)

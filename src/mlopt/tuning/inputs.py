@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import is_classifier
+from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
-from sklearn.utils import assert_all_finite, check_array, column_or_1d, get_tags
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, _num_samples
+from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import _routing_enabled as routing_enabled
+from sklearn.utils.metadata_routing import process_routing
+from sklearn.utils.validation import _make_indexable, _num_samples
 
 from mlopt.cluster import Executor
 from mlopt.errors import InputError
+from mlopt.resources.probe import memory_limit
 from mlopt.rows import Rows
 from mlopt.tuning.crews.linear_task import ADAPTERS
 from mlopt.tuning.crews.problem import Problem
-from mlopt.tuning.crews.scoring import metrics_of
+from mlopt.tuning.crews.scoring import Metrics, metrics_of
 from mlopt.tuning.crews.splits import make_splits
+
+GATHERED = 0.5
+"""Part of the memory that data of a cluster may take here."""
 
 
 def problem_of(
@@ -34,37 +40,94 @@ def problem_of(
 ) -> Problem:
     """Check data and settings of a `ModelSearchCV` and cut the splits.
 
+    What an estimator itself would refuse is left to its own ``fit``.
+
     Raises
     ------
     InputError
-        X and y of different length, one class only, NaN in y, NaN in an X that nobody
-        imputes, a split without rows or without a class.
+        X and y of different length, masked arrays, a split without rows.
     """
     estimators = [estimator for estimator, _ in families_of(search).values()]
     classifier = _one_kind(estimators)
-    X = _features(X, executor, estimators)
-    n = X.n if isinstance(X, Rows) else _num_samples(X)
-    labels = _labels(y, n, classifier)
-    if not isinstance(X, Rows):
-        _check_finite(X, estimators)
+    metrics = metrics_of(search.scoring, estimators[0], search.refit, search.error_score)
+    X, y = _features(X, executor, estimators), _here(y, "y")
+    n = X.n if isinstance(X, Rows) else int(_num_samples(X))
+    if y is not None and _num_samples(y) != n:
+        raise InputError(
+            "X and y must have as many rows as each other (found input variables with "
+            f"inconsistent numbers of samples): X has {n}, y has {_num_samples(y)}."
+        )
+    _check_pairs(X, estimators)
+    given = {name: _here(value, name) for name, value in fit_params.items()}
+    weight = _here(sample_weight, "sample_weight")
+    routed = _route(search, metrics, _here(groups, "groups"), weight, given)
+    splits = make_splits(search.cv, X, y, routed.split, n=n, classifier=classifier)
     return Problem(
         X=X,
-        y=labels,
-        splits=make_splits(search.cv, labels, _local(groups), classifier=classifier),
-        metrics=metrics_of(search.scoring, estimators[0], search.refit),
+        y=y,
+        splits=splits,
+        metrics=metrics,
         classifier=classifier,
         executor=executor,
-        sample_weight=_weights(sample_weight, n),
-        fit_params={name: _local(value) for name, value in fit_params.items()},
+        sample_weight=routed.weight,
+        fit_params=routed.fit,
+        score_params=routed.score,
         seed=search.random_state or 0,
-        supervised=y is not None,
-        weighted_scores=search.weighted_scores,
         train_scores=search.return_train_score,
+        routed=routing_enabled(),
     )
 
 
+def _check_pairs(X: Any, estimators: list[Any]) -> None:
+    """Kernels and distances between rows must be square: splits cut their columns too."""
+    if not any(get_tags(estimator).input_tags.pairwise for estimator in estimators):
+        return
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise InputError(
+            "X should be a square kernel matrix, an array or sparse: the estimator takes "
+            f"values of pairs of rows. Got {type(X).__name__} of shape {shape}."
+        )
+
+
+@dataclass(frozen=True)
+class Routed:
+    """Who gets which of the arguments of ``fit``."""
+
+    split: Mapping[str, Any]
+    fit: Mapping[str, Any]
+    score: Mapping[str, Any] = field(default_factory=dict)
+    weight: Any = None
+
+
+def _route(
+    search: Any, metrics: Metrics, groups: Any, weight: Any, fit_params: Mapping[str, Any]
+) -> Routed:
+    if routing_enabled():
+        known = {"groups": groups, "sample_weight": weight}
+        given = {k: v for k, v in known.items() if v is not None} | dict(fit_params)
+        asked = process_routing(search, "fit", **given)
+        return Routed(asked.splitter.split, asked.estimator.fit, asked.scorer.score)
+    scored = weight is not None and _weighs_scores(search, metrics)
+    score = {"sample_weight": weight} if scored else {}
+    return Routed({"groups": groups}, fit_params, score, weight)
+
+
+def _weighs_scores(search: Any, metrics: Metrics) -> bool:
+    """Whether weights count in the scores; by default as in the installed scikit-learn."""
+    if search.weighted_scores is not None:
+        return bool(search.weighted_scores)
+    check = getattr(BaseSearchCV, "_check_scorers_accept_sample_weight", None)
+    if check is None:  # before scikit-learn 1.9
+        return False
+    return bool(check(search))
+
+
 def families_of(search: Any) -> dict[str, tuple[Any, Any]]:
-    """{name: (estimator, space)} of a search over one estimator or several families."""
+    """{name: (estimator, space)} of a search over one estimator or several families.
+
+    A list of spaces is a family each, all of the one estimator.
+    """
     if isinstance(search.estimator, Mapping):
         if search.space is not None:
             raise InputError(
@@ -79,7 +142,14 @@ def families_of(search: Any) -> dict[str, tuple[Any, Any]]:
             f"`estimator` must have a method fit, got {search.estimator!r}. For several "
             "families give {'name': (estimator, space)}."
         )
-    return {"": (search.estimator, search.space or {})}
+    space = search.space
+    if isinstance(space, list | tuple) and len(space) == 1:
+        space = space[0]
+    if isinstance(space, list | tuple) and not space:
+        raise InputError("`space` must hold at least one space, the list is empty.")
+    if not isinstance(space, list | tuple):
+        return {"": (search.estimator, {} if space is None else space)}
+    return {f"{i}": (search.estimator, one) for i, one in enumerate(space)}
 
 
 def _pair(name: str, value: Any) -> tuple[Any, Any]:
@@ -101,74 +171,32 @@ def _one_kind(estimators: list[Any]) -> bool:
 def _features(X: Any, executor: Executor, estimators: list[Any]) -> Any:
     """X as scikit-learn can index it; dask data stay where they are when all can batch."""
     plain = not any(isinstance(estimator, Pipeline) for estimator in estimators)
-    if _is_dask(X):
-        batched = plain and all(type(estimator) in ADAPTERS for estimator in estimators)
-        return Rows.of(X, executor=executor) if batched else X.compute()
-    if type(X).__module__.startswith("pyarrow"):
-        X = X.to_pandas()
-    if sparse.issparse(X):
-        X = X.tocsr()
-    elif not hasattr(X, "shape"):
-        X = np.asarray(X)
-    if X.ndim != 2 or 0 in X.shape or (plain and isinstance(X, np.ndarray)):
-        # Numbers of a kind, 2-D, and not empty: in scikit-learn's own words.
-        return check_array(X, accept_sparse=True, ensure_all_finite=False)
-    return X
+    if _is_dask(X) and plain and all(type(one) in ADAPTERS for one in estimators):
+        return Rows.of(X, executor=executor)
+    return _here(X, "X")
 
 
 def _is_dask(value: Any) -> bool:
     return type(value).__module__.startswith("dask")
 
 
-def _local(value: Any) -> Any:
-    return value.compute() if _is_dask(value) else value
-
-
-def _labels(y: Any, n: int, classifier: bool) -> NDArray[Any]:
-    if y is None:
-        if classifier:
+def _here(value: Any, name: str) -> Any:
+    """``value`` in this process, such that scikit-learn can index it."""
+    if _is_dask(value):
+        nbytes = getattr(value, "nbytes", None)  # no number where lengths are not known
+        if isinstance(nbytes, int | float) and nbytes > GATHERED * memory_limit():
             raise InputError(
-                "A classifier requires y to be passed, but the target y is None."
+                f"`{name}` must fit in memory here, it has {nbytes / 2**30:.3g} GiB: only "
+                "linear models without preprocessing train where the rows are."
             )
-        return np.zeros(n)
-    labels: NDArray[Any] = np.asarray(_local(y))
-    if len(labels) != n:
+        value = value.compute()
+    if type(value).__module__.startswith("pyarrow"):
+        value = value.to_pandas()
+    if isinstance(value, np.ma.MaskedArray):
         raise InputError(
-            "X and y must have as many rows as each other (found input variables with "
-            f"inconsistent numbers of samples): X has {n}, y has {len(labels)}."
+            f"`{name}` must not be a masked array: scikit-learn reads what is behind the "
+            f"mask. Give `{name}.filled(np.nan)`, or the rows without a masked value."
         )
-    if labels.ndim == 1 or labels.shape[1] == 1:
-        labels = np.asarray(column_or_1d(labels, warn=True))
-    if labels.dtype.kind in "fc":
-        assert_all_finite(labels, input_name="y")
-    if classifier:
-        _check_classes(labels)
-    return labels
-
-
-def _check_classes(y: NDArray[Any]) -> None:
-    check_classification_targets(y)
-    if y.ndim == 1 and len(classes := np.unique(y)) < 2:
-        raise InputError(
-            "y must hold at least two classes, got one class only: "
-            f"{classes[0] if len(classes) else 'no rows'!r}. Check the target column."
-        )
-
-
-def _weights(sample_weight: Any, n: int) -> NDArray[Any] | None:
-    if sample_weight is None:
-        return None
-    weight: NDArray[Any] = _check_sample_weight(
-        _local(sample_weight), np.empty((n, 0)), dtype=np.float64, ensure_non_negative=True
-    )
-    return weight
-
-
-def _check_finite(X: Any, estimators: list[Any]) -> None:
-    """NaN is for an imputer or a tree; said here once, not by every trial."""
-    if any(isinstance(estimator, Pipeline) for estimator in estimators):
-        return
-    allow_nan = any(get_tags(estimator).input_tags.allow_nan for estimator in estimators)
-    values = X.data if sparse.issparse(X) else X
-    if isinstance(values, np.ndarray) and values.dtype.kind == "f":
-        assert_all_finite(values, allow_nan=allow_nan, input_name="X")
+    if name in ("X", "y"):
+        return _make_indexable(value)
+    return value.tocsr() if sparse.issparse(value) else value

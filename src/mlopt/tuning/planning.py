@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from mlopt.costs import Cost
 from mlopt.kernels import compiling
 from mlopt.plan import Alternative, Choice, Plan
 from mlopt.resources import Resources
-from mlopt.tuning.crews.chain import cut
+from mlopt.tuning.crews.families import Way
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.forecast import Forecast
 
@@ -22,14 +22,16 @@ PROPOSALS, FINAL = "proposals and storage", "final fit"
 def search_plan(
     search: Any,
     problem: Problem,
-    estimators: Mapping[str, Any],
+    ways: Mapping[str, Sequence[Way]],
     forecasts: Mapping[str, Forecast],
 ) -> Plan:
-    """How each family will be trained, before anything runs."""
-    trials = None if search.n_trials is None else search.n_trials / len(estimators)
+    """How each family will be trained, before anything runs.
+
+    ``ways`` are those of configurations of each family, which the run would take too.
+    """
+    trials = None if search.n_trials is None else search.n_trials / len(ways)
     choices = [
-        _family(name, estimator, problem, forecasts[name], trials)
-        for name, estimator in estimators.items()
+        _family(name, own, problem, forecasts[name], trials) for name, own in ways.items()
     ]
     known = [choice.predicted for choice in choices if choice.predicted is not None]
     predicted = sum(known) if len(known) == len(choices) else None
@@ -65,7 +67,7 @@ def _notes(search: Any, problem: Problem) -> tuple[str, ...]:
     splits, executor = len(problem.splits), problem.executor
     where = "in process" if type(executor).__name__ == "Threads" else "on the cluster"
     return (
-        f"{len(problem.y)} rows, {splits} split{'s' if splits > 1 else ''}, scored by "
+        f"{problem.n} rows, {splits} split{'s' if splits > 1 else ''}, scored by "
         f"{_name(search.scoring) if search.scoring else 'the score of the estimators'}",
         f"{executor.threads} thread{'s' if executor.threads > 1 else ''} {where}",
         "predictions: every trial trained to the end; a bandit ends most of them earlier",
@@ -84,12 +86,12 @@ def _name(thing: Any) -> str:
 
 def _family(
     name: str,
-    estimator: Any,
+    ways: Sequence[Way],
     problem: Problem,
     expected: Forecast,
     trials: float | None,
 ) -> Choice:
-    parts = cut(estimator)
+    parts = ways[0].parts
     operator = type(parts.final).__name__
 
     def seconds(cost: Cost | None) -> float | None:
@@ -107,11 +109,15 @@ def _family(
             f"one trial, all splits, on one thread: {one:.3g} s ({_source(expected)})"
         )
     if expected.batched is None or expected.batch is None:
-        rejected = Alternative("batched", reason=f"{operator} has no batched form")
+        rejected = Alternative("batched", reason=expected.reason)
         return Choice(
             name or operator, operator, "one fit a split, in parallel",
             seconds(expected.alone), rejected=(rejected,), notes=tuple(notes),
         )  # fmt: skip
+    others_alone = sorted({way.reason for way in ways if way.task is None})
+    if others_alone:
+        why = "; ".join(others_alone)
+        notes.append(f"one fit a split for the configurations that need it: {why}")
     alone = seconds(expected.alone)
     unknown = "not sampled" if alone is None else ""
     others = (Alternative("one fit a split", alone, unknown),)

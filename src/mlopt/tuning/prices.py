@@ -52,7 +52,7 @@ class Prices:
         if not looks:
             return 0.0
         splits = self.problem.splits
-        share = len(self.problem.y) / len(splits[0].train) / len(splits)
+        share = self.problem.n / len(splits[0].train) / len(splits)
         # Growing again and again costs more than growing at once: the best look counts.
         whole = min(work / passes for passes, work in looks if passes > 0) * self.max_passes
         if trial.state == "COMPLETE":

@@ -2,73 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
+from sklearn.model_selection._search import _yield_masked_array_for_each_param
 
 from mlopt.passes import plain
+from mlopt.tuning.crews.scoring import Metrics
 from mlopt.tuning.crews.trials import Trial
 
 
-def cv_results(
-    trials: Sequence[Trial], metrics: Iterable[str], n_splits: int, *, multiple: bool
-) -> dict[str, Any]:
+def cv_results(trials: Sequence[Trial], metrics: Metrics, n_splits: int) -> dict[str, Any]:
     """One entry a trial, in the order in which they were proposed.
 
     Beside scikit-learn's keys: ``family``, ``state`` ("COMPLETE", "PRUNED", "FAIL"),
-    ``passes`` and ``reason``. Scores of a pruned trial are its last; of a failed one, NaN.
+    ``passes`` and ``reason``. Scores of a pruned trial are its last; of a failed one, the
+    error score.
     """
-    table: dict[str, Any] = {
-        "mean_fit_time": np.array([t.seconds / n_splits for t in trials]),
-        "std_fit_time": np.zeros(len(trials)),
-        "mean_score_time": np.array([t.score_seconds / n_splits for t in trials]),
-        "std_score_time": np.zeros(len(trials)),
-    }
-    table |= _parameters([t.params for t in trials])
+    table = _times(trials, n_splits)
+    table |= dict(_yield_masked_array_for_each_param([dict(t.params) for t in trials]))
     table["params"] = [dict(t.params) for t in trials]
     table["family"] = np.array([t.family for t in trials], dtype=object)
     table["state"] = np.array([t.state for t in trials], dtype=object)
     table["passes"] = np.array([plain(t.passes) for t in trials])
     table["reason"] = np.array([t.reason for t in trials], dtype=object)
-    for metric in metrics:
-        scores = [t.scores.get(metric, ()) for t in trials]
-        table |= _metric_columns(metric, "test", scores, n_splits)
+    for metric in metric_names(trials, metrics):
+        table |= _metric_columns(metric, "test", trials, metrics, n_splits)
         table[f"rank_test_{metric}"] = ranks(table[f"mean_test_{metric}"])
-        train = [(t.train_scores or {}).get(metric, ()) for t in trials]
-        if any(train):
-            table |= _metric_columns(metric, "train", train, n_splits)
+        if any(t.train_scores for t in trials):
+            table |= _metric_columns(metric, "train", trials, metrics, n_splits)
+    return table
+
+
+def metric_names(trials: Iterable[Trial], metrics: Metrics) -> tuple[str, ...]:
+    """The metrics by name: a scorer that is a function says them when it is called."""
+    if metrics.multiple:
+        return tuple(metrics.scorers)
+    known = (tuple(t.scores) for t in trials if t.scores and t.state != "FAIL")
+    failed = (tuple(t.scores) for t in trials if t.scores)
+    return next(known, None) or next(failed, None) or (metrics.main,)
+
+
+def _times(trials: Sequence[Trial], n_splits: int) -> dict[str, Any]:
+    """Seconds a split; where nobody measured each, the mean alone is known."""
+    table: dict[str, Any] = {}
+    for column, name in enumerate(("fit_time", "score_time")):
+        whole = [(t.seconds, t.score_seconds)[column] for t in trials]
+        parts = [None if t.by_split is None else t.by_split[:, column] for t in trials]
+        pairs = list(zip(parts, whole, strict=True))
+        table[f"mean_{name}"] = np.array(
+            [s / n_splits if own is None else own.mean() for own, s in pairs]
+        )
+        table[f"std_{name}"] = np.array(
+            [np.nan if own is None else own.std() for own, _ in pairs]
+        )
     return table
 
 
 def ranks(scores: NDArray[Any]) -> NDArray[np.int32]:
     """1 for the best; equal scores share a rank; NaN comes last."""
-    worst = np.nanmin(scores) - 1 if np.isfinite(scores).any() else 0.0
+    if np.isnan(scores).all():
+        return np.ones(len(scores), dtype=np.int32)
+    worst = np.nanmin(scores) - 1
     filled = np.where(np.isnan(scores), worst, scores)
     return np.asarray(rankdata(-filled, method="min"), dtype=np.int32)
 
 
-def _parameters(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    names = dict.fromkeys(name for row in rows for name in row)
-    columns: dict[str, Any] = {}
-    for name in names:
-        column = np.ma.MaskedArray(np.empty(len(rows), dtype=object), mask=True)
-        for i, row in enumerate(rows):
-            if name in row:
-                column[i] = row[name]
-        columns[f"param_{name}"] = column
-    return columns
-
-
 def _metric_columns(
-    metric: str, side: str, scores: Sequence[Sequence[float]], n_splits: int
+    metric: str, side: str, trials: Sequence[Trial], metrics: Metrics, n_splits: int
 ) -> dict[str, Any]:
-    values = np.full((len(scores), n_splits), np.nan)
-    for row, known in enumerate(scores):
-        values[row, : len(known)] = known
-    columns = {f"split{s}_{side}_{metric}": values[:, s] for s in range(n_splits)}
-    columns[f"mean_{side}_{metric}"] = values.mean(axis=1)
-    columns[f"std_{side}_{metric}"] = values.std(axis=1)
-    return columns
+    values = np.full((len(trials), n_splits), np.nan)
+    for row, trial in zip(values, trials, strict=True):
+        known = (trial.scores if side == "test" else trial.train_scores or {}).get(metric)
+        if known:
+            row[: len(known)] = known
+        elif trial.failed is not None:
+            row[:] = metrics.failed([metric])[metric]
+    columns: dict[str, Any] = {
+        f"split{s}_{side}_{metric}": values[:, s] for s in range(n_splits)
+    }
+    means = values.mean(axis=1)
+    with np.errstate(invalid="ignore"):
+        spread = np.sqrt(((values - means[:, None]) ** 2).mean(axis=1))
+    # Fits that failed have a warning of their own.
+    fitted = [t.failed is None and not t.unfinished for t in trials]
+    if not np.isfinite(means[fitted]).all():
+        warnings.warn(
+            f"One or more of the {side} scores are non-finite: {means}",
+            UserWarning,
+            stacklevel=6,
+        )
+    return columns | {f"mean_{side}_{metric}": means, f"std_{side}_{metric}": spread}

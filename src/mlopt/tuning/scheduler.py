@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 
 from mlopt import events
 from mlopt.cluster import between_passes
-from mlopt.errors import InputError
 from mlopt.plan import Plan
 from mlopt.training import Limits
 from mlopt.tuning.bandits import Bandit, Progress
@@ -22,7 +21,14 @@ from mlopt.tuning.bandits.base import over
 from mlopt.tuning.crews.batching import BatchCrew
 from mlopt.tuning.crews.black_box import BlackBoxCrew
 from mlopt.tuning.crews.prefixes import Prefixes
-from mlopt.tuning.crews.trials import Order, Outcome, Trial, best_trial, check_failures
+from mlopt.tuning.crews.trials import (
+    NOT_FINITE,
+    Order,
+    Outcome,
+    Trial,
+    best_trial,
+    check_failures,
+)
 from mlopt.tuning.planning import FINAL, PROPOSALS, measured
 from mlopt.tuning.prices import Prices
 from mlopt.tuning.replay import Earlier
@@ -69,7 +75,6 @@ class Scheduler:
     n_trials: int | None
     limits: Limits
     observe: events.Observer = events.ignore
-    raise_errors: bool = False
     refits: bool = True
     firsts: int = 0
     settled: Callable[[Trial], None] = lambda trial: None
@@ -242,7 +247,7 @@ class Scheduler:
         trial.record(outcome)
         score = trial.mean(self.metric)
         if trial.reason is None and not math.isfinite(score):
-            trial.reason = f"its score is not finite: {score}"
+            trial.reason = f"{NOT_FINITE}: {score}"
         if trial.reason is not None:
             self._end(trial, "FAIL", trial.reason)
             return trial
@@ -263,18 +268,16 @@ class Scheduler:
         fresh = [order for order, replay in pairs if replay is None]
         fresh = self.batch.views.together(fresh)
         batched = [o for o in fresh if self.batch.views.is_batched(o.trial)]
-        others = [o for o in fresh if not self.batch.views.is_batched(o.trial)]
         if batched:
             yield from self.batch.advance(batched)
+        # Those too that turned out to have no batched form.
+        others = [o for o in fresh if not self.batch.views.is_batched(o.trial)]
         if others:
             outcomes = self.black_box.advance(others, self._may_start, self._waits)
             yield from ([outcome] for outcome in outcomes)
 
     def _decide(self) -> None:
         """Finished, active or pruned (line 10); failures leave first."""
-        failed = [t for t in self.active if t.state == "FAIL"]
-        if failed and self.raise_errors:
-            raise InputError(f"Trial {failed[0].number} failed: {failed[0].reason}")
         looked = [t for t in self.active if t.passes > 0 and t.state != "FAIL"]
         scored = [self._progress(t) for t in looked]
         verdicts = self.bandit.allocate(scored, self.looks)
@@ -282,7 +285,8 @@ class Scheduler:
         for number in verdicts.pruned:
             self._end(self.trials[number], "PRUNED", verdicts.reasons.get(number))
         self.active = [t for t in self.active if t.state == "RUNNING"]
-        check_failures(self.trials.values())
+        if self.n_trials is None and self.proposer.space.size is None:
+            check_failures(self.trials.values())
         alive = {trial.number for trial in self.active}
         self.batch.drop(alive)
         self.black_box.drop(alive)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping
+import copy
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import FitFailedWarning
+from sklearn.base import BaseEstimator, _clone_parametrized
 from sklearn.model_selection._search import BaseSearchCV
+from sklearn.model_selection._validation import _warn_or_raise_about_fit_failures
 from sklearn.utils import get_tags
 
 from mlopt import events
@@ -20,11 +20,12 @@ from mlopt.passes import plain
 from mlopt.plan import Plan
 from mlopt.tuning.crews.families import configure
 from mlopt.tuning.crews.problem import Problem
-from mlopt.tuning.crews.trials import Trial, best_trial
+from mlopt.tuning.crews.scoring import SINGLE, check_refit, metrics_of
+from mlopt.tuning.crews.trials import NOT_FINITE, Trial, best_trial
 from mlopt.tuning.final_fit import FinalFit
 from mlopt.tuning.inputs import problem_of
 from mlopt.tuning.refit import out_of_fold
-from mlopt.tuning.results import cv_results
+from mlopt.tuning.results import cv_results, metric_names
 from mlopt.tuning.scheduler import Scheduler
 from mlopt.tuning.setup import prepare
 
@@ -33,6 +34,8 @@ ROUND = 0.5
 PATIENCE = 4.0
 """Seconds that the final fit may take after Ctrl-C: a person waits at the keyboard."""
 ENDING = "interrupted: what was found is being kept; once more, and all ends at once"
+_SHARED = ("client", "observer", "storage")
+"""Parameters that a clone has in common with its original."""
 
 
 class ModelSearchCV(BaseSearchCV):
@@ -46,17 +49,18 @@ class ModelSearchCV(BaseSearchCV):
     ----------
     estimator : estimator, or mapping of name to (estimator, space)
         One estimator or pipeline, or several model families.
-    space : mapping, optional
+    space : mapping or list of mappings, optional
         Parameter name to an Optuna distribution, a scipy distribution, or a list of values.
-        A name without ``__`` means the one nested parameter that ends so.
+        A name without ``__`` means the one nested parameter that ends so. Of a list, each
+        mapping is a space of its own, as in `sklearn.model_selection.GridSearchCV`.
     n_trials : int or None, default=64
         Configurations to try; None to go on until ``timeout`` or the end of the space.
     timeout : float, optional
         Seconds for the search, the final fit included as far as it can be foreseen.
     max_passes : int, optional
-        Passes over the rows that make a full training of one model. Default: what the
-        estimators' own ``max_iter`` say, at most 100. Ensembles that grow reach their full
-        size at this pass.
+        Passes over the rows that end the training of a model, in the final fit too: of
+        models that train in shared scans, and ensembles that grow reach their full size
+        there. Default: the estimators' own ``max_iter`` alone; ensembles have grown at 100.
     sampler : str or optuna.samplers.BaseSampler, default="tpe"
         "random", "grid", "tpe", or any Optuna sampler.
     bandit : str, Bandit or None, default="action-elimination"
@@ -85,12 +89,13 @@ class ModelSearchCV(BaseSearchCV):
     observer : callable, optional
         Called with every `mlopt.events.Event`.
     error_score : "raise" or float, default=nan
-        "raise": the first failing trial ends the search. Else the search goes on.
+        The score of a fit that fails. "raise": what it raised ends the search.
     return_predictions : bool, default=False
         Keep the best configuration's out-of-fold predictions as ``oof_predictions_``.
     return_train_score : bool, default=False
-    weighted_scores : bool, default=False
-        Whether ``sample_weight`` counts in the scores too.
+    weighted_scores : bool, optional
+        Whether ``sample_weight`` counts in the scores too. Default: as in the installed
+        scikit-learn, which weighs them from 1.9 on.
 
     Attributes
     ----------
@@ -121,7 +126,7 @@ class ModelSearchCV(BaseSearchCV):
     def __init__(
         self,
         estimator: Any,
-        space: Mapping[str, Any] | None = None,
+        space: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
         *,
         n_trials: int | None = 64,
         timeout: float | None = None,
@@ -142,7 +147,7 @@ class ModelSearchCV(BaseSearchCV):
         error_score: Any = np.nan,
         return_predictions: bool = False,
         return_train_score: bool = False,
-        weighted_scores: bool = False,
+        weighted_scores: bool | None = None,
     ) -> None:
         self.estimator = estimator
         self.space = space
@@ -181,17 +186,23 @@ class ModelSearchCV(BaseSearchCV):
         Parameters
         ----------
         X : array-like, sparse, data frame or dask collection of shape (n, d)
+            Or anything with n entries that can be indexed: texts, images.
         y : array-like of shape (n,) or (n, outputs), optional
         groups : array-like of shape (n,), optional
             For the splitter.
         sample_weight : array-like of shape (n,), optional
+            For the last step of a pipeline.
         **fit_params
-            For the estimators' ``fit``; arrays with n entries are cut like X.
+            For the estimators' ``fit``; arrays and lists with n entries are cut like X, all
+            others passed on as they are. With scikit-learn's metadata routing, whatever
+            estimator, scorers and splitter ask for.
 
         Raises
         ------
         InputError
             When the data, the space or the budget cannot work.
+        ValueError
+            When every fit fails.
         StudyError
             When the storage cannot be opened or holds another search.
         KeyboardInterrupt
@@ -208,7 +219,12 @@ class ModelSearchCV(BaseSearchCV):
                 )
                 data = {"X": X, "y": y, "sample_weight": sample_weight, "groups": groups}
                 scheduler = prepare(self, problem, data | fit_params)
-                final = FinalFit(problem, lambda trial: self._configured(scheduler, trial))
+                final = FinalFit(
+                    problem,
+                    lambda trial: self._configured(scheduler, trial),
+                    scheduler.batch.views.way,
+                    self.max_passes,
+                )
                 if self.refit and not callable(self.refit):
                     scheduler.settled = final.begin
                 try:
@@ -231,11 +247,19 @@ class ModelSearchCV(BaseSearchCV):
             executor.close()
         return self
 
-    def explain(self, X: Any, y: Any = None, *, groups: Any = None) -> Plan:
-        """The plan of `fit` on these data, before anything runs."""
+    def explain(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        groups: Any = None,
+        sample_weight: Any = None,
+        **fit_params: Any,
+    ) -> Plan:
+        """The plan of `fit` with the same arguments, before anything runs."""
         executor = executor_for(self.client, self.n_jobs)
         try:
-            problem = problem_of(self, executor, X, y, groups, None, {})
+            problem = problem_of(self, executor, X, y, groups, sample_weight, fit_params)
             return prepare(self, problem).plan
         finally:
             executor.close()
@@ -277,19 +301,21 @@ class ModelSearchCV(BaseSearchCV):
         metrics = problem.metrics
         self.study_ = scheduler.proposer.study
         self.events_ = tuple(scheduler.log)
-        self.scorer_ = (
-            dict(metrics.scorers) if metrics.multiple else metrics.scorers["score"]
-        )
-        self.multimetric_ = metrics.multiple
+        self.scorer_ = dict(metrics.scorers) if metrics.multiple else metrics.scorer
         self.n_splits_ = len(problem.splits)
-        self.cv_results_ = cv_results(
-            trials, metrics.scorers, self.n_splits_, multiple=metrics.multiple
-        )
+        if not self.interrupted_:
+            _check_failures(trials, self.n_splits_, self.error_score)
+        names = metric_names(trials, metrics)
+        self.multimetric_ = metrics.multiple or names != (SINGLE,)
+        if self.multimetric_:
+            check_refit(self.refit, dict.fromkeys(names))
+        self.cv_results_ = cv_results(trials, metrics, self.n_splits_)
+        if not isinstance(self.estimator, Mapping):
+            self.cv_results_["family"][:] = ""
         self.passes_ = plain(sum(t.passes for t in trials))
         self.n_pruned_ = sum(t.state == "PRUNED" for t in trials)
         self.models_trained_ = sum(t.passes > 0 for t in trials) * self.n_splits_
         self._select(trials, metrics.main)
-        _warn_of_failures(trials)
 
     def _select(self, trials: list[Trial], metric: str) -> None:
         if self.multimetric_ and self.refit is False:
@@ -298,8 +324,11 @@ class ModelSearchCV(BaseSearchCV):
         if best is None and self.interrupted_:
             return
         if callable(self.refit):
-            self.best_index_ = int(self.refit(self.cv_results_))
+            self.best_index_ = self._select_best_index(self.refit, metric, self.cv_results_)
         else:
+            if best is None:
+                # Scores that are no numbers, of fits that went through: as scikit-learn.
+                best = next((t for t in trials if t.rungs and not t.traces), None)
             if best is None:
                 reason = trials[0].reason if trials else "the budget allowed none"
                 raise InputError(f"No trial gave a score. The first reason: {reason}")
@@ -323,12 +352,35 @@ class ModelSearchCV(BaseSearchCV):
             self.oof_predictions_ = out_of_fold(problem, estimator)
 
     def _explain(self, scheduler: Scheduler) -> None:
-        self.plan_ = scheduler.measured_plan(getattr(self, "refit_time_", None))
+        seconds = getattr(self, "refit_time_", None) if self.refit else None
+        self.plan_ = scheduler.measured_plan(seconds)
+
+    def _first_estimator(self) -> Any:
+        """The estimator, or that of the first family."""
+        several = isinstance(self.estimator, Mapping)
+        return next(iter(self.estimator.values()))[0] if several else self.estimator
+
+    def _get_scorers(self) -> tuple[Any, str]:
+        """What scikit-learn's methods ask for: the scorers and the one that decides."""
+        first = self._first_estimator()
+        metrics = metrics_of(self.scoring, first, self.refit, self.error_score)
+        return metrics.scorer, metrics.main
+
+    def __sklearn_clone__(self) -> Any:
+        """A clone that shares what cannot be copied or must not be: clients, observers."""
+        bare = copy.copy(self)
+        shared = {n: v for n, v in self.get_params(deep=False).items() if n in _SHARED}
+        for name in shared:
+            setattr(bare, name, None)
+        return _clone_parametrized(bare).set_params(**shared)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())
+        return state | {"client": None} if "client" in state else state
 
     def __sklearn_tags__(self) -> Any:
-        several = isinstance(self.estimator, Mapping)
-        first = next(iter(self.estimator.values()))[0] if several else self.estimator
-        tags, inner = BaseEstimator.__sklearn_tags__(self), get_tags(first)
+        tags = BaseEstimator.__sklearn_tags__(self)
+        inner = get_tags(self._first_estimator())
         tags.estimator_type = inner.estimator_type
         tags.classifier_tags = inner.classifier_tags
         tags.regressor_tags = inner.regressor_tags
@@ -336,12 +388,20 @@ class ModelSearchCV(BaseSearchCV):
         return tags
 
 
-def _warn_of_failures(trials: list[Trial]) -> None:
-    failed = [t for t in trials if t.state == "FAIL" and not t.unfinished]
-    if failed:
-        warnings.warn(
-            f"{len(failed)} of {len(trials)} trials failed; their scores are NaN. The "
-            f"first reason (trial {failed[0].number}): {failed[0].reason}",
-            FitFailedWarning,
-            stacklevel=4,
+def _check_failures(trials: list[Trial], n_splits: int, error_score: Any) -> None:
+    """Raise when every fit failed, warn when some did: in scikit-learn's words."""
+    traces = [trace for trial in trials for trace in _traces(trial, n_splits)]
+    fitted = sum(n_splits for trial in trials if trial.rungs or _traces(trial, n_splits))
+    went_well = [{"fit_error": None}] * (fitted - len(traces))
+    if traces:
+        _warn_or_raise_about_fit_failures(
+            [{"fit_error": trace} for trace in traces] + went_well, error_score
         )
+
+
+def _traces(trial: Trial, n_splits: int) -> Sequence[str]:
+    """What the fits of a trial raised; its reason where that is all that is known."""
+    fitted = trial.unfinished or (trial.reason or "").startswith(NOT_FINITE)
+    if trial.traces or trial.state != "FAIL" or fitted:
+        return trial.traces
+    return [f"{trial.reason}\n"] * n_splits

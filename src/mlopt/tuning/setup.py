@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
+from itertools import chain, islice
 from typing import Any
+
+from optuna.distributions import CategoricalDistribution
 
 from mlopt import events
 from mlopt.errors import InputError
@@ -14,10 +17,7 @@ from mlopt.training import Limits
 from mlopt.tuning.bandits import bandit_of
 from mlopt.tuning.crews.batching import BatchCrew
 from mlopt.tuning.crews.black_box import BlackBoxCrew
-from mlopt.tuning.crews.chain import cut
-from mlopt.tuning.crews.families import Views
-from mlopt.tuning.crews.fitting import GROWING
-from mlopt.tuning.crews.linear_task import linear_task
+from mlopt.tuning.crews.families import Views, Way, way_of
 from mlopt.tuning.crews.prefixes import Prefixes
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.forecast import forecast
@@ -26,12 +26,18 @@ from mlopt.tuning.planning import search_plan
 from mlopt.tuning.samplers.proposer import Proposer
 from mlopt.tuning.scheduler import Scheduler
 from mlopt.tuning.space.defaults import default_points
-from mlopt.tuning.space.space import Space
+from mlopt.tuning.space.grid import at
+from mlopt.tuning.space.grid import cut as cut_range
+from mlopt.tuning.space.parameters import Parameter
+from mlopt.tuning.space.space import Family, Space
 from mlopt.tuning.storage.fingerprint import part, part_of_data, part_of_setting
 from mlopt.tuning.storage.store import NullStore, Store, open_store
 
 FULL_TRAINING = 100
-"""Passes of a full training where the estimators name more, or none (TuPAQ, 4.3)."""
+"""Passes of the full training of an estimator that has none (TuPAQ, section 4.3): at these
+an ensemble has grown to its full size."""
+MOST_LOOKS = 64
+"""Configurations of a family that a plan looks at before it says how the family trains."""
 GENERATION = 16
 """Trials in training at once when the sampler learns: more would make it wait."""
 MOST_MODELS = 256
@@ -54,12 +60,16 @@ def prepare(
     families = families_of(search)
     estimators = {name: estimator for name, (estimator, _) in families.items()}
     space = (
-        Space.of_families(families)
+        Space.of_families(families, in_turn=isinstance(search.estimator, Mapping))
         if "" not in families
         else Space.of(*_swap(families[""]))
     )
     _check_budget(search, space)
-    max_passes = _max_passes(search, estimators)
+    ways = {
+        family.name: ways_of(problem, family, search.random_state)
+        for family in space.families
+    }
+    max_passes = _max_passes(search, ways)
     n_models = min(size for size in (search.n_trials, space.size, MOST_MODELS) if size)
     store = NullStore() if given is None else _open_store(search, problem, space, given)
     perfect = _perfect(problem)
@@ -79,10 +89,10 @@ def prepare(
     varied = {family.name: [p.name for p in family.parameters] for family in space.families}
     forecasts = {
         name: forecast(
-            problem, estimator, varied[name], n_models=n_models,
+            problem, own[0], varied[name], n_models=n_models,
             batch_size=search.batch_size, sample=sample, brief=remember,
         )
-        for name, estimator in estimators.items()
+        for name, own in ways.items()
     }  # fmt: skip
     batched = [f.trials for f in forecasts.values() if f.batch is not None]
     prefixes = Prefixes(problem, int(VIEW_MEMORY * memory_limit()))
@@ -94,16 +104,17 @@ def prepare(
         proposer=proposer,
         bandit=bandit,
         store=store,
-        batch=BatchCrew(problem, views, max_passes, min(batched, default=1)),
-        black_box=BlackBoxCrew(problem, views, max_passes, stepwise),
+        batch=BatchCrew(problem, views, search.max_passes, min(batched, default=1)),
+        black_box=BlackBoxCrew(
+            problem, views, search.max_passes or FULL_TRAINING, stepwise
+        ),
         metric=problem.metrics.main,
         slots=_slots(search, batches),
         firsts=len(space.families) if short and space.chooser else 0,
         n_trials=search.n_trials,
         limits=limits,
         observe=_observer(search),
-        raise_errors=search.error_score == "raise",
-        plan=search_plan(search, problem, estimators, forecasts),
+        plan=search_plan(search, problem, ways, forecasts),
         refits=bool(search.refit),
     )
 
@@ -148,21 +159,38 @@ def _check_budget(search: Any, space: Space) -> None:
         )
 
 
-def _max_passes(search: Any, estimators: Mapping[str, Any]) -> int:
+def ways_of(problem: Problem, family: Family, seed: int | None) -> list[Way]:
+    """How configurations of a family train: a typical one, and one for each extreme.
+
+    That is each choice of a parameter, and each end of a range, with the others as in the
+    first.
+    """
+    levels = {p.name: _levels(p) for p in family.parameters}
+    first = {name: values[0] for name, values in levels.items()}
+    own = family.estimator.get_params(deep=True)
+    others = (
+        first | {name: value} for name, values in levels.items() for value in values[1:]
+    )
+    return [
+        way_of(problem, family.estimator, params, seed, own)
+        for params in islice(chain([first], others), MOST_LOOKS)
+    ]
+
+
+def _levels(parameter: Parameter) -> list[Any]:
+    values = cut_range(parameter.distribution, 2)
+    middle = at(parameter.distribution, 0.5)
+    if not isinstance(parameter.distribution, CategoricalDistribution):
+        values = [middle, *values]
+    return [parameter.value(value) for value in values]
+
+
+def _max_passes(search: Any, ways: Mapping[str, Sequence[Way]]) -> int:
+    """Passes after which every training has ended by itself."""
     if search.max_passes is not None:
         return int(search.max_passes)
-    natural = [_natural_passes(cut(estimator).final) for estimator in estimators.values()]
-    longest = max(natural)
-    return longest if search.bandit is None else min(longest, FULL_TRAINING)
-
-
-def _natural_passes(final: Any) -> int:
-    task = linear_task(final)
-    if task is not None:
-        return task.max_iter
-    if type(final) in GROWING:
-        return FULL_TRAINING
-    return int(final.get_params().get("max_iter") or FULL_TRAINING)
+    tasks = [way.task for own in ways.values() for way in own]
+    return max(FULL_TRAINING if task is None else task.max_iter for task in tasks)
 
 
 def _perfect(problem: Problem) -> float:

@@ -195,7 +195,7 @@ def test_fit_parameters_reach_their_step(final: str, fits: Fits, counting: Any) 
 
 def make(memory: int) -> Prefixes:
     model = LogisticRegression()
-    splits = make_splits(3, y, classifier=True)
+    splits = make_splits(3, X, y, n=len(y), classifier=True)
     metrics = metrics_of(None, model, True)
     return Prefixes(Problem(X, y, splits, metrics, True, Threads(2)), memory)
 

@@ -16,7 +16,10 @@ import time
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from mlopt.cluster import Threads
+from mlopt.errors import ClusterError
 from mlopt.kernels.compiling import compiled, worked
 from mlopt.passes import Passes
 from mlopt.tuning.crews.families import Views
@@ -34,27 +37,39 @@ class BatchCrew:
     ----------
     problem : Problem
     views : Views
-    max_passes : int
-        Passes that make a full training.
+    max_passes : int or None
+        Passes that end a training early, where the user says so; each model has its own
+        ``max_iter`` besides.
     max_trials : int
         Trials that share a scan at most; the cost model says from where on more do not pay.
     """
 
     problem: Problem
     views: Views
-    max_passes: int
+    max_passes: int | None
     max_trials: int
     scans: list[Scan] = field(default_factory=list)
     seconds: float = 0.0
 
     def advance(self, orders: Sequence[Order]) -> Iterator[list[Outcome]]:
-        """Train every order's trial, all that can in shared scans; outcomes by scan."""
+        """Train every order's trial, all that can in shared scans; outcomes by scan.
+
+        A trial without an outcome has no batched form any more (`Views.alone`): a scan that
+        it was part of raised, and which of its trials is to blame only their own fits tell.
+        """
         known = {number for scan in self.scans for number in scan.trials}
         self._open([order.trial for order in orders if order.trial.number not in known])
         until = {order.trial.number: order.until for order in orders}
         for group in self._groups():
             if wanted := [until[number] for number in group[0].trials if number in until]:
-                yield list(self._advance_group(group, min(wanted)))
+                try:
+                    outcomes = list(self._advance_group(group, min(wanted)))
+                except ClusterError:
+                    raise
+                except Exception as error:
+                    self._dissolve(group, error)
+                else:
+                    yield outcomes
 
     @property
     def prefixes(self) -> Prefixes:
@@ -66,6 +81,11 @@ class BatchCrew:
         for scan in self.scans:
             scan.keep(self.problem, lambda scan=scan: self._views(scan), alive)  # type: ignore[misc]
         self.scans = [scan for scan in self.scans if scan.owners]
+
+    def _dissolve(self, group: list[Scan], error: Exception) -> None:
+        self.scans = [scan for scan in self.scans if scan not in group]
+        for trial in group[0].trials.values():
+            self.views.alone(trial, f"its scan raised {type(error).__name__}: {error}")
 
     def _views(self, scan: Scan) -> Sequence[View]:
         return self.prefixes.views(self.views.split(scan.owners[0].trial))
@@ -102,8 +122,9 @@ class BatchCrew:
         start, work = time.perf_counter(), self._work()
         table: dict[int, dict[str, dict[int, float]]] = {number: {} for number in trials}
         done = dict.fromkeys(trials, True)
+        seconds = np.zeros((len(self.problem.splits), 2))
         for scan in group:
-            self._advance(scan, until, table, done)
+            seconds[list(scan.splits)] += self._advance(scan, until, table, done)
         for number in trials:
             if done[number]:
                 self.prefixes.leave(number)
@@ -120,10 +141,12 @@ class BatchCrew:
             train = {k[len(TRAIN) :]: v for k, v in by_name.items() if k.startswith(TRAIN)}
             scores = {k: v for k, v in by_name.items() if not k.startswith(TRAIN)}
             passes = min(until, made) if done[number] else until
-            seconds = took / len(trials)
+            share = seconds / len(trials)
             yield Outcome(
-                number, passes, scores, done[number], seconds, train_scores=train or None,
+                number, passes, scores, done[number], float(share[:, 0].sum()),
+                float(share[:, 1].sum()), train_scores=train or None,
                 work=work, sharing=len(trials),
+                by_split=tuple(map(tuple, share.tolist())),
             )  # fmt: skip
 
     def _work(self) -> float:
@@ -137,9 +160,12 @@ class BatchCrew:
         until: Passes,
         table: dict[int, dict[str, dict[int, float]]],
         done: dict[int, bool],
-    ) -> None:
+    ) -> tuple[float, float]:
+        """Seconds of training and of scoring, for each of the splits of ``scan``."""
+        start = time.perf_counter()
         training = scan.wake(self.problem, self._views(scan))
         training.advance_to(until)
+        trained = time.perf_counter()
         for name, values in scan_scores(self.problem, scan).items():
             for owner, value in zip(scan.owners, values, strict=True):
                 table[owner.trial.number].setdefault(name, {})[owner.split] = float(value)
@@ -148,3 +174,5 @@ class BatchCrew:
         for other in self.scans:
             if not self.prefixes.holds(other.key):
                 other.sleep()
+        ended, parts = time.perf_counter(), len(scan.splits)
+        return (trained - start) / parts, (ended - trained) / parts

@@ -13,7 +13,7 @@ from typing import Any
 from mlopt.errors import ClusterError, TaskKilledError
 from mlopt.tuning.crews.chain import Parts
 from mlopt.tuning.crews.families import Views
-from mlopt.tuning.crews.fitting import Report, Step, make_fold, train_step
+from mlopt.tuning.crews.fitting import Report, Step, failure, make_fold, train_step
 from mlopt.tuning.crews.prefixes import Prefixes
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.crews.trials import Order, Outcome, Trial
@@ -42,7 +42,8 @@ class BlackBoxCrew:
 
     problem: Problem
     views: Views
-    max_passes: int
+    full: int
+    """Passes at which ensembles that grow have all their members."""
     stepwise: bool
     models: dict[tuple[int, int], Any] = field(default_factory=dict)
     unit_seconds: dict[str, float] = field(default_factory=dict)
@@ -148,7 +149,6 @@ class BlackBoxCrew:
         """What a unit gave; None where its workers died for the first time."""
         try:
             report: Report = self.problem.executor.result(handle)
-            return report
         except ClusterError:
             raise
         except TaskKilledError as error:
@@ -161,7 +161,10 @@ class BlackBoxCrew:
             reason = f"its workers died, alone with it too ({told}). {error}"
             return Report({}, None, True, 0.0, 0.0, reason, killed=True)
         except Exception as error:  # of a step before the model, or of another type of end
-            return Report({}, None, True, 0.0, 0.0, f"{type(error).__name__}: {error}")
+            report = failure(error, 0.0, self.problem.metrics)
+        if report.error is not None:
+            raise report.error
+        return report
 
     @property
     def prefixes(self) -> Prefixes:
@@ -178,10 +181,11 @@ class BlackBoxCrew:
         parts = self.views.split(trial)
         fold = self._fold(parts, unit.split)
         begun = 0 if unit.model is None else trial.passes
-        step = Step(begun, unit.order.until, self.max_passes, self.stepwise, problem.seed)
+        step = Step(begun, unit.order.until, self.full, self.stepwise)
         both = problem.executor.submit(
-            train_step, fold, unit.model, parts.final, step, problem.metrics, self._wants()
-        )
+            train_step, fold, unit.model, parts.final, step, problem.metrics,
+            problem.train_scores,
+        )  # fmt: skip
         self.models[unit.trial, unit.split] = problem.executor.submit(
             operator.itemgetter(1), both
         )
@@ -190,16 +194,7 @@ class BlackBoxCrew:
     def _fold(self, parts: Parts, split: int) -> Any:
         problem, rows = self.problem, self.prefixes.rows(parts, split)
         cut = problem.splits[split]
-        return problem.executor.submit(
-            make_fold, rows, problem.labels, parts.path, cut, problem.classes
-        )
-
-    def _wants(self) -> frozenset[str]:
-        flags = {
-            "train": self.problem.train_scores,
-            "weighted": self.problem.weighted_scores,
-        }
-        return frozenset(name for name, wanted in flags.items() if wanted)
+        return problem.executor.submit(make_fold, rows, problem.labels, parts.path, cut)
 
     def _rest(self, trial: Trial, split: int) -> float:
         """Seconds until this fit and those of the trial's later splits will have ended."""
@@ -213,18 +208,24 @@ class BlackBoxCrew:
         self.unit_seconds[family] = max(known, report.seconds + report.score_seconds)
 
     def _outcome(self, order: Order, by_split: dict[int, Report]) -> Outcome:
-        reports = [by_split[s] for s in sorted(by_split)]
-        failed = next((r.reason for r in reports if r.reason is not None), None)
+        failed = next((r.reason for r in by_split.values() if r.reason is not None), None)
+        none = Report({}, reason=failed)  # of the splits that were not tried after a death
+        reports = [by_split.get(s, none) for s in range(len(self.problem.splits))]
+        metrics = self.problem.metrics
+        error = metrics.failed(next((r.scores for r in reports if r.scores), None))
+        train = [r.train_scores or error for r in reports]
         return Outcome(
             order.trial.number,
             order.until,
-            {} if failed else _by_metric([r.scores for r in reports]),
+            _by_metric([r.scores or error for r in reports]),
             all(r.done for r in reports),
             sum(r.seconds for r in reports),
             sum(r.score_seconds for r in reports),
             failed,
-            _by_metric([r.train_scores for r in reports if r.train_scores]) or None,
+            _by_metric(train) if self.problem.train_scores else None,
             work=sum(r.work for r in reports),
+            by_split=tuple((r.seconds, r.score_seconds) for r in reports),
+            traces=tuple(r.trace for r in reports if r.trace),
         )
 
 
@@ -236,4 +237,4 @@ def _behind(queue: deque[Unit], unit: Unit) -> deque[Unit]:
 
 
 def _by_metric(rows: Sequence[dict[str, float]]) -> dict[str, tuple[float, ...]]:
-    return {name: tuple(row[name] for row in rows) for name in (rows[0] if rows else ())}
+    return {name: tuple(row[name] for row in rows) for name in rows[0]}

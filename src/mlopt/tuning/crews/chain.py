@@ -22,12 +22,16 @@ from typing import Any
 
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 
 from mlopt.identity import join, token_of
+from mlopt.pipeline import estimator as planned
 from mlopt.pipeline.steps.repeating import repeats
 
 Names = tuple[tuple[str, ...], str]
 
+PIPELINES = (Pipeline, planned.Pipeline)
+"""Those that fit one step after the other and do nothing else."""
 NOTHING = (None, "passthrough")
 """Steps that leave the rows as they are."""
 
@@ -45,6 +49,11 @@ class Parts:
     final: Any
     name: str = ""
     routed: frozenset[str] = frozenset()
+
+    @cached_property
+    def pairwise(self) -> bool:
+        """Whether the estimator takes values of pairs of rows, such as kernels."""
+        return not self.steps and bool(get_tags(self.final).input_tags.pairwise)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -73,12 +82,13 @@ class Parts:
 
 
 def cut(estimator: Any, routed: Iterable[str] = ()) -> Parts:
-    """Split a pipeline before its last step; anything else has no preprocessing."""
+    """Split a pipeline before its last step; anything else has no preprocessing.
+
+    Pipelines of other classes may run their steps in a way of their own: they stay whole.
+    """
     steps: list[tuple[str, Any]] = []
     final, path = estimator, ""
-    while isinstance(final, Pipeline) and final.steps[-1][1] not in NOTHING:
-        if path and type(final) is not Pipeline:
-            break  # may run its steps in a way of its own
+    while type(final) in PIPELINES and final.steps[-1][1] not in NOTHING:
         for name, step in final.steps[:-1]:
             steps += _flat(_inside(path, name), step)
         path, final = _inside(path, final.steps[-1][0]), final.steps[-1][1]

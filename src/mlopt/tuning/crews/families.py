@@ -7,12 +7,89 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 
-from mlopt.tuning.crews.chain import Parts, cut, params_of_final
-from mlopt.tuning.crews.linear_task import LinearTask, linear_task
+from mlopt.tuning.crews.chain import Parts, cut
+from mlopt.tuning.crews.linear_task import ADAPTERS, LinearTask, linear_form
 from mlopt.tuning.crews.prefixes import Prefixes
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.crews.trials import Order, Trial
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a configured estimator trains.
+
+    Parameters
+    ----------
+    parts : Parts
+        Shared preprocessing and what is fitted behind it.
+    task : LinearTask or None
+        The columns of a shared scan that it trains as; None when it is fitted one by one.
+    reason : str
+        Why it is fitted one by one; "" when it is not.
+    """
+
+    parts: Parts
+    task: LinearTask | None
+    reason: str = ""
+
+
+def way_of(
+    problem: Problem,
+    estimator: Any,
+    params: Mapping[str, Any],
+    seed: int | None,
+    own: Mapping[str, Any] | None = None,
+) -> Way:
+    """How ``estimator`` with ``params`` trains on ``problem``, in the plan and in the run.
+
+    Parameters
+    ----------
+    problem : Problem
+    estimator : estimator
+        As the user gave it.
+    params : mapping
+        For ``set_params``.
+    seed : int or None
+        For every ``random_state`` that is left open.
+    own : mapping, optional
+        The parameters of ``estimator``, deep, where they are known.
+    """
+    open_ = configure(estimator, params, None, own)
+    free = getattr(_parts(problem, open_).final, "random_state", 0) is None
+    parts = _parts(problem, seeded(open_, seed))
+    if problem.not_columns:
+        return Way(parts, None, problem.not_columns)
+    form = linear_form(parts.final, free_order=free)
+    if isinstance(form, str):
+        return Way(parts, None, form)
+    if form.classifier != problem.classifier:
+        return Way(parts, None, "it is no model of this kind of target")
+    if form.class_weight == "balanced" and problem.sample_weight is not None:
+        return Way(parts, None, "balanced classes count the weights of rows")
+    if not parts.steps:
+        try:
+            problem.matrix  # noqa: B018
+        except (TypeError, ValueError) as error:
+            return Way(parts, None, f"X is no matrix of finite numbers: {error}")
+    return Way(parts, form)
+
+
+def _parts(problem: Problem, estimator: Any) -> Parts:
+    """Preprocessing apart, where it can be fitted apart and nobody can tell."""
+    whole = Parts((), estimator, routed=frozenset(problem.fit_params))
+    if problem.routed or not problem.metrics.names_only:
+        return whole  # a scorer of the user's may look at the rows and at every step
+    if not isinstance(estimator, Pipeline) or get_tags(estimator).input_tags.pairwise:
+        return whole
+    if getattr(estimator, "transform_input", None):
+        return whole
+    names = [f"{name}__" for name, _ in estimator.steps]
+    if any(not p.startswith(tuple(names)) for p in problem.fit_params):
+        return whole  # scikit-learn says what is wrong with them
+    return cut(estimator, problem.fit_params)
 
 
 def configure(
@@ -28,13 +105,19 @@ def configure(
     """
     own = estimator.get_params(deep=True) if own is None else own
     changes = {k: clone(v, safe=False) for k, v in params.items()}
-    if not any("__" in name for name in (*own, *changes)) and changes.keys() <= own.keys():
-        # What the rest comes to without nested estimators, at a tenth of the time.
+    plain = not any("__" in name for name in (*own, *changes))
+    if plain and changes.keys() <= own.keys() and type(estimator) in ADAPTERS:
+        # What the rest comes to for these classes, at a tenth of the time.
         kept = {k: clone(v, safe=False) for k, v in own.items() if k not in changes}
         values = kept | changes
         return type(estimator)(**values | _seeds(values, seed))
-    fresh = clone(estimator).set_params(**changes)
-    return fresh.set_params(**_seeds(fresh.get_params(deep=True), seed))
+    return seeded(clone(estimator).set_params(**changes), seed)
+
+
+def seeded(estimator: Any, seed: int | None) -> Any:
+    """``estimator``, changed: every ``random_state`` that is None becomes ``seed``."""
+    seeds = {} if seed is None else _seeds(estimator.get_params(deep=True), seed)
+    return estimator.set_params(**seeds) if seeds else estimator
 
 
 def _seeds(params: Mapping[str, Any], seed: int | None) -> dict[str, Any]:
@@ -60,28 +143,34 @@ class Views:
     prefixes: Prefixes
     seed: int | None
     _own: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    _parts: dict[int, Parts] = field(default_factory=dict)
-    _tasks: dict[int, LinearTask | None] = field(default_factory=dict)
+    _ways: dict[int, Way] = field(default_factory=dict)
 
-    def split(self, trial: Trial) -> Parts:
-        """Preprocessing and final estimator of a trial."""
+    def way(self, trial: Trial) -> Way:
+        """How a trial trains."""
         number = trial.number
-        if number not in self._parts:
+        if number not in self._ways:
             estimator = self.estimators[trial.family]
             if trial.family not in self._own:
                 self._own[trial.family] = estimator.get_params(deep=True)
             own = self._own[trial.family]
-            configured = configure(estimator, trial.params, self.seed, own)
-            parts = cut(configured, self.problem.fit_params)
-            self._parts[number], self._tasks[number] = parts, self._task(parts)
-            batched = self._tasks[number] is not None
-            self.prefixes.expect(number, parts, batched=batched)
-        return self._parts[number]
+            way = way_of(self.problem, estimator, trial.params, self.seed, own)
+            self._ways[number] = way
+            self.prefixes.expect(number, way.parts, batched=way.task is not None)
+        return self._ways[number]
+
+    def alone(self, trial: Trial, reason: str) -> None:
+        """From now on the trial is fitted one split at a time."""
+        parts = self.way(trial).parts
+        self._ways[trial.number] = Way(parts, None, reason)
+        self.prefixes.expect(trial.number, parts, batched=False)
+
+    def split(self, trial: Trial) -> Parts:
+        """Preprocessing and final estimator of a trial."""
+        return self.way(trial).parts
 
     def task(self, trial: Trial) -> LinearTask | None:
         """The batched form of a trial's final estimator, or None."""
-        self.split(trial)
-        return self._tasks[trial.number]
+        return self.way(trial).task
 
     def is_batched(self, trial: Trial) -> bool:
         """Whether a trial trains as columns of a scan."""
@@ -108,10 +197,3 @@ class Views:
         ranks = [tuple(first[token] for token in chain) for chain in chains]
         places = sorted(range(len(orders)), key=lambda place: ranks[place])
         return [orders[place] for place in places]
-
-    def _task(self, parts: Parts) -> LinearTask | None:
-        problem = self.problem
-        own = params_of_final(parts.path, problem.fit_params)
-        unusual = own or problem.y.ndim > 1 or not problem.metrics.names_only
-        task = None if unusual else linear_task(parts.final)
-        return task if task is not None and task.classifier == problem.classifier else None

@@ -1,6 +1,6 @@
 """Any scikit-learn estimator, trained one split at a time, step by step where it can.
 
-Three ways: ensembles that grow (``warm_start``), estimators with ``partial_fit``, and
+Two ways: ensembles that grow (``warm_start``) where that gives the same as one fit, and
 everything else in one go. The work is a stateless task: what it needs comes in as
 arguments, so that a task lost with its worker is simply run again.
 """
@@ -9,21 +9,24 @@ from __future__ import annotations
 
 import math
 import time
+import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass
-from inspect import signature
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
+import sklearn
 from sklearn import ensemble
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import _check_method_params, has_fit_parameter
 
 from mlopt.errors import InputError
-from mlopt.passes import Passes, stretch
+from mlopt.passes import Passes
 from mlopt.tuning.crews.chain import Names, params_of_final
+from mlopt.tuning.crews.problem import Labels
 from mlopt.tuning.crews.scoring import Metrics
 from mlopt.tuning.crews.splits import Split
 
@@ -42,17 +45,27 @@ GROWING: dict[type, str] = {
 """Ensembles that add members under ``warm_start``, and the parameter that says how many."""
 
 
-EPOCHS = "max_iter"
-"""Estimators that have it improve with every epoch; others (naive Bayes) learn in one."""
+def grows(model: Any) -> bool:
+    """Whether ``model`` may be grown in steps and come out as if it had grown at once.
+
+    What sets rows aside, or counts rows that a member did not see, does so anew for each
+    step.
+    """
+    if type(model) not in GROWING or model.warm_start:
+        return False
+    if getattr(model, "n_iter_no_change", None) is not None and not _is_hist(model):
+        return False
+    return not (getattr(model, "oob_score", False) or _is_balanced(model))
 
 
-@runtime_checkable
-class PartialFit(Protocol):
-    """An estimator that goes on from where it is."""
+def _is_hist(model: Any) -> bool:
+    # Early stopping of histogram boosting draws its rows from a seed that it keeps.
+    return GROWING[type(model)] == "max_iter"
 
-    def partial_fit(self, X: Any, y: Any) -> Any: ...
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+def _is_balanced(model: Any) -> bool:
+    # Weights of classes by their frequency make a warm start warn.
+    return isinstance(getattr(model, "class_weight", None), str)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,12 +74,20 @@ class Fold:
 
     X: Any
     y: Any
-    weight: Any
-    X_test: Any
-    y_test: Any
-    weight_test: Any
-    fit_params: dict[str, Any]
-    classes: Any
+    X_test: Any = None
+    y_test: Any = None
+    weight: Any = None
+    fit_params: dict[str, Any] = field(default_factory=dict)
+    score_train: dict[str, Any] = field(default_factory=dict)
+    score_test: dict[str, Any] = field(default_factory=dict)
+    config: Mapping[str, Any] = field(default_factory=sklearn.get_config)
+
+
+@dataclass(frozen=True, eq=False)
+class Failed:
+    """In place of rows or of a fold: what a step of the preprocessing raised."""
+
+    error: Exception
 
 
 @dataclass(frozen=True)
@@ -77,121 +98,129 @@ class Step:
     stop: Passes
     full: int
     stepwise: bool
-    seed: int
 
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What one step gave; small, since it travels to the driver."""
+    """What one step gave; small, since it travels to the driver.
+
+    ``scores`` is empty when the fit failed: ``reason`` is its last line then, ``trace`` all
+    of it. ``error`` is what ends the whole search.
+    """
 
     scores: dict[str, float]
-    train_scores: dict[str, float] | None
-    done: bool
-    seconds: float
-    score_seconds: float
+    train_scores: dict[str, float] | None = None
+    done: bool = True
+    seconds: float = 0.0
+    score_seconds: float = 0.0
     reason: str | None = None
     work: float = 0.0
     """Seconds of a core that the fit took; others on the machine do not make it more."""
     killed: bool = False
     """Whether its worker died, alone with it."""
+    trace: str = ""
+    error: Exception | None = None
+
+
+def failure(error: Exception, seconds: float, metrics: Metrics) -> Report:
+    """The report of a fit that raised; with ``error_score="raise"`` it ends the search."""
+    trace = "".join(traceback.format_exception(error))
+    ends = error if metrics.error_score == "raise" else None
+    reason = f"{type(error).__name__}: {error}"
+    return Report({}, seconds=seconds, reason=reason, trace=trace, error=ends)
 
 
 def make_fold(
-    rows: tuple[Any, Any],
-    labels: tuple[Any, ...],
-    names: Names,
-    split: Split,
-    classes: Any,
-) -> Fold:
+    rows: tuple[Any, Any] | Failed, labels: Labels, names: Names, split: Split
+) -> Fold | Failed:
     """What the final estimator of a chain is fitted and judged on, on one split.
 
     ``rows`` are its training and test rows as the estimator sees them.
     """
-    y, weight, fit_params = labels[:3]
-    y_train, y_test = (None, None) if y is None else (y[split.train], y[split.test])
-    weights = (None, None) if weight is None else (weight[split.train], weight[split.test])
-    own = cut_params(params_of_final(names, fit_params), labels[3], split)
-    return Fold(rows[0], y_train, weights[0], rows[1], y_test, weights[1], own, classes)
+    if isinstance(rows, Failed):
+        return rows
+    y, n = labels.y, labels.n
+    y_train, y_test = (
+        (None, None)
+        if y is None
+        else (_safe_indexing(y, split.train), _safe_indexing(y, split.test))
+    )
+    weight = cut_params({"weight": labels.sample_weight}, n, split.train)["weight"]
+    own = params_of_final(names, labels.fit_params)
+    return Fold(
+        rows[0], y_train, rows[1], y_test, weight,
+        cut_params(own, n, split.train),
+        cut_params(labels.score_params, n, split.train),
+        cut_params(labels.score_params, n, split.test),
+        labels.config,
+    )  # fmt: skip
 
 
-def cut_params(params: Mapping[str, Any], n: int, split: Split) -> dict[str, Any]:
-    """Fit parameters of ``n`` rows cut to the training rows, the others as they are."""
-    return {
-        name: _safe_indexing(value, split.train) if np.shape(value)[:1] == (n,) else value
-        for name, value in params.items()
-    }
+def cut_params(params: Mapping[str, Any], n: int, rows: Any) -> dict[str, Any]:
+    """Parameters of ``n`` rows cut to ``rows``, others as they are: scikit-learn's rule."""
+    cut: dict[str, Any] = _check_method_params(np.empty((n, 0)), dict(params), rows)
+    return cut
 
 
 def train_step(
-    fold: Fold,
+    fold: Fold | Failed,
     model: Any,
     template: Any,
     step: Step,
     metrics: Metrics,
-    wants: frozenset[str],
+    train_scores: bool,
 ) -> tuple[Report, Any]:
     """Train ``model`` (None: a clone of ``template``) up to ``step.stop`` and score it."""
+    if isinstance(fold, Failed):
+        return failure(fold.error, 0.0, metrics), None
     begin, work = time.perf_counter(), time.thread_time()
-    try:
-        model = clone(template) if model is None else model
-        done = fit_until(model, template, fold, step)
+    with sklearn.config_context(**fold.config):
+        try:
+            model = clone(template) if model is None else model
+            done = fit_until(model, template, fold, step)
+        except Exception as error:
+            return failure(error, time.perf_counter() - begin, metrics), None
         fitted, work = time.perf_counter(), time.thread_time() - work
-        weight = fold.weight_test if "weighted" in wants else None
-        scores = metrics.score(model, fold.X_test, fold.y_test, weight)
-        train = metrics.score(model, fold.X, fold.y) if "train" in wants else None
-    except Exception as error:
-        took = time.perf_counter() - begin
-        return Report({}, None, True, took, 0.0, f"{type(error).__name__}: {error}"), None
-    ended = time.perf_counter()
-    return (
-        Report(scores, train, done, fitted - begin, ended - fitted, work=work),
-        None if done else model,
-    )
+        try:
+            scores = metrics.score(model, fold.X_test, fold.y_test, fold.score_test)
+            scored = time.perf_counter()
+            train = (
+                metrics.score(model, fold.X, fold.y, fold.score_train)
+                if train_scores
+                else None
+            )
+        except Exception as error:  # what `error_score` does not stand for
+            return Report({}, error=error), None
+    report = Report(scores, train, done, fitted - begin, scored - fitted, work=work)
+    return report, None if done else model
 
 
 def fit_until(model: Any, template: Any, fold: Fold, step: Step) -> bool:
     """Fit up to pass ``step.stop``; whether the model is then fully trained."""
-    if step.stepwise and type(model) in GROWING:
+    if step.stepwise and grows(template):
         return _grow(model, template, fold, step)
-    if step.stepwise and isinstance(model, PartialFit) and EPOCHS in model.get_params():
-        return _partial_fit(model, fold, step)
-    model.fit(fold.X, fold.y, **fit_arguments(model, fold))
+    fit_fold(model, fold)
     return True
+
+
+def fit_fold(model: Any, fold: Fold) -> Any:
+    """``model``, fitted; without targets it is not given any."""
+    targets = () if fold.y is None else (fold.y,)
+    return model.fit(fold.X, *targets, **fit_arguments(model, fold))
 
 
 def _grow(model: Any, template: Any, fold: Fold, step: Step) -> bool:
     name = GROWING[type(model)]
     members = getattr(template, name)
-    model.set_params(
-        **{name: max(1, -(-members * step.stop // step.full)), "warm_start": True}
-    )
-    model.fit(fold.X, fold.y, **fit_arguments(model, fold))
-    grown_out = step.stop >= step.full
+    part = min(Fraction(step.stop) / step.full, 1)
+    model.set_params(**{name: max(1, math.ceil(members * part)), "warm_start": True})
+    fit_fold(model, fold)
     stopped_early = name == "max_iter" and model.n_iter_ < model.max_iter
-    return bool(grown_out or stopped_early)
-
-
-def _partial_fit(model: Any, fold: Fold, step: Step) -> bool:
-    arguments = fit_arguments(model, fold)
-    takes_classes = "classes" in signature(model.partial_fit).parameters
-    first = {"classes": fold.classes} if takes_classes else {}
-    limit = min(step.full, model.get_params()[EPOCHS] or step.full)
-    n, stop = len(fold.y), min(step.stop, limit)
-    for epoch in range(math.floor(step.start), math.ceil(stop)):
-        order = np.random.default_rng((step.seed, epoch)).permutation(n)
-        begin, end = max(step.start - epoch, 0), min(stop - epoch, 1)
-        order = stretch(order, begin, end)
-        if not order.size:
-            continue
-        rows = {name: _safe_indexing(value, order) for name, value in arguments.items()}
-        model.partial_fit(
-            _safe_indexing(fold.X, order), _safe_indexing(fold.y, order), **first, **rows
-        )
-        first = {}
-    return step.stop >= limit
+    return bool(step.stop >= step.full or stopped_early)
 
 
 def fit_arguments(model: Any, fold: Fold) -> dict[str, Any]:
+    """What ``fit`` gets beside rows and targets."""
     arguments = dict(fold.fit_params)
     if fold.weight is not None:
         target = model.steps[-1][1] if isinstance(model, Pipeline) else model

@@ -102,43 +102,78 @@ class LinearTask:
         return estimator
 
 
-def linear_task(estimator: Any) -> LinearTask | None:
+def linear_task(estimator: Any, *, free_order: bool = True) -> LinearTask | None:
     """How ``estimator`` trains as columns, or None when it has no batched form."""
+    task = linear_form(estimator, free_order=free_order)
+    return task if isinstance(task, LinearTask) else None
+
+
+def linear_form(estimator: Any, *, free_order: bool = True) -> LinearTask | str:
+    """How ``estimator`` trains as columns, or in a few words why it does not.
+
+    It does where the model is then the same to the estimator's own tolerance: the exact
+    class, valid parameters, an objective with one minimum, and that objective solved here.
+
+    Parameters
+    ----------
+    estimator : estimator
+    free_order : bool, default=True
+        Whether a stochastic model may take the rows in an order of our own: the user left
+        its ``random_state`` open.
+    """
     adapter = ADAPTERS.get(type(estimator))
-    return None if adapter is None else adapter(estimator)
+    if adapter is None:
+        return f"{type(estimator).__name__} has no batched form"
+    try:
+        estimator._validate_params()
+    except ValueError:
+        return "a parameter is not valid"
+    if getattr(estimator, "_skl_callbacks", None):
+        return "it has callbacks"
+    if isinstance(estimator, STOCHASTIC) and not free_order:
+        return "`random_state` fixes the order of the rows"
+    return adapter(estimator)
 
 
-def _logistic(est: Any) -> LinearTask | None:
-    if logistic_differs(est):
-        return None
-    strength = 0.0 if penalty_free(est) or np.isinf(est.C) else 1.0 / est.C
+def _logistic(est: Any) -> LinearTask | str:
+    if differs := logistic_differs(est):
+        return differs
+    if penalty_free(est) or np.isinf(est.C):
+        return "without a penalty there may be no minimum"
+    if getattr(est, "dual", False) or est.max_iter < 1:
+        return "its solver does not take these parameters"
     return LinearTask(
-        "logistic", strength, True, True, est.fit_intercept, est.tol, est.max_iter,
+        "logistic", 1.0 / est.C, True, True, est.fit_intercept, est.tol, est.max_iter,
         class_weight=est.class_weight, proba="softmax",
     )  # fmt: skip
 
 
-def _linear_svc(est: Any) -> LinearTask | None:
-    if svc_differs(est):
-        return None
+def _linear_svc(est: Any) -> LinearTask | str:
+    if differs := svc_differs(est):
+        return differs
     return LinearTask(
         "squared_hinge", 1.0 / est.C, True, True, est.fit_intercept, est.tol, est.max_iter,
         intercept_scaling=est.intercept_scaling, class_weight=est.class_weight,
     )  # fmt: skip
 
 
-def _ridge(est: Any) -> LinearTask | None:
-    if squares_differ(est) or not isinstance(est.alpha, int | float):
-        return None
+SQUARES_PASSES = 100
+"""Passes that least squares may take; they are solved in fewer."""
+
+
+def _ridge(est: Any) -> LinearTask | str:
+    if differs := squares_differ(est):
+        return differs
+    if not isinstance(est.alpha, int | float | np.number):
+        return "each output has a penalty of its own"
+    if est.alpha <= 0:
+        return "without a penalty there may be no single minimum"
+    if est.max_iter is not None:
+        return "`max_iter` may end it before it has converged"
     return LinearTask(
-        "squared",
-        float(est.alpha),
-        True,
-        False,
-        est.fit_intercept,
-        est.tol,
-        est.max_iter or 100,
-    )
+        "squared", float(est.alpha), True, False, est.fit_intercept, est.tol,
+        SQUARES_PASSES,
+    )  # fmt: skip
 
 
 SGD_LOSSES = {
@@ -151,15 +186,15 @@ SGD_LOSSES = {
 SGD_SCHEDULES = ("constant", "invscaling", "optimal", "adaptive")
 
 
-def _sgd(est: Any, classifier: bool) -> LinearTask | None:
-    wanted = (
-        est.loss in SGD_LOSSES,
-        est.penalty in ("l2", None),
-        est.learning_rate in SGD_SCHEDULES,
-        not (est.early_stopping or est.average or est.warm_start or not est.shuffle),
-    )
-    if not all(wanted):
-        return None
+def _sgd(est: Any, classifier: bool) -> LinearTask | str:
+    if est.loss not in SGD_LOSSES:
+        return f"the loss {est.loss!r} is none of ours"
+    if est.penalty not in ("l2", None):
+        return "the penalty is not L2"
+    if est.learning_rate not in SGD_SCHEDULES:
+        return f"the learning rate {est.learning_rate!r} is none of ours"
+    if est.early_stopping or est.average or est.warm_start or not est.shuffle:
+        return "early stopping, averages, a warm start, a fixed order: scikit-learn's"
     return LinearTask(
         SGD_LOSSES[est.loss], est.alpha if est.penalty else 0.0, False, classifier,
         est.fit_intercept, -np.inf if est.tol is None else est.tol, est.max_iter,
@@ -170,7 +205,10 @@ def _sgd(est: Any, classifier: bool) -> LinearTask | None:
     )  # fmt: skip
 
 
-ADAPTERS: dict[type, Callable[[Any], LinearTask | None]] = {
+STOCHASTIC = (linear_model.SGDClassifier, linear_model.SGDRegressor)
+"""They go through the rows in an order that their random state draws."""
+
+ADAPTERS: dict[type, Callable[[Any], LinearTask | str]] = {
     linear_model.LogisticRegression: _logistic,
     linear_model.Ridge: _ridge,
     linear_model.SGDClassifier: lambda est: _sgd(est, True),

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import sklearn
 from scipy import sparse
 from sklearn.utils import _safe_indexing
 
@@ -26,8 +27,8 @@ from mlopt.cluster import Handle
 from mlopt.errors import ClusterError
 from mlopt.rows import Rows
 from mlopt.tuning.crews.chain import Parts, fit_step, params_of
-from mlopt.tuning.crews.fitting import cut_params
-from mlopt.tuning.crews.problem import Problem, View, whole_view
+from mlopt.tuning.crews.fitting import Failed, cut_params
+from mlopt.tuning.crews.problem import Labels, Problem, View, whole_view
 from mlopt.tuning.crews.splits import Split
 
 Place = tuple[str, int | None]
@@ -165,7 +166,7 @@ class Prefixes:
             return self._kept[place].value
         rows = self.problem.splits[split]
         if depth == 0:
-            handle = submit(cut_rows, self.problem.features, rows)
+            handle = submit(cut_rows, self.problem.features, rows, parts.pairwise)
         else:
             before = self._rows(parts, split, depth - 1)
             name, step = parts.steps[depth - 1]
@@ -226,23 +227,37 @@ class Prefixes:
             self.problem.executor.release(kept.value)
 
 
-def cut_rows(X: Any, split: Split) -> tuple[Any, Any]:
-    """(training rows, test rows) of the data."""
-    return _safe_indexing(X, split.train), _safe_indexing(X, split.test)
+def cut_rows(X: Any, split: Split, pairwise: bool = False) -> tuple[Any, Any]:
+    """(training rows, test rows) of the data.
+
+    Of a matrix of ``pairwise`` values, such as kernels, with the columns of training rows.
+    """
+    if not pairwise:
+        return _safe_indexing(X, split.train), _safe_indexing(X, split.test)
+    columns = split.train
+    return X[np.ix_(split.train, columns)], X[np.ix_(split.test, columns)]
 
 
 def transform(
-    rows: tuple[Any, Any], labels: tuple[Any, ...], name: str, step: Any, split: Split
-) -> tuple[Any, Any]:
+    rows: tuple[Any, Any] | Failed, labels: Labels, name: str, step: Any, split: Split
+) -> tuple[Any, Any] | Failed:
     """(training rows, test rows) after a ``step`` fitted on the training rows."""
-    y, _, fit_params, n = labels
-    params = cut_params(params_of(name, fit_params), n, split)
-    fitted, train = fit_step(step, rows[0], None if y is None else y[split.train], params)
-    return train, fitted.transform(rows[1])
+    if isinstance(rows, Failed):
+        return rows
+    y = None if labels.y is None else _safe_indexing(labels.y, split.train)
+    params = cut_params(params_of(name, labels.fit_params), labels.n, split.train)
+    with sklearn.config_context(**labels.config):
+        try:
+            fitted, train = fit_step(step, rows[0], y, params)
+            return train, fitted.transform(rows[1])
+        except Exception as error:  # the trials that need these rows fail, no others
+            return Failed(error)
 
 
-def stack(rows: tuple[Any, Any]) -> Any:
+def stack(rows: tuple[Any, Any] | Failed) -> Any:
     """Training rows above test rows, as one matrix."""
+    if isinstance(rows, Failed):
+        raise rows.error
     train, test = map(as_matrix, rows)
     both = sparse.vstack if sparse.issparse(train) else np.concatenate
     return both([train, test])
@@ -253,8 +268,10 @@ def as_matrix(X: Any) -> Any:
     return X.tocsr() if sparse.issparse(X) else np.asarray(X)
 
 
-def count_bytes(rows: tuple[Any, Any]) -> int:
+def count_bytes(rows: tuple[Any, Any] | Failed) -> int:
     """Bytes of training and test rows."""
+    if isinstance(rows, Failed):
+        return 0
     return sum(map(_bytes, rows))
 
 

@@ -8,8 +8,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
+from sklearn.utils import check_array
 from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, _num_samples
 
 from mlopt.cluster import Executor, Handle
 from mlopt.rows import Rows
@@ -18,37 +22,120 @@ from mlopt.tuning.crews.splits import Split, row_sets
 
 
 @dataclass(frozen=True, eq=False)
+class Labels:
+    """What goes with X, as it was given: cut by rows where it has as many as X."""
+
+    y: Any
+    n: int
+    sample_weight: Any = None
+    fit_params: Mapping[str, Any] = field(default_factory=dict)
+    score_params: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, Any] = field(default_factory=sklearn.get_config)
+    """scikit-learn's settings, which other threads and processes do not see."""
+
+
+@dataclass(frozen=True, eq=False)
 class Problem:
     """Everything about a search that its trials share.
 
     ``X`` is anything that scikit-learn can index by rows, or `Rows` when the data live on
-    a cluster; ``y`` is ``(n,)`` or ``(n, outputs)``, here in the driver.
+    a cluster; ``y`` is anything that goes with it, here in the driver, or None.
     """
 
     X: Any
-    y: NDArray[Any]
+    y: Any
     splits: tuple[Split, ...]
     metrics: Metrics
     classifier: bool
     executor: Executor
-    sample_weight: NDArray[Any] | None = None
+    sample_weight: Any = None
     fit_params: Mapping[str, Any] = field(default_factory=dict)
+    score_params: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
-    supervised: bool = True
-    weighted_scores: bool = False
     train_scores: bool = False
+    routed: bool = False
+    """Whether scikit-learn's metadata routing says who gets what."""
+
+    @cached_property
+    def n(self) -> int:
+        """How many rows there are."""
+        return self.X.n if isinstance(self.X, Rows) else int(_num_samples(self.X))
+
+    @cached_property
+    def column(self) -> NDArray[Any]:
+        """The target as one array, (n,): of labels, or of finite numbers."""
+        y = np.asarray(self.y)
+        if y.ndim != 1:
+            raise ValueError("y is not one column")
+        if self.classifier:
+            check_classification_targets(y)
+        elif y.dtype.kind not in "biuf" or not np.isfinite(y).all():
+            raise ValueError("y is not made of finite numbers")
+        return y
+
+    @cached_property
+    def row_weight(self) -> NDArray[Any] | None:
+        """The weights as numbers, (n,), none of them negative."""
+        if self.sample_weight is None:
+            return None
+        weight: NDArray[Any] = _check_sample_weight(
+            self.sample_weight, np.empty((self.n, 0)), dtype=np.float64,
+            ensure_non_negative=True,
+        )  # fmt: skip
+        return weight
+
+    @cached_property
+    def scored_weight(self) -> NDArray[Any] | None:
+        """The weights that count in the scores, (n,)."""
+        return self.row_weight if "sample_weight" in self.score_params else None
+
+    @cached_property
+    def matrix(self) -> Any:
+        """X as linear models see it: numbers, dense or CSR, or `Rows`."""
+        if isinstance(self.X, Rows):
+            return self.X
+        return check_array(self.X, accept_sparse="csr", dtype=[np.float64, np.float32])
+
+    @cached_property
+    def not_columns(self) -> str:
+        """Why no model of this search can train as a column of a matrix; "" if one can.
+
+        Everything here is as scikit-learn has it only when a model is fitted by its own
+        ``fit``: whatever is unusual, invalid or missing is left to that.
+        """
+        if self.routed:
+            return "metadata is routed"
+        if self.fit_params:
+            return f"fit parameters are given: {', '.join(self.fit_params)}"
+        if not self.metrics.names_only:
+            return "`scoring` is a function, which may look at more than predictions"
+        if set(self.score_params) - {"sample_weight"}:
+            return "the scorers take parameters"
+        try:
+            column, _ = self.column, self.row_weight
+        except (TypeError, ValueError) as error:
+            return f"the target or its weights are none for a linear model: {error}"
+        if self.classifier and self._lacks_a_class(column):
+            return "a training split has not every class"
+        return ""
+
+    def _lacks_a_class(self, y: NDArray[Any]) -> bool:
+        classes = len(self.classes)
+        return classes < 2 or any(
+            len(np.unique(y[split.train])) < classes for split in self.splits
+        )
 
     @cached_property
     def classes(self) -> NDArray[Any]:
         """The labels in order; empty for regression."""
-        return np.unique(self.y) if self.classifier else np.empty(0)
+        return np.unique(self.column) if self.classifier else np.empty(0)
 
     @cached_property
     def codes(self) -> NDArray[np.int64]:
         """The labels as 0, 1, ..."""
-        return np.searchsorted(self.classes, self.y)
+        return np.searchsorted(self.classes, self.column)
 
-    @property
+    @cached_property
     def outputs(self) -> int:
         """Columns of one linear model: one, or one for each of three or more classes."""
         return len(self.classes) if len(self.classes) > 2 else 1
@@ -60,16 +147,18 @@ class Problem:
 
     @cached_property
     def labels(self) -> Handle:
-        """A handle on what goes with X: (y, sample_weight, fit_params, rows), sent once."""
-        y = self.y if self.supervised else None
+        """A handle on `Labels`, sent once."""
         return self.executor.put(
-            (y, self.sample_weight, dict(self.fit_params), len(self.y))
-        )
+            Labels(
+                self.y, self.n, self.sample_weight, dict(self.fit_params),
+                dict(self.score_params),
+            )
+        )  # fmt: skip
 
     def targets(self, dtype: Any) -> NDArray[Any]:
         """What a linear model is to predict, (n, 1): -1 and 1, class codes, or y."""
         if not self.classifier:
-            return self.y.reshape(len(self.y), -1).astype(dtype)
+            return self.column.astype(dtype)[:, None]
         if self.outputs == 1:
             return (2.0 * self.codes - 1.0).astype(dtype)[:, None]
         return self.codes.astype(dtype)[:, None]
@@ -79,17 +168,17 @@ class Problem:
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Training and scoring weights, (n, splits), for some of the splits."""
         chosen = [self.splits[s] for s in splits]
-        weights, judged = row_sets(chosen, len(self.y), self.sample_weight, dtype)
+        weights, judged = row_sets(chosen, self.n, self.row_weight, dtype)
         if class_weight is not None:
             for column, split in enumerate(chosen):
                 weights[:, column] *= self._class_factor(class_weight, split)
-        if self.weighted_scores and self.sample_weight is not None:
-            judged *= self.sample_weight[:, None].astype(dtype)
+        if self.scored_weight is not None:
+            judged *= self.scored_weight[:, None].astype(dtype)
         return weights, judged
 
     def _class_factor(self, class_weight: Any, split: Split) -> NDArray[Any]:
         factor = compute_class_weight(
-            class_weight, classes=self.classes, y=self.y[split.train]
+            class_weight, classes=self.classes, y=self.column[split.train]
         )
         return np.asarray(factor)[self.codes]
 
@@ -112,7 +201,5 @@ class View:
 
 def whole_view(problem: Problem) -> View:
     """Without preprocessing, all splits see one and the same matrix."""
-    rows = problem.X if isinstance(problem.X, Rows) else Rows.of(
-        problem.X, executor=problem.executor
-    )  # fmt: skip
+    rows = Rows.of(problem.matrix, executor=problem.executor)
     return View(rows, tuple(range(len(problem.splits))))

@@ -35,10 +35,15 @@ class Scan:
     key: str
     part: int
     owners: list[Owner]
-    max_passes: int
+    max_passes: int | None
     training: LinearTraining | None = None
     view: View | None = None
     saved: Mapping[str, Any] | None = None
+
+    @property
+    def splits(self) -> tuple[int, ...]:
+        """The splits that its models are of, in order."""
+        return tuple(sorted({owner.split for owner in self.owners}))
 
     @property
     def trials(self) -> dict[int, Trial]:
@@ -83,7 +88,7 @@ def training_of(
     problem: Problem,
     view: View,
     owners: Sequence[Owner],
-    max_passes: int,
+    max_passes: int | None,
     *,
     judge: bool = True,
 ) -> LinearTraining:
@@ -98,7 +103,7 @@ def training_of(
     models = [
         o.task.model(o.column, float(sums[o.column]), problem.outputs) for o in owners
     ]
-    limit = min(max_passes, task.max_iter)
+    limit = task.max_iter if max_passes is None else min(max_passes, task.max_iter)
     if task.direct:
         return DirectLeastSquares(rows, models, max_passes=limit)
     if task.schedule is None:
@@ -120,13 +125,15 @@ def _gradient_bound(problem: Problem, task: LinearTask) -> float:
     if task.loss != "squared_hinge":
         return task.tol
     counts = np.bincount(problem.codes)
-    return task.tol * float(counts[counts > 0].min()) / len(problem.y)
+    return task.tol * float(counts[counts > 0].min()) / problem.n
 
 
 def scan_scores(problem: Problem, scan: Scan) -> dict[str, FloatArray]:
     """Every metric of every model of a scan that is awake, (models,) each."""
     assert scan.training is not None
     counted = scoring.from_quality(problem.metrics, classifier=problem.classifier)
+    if not problem.classifier and min(len(s.test) for s in problem.splits) < 2:
+        counted = None  # scikit-learn has no r2 of one row
     if counted is not None and not problem.train_scores:
         variance = _test_variance(problem)[[owner.split for owner in scan.owners]]
         quality = scoring.convert_quality(counted, scan.training.quality(), variance)
@@ -142,10 +149,10 @@ def _test_variance(problem: Problem) -> FloatArray:
     """Weighted variance of y on the test rows of each split; r2 is relative to it."""
     if problem.classifier:
         return np.ones(len(problem.splits))
-    weight = problem.sample_weight if problem.weighted_scores else None
+    weight = problem.scored_weight
     variances = []
     for split in problem.splits:
-        y, w = problem.y[split.test], None if weight is None else weight[split.test]
+        y, w = problem.column[split.test], None if weight is None else weight[split.test]
         variances.append(np.average((y - np.average(y, weights=w)) ** 2, weights=w))
     return np.asarray(variances)
 
@@ -169,17 +176,18 @@ def _scores_from_margins(
 ) -> dict[str, float]:
     assert scan.view is not None
     split = problem.splits[owner.split]
-    where = _positions(scan.view, len(problem.y))
-    weight = problem.sample_weight if problem.weighted_scores else None
+    where = _positions(scan.view, problem.n)
+    weight = problem.scored_weight
 
-    def score(rows: NDArray[np.int64], w: FloatArray | None) -> dict[str, float]:
+    def score(rows: NDArray[np.int64]) -> dict[str, float]:
         estimator = _known(problem, owner.task, margins[where[rows]])
         nothing = np.empty((len(rows), 0))  # named scorers look at predictions alone
-        return problem.metrics.score(estimator, nothing, problem.y[rows], w)
+        given = {} if weight is None else {"sample_weight": weight[rows]}
+        return problem.metrics.score(estimator, nothing, problem.column[rows], given)
 
-    scores = score(split.test, None if weight is None else weight[split.test])
+    scores = score(split.test)
     if problem.train_scores:
-        scores |= {TRAIN + name: value for name, value in score(split.train, None).items()}
+        scores |= {TRAIN + name: value for name, value in score(split.train).items()}
     return scores
 
 

@@ -6,7 +6,7 @@ scikit-learn scorer read them as if it had asked a fitted estimator.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,61 +14,116 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.metrics import check_scoring, get_scorer
+from sklearn.metrics import check_scoring
+from sklearn.metrics._scorer import _check_multimetric_scoring, _MultimetricScorer
+from sklearn.model_selection._validation import _score
 
 from mlopt.errors import InputError
 
 FloatArray = NDArray[np.floating[Any]]
 
+SINGLE = "score"
+"""The name of the metric of a search that has one, in scikit-learn's tables."""
+
 
 @dataclass(frozen=True)
 class Metrics:
-    """The scorers of a search by name; ``main`` is what the search maximises."""
+    """The metrics of a search; ``main`` is what the search maximises.
 
-    scorers: Mapping[str, Any]
+    Parameters
+    ----------
+    scorer : callable
+        Gives a number, or numbers by name, of ``(estimator, X, y)``.
+    main : str
+    names_only : bool, default=False
+        Whether every scorer is one of scikit-learn's own by its name: these look at
+        predictions only, never at the rows or at the estimator.
+    scoring : any
+        As the user gave it.
+    error_score : "raise" or float, default=nan
+        The score where fitting or scoring fails.
+    """
+
+    scorer: Any
     main: str
-    multiple: bool
-    names_only: bool
-    """Whether every scorer is one of scikit-learn's own, which never look at X."""
+    names_only: bool = False
     scoring: Any = None
+    error_score: Any = np.nan
+
+    @property
+    def multiple(self) -> bool:
+        """Whether there are several metrics, as far as is known before the first score."""
+        return isinstance(self.scorer, _MultimetricScorer)
+
+    @property
+    def scorers(self) -> Mapping[str, Any]:
+        """Scorers by the names of their metrics."""
+        return dict(self.scorer._scorers) if self.multiple else {self.main: self.scorer}
 
     def score(
-        self, estimator: Any, X: Any, y: Any, sample_weight: FloatArray | None = None
+        self, estimator: Any, X: Any, y: Any, params: Mapping[str, Any] | None = None
     ) -> dict[str, float]:
-        """Every metric of a fitted ``estimator``."""
-        extra = {} if sample_weight is None else {"sample_weight": sample_weight}
-        return {
-            name: float(s(estimator, X, y, **extra)) for name, s in self.scorers.items()
-        }
+        """Every metric of a fitted ``estimator``; `error_score` for those that fail.
+
+        Raises
+        ------
+        ValueError
+            A scorer gave something that is no number.
+        Exception
+            What a scorer raises, with ``error_score="raise"``.
+        """
+        given = dict(params or {})
+        found = _score(estimator, X, y, self.scorer, given, self.error_score)
+        scores = found if isinstance(found, dict) else {self.main: found}
+        return {name: float(score) for name, score in scores.items()}
+
+    def failed(self, names: Iterable[str] | None = None) -> dict[str, float]:
+        """The scores of a fit that failed, for the metrics of ``names`` if there are."""
+        score = np.nan if self.error_score == "raise" else float(self.error_score)
+        return dict.fromkeys(names or self.scorers, score)
 
 
-def metrics_of(scoring: Any, estimator: Any, refit: Any) -> Metrics:
+def metrics_of(
+    scoring: Any, estimator: Any, refit: Any, error_score: Any = np.nan
+) -> Metrics:
     """Read ``scoring`` as scikit-learn's searches do.
 
     Raises
     ------
     InputError
-        Several metrics, and ``refit`` does not say which one decides.
+        Several metrics, and ``refit`` does not say which one decides; an ``error_score``
+        that is none.
+    TypeError, ValueError
+        As in scikit-learn, of a ``scoring`` that is none.
     """
-    if scoring is None or isinstance(scoring, str) or callable(scoring):
-        scorer = check_scoring(estimator, scoring=scoring)
-        named = scoring is None or isinstance(scoring, str)
-        return Metrics({"score": scorer}, "score", False, named, scoring)
-    if not isinstance(scoring, Mapping):
-        scoring = {name: name for name in scoring}
-    scorers = {
-        name: get_scorer(s) if isinstance(s, str) else s for name, s in scoring.items()
-    }
-    if not isinstance(refit, str) and len(scorers) > 1 and refit is not False:
+    if error_score != "raise" and not isinstance(error_score, int | float | np.number):
         raise InputError(
-            "With several metrics `refit` must name the one that decides, or be False; got "
-            f"{refit!r}. Metrics here: {', '.join(scorers)}."
+            f'`error_score` must be a number or the string "raise", got {error_score!r}.'
         )
+    if callable(scoring):
+        main = refit if isinstance(refit, str) else SINGLE
+        return Metrics(scoring, main, False, scoring, error_score)
+    if scoring is None or isinstance(scoring, str):
+        scorer = check_scoring(estimator, scoring=scoring)
+        return Metrics(scorer, SINGLE, True, scoring, error_score)
+    scorers = _check_multimetric_scoring(estimator, scoring)
+    check_refit(refit, scorers)
     main = refit if isinstance(refit, str) else next(iter(scorers))
-    if main not in scorers:
-        raise InputError(f"`refit` must be one of {', '.join(scorers)}; got {main!r}.")
-    named = all(isinstance(s, str) for s in scoring.values())
-    return Metrics(scorers, main, True, named, scoring)
+    given = scoring.values() if isinstance(scoring, Mapping) else scoring
+    named = all(isinstance(one, str) for one in given)
+    many = _MultimetricScorer(scorers=scorers, raise_exc=error_score == "raise")
+    return Metrics(many, main, named, scoring, error_score)
+
+
+def check_refit(refit: Any, metrics: Mapping[str, Any]) -> None:
+    """Raise when ``refit`` does not say which of several ``metrics`` decides."""
+    if refit is False or callable(refit) or (isinstance(refit, str) and refit in metrics):
+        return
+    raise InputError(
+        "For multi-metric scoring, the parameter refit must be set to a scorer key or a "
+        "callable to refit an estimator with the best parameter setting, or be False. "
+        f"Metrics here: {', '.join(metrics)}. {refit!r} was passed."
+    )
 
 
 FROM_SQUARES: dict[str | None, str] = {
@@ -86,11 +141,7 @@ def from_quality(metrics: Metrics, *, classifier: bool) -> str | None:
         return None
     if classifier:
         return "accuracy" if metrics.scoring in (None, "accuracy") else None
-    known = {None: "r2", "r2": "r2"}
-    known |= {
-        name: name for name in ("neg_mean_squared_error", "neg_root_mean_squared_error")
-    }
-    return known.get(metrics.scoring) if not callable(metrics.scoring) else None
+    return None if callable(metrics.scoring) else FROM_SQUARES.get(metrics.scoring)
 
 
 def convert_quality(metric: str, quality: FloatArray, variance: FloatArray) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,11 @@ from numpy.typing import NDArray
 from sklearn.model_selection import check_cv
 
 from mlopt.errors import InputError
+from mlopt.resources.probe import memory_limit
+from mlopt.rows import Rows
+
+GATHERED = 0.25
+"""Part of the memory that the rows of a cluster may take here, for a splitter to read."""
 
 
 @dataclass(frozen=True)
@@ -22,36 +27,56 @@ class Split:
 
 
 def make_splits(
-    cv: Any, y: NDArray[Any], groups: Any = None, *, classifier: bool
+    cv: Any,
+    X: Any,
+    y: Any = None,
+    params: Mapping[str, Any] | None = None,
+    *,
+    n: int,
+    classifier: bool,
 ) -> tuple[Split, ...]:
-    """The splits of any scikit-learn splitter, checked before anything is trained.
+    """The splits of any splitter, asked as scikit-learn asks it.
 
     Parameters
     ----------
     cv : int, splitter or iterable of (train, test)
         As in `sklearn.model_selection.GridSearchCV`; an int stratifies for classifiers.
-    y : ndarray of shape (n,) or (n, outputs)
-    groups : array-like of shape (n,), optional
+    X : array-like or Rows
+        The data as they were given. `Rows` are gathered for splitters that are not
+        scikit-learn's own, which only count them.
+    y : array-like, optional
+    params : mapping, optional
+        Further arguments of ``split``, such as ``groups``.
+    n : int
+        How many rows there are.
     classifier : bool
 
     Raises
     ------
     InputError
-        A split without rows, or, for classifiers, without one of the classes in its
-        training rows.
+        No split, one without rows on a side, or rows of a cluster that a splitter wants to
+        read and that do not fit in memory.
     """
     splitter = check_cv(cv, y, classifier=classifier)
-    rows = np.zeros((len(y), 1))  # splitters look at the length of X only
+    rows = _readable(X, splitter) if isinstance(X, Rows) else X
+    given = dict(params or {})
+    expected = splitter.get_n_splits(rows, y, **given)
     splits = tuple(
-        Split(_row_numbers(train, len(y)), _row_numbers(test, len(y)))
-        for train, test in splitter.split(rows, y, groups)
+        Split(_row_numbers(train, n), _row_numbers(test, n))
+        for train, test in splitter.split(rows, y, **given)
     )
+    if len(splits) != expected:
+        raise InputError(
+            "cv.split and cv.get_n_splits return inconsistent results. Expected "
+            f"{expected} splits, got {len(splits)}."
+        )
     if not splits:
-        raise InputError("`cv` must give at least one split, it gave none.")
+        raise InputError(
+            "No fits were performed. Was the CV iterator empty? Were there no candidates? "
+            "`cv` must give at least one split, it gave none."
+        )
     for number, split in enumerate(splits):
         _check_rows(number, split)
-        if classifier:
-            _check_classes(number, split, y)
     return splits
 
 
@@ -67,6 +92,19 @@ def row_sets(
         np.add.at(weights[:, number], split.train, own[split.train])
         np.add.at(judged[:, number], split.test, 1)
     return weights, judged
+
+
+def _readable(X: Rows, splitter: Any) -> Any:
+    """What a splitter is given for rows that live on a cluster."""
+    if type(splitter).__module__ == "sklearn.model_selection._split":
+        return np.zeros((X.n, 1))  # scikit-learn's own look at the length of X only
+    if X.nbytes > GATHERED * memory_limit():
+        raise InputError(
+            f"`cv` must be one of scikit-learn's splitters for {X.nbytes / 2**30:.3g} GiB "
+            f"of rows on a cluster: {type(splitter).__name__} may read the rows, and they "
+            "do not fit in memory here. Give (train, test) row numbers instead."
+        )
+    return X.collect()
 
 
 def _row_numbers(rows: Any, n: int) -> NDArray[np.int64]:
@@ -85,14 +123,3 @@ def _check_rows(number: int, split: Split) -> None:
                 f"Every split must have rows on both sides; split {number} of `cv` has no "
                 f"{name} rows. Use fewer splits, or other `groups`."
             )
-
-
-def _check_classes(number: int, split: Split, y: NDArray[Any]) -> None:
-    missing = np.setdiff1d(np.unique(y), np.unique(y[split.train]))
-    if len(missing):
-        counts = {str(label): int(np.sum(y == label)) for label in missing[:5]}
-        raise InputError(
-            f"Every training split must hold every class; split {number} of `cv` has none "
-            f"of {counts} (class: rows in all). Use a stratified `cv`, fewer splits, or "
-            "drop classes that are this rare."
-        )

@@ -8,12 +8,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mlopt.errors import InputError
 from mlopt.passes import Passes
 
 FAILURES_IN_A_ROW = 8
 """When the first trials all fail, the search stops: something is wrong with all of them."""
+
+NOT_FINITE = "its score is not finite"
+"""How the reason begins of a trial whose fits went through and whose score is no number."""
 
 Scores = Mapping[str, tuple[float, ...]]
 """Metric name to the scores of the splits, in order."""
@@ -37,6 +41,10 @@ class Outcome:
     """Seconds of a core that it would have taken alone, at most."""
     sharing: int = 1
     """Trials that shared the scans."""
+    by_split: tuple[tuple[float, float], ...] = ()
+    """Seconds of fitting and of scoring, a pair a split; empty when nobody measured."""
+    traces: tuple[str, ...] = ()
+    """What the fits that failed raised, in full."""
 
 
 @dataclass(eq=False)
@@ -58,17 +66,27 @@ class Trial:
     work: float = 0.0
     rungs: dict[Passes, Scores] = field(default_factory=dict)
     train_scores: Scores | None = None
+    by_split: NDArray[np.float64] | None = None
+    """Seconds of fitting and of scoring, (splits, 2); None when nobody measured."""
+    traces: tuple[str, ...] = ()
+    failed: Scores | None = None
+    """Of a trial that failed: its scores, with the error score where there is none."""
     _means: dict[str, float] = field(default_factory=dict)
 
     @property
     def scores(self) -> Scores:
         """The latest scores; empty before the first."""
-        return self.rungs.get(self.passes, {})
+        return self.rungs.get(self.passes, {}) if self.failed is None else self.failed
 
     def mean(self, metric: str) -> float:
-        """The latest mean over splits; not a number before the first."""
+        """The latest mean over splits; not a number before the first.
+
+        A scorer that is a function names its metrics only when it is called: when none of
+        them is ``metric``, the first decides.
+        """
         if metric not in self._means:
-            scores = self.scores.get(metric, ())
+            known = self.scores
+            scores = known.get(metric) or next(iter(known.values()), ())
             self._means[metric] = float(np.mean(scores)) if scores else float("nan")
         return self._means[metric]
 
@@ -79,8 +97,13 @@ class Trial:
         self.work += outcome.work
         self.done = outcome.done
         self.train_scores = outcome.train_scores or self.train_scores
+        if outcome.by_split:
+            before = 0.0 if self.by_split is None else self.by_split
+            self.by_split = before + np.array(outcome.by_split, dtype=float)
         if outcome.reason is not None:
-            self.reason = outcome.reason
+            self.reason, self.traces = outcome.reason, outcome.traces
+            self.failed = dict(outcome.scores)
+            self._means.clear()
             return
         self.passes = outcome.passes
         self.rungs[outcome.passes] = dict(outcome.scores)
@@ -99,9 +122,14 @@ def best_trial(trials: Iterable[Trial], metric: str) -> Trial | None:
     """The best trial that the bandit did not give up; without one, of all with a score.
 
     A trial that the time limit ended in the middle stands with the fully trained ones: more
-    training would hardly have made it worse.
+    training would hardly have made it worse. One that failed has a score where the user
+    says what a failure counts.
     """
-    scored = [t for t in trials if math.isfinite(t.mean(metric)) and t.state != "FAIL"]
+    scored = [
+        t
+        for t in trials
+        if math.isfinite(t.mean(metric)) and (t.state != "FAIL" or t.failed is not None)
+    ]
     kept = [t for t in scored if t.state != "PRUNED" or t.unfinished]
     # Of equals the earliest proposed wins, so that the answer does not depend on timing.
     pool = sorted(kept or scored, key=lambda t: t.number)

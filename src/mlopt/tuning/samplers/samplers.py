@@ -97,9 +97,8 @@ class GridPlan(Plan):
         orders = [_order(len(g), len(g) if fits else share, seed) for g in grids]
         walks = (map(g.__getitem__, order) for g, order in zip(grids, orders, strict=True))
         self.size = sum(map(len, orders))
-        self._rest = (
-            point for turn in zip_longest(*walks) for point in turn if point is not None
-        )
+        turns = zip_longest(*walks) if space.in_turn else ([*walk] for walk in walks)
+        self._rest = (point for turn in turns for point in turn if point is not None)
         self._next: Point | None = next(self._rest, None)
 
     def point(self, number: int, taken: Taken) -> Point | None:
@@ -141,6 +140,13 @@ def _random_plan(space: Space, seed: int, n_trials: int | None) -> Plan:
     return RandomPlan(space, seed)
 
 
+def _draws(space: Space, seed: int, n_trials: int | None) -> Plan:
+    """Random draws; where they would take in the whole space, that in its order."""
+    if n_trials is not None and space.size is not None and n_trials >= space.size:
+        return GridPlan(space, seed, n_trials)
+    return RandomPlan(space, seed)
+
+
 def _tpe(seed: int) -> BaseSampler:
     """Tree-structured Parzen estimators, aware of what is being trained right now.
 
@@ -156,7 +162,7 @@ def _tpe(seed: int) -> BaseSampler:
 SAMPLERS: dict[str, Sampler] = {
     sampler.name: sampler
     for sampler in (
-        Sampler("random", _random_plan),
+        Sampler("random", _draws),
         Sampler("grid", GridPlan),
         Sampler("tpe", _random_plan, _tpe),
     )

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from typing import Any, Protocol, runtime_checkable
 
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from mlopt.errors import InputError
 
@@ -44,7 +44,10 @@ def resolve(space: Mapping[str, Any], estimator: Any, where: str = "") -> dict[s
         A name that no parameter has, or that several nested ones end with.
     """
     known = None if estimator is None else _known(space, estimator)
-    names = {given: _full_name(given, known, where) for given in space}
+    names = {
+        given: given if _may_know(estimator, given) else _full_name(given, known, where)
+        for given in space
+    }
     for given, name in names.items():
         twins = [other for other in names if names[other] == name and other != given]
         if twins:
@@ -52,6 +55,17 @@ def resolve(space: Mapping[str, Any], estimator: Any, where: str = "") -> dict[s
                 f"The space{where} names one parameter twice: `{given}` and `{twins[0]}`."
             )
     return names
+
+
+def _may_know(estimator: Any, name: str) -> bool:
+    """Whether ``set_params`` of an estimator may take a ``name`` it does not list."""
+    if estimator is None:
+        return False
+    params = estimator.get_params(deep=True)
+    path = name.rpartition("__")[0]
+    owner = params.get(path) if path else estimator
+    minimal = hasattr(owner, "set_params") and not isinstance(owner, BaseEstimator)
+    return minimal and name not in params
 
 
 def fixed_parameters(estimator: Any, varied: Collection[str]) -> dict[str, Any]:

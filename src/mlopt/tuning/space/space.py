@@ -59,6 +59,8 @@ class Space:
     """Families of models to search over; `space_of` makes one from what users write."""
 
     families: tuple[Family, ...]
+    in_turn: bool = True
+    """Whether a grid takes the families in turn, or one after the other."""
 
     @classmethod
     def of(cls, space: Mapping[str, Any], estimator: Any = None) -> Space:
@@ -80,7 +82,7 @@ class Space:
         return cls((_family("", estimator, space),))
 
     @classmethod
-    def of_families(cls, families: Mapping[str, Any]) -> Space:
+    def of_families(cls, families: Mapping[str, Any], *, in_turn: bool = True) -> Space:
         """Several families, ``{"name": (estimator, space), ...}``; errors as in `of`."""
         if not families:
             raise InputError("The families must be at least one, got none.")
@@ -89,7 +91,8 @@ class Space:
             tuple(
                 _family(name, *_pair(name, given), prefix=f"{name}:" if many else "")
                 for name, given in families.items()
-            )
+            ),
+            in_turn,
         )
 
     def __getitem__(self, name: str) -> Family:
@@ -205,8 +208,9 @@ def _family(name: str, estimator: Any, space: Any, prefix: str = "") -> Family:
             f"The space{where} must map names of parameters to values, got {space!r}."
         )
     names = resolve(space, estimator, where)
+    order = sorted(space, key=names.__getitem__)  # as scikit-learn's grids
     return Family(
-        name, estimator, tuple(parameter(names[n], v) for n, v in space.items()), prefix
+        name, estimator, tuple(parameter(names[n], space[n]) for n in order), prefix
     )
 
 

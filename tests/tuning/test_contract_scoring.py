@@ -1,0 +1,133 @@
+"""How a search scores: every form of ``scoring``, ``refit`` and ``error_score``."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.cluster import KMeans
+from sklearn.exceptions import FitFailedWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, f1_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import mlopt
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(80, 4))
+y = (X[:, 0] + 0.5 * RNG.normal(size=80) > 0).astype(int)
+C = {"C": [0.01, 1.0]}
+
+
+def grid(estimator: Any, space: Any, **settings: Any) -> mlopt.ModelSearchCV:
+    given = {"sampler": "grid", "n_trials": None, "bandit": None, "cv": 3} | settings
+    return mlopt.ModelSearchCV(estimator, space, **given)
+
+
+def same_tables(ours: Any, theirs: Any) -> None:
+    for name, column in theirs.cv_results_.items():
+        if not name.endswith("_time"):
+            np.testing.assert_array_equal(ours.cv_results_[name], column)
+
+
+def test_a_scorer_of_rows_alone() -> None:
+    def inertia(estimator: Any, X: Any, y: Any = None) -> float:
+        return float(-np.abs(estimator.transform(X)).min(axis=1).sum())
+
+    model, space = KMeans(random_state=0, n_init=1), {"n_clusters": [2, 3]}
+    ours = grid(model, space, scoring=inertia, random_state=None).fit(X)
+    same_tables(ours, GridSearchCV(model, space, cv=3, scoring=inertia).fit(X))
+    two = grid(model, space, scoring=lambda est, X: inertia(est, X)).fit(X)
+    assert two.best_params_ == ours.best_params_
+
+
+def both(estimator: Any, X: Any, y: Any) -> dict[str, float]:
+    predicted = estimator.predict(X)
+    return {"acc": accuracy_score(y, predicted), "f1": f1_score(y, predicted)}
+
+
+def test_a_scorer_may_give_several_metrics() -> None:
+    model = make_pipeline(StandardScaler(), LogisticRegression())
+    space = {"logisticregression__C": [0.01, 1.0]}
+    settings: dict[str, Any] = {"scoring": both, "refit": "f1"}
+    ours = grid(model, space, **settings).fit(X, y)
+    theirs = GridSearchCV(model, space, cv=3, **settings).fit(X, y)
+    same_tables(ours, theirs)
+    assert ours.multimetric_
+    assert ours.score(X, y) == theirs.score(X, y)
+    with pytest.raises(ValueError, match="refit must be set to a scorer key"):
+        grid(model, space, scoring=both).fit(X, y)
+
+
+def test_a_function_may_choose_among_several_metrics() -> None:
+    def second(table: dict[str, Any]) -> int:
+        assert "mean_test_f1" in table
+        return 1
+
+    search = grid(LogisticRegression(), C, scoring=["accuracy", "f1"], refit=second)
+    assert search.fit(X, y).best_index_ == 1
+    with pytest.raises(IndexError, match="out of range"):
+        search.set_params(refit=lambda table: 2).fit(X, y)
+
+
+def test_a_scorer_sees_the_whole_pipeline_and_the_rows_as_given() -> None:
+    seen = []
+
+    def scorer(estimator: Any, X: Any, y: Any) -> float:
+        seen.append((list(estimator.named_steps), float(np.mean(X))))
+        return float(estimator.score(X, y))
+
+    model = make_pipeline(StandardScaler(), LogisticRegression())
+    grid(model, {"logisticregression__C": [1.0]}, scoring=scorer).fit(X + 100, y)
+    assert all(names == ["standardscaler", "logisticregression"] for names, _ in seen)
+    assert all(mean > 99 for _, mean in seen)
+
+
+class Picky(ClassifierMixin, BaseEstimator):
+    """Raises in the folds without its row, when it is told to."""
+
+    def __init__(self, row: float | None = None) -> None:
+        self.row = row
+
+    def fit(self, X: Any, y: Any) -> Picky:
+        if self.row is not None and self.row not in X[:, 0]:
+            raise RuntimeError("the row is not here")
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return np.full(len(X), self.classes_[0])
+
+
+@pytest.mark.parametrize("error_score", [0.0, 1.0, np.nan])
+def test_the_error_score_stands_for_each_fit_that_fails(error_score: float) -> None:
+    space: dict[str, Any] = {"row": [None, X[0, 0]]}
+    with pytest.warns(FitFailedWarning, match="1 fits failed out of a total of 6"):
+        ours = grid(Picky(), space, error_score=error_score).fit(X, y)
+    theirs = GridSearchCV(Picky(), space, cv=3, error_score=error_score)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs.fit(X, y)
+    same_tables(ours, theirs)
+    assert ours.best_params_ == theirs.best_params_
+    assert ours.cv_results_["state"].tolist() == ["COMPLETE", "FAIL"]
+
+
+def test_raise_raises_what_the_fit_raised() -> None:
+    with pytest.raises(RuntimeError, match="the row is not here"):
+        grid(Picky(), {"row": [None, X[0, 0]]}, error_score="raise").fit(X, y)
+
+
+@pytest.mark.parametrize("model", [Picky(), LogisticRegression()])
+def test_times_are_measured(model: Any) -> None:
+    space = C if isinstance(model, LogisticRegression) else {"row": [None]}
+    table = grid(model, space).fit(X, y).cv_results_
+    for name in ("fit", "score"):
+        assert (table[f"mean_{name}_time"] > 0).all()
+    if isinstance(model, Picky):
+        assert (table["std_fit_time"] > 0).all()

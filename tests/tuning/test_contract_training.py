@@ -1,0 +1,215 @@
+"""What a search trains: the models that scikit-learn's own ``fit`` would, to their end."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import make_classification, make_regression
+from sklearn.decomposition import PCA
+from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier
+from sklearn.exceptions import FitFailedWarning
+from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
+from sklearn.metrics import accuracy_score, make_scorer
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR, LinearSVC, NuSVC, NuSVR
+
+import mlopt
+from mlopt.tuning.bandits import ActionElimination
+
+X, y = make_classification(120, 6, flip_y=0.1, random_state=0)
+CV = StratifiedKFold(3, shuffle=True, random_state=0)
+BANDITS = [None, "action-elimination", "successive-halving"]
+
+
+def grid(estimator: Any, space: Any, **settings: Any) -> mlopt.ModelSearchCV:
+    given = {"sampler": "grid", "n_trials": None, "bandit": None, "cv": CV} | settings
+    return mlopt.ModelSearchCV(estimator, space, **given)
+
+
+def same_scores(ours: Any, theirs: Any, atol: float = 0.0) -> None:
+    assert ours.cv_results_["params"] == theirs.cv_results_["params"]
+    for split in range(ours.n_splits_):
+        name = f"split{split}_test_score"
+        np.testing.assert_allclose(
+            ours.cv_results_[name], theirs.cv_results_[name], rtol=0, atol=atol
+        )
+
+
+@pytest.mark.parametrize("model", [SVC(), NuSVC(), SVR(), NuSVR()])
+@pytest.mark.parametrize("piped", [False, True])
+def test_machines_without_a_limit_of_passes(model: Any, piped: bool) -> None:
+    name = "nu" if isinstance(model, NuSVC | NuSVR) else "C"
+    space = {f"m__{name}" if piped else name: [0.2, 0.5]}
+    estimator = Pipeline([("s", StandardScaler()), ("m", model)]) if piped else model
+    ours = grid(estimator, space, bandit="action-elimination", cv=3).fit(X, y)
+    same_scores(ours, GridSearchCV(estimator, space, cv=3).fit(X, y))
+
+
+@pytest.mark.parametrize("bandit", BANDITS)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_what_is_complete_was_trained_as_long_as_it_asks(bandit: str | None) -> None:
+    model = MLPClassifier((3,), max_iter=150, random_state=0)
+    ours = grid(model, {"alpha": [1e-4, 1e-2]}, bandit=bandit).fit(X, y)
+    theirs = GridSearchCV(model, {"alpha": [1e-4, 1e-2]}, cv=CV).fit(X, y)
+    assert ours.cv_results_["state"].tolist() == ["COMPLETE"] * 2
+    same_scores(ours, theirs)
+    assert ours.best_estimator_.n_iter_ == theirs.best_estimator_.n_iter_
+
+
+@pytest.mark.parametrize("bandit", BANDITS)
+def test_linear_models_have_all_the_passes_they_ask_for(bandit: str | None) -> None:
+    scales = np.logspace(0, 3, 6)
+    model = LogisticRegression(max_iter=2000, tol=1e-8)
+    ours = grid(model, {"C": [1.0, 100.0]}, bandit=bandit).fit(X * scales, y)
+    assert (ours.cv_results_["passes"] <= 2000).all()
+    short = grid(model, {"C": [1.0, 100.0]}, bandit=bandit, max_passes=4).fit(X * scales, y)
+    assert (short.cv_results_["passes"] <= 4).all()
+    assert np.max(short.best_estimator_.n_iter_) <= 4
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        GradientBoostingClassifier(n_estimators=40, n_iter_no_change=3, random_state=0),
+        HistGradientBoostingClassifier(max_iter=30, random_state=0),
+        HistGradientBoostingClassifier(max_iter=30, early_stopping=True, random_state=0),
+    ],
+)
+def test_boosting_in_rungs_is_boosting(model: Any) -> None:
+    space = {"max_depth": [2, 3]}
+    ours = grid(model, space, bandit=ActionElimination(eps=np.inf)).fit(X, y)
+    theirs = GridSearchCV(model, space, cv=CV).fit(X, y)
+    same_scores(ours, theirs)
+    np.testing.assert_array_equal(ours.predict_proba(X), theirs.predict_proba(X))
+
+
+LINEAR: dict[str, tuple[Any, dict[str, Any], dict[str, Any], str]] = {
+    "a scorer that is a function": (
+        LogisticRegression(), {"scoring": make_scorer(accuracy_score)}, {}, "function",
+    ),
+    "scorers by name in a dict of functions": (
+        LogisticRegression(),
+        {"scoring": {"a": make_scorer(accuracy_score)}, "refit": "a"}, {}, "function",
+    ),
+    "no penalty": (LogisticRegression(C=np.inf), {}, {}, "no minimum"),
+    "a subclass": (type("Own", (LogisticRegression,), {})(), {}, {}, "no batched form"),
+    "an order that is fixed": (SGDClassifier(random_state=3), {}, {}, "`random_state`"),
+    "weights and balanced classes": (
+        LogisticRegression(class_weight="balanced"), {},
+        {"sample_weight": np.linspace(0.5, 2, 120)}, "balanced",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LINEAR)
+def test_the_plan_says_what_was_not_batched_and_the_run_agrees(case: str) -> None:
+    model, settings, fit_params, reason = LINEAR[case]
+    name = "alpha" if isinstance(model, SGDClassifier) else "C"
+    value = getattr(model, name)
+    search = grid(model, {name: [value]}, **settings)
+    plan = search.explain(X, y, **fit_params)
+    assert reason in plan.choices[0].rejected[0].reason
+    assert plan.choices[0].chosen == "one fit a split, in parallel"
+    ours = search.fit(X, y, **fit_params)
+    assert "batched: " not in ours.plan_.explain()
+    theirs = GridSearchCV(model, {name: [value]}, cv=CV, **settings).fit(X, y, **fit_params)
+    np.testing.assert_array_equal(ours.best_estimator_.coef_, theirs.best_estimator_.coef_)
+
+
+def test_targets_of_two_columns_are_not_batched() -> None:
+    rows, targets = make_regression(80, 4, n_targets=2, random_state=0)
+    search = grid(Ridge(), {"alpha": [0.1, 1.0]}, cv=3)
+    assert "one fit a split" in search.explain(rows, targets).choices[0].chosen
+    ours = search.fit(rows, targets)
+    same_scores(ours, GridSearchCV(Ridge(), {"alpha": [0.1, 1.0]}, cv=3).fit(rows, targets))
+
+
+def test_ridge_in_a_scan_is_ridge_to_rounding() -> None:
+    rows, targets = make_regression(200, 12, effective_rank=4, noise=5.0, random_state=0)
+    space = {"alpha": [1e-3, 1.0, 100.0]}
+    ours = grid(Ridge(), space, cv=3).fit(rows, targets)
+    theirs = GridSearchCV(Ridge(), space, cv=3).fit(rows, targets)
+    same_scores(ours, theirs, atol=1e-9)
+    assert "batched" in ours.plan_.choices[0].chosen
+    np.testing.assert_allclose(
+        ours.best_estimator_.coef_, theirs.best_estimator_.coef_, rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "space"),
+    [
+        (LinearSVC(), {"C": [0, 1.0]}),
+        (LogisticRegression(), {"C": [-1.0, 1.0]}),
+        (Ridge(), {"alpha": [-1.0, 1.0]}),
+        (LogisticRegression(), {"class_weight": [{7: 1.0}, None]}),
+        (make_pipeline(PCA(), LogisticRegression()), {"pca__n_components": [99, 2]}),
+        (make_pipeline(PCA(), SVC()), {"pca__n_components": [99, 2]}),
+    ],
+)
+def test_a_bad_value_fails_its_trial_alone(model: Any, space: dict[str, Any]) -> None:
+    with pytest.warns(FitFailedWarning, match="3 fits failed out of a total of 6"):
+        found = grid(model, space).fit(X, y)
+    assert found.cv_results_["state"].tolist() == ["FAIL", "COMPLETE"]
+    assert found.best_index_ == 1
+
+
+def test_a_split_without_a_class_trains_as_scikit_learn_does() -> None:
+    labels = np.repeat([0, 1, 2], 40)
+    splits = [(np.arange(0, 80), np.arange(80, 120)), (np.arange(120), np.arange(30, 60))]
+    ours = grid(LogisticRegression(), {"C": [0.1, 1.0]}, cv=splits).fit(X, labels)
+    theirs = GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=splits).fit(X, labels)
+    same_scores(ours, theirs)
+
+
+class Client:
+    """Stands for a client of a cluster: it is neither copied nor pickled."""
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        raise TypeError("cannot copy a client")
+
+    def __reduce__(self) -> Any:
+        raise TypeError("cannot pickle a client")
+
+
+def test_a_clone_shares_the_client_and_a_pickle_leaves_it_out() -> None:
+    client = Client()
+    events: list[str] = []
+    search = grid(LogisticRegression(), {"C": [1.0]}, client=client, observer=events.append)
+    copy = clone(search)
+    assert copy.client is client
+    copy.observer("noted")
+    assert events == ["noted"]
+    restored = pickle.loads(pickle.dumps(search.set_params(observer=None)))
+    assert restored.client is None
+    assert search.client is client
+
+
+def test_a_search_is_cross_validated() -> None:
+    search = grid(LogisticRegression(), {"C": [0.1, 1.0]})
+    theirs = GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=CV)
+    np.testing.assert_allclose(
+        cross_val_score(search, X, y, cv=3), cross_val_score(theirs, X, y, cv=3), atol=0.03
+    )
+
+
+@pytest.mark.parametrize("model", [LinearSVC(), LogisticRegression()])
+def test_dense_and_sparse_rows_give_one_model(model: Any) -> None:
+    rows, labels = make_classification(200, 100, random_state=0)
+    space = {"C": [0.1, 1.0]}
+    dense = grid(model, space, cv=5).fit(rows[:180], labels[:180])
+    thin = grid(model, space, cv=5).fit(sparse.csr_array(rows[:180]), labels[:180])
+    theirs = GridSearchCV(model, space).fit(rows[:180], labels[:180])
+    for found in (dense, thin):
+        np.testing.assert_allclose(
+            found.best_estimator_.coef_, theirs.best_estimator_.coef_, atol=2e-3
+        )
+        np.testing.assert_array_equal(found.predict(rows[180:]), theirs.predict(rows[180:]))
