@@ -6,6 +6,7 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+import dask
 import joblib
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from sklearn.preprocessing import (
 from tests.pipeline.peers import SIZES, assert_same, both, numbers
 
 import mlopt
+from mlopt.pipeline.environment import environment
 
 EXACT = LogisticRegression(tol=1e-8, max_iter=1000)
 
@@ -173,12 +175,16 @@ def test_a_warm_start_goes_on_where_it_was(n: int) -> None:
 @SIZES
 def test_what_is_remembered_does_not_change_with_the_steps(n: int) -> None:
     X, y = numbers(n)
-    first, _ = both([("scale", StandardScaler()), ("r", Ridge())])
-    first.fit(X, y)
-    mean = first[0].mean_.copy()
-    first[0].mean_[:] = 100.0
-    second, _ = both([("scale", StandardScaler()), ("r", Ridge())])
-    np.testing.assert_array_equal(second.fit(X, y)[0].mean_, mean)
+    environment.clear()
+    with dask.config.set({"mlopt.reuse-models": "1GiB"}):
+        first, _ = both([("scale", StandardScaler()), ("r", Ridge())])
+        first.fit(X, y)
+        mean = first[0].mean_.copy()
+        first[0].mean_[:] = 100.0
+        second, _ = both([("scale", StandardScaler()), ("r", Ridge())])
+        before = environment.hits
+        np.testing.assert_array_equal(second.fit(X, y)[0].mean_, mean)
+        assert environment.hits > before
 
 
 @SIZES
