@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from tests.interrupted import OUTPUTS, sweep, write_people
 
 MOMENTS = 30
@@ -11,6 +12,7 @@ LOADED = 0.15
 """Seconds after which the interpreter hears signals, on a slow machine."""
 
 
+@pytest.mark.timeout(1800)
 def test_an_interruption_at_any_moment(tmp_path: Path) -> None:
     table = write_people(tmp_path)
     whole = sweep(table, tmp_path / "whole", None)
