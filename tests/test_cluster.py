@@ -364,3 +364,23 @@ def test_distributed_is_not_imported_to_look_for_a_client() -> None:
 def test_an_executor_is_abstract() -> None:
     with pytest.raises(TypeError, match="abstract"):
         Executor()  # type: ignore[abstract]
+
+
+def test_an_executor_closes_while_calls_wait_for_others() -> None:
+    threads = Threads(1)
+    begun, go = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        begun.set()
+        go.wait(10)
+
+    threads.submit(wait)
+    begun.wait(10)
+    first = threads.submit(int)
+    later = [threads.submit(str, first) for _ in range(3)]
+    closing = threading.Thread(target=threads.close, daemon=True)
+    closing.start()
+    go.set()
+    closing.join(10)
+    assert not closing.is_alive()
+    assert all(handle.cancelled() or handle.done() for handle in later)
