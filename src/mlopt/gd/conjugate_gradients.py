@@ -54,7 +54,9 @@ class ConjugateGradients:
         Penalty of each target.
     intercept : bool
     tol : float
-        A target is done when its gradient's norm is at most ``tol`` times that at zero;
+        A target is done when its gradient's norm is at most ``tol`` times that at zero,
+        and, with a penalty, the error of its coefficients is certain to be at most ``tol``
+        times these in the norm of the system;
         with an ``inverse``, when the error of its coefficients is estimated to be at most
         ``tol`` times these, in the Euclidean norm and in that of the system.
     sums : ColumnSums, optional
@@ -193,12 +195,17 @@ class ConjugateGradients:
     def _errors(self, active: NDArray[np.intp], scaled: Array) -> Array:
         """Relative errors of some targets, as the tolerance means them, shape (A,)."""
         right, residual = self._right[:, active], self._residual[:, active]
+        reached = np.sum(self.coef[:, active] * (right - residual), axis=0)
         if not self._by_coef:
-            return _ratio(np.linalg.norm(residual, axis=0), np.linalg.norm(right, axis=0))
+            squares = np.sum(residual * residual, axis=0)
+            plain = _ratio(np.sqrt(squares), np.linalg.norm(right, axis=0))
+            # The error, in the norm of the system, is at most ||residual|| / sqrt(alpha).
+            held = self._alphas[active] * np.maximum(reached, 0.0)
+            bound = np.sqrt(_ratio(squares, held))
+            return np.maximum(plain, np.where(self._alphas[active] > 0, bound, 0.0))
         # The inverse times the residual is the error itself, as far as it is the inverse.
         coef = self.coef[:, active]
         plain = _ratio(np.linalg.norm(scaled, axis=0), np.linalg.norm(coef, axis=0))
-        reached = np.sum(coef * (right - residual), axis=0)
         energy = _ratio(np.maximum(self._energy[active], 0.0), np.maximum(reached, 0.0))
         return np.maximum(plain, np.sqrt(energy))
 

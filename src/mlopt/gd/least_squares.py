@@ -45,7 +45,9 @@ class Ridge(LinearRegressor, linear_model.Ridge):
     max_iter : int, optional
         Steps of conjugate gradients, or sweeps over blocks. Default: 1000.
     tol : float, default=1e-4
-        "sparse_cg" stops when the gradient's norm is ``tol`` times that at zero. The other
+        "sparse_cg" stops when the gradient's norm is ``tol`` times that at zero and, with a
+        penalty, coefficients are certain to be good to ``tol`` in the norm of ``X'X +
+        alpha``. The other
         solvers are exact, or iterate until coefficients are good to a relative 1e-7, or
         to ``tol / 10`` where that is less.
     solver : str, default="auto"

@@ -74,7 +74,7 @@ def _tail(d: int, sample: Any) -> Array:
 
 @inlined
 def _margin(X: Array, x: int, W: Array, w: int, once: Any) -> Any:
-    """Of one row, from ``X.flat[x]``."""
+    """Of one row, from ``X.flat[x]``: added up in the order of `_four_margins`."""
     d, L = X.shape[1], lane_count(X.itemsize)
     whole, last, j = d - d % L, d - L, 0
     a = b = splat(like(X[0, 0], 0.0))
@@ -91,18 +91,30 @@ def _margin(X: Array, x: int, W: Array, w: int, once: Any) -> Any:
 
 @inlined
 def _four_margins(X: Array, x: int, W: Array, w: int, once: Any, Z: Array, z: int) -> None:
-    """Of four rows, from ``X.flat[x]``, to ``Z.flat[z]``."""
+    """Of four rows, from ``X.flat[x]``, to ``Z.flat[z]``, each as by `_margin`.
+
+    Which of the two is taken depends on where rows lie, and must not change a bit.
+    """
     d, L = X.shape[1], lane_count(X.itemsize)
-    whole, last = d - d % L, x + d - L
-    a0 = a1 = a2 = a3 = splat(like(X[0, 0], 0.0))
-    for j in range(0, whole, L):
+    whole, last, j = d - d % L, x + d - L, 0
+    a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = splat(like(X[0, 0], 0.0))
+    while j + L < whole:
+        v, y = load(W, w + j), x + j
+        a0, a1 = muladd(load(X, y), v, a0), muladd(load(X, y + d), v, a1)
+        a2, a3 = muladd(load(X, y + 2 * d), v, a2), muladd(load(X, y + 3 * d), v, a3)
+        v, y = load(W, w + j + L), y + L
+        b0, b1 = muladd(load(X, y), v, b0), muladd(load(X, y + d), v, b1)
+        b2, b3 = muladd(load(X, y + 2 * d), v, b2), muladd(load(X, y + 3 * d), v, b3)
+        j += 2 * L
+    if j < whole:
         v, y = load(W, w + j), x + j
         a0, a1 = muladd(load(X, y), v, a0), muladd(load(X, y + d), v, a1)
         a2, a3 = muladd(load(X, y + 2 * d), v, a2), muladd(load(X, y + 3 * d), v, a3)
     if whole < d:
         v, y = load(W, w + d - L) * once, last
-        a0, a1 = muladd(load(X, y), v, a0), muladd(load(X, y + d), v, a1)
-        a2, a3 = muladd(load(X, y + 2 * d), v, a2), muladd(load(X, y + 3 * d), v, a3)
+        b0, b1 = muladd(load(X, y), v, b0), muladd(load(X, y + d), v, b1)
+        b2, b3 = muladd(load(X, y + 2 * d), v, b2), muladd(load(X, y + 3 * d), v, b3)
+    a0, a1, a2, a3 = a0 + b0, a1 + b1, a2 + b2, a3 + b3
     put_number(Z, z, total(a0))
     put_number(Z, z + 1, total(a1))
     put_number(Z, z + 2, total(a2))
