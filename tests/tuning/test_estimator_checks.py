@@ -13,7 +13,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mlopt
 
-SETTINGS: dict[str, Any] = {"sampler": "grid", "n_trials": None, "cv": 2, "n_jobs": 1}
+# As scikit-learn checks its own searches: what a fit refuses is raised, not scored as NaN.
+SETTINGS: dict[str, Any] = {
+    "sampler": "grid",
+    "n_trials": None,
+    "cv": 2,
+    "n_jobs": 1,
+    "error_score": "raise",
+}
 SEARCHES = [
     mlopt.ModelSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, **SETTINGS),
     mlopt.ModelSearchCV(Ridge(), {"alpha": [0.1, 1.0]}, **SETTINGS),
