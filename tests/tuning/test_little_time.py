@@ -65,7 +65,7 @@ def test_a_budget_of_a_moment_gives_a_model() -> None:
     assert np.isfinite(model.best_score_)
 
 
-@pytest.mark.filterwarnings("ignore:2 of:sklearn.exceptions.FitFailedWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
 def test_where_the_first_fails_the_next_gives_the_model() -> None:
     model, trained = search(seconds=0.05, fails=2, n_trials=12, timeout=1e-6)
     assert trained == {2}

@@ -45,7 +45,7 @@ def stubborn(how: str, **settings: Any) -> mlopt.ModelSearchCV:
 @pytest.mark.parametrize("how", ["leave", "interrupt"])
 def test_a_fit_that_wants_to_end_the_process_fails_alone(how: str) -> None:
     search = stubborn(how)
-    with pytest.warns(FitFailedWarning, match="1 of 12 trials failed"):
+    with pytest.warns(FitFailedWarning, match="2 fits failed out of a total of 24"):
         search.fit(X, Y)
     states = search.cv_results_["state"].tolist()
     depths = [params["max_depth"] for params in search.cv_results_["params"]]
@@ -64,7 +64,7 @@ def test_a_step_that_wants_to_end_the_process_fails_its_trial() -> None:
     pipeline = make_pipeline(FunctionTransformer(leave), Stubborn(max_depth=2))
     space = {"functiontransformer__kw_args": [{"bad": False}, {"bad": True}]}
     search = mlopt.ModelSearchCV(pipeline, space, n_trials=2, cv=2, sampler="grid")
-    with pytest.warns(FitFailedWarning, match="1 of 2 trials failed"):
+    with pytest.warns(FitFailedWarning, match="2 fits failed out of a total of 4"):
         search.fit(X, Y)
     assert sorted(search.cv_results_["state"]) == ["COMPLETE", "FAIL"]
 

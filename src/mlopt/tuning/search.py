@@ -385,6 +385,7 @@ class ModelSearchCV(BaseSearchCV):
         tags.classifier_tags = inner.classifier_tags
         tags.regressor_tags = inner.regressor_tags
         tags.input_tags = inner.input_tags
+        tags.target_tags.multi_output = inner.target_tags.multi_output
         return tags
 
 
