@@ -18,6 +18,7 @@ from mlopt.pipeline.rules.base import Draft
 from mlopt.pipeline.running.execute import Execution
 from mlopt.pipeline.running.layers import Layers
 from mlopt.pipeline.steps.assemble import Assembly
+from mlopt.pipeline.steps.copies import private_copy
 
 _FEW = 64
 """Rows from which names and numbers of columns are learnt."""
@@ -29,11 +30,11 @@ def put_back(steps: Iterable[tuple[str, Any]], planned: Planned, run: Execution)
     """Put what was learnt into the steps, as scikit-learn's `fit` does."""
     _learn_missing(planned, run)
     built = planned.built
+    fitted = _Fitted(planned, run)
     models = {
-        path: op.model if isinstance(op, Given) else run.models[op.token]
+        path: fitted.given(path, op) if isinstance(op, Given) else run.models[op.token]
         for path, op in built.models.items()
     }
-    fitted = _Fitted(planned, run)
     assembly = Assembly(
         models, lambda path: fitted.value(built.inputs[path]), fitted.sparse
     )
@@ -82,6 +83,15 @@ class _Fitted:
     def _values(self) -> dict[str, Any]:
         assert self._trial is not None
         return self._trial.values
+
+    def given(self, path: str, op: Given) -> Any:
+        """A model that was there before the run; of a stateless step, one that knows the
+        columns of all rows, which may be more than those of the sample."""
+        x = self.planned.built.inputs.get(path)
+        if x is None:
+            return op.model
+        with single_threaded():
+            return private_copy(op.model).fit(self.value(x))
 
     def sparse(self, path: str) -> bool | None:
         """Whether a `ColumnTransformer` gives sparse rows, by the density of all."""

@@ -141,22 +141,33 @@ def gathered(data: Mapping[str, Any], room: float) -> dict[str, Any]:
     InputError
         With the bytes of what is larger than ``room``.
     """
-    import dask
-
     found = {}
     for name, one in data.items():
         if is_dask(one):
-            parts = np.ravel(np.asarray(one.to_delayed(), dtype=object))
-            sizes = dask.compute(*(dask.delayed(tables.count_bytes)(p) for p in parts))
-            if sum(sizes) > room:
+            size = _size(one)
+            if size > room:
                 raise InputError(
-                    f"`{name}` must be gathered in one place, and takes {sum(sizes):.0f} "
+                    f"`{name}` must be gathered in one place, and takes {size:.0f} "
                     f"bytes where there are {room:.0f}. Give more memory, or declare "
                     "steps of your own with `mlopt.register`, so that rows are streamed."
                 )
             one = one.compute()
         found[name] = one
     return found
+
+
+def _size(data: Any) -> float:
+    """Bytes of a Dask collection: as it says, or counted chunk by chunk."""
+    import dask
+    import dask.array as da
+
+    if isinstance(data, da.Array) and not (
+        np.isnan(data.nbytes) or sp.issparse(data._meta)
+    ):
+        return float(data.nbytes)
+    parts = np.ravel(np.asarray(data.to_delayed(), dtype=object))
+    counted = dask.compute(*(dask.delayed(tables.count_bytes)(p) for p in parts))
+    return float(sum(counted))
 
 
 def _edges(lengths: Sequence[int]) -> list[int]:
@@ -170,7 +181,7 @@ def usable(data: Any, name: str = "X") -> Any:
     """
     check_unmasked(data, name)
     if hasattr(data, "to_pandas") and type(data).__module__.startswith("pyarrow"):
-        return data.to_pandas()
+        return _from_arrow(data)
     if sp.issparse(data):
         return data if data.format == "csr" else data.tocsr()
     if isinstance(data, list | tuple):
@@ -185,6 +196,18 @@ def usable(data: Any, name: str = "X") -> Any:
             f"a Dask collection, got {type(data).__name__}."
         )
     return data if hasattr(data, "shape") else list(data)
+
+
+def _from_arrow(table: Any) -> Any:
+    """A data frame; text in it as objects, with None for what is missing, as in a table."""
+    import pandas as pd
+
+    frame = table.to_pandas()
+    for number, column in enumerate(table.columns):
+        if str(column.type) in ("string", "large_string", "string_view"):
+            text = column.to_numpy(zero_copy_only=False)
+            frame.isetitem(number, pd.Series(text, index=frame.index, dtype=object))
+    return frame
 
 
 def _from_list(data: Any) -> Any:

@@ -59,7 +59,8 @@ class Builder:
     models : dict of path to Operator
         Filled while building.
     inputs : dict of path to Operator
-        What each `ColumnTransformer` is given; filled while building.
+        What each union, `ColumnTransformer` and stateless step is given; filled while
+        building.
     joins : dict of path to Operator
         What each `ColumnTransformer` makes of it; filled while building.
     whole : bool
@@ -127,7 +128,10 @@ class Builder:
             with naming(path):
                 fitted = self._configured(transformer)
                 fitted.fit(self.example(x))
-            return self._given(path, transformer, fitted, x)
+            self.inputs[path] = x
+            # Equal steps behind unlike columns have learnt other names and numbers.
+            content = join(_content(transformer), x.token)
+            return self._given(path, transformer, fitted, x, content)
         y = None if ignores_targets(transformer) else self.y
         model = self.models[path] = self._learn(path, transformer, x, y, None)
         if is_row_wise(transformer):
@@ -135,8 +139,10 @@ class Builder:
         model = self.models[path] = replace(model, transforms=True)
         return Outcome(path, model, x)
 
-    def _given(self, path: str, transformer: Any, model: Any, x: Operator) -> Operator:
-        self.models[path] = Given(path, model, _content(transformer))
+    def _given(
+        self, path: str, transformer: Any, model: Any, x: Operator, content: str = ""
+    ) -> Operator:
+        self.models[path] = Given(path, model, content or _content(transformer))
         frozen = getattr(transformer, "estimator", None)
         if is_row_wise(transformer) or is_row_wise(frozen):
             rows = Apply(path, self.models[path], x, pinned=is_pinned(transformer))

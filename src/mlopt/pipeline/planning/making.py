@@ -23,9 +23,10 @@ from mlopt.pipeline.graph.schedule import takes_memory
 from mlopt.pipeline.graph.walking import Sinks, rebuild, walk
 from mlopt.pipeline.planning.build import Builder
 from mlopt.pipeline.planning.optimizer import Applied, optimize
-from mlopt.pipeline.profiling.profile import Profile, profile
+from mlopt.pipeline.profiling.profile import Profile, profile, stats_of_fit
 from mlopt.pipeline.profiling.samples import Samples
 from mlopt.pipeline.profiling.settling import settle
+from mlopt.pipeline.profiling.trial import Trial
 from mlopt.pipeline.rules.base import Context, Draft
 from mlopt.plan import format_bytes
 from mlopt.resources import Resources
@@ -147,7 +148,7 @@ def _profiled(
     built = Builder(y, samples.example, weight, problem.params, whole=one)
     sinks = _build(problem, built, X)
     if not one:
-        sinks = _first_ways(settle(sinks, samples.large))
+        sinks = _first_ways(settle(sinks, samples.large), samples.large, samples.blocks)
         built.models.update(_renewed(built.models, sinks))
     found = profile(sinks, samples.all, samples.blocks, resources()) if priced else None
     if found is not None:
@@ -236,14 +237,18 @@ def _build(problem: Problem, built: Builder, X: Operator) -> Sinks:
     return (rows,)
 
 
-def _first_ways(sinks: Sinks) -> Sinks:
-    """Every model by the first way of the table, as when no rule chooses."""
+def _first_ways(sinks: Sinks, trial: Trial, blocks: int) -> Sinks:
+    """Every model by the first way of the table that solves the same problem, as when no
+    rule chooses; by scikit-learn's own where none does."""
 
     def first(op: Operator) -> Operator:
-        if isinstance(op, Learn) and not op.params and not op.transforms:
-            ways = ways_of(op.estimator)
-            return replace(op, way=ways[0]) if ways else op
-        return op
+        if not isinstance(op, Learn) or op.params or op.transforms:
+            return op
+        if not (ways := ways_of(op.estimator)):
+            return op
+        stats = stats_of_fit(op, trial, trial.sample.total, blocks)
+        fit = (way for way in ways if not way.refuses(op.estimator, stats))
+        return replace(op, way=next(fit, None))
 
     return rebuild(sinks, first)
 

@@ -282,6 +282,12 @@ def _lines(
     return replace(lines, seconds=steeper)
 
 
+def stats_of_fit(op: Learn, trial: Trial, rows: int, blocks: int) -> Stats:
+    """What `op` learns from, as far as some rows tell it."""
+    x = _stats(trial.value(op.x), rows, blocks)
+    return replace(x, outputs=_outputs(op, trial))
+
+
 def _outputs(op: Learn, trial: Trial) -> int:
     """Columns of a linear model: targets, or classes where there are three or more."""
     if op.y is None:

@@ -17,17 +17,24 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from mlopt.cluster import executor
+from mlopt.errors import InputError
+from mlopt.identity import is_known
 from mlopt.pipeline.blocks import tables
-from mlopt.pipeline.blocks.cut import usable
+from mlopt.pipeline.blocks.cut import gathered, usable
 from mlopt.pipeline.blocks.panels import Chain, InPanels, array_bytes
 from mlopt.pipeline.fits.applying import apply_fitted
+from mlopt.pipeline.steps.copies import is_estimator
+from mlopt.pipeline.steps.declared import declared
 from mlopt.pipeline.steps.kinds import is_row_wise
 from mlopt.pipeline.steps.nested import does_nothing, is_pipeline, is_union
+from mlopt.resources.probe import memory_limit
 from mlopt.rows.block import boundaries
 from mlopt.rows.check import check_unmasked
 from mlopt.rows.source import is_dask
 
 _MANY, _MANY_IMAGES = 4096, 256
+_BY_CHANCE = ("stratified", "uniform")
+"""Strategies of `DummyClassifier` that draw once for all rows."""
 _PARALLEL = 8
 """Blocks of images, of which steps make much more than they are given."""
 
@@ -42,10 +49,14 @@ def apply_pipeline(pipeline: Any, method: str, X: Any) -> Any:
     """
     check_is_fitted(pipeline)
     steps = [step for _, step in pipeline.steps]
-    if method != "transform":
-        steps = steps[:-1]
-    if not all(map(goes_by_rows, steps)):
-        return _gathered(pipeline, method, X) if is_dask(X) else NotImplemented
+    blind = next((s for s in steps[:-1] if not goes_by_rows(s)), None)
+    last = goes_by_rows if method == "transform" else predicts_by_rows
+    if blind is None and not last(steps[-1]):
+        blind = steps[-1]
+    if blind is not None:
+        if is_dask(X):
+            return _gathered(pipeline, method, X, blind)
+        return NotImplemented
     if is_dask(X):
         return _lazily(pipeline, method, X)
     check_unmasked(X, "X")
@@ -80,6 +91,32 @@ def goes_by_rows(step: Any) -> bool:
     if isinstance(step, FrozenEstimator):
         return goes_by_rows(step.estimator)
     return is_row_wise(step)
+
+
+def predicts_by_rows(model: Any) -> bool:
+    """Whether a fitted last step is known, or declared, to judge each row by itself."""
+    if does_nothing(model):
+        return True
+    if is_pipeline(model):
+        *before, last = (step for _, step in model.steps)
+        return all(map(goes_by_rows, before)) and predicts_by_rows(last)
+    if (said := declared(type(model))) is not None:
+        return said.row_wise
+    if not is_known(type(model)) or getattr(model, "strategy", "") in _BY_CHANCE:
+        return False
+    return all(map(_is_by_rows, model.get_params(deep=False).values()))
+
+
+def _is_by_rows(value: Any) -> bool:
+    """Whether a parameter of a model leaves each row to itself, as far as is known."""
+    if isinstance(value, list | tuple):
+        return all(map(_is_by_rows, value))
+    if is_estimator(value):
+        return predicts_by_rows(value) or goes_by_rows(value)
+    if not callable(value) or isinstance(value, np.ufunc | type):
+        return True
+    said = declared(value)
+    return said is not None and said.row_wise
 
 
 def apply_steps(pipeline: Any, method: str, X: Any, seen: list[int] | None = None) -> Any:
@@ -122,7 +159,7 @@ def _lazily(pipeline: Any, method: str, X: Any) -> Any:
 
         return dd.from_delayed(calls, meta=none, verify_meta=False)
     if hasattr(example, "columns"):  # frames that Dask does not have
-        return _gathered(pipeline, method, X)
+        return _gathered(pipeline, method, X, pipeline.steps[-1][1])
     rest = tuple(np.shape(example)[1:])
     arrays = [
         da.from_delayed(one, shape=(length, *rest), meta=none)
@@ -176,9 +213,16 @@ class _Steps(Chain):
         return result, max(*seen, array_bytes(result))
 
 
-def _gathered(pipeline: Any, method: str, X: Any) -> Any:
-    """All rows in one place: some step may look at all of them."""
-    return getattr(pipeline.export(), method)(X.compute())
+def _gathered(pipeline: Any, method: str, X: Any, blind: Any) -> Any:
+    """All rows in this process: ``blind``, a step, may look at all of them."""
+    name = next(name for name, step in pipeline.steps if step is blind)
+    try:
+        rows = gathered({"X": X}, memory_limit())["X"]
+    except InputError as error:
+        raise InputError(
+            f"Step `{name}` is not known to treat each row by itself. {error}"
+        ) from error
+    return getattr(pipeline.export(), method)(rows)
 
 
 def score(pipeline: Any, X: Any, y: Any, weight: Any) -> Any:
@@ -198,7 +242,8 @@ def score(pipeline: Any, X: Any, y: Any, weight: Any) -> Any:
             return float(metric(y, found, sample_weight=weight))
     if not is_dask(X):
         return NotImplemented
-    return float(pipeline.export().score(X.compute(), y, sample_weight=weight))
+    rows = gathered({"X": X}, memory_limit())["X"]
+    return float(pipeline.export().score(rows, y, sample_weight=weight))
 
 
 _SCORES = {ClassifierMixin: accuracy_score, RegressorMixin: r2_score}

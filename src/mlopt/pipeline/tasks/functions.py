@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn import config_context
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils._set_output import ADAPTERS_MANAGER
 
 from mlopt.errors import InputError
@@ -20,6 +21,8 @@ from mlopt.pipeline.blocks.panels import Chain, InPanels, array_bytes
 from mlopt.pipeline.fits.applying import apply_fitted
 from mlopt.pipeline.graph.operators import Apply, Convert, Fused, Join, Operator, Select
 from mlopt.pipeline.graph.walking import walk
+from mlopt.pipeline.steps.copies import private_copy
+from mlopt.pipeline.steps.kinds import is_stateless
 from mlopt.pipeline.tasks.timing import Timed
 
 
@@ -135,7 +138,7 @@ def _select(step: str, columns: Any, given: Any, x: Any) -> Any:
 
 def _apply(step: str, method: str, kind: str, model: Any, x: Any) -> Any:
     with naming(step):
-        result = apply_fitted(model, x, method)
+        result = apply_fitted(_of_these_columns(model, x), x, method)
     got, expected = tables.count_rows(result), tables.count_rows(x)
     if got != expected:
         raise InputError(
@@ -148,6 +151,14 @@ def _apply(step: str, method: str, kind: str, model: Any, x: Any) -> Any:
             f"another {tables.kind_of(result)}. Return the same type whatever the rows."
         )
     return result
+
+
+def _of_these_columns(model: Any, x: Any) -> Any:
+    """A stateless step was told of columns by a sample: all rows may have more."""
+    known = getattr(model, "n_features_in_", None)
+    if known is None or known == tables.count_columns(x) or type(model) is FrozenEstimator:
+        return model
+    return private_copy(model).fit(x) if is_stateless(model) else model
 
 
 def _join(
@@ -179,11 +190,32 @@ def _join(
 
 def _join_frames(names: Sequence[str], prefix: Any, kind: str, parts: Sequence[Any]) -> Any:
     adapter = ADAPTERS_MANAGER.adapters[kind]
+    if kind == "pandas":
+        parts = _of_one_index(parts)
     renamed = [
         adapter.rename_columns(copy(part), [_named(prefix, name, c) for c in part.columns])
         for name, part in zip(names, parts, strict=True)
     ]
     return adapter.hstack(renamed)
+
+
+def _of_one_index(parts: Sequence[Any]) -> list[Any]:
+    """Frames that count their rows from 0 take the index of one that does not.
+
+    What was made of a block of an array counts from 0 in each block, and what was made of
+    all rows and then cut counts on; pandas would align the two by these numbers.
+    """
+    other = next((part.index for part in parts if not _counts_from_0(part)), None)
+    if other is None:
+        return list(parts)
+    return [
+        part.set_axis(other) if _counts_from_0(part) and len(part) == len(other) else part
+        for part in parts
+    ]
+
+
+def _counts_from_0(part: Any) -> bool:
+    return np.array_equal(part.index, np.arange(len(part)))
 
 
 def _named(prefix: Any, part: str, column: str) -> str:

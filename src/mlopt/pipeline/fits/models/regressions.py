@@ -23,6 +23,12 @@ from mlopt.stats import Stats
 _ITERATE = ("sparse_cg", "sketched_cg", "block")
 _SPECULATED = ("sparse_cg", "block")
 _PENALISED = ("sketched_cg", "mixed_cholesky", "block", "dual_cholesky")
+_REFINED = (*_ITERATE, "mixed_cholesky")
+_BY_STEPS = ("sparse_cg", "lsqr", "sag", "saga", "lbfgs")
+"""scikit-learn's solvers that stop at `tol`; its others are exact."""
+_EXACT = 1e-10
+"""Relative error of coefficients up to which is solved what scikit-learn solves exactly:
+about what rounding leaves of its normal equations at a condition of 1e6."""
 
 
 class Penalised(Twin):
@@ -32,8 +38,10 @@ class Penalised(Twin):
     learnt = ("coef_", "intercept_", "n_iter_", "solver_")
 
     def twin(self, estimator: Any, rows: Rows) -> Any:
-        names = "alpha", "fit_intercept", "max_iter", "tol"
-        return least_squares.Ridge(solver=self.solver, **same(estimator, *names))
+        given = same(estimator, "alpha", "fit_intercept", "max_iter", "tol")
+        if self.solver in _REFINED and _is_exact(estimator, rows.sparse):
+            given["tol"] = min(given["tol"], _EXACT)
+        return least_squares.Ridge(solver=self.solver, **given)
 
     def fit(self, estimator: Any, rows: Rows, y: Any, weight: Any) -> Any:
         fitted = super().fit(estimator, rows, y, weight)
@@ -44,6 +52,8 @@ class Penalised(Twin):
     def differs(self, estimator: Any, stats: Stats) -> str:
         if reason := squares_differ(estimator):
             return reason
+        if self.solver == "sparse_cg" and _is_exact(estimator, stats.sparse):
+            return "it stops at a gradient, where scikit-learn solves exactly"
         free = not np.all(np.asarray(getattr(estimator, "alpha", 0.0)) > 0)
         return "it needs a penalty" if free and self.solver in _PENALISED else ""
 
@@ -85,6 +95,8 @@ class Penalised(Twin):
         passes: float | None = None,
     ) -> Cost | str:
         shape = squares_shape(stats, estimator)
+        if self.solver in _REFINED and _is_exact(estimator, stats.sparse):
+            shape = replace(shape, tol=min(shape.tol, _EXACT), accuracy=_EXACT)
         if passes is not None and self.solver in _SPECULATED:
             shape = replace(shape, steps=math.ceil(passes))
         options = least_squares_plan.solver_costs(shape, resources)
@@ -110,15 +122,18 @@ class Ordinary(Penalised):
         fitted = super().fit(estimator, rows, y, weight)
         if np.ndim(y) == 2:
             fitted.coef_ = np.atleast_2d(fitted.coef_)
+        if rows.sparse:  # of these scikit-learn iterates, and tells neither
+            for name in ("rank_", "singular_"):
+                vars(fitted).pop(name, None)
         if "singular_" in vars(fitted):
             fitted.singular_ = fitted.singular_.astype(rows.dtype, copy=False)
         return fitted
 
     def differs(self, estimator: Any, stats: Stats) -> str:
-        if reason := super().differs(estimator, stats):
-            return reason
         blind = self.solver in _ITERATE and not stats.sparse
-        return "it finds neither rank nor singular values" if blind else ""
+        if blind and not squares_differ(estimator):
+            return "it finds neither rank nor singular values"
+        return super().differs(estimator, stats)
 
 
 class Signed(Penalised):
@@ -136,6 +151,12 @@ class Signed(Penalised):
         # In some versions of scikit-learn the classes are a property of the binarizer.
         vars(fitted).update(_label_binarizer=binarizer, classes_=binarizer.classes_)
         return fitted
+
+
+def _is_exact(estimator: Any, sparse: bool) -> bool:
+    """Whether scikit-learn solves by a factorization, to rounding."""
+    solver = getattr(estimator, "solver", "auto")
+    return not sparse if solver == "auto" else solver not in _BY_STEPS
 
 
 def squares_shape(stats: Stats, estimator: Any) -> least_squares_plan.Shape:

@@ -1,0 +1,82 @@
+"""What a fitted pipeline is applied to in blocks: where every step is known to allow it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+import sklearn.pipeline
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.dummy import DummyClassifier
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+import mlopt
+from mlopt.errors import InputError
+from mlopt.pipeline.steps import applying
+
+X = np.random.default_rng(0).normal(size=(6000, 3))
+Y = (X[:, 0] > 0).astype(int)
+
+
+class AboveMean(ClassifierMixin, BaseEstimator):
+    """Looks at all rows it predicts."""
+
+    def fit(self, X: Any, y: Any) -> AboveMean:
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return (X[:, 0] > X[:, 0].mean()).astype(int)
+
+
+class Above0(AboveMean):
+    """Looks at each row by itself, and says so."""
+
+    def predict(self, X: Any) -> Any:
+        return (X[:, 0] > 0).astype(int)
+
+
+mlopt.register(Above0, row_wise=True)
+
+
+@pytest.mark.parametrize(
+    "last", [AboveMean(), DummyClassifier(strategy="stratified", random_state=0)], ids=str
+)
+def test_a_model_that_looks_at_all_rows_is_given_all(last: Any) -> None:
+    rows = np.sort(X, axis=0)  # blocks are unlike each other
+    theirs = sklearn.pipeline.make_pipeline(StandardScaler(), last).fit(X, Y).predict(rows)
+    pipe = mlopt.make_pipeline(StandardScaler(), last).fit(X, Y)
+    assert np.array_equal(pipe.predict(rows), theirs)
+    lazy = da.from_array(rows, chunks=(1500, 3))
+    assert np.array_equal(np.asarray(pipe.predict(lazy)), theirs)
+
+
+def test_a_model_that_is_declared_row_wise_predicts_lazily() -> None:
+    pipe = mlopt.make_pipeline(StandardScaler(), Above0()).fit(X, Y)
+    found = pipe.predict(da.from_array(X, chunks=(1500, 3)))
+    assert isinstance(found, da.Array)
+    assert np.array_equal(found.compute(), pipe.predict(X))
+
+
+def by_maximum(rows: Any) -> Any:
+    return rows / np.abs(rows).max(axis=0)
+
+
+def test_rows_that_do_not_fit_are_not_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+
+    def block(rows: Any) -> Any:
+        read.append(len(rows))
+        return rows
+
+    steps = [("part", FunctionTransformer(by_maximum)), ("last", DummyClassifier())]
+    pipe = mlopt.Pipeline(steps).fit(X, Y)
+    lazy = da.from_array(X, chunks=(1500, 3)).map_blocks(block, dtype=float, meta=X[:0])
+    monkeypatch.setattr(applying, "memory_limit", lambda: X.nbytes - 1)
+    with pytest.raises(InputError, match=f"`part`.*{X.nbytes} bytes"):
+        pipe.predict(lazy)
+    assert not read
+    monkeypatch.setattr(applying, "memory_limit", lambda: X.nbytes)
+    assert len(pipe.predict(lazy)) == len(X)
