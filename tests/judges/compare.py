@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.tree._tree import Tree
 from tests.judges.known import ATTRIBUTES
 
 ROUNDING = 1e-7
@@ -30,9 +31,9 @@ FAMILIES = (
 class Difference(AssertionError):
     """Where two results differ, and how."""
 
-    def __init__(self, where: str, what: str) -> None:
+    def __init__(self, where: str, what: str, *, both_raise: bool = False) -> None:
         super().__init__(f"{where}: {what}")
-        self.where, self.what = where, what
+        self.where, self.what, self.both_raise = where, what, both_raise
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,8 @@ def check(where: str, ours: Any, theirs: Any, tolerance: float) -> None:
     if isinstance(ours, Raised) or isinstance(theirs, Raised):
         both = isinstance(ours, Raised) and isinstance(theirs, Raised)
         if not both or ours.family is not theirs.family:
-            raise Difference(where, f"{_short(ours)} != {_short(theirs)}")
+            what = f"{_short(ours)} != {_short(theirs)}"
+            raise Difference(where, what, both_raise=both)
         return
     for name, left, right in _leaves(where, ours, theirs):
         _check_leaf(name, left, right, tolerance)
@@ -90,10 +92,10 @@ def _leaves(where: str, a: Any, b: Any) -> Iterator[tuple[str, Any, Any]]:
             raise Difference(where, f"{_short(a)} != {_short(b)}")
         for number, (left, right) in enumerate(zip(a, b, strict=True)):
             yield from _leaves(f"{where}[{number}]", left, right)
-    elif isinstance(b, BaseEstimator):
+    elif isinstance(b, BaseEstimator | Tree):
         if type(a).__name__ != type(b).__name__:
             raise Difference(where, f"{type(a).__name__} != {type(b).__name__}")
-        yield from _attributes(where, a, b)
+        yield from (_nodes if isinstance(b, Tree) else _attributes)(where, a, b)
     elif isinstance(b, np.ndarray) and b.dtype == object and b.ndim:
         a = np.asarray(a)
         if a.shape != b.shape:
@@ -106,6 +108,11 @@ def _leaves(where: str, a: Any, b: Any) -> Iterator[tuple[str, Any, Any]]:
 
 def _plain(values: Any) -> bool:
     return all(isinstance(v, int | float | np.number) for v in values)
+
+
+def _nodes(where: str, a: Any, b: Any) -> Iterator[tuple[str, Any, Any]]:
+    for name in ("children_left", "feature", "threshold", "value"):
+        yield f"{where}.{name}", getattr(a, name), getattr(b, name)
 
 
 def _attributes(where: str, a: Any, b: Any) -> Iterator[tuple[str, Any, Any]]:

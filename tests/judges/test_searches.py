@@ -8,7 +8,6 @@ from tests.judges.searches import Search, judge_search, searches
 from tests.judges.themes import SEARCHES, effort
 
 
-@pytest.mark.xfail(reason="parts of the contract are missing", strict=True)
 @pytest.mark.timeout(7200)
 @effort(SEARCHES)
 @given(searches())

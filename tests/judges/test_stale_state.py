@@ -18,12 +18,6 @@ ROOT = Path(__file__).parent.parent.parent
 
 FINE = {"same", "refused"}
 
-UNMENDED: dict[tuple[str, str], str] = {
-    ("pipeline on dask", change): "a graph without one of its models"
-    for change in ("nothing", *RUNS["pipeline on dask"][1])
-}
-"""Pairs of kind and change that are known to fail."""
-
 
 @pytest.mark.slow
 @pytest.mark.cluster
@@ -54,7 +48,4 @@ def test_a_second_run_with_one_thing_changed_equals_that_of_a_fresh_process(
     pairs = [json.loads(line) for line in run.stdout.splitlines()]
     assert len(pairs) == sum(1 + len(RUNS[kind][1]) for kind in kinds)
     wrong = [pair for pair in pairs if pair["verdict"] not in FINE]
-    unknown = [p for p in wrong if (p["kind"], p["change"]) not in UNMENDED]
-    assert not unknown
-    mended = {key for key in UNMENDED if key[0] in kinds}
-    assert mended == {(p["kind"], p["change"]) for p in wrong}
+    assert not wrong
