@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import sklearn.pipeline
+from sklearn.base import clone
 from tests.judges.compare import ROUNDING, SOLVED, Difference, Raised, check, outcome
 from tests.judges.known import excuse
 from tests.judges.objectives import nearer
@@ -62,7 +63,7 @@ def _judge_values(case: Case, parts: set[str]) -> None:
             rows, y = given.theirs[:2]
             if not difference.where.startswith(f"{when}fit[{len(case.steps)}]:"):
                 raise
-            behind = theirs[:-1].transform(rows)
+            behind = clone(theirs[:-1]).fit_transform(rows, y)
             if not nearer(case.last, ours[-1], theirs[-1], behind, y):
                 raise
             return  # documented: and what it predicts differs as well

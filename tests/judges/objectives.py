@@ -28,7 +28,7 @@ def _logistic(model: Any, X: Any, y: Any) -> float:
     top = margins.max(axis=1, keepdims=True)
     total = top[:, 0] + np.log(np.exp(margins - top).sum(axis=1))
     own = margins[np.arange(len(margins)), np.searchsorted(model.classes_, y)]
-    return 0.5 * _square(model) + model.C * float(np.sum(total - own))
+    return 0.5 * _square(model) + float(model.C * np.sum(total - own))
 
 
 def _signs(model: Any, y: Any) -> Any:
@@ -40,16 +40,16 @@ def _signs(model: Any, y: Any) -> Any:
 def _svc(model: Any, X: Any, y: Any) -> float:
     lost = np.maximum(0.0, 1.0 - _signs(model, y) * model.decision_function(X))
     norm = _square(model) + float(np.sum(np.square(model.intercept_)))
-    return 0.5 * norm + model.C * float(np.sum(lost**2))
+    return 0.5 * norm + float(model.C * np.sum(lost**2))
 
 
 def _ridge(model: Any, X: Any, y: Any) -> float:
-    return float(np.sum((y - model.predict(X)) ** 2)) + model.alpha * _square(model)
+    return _squares(model, X, y) + float(model.alpha) * _square(model)
 
 
 def _signed(model: Any, X: Any, y: Any) -> float:
     off = _signs(model, y) - model.decision_function(X)
-    return float(np.sum(off**2)) + model.alpha * _square(model)
+    return float(np.sum(off**2)) + float(model.alpha) * _square(model)
 
 
 def _squares(model: Any, X: Any, y: Any) -> float:
@@ -72,4 +72,4 @@ def nearer(last: str, ours: Any, theirs: Any, X: Any, y: Any) -> bool:
         return False
     rows = X if sp.issparse(X) else np.asarray(X)
     mine, others = (OBJECTIVES[last](model, rows, y) for model in (ours, theirs))
-    return mine <= others + EQUAL * abs(others)
+    return bool(mine <= others + EQUAL * abs(others))

@@ -153,7 +153,11 @@ def _lazily(pipeline: Any, method: str, X: Any) -> Any:
     none = example[:0]
     model = dask.delayed(pipeline.export() if hasattr(pipeline, "export") else pipeline)
     call = dask.delayed(_with, pure=True)
-    calls = [call(get_config(), model, method, block, none) for block in blocks]
+    starts = [None if np.isnan(end) else int(end) for end in np.cumsum([0, *lengths[:-1]])]
+    calls = [
+        call(get_config(), model, method, block, none, start)
+        for block, start in zip(blocks, starts, strict=True)
+    ]
     if tables.kind_of(example) == "DataFrame" and hasattr(example, "iloc"):
         import dask.dataframe as dd
 
@@ -185,16 +189,25 @@ def _few(block: Any) -> Any:
 
 
 def _with(
-    settings: dict[str, Any], model: Any, method: str, X: Any, none: Any = None
+    settings: dict[str, Any],
+    model: Any,
+    method: str,
+    X: Any,
+    none: Any = None,
+    start: int | None = None,
 ) -> Any:
     """The steps under scikit-learn's settings of the thread that asked.
 
-    ``none`` is what they make of no rows: most steps take no empty block.
+    ``none`` is what they make of no rows: most steps take no empty block. Frames made of
+    rows of an array are numbered on from ``start``.
     """
     if none is not None and not tables.count_rows(X):
         return none
     with config_context(**settings):
-        return InPanels(_Steps(model, method), (True,))(X)
+        found = InPanels(_Steps(model, method), (True,))(X)
+    if start and isinstance(X, np.ndarray) and hasattr(found, "iloc"):
+        return found.set_axis(found.index + start)
+    return found
 
 
 @dataclass(frozen=True)
