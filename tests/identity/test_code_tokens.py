@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import importlib
 import sys
@@ -131,6 +132,56 @@ def test_an_edited_module_that_is_loaded_again_is_another(
         assert identified(lambda X: module.Step().transform(X)) != whole
     finally:
         sys.modules.pop("steps_of_a_user")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "return helped(steps_of_another, X)",
+        "same = steps_of_another; return same.by_factor(X)",
+        "import steps_of_another as mine; return helped(mine, X)",
+        "def inner():\n        return helped(steps_of_another, X)\n    return inner()",
+    ],
+)
+def test_a_module_that_a_function_hands_on_counts_with_all_it_holds(
+    lines: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = "FACTOR = 2\ndef by_factor(X):\n    return X * FACTOR\n"
+    (tmp_path / "steps_of_another.py").write_text(own)
+    text = (
+        "import steps_of_another\ndef helped(module, X):\n    return module.by_factor(X)\n"
+    )
+    (tmp_path / "steps_that_hand_on.py").write_text(f"{text}def step(X):\n    {lines}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.invalidate_caches()
+    step = importlib.import_module("steps_that_hand_on").step
+    try:
+        before = identified(step)
+        monkeypatch.setattr(sys.modules["steps_of_another"], "FACTOR", 3)
+        assert before is not None
+        assert step(2) == 6
+        assert identified(step) != before
+    finally:
+        for name in ("steps_of_another", "steps_that_hand_on"):
+            sys.modules.pop(name)
+
+
+def test_what_a_model_has_learnt_counts_where_code_uses_it() -> None:
+    X = np.arange(6.0).reshape(3, 2)
+    one, two = StandardScaler().fit(X), StandardScaler().fit(2 * X)
+
+    def using(model: Any) -> Callable[[Any], Any]:
+        return lambda rows: model.transform(rows)
+
+    assert identified(using(one)) == identified(using(copy.deepcopy(one)))
+    assert identified(using(one)) != identified(using(two))
+    assert identified(one.transform) != identified(two.transform)
+    assert identified(functools.partial(using, one)) != identified(
+        functools.partial(using, two)
+    )
+    held, other = Shift(), Shift()
+    held.model, other.model = one, two
+    assert identified(held) != identified(other)
 
 
 def test_an_installed_class_counts_by_name_and_parameters() -> None:

@@ -86,6 +86,10 @@ def test_sparse_rows_are_the_same_in_any_order_of_their_columns() -> None:
         ("1", b"1"),
         ([[1], 2], [[1, 2]]),
         (pd.Series([1], name="a"), pd.Series([1], name="b")),
+        (
+            pd.date_range("2020-01-01", periods=2, freq="D"),
+            pd.DatetimeIndex(["2020-01-01", "2020-01-02"]),
+        ),
         (sp.csr_matrix((2, 2)), sp.csc_matrix((2, 2))),
         (np.random.default_rng(0), np.random.default_rng(1)),
         (np.random.RandomState(0), np.random.RandomState(1)),
@@ -94,6 +98,14 @@ def test_sparse_rows_are_the_same_in_any_order_of_their_columns() -> None:
 def test_values_that_look_alike_are_told_apart(one: Any, other: Any) -> None:
     assert identified(one) is not None
     assert identified(one) != identified(other)
+
+
+def test_what_a_user_notes_on_a_frame_is_part_of_it() -> None:
+    frame = pd.DataFrame({"a": [1.0]})
+    noted = frame.copy()
+    noted.attrs["unit"] = "cm"
+    assert identified(frame) != identified(noted)
+    assert identified(frame["a"]) != identified(noted["a"])
 
 
 def test_a_generator_is_another_after_a_draw() -> None:

@@ -15,8 +15,10 @@ import site
 import sys
 import sysconfig
 import types
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import metadata
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -197,45 +199,42 @@ def _function(walk: Walk, function: types.FunctionType) -> None:
     _instructions(walk, function.__code__)
     walk.add([function.__defaults__, function.__kwdefaults__])
     walk.pairs("attributes", vars(function).items())
-    used, imported, attributes = _names(function.__code__)
+    names = _names(function.__code__)
     for name, cell in zip(
         function.__code__.co_freevars, function.__closure__ or (), strict=True
     ):
         walk.put("cell", name)
-        _cell(walk, cell, attributes)
+        _cell(walk, cell, names.of(name))
     known = function.__globals__
-    for name in sorted(used):
-        _global(walk, name, known, attributes)
-    for name in sorted(imported):
-        _import(walk, name, known, attributes)
+    for name in sorted(names.used):
+        _global(walk, name, known, names)
+    for name in sorted(names.imported):
+        _import(walk, name, known, names)
 
 
-def _global(
-    walk: Walk, name: str, known: dict[str, Any], attributes: frozenset[str]
-) -> None:
+def _global(walk: Walk, name: str, known: dict[str, Any], names: _Names) -> None:
     if name in _LOOKS_UP and (name not in known or name == "importlib"):
         raise Unidentified(f"a function that calls {name}")
     if name in known:
         walk.put("global", name)
         if isinstance(known[name], types.ModuleType):
-            _module(walk, known[name], attributes)
+            _module(walk, known[name], names.of(name))
         else:
             walk.add(known[name])
     else:
         walk.put("builtin" if hasattr(builtins, name) else "missing", name)
 
 
-def _import(
-    walk: Walk, name: str, known: dict[str, Any], attributes: frozenset[str]
-) -> None:
+def _import(walk: Walk, name: str, known: dict[str, Any], names: _Names) -> None:
     """A module that the function imports when it is called."""
+    whole = any(part in names.handed_on for part in (name, *name.split(".")))
     name = importlib.util.resolve_name(name, known.get("__package__"))
     top = name.partition(".")[0]
     if top in _LOOKS_UP:
         raise Unidentified("a function that imports by name")
-    module = sys.modules.get(name)
-    if module is not None:
-        _module(walk, module, attributes)
+    if name in sys.modules:
+        for one in dict.fromkeys((top, name)):  # `import a.b` gives it both
+            _module(walk, sys.modules[one], None if whole else names)
         return
     spec = importlib.util.find_spec(top)
     origin = spec.origin if spec is not None else None
@@ -246,30 +245,29 @@ def _import(
     walk.put("module", f"{name} {_version(name)}")
 
 
-def _cell(walk: Walk, cell: types.CellType, attributes: frozenset[str] | None) -> None:
+def _cell(walk: Walk, cell: types.CellType, names: _Names | None) -> None:
     try:
         content = cell.cell_contents
     except ValueError:
         walk.put("empty")
         return
     if isinstance(content, types.ModuleType):
-        _module(walk, content, attributes)
+        _module(walk, content, names)
     else:
         walk.add(content)
 
 
-def _module(
-    walk: Walk, module: types.ModuleType, attributes: frozenset[str] | None
-) -> None:
+def _module(walk: Walk, module: types.ModuleType, names: _Names | None) -> None:
     """A module of the user by those of its values that may be reached; None: by all."""
     if is_installed(module):
         walk.put("module", f"{module.__name__} {_version(module.__name__)}")
         return
-    whole = attributes is None or attributes & _BY_NAME
+    if names is not None and names.attributes & _BY_NAME:
+        names = None
     held = {
         name: item
         for name, item in vars(module).items()
-        if (not name.startswith("__") if whole else name in (attributes or ()))
+        if (not name.startswith("__") if names is None else name in names.attributes)
     }
     # One module may be reached from two functions that look at other parts of it.
     if not walk.first(module, *sorted(held)):
@@ -278,7 +276,7 @@ def _module(
     for name in sorted(held):
         walk.put("name", name)
         if isinstance(held[name], types.ModuleType):
-            _module(walk, held[name], attributes)
+            _module(walk, held[name], None if names is None else names.of(name))
         else:
             walk.add(held[name])
 
@@ -292,24 +290,68 @@ def _instructions(walk: Walk, code: types.CodeType) -> None:
     walk.add(code.co_consts)
 
 
-def _names(
-    code: types.CodeType,
-) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
-    """Globals that the code reads, modules that it imports, and all the names it uses."""
-    used, imported, names = set(), set(), set(code.co_names)
+@dataclass(frozen=True)
+class _Names:
+    """What code reads by name.
+
+    Attributes
+    ----------
+    used : frozenset of str
+        Globals.
+    imported : frozenset of str
+        Modules that it imports, with a dot for each level upwards.
+    attributes : frozenset of str
+        All names, among them those that it looks up in what it reads.
+    handed_on : frozenset of str
+        Names of which it takes more than an attribute: it may pass a module to others.
+    """
+
+    used: frozenset[str]
+    imported: frozenset[str]
+    attributes: frozenset[str]
+    handed_on: frozenset[str]
+
+    def of(self, name: str) -> _Names | None:
+        """What is looked up in the module of this name; None: perhaps all of it."""
+        return None if name in self.handed_on else self
+
+    def __or__(self, other: _Names) -> _Names:
+        return _Names(
+            self.used | other.used, self.imported | other.imported,
+            self.attributes | other.attributes, self.handed_on | other.handed_on,
+        )  # fmt: skip
+
+
+def _names(code: types.CodeType) -> _Names:
+    used, imported, handed_on = set(), set(), set()
     constants: list[Any] = []
-    for step in dis.get_instructions(code):
+    module, stored = "", {}
+    steps = list(dis.get_instructions(code))
+    for step, following in zip_longest(steps, steps[1:]):
+        after = following.opname if following is not None else ""
         if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
             used.add(str(step.argval))
         elif step.opname == "LOAD_CONST":
             constants.append(step.argval)
-        elif step.opname == "IMPORT_NAME":
+        if step.opname == "IMPORT_NAME":
             # What comes before are the levels upwards, and the names to take.
-            imported.add("." * constants[-2] + str(step.argval))
+            module = "." * constants[-2] + str(step.argval)
+            imported.add(module)
+        if step.opname in ("IMPORT_NAME", "IMPORT_FROM"):
+            name = module if step.opname == "IMPORT_NAME" else str(step.argval)
+            if after in ("STORE_FAST", "STORE_NAME"):
+                stored[str(following.argval)] = name
+            elif after != "IMPORT_FROM":
+                handed_on.add(name)
+        elif step.opname.startswith("LOAD_") and after not in ("LOAD_ATTR", "LOAD_METHOD"):
+            taken = step.argval if isinstance(step.argval, tuple) else (step.argval,)
+            handed_on |= {name for name in taken if isinstance(name, str)}
+    handed_on |= {name for alias, name in stored.items() if alias in handed_on}
+    found = _Names(
+        frozenset(used), frozenset(imported), frozenset(code.co_names),
+        frozenset(handed_on),
+    )  # fmt: skip
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            inner = _names(constant)
-            used |= inner[0]
-            imported |= inner[1]
-            names |= inner[2]
-    return frozenset(used), frozenset(imported), frozenset(names)
+            found |= _names(constant)
+    return found

@@ -32,11 +32,13 @@ def _pandas(walk: Walk, value: Any) -> bool:
         walk.add(value.columns)
         for number in range(value.shape[1]):
             _values(walk, value.iloc[:, number].array)
+        walk.add(value.attrs)
     elif type(value) is pd.Series:
         walk.put("series")
         walk.add(value.name)
         walk.add(value.index)
         _values(walk, value.array)
+        walk.add(value.attrs)
     elif isinstance(value, pd.RangeIndex):
         walk.put("range", f"{value.start} {value.stop} {value.step}")
         walk.add(value.name)
@@ -45,7 +47,7 @@ def _pandas(walk: Walk, value: Any) -> bool:
         walk.add([list(value.names), list(value.levels), list(value.codes)])
     elif isinstance(value, pd.Index):
         walk.put("index")
-        walk.add(value.name)
+        walk.add([value.name, getattr(value, "freqstr", None)])
         _values(walk, value.array)
     elif isinstance(value, pd.api.extensions.ExtensionArray):
         _values(walk, value)

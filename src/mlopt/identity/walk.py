@@ -111,8 +111,12 @@ class Walk:
             self.put(kind.__name__, str(len(value)))
             for digest in sorted(self.apart(item) for item in value):
                 self.put("item", digest)
-        elif not any(write(self, value) for write in _KINDS):
-            self.by_parts(value)
+        elif not _estimator(self, value):
+            # Only parameters are cloned before a fit: what anything else holds is used.
+            before, self.fitted = self.fitted, True
+            if not any(write(self, value) for write in _KINDS):
+                self.by_parts(value)
+            self.fitted = before
 
     def by_parts(self, value: Any) -> None:
         """An object by what would make it anew, as pickle has it.
@@ -200,6 +204,5 @@ def _number(walk: Walk, value: Any) -> bool:
 
 
 _KINDS = (
-    sequences.array, _number, _estimator, code.write, sequences.sparse, frames.write,
-    graphs.write,
+    sequences.array, _number, code.write, sequences.sparse, frames.write, graphs.write,
 )  # fmt: skip
