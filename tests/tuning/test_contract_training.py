@@ -12,13 +12,13 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification, make_regression
 from sklearn.decomposition import PCA
 from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier
-from sklearn.exceptions import FitFailedWarning
-from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
+from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
+from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier, SGDRegressor
 from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC, NuSVC, NuSVR
 
 import mlopt
@@ -91,6 +91,7 @@ def test_boosting_in_rungs_is_boosting(model: Any) -> None:
     np.testing.assert_array_equal(ours.predict_proba(X), theirs.predict_proba(X))
 
 
+TWO, THREE = y, np.arange(len(y)) % 3
 LINEAR: dict[str, tuple[Any, dict[str, Any], dict[str, Any], str]] = {
     "a scorer that is a function": (
         LogisticRegression(), {"scoring": make_scorer(accuracy_score)}, {}, "function",
@@ -102,6 +103,16 @@ LINEAR: dict[str, tuple[Any, dict[str, Any], dict[str, Any], str]] = {
     "no penalty": (LogisticRegression(C=np.inf), {}, {}, "no minimum"),
     "a subclass": (type("Own", (LogisticRegression,), {})(), {}, {}, "no batched form"),
     "an order that is fixed": (SGDClassifier(random_state=3), {}, {}, "`random_state`"),
+    "classes told from the rest": (
+        LinearSVC(class_weight={0: 1, 1: 2, 2: 0.5}), {}, {}, "the weight of a class",
+    ),
+    "a class of no weight": (
+        LogisticRegression(class_weight={0: 0.0}), {}, {}, "no weight",
+    ),
+    "rows of no weight": (
+        LogisticRegression(), {}, {"sample_weight": np.where(y == 1, 0.0, 1.0)},
+        "not every class",
+    ),
     "weights and balanced classes": (
         LogisticRegression(class_weight="balanced"), {},
         {"sample_weight": np.linspace(0.5, 2, 120)}, "balanced",
@@ -112,6 +123,7 @@ LINEAR: dict[str, tuple[Any, dict[str, Any], dict[str, Any], str]] = {
 @pytest.mark.parametrize("case", LINEAR)
 def test_the_plan_says_what_was_not_batched_and_the_run_agrees(case: str) -> None:
     model, settings, fit_params, reason = LINEAR[case]
+    y = THREE if case == "classes told from the rest" else TWO
     name = "alpha" if isinstance(model, SGDClassifier) else "C"
     value = getattr(model, name)
     search = grid(model, {name: [value]}, **settings)
@@ -122,6 +134,55 @@ def test_the_plan_says_what_was_not_batched_and_the_run_agrees(case: str) -> Non
     assert "batched: " not in ours.plan_.explain()
     theirs = GridSearchCV(model, {name: [value]}, cv=CV, **settings).fit(X, y, **fit_params)
     np.testing.assert_array_equal(ours.best_estimator_.coef_, theirs.best_estimator_.coef_)
+
+
+@pytest.mark.parametrize("solver", ["svd", "lbfgs"])
+def test_a_solver_that_refuses_the_rows_is_asked(solver: str) -> None:
+    rows = X if solver == "lbfgs" else sparse.csr_matrix(X)
+    for model in (
+        Ridge(solver=solver),
+        make_pipeline(MaxAbsScaler(), Ridge(solver=solver)),
+    ):
+        name = "alpha" if isinstance(model, Ridge) else "ridge__alpha"
+        search = grid(model, {name: [0.1, 1.0]}, cv=3)
+        with pytest.raises(ValueError, match="All the 6 fits failed"):
+            search.fit(rows, y)
+    dense = grid(Ridge(solver="svd"), {"alpha": [0.1, 1.0]}, cv=3).fit(X, y)
+    assert "batched" in dense.plan_.choices[0].chosen
+
+
+@pytest.mark.parametrize(
+    ("model", "labels"),
+    [
+        (Ridge(), TWO), (SGDRegressor(), TWO), (SGDClassifier(), TWO),
+        (LinearSVC(), TWO), (LinearSVC(), THREE), (LogisticRegression(), TWO),
+        (LogisticRegression(), THREE),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_batched_winner_has_the_attributes_of_its_class(
+    model: Any, labels: Any, dtype: Any
+) -> None:
+    name = "C" if hasattr(model, "C") else "alpha"
+    rows = X.astype(dtype)
+    ours = grid(model, {name: [0.01]}).fit(rows, labels).best_estimator_
+    theirs = clone(model).set_params(**{name: 0.01}).fit(rows, labels)
+    for attribute in ("coef_", "intercept_"):
+        one, other = getattr(ours, attribute), getattr(theirs, attribute)
+        assert (np.shape(one), one.dtype) == (np.shape(other), other.dtype)
+        if not isinstance(model, SGDRegressor | SGDClassifier):
+            np.testing.assert_allclose(one, other, atol=2e-3)
+    assert type(ours.n_iter_) is type(theirs.n_iter_)
+    assert getattr(ours, "solver_", None) == getattr(theirs, "solver_", None)
+
+
+def test_a_winner_that_has_not_converged_is_fitted_by_its_own_solver() -> None:
+    model = LogisticRegression(max_iter=2)
+    with pytest.warns(ConvergenceWarning):
+        ours = grid(model, {"C": [1.0]}).fit(X, y).best_estimator_
+    with pytest.warns(ConvergenceWarning):
+        theirs = clone(model).fit(X, y)
+    np.testing.assert_array_equal(ours.coef_, theirs.coef_)
 
 
 def test_targets_of_two_columns_are_not_batched() -> None:

@@ -37,11 +37,13 @@ def refit(problem: Problem, estimator: Any, way: Way, max_passes: int | None = N
     ours = type(way.parts.final).__module__.startswith("mlopt.")
     if way.task is not None and not ours:
         try:
-            return _batched(problem, estimator, way.parts, way.task, max_passes)
+            fitted = _batched(problem, estimator, way.parts, way.task, max_passes)
         except ClusterError:
             raise
         except Exception:
-            pass
+            fitted = None
+        if fitted is not None:
+            return fitted
     rows = every_row(problem.X, problem.y, problem.sample_weight, problem.fit_params)
     return fit_alone(estimator, rows, problem.executor.threads)
 
@@ -60,6 +62,9 @@ def _batched(
     owner = Owner(Trial(0, "", {}), task, 0, 0)
     training = training_of(alone, View(rows, (0,)), [owner], limit, judge=False)
     training.advance(training.max_passes)
+    cut_short = limit is None and task.schedule is None and not training.converged.all()
+    if cut_short and not isinstance(X, Rows):
+        return None  # where scikit-learn's own solver ends is not where this one does
     coef, intercept = training.coefficients(0)
     fresh = clone(parts.final)
     if not isinstance(X, Rows):

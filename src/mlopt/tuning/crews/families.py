@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
@@ -67,13 +68,25 @@ def way_of(
         return Way(parts, None, form)
     if form.classifier != problem.classifier:
         return Way(parts, None, "it is no model of this kind of target")
-    if form.class_weight == "balanced" and problem.sample_weight is not None:
+    return _in_a_scan(problem, parts, form)
+
+
+def _in_a_scan(problem: Problem, parts: Parts, form: LinearTask) -> Way:
+    """As columns, unless these rows and these targets forbid it."""
+    given = form.class_weight
+    if given == "balanced" and problem.sample_weight is not None:
         return Way(parts, None, "balanced classes count the weights of rows")
+    if isinstance(given, dict) and not all(given.values()):
+        return Way(parts, None, "a class has no weight")
+    if given is not None and form.one_against_rest and problem.outputs > 1:
+        return Way(parts, None, "the weight of a class does not count for the other models")
     if not parts.steps:
         try:
-            problem.matrix  # noqa: B018
+            matrix = problem.matrix
         except (TypeError, ValueError) as error:
             return Way(parts, None, f"X is no matrix of finite numbers: {error}")
+    if form.dense_only and (parts.steps or not isinstance(matrix, np.ndarray)):
+        return Way(parts, None, "its solver does not take sparse rows, if they are that")
     return Way(parts, form)
 
 

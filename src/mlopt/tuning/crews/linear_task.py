@@ -49,6 +49,13 @@ class LinearTask:
     schedule: Schedule | None = None
     """None: full passes, or a direct solution. Else: stochastic gradient descent."""
     n_iter_no_change: int = 5
+    dense_only: bool = False
+    """Whether scikit-learn refuses sparse rows with these parameters."""
+
+    @property
+    def one_against_rest(self) -> bool:
+        """Whether LIBLINEAR has a problem for each class, with no other's weight in it."""
+        return self.loss == "squared_hinge" and self.summed
 
     @property
     def direct(self) -> bool:
@@ -90,13 +97,22 @@ class LinearTask:
         passes: int,
     ) -> Any:
         """``estimator`` with the attributes that fitting would have set."""
-        estimator.coef_ = coef if self.classifier else coef[0]
-        estimator.intercept_ = intercept if self.classifier else intercept[0]
         estimator.n_features_in_ = coef.shape[1]
-        # An array for the classes whose own solvers count for each problem they solve.
-        estimator.n_iter_ = (
-            np.array([passes]) if self.summed and self.classifier else passes
-        )
+        estimator.n_iter_ = passes
+        if self.one_against_rest:
+            coef = coef.astype(np.float64)  # as LIBLINEAR has it, whatever the rows are
+        if self.one_against_rest or self.schedule is not None:
+            intercept = intercept.astype(np.float64)
+        if self.proba == "softmax":
+            estimator.n_iter_ = np.array([passes], np.int32)
+            if len(intercept) > 1:  # free up to a number for all classes: theirs sum to 0
+                intercept = intercept - intercept.mean()
+        estimator.coef_ = coef if self.classifier else coef[0]
+        estimator.intercept_ = intercept
+        if self.direct:
+            auto = estimator.solver == "auto"
+            estimator.solver_ = "cholesky" if auto else estimator.solver
+            estimator.intercept_, estimator.n_iter_ = intercept[0], None
         if self.classifier:
             estimator.classes_ = classes
         return estimator
@@ -157,6 +173,8 @@ def _linear_svc(est: Any) -> LinearTask | str:
     )  # fmt: skip
 
 
+DENSE_ONLY = ("svd", "cholesky", "saga")
+"""Solvers of scikit-learn's `Ridge` that refuse sparse rows, or those with an intercept."""
 SQUARES_PASSES = 100
 """Passes that least squares may take; they are solved in fewer."""
 
@@ -170,9 +188,11 @@ def _ridge(est: Any) -> LinearTask | str:
         return "without a penalty there may be no single minimum"
     if est.max_iter is not None:
         return "`max_iter` may end it before it has converged"
+    if est.solver == "lbfgs":
+        return "its solver takes positive coefficients only"
     return LinearTask(
         "squared", float(est.alpha), True, False, est.fit_intercept, est.tol,
-        SQUARES_PASSES,
+        SQUARES_PASSES, dense_only=est.solver in DENSE_ONLY,
     )  # fmt: skip
 
 

@@ -120,9 +120,12 @@ class Problem:
         return ""
 
     def _lacks_a_class(self, y: NDArray[Any]) -> bool:
+        """Rows without weight are none: where a class has no other, models diverge."""
         classes = len(self.classes)
+        counts = np.ones(self.n, bool) if self.row_weight is None else self.row_weight > 0
         return classes < 2 or any(
-            len(np.unique(y[split.train])) < classes for split in self.splits
+            len(np.unique(y[split.train][counts[split.train]])) < classes
+            for split in self.splits
         )
 
     @cached_property
