@@ -21,7 +21,7 @@ from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardSca
 
 import mlopt
 from mlopt.errors import InputError
-from mlopt.pipeline.steps import declared
+from mlopt.pipeline.steps import declared, kinds, repeating
 
 N = 5000
 SEEN: list[int] = []
@@ -215,3 +215,22 @@ def test_a_class_without_its_seed_is_fitted_as_often_as_it_occurs() -> None:
             one = mlopt.gather(Centre(seed), Centre(seed))
             mlopt.make_pipeline(one, Ridge()).fit(2 * X, y)
         assert Centre.fits == fits
+
+
+def test_a_function_made_of_python_is_not_taken_for_one_of_numpy() -> None:
+    seen: list[float] = []
+
+    def place(value: float) -> float:
+        seen.append(value)
+        return float(len(seen))
+
+    made = FunctionTransformer(np.frompyfunc(place, 1, 1))
+    assert not kinds.is_row_wise(made)
+    assert not repeating.repeats(made)
+    assert not kinds.is_row_wise(FunctionTransformer(np.frexp))
+    assert kinds.is_row_wise(FunctionTransformer(np.exp))
+    assert repeating.repeats(FunctionTransformer(np.exp))
+    X = np.arange(20_000.0)[:, None]
+    ours = mlopt.Pipeline([("place", made), ("same", FunctionTransformer())]).fit(X)
+    seen.clear()
+    np.testing.assert_array_equal(ours.transform(X)[:, 0], np.arange(1.0, 20_001.0))

@@ -19,7 +19,7 @@ from sklearn import (
 from sklearn.feature_extraction import text
 from sklearn.utils import get_tags
 
-from mlopt.identity import is_known
+from mlopt.identity import identified, is_known
 from mlopt.pipeline.library import table as library
 from mlopt.pipeline.library.util import Cacher
 from mlopt.pipeline.steps.declared import declared
@@ -62,11 +62,14 @@ def is_row_wise(transformer: Any) -> bool:
 
 
 def _is_row_wise_function(transformer: Any) -> bool:
-    if transformer.func is None:
+    func = transformer.func
+    if func is None:
         return True
-    if isinstance(transformer.func, np.ufunc):
-        return not transformer.kw_args  # they may hold a value for each row
-    said = declared(transformer.func)
+    said = declared(func)
+    if said is None and isinstance(func, np.ufunc):
+        by_value = func.signature is None and func.nout == 1
+        # Arguments may hold a value for each row; a function made of Python may count.
+        return by_value and not transformer.kw_args and identified(func) is not None
     return said is not None and said.row_wise
 
 

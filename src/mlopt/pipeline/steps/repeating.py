@@ -16,7 +16,7 @@ from sklearn import decomposition, feature_selection, linear_model, preprocessin
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import pairwise
 
-from mlopt.identity import is_installed, is_known
+from mlopt.identity import identified, is_installed, is_known
 from mlopt.pipeline.library.pca import PCA
 from mlopt.pipeline.steps.declared import declared
 
@@ -78,6 +78,9 @@ def _doubts(value: Any, seen: set[int]) -> Iterator[str]:
     elif isinstance(value, type):
         if not is_installed(value):
             yield f"`{value.__name__}` is not declared"
+    elif isinstance(value, np.ufunc):
+        if declared(value) is None and identified(value) is None:
+            yield f"`{value.__name__}` is not declared"
     elif isinstance(value, _CODE):
         if declared(value) is None and value not in _FUNCTIONS:
             yield f"`{getattr(value, '__name__', value)}` is not declared"
@@ -133,7 +136,7 @@ def _is_repeating_transform(frozen: Any) -> bool:
 _PLAIN = {
     type(None), type(Ellipsis), bool, int, float, complex, str, bytes, slice, range,
 }  # fmt: skip
-_HARMLESS = (np.generic, np.dtype, np.ufunc)
+_HARMLESS = (np.generic, np.dtype)
 _CODE = (
     types.FunctionType, types.BuiltinFunctionType, types.MethodType,
     types.MethodDescriptorType,

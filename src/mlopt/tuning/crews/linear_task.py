@@ -19,6 +19,7 @@ from mlopt.gd import svm as mlopt_svm
 from mlopt.gd.columns import Model
 from mlopt.gd.lockstep import Schedule
 from mlopt.pipeline.fits.models.objectives import (
+    dense_only,
     logistic_differs,
     penalty_free,
     squares_differ,
@@ -173,8 +174,6 @@ def _linear_svc(est: Any) -> LinearTask | str:
     )  # fmt: skip
 
 
-DENSE_ONLY = ("svd", "cholesky", "saga")
-"""Solvers of scikit-learn's `Ridge` that refuse sparse rows, or those with an intercept."""
 SQUARES_PASSES = 100
 """Passes that least squares may take; they are solved in fewer."""
 
@@ -188,11 +187,9 @@ def _ridge(est: Any) -> LinearTask | str:
         return "without a penalty there may be no single minimum"
     if est.max_iter is not None:
         return "`max_iter` may end it before it has converged"
-    if est.solver == "lbfgs":
-        return "its solver takes positive coefficients only"
     return LinearTask(
         "squared", float(est.alpha), True, False, est.fit_intercept, est.tol,
-        SQUARES_PASSES, dense_only=est.solver in DENSE_ONLY,
+        SQUARES_PASSES, dense_only=dense_only(est),
     )  # fmt: skip
 
 

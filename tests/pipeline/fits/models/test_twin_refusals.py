@@ -39,6 +39,8 @@ OTHER_PROBLEMS = [
     (Ridge(positive=True), "must be positive"),
     (RidgeClassifier(positive=True), "must be positive"),
     (LinearRegression(positive=True), "must be positive"),
+    (Ridge(solver="lbfgs"), "positive coefficients only"),
+    (Ridge(solver="lsqr", max_iter=1), "`max_iter` may end it"),
     (PCA("mle"), "guessed"),
 ]
 
@@ -48,6 +50,19 @@ def test_another_problem_is_refused_by_every_way(estimator: Any, why: str) -> No
     assert all(why in reason for reason in reasons(estimator).values())
     if not isinstance(estimator, PCA | LinearRegression | RidgeClassifier):
         assert linear_task(estimator) is None
+
+
+@pytest.mark.parametrize("solver", ["svd", "cholesky", "saga"])
+def test_a_solver_that_takes_no_sparse_rows_is_left_to_say_so(solver: str) -> None:
+    assert all(
+        "sparse" in reason for reason in reasons(Ridge(solver=solver), SPARSE).values()
+    )
+
+
+def test_a_limit_counts_where_the_solver_goes_step_by_step() -> None:
+    assert "" in reasons(Ridge(max_iter=1)).values()
+    assert "" in reasons(Ridge(max_iter=1, solver="svd")).values()
+    assert "" not in reasons(Ridge(max_iter=1), SPARSE).values()
 
 
 SAME_PROBLEMS = [

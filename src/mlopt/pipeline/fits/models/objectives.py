@@ -36,6 +36,17 @@ def svc_differs(estimator: Any) -> str:
     return "" if estimator.multi_class == "ovr" else "only one class against the rest"
 
 
+_DENSE_ONLY = ("svd", "cholesky", "saga")
+
+
 def squares_differ(estimator: Any) -> str:
     """Of least squares, penalised or not."""
-    return "coefficients must be positive" if estimator.positive else ""
+    if estimator.positive:
+        return "coefficients must be positive"
+    lbfgs = getattr(estimator, "solver", "") == "lbfgs"
+    return "its solver takes positive coefficients only" if lbfgs else ""
+
+
+def dense_only(estimator: Any) -> bool:
+    """Whether scikit-learn's `Ridge` refuses sparse rows, be it with an intercept only."""
+    return getattr(estimator, "solver", "") in _DENSE_ONLY

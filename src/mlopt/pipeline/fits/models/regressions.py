@@ -14,7 +14,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from mlopt.costs import Cost
 from mlopt.gd import least_squares, least_squares_plan
 from mlopt.gd.preconditioned_plan import BLOCK_COLUMNS
-from mlopt.pipeline.fits.models.objectives import squares_differ
+from mlopt.pipeline.fits.models.objectives import dense_only, squares_differ
 from mlopt.pipeline.fits.models.twin import Twin, nonzero, same
 from mlopt.resources import Resources
 from mlopt.rows import Rows
@@ -52,7 +52,12 @@ class Penalised(Twin):
     def differs(self, estimator: Any, stats: Stats) -> str:
         if reason := squares_differ(estimator):
             return reason
-        if self.solver == "sparse_cg" and _is_exact(estimator, stats.sparse):
+        if stats.sparse and dense_only(estimator):
+            return "its solver does not take sparse rows"
+        exact = _is_exact(estimator, stats.sparse)
+        if not exact and getattr(estimator, "max_iter", None) is not None:
+            return "`max_iter` may end it before it has converged"
+        if exact and self.solver == "sparse_cg":
             return "it stops at a gradient, where scikit-learn solves exactly"
         free = not np.all(np.asarray(getattr(estimator, "alpha", 0.0)) > 0)
         return "it needs a penalty" if free and self.solver in _PENALISED else ""
