@@ -23,6 +23,10 @@ class InputError(MloptError, ValueError):
     """Data or arguments that cannot work."""
 
 
+class ArgumentError(InputError, TypeError):
+    """An argument that a method does not take: of Python's kind for it, too."""
+
+
 class InputWarning(UserWarning):
     """Data that can be used, but hardly as they were meant."""
 

@@ -31,9 +31,12 @@ FAMILIES = (
 class Difference(AssertionError):
     """Where two results differ, and how."""
 
-    def __init__(self, where: str, what: str, *, both_raise: bool = False) -> None:
+    def __init__(
+        self, where: str, what: str, *, both_raise: bool = False, off: float | None = None
+    ) -> None:
         super().__init__(f"{where}: {what}")
-        self.where, self.what, self.both_raise = where, what, both_raise
+        self.where, self.what = where, what
+        self.both_raise, self.off = both_raise, off
 
 
 @dataclass(frozen=True)
@@ -206,7 +209,8 @@ def _check_numbers(where: str, a: Any, b: Any, tolerance: float) -> None:
     ):
         with np.errstate(all="ignore"):
             off = float(np.nanmax(np.abs(a - b), initial=0.0))
-        raise Difference(where, f"off by {off:.2g} of {scale:.2g}")
+        share = off / scale if scale else None
+        raise Difference(where, f"off by {off:.2g} of {scale:.2g}", off=share)
 
 
 def _short(value: Any) -> str:

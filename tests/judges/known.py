@@ -38,6 +38,9 @@ class Known:
     reason: str
 
 
+NEAR = 1e-2
+"""Of the largest coefficient: of a model in a flat valley that stops elsewhere in it."""
+
 NAMELESS = {
     "centre", "all rows", "told 2", "told 5", "made 2", "made 5", "twice", "lambda",
     "absolute", "root", "fill mean", "fill forward", "ranks", "by maximum", "running sum",
@@ -66,7 +69,26 @@ def _turns_axes(case: Any, parts: set[str], difference: Any) -> bool:
     return axes and "discriminant" in parts
 
 
+def _makes_dense(case: Any, parts: set[str], difference: Any) -> bool:
+    refused = "!= TypeError: Sparse data was passed" in difference.what
+    return refused and "fit: Pipeline" in str(difference)
+
+
+def _is_not_applied(case: Any, parts: set[str], difference: Any) -> bool:
+    """Of the steps before a last one that passes rows on, the last is only fitted."""
+    fitted = difference.where == "fit" and difference.what.startswith("Pipeline")
+    return fitted and case.last == "none"
+
+
+def _stops_early(case: Any, parts: set[str], difference: Any) -> bool:
+    within = "SelectFromModel.estimator_:LogisticRegression" in difference.where
+    return within and difference.off is not None and difference.off < NEAR
+
+
 KNOWN: tuple[Known, ...] = (
+    Known(_makes_dense, "a model that takes dense rows only is given sparse ones densely"),
+    Known(_is_not_applied, "a step is not applied in `fit` where nothing is fitted behind"),
+    Known(_stops_early, ITERATIONS),
     Known(
         _tells_another_step,
         "where several branches cannot be fitted, the error of another may be told",

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 import sklearn.pipeline
+from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.pipeline import FeatureUnion
 from sklearn.preprocessing import (
@@ -90,3 +91,18 @@ def test_frames_of_all_rows_and_of_blocks_are_joined_row_by_row() -> None:
     ours = mlopt.Pipeline(steps).fit(*lazy)[-1].coef_
     theirs = sklearn.pipeline.Pipeline(steps).fit(X, Y)[-1].coef_
     assert np.allclose(ours, theirs)
+
+
+def dummies(rows: Any) -> Any:
+    return pd.get_dummies(pd.DataFrame(rows).astype(object)).astype(float)
+
+
+def test_columns_that_only_all_rows_have_are_counted_behind_a_function() -> None:
+    words = np.full((3000, 1), "a", dtype=object)
+    words[1::2], words[2900] = "b", "rare"
+    union = [("a", StandardScaler()), ("b", FunctionTransformer(np.abs))]
+    whole = ColumnTransformer([("words", FunctionTransformer(dummies), [0])])
+    pipe = mlopt.make_pipeline(whole, Normalizer(), FeatureUnion(union), Ridge())
+    pipe.fit(da.from_array(words, chunks=(1000, 1)), da.from_array(Y, chunks=1000))
+    assert pipe[0].output_indices_["words"] == slice(0, 3)
+    assert pipe[1].n_features_in_ == 3

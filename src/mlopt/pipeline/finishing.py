@@ -21,7 +21,7 @@ from mlopt.pipeline.steps.assemble import Assembly
 from mlopt.pipeline.steps.copies import private_copy
 
 _FEW = 64
-"""Rows from which names and numbers of columns are learnt."""
+"""Rows, as a rule, from which names and numbers of columns are learnt."""
 _NEAR = 4.0
 """A density within this factor of the threshold is counted over all rows."""
 
@@ -68,8 +68,9 @@ class _Fitted:
     def value(self, op: Operator) -> Any:
         """What an operator gives on these rows."""
         if self._trial is None:
-            size = SMALL if self.whole else _FEW
-            sample = take_sample(self.planned.sources, self.run.executor, size)
+            size = SMALL if self.whole else self._rows()
+            sources = self.planned.sources
+            sample = take_sample(sources, self.run.executor, size, everywhere=size != _FEW)
             self._trial = Trial(sample, values=dict(self.run.models))
         for node in walk([op], stop=lambda n: n.token in self._values):
             if isinstance(node, Outcome) and node.token not in self._values:
@@ -78,6 +79,21 @@ class _Fitted:
             else:
                 self._trial.value(node)
         return self._values[op.token]
+
+    def _rows(self) -> int:
+        """A few; all where a step looks at all: of a few it may make other columns.
+
+        They were gathered in this process before, unless workers did it.
+        """
+        looks = any(getattr(op, "scope", "") == "all" for op in walk(self._ops()))
+        if not looks or getattr(self.run.executor, "client", None) is not None:
+            return _FEW
+        sizes = next(iter(self.planned.sources.values())).lengths or (_FEW,)
+        return sum(sizes)
+
+    def _ops(self) -> tuple[Operator, ...]:
+        built = self.planned.built
+        return (*built.models.values(), *built.inputs.values(), *built.joins.values())
 
     @property
     def _values(self) -> dict[str, Any]:

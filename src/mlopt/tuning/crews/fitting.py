@@ -23,7 +23,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params, has_fit_parameter
 
-from mlopt.errors import InputError
+from mlopt.errors import ArgumentError
 from mlopt.passes import Passes
 from mlopt.tuning.crews.chain import Names, params_of_final
 from mlopt.tuning.crews.problem import Labels
@@ -226,7 +226,9 @@ def fit_arguments(model: Any, fold: Fold) -> dict[str, Any]:
         target = model.steps[-1][1] if isinstance(model, Pipeline) else model
         if not has_fit_parameter(target, "sample_weight"):
             kind = type(target).__name__
-            raise InputError(f"`sample_weight` was given, but {kind}.fit does not take it.")
+            raise ArgumentError(
+                f"`sample_weight` was given, but {kind}.fit does not take it."
+            )
         name = (
             f"{model.steps[-1][0]}__sample_weight"
             if target is not model
