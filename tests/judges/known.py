@@ -82,7 +82,7 @@ def _is_not_applied(case: Any, parts: set[str], difference: Any) -> bool:
 
 def _stops_early(case: Any, parts: set[str], difference: Any) -> bool:
     within = "SelectFromModel.estimator_:LogisticRegression" in difference.where
-    return within and difference.off is not None and difference.off < NEAR
+    return bool(within and difference.off is not None and difference.off < NEAR)
 
 
 KNOWN: tuple[Known, ...] = (
