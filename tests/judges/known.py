@@ -56,17 +56,17 @@ def _tells_another_step(case: Any, parts: set[str], difference: Any) -> bool:
 
 def _makes_up_names(case: Any, parts: set[str], difference: Any) -> bool:
     about = "feature_names_in_" in f"{difference.where} {difference.what}"
-    return case.output == "pandas" and about and bool(parts & NAMELESS)
+    return bool(case.output == "pandas" and about and parts & NAMELESS)
 
 
 def _reads_arrow(case: Any, parts: set[str], difference: Any) -> bool:
     gave_up = "DataFrame constructor not properly called" in difference.what
-    return case.table.container == "arrow" and gave_up
+    return bool(case.table.container == "arrow" and gave_up)
 
 
 def _turns_axes(case: Any, parts: set[str], difference: Any) -> bool:
     axes = "LinearDiscriminantAnalysis.scalings_" in difference.where
-    return axes and "discriminant" in parts
+    return bool(axes and "discriminant" in parts)
 
 
 def _makes_dense(case: Any, parts: set[str], difference: Any) -> bool:
@@ -77,7 +77,7 @@ def _makes_dense(case: Any, parts: set[str], difference: Any) -> bool:
 def _is_not_applied(case: Any, parts: set[str], difference: Any) -> bool:
     """Of the steps before a last one that passes rows on, the last is only fitted."""
     fitted = difference.where == "fit" and difference.what.startswith("Pipeline")
-    return fitted and case.last == "none"
+    return bool(fitted and case.last == "none")
 
 
 def _stops_early(case: Any, parts: set[str], difference: Any) -> bool:
