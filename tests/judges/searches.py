@@ -56,8 +56,8 @@ def estimators() -> dict[str, Any]:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 made = list(_construct_instances(estimator)) if name not in SLOW else []
-            if made:
-                found[name] = _settled(made[0])
+                if made:
+                    found[name] = _settled(made[0])
     return found
 
 

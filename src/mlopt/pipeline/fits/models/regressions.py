@@ -79,7 +79,9 @@ class Penalised(Twin):
         # Sweeps over blocks tell nothing on fewer rows than a block has columns. They
         # depend on the condition of what is solved, as steps of conjugate gradients do on
         # its root: there are not fewer of them.
-        twin = self.twin(estimator, sample).set_params(solver="sparse_cg")
+        twin = self.twin(estimator, sample)
+        shape = squares_shape(stats, estimator)
+        twin.set_params(solver="sparse_cg", tol=min(shape.tol, 0.1) or 1e-4)
         # Steps depend on the spectrum against the penalty: both shrink with the rows.
         shrunk = np.max(getattr(estimator, "alpha", 0.0)) * sample.n / stats.rows
         if shrunk:
@@ -87,8 +89,7 @@ class Penalised(Twin):
         twin.fit(sample, target.astype(sample.dtype))
         steps = float(np.max(twin.n_iter_))
         if self.solver == "block":  # which goes on to another accuracy
-            shape = squares_shape(stats, estimator)
-            steps *= math.log(shape.accuracy / 10) / math.log(min(shape.tol, 0.1) or 1e-4)
+            steps *= math.log(shape.accuracy / 10) / math.log(twin.tol)
         # Few rows have few directions: what is usual is the least to expect.
         return max(steps, self.passes(estimator, stats))
 
