@@ -60,7 +60,7 @@ compat: export OPENBLAS_NUM_THREADS = 1
 compat: install
 	$(BIN)/python -m pytest -n 2 --dist worksteal -p no:randomly -rfE tests/compat
 	MLOPT_JUDGE_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -n 2 --dist worksteal \
-		--hypothesis-seed=$(SEED) tests/judges/test_differential.py tests/judges/test_searches.py
+		--hypothesis-seed=$(SEED) tests/judges
 
 lint: install
 	$(BIN)/ruff check .
