@@ -8,5 +8,6 @@ from tests.compat.expected import documentation
 
 if __name__ == "__main__":
     page = Path(__file__).parents[2] / "docs/compatibility.md"
-    head, mark, _ = page.read_text().partition("<!-- the table -->\n\n")
-    page.write_text(head + mark + documentation())
+    head, mark, rest = page.read_text().partition("<!-- the table -->\n\n")
+    _, end, tail = rest.partition("\n<!-- end of the table -->")
+    page.write_text(head + mark + documentation() + end + tail)

@@ -14,6 +14,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent import futures
 from contextlib import contextmanager
 from typing import Any
 
@@ -37,6 +38,9 @@ _LARGEST = 1 << 30
 
 # Seconds that calls have to end after nobody wants them, and that workers have to restart.
 _LAST_WORDS, _RESTART = 0.5, 20.0
+# Seconds for which a search that is out of time waits for them: a nanny starts a worker
+# anew in 2 to 4.
+_PATIENCE = 5.0
 
 _changing = threading.RLock()
 
@@ -158,8 +162,12 @@ class Cluster(Executor):
         # A cluster that is gone has nothing to give up on.
         with contextlib.suppress(OSError, TimeoutError, distributed.CancelledError):
             self.client.cancel(unwanted, force=True)
-            # Nobody who is out of time waits for that.
-            Pool(1, "mlopt-stuck", lambda: None).submit(_restart_stuck, self.client)
+            restart = Pool(1, "mlopt-stuck", lambda: None).submit(
+                _restart_stuck, self.client
+            )
+            # What is submitted meanwhile would be lost with the workers; but nobody who is
+            # out of time waits for long.
+            futures.wait([restart], timeout=_PATIENCE)
 
     def close(self) -> None:
         """Nothing to let go of: the client belongs to who made it."""
