@@ -108,6 +108,7 @@ class ConjugateGradients:
         self._error = np.where(self._residual.any(axis=0), np.inf, 0.0)
         self.iterations = np.zeros(len(alphas), np.int64)
         self._gap, self._left = gap, EnergyGap(0.5 * sums.spread, least)
+        self._penalised = _matters(alphas, sums)
         self._bounded = (alphas > 0) & certain
         self._near = np.zeros(len(alphas), bool)
         self._broken = np.zeros(len(alphas), bool)
@@ -202,7 +203,7 @@ class ConjugateGradients:
             # The error, in the norm of the system, is at most ||residual|| / sqrt(alpha).
             held = self._alphas[active] * np.maximum(reached, 0.0)
             bound = np.sqrt(_ratio(squares, held))
-            return np.maximum(plain, np.where(self._alphas[active] > 0, bound, 0.0))
+            return np.maximum(plain, np.where(self._penalised[active], bound, 0.0))
         # The inverse times the residual is the error itself, as far as it is the inverse.
         coef = self.coef[:, active]
         plain = _ratio(np.linalg.norm(scaled, axis=0), np.linalg.norm(coef, axis=0))
@@ -230,6 +231,12 @@ _STATE = (
 )
 
 
+def _matters(alphas: Array, sums: ColumnSums) -> NDArray[np.bool_]:
+    """Which penalties are any: one below rounding is none."""
+    least = np.finfo(np.float64).eps * sums.squares.max(initial=0.0)
+    return np.asarray(alphas > least)
+
+
 class _Diagonal:
     """The diagonal of the system (d, T) where there is a penalty, else ones."""
 
@@ -239,9 +246,7 @@ class _Diagonal:
     @staticmethod
     def of(sums: ColumnSums, alphas: Array) -> _Diagonal:
         squares = sums.squares[:, None]
-        # A penalty below rounding is none.
-        matters = alphas > np.finfo(np.float64).eps * sums.squares.max(initial=0.0)
-        return _Diagonal(np.where(matters, squares + alphas, 1.0))
+        return _Diagonal(np.where(_matters(alphas, sums), squares + alphas, 1.0))
 
     def __call__(self, residual: Array, targets: NDArray[np.intp]) -> Array:
         return np.asarray(residual / self._diagonal[:, targets])
