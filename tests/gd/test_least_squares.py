@@ -215,6 +215,6 @@ def test_dask_dataframes_keep_their_names() -> None:
 def test_steps_with_a_penalty_below_rounding_end_in_the_solution_of_least_norm() -> None:
     random = np.random.default_rng(0)
     X, y = random.normal(size=(30, 60)), random.normal(size=30)
-    model = mlopt.Ridge(alpha=np.finfo(float).tiny, solver="sparse_cg", tol=1e-12)
+    model = Ridge(alpha=np.finfo(float).tiny, solver="sparse_cg", tol=1e-12)
     expected = np.linalg.pinv(X - X.mean(axis=0)) @ (y - y.mean())
     np.testing.assert_allclose(model.fit(X, y).coef_, expected, atol=1e-8)
