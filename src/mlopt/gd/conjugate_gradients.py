@@ -201,9 +201,10 @@ class ConjugateGradients:
             squares = np.sum(residual * residual, axis=0)
             plain = _ratio(np.sqrt(squares), np.linalg.norm(right, axis=0))
             # The error, in the norm of the system, is at most ||residual|| / sqrt(alpha).
-            held = self._alphas[active] * np.maximum(reached, 0.0)
+            penalised = self._penalised[active]
+            held = np.where(penalised, self._alphas[active], 0.0) * np.maximum(reached, 0.0)
             bound = np.sqrt(_ratio(squares, held))
-            return np.maximum(plain, np.where(self._penalised[active], bound, 0.0))
+            return np.maximum(plain, np.where(penalised, bound, 0.0))
         # The inverse times the residual is the error itself, as far as it is the inverse.
         coef = self.coef[:, active]
         plain = _ratio(np.linalg.norm(scaled, axis=0), np.linalg.norm(coef, axis=0))
