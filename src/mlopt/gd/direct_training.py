@@ -42,11 +42,12 @@ class DirectLeastSquares(LinearTraining):
     def __init__(self, rows: Rows, models: Sequence[Model], *, max_passes: int) -> None:
         super().__init__(rows, models, max_passes)
         self._solved = np.zeros(len(models), bool)
+        self._converged = np.zeros(len(models), bool)
 
     @property
     def converged(self) -> NDArray[np.bool_]:
-        """Which models are solved, (M,)."""
-        return self._solved.copy()
+        """Which models are solved to the accuracy that was asked of their solver, (M,)."""
+        return self._converged.copy()
 
     @property
     def finished(self) -> NDArray[np.bool_]:
@@ -85,6 +86,7 @@ class DirectLeastSquares(LinearTraining):
         here = resources_of(rows.executor)
         solver = choose_solver("least squares", "auto", shape_of(task), here).chosen
         fit = SOLVERS[solver](task)
+        self._converged[list(numbers)] = fit.converged
         for output, number in enumerate(numbers):
             columns = self._layout.columns(number)
             self._weights[:-1, columns] = fit.coef[:, [output]]
@@ -92,20 +94,26 @@ class DirectLeastSquares(LinearTraining):
 
     def _keep(self, numbers: Indices, taken: Indices) -> None:
         del taken
-        self._solved = self._solved[numbers]
+        self._solved, self._converged = self._solved[numbers], self._converged[numbers]
 
     def _add(self, source: Indices, models: Sequence[Model], **options: Any) -> None:
         del source, options
-        self._solved = np.append(self._solved, np.zeros(len(models), bool))
+        more = np.zeros(len(models), bool)
+        self._solved = np.append(self._solved, more)
+        self._converged = np.append(self._converged, more)
 
     def state(self) -> dict[str, Any]:
         """A checkpoint: plain arrays and numbers."""
-        return super().state() | {"solved": self._solved.copy()}
+        return super().state() | {
+            "solved": self._solved.copy(),
+            "converged": self._converged.copy(),
+        }
 
     def restore(self, state: Any) -> None:
         """Go on from a checkpoint of a training of the same models on the same rows."""
         super().restore(state)
         self._solved = np.array(state["solved"])
+        self._converged = np.array(state["converged"])
 
 
 def _as_outputs(
