@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -51,6 +53,24 @@ def test_an_interrupted_sweep_ends_with_a_word_and_no_orphan(
     assert ended.seconds < 20
     if moment == TESTED:
         assert ended.files >= OUTPUTS | {MODEL}
+
+
+INTERRUPTED = """
+import mlopt.cli, mlopt.__main__ as command
+mlopt.cli.run_arguments = lambda: exec("raise KeyboardInterrupt")
+command.main()
+"""
+
+
+def test_an_interruption_within_code_that_is_made_from_text_is_heard(
+    tmp_path: Path,
+) -> None:
+    # As the methods of dataclasses and named tuples are made, while modules are loaded.
+    (tmp_path / "interrupted.py").write_text(INTERRUPTED)
+    command = [sys.executable, "-m", "interrupted"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert "To run it again" in ended.stderr
+    assert ended.returncode == 130
 
 
 @pytest.mark.slow

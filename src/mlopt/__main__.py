@@ -41,6 +41,9 @@ def _leave(status: int) -> None:
     """Everything is said and written: neither a signal nor a fit that hangs matters now."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
+    # CPython notes that Ctrl-C left code made from text (`exec`), whoever caught it since,
+    # and dies of the signal after `python -m`; it forgets at the next such code.
+    eval("None")
     left = [t for t in threading.enumerate() if t.daemon and t.name.startswith("mlopt_")]
     if left:  # compiled code may not survive the end of the interpreter
         sys.stdout.flush()
