@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import time
+from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler
+from tests.clocks import Clock
 from tests.pipeline.graphs import scaled
 
 from mlopt.caching import Measured
@@ -53,31 +56,66 @@ def test_a_measure_is_the_record_of_caching() -> None:
     assert measured.bytes == ROWS * 4 * 8
 
 
-def _sleeps(X: NDArray[Any]) -> NDArray[Any]:
-    time.sleep(2e-5 * len(X))
+CLOCK = Clock(threads=2)
+
+
+@pytest.fixture
+def simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing takes time but what `CLOCK` is told."""
+    modules = "mlopt.pipeline.profiling.trial", "mlopt.kernels.compiling"
+    CLOCK.install(monkeypatch, *modules)
+
+
+def _lets_go(X: NDArray[Any]) -> NDArray[Any]:
+    CLOCK.beside(2e-5 * len(X))
     return X
 
 
 def _holds_the_lock(X: NDArray[Any]) -> NDArray[Any]:
-    end = time.thread_time() + 2e-5 * len(X)
-    while time.thread_time() < end:
-        pass
+    CLOCK.holding(2e-5 * len(X))
     return X
 
 
+def _is_short(X: NDArray[Any]) -> NDArray[Any]:
+    CLOCK.holding(2e-6 * len(X))
+    return X
+
+
+@pytest.mark.usefixtures("simulated")
 def test_what_lets_go_of_the_lock_takes_its_share_of_the_threads() -> None:
-    op = function(_sleeps)
-    assert profiled(op).measures[op.token].crowding < 1.3
+    op = function(_lets_go)
+    assert profiled(op).measures[op.token].crowding == pytest.approx(1.0)
 
 
+@pytest.mark.usefixtures("simulated")
 def test_what_holds_the_lock_gets_no_faster_by_threads() -> None:
     op = function(_holds_the_lock)
-    assert profiled(op).measures[op.token].crowding > 1.3
+    assert profiled(op).measures[op.token].crowding == pytest.approx(2.0)
 
 
+@pytest.mark.usefixtures("simulated")
 def test_what_is_short_is_not_tried_on_threads() -> None:
-    op = scaled("scale", X)
+    op = function(_is_short)
     assert profiled(op).measures[op.token].crowding == 1.0
+
+
+@pytest.mark.usefixtures("simulated")
+@pytest.mark.parametrize("at", range(3))
+@pytest.mark.parametrize(("work", "crowding"), [(CLOCK.holding, 2.0), (CLOCK.beside, 1.0)])
+def test_one_interruption_does_not_tell_whether_threads_wait(
+    work: Callable[[float], None], crowding: float, at: int
+) -> None:
+    (trial,) = trials(512)
+    interrupted: deque[float] = deque()
+
+    def call(X: NDArray[Any]) -> NDArray[Any]:
+        work(interrupted.popleft() if interrupted else 0.01)
+        return X
+
+    op = function(call)
+    trial.value(op)
+    interrupted.extend([0.01] * at + [0.03])
+    assert trial.crowding(op, 2) == pytest.approx(crowding)
 
 
 class _Prepares(TransformerMixin, BaseEstimator):
@@ -89,11 +127,12 @@ class _Prepares(TransformerMixin, BaseEstimator):
 
     def transform(self, X: NDArray[Any]) -> NDArray[Any]:
         if self.new_:
-            time.sleep(0.05)
+            CLOCK.holding(0.05)
         self.new_ = False
         return X
 
 
+@pytest.mark.usefixtures("simulated")
 def test_what_only_the_first_call_takes_is_not_counted_for_every_block() -> None:
     op = scaled("prepares", X, _Prepares())
     assert profiled(op).seconds(op) < 0.05 * ROWS / 1024 / 2 / 10
@@ -132,13 +171,14 @@ class _SlowMerge(OnePass):
         return len(X)
 
     def merge(self, left: int, right: int) -> int:
-        time.sleep(0.03)
+        CLOCK.holding(0.03)
         return left + right
 
     def finish(self, estimator: Any, statistics: int) -> Any:
         return estimator.fit(np.zeros((1, 4)))
 
 
+@pytest.mark.usefixtures("simulated")
 def test_adding_up_statistics_is_part_of_the_price(monkeypatch: Any) -> None:
     ways = "mlopt.pipeline.profiling.profile.ways_of"
     monkeypatch.setattr(ways, lambda estimator: (_SlowMerge(),))

@@ -31,7 +31,8 @@ _REPEAT = 4e-3
 _WARM = 0.4
 """Seconds up to which what applies a model is called twice: its first call may prepare."""
 _CROWDS, _CROWDED, _FREE = 4, 0.08, 1.2
-"""Trials alone and on all threads: so many, or seconds, or until both take as long."""
+"""Trials alone and on all threads: two, then up to so many, or seconds, or until both take
+as long. One would tell as little as an interruption of it lets it."""
 _CALL = 0.01
 """Seconds that a call should take that is tried on all threads."""
 
@@ -90,7 +91,7 @@ class Trial:
         alone = together = float("inf")
         with ThreadPoolExecutor(threads) as pool:
             started = time.perf_counter()
-            for _ in range(_CROWDS):
+            for number in range(_CROWDS):
                 begin = time.perf_counter()
                 call(0)
                 between = time.perf_counter()
@@ -99,7 +100,7 @@ class Trial:
                 alone = min(alone, between - begin)
                 together = min(together, time.perf_counter() - between)
                 over = time.perf_counter() - started > _CROWDED
-                if over or together < _FREE * alone:
+                if number and (over or together < _FREE * alone):
                     break
         return min(max(1.0, together / alone), float(threads))
 
