@@ -3,7 +3,8 @@
 Problems are drawn by a seed: rows, columns, density, correlation, scales of columns, share
 of the second class, penalty, tolerance; logistic, squared hinge and squared loss. For each,
 the plan that `mlopt.gd.plan` chooses runs, planning included, then every plan it ranked,
-each alone, until it says that it is done or the limit has passed. A plan counts as finished
+each alone, until it says that it is done, or the limit has passed, or twice the time of the
+best that was done before it. A plan counts as finished
 if its objective, computed here, is within the tolerance of the least that is known: of all
 plans and of SciPy's L-BFGS-B. Printed: a row a problem; then the median, 90th percentile
 and worst of chosen / best (seconds, planning included) and of predicted / measured
@@ -38,6 +39,8 @@ import mlopt.errors
 LOSSES = ("logistic", "squared_hinge", "squared")
 FAST, REPEATS = 1.0, 3
 """Runs of less than so many seconds are repeated, and their median counts."""
+SLOWER, LEAST = 2.0, 0.2
+"""A plan that takes so many times the best, and so many seconds, is not the best."""
 NEAR = 1.3
 """What a foresight may be off by and still be called right."""
 
@@ -148,7 +151,7 @@ def judged(problem, limit):
     task = mlopt.gd.Task(problem.loss, l2=problem.l2)
     of = objective(problem, X, y)
 
-    def timed(methods=None):
+    def timed(methods=None, limit=limit):
         settings = {} if methods is None else {"methods": methods, "speculation": False}
         begin = time.perf_counter()
         plan = mlopt.gd.plan(
@@ -157,19 +160,20 @@ def judged(problem, limit):
         result = plan.chosen.run(time_limit=limit) if methods else plan.run()
         return time.perf_counter() - begin, plan, result
 
-    def repeated(methods=None):
-        found = [timed(methods)]
+    def repeated(methods=None, limit=limit):
+        found = [timed(methods, limit)]
         while len(found) < REPEATS and found[0][0] < FAST:
-            found.append(timed(methods))
+            found.append(timed(methods, limit))
         return sorted(found, key=lambda run: run[0])[len(found) // 2]
 
     chosen, plan, result = repeated()
-    runs = {}
+    runs, best = {}, limit
     for name in [alternative.name for alternative in plan.alternatives]:
         try:
-            seconds, _, other = repeated([name])
+            seconds, _, other = repeated([name], min(limit, max(SLOWER * best, LEAST)))
         except (MemoryError, mlopt.errors.MloptError):
             continue
+        best = min(best, seconds) if other.converged else best
         runs[name] = (seconds, other.converged, of(vector(other))[0])
         gc.collect()
     options = {"maxiter": 2000, "maxfun": 4000, "ftol": 1e-14, "gtol": 1e-12}
