@@ -63,6 +63,28 @@ def test_growing_in_steps_equals_growing_at_once(model: Any) -> None:
     )
 
 
+@pytest.mark.parametrize("validation", [0.1, None])
+@pytest.mark.parametrize("patience", [1, 2, 3])
+def test_boosting_that_stops_early_in_steps_stops_where_it_would_at_once(
+    patience: int, validation: float | None
+) -> None:
+    """At the end of a step, too: it is not grown on from there."""
+    noise = np.random.default_rng(0).random((3, len(y))) < 0.3
+    for labels in np.where(noise, 1 - y, y):
+        model = HistGradientBoostingClassifier(
+            max_iter=20, max_leaf_nodes=4, early_stopping=True, n_iter_no_change=patience,
+            validation_fraction=validation, tol=1e-2, learning_rate=0.5, random_state=0,
+        )  # fmt: skip
+        stepped, data = clone(model), Fold(X, labels)
+        ends = (
+            fit_until(stepped, model, data, Step(n, n + 1, 10, True)) for n in range(10)
+        )
+        assert any(ends)
+        at_once = clone(model).fit(X, labels)
+        assert stepped.n_iter_ == at_once.n_iter_
+        np.testing.assert_array_equal(stepped.predict_proba(X), at_once.predict_proba(X))
+
+
 @pytest.mark.parametrize(
     "model",
     [

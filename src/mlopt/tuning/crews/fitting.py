@@ -215,8 +215,18 @@ def _grow(model: Any, template: Any, fold: Fold, step: Step) -> bool:
     part = min(Fraction(step.stop) / step.full, 1)
     model.set_params(**{name: max(1, math.ceil(members * part)), "warm_start": True})
     fit_fold(model, fold)
-    stopped_early = name == "max_iter" and model.n_iter_ < model.max_iter
-    return bool(step.stop >= step.full or stopped_early)
+    return bool(step.stop >= step.full or (_is_hist(model) and _has_stopped(model)))
+
+
+def _has_stopped(model: Any) -> bool:
+    """Whether early stopping has ended ``model``, maybe with the last tree of a step.
+
+    A warm start would grow one more tree before it asks.
+    """
+    own = model.validation_fraction is None
+    judged = model.train_score_ if own else model.validation_score_
+    asked = model.do_early_stopping_ and model._should_stop(judged)
+    return bool(asked or model.n_iter_ < model.max_iter)
 
 
 def fit_arguments(model: Any, fold: Fold) -> dict[str, Any]:
