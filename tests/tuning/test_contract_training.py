@@ -53,6 +53,20 @@ def test_machines_without_a_limit_of_passes(model: Any, piped: bool) -> None:
     same_scores(ours, GridSearchCV(estimator, space, cv=3).fit(X, y))
 
 
+class Briefly(dict[int, float]):
+    """Weights that all look alike."""
+
+    def __repr__(self) -> str:
+        return "weights"
+
+
+def test_weights_of_classes_are_told_apart_by_what_they_are() -> None:
+    space = {"class_weight": [Briefly({0: 1, 1: 1}), Briefly({0: 1, 1: 50})]}
+    model = LogisticRegression()
+    ours = grid(model, space, scoring="recall").fit(X, y)
+    same_scores(ours, GridSearchCV(model, space, cv=CV, scoring="recall").fit(X, y))
+
+
 @pytest.mark.parametrize("bandit", BANDITS)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_what_is_complete_was_trained_as_long_as_it_asks(bandit: str | None) -> None:

@@ -18,6 +18,7 @@ from mlopt.gd import least_squares, logistic
 from mlopt.gd import svm as mlopt_svm
 from mlopt.gd.columns import Model
 from mlopt.gd.lockstep import Schedule
+from mlopt.identity import identified
 from mlopt.pipeline.fits.models.objectives import (
     dense_only,
     logistic_differs,
@@ -65,9 +66,9 @@ class LinearTask:
 
     @property
     def shared(self) -> Hashable:
-        """What all models of one scan have in common."""
+        """What all models of one scan have in common; nothing, where it cannot be told."""
         sgd = self.schedule is not None
-        weight = repr(self.class_weight)
+        weight = identified(self.class_weight) or object()
         return (sgd, self.direct, weight, self.tol, self.max_iter, self.n_iter_no_change)
 
     def model(self, rowset: int, weight_sum: float, outputs: int) -> Model:
