@@ -6,6 +6,8 @@ KERNELS := .venv/.compiled
 # Of `make compat`: how many cases the judges draw, and by which seed.
 EXAMPLES ?= 5000
 SEED ?= 0
+# Every process of the tests would compile all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: install demo test quick test-oldest compat lint bench clean
 

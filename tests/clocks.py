@@ -33,6 +33,11 @@ class Clock:
         """The time, in seconds."""
         return self.now
 
+    def alone(self, seconds: float) -> None:
+        """Work of whatever thread, with no other at its side."""
+        with self._lock:
+            self.now += seconds
+
     def beside(self, seconds: float) -> None:
         """Work that other threads go on beside: all of a pool begin it together."""
         self._meet()
@@ -49,10 +54,11 @@ class Clock:
         self._meet()
 
     def install(self, monkeypatch: pytest.MonkeyPatch, *modules: str) -> None:
-        """Let modules that say ``time.perf_counter()`` read this clock."""
+        """Let modules that say ``time.perf_counter()``, or monotonic, read this clock."""
         self.now = time.perf_counter()
         for module in modules:
-            here = SimpleNamespace(perf_counter=self.perf_counter)
+            read = self.perf_counter
+            here = SimpleNamespace(perf_counter=read, monotonic=read)
             monkeypatch.setattr(f"{module}.time", here)
 
     def _meet(self) -> None:

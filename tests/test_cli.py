@@ -93,6 +93,7 @@ def test_explain_shows_a_plan_and_leaves_no_trace(
     assert [p.name for p in tmp_path.iterdir()] == ["people.csv"]
 
 
+@pytest.mark.slow
 def test_a_configuration_runs_and_flags_win_over_it(
     people: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -122,6 +123,7 @@ def test_a_configuration_runs_and_flags_win_over_it(
     assert (tmp_path / "out" / "trials.csv").is_file()
 
 
+@pytest.mark.slow
 def test_the_environment_stands_between_flags_and_file(
     people: Path,
     tmp_path: Path,

@@ -271,6 +271,7 @@ def test_an_interrupt_ends_the_map_and_the_pool_goes_on() -> None:
     assert pool.map(abs, [-1]) == [1]
 
 
+@pytest.mark.slow
 def test_a_dropped_executor_leaves_no_threads() -> None:
     before = set(threading.enumerate())
     pool = Threads(3)

@@ -179,6 +179,7 @@ def test_a_time_limit_is_written_as_in_a_query(text: str, seconds: float) -> Non
     assert cli._config("c.toml", cli.Settings()).search.timeout == seconds
 
 
+@pytest.mark.slow
 def test_a_sweep_says_who_won_and_is_found_by_its_folder(
     people: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

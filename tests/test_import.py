@@ -23,15 +23,13 @@ HEAVY = [
 
 
 def test_importing_mlopt_is_quick_and_loads_nothing_heavy() -> None:
-    code = f"import sys, mlopt; print(*set({HEAVY}) & set(sys.modules))"
-    command = [sys.executable, "-X", "importtime", "-c", code]
+    code = "import sys, time; begin = time.process_time(); import mlopt; "
+    code += f"print(time.process_time() - begin, *set({HEAVY}) & set(sys.modules))"
+    command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == []
-    last = [
-        line for line in done.stderr.splitlines() if line.split("|")[-1].strip() == "mlopt"
-    ]
-    microseconds = int(last[-1].split("|")[1])
-    assert microseconds < 500_000
+    seconds, *heavy = done.stdout.split()
+    assert heavy == []
+    assert float(seconds) < 0.5  # of a core, whatever else the machine does
 
 
 def test_resources_and_plans_load_nothing_heavy() -> None:

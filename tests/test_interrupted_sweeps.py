@@ -90,6 +90,7 @@ def interrupted(people: Path, output: Path, observe: Callable[[Any], None]) -> A
     return caught.value.result
 
 
+@pytest.mark.slow
 def test_a_complete_search_is_written_although_it_is_interrupted(
     people: Path, tmp_path: Path
 ) -> None:
@@ -103,6 +104,7 @@ def test_a_complete_search_is_written_although_it_is_interrupted(
     assert {path.name for path in (tmp_path / "out").iterdir()} >= OUTPUTS | {MODEL}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hangs", [False, True])
 def test_a_final_fit_is_waited_for_as_long_as_a_person_waits(
     people: Path, tmp_path: Path, hangs: bool, monkeypatch: pytest.MonkeyPatch
@@ -123,6 +125,7 @@ def test_a_final_fit_is_waited_for_as_long_as_a_person_waits(
     assert (MODEL in names) != hangs
 
 
+@pytest.mark.slow
 def test_who_insists_is_let_go_at_once(
     people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

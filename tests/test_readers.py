@@ -144,6 +144,7 @@ def test_numbers_come_back_as_written(
     assert (found["i"] == frame["i"]).all()
 
 
+@pytest.mark.slow
 def test_a_column_that_turns_to_text_late_is_text(write: Callable[..., str]) -> None:
     rows = [f"{number},{number}" for number in range(400_000)]
     rows[-1] = "x1,7"
@@ -162,6 +163,7 @@ def test_quoted_line_ends_belong_to_the_value(write: Callable[..., str]) -> None
     assert table.X["text"].tolist() == ["two\nlines", "one"]
 
 
+@pytest.mark.slow
 def test_wide_tables_are_read(write: Callable[..., str]) -> None:
     header = ",".join(f"gene{number}" for number in range(5_000))
     row = ",".join(["0.123"] * 5_000)

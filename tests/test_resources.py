@@ -84,16 +84,17 @@ def test_memory_rate_grows_with_threads_until_the_bus_is_full() -> None:
 
 
 @pytest.mark.slow
-def test_a_probe_takes_at_most_two_seconds_and_is_remembered(folder: Path) -> None:
+def test_a_probe_takes_at_most_two_seconds_and_is_remembered(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     took = []
     for _ in range(3):  # other tests run beside it
         start = time.perf_counter()
         first = Resources.probe(refresh=True)
         took.append(time.perf_counter() - start)
     assert min(took) < 2.0
-    start = time.perf_counter()
+    monkeypatch.setattr("mlopt.resources.probe.measure", None)  # none is made again
     assert Resources.probe() == first
-    assert time.perf_counter() - start < 0.1
     assert first.gemm_f32 > first.gemm_f64 > 1e8
     assert first.bandwidth_all >= first.bandwidth > 1e8
     assert len(list(folder.iterdir())) == 1
@@ -189,6 +190,7 @@ def test_a_cache_that_cannot_be_written_only_costs_time(
     assert cache.store(cache.identity(1), RATES) is False
 
 
+@pytest.mark.slow
 def test_a_probe_needs_no_place_for_temporary_files(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

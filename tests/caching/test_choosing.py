@@ -111,6 +111,7 @@ def large_graphs() -> list[Graph]:
 LARGE = large_graphs()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("graph", LARGE, ids=range(len(LARGE)))
 def test_more_memory_never_makes_a_large_graph_slower(graph: Graph) -> None:
     all_of_it = graph.bytes_of(graph.candidates)

@@ -76,6 +76,7 @@ def test_strongly_penalised_coefficients_are_scikit_learns() -> None:
         np.testing.assert_allclose(training.coefficients(number)[1], intercept, atol=2e-5)
 
 
+@pytest.mark.slow
 def test_softmax_models_solve_what_scikit_learn_solves() -> None:
     X, y = classes()
     c = folds(len(y))
@@ -221,6 +222,7 @@ def test_sparse_and_dense_rows_give_the_same_models() -> None:
     np.testing.assert_allclose(sparse.objective(), dense.objective(), rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_wide_sparse_rows_are_trained_with_a_diagonal() -> None:
     X = sp.random_array((600, 3000), density=0.01, format="csr", rng=0)
     y = np.where(np.asarray(X.sum(axis=1)) > np.median(X.sum(axis=1)), 1.0, -1.0)
@@ -390,6 +392,7 @@ def test_models_added_on_the_way_hold_nobody_up() -> None:
     )
 
 
+@pytest.mark.slow
 def test_softmax_and_other_models_join_one_batch() -> None:
     X, y = classes()
     rows = rows_of(X, y, folds(len(y)))

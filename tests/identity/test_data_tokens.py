@@ -56,6 +56,7 @@ def test_a_view_is_its_copy() -> None:
     assert token_of(pa.table({"a": [1, 2, 3]})[1:]) == token_of(pa.table({"a": [2, 3]}))
 
 
+@pytest.mark.slow
 def test_a_large_array_is_its_copy_in_any_order() -> None:
     X = np.random.default_rng(0).normal(size=(3_000_000, 3))
     F = np.asfortranarray(X)

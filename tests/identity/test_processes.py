@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 SCRIPT = '''
 import numpy as np, pandas as pd, dask.array as da
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -51,6 +53,7 @@ def _tokens(seed: str) -> list[str]:
     return found.stdout.split()
 
 
+@pytest.mark.slow
 def test_tokens_are_the_same_in_another_process() -> None:
     first = _tokens("1")
     assert len(set(first)) == 8

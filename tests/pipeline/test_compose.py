@@ -146,6 +146,7 @@ print(type(model).__module__, type(model[0]).__module__)
 """
 
 
+@pytest.mark.slow
 @SIZES
 def test_an_exported_pipeline_needs_no_mlopt(n: int, tmp_path: Path) -> None:
     X, y = people(n)

@@ -53,6 +53,7 @@ def assert_same_columns(mine: ColumnTransformer, other: ColumnTransformer) -> No
         assert np.array_equal(np.asarray(columns), np.asarray(columns_))
 
 
+@pytest.mark.slow
 @SIZES
 @pytest.mark.parametrize(
     "settings",
@@ -158,6 +159,7 @@ def test_dense_output_reaches_a_step_that_needs_it(n: int) -> None:
     assert_same(ours.fit(X, y).predict(X), theirs.fit(X, y).predict(X))
 
 
+@pytest.mark.slow
 @SIZES
 @pytest.mark.parametrize("setting", ["estimator", "thread"])
 def test_a_table_may_stay_a_table(n: int, setting: str) -> None:

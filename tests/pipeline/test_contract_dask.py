@@ -48,6 +48,7 @@ def test_arrays_are_fitted_in_chunks_and_predicted_lazily(last: Any) -> None:
     assert weighted == pytest.approx(theirs.score(X, y, sample_weight=w), abs=1e-3)
 
 
+@pytest.mark.slow
 def test_tables_are_fitted_in_partitions() -> None:
     X, y = people(N)
     lazy_X = dd.from_pandas(X, npartitions=3)

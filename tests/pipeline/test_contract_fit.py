@@ -214,6 +214,7 @@ def test_a_fitted_pipeline_survives_pickle_and_joblib(n: int, tmp_path: Path) ->
         assert copy.plan_.explain() == ours.plan_.explain()
 
 
+@pytest.mark.slow
 @SIZES
 def test_searches_and_cross_validation_take_a_pipeline(n: int) -> None:
     X, y = numbers(n)

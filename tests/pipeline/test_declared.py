@@ -107,6 +107,7 @@ def test_columns_that_only_all_rows_have_reach_the_steps_behind(lazy: bool) -> N
     assert "run as scikit-learn runs it" in found.plan_.explain()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", [25, 700])
 def test_undeclared_steps_one_after_the_other_are_run_once_on_chunks(chunk: int) -> None:
     X = np.random.default_rng(0).normal(size=(2000, 3))

@@ -45,6 +45,7 @@ def reviews() -> tuple[list[str], Any]:
     return found, np.array(["word7" in text for text in found]).astype(int)
 
 
+@pytest.mark.slow
 def test_documents_to_sentiment() -> None:
     X, y = reviews()
     steps = [
@@ -65,6 +66,7 @@ def test_the_same_terms_as_scikit_learns_vectorizer() -> None:
     assert counted.sum() == CountVectorizer().fit_transform(X).sum()
 
 
+@pytest.mark.slow
 def test_images_through_a_bank_of_filters() -> None:
     X = RNG.normal(size=(N, 8, 8)).astype(np.float32)
     y = (X[:, 2:5, 2:5].sum(axis=(1, 2)) > 0).astype(int)
@@ -91,6 +93,7 @@ def test_signals_by_random_transforms() -> None:
     assert (ours.predict(X) == theirs.predict(X)).mean() > 0.995
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [60, N])
 def test_few_and_many_rows_alike(size: int) -> None:
     X, _ = reviews()

@@ -22,6 +22,7 @@ def config(table: pd.DataFrame, tmp_path: Path) -> Config:
     return override(Config(), path=str(path), target="buys")
 
 
+@pytest.mark.slow
 def test_boosted_trees_tried_both_ways_are_those_of_one_fit(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,6 +32,7 @@ def case_of(table: pd.DataFrame, target: str) -> tuple[Case, pd.DataFrame, np.nd
     return Case(roles_of(X), found, len(X), X.shape[1], 0), X, y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["buys", "wage"])
 @pytest.mark.parametrize("family", DEFAULTS)
 def test_every_default_family_survives_a_file(
@@ -123,6 +124,7 @@ def test_a_file_that_unpacks_to_more_than_memory_is_refused_before_it_is_read(
         load(path)
 
 
+@pytest.mark.slow
 def test_a_description_of_more_than_models_have_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "model.skops"
     bomb(path, "schema.json", models.SCHEMA_BYTES + (1 << 20))

@@ -39,6 +39,7 @@ def test_the_result_has_the_promised_keys_and_true_values(swept: Any) -> None:
     assert content["best_params"]["family"] in ("linear", "extra_trees")
 
 
+@pytest.mark.slow
 def test_the_saved_models_predict_what_the_model_predicts(swept: Any) -> None:
     X = swept.result.prepared.X_test
     expected = swept.result.model.predict(X)

@@ -65,6 +65,7 @@ def test_the_same_sweep_again_goes_on_where_it_was(
     ]
 
 
+@pytest.mark.slow
 def test_other_data_in_the_same_folder_are_another_study(
     table: pd.DataFrame, tmp_path: Path
 ) -> None:
@@ -73,6 +74,7 @@ def test_other_data_in_the_same_folder_are_another_study(
     assert len(other.trials) == 4
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_sweep(table: pd.DataFrame) -> None:
     one, two = (sweep(table, "buys", sampler="random", **FEW) for _ in range(2))
     assert [r.score for r in one.trials] == [r.score for r in two.trials]
@@ -99,6 +101,7 @@ def test_rows_without_a_target_are_left_out_and_that_is_said(table: pd.DataFrame
     assert any("10 of 400 rows have no target" in str(event) for event in told)
 
 
+@pytest.mark.slow
 def test_a_plan_can_be_had_before_anything_runs(table: pd.DataFrame) -> None:
     plan = explain(table, "buys")
     steps = [choice.step for choice in plan.choices]

@@ -41,6 +41,7 @@ def studies(output: Path) -> list[str]:
     return list(optuna.get_all_study_names(f"sqlite:///{output / 'study.db'}"))
 
 
+@pytest.mark.slow
 def test_a_corrected_table_is_searched_anew(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -56,6 +57,7 @@ def test_a_corrected_table_is_searched_anew(
     assert len(studies(tmp_path / "out")) == 2
 
 
+@pytest.mark.slow
 def test_a_change_of_the_test_rows_alone_is_another_study(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -68,6 +70,7 @@ def test_a_change_of_the_test_rows_alone_is_another_study(
     assert len(studies(tmp_path / "out")) == 2
 
 
+@pytest.mark.slow
 def test_the_same_command_goes_on_and_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -80,6 +83,7 @@ def test_the_same_command_goes_on_and_says_so(
     assert again["best_score"] == first["best_score"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("more", "named"),
     [

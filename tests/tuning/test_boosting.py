@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from sklearn.datasets import make_classification
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from tests.clocks import Clock
 
 import mlopt
 from mlopt.cluster import inside_task, single_threaded
@@ -23,6 +23,7 @@ TREES: Any = HistGradientBoostingClassifier(
 )
 
 
+@pytest.mark.slow
 def test_the_model_is_that_of_one_fit() -> None:
     weight = np.random.default_rng(0).random(len(X))
     model = fit_boosted(clone(TREES), X, y, {"sample_weight": weight})
@@ -37,11 +38,12 @@ def test_the_model_is_that_of_one_fit() -> None:
 def test_most_trees_grow_the_quicker_way(
     monkeypatch: pytest.MonkeyPatch, slow: str
 ) -> None:
-    alone = []
+    alone, clock = [], Clock()
+    clock.install(monkeypatch, "mlopt.tuning.boosting")
 
     def delayed(self: Any, X: Any, y: Any) -> Any:
         alone.append(inside_task())
-        time.sleep(0.3 * (inside_task() == (slow == "one")))
+        clock.alone(0.3 * (inside_task() == (slow == "one")))
         return self
 
     monkeypatch.setattr(HistGradientBoostingClassifier, "fit", delayed)

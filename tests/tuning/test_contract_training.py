@@ -67,6 +67,7 @@ def test_weights_of_classes_are_told_apart_by_what_they_are() -> None:
     same_scores(ours, GridSearchCV(model, space, cv=CV, scoring="recall").fit(X, y))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bandit", BANDITS)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_what_is_complete_was_trained_as_long_as_it_asks(bandit: str | None) -> None:
@@ -89,6 +90,7 @@ def test_linear_models_have_all_the_passes_they_ask_for(bandit: str | None) -> N
     assert np.max(short.best_estimator_.n_iter_) <= 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [
@@ -276,6 +278,7 @@ def test_a_search_is_cross_validated() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [LinearSVC(), LogisticRegression()])
 def test_dense_and_sparse_rows_give_one_model(model: Any) -> None:
     rows, labels = make_classification(200, 100, random_state=0)

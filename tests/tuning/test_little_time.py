@@ -82,6 +82,7 @@ def test_a_resume_without_time_ends_with_the_stored_best(tmp_path: Path) -> None
     assert again.best_estimator_.level == first.best_estimator_.level
 
 
+@pytest.mark.slow
 def test_what_time_ran_out_for_waits_in_the_storage(tmp_path: Path) -> None:
     storage = tmp_path / "study.db"
     first, trained = search(storage, seconds=0.1, n_trials=12, timeout=0.5)

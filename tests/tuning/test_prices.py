@@ -72,6 +72,7 @@ def test_a_machine_that_was_busy_then_does_not() -> None:
     assert hear(found, trial, replay) == pytest.approx(15.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batched", [False, True])
 def test_a_search_that_was_starved_once_does_not_stay_starved(
     tmp_path: Path, batched: bool

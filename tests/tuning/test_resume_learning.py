@@ -49,6 +49,7 @@ def points(model: Any) -> list[Any]:
     return [(trial.params, trial.state.name) for trial in model.fit(X, Y).study_.trials]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tpe", "an object"])
 def test_an_interrupted_search_resumes_to_the_same_search(
     tmp_path: Path, name: str
@@ -65,6 +66,7 @@ def test_an_interrupted_search_resumes_to_the_same_search(
     assert len({str(point) for point, _ in whole}) == 24
 
 
+@pytest.mark.slow
 def test_a_sampler_object_serves_twice() -> None:
     sampler = optuna.samplers.TPESampler(seed=7, n_startup_trials=4)
     assert points(search(sampler)) == points(search(sampler))

@@ -81,6 +81,7 @@ def test_a_grid_without_a_bandit_scores_as_grid_search_does(
     assert ours.score(X, y) == pytest.approx(theirs.score(X, y), abs=2 / len(y))
 
 
+@pytest.mark.slow
 def test_several_classes_train_as_softmax_columns() -> None:
     X, y = load_iris(return_X_y=True)
     model = LogisticRegression(tol=1e-8, max_iter=2000)
@@ -150,6 +151,7 @@ def test_the_same_seed_gives_the_same_search_whatever_the_threads(
     assert tables[0]["state"].tolist() == tables[1]["state"].tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "bandit", ["action-elimination", "successive-halving", "hyperband"]
 )
@@ -338,6 +340,7 @@ def test_the_plan_is_there_before_and_after(cancer: tuple[Array, Array]) -> None
     assert after.measured is not None
 
 
+@pytest.mark.slow
 def test_time_limits_hold(cancer: tuple[Array, Array]) -> None:
     X, y = cancer
     space = {"C": loguniform(1e-4, 1e4)}

@@ -102,6 +102,7 @@ def test_true_is_not_one() -> None:
     assert [type(drawn.value(c)) for c in drawn.distribution.choices] == [int, bool, float]
 
 
+@pytest.mark.slow
 def test_labels_are_the_same_in_every_process() -> None:
     """An address in a label would make every resumed study another study."""
     code = (

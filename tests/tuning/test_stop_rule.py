@@ -26,6 +26,7 @@ def scores(search: Any, X: Any, y: Any) -> np.ndarray:
     return np.asarray(search.fit(X, y).cv_results_["mean_test_score"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     ("estimator", "C_values"),

@@ -24,6 +24,7 @@ def search(storage: object) -> mlopt.ModelSearchCV:
     return mlopt.ModelSearchCV(GaussianNB(), space, cv=2, n_trials=2, storage=storage)
 
 
+@pytest.mark.slow
 def test_a_storage_of_optuna_is_written_to_and_stays_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -195,6 +195,7 @@ def test_the_objective_rule_looks_at_windows_that_double() -> None:
     assert ends == [10 * (2**k - 1) for k in range(2, 2 + len(ends))]
 
 
+@pytest.mark.slow
 def test_noise_does_not_end_a_run() -> None:
     settings = Settings(LOGISTIC, InverseRoot(), batch=40, tolerance=1e-3)
     for seed in range(5):

@@ -39,10 +39,10 @@ SAME = {name: given(1000) for name in ("bgd", "mgd", "sgd")}
 
 def test_with_iterations_given_a_decision_takes_less_than_a_tenth_of_a_second() -> None:
     settings, took = Settings(), []
-    for _ in range(5):  # the machine may be busy with something else
-        begin = time.perf_counter()
+    for _ in range(5):  # caches may be cold
+        begin = time.thread_time()
         found = ranked(SAME, settings, Stats(10**6, 20), Medium(10**9, 10**7), Resources())
-        took.append(time.perf_counter() - begin)
+        took.append(time.thread_time() - begin)
     assert min(took) < 0.1
     assert len(found) == 11
     assert [p.seconds for p in found] == sorted(p.seconds for p in found)
@@ -84,6 +84,7 @@ def test_sources_are_described_without_reading_them(tmp_path: Path) -> None:
     assert medium_of(source(X, y)).memory
 
 
+@pytest.mark.slow
 def test_the_choice_is_far_from_the_worst_of_what_was_run(tmp_path: Path) -> None:
     X, y = problem(20_000, 6)
     path = write_csv(tmp_path / "a.csv", X, y)

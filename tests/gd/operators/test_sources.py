@@ -131,6 +131,7 @@ def test_compressed_missing_and_empty_files_are_refused(tmp_path: Path) -> None:
         CsvSource(empty)
 
 
+@pytest.mark.slow
 def test_random_lines_are_equally_likely_whatever_their_length(tmp_path: Path) -> None:
     # Long lines are ten times as long as short ones, and the file is sorted.
     path = tmp_path / "a.csv"
@@ -171,6 +172,7 @@ def test_lazy_and_eager_plans_give_the_same_weights(tmp_path: Path) -> None:
     np.testing.assert_array_equal(lazy.weights, eager.weights)
 
 
+@pytest.mark.slow
 def test_a_thousand_lazy_steps_read_a_twentieth_of_the_file(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     n, path = 200_000, tmp_path / "large.csv"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.clocks import Clock
 from tests.gd.operators.cases import problem, source, write_csv
 
 from mlopt.errors import InputError
@@ -18,6 +19,7 @@ from mlopt.gd.operators import (
     UserGradient,
     plan_row,
 )
+from mlopt.gd.operators.running import Run
 from mlopt.gd.operators.speculation import Excess, drawn, speculate
 from mlopt.gd.operators.steps import InverseRoot
 
@@ -37,6 +39,7 @@ def reached(name: str, rows: MatrixSource, eps: float) -> float:
     return run.passes
 
 
+@pytest.mark.slow
 def test_estimates_have_the_order_of_magnitude_and_the_order_of_the_algorithms() -> None:
     X, y = problem(8000, 8)
     rows = source(X, y)
@@ -82,12 +85,19 @@ def test_samples_are_the_same_for_all_algorithms_and_read_little(tmp_path: Path)
     assert all(tuple(row) in rows for row in one.rows.collect().tolist())
 
 
-def test_the_time_budget_ends_it() -> None:
+def test_the_time_budget_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    clock.install(monkeypatch, "mlopt.gd.operators.speculation")
+
+    def measure(run: Run) -> float:
+        clock.alone(0.01)
+        return 1.0
+
     X, y = problem(1000, 5)
     algorithm = plan_row("sgd/eager/random-partition").build(SETTINGS)
     sample = drawn(algorithm, source(X, y))
-    found = speculate(algorithm, sample, seconds=0.05, tolerance=0.0, max_iter=10**6)
-    assert found.seconds < 1
+    found = speculate(algorithm, sample, seconds=0.05, max_iter=10**6, measure=measure)
+    assert found.seconds == pytest.approx(0.05, abs=0.011)
 
 
 def test_the_excess_needs_an_objective_and_something_to_train() -> None:

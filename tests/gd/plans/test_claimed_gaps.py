@@ -59,6 +59,7 @@ def minimum(seed: int, l2: float) -> float:
     return value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "l2"), CASES)
 def test_a_claimed_gap_is_reached_on_text(seed: int, l2: float) -> None:
     X, y = texts(seed)

@@ -38,6 +38,7 @@ def problem(n: int = 40_000) -> Problem:
     return problem_of(Task("logistic", l2=1e-4), X, y, executor_for(None, 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [
     "svrg", "primal-coordinate-descent", "bgd/eager", "momentum/eager",
     "nesterov/eager", "line-search/eager",

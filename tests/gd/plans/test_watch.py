@@ -52,6 +52,7 @@ def at(problem: Problem, w: Any) -> tuple[float, Any]:
     return float(found.value[0]), found.gradient[:, 0].astype(float)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("X", [well_conditioned(), ill_conditioned(), text_like()])
 def test_the_gap_is_right_near_the_minimum(X: Any, fit_intercept: bool) -> None:

@@ -124,6 +124,7 @@ def lcs_by_hand(image: Any, top: int, left: int, size: int) -> list[float]:
     return found
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=10)
 @given(st.integers(1, 4), st.integers(1, 3), st.integers(0, 3), st.integers(1, 3))
 def test_colours_are_those_of_every_patch(

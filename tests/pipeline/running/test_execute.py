@@ -81,6 +81,7 @@ def probabilities(model: Any) -> NDArray[Any]:
     return np.asarray(model.predict_proba(data()[0]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep", ["best", "lru", "aggressive", "nothing", "estimators"])
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 3.0])
 def test_results_do_not_depend_on_what_is_kept(keep: str, share: float) -> None:

@@ -44,6 +44,7 @@ MODELS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
 def test_kept_rows_and_rows_made_anew_give_the_same_bits(model: Any) -> None:
     lazy = da.from_array(X, chunks=(1000, 10))

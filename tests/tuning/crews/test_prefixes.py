@@ -148,6 +148,7 @@ def _means(fitted: Any) -> Any:
     return zip(results["params"], results["mean_test_score"], strict=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("final", FINALS)
 def test_scores_are_the_same_whatever_the_threads_and_the_budget(
     final: str, monkeypatch: pytest.MonkeyPatch

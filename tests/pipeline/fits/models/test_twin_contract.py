@@ -103,6 +103,7 @@ def test_every_twin_has_cases() -> None:
     assert {case.way for case in CASES} == {way for way in MODELS if isinstance(way, Twin)}
 
 
+@pytest.mark.slow
 def test_fitted_models_load_without_mlopt(tmp_path: Path) -> None:
     by_kind = {type(case.estimator): case for case in CASES if case.layout == "dense"}
     path = tmp_path / "models.pickle"

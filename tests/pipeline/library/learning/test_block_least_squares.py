@@ -42,6 +42,7 @@ def direct(Z: Array, Y: Array, alpha: float, weights: Array | None = None) -> Ar
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 7, D, 1000])
 def test_sweeps_lead_to_ridge_regression(size: int) -> None:
     ours = BlockLeastSquares(2.0, block_size=size, n_iter=150).fit(X, Y)
@@ -69,6 +70,7 @@ def test_one_sweep_is_one_step_of_gauss_seidel() -> None:
     np.testing.assert_allclose(ours.coef_.T, expected, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [0, 4 * D * 7 * 8, "auto"])
 def test_what_is_kept_changes_no_result(budget: Any) -> None:
     model = BlockLeastSquares(2.0, features=COSINES, memory_budget=budget, **FAR).fit(X, Y)
@@ -79,6 +81,7 @@ def test_what_is_kept_changes_no_result(budget: Any) -> None:
     assert model.plan_.choices[0].chosen == wanted.get(budget, "keep factors")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [N, 101, 32])
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
 def test_rows_in_several_blocks_agree(rows: int, layout: Any) -> None:
@@ -141,6 +144,7 @@ def test_the_classifier_is_scikit_learns_ridge_classifier(classes: int) -> None:
     np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
 
 
+@pytest.mark.slow
 def test_generated_features_are_those_of_the_whole() -> None:
     ours = BlockLeastSquaresClassifier(1.0, features=COSINES, n_iter=300, block_size=13)
     ours.fit(X, LABELS)

@@ -27,6 +27,7 @@ def test_every_estimator_is_checked() -> None:
     assert {type(one).__name__ for one in ESTIMATORS} == set(learning.__all__)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(ESTIMATORS)
 def test_scikit_learn(estimator: Any, check: Any) -> None:

@@ -49,6 +49,7 @@ def test_it_solves_the_weighted_problem_of_each_class(w: float, intercept: bool)
     np.testing.assert_allclose(model.intercept_, found[:, -1], atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
 def test_rows_in_several_blocks_agree(layout: Any) -> None:
     where = Threads(2)
@@ -58,6 +59,7 @@ def test_rows_in_several_blocks_agree(layout: Any) -> None:
     np.testing.assert_allclose(model.coef_, direct(X, 0.5)[:, :-1], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_generated_features() -> None:
     features = mlopt.RandomFeatures(20, gamma=0.02, random_state=0)
     model = PerClassWeightedLeastSquares(ALPHA, features=features, block_size=6, n_iter=300)
