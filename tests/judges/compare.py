@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,56 +12,17 @@ from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.tree._tree import Tree
-from tests.judges.known import ATTRIBUTES
+from tests.judges.known import ATTRIBUTES, SHARE_OF
+from tests.judges.outcomes import Difference, Raised
 
 ROUNDING = 1e-7
 """Of the largest value: sums in another order."""
 
+SINGLE = 1e-4
+"""Of the largest value: sums of about a thousand float32, each rounded to 1.2e-7."""
+
 SOLVED = 2e-4
 """Of the largest value: minima that two solvers find with a tolerance of 1e-9."""
-
-FAMILIES = (
-    AttributeError, TypeError, KeyError, IndexError, NotImplementedError, ArithmeticError,
-    MemoryError, OSError, ValueError, RuntimeError,
-)  # fmt: skip
-
-
-class Difference(AssertionError):
-    """Where two results differ, and how."""
-
-    def __init__(
-        self, where: str, what: str, *, both_raise: bool = False, off: float | None = None
-    ) -> None:
-        super().__init__(f"{where}: {what}")
-        self.where, self.what = where, what
-        self.both_raise, self.off = both_raise, off
-
-
-@dataclass(frozen=True)
-class Raised:
-    """An exception in place of a value."""
-
-    error: BaseException
-
-    @property
-    def family(self) -> type[BaseException]:
-        """The built-in class that a caller would catch."""
-        return next((f for f in FAMILIES if isinstance(self.error, f)), Exception)
-
-    def __str__(self) -> str:
-        text = str(self.error).strip().splitlines() or [""]
-        return f"{type(self.error).__name__}: {text[0][:150]}"
-
-
-def outcome(call: Callable[[], Any]) -> Any:
-    """What a call returns, computed if it is lazy, or what it raises."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            found = call()
-            return found.compute() if hasattr(found, "dask") else found
-        except Exception as error:  # as scikit-learn raises, whatever it is
-            return Raised(error)
 
 
 def check(where: str, ours: Any, theirs: Any, tolerance: float) -> None:
@@ -72,37 +31,59 @@ def check(where: str, ours: Any, theirs: Any, tolerance: float) -> None:
     Raises
     ------
     Difference
+        The first.
     """
-    if isinstance(ours, Raised) or isinstance(theirs, Raised):
-        both = isinstance(ours, Raised) and isinstance(theirs, Raised)
-        if not both or ours.family is not theirs.family:
+    for difference in differences(where, ours, theirs, tolerance):
+        raise difference
+
+
+def differences(
+    where: str, ours: Any, theirs: Any, tolerance: float
+) -> Iterator[Difference]:
+    """Where two outcomes differ."""
+    left, right = (one if isinstance(one, Raised) else None for one in (ours, theirs))
+    if left or right:
+        if not (left and right) or left.family is not right.family:
             what = f"{_short(ours)} != {_short(theirs)}"
-            raise Difference(where, what, both_raise=both)
+            yield Difference(where, what, ours=left, theirs=right)
         return
-    for name, left, right in _leaves(where, ours, theirs):
-        _check_leaf(name, left, right, tolerance)
+    for found in _leaves(where, ours, theirs):
+        if isinstance(found, Difference):
+            yield found
+            continue
+        try:
+            _check_leaf(*found, tolerance)
+        except Difference as difference:
+            yield difference
 
 
-def _leaves(where: str, a: Any, b: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Pairs of arrays, tables and plain values within two like objects."""
+Leaf = tuple[str, Any, Any]
+
+
+def _leaves(where: str, a: Any, b: Any) -> Iterator[Leaf | Difference]:
+    """Pairs of arrays, tables and plain values within two objects; where these differ."""
     if isinstance(b, Mapping):
         if not isinstance(a, Mapping) or set(a) != set(b):
-            raise Difference(where, f"{_short(a)} != {_short(b)}")
+            yield Difference(where, f"{_short(a)} != {_short(b)}")
+            return
         for key, value in b.items():
             yield from _leaves(f"{where}[{key!r}]", a[key], value)
     elif isinstance(b, list | tuple) and not _plain(b):
         if not isinstance(a, list | tuple) or len(a) != len(b):
-            raise Difference(where, f"{_short(a)} != {_short(b)}")
+            yield Difference(where, f"{_short(a)} != {_short(b)}")
+            return
         for number, (left, right) in enumerate(zip(a, b, strict=True)):
             yield from _leaves(f"{where}[{number}]", left, right)
     elif isinstance(b, BaseEstimator | Tree):
         if type(a).__name__ != type(b).__name__:
-            raise Difference(where, f"{type(a).__name__} != {type(b).__name__}")
+            yield Difference(where, f"{type(a).__name__} != {type(b).__name__}")
+            return
         yield from (_nodes if isinstance(b, Tree) else _attributes)(where, a, b)
     elif isinstance(b, np.ndarray) and b.dtype == object and b.ndim:
         a = np.asarray(a)
         if a.shape != b.shape:
-            raise Difference(where, f"shape {a.shape} != {b.shape}")
+            yield Difference(where, f"shape {a.shape} != {b.shape}")
+            return
         for number, (left, right) in enumerate(zip(a.ravel(), b.ravel(), strict=True)):
             yield from _leaves(f"{where}[{number}]", left, right)
     else:
@@ -113,24 +94,39 @@ def _plain(values: Any) -> bool:
     return all(isinstance(v, int | float | np.number) for v in values)
 
 
-def _nodes(where: str, a: Any, b: Any) -> Iterator[tuple[str, Any, Any]]:
+def _nodes(where: str, a: Any, b: Any) -> Iterator[Leaf]:
     for name in ("children_left", "feature", "threshold", "value"):
         yield f"{where}.{name}", getattr(a, name), getattr(b, name)
 
 
-def _attributes(where: str, a: Any, b: Any) -> Iterator[tuple[str, Any, Any]]:
+def _attributes(where: str, a: Any, b: Any) -> Iterator[Leaf | Difference]:
     mine, others = learnt(a), learnt(b)
     if set(mine) != set(others):
         missing, more = sorted(set(others) - set(mine)), sorted(set(mine) - set(others))
-        raise Difference(f"{where}:{type(b).__name__}", f"lacks {missing}, has also {more}")
-    inner = _parts(a), _parts(b)
+        yield Difference(f"{where}:{type(b).__name__}", f"lacks {missing}, has also {more}")
+    inner = inside(a), inside(b)
     if inner[1] is not None:
         yield from _leaves(where, *inner)
-        mine, others = {}, {}
-    for name, value in others.items():
+        return
+    for name in sorted(set(mine) & set(others)):
         full = f"{type(b).__name__}.{name}"
         if full not in ATTRIBUTES:
-            yield from _leaves(f"{where}:{full}", mine[name], value)
+            values = mine[name], others[name]
+            if full in SHARE_OF:
+                whole = np.max(np.abs(others[SHARE_OF[full]]))
+                values = values[0] / whole, values[1] / whole
+            if full in ("PCA.components_", "PCA.explained_variance_ratio_"):
+                clear = _have_direction(b)
+                if np.shape(values[0]) == np.shape(values[1]):
+                    values = values[0][clear], values[1][clear]
+            yield from _leaves(f"{where}:{full}", *values)
+
+
+def _have_direction(pca: Any) -> Any:
+    """Which axes rows vary along, by more than the rounding of their sums."""
+    total = np.max(pca.explained_variance_, initial=0.0) + np.sum(np.square(pca.mean_))
+    rounding = pca.n_samples_ * np.finfo(pca.components_.dtype).eps
+    return pca.explained_variance_ > rounding * total
 
 
 def learnt(estimator: Any) -> dict[str, Any]:
@@ -142,7 +138,8 @@ def learnt(estimator: Any) -> dict[str, Any]:
     }
 
 
-def _parts(estimator: Any) -> list[Any] | None:
+def inside(estimator: Any) -> list[Any] | None:
+    """The estimators that one is made of; None for one that is none of these."""
     if isinstance(estimator, Pipeline):
         return [one for _, one in estimator.steps]
     if isinstance(estimator, FeatureUnion):
@@ -193,14 +190,14 @@ def _check_numbers(where: str, a: Any, b: Any, tolerance: float) -> None:
     if b.dtype.kind not in "fc":
         same = (a == b) | (pd.isna(a) & pd.isna(b))
         if not np.all(same):
-            raise Difference(
-                where, f"{np.mean(~same):.0%} differ: {_short(a)} != {_short(b)}"
-            )
+            unlike = float(np.mean(~same))
+            what = f"{unlike:.0%} differ: {_short(a)} != {_short(b)}"
+            raise Difference(where, what, off=unlike)
         return
     if a.dtype != b.dtype:
         raise Difference(where, f"dtype {a.dtype} != {b.dtype}")
     if b.dtype == np.float32:
-        tolerance = max(tolerance, 1e-4)
+        tolerance = max(tolerance, SINGLE)
     finite = np.isfinite(b)
     scale = float(np.max(np.abs(b[finite]), initial=0.0))
     # With what is neither finite nor equal on both sides nothing is close.
@@ -209,7 +206,7 @@ def _check_numbers(where: str, a: Any, b: Any, tolerance: float) -> None:
     ):
         with np.errstate(all="ignore"):
             off = float(np.nanmax(np.abs(a - b), initial=0.0))
-        share = off / scale if scale else None
+        share: float | None = off / scale if scale else None
         raise Difference(where, f"off by {off:.2g} of {scale:.2g}", off=share)
 
 

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import inspect
+import re
 import warnings
-from contextlib import suppress
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import sklearn.pipeline
 from sklearn.base import clone
-from tests.judges.compare import ROUNDING, SOLVED, Difference, Raised, check, outcome
+from tests.judges.compare import ROUNDING, SOLVED, check, differences
 from tests.judges.known import excuse
-from tests.judges.objectives import nearer
-from tests.judges.pipelines import LAST, UNSEEDED, Case, build, names_in, step
+from tests.judges.objectives import is_chosen_alike, nearer
+from tests.judges.outcomes import Difference, Raised, outcome
+from tests.judges.pipelines import (
+    LAST,
+    UNSEEDED,
+    Case,
+    build,
+    names_in,
+    step,
+    with_output,
+)
+from tests.judges.rounding import FITS, beyond, place, rounded_otherwise, watched
 from tests.judges.tables import make
 
 import mlopt
@@ -23,6 +34,9 @@ METHODS = ("predict", "predict_proba", "decision_function", "transform")
 ITERATIVE = {"from model", "logistic", "svc", "svr", "ridge", "squares", "ridge classifier"}
 ITERATIVE |= {"stacking", "lasso", "discriminant"}
 """Parts whose result depends on where a solver stops, or on how a matrix is factored."""
+
+CHOSEN = re.compile(r"fit((?:\[\d+\])+):SelectFromModel.estimator_:LogisticRegression\.")
+"""Places within the model by which a step chooses columns; its path in brackets."""
 
 UNLIKE = {"twice", "target", "stacking"}
 """Parts whose `fit_transform` is not `fit` and then `transform`."""
@@ -37,11 +51,11 @@ def judge(case: Case) -> None:
         Unless it is a documented one.
     """
     parts = names_in(("chain", *case.steps)) | {case.last}
+    if not parts & set(UNSEEDED):
+        _judge_values(case, parts)
+        return
     try:
-        if parts & set(UNSEEDED):
-            _judge_chance(case, parts)
-        else:
-            _judge_values(case, parts)
+        _judge_chance(case, parts)
     except Difference as difference:
         if excuse(case, parts, difference) is None:
             raise
@@ -56,24 +70,72 @@ def _judge_values(case: Case, parts: set[str]) -> None:
     for when in ("", "again: "):
         ours, theirs = mlopt.Pipeline(build(case)), sklearn.pipeline.Pipeline(build(case))
         fitted = outcome(lambda: ours.fit(*given.ours[:2]))  # noqa: B023
-        other = outcome(lambda: theirs.fit(*given.theirs[:2]))  # noqa: B023
-        try:
-            check(f"{when}fit", fitted, other, tolerance)
-        except Difference as difference:
-            rows, y = given.theirs[:2]
-            if not difference.where.startswith(f"{when}fit[{len(case.steps)}]:"):
-                raise
-            behind = clone(theirs[:-1]).fit_transform(rows, y)
-            if not nearer(case.last, ours[-1], theirs[-1], behind, y):
-                raise
-            return  # documented: and what it predicts differs as well
+        with watched() as seen:
+            other = outcome(lambda: theirs.fit(*given.theirs[:2]))  # noqa: B023
+        found = list(_all(when, fitted, other, given, tolerance))
+        found = [one for one in found if excuse(case, parts, one) is None]
+        if found:
+            found = _not_solved_alike(case, found, (ours, theirs), given, seen)
+        if found:
+            found = beyond(found, _own(case, theirs, given, tolerance))
+        if found:
+            raise found[0]
         if isinstance(other, Raised):
             return
-        _judge_outputs(when, ours, theirs, given, tolerance)
 
 
-def _judge_outputs(when: str, ours: Any, theirs: Any, given: Any, tolerance: float) -> None:
-    rows = (("X", given.ours[0], given.theirs[0]), ("new", given.ours[2], given.theirs[2]))
+def _all(
+    when: str, ours: Any, theirs: Any, given: Any, tolerance: float
+) -> Iterator[Difference]:
+    """Of what is fitted, and of what it gives."""
+    yield from differences(f"{when}fit", ours, theirs, tolerance)
+    if not isinstance(ours, Raised) and not isinstance(theirs, Raised):
+        rows = (
+            ("X", given.ours[0], given.theirs[0]),
+            ("new", given.ours[2], given.theirs[2]),
+        )
+        yield from _of_outputs(when, ours, theirs, rows, tolerance)
+
+
+def _own(case: Case, theirs: Any, given: Any, tolerance: float) -> Iterator[Difference]:
+    """Of scikit-learn's pipeline from itself, with other rounding."""
+    rows, y, new = given.theirs
+    for number in range(FITS):
+        with rounded_otherwise(number):
+            other = sklearn.pipeline.Pipeline(build(case))
+            other = outcome(lambda: other.fit(rows, y))  # noqa: B023
+            yield from differences("fit", other, theirs, tolerance)
+            if not isinstance(other, Raised):
+                same = (("X", rows, rows), ("new", new, new))
+                yield from _of_outputs("", other, theirs, same, tolerance)
+
+
+def _not_solved_alike(
+    case: Case,
+    found: list[Difference],
+    pipes: tuple[Any, Any],
+    given: Any,
+    seen: dict[int, Any],
+) -> list[Difference]:
+    """Without those of linear models that lie as near to the minimum, and what follows."""
+    rows, y = given.theirs[:2]
+    left: list[Difference] = []
+    for difference in found:
+        where = place(difference)
+        chosen = CHOSEN.match(where)
+        if where.startswith(f"fit[{len(case.steps)}]:"):
+            behind = clone(pipes[1][:-1]).fit_transform(rows, y)
+            if nearer(case.last, pipes[0][-1], pipes[1][-1], behind, y):
+                return left  # and what it predicts differs as well
+        elif chosen and is_chosen_alike(pipes, chosen[1], seen, y):
+            continue
+        left.append(difference)
+    return left
+
+
+def _of_outputs(
+    when: str, ours: Any, theirs: Any, rows: Any, tolerance: float
+) -> Iterator[Difference]:
     for method in METHODS:
         if not hasattr(theirs, method):
             continue
@@ -81,28 +143,30 @@ def _judge_outputs(when: str, ours: Any, theirs: Any, given: Any, tolerance: flo
             left = outcome(lambda: getattr(ours, method)(mine))  # noqa: B023
             right = outcome(lambda: getattr(theirs, method)(others))  # noqa: B023
             where = f"{when}{method}({name})"
-            if method == "predict" and tolerance == SOLVED:
-                left, right = _decided(theirs, others, left, right)
-            check(where, left, right, tolerance)
+            if method == "predict":
+                left, right = _decided(theirs, others, left, right, tolerance)
+            yield from differences(where, left, right, tolerance)
     if hasattr(theirs[-1], "fit_predict") and not hasattr(theirs[-1], "predict"):
-        check(f"{when}labels_", ours[-1].labels_, theirs[-1].labels_, tolerance)
+        labels = ours[-1].labels_, theirs[-1].labels_
+        yield from differences(f"{when}labels_", *labels, tolerance)
     left, right = outcome(ours.get_feature_names_out), outcome(theirs.get_feature_names_out)
     if not isinstance(right, Raised):
-        check(f"{when}get_feature_names_out", left, right, tolerance)
+        yield from differences(f"{when}get_feature_names_out", left, right, tolerance)
 
 
-def _decided(theirs: Any, X: Any, left: Any, right: Any) -> tuple[Any, Any]:
+def _decided(theirs: Any, X: Any, left: Any, right: Any, tolerance: float) -> Any:
     """Predictions without the rows that lie where rounding decides."""
     if isinstance(left, Raised) or isinstance(right, Raised):
         return left, right
-    if hasattr(theirs, "decision_function"):
-        margin = np.asarray(theirs.decision_function(X))
+    for method in ("decision_function", "predict_proba"):
+        if not hasattr(theirs, method) or np.shape(left) != np.shape(right):
+            continue
+        margin = np.asarray(getattr(theirs, method)(X))
         if margin.ndim > 1:
             top = np.sort(margin, axis=1)
             margin = top[:, -1] - top[:, -2]
-        clear = np.abs(margin) > SOLVED * max(1.0, float(np.abs(margin).max()))
-        if np.shape(left) == np.shape(right):
-            return left[clear], right[clear]
+        clear = ~(np.abs(margin) <= tolerance * max(1.0, float(np.abs(margin).max())))
+        return left[clear], right[clear]
     return left, right
 
 
@@ -164,10 +228,7 @@ def _judge_consequences(case: Case, ours: Any, given: Any, parts: set[str]) -> N
             fresh = LAST[case.last]() if recipe is None else step(recipe)
             by_chance = recipe is not None and names_in(recipe) & set(UNSEEDED)
             if fresh != "passthrough" and not by_chance:
-                with suppress(ValueError):
-                    if case.output != "default" and hasattr(fresh, "set_output"):
-                        fresh.set_output(transform=case.output)
-                fresh.fit(rows, y)
+                with_output(fresh, case.output).fit(rows, y)
                 last = recipe is None and nearer(case.last, fitted, fresh, rows, y)
                 if not last:
                     check(f"{name} behind chance", fitted, fresh, tolerance)

@@ -15,8 +15,8 @@ from collections import defaultdict
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
-from tests.judges.compare import Difference
 from tests.judges.differential import judge, shown
+from tests.judges.outcomes import Difference
 from tests.judges.searches import judge_search, searches
 from tests.judges.themes import SEARCHES, THEMES, TOTAL
 

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tests.judges.errors import is_of_another_branch, is_of_what_is_not_applied
+
 ITERATIONS = "linear models stop by mlopt's rules, by `tol` or better"
 
 SOLVERS = "a ridge that mlopt has solved names the nearest of scikit-learn's solvers"
@@ -22,6 +24,10 @@ ATTRIBUTES: dict[str, str] = {
     "RidgeClassifier.solver_": SOLVERS,
 }
 """Attributes whose values are not compared, only that they are there."""
+
+SHARE_OF = {"PCA.noise_variance_": "explained_variance_"}
+"""Attributes that a sum leaves over, by the largest of what was taken from it: they are
+known to the rounding of the whole."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +44,6 @@ class Known:
     reason: str
 
 
-NEAR = 1e-2
-"""Of the largest coefficient: of a model in a flat valley that stops elsewhere in it."""
-
 NAMELESS = {
     "centre", "all rows", "told 2", "told 5", "made 2", "made 5", "twice", "lambda",
     "absolute", "root", "fill mean", "fill forward", "ranks", "by maximum", "running sum",
@@ -50,8 +53,7 @@ NAMELESS = {
 
 
 def _tells_another_step(case: Any, parts: set[str], difference: Any) -> bool:
-    branches = any(isinstance(recipe, tuple) for recipe in case.steps)
-    return branches and bool(difference.both_raise)
+    return is_of_another_branch(case, difference)
 
 
 def _makes_up_names(case: Any, parts: set[str], difference: Any) -> bool:
@@ -75,20 +77,12 @@ def _makes_dense(case: Any, parts: set[str], difference: Any) -> bool:
 
 
 def _is_not_applied(case: Any, parts: set[str], difference: Any) -> bool:
-    """Of the steps before a last one that passes rows on, the last is only fitted."""
-    fitted = difference.where == "fit" and difference.what.startswith("Pipeline")
-    return bool(fitted and case.last == "none")
-
-
-def _stops_early(case: Any, parts: set[str], difference: Any) -> bool:
-    within = "SelectFromModel.estimator_:LogisticRegression" in difference.where
-    return bool(within and difference.off is not None and difference.off < NEAR)
+    return is_of_what_is_not_applied(case, difference)
 
 
 KNOWN: tuple[Known, ...] = (
     Known(_makes_dense, "a model that takes dense rows only is given sparse ones densely"),
     Known(_is_not_applied, "a step is not applied in `fit` where nothing is fitted behind"),
-    Known(_stops_early, ITERATIONS),
     Known(
         _tells_another_step,
         "where several branches cannot be fitted, the error of another may be told",

@@ -7,16 +7,17 @@ difference is documented, and is one only where mlopt's objective is not the lar
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
+from copy import copy
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from tests.judges.compare import inside
 
 EQUAL = 1e-9
 """Relative to the objective: the `tol` that both solvers are given."""
-ROUNDED = 1e-6
-"""The same of float32, of which each margin is rounded."""
 
 
 def _square(model: Any) -> float:
@@ -70,9 +71,51 @@ OBJECTIVES: dict[str, Callable[[Any, Any, Any], float]] = {
 
 def nearer(last: str, ours: Any, theirs: Any, X: Any, y: Any) -> bool:
     """Whether mlopt's objective on rows X, y is not above scikit-learn's."""
-    if last not in OBJECTIVES or set(vars(ours)) ^ set(vars(theirs)) - {"plan_"}:
+    if last not in OBJECTIVES or set(vars(ours)) ^ (set(vars(theirs)) - {"plan_"}):
         return False
-    rows = X if sp.issparse(X) else np.asarray(X)
-    mine, others = (OBJECTIVES[last](model, rows, y) for model in (ours, theirs))
-    near = ROUNDED if ours.coef_.dtype == np.float32 else EQUAL
-    return bool(mine <= others + near * abs(others))
+    # In doubles: what is asked is where the model lies, not how its margins are rounded.
+    rows = (X if sp.issparse(X) else np.asarray(X)).astype(np.float64)
+    mine, others = (
+        OBJECTIVES[last](_in_doubles(model), rows, y) for model in (ours, theirs)
+    )
+    return bool(mine <= others + resolution(ours.coef_.dtype, len(y)) * abs(others))
+
+
+def resolution(dtype: Any, n: int) -> float:
+    """How far objectives lie apart, relatively, that a solver of a dtype tells apart.
+
+    A sum of n losses, added by pairs, is known to that many roundings; doubles are solved
+    to `tol`, which is more.
+    """
+    return max(EQUAL, float(np.finfo(dtype).eps) * max(1.0, float(np.log2(n))))
+
+
+def _in_doubles(model: Any) -> Any:
+    same = copy(model)
+    same.coef_ = np.asarray(model.coef_, dtype=np.float64)
+    same.intercept_ = np.asarray(model.intercept_, dtype=np.float64)
+    return same
+
+
+def is_chosen_alike(
+    estimators: tuple[Any, Any], path: str, seen: Mapping[int, Any], y: Any
+) -> bool:
+    """Whether the models of two `SelectFromModel` lie in the same valley, ours not above.
+
+    Parameters
+    ----------
+    estimators : tuple of Pipeline
+        mlopt's and scikit-learn's.
+    path : str
+        Numbers of steps, such as "[1][0]".
+    seen : mapping
+        Rows that each transformer of scikit-learn's was fitted on, by its `id`.
+    y : array-like of shape (n,)
+    """
+    ours, theirs = estimators
+    for number in map(int, re.findall(r"\d+", path)):
+        ours, theirs = ((inside(one) or [])[number] for one in (ours, theirs))
+    if id(theirs) not in seen:
+        return False
+    rows = seen[id(theirs)]
+    return nearer("logistic", ours.estimator_, theirs.estimator_, rows, y)

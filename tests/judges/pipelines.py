@@ -205,13 +205,16 @@ def build(case: Case) -> list[tuple[str, Any]]:
     """The steps, new."""
     steps = [(f"s{i}", step(recipe)) for i, recipe in enumerate(case.steps)]
     steps.append(("last", LAST[case.last]()))
-    if case.output != "default":
-        for _, one in steps:
-            # A step of the user's own, or a text vectorizer within, may not have it.
-            with suppress(ValueError):
-                if hasattr(one, "set_output") and hasattr(one, "transform"):
-                    one.set_output(transform=case.output)
-    return steps
+    return [(name, with_output(one, case.output)) for name, one in steps]
+
+
+def with_output(one: Any, output: str) -> Any:
+    """A step that gives data frames if `output` says so."""
+    # A step of the user's own, or a text vectorizer within, may not have it.
+    with suppress(ValueError):
+        if output != "default" and hasattr(one, "set_output") and hasattr(one, "transform"):
+            one.set_output(transform=output)
+    return one
 
 
 def step(recipe: Recipe) -> Any:

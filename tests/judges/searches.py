@@ -29,7 +29,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils import all_estimators
 from sklearn.utils._test_common.instance_generator import _construct_instances
-from tests.judges.compare import ROUNDING, SOLVED, Difference, Raised, check, outcome
+from tests.judges.compare import ROUNDING, SOLVED, check
+from tests.judges.outcomes import Difference, Raised, outcome
 
 import mlopt
 

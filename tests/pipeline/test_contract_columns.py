@@ -5,23 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 import sklearn
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.decomposition import PCA
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.feature_selection import SelectKBest
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import (
+    FunctionTransformer,
     MinMaxScaler,
     Normalizer,
     OneHotEncoder,
     OrdinalEncoder,
     PowerTransformer,
     StandardScaler,
+    TargetEncoder,
 )
 from tests.pipeline.peers import SIZES, assert_same, both, numbers, people
 
@@ -281,3 +285,35 @@ def test_nested_pipelines_are_one_graph(n: int) -> None:
     _, theirs = both([("s", scale), ("p", PCA(3)), ("m", MinMaxScaler()), ("clf", EXACT)])
     assert_same(ours.predict(X), theirs.fit(X, y).predict(X))
     assert list(ours.classes_) == [0, 1]
+
+
+@SIZES
+@pytest.mark.parametrize("kind", ["columns", "union"])
+def test_columns_behind_a_step_without_names_are_called_as_scikit_learn_calls_them(
+    n: int, kind: str
+) -> None:
+    X, y = people(n)
+    X = X[NUMBERS]
+    unnamed = make_pipeline(SimpleImputer(), FunctionTransformer(np.abs))
+    parts: Any = ColumnTransformer([("part", unnamed, NUMBERS)])
+    if kind == "union":
+        parts = FeatureUnion([("part", unnamed)])
+    parts.set_output(transform="pandas")
+    steps = [("parts", parts), ("scale", StandardScaler()), ("last", LogisticRegression())]
+    ours, theirs = (one.fit(X, y) for one in both(steps))
+    names = [list(one[1].feature_names_in_) for one in (ours, theirs)]
+    assert names[0] == names[1]
+    assert np.array_equal(ours.predict(X), theirs.predict(X))
+
+
+def test_sparse_columns_are_refused_where_frames_are_asked_for() -> None:
+    words = pd.Series(["red blue", "blue", "green red", "warm"] * 1100)
+    y = np.arange(len(words)) % 2
+    branches = [("one", CountVectorizer()), ("other", TfidfVectorizer())]
+    parts = FeatureUnion(branches)
+    with pytest.raises(ValueError, match="Unable to configure output"):
+        parts.set_output(transform="pandas")  # of its own it is configured
+    steps = [("parts", parts), ("target", TargetEncoder()), ("last", GaussianNB())]
+    for one in both(steps):
+        with pytest.raises(ValueError, match="outputs a scipy sparse matrix"):
+            one.fit(words, y)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse as sp
 from sklearn.feature_selection import (
@@ -35,6 +36,7 @@ from tests.pipeline.fits.same import (
     reference,
 )
 
+import mlopt
 from mlopt.errors import InputError
 from mlopt.pipeline.fits.base import OnePass
 from mlopt.pipeline.fits.numbers.table import NUMERIC
@@ -231,3 +233,11 @@ def test_far_from_zero_few_digits_of_the_variance_are_lost() -> None:
     X = np.random.default_rng(0).normal(size=(200, 2)) + 1e9
     ours = fitted(StandardScaler(), Data(X), tuple(range(7, 200, 7)))
     np.testing.assert_allclose(ours.var_, X.var(axis=0), rtol=2e-7)
+
+
+@pytest.mark.parametrize("n", [60, 3000])
+def test_none_among_text_of_polars_stays_none(n: int) -> None:
+    words = pl.DataFrame({"word": ["a", "b", None] * (n // 3)})
+    ours = mlopt.Pipeline([("encode", OneHotEncoder()), ("last", "passthrough")]).fit(words)
+    assert ours[0].categories_[0].tolist() == ["a", "b", None]
+    assert ours.transform(words).shape == (n, 3)

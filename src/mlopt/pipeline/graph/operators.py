@@ -207,6 +207,23 @@ class Outcome(Operator):
         return self.learn.describe()
 
 
+@dataclass(frozen=True)
+class Numbered:
+    """Names that scikit-learn makes up where steps within cannot name their columns.
+
+    Attributes
+    ----------
+    start : str
+        What comes before the number of the part and that of its column.
+    """
+
+    start: str
+
+    def name(self, part: int, column: int) -> str:
+        """Of a column in the whole."""
+        return f"{self.start}{part}_{column}"
+
+
 @dataclass(frozen=True, eq=False)
 class Join(Operator):
     """Columns of the parts side by side.
@@ -215,7 +232,8 @@ class Join(Operator):
     ----------
     names : tuple of str
         One a part, put before column names of data frames as ``prefix`` says: a bool, a
-        format, or a function, as ``verbose_feature_names_out`` of scikit-learn.
+        format, or a function, as ``verbose_feature_names_out`` of scikit-learn; or
+        `Numbered`, in place of these names.
     weights : tuple of float
         What each part is multiplied by.
     sparse_below : float

@@ -23,6 +23,7 @@ from mlopt.pipeline.graph.operators import (
     Given,
     Join,
     Learn,
+    Numbered,
     Operator,
     Outcome,
     Select,
@@ -36,7 +37,7 @@ from mlopt.pipeline.steps.kinds import (
     is_row_wise,
     is_stateless,
 )
-from mlopt.pipeline.steps.nested import is_pipeline, is_simple, is_union
+from mlopt.pipeline.steps.nested import cannot_name, is_pipeline, is_simple, is_union
 from mlopt.pipeline.steps.repeating import doubt, repeats
 from mlopt.pipeline.tasks.functions import naming
 
@@ -209,7 +210,7 @@ class Builder:
             tuple(parts.values()),
             tuple(parts),
             factors,
-            union.verbose_feature_names_out,
+            _prefix(union, ""),
             frames=_frames(union),
         )
 
@@ -232,11 +233,17 @@ class Builder:
             tuple(branches.values()),
             tuple(branches),
             factors,
-            whole.verbose_feature_names_out,
+            _prefix(whole, "tmp_col_name_"),
             float(whole.sparse_threshold),
             frames=_frames(whole),
         )
         return self.joins[path]
+
+
+def _prefix(union: Any, start: str) -> Any:
+    """How columns of frames are named in the whole."""
+    unnamed = _frames(union) != "default" and cannot_name(union)
+    return Numbered(start) if unnamed else union.verbose_feature_names_out
 
 
 def split_columns(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import sklearn.pipeline
+from sklearn.compose import ColumnTransformer
 from sklearn.utils.validation import has_fit_parameter
 
 PIPELINES: set[type] = {sklearn.pipeline.Pipeline}
@@ -27,6 +28,21 @@ def is_pipeline(step: Any) -> bool:
 def is_simple(pipeline: Any) -> bool:
     """Whether a pipeline is no more than its steps."""
     return pipeline.memory is None and not getattr(pipeline, "transform_input", None)
+
+
+def cannot_name(step: Any) -> bool:
+    """Whether a step has `get_feature_names_out`, and a step within it has not.
+
+    A part without it, directly in a union of frames, keeps the names of its frame.
+    """
+    if is_pipeline(step):
+        inner = [one for _, one in step.steps if not does_nothing(one)]
+        return any(not hasattr(one, "get_feature_names_out") for one in inner) or any(
+            map(cannot_name, inner)
+        )
+    if isinstance(step, ColumnTransformer):
+        return any(cannot_name(one) for _, one, _ in step.transformers)
+    return is_union(step) and any(cannot_name(one) for _, one in step.transformer_list)
 
 
 def does_nothing(step: Any) -> bool:

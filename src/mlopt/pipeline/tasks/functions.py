@@ -19,7 +19,15 @@ from mlopt.errors import InputError
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.blocks.panels import Chain, InPanels, array_bytes
 from mlopt.pipeline.fits.applying import apply_fitted
-from mlopt.pipeline.graph.operators import Apply, Convert, Fused, Join, Operator, Select
+from mlopt.pipeline.graph.operators import (
+    Apply,
+    Convert,
+    Fused,
+    Join,
+    Numbered,
+    Operator,
+    Select,
+)
 from mlopt.pipeline.graph.walking import walk
 from mlopt.pipeline.steps.copies import private_copy
 from mlopt.pipeline.steps.kinds import is_stateless
@@ -185,6 +193,12 @@ def _join(
             layout = "dense" if filled / max(1, entries) >= sparse_below else "sparse"
         if layout == "dense":
             return np.hstack([p.toarray() if sp.issparse(p) else p for p in scaled])
+        if frames != "default":
+            raise ValueError(
+                "The transformer outputs a scipy sparse matrix. Try to set the "
+                "transformer output to a dense array or disable "
+                f"{frames.capitalize()} output with set_output(transform='default')."
+            )
         return sp.hstack([sp.csr_array(part) for part in scaled], format="csr")
 
 
@@ -192,10 +206,14 @@ def _join_frames(names: Sequence[str], prefix: Any, kind: str, parts: Sequence[A
     adapter = ADAPTERS_MANAGER.adapters[kind]
     if kind == "pandas":
         parts = _of_one_index(parts)
-    renamed = [
-        adapter.rename_columns(copy(part), [_named(prefix, name, c) for c in part.columns])
-        for name, part in zip(names, parts, strict=True)
-    ]
+    renamed = []
+    for number, (name, part) in enumerate(zip(names, parts, strict=True)):
+        given = list(part.columns)
+        if isinstance(prefix, Numbered):
+            columns = [prefix.name(number, j) for j in range(len(given))]
+        else:
+            columns = [_named(prefix, name, column) for column in given]
+        renamed.append(adapter.rename_columns(copy(part), columns))
     return adapter.hstack(renamed)
 
 

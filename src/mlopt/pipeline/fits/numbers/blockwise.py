@@ -56,7 +56,8 @@ class Columns:
             return values
         if sp.issparse(values):
             return pd.DataFrame.sparse.from_spmatrix(values, columns=list(self.names))
-        return pd.DataFrame(values, columns=list(self.names))
+        # Not inferred: text would become `str`, and None in it NaN.
+        return pd.DataFrame(values, columns=list(self.names), dtype=values.dtype)
 
     def _shown(self) -> str:
         return f"{self.count}" if self.names is None else f"{list(self.names)}"

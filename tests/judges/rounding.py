@@ -1,0 +1,149 @@
+"""What scikit-learn itself gives when each step rounds otherwise.
+
+Sums come out otherwise in another order, with other threads or in other blocks, in their
+last digits. Where a value depends on these digits (a mean that cancels, numbers that are
+counted as categories, rows at equal distance), no two ways of computing it agree, nor do
+two ways of scikit-learn's. So that is asked of scikit-learn: its pipeline is fitted again
+with what its steps compute moved by as much as a sum may be off. What comes in stays as it
+is, and so does what a step only hands on, and whole numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import FeatureUnion
+from sklearn.utils import _set_output
+from tests.judges.outcomes import Difference
+
+FITS = 6
+"""Of scikit-learn's pipeline, each rounded otherwise."""
+
+SPREAD = 8.0
+"""How far beyond the largest of `FITS` draws another draw of the same rounding may lie."""
+
+PRODUCTS = {
+    "PCA", "TruncatedSVD", "LinearDiscriminantAnalysis", "RBFSampler", "Nystroem",
+    "GaussianRandomProjection", "KMeans", "KNNImputer", "FeatureAgglomeration",
+    "StackingClassifier", "VotingClassifier", "TargetEncoder", "PowerTransformer",
+    "Normalizer", "SplineTransformer",
+}  # fmt: skip
+"""Classes that sum over columns: rows with equal values may come out unequal, by where in
+a block they lie."""
+
+
+@contextmanager
+def rounded_otherwise(seed: int) -> Iterator[None]:
+    """Within, what transformers compute is moved by the rounding of a sum."""
+    rng = np.random.default_rng(seed)
+    wrap = _set_output._wrap_data_with_container
+
+    def moved(method: str, data: Any, X: Any, estimator: Any) -> Any:
+        if not isinstance(estimator, FeatureUnion | ColumnTransformer):
+            data = _moved(data, X, rng, type(estimator).__name__ in PRODUCTS)
+        return wrap(method, data, X, estimator)
+
+    with mock.patch.object(_set_output, "_wrap_data_with_container", moved):
+        yield
+
+
+@contextmanager
+def watched() -> Iterator[dict[int, Any]]:
+    """Within, keeps the rows that each transformer was last given, by its `id`."""
+    seen: dict[int, Any] = {}
+    wrap = _set_output._wrap_data_with_container
+
+    def kept(method: str, data: Any, X: Any, estimator: Any) -> Any:
+        seen[id(estimator)] = X
+        return wrap(method, data, X, estimator)
+
+    with mock.patch.object(_set_output, "_wrap_data_with_container", kept):
+        yield seen
+
+
+def _moved(data: Any, X: Any, rng: np.random.Generator, by_row: bool) -> Any:
+    if sp.issparse(data):
+        if data.dtype.kind != "f" or not hasattr(data, "data"):
+            return data
+        data = data.copy()
+        data.data = _moved_array(data.data[:, None], _values(X), rng, True)[:, 0]
+        return data
+    if isinstance(data, pd.DataFrame):
+        floats = [name for name in data.columns if data[name].dtype.kind == "f"]
+        if not floats or len(set(data.columns)) < data.shape[1]:
+            return data
+        array = _moved_array(data[floats].to_numpy(), _values(X), rng, by_row)
+        data = data.copy()
+        data[floats] = array
+        return data
+    if isinstance(data, np.ndarray) and data.dtype.kind == "f" and data.ndim == 2:
+        return _moved_array(data, _values(X), rng, by_row)
+    return data
+
+
+def _values(X: Any) -> Any:
+    """The numbers that a step was given."""
+    if sp.issparse(X):
+        return X.tocoo().data
+    given = [X[name] for name in X.columns] if hasattr(X, "columns") else [np.asarray(X)]
+    arrays = [np.asarray(one) for one in given]
+    numbers = [one.ravel() for one in arrays if one.dtype.kind in "fiub"]
+    return np.concatenate(numbers) if numbers else np.empty(0)
+
+
+def _moved_array(data: Any, given: Any, rng: np.random.Generator, by_row: bool) -> Any:
+    n, d = data.shape
+    if not n or not d:
+        return data
+    off = float(np.finfo(data.dtype).eps) * np.sqrt(n)
+    exact = ~np.isfinite(data) | (data == np.round(data)) | np.isin(data, given)
+    top = np.max(np.abs(np.where(np.isfinite(data), data, 0.0)), axis=0)
+    # The state of a step is off as a whole, which leaves equal rows equal.
+    shift = off * (data * rng.uniform(-1, 1, d) + top * rng.uniform(-1, 1, d))
+    if by_row:
+        shift = shift + off * top * rng.uniform(-1, 1, (n, d))
+    return np.where(exact, data, data + shift).astype(data.dtype)
+
+
+def place(difference: Difference) -> str:
+    """Where a difference is, whichever number of an array it is in."""
+    where = re.sub(r"^again: ", "", difference.where)
+    head, colon, tail = where.partition(":")
+    return head + colon + re.sub(r"\[.*?\]", "", tail)
+
+
+def beyond(found: Iterable[Difference], rounded: Iterable[Difference]) -> list[Difference]:
+    """Of differences from scikit-learn, those that it has not itself when it rounds.
+
+    Parameters
+    ----------
+    found, rounded : iterables of Difference
+        Of mlopt from scikit-learn, and of scikit-learn rounded otherwise from itself.
+    """
+    own: dict[str, float] = {}
+    for difference in rounded:
+        if not _is_error(difference):
+            size = own.get(place(difference), 0.0)
+            own[place(difference)] = max(size, _size(difference))
+    return [
+        one
+        for one in found
+        if _is_error(one) or _size(one) > SPREAD * own.get(place(one), 0.0)
+    ]
+
+
+def _is_error(difference: Difference) -> bool:
+    return difference.ours is not None or difference.theirs is not None
+
+
+def _size(difference: Difference) -> float:
+    """Relative to all; the whole, where structures differ."""
+    return 1.0 if difference.off is None else difference.off
