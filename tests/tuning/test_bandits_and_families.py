@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 
+import mlopt
+from mlopt import events
 from mlopt.tuning.bandits import ActionElimination, Bandit, Progress, SuccessiveHalving
 
 
@@ -72,3 +77,23 @@ def test_halving_keeps_the_best_of_each_family() -> None:
     boosted = [Progress(t, 3, 0.5 + t / 100, False, family="boosting") for t in range(6, 9)]
     verdicts = SuccessiveHalving(size=9).allocate([*forests, *boosted], [])
     assert verdicts.active == (4, 5, 8)
+
+
+def test_what_a_bandit_would_give_up_is_trained_to_its_end_if_it_is_a_default() -> None:
+    """Boosting that begins at chance level is not judged by a forest's first trees."""
+    happened: list[Any] = []
+    X = np.random.default_rng(0).normal(size=(120, 3))
+    slow = HistGradientBoostingClassifier(learning_rate=1e-3, max_iter=30)
+    families = {
+        "forest": (RandomForestClassifier(20), {"max_depth": [3, 4]}),
+        "boosting": (slow, {"learning_rate": [1e-3, 2e-3, 0.1], "max_leaf_nodes": [3, 31]}),
+    }
+    mlopt.ModelSearchCV(
+        families, n_trials=6, cv=2, random_state=0, observer=happened.append,
+        bandit=ActionElimination(eps=0.0, against="best", first=10),
+    ).fit(X, X[:, 0] > 1.5)  # fmt: skip
+    started = [e.family for e in happened if isinstance(e, events.TrialStarted)]
+    finished = {e.trial for e in happened if isinstance(e, events.TrialFinished)}
+    assert started[:3] == ["forest", "boosting", "boosting"]
+    assert {0, 1, 2} <= finished
+    assert any(isinstance(e, events.TrialPruned) for e in happened)

@@ -72,6 +72,13 @@ def test_a_machine_that_was_busy_then_does_not() -> None:
     assert hear(found, trial, replay) == pytest.approx(15.0)
 
 
+def test_a_forest_of_more_trees_is_known_to_take_longer_before_it_is_begun() -> None:
+    found, small = prices(RandomForestClassifier(10), threads=2)
+    assert found.final(Trial(1, "", {"n_estimators": 100})) == 0.0
+    assert hear(found, small, look(10, 3.0, 3.0)) == pytest.approx(7.5)
+    assert found.final(Trial(1, "", {"n_estimators": 100})) == pytest.approx(75.0)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("batched", [False, True])
 def test_a_search_that_was_starved_once_does_not_stay_starved(

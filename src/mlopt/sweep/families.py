@@ -1,7 +1,8 @@
 """The model families that a sweep tries by itself, with their search spaces.
 
 Sizes follow the rows: a forest of 100 trees on 40 thousand rows takes as long as one of 12
-on half a million, and a tree of many rows is as good as several of few.
+on half a million, and a tree of many rows is as good as several of few. Every space also
+holds the defaults of its scikit-learn class, which are among the first trials.
 """
 
 from __future__ import annotations
@@ -16,6 +17,12 @@ from sklearn.pipeline import Pipeline
 from mlopt.sweep.roles import FEW_LEVELS, Roles
 from mlopt.sweep.tabular import SPELLED_OUT, for_linear, for_trees
 from mlopt.sweep.target import Target
+
+FOREST = 100
+"""Trees of scikit-learn's forests, and rounds of its boosting."""
+
+STOPS = 10_000
+"""Rows from which scikit-learn's boosting stops early by itself."""
 
 TREE_ROWS = 4_000_000
 """Rows that all trees of one forest may see together."""
@@ -61,7 +68,7 @@ class Case:
     @property
     def trees(self) -> int:
         """Trees in a forest."""
-        return max(12, min(100, TREE_ROWS // max(1, self.rows)))
+        return max(12, min(FOREST, TREE_ROWS // max(1, self.rows)))
 
     @property
     def boosting_rounds(self) -> int:
@@ -128,16 +135,17 @@ def hist_gradient_boosting(case: Case) -> Built:
         categorical_features=coded or None,
         random_state=case.seed,
     )
-    space = {
+    rounds = case.boosting_rounds
+    space: dict[str, Any] = {
         "model__learning_rate": log_float(0.02, 0.3),
-        "model__max_iter": log_int(
-            min(50, case.boosting_rounds // 2), case.boosting_rounds
-        ),
+        "model__max_iter": log_int(min(50, rounds // 2), max(FOREST, rounds)),
         "model__max_leaf_nodes": log_int(8, 128),
         "model__min_samples_leaf": log_int(5, 200),
-        "model__l2_regularization": log_float(1e-6, 10.0),
+        "model__l2_regularization": [0.0, 1e-3, 1e-2, 0.1, 1.0, 10.0],
         "model__max_features": FloatDistribution(0.3, 1.0),
     }
+    if case.rows > STOPS:
+        space["model__early_stopping"] = [False, "auto"]
     return Pipeline([*steps, ("model", model)]), space
 
 
@@ -166,17 +174,20 @@ def extra_trees(case: Case) -> Built:
 def _forest(case: Case, kind: Callable[..., Any]) -> Built:
     steps, _ = _tree_steps(case, SPELLED_OUT)
     leaf = 1 if case.rows < 20_000 else 2
-    share = "sqrt" if case.classifies else 0.5
+    share: float | str = "sqrt" if case.classifies else 0.5
+    shares = [0.1, 0.15, 0.25, 0.35, 0.5, *([0.8] if case.rows < MANY_ROWS else [])]
     model = kind(
         n_estimators=case.trees,
         min_samples_leaf=leaf,
         max_features=share,
         random_state=case.seed,
     )
-    space = {
-        "model__max_features": log_float(0.1, 0.8 if case.rows < MANY_ROWS else 0.5),
-        "model__min_samples_leaf": log_int(leaf, 20),
+    space: dict[str, Any] = {
+        "model__max_features": [*shares, "sqrt" if case.classifies else 1.0],
+        "model__min_samples_leaf": log_int(1, 20),
     }
+    if case.trees < FOREST:
+        space["model__n_estimators"] = [case.trees, FOREST]
     return Pipeline([*steps, ("model", model)]), space
 
 

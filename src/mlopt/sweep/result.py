@@ -14,9 +14,19 @@ from sklearn.metrics import get_scorer
 
 from mlopt.plan import Plan
 from mlopt.report.checked import Checked
-from mlopt.report.history import TrialRow, best_first, short, shown, trial_rows
+from mlopt.report.history import (
+    COMPLETE,
+    FAIL,
+    TrialRow,
+    best_first,
+    short,
+    shown,
+    trial_rows,
+)
 from mlopt.sweep.config import Config
 from mlopt.sweep.prepare import Prepared
+from mlopt.tuning.space.defaults import default_points
+from mlopt.tuning.space.space import Space
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +81,15 @@ class SweepResult:
     def trials(self) -> tuple[TrialRow, ...]:
         """Every trial, in the order of proposal."""
         return trial_rows(self.search.events_)
+
+    @property
+    def untried(self) -> tuple[str, ...]:
+        """Families of which a default was not trained to its end: it may be the better."""
+        ended = {row.number for row in self.trials if row.state in (COMPLETE, FAIL)}
+        space = Space.of_families(self.prepared.families)
+        firsts = enumerate(space.decode(point)[0] for point in default_points(space))
+        missed = {family for number, family in firsts if number not in ended}
+        return tuple(name for name in self.prepared.families if name in missed)
 
     @property
     def interrupted(self) -> bool:
@@ -128,6 +147,11 @@ class SweepResult:
         lines = [f"other families: {', '.join(others)}"] if others else []
         if idle:
             lines.append(f"without a turn: {', '.join(idle)}; give more time or trials")
+        if short := [name for name in self.untried if name not in idle]:
+            names = ", ".join(short)
+            lines.append(
+                f"not fully trained with its defaults: {names}; give more time or trials"
+            )
         return lines
 
 

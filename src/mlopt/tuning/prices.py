@@ -33,6 +33,8 @@ class Prices:
     """Of each trial: passes and seconds of a core, look by look."""
     _seconds: dict[str, float] = field(default_factory=dict)
     _cores: dict[str, float] = field(default_factory=dict)
+    _members: dict[str, dict[int, float]] = field(default_factory=dict)
+    """Of each family: seconds a member of the final fit, by trial."""
 
     def hear(self, trial: Trial, outcome: Outcome) -> None:
         """Take in what a look took; ``trial`` has not recorded it yet."""
@@ -45,12 +47,21 @@ class Prices:
             took = outcome.seconds * outcome.sharing
             self._seconds[family] = self._seconds.get(family, 0.0) + took
             self._cores[family] = self._cores.get(family, 0.0) + outcome.work
+        if looks and (members := self._size(trial)):
+            known = self._members.setdefault(trial.family, {})
+            known[trial.number] = self.final(trial) / members
 
     def final(self, trial: Trial) -> float:
-        """Seconds of one full fit on all rows; 0 of a trial that was not looked at."""
+        """Seconds of one full fit on all rows.
+
+        A member of a trial that was not looked at is taken for as cheap as any of its
+        family: a forest of far more trees is not begun when it could not be fitted in the
+        end. Without members, or others of the family, such a trial counts for nothing.
+        """
         looks = self._work.get(trial.number)
         if not looks:
-            return 0.0
+            known = self._members.get(trial.family)
+            return min(known.values()) * self._size(trial) if known else 0.0
         splits = self.problem.splits
         share = self.problem.n / len(splits[0].train) / len(splits)
         # Growing again and again costs more than growing at once: the best look counts.
@@ -58,6 +69,11 @@ class Prices:
         if trial.state == "COMPLETE":
             whole = min(whole, sum(work for _, work in looks))
         return share * whole * self._pace(trial.family) / self._helpers(trial)
+
+    def _size(self, trial: Trial) -> int:
+        """Members of an ensemble that grows; 0 of other models."""
+        final = self.views.split(trial).final
+        return int(getattr(final, GROWING[type(final)])) if type(final) in GROWING else 0
 
     def _pace(self, family: str) -> float:
         """Seconds that a second of work takes, here and now."""

@@ -58,8 +58,11 @@ class Scheduler:
     slots : int
         Trials in training at the same time (TuPAQ's BatchSize).
     firsts : int
-        Trials that have ended before any other begins: every family's default where time
-        is short, since a family is judged by what is fully trained of it.
+        Trials that are never given up, the defaults of the families: a search is no worse
+        than they are.
+    short : bool
+        Whether they have ended before any other begins, since time may run out and a family
+        is judged by what is fully trained of it.
     n_trials : int or None
     limits : Limits
     observe : Observer
@@ -77,6 +80,7 @@ class Scheduler:
     observe: events.Observer = events.ignore
     refits: bool = True
     firsts: int = 0
+    short: bool = False
     settled: Callable[[Trial], None] = lambda trial: None
     """Called with the trial that alone can still win, while it goes on training."""
     trials: dict[int, Trial] = field(default_factory=dict)
@@ -195,7 +199,8 @@ class Scheduler:
         training = [self._progress(t) for t in self.active]
         room = self.bandit.room(training, self.slots, proposed)
         rest = self.firsts - proposed
-        if rest > 0 or any(trial.number < self.firsts for trial in self.active):
+        waits = rest > 0 or any(trial.number < self.firsts for trial in self.active)
+        if self.short and waits:
             room = min(room, max(0, rest))
         if self.n_trials is not None:
             room = min(room, self.n_trials - proposed)
@@ -283,6 +288,9 @@ class Scheduler:
         verdicts = self.bandit.allocate(scored, self.looks)
         self.looks += scored
         for number in verdicts.pruned:
+            score = self.trials[number].mean(self.metric)
+            if number < self.firsts and math.isfinite(score):
+                continue
             self._end(self.trials[number], "PRUNED", verdicts.reasons.get(number))
         self.active = [t for t in self.active if t.state == "RUNNING"]
         if self.n_trials is None and self.proposer.space.size is None:

@@ -74,13 +74,14 @@ def prepare(
     store = NullStore() if given is None else _open_store(search, problem, space, given)
     perfect = _perfect(problem)
     bandit = bandit_of(search.bandit, max_passes, search.n_trials, perfect=perfect)
+    first = default_points(space) if isinstance(search.estimator, Mapping) else []
     proposer = Proposer(
         space,
         search.sampler,
         seed=search.random_state or 0,
         n_trials=search.n_trials,
         recorded=store.recorded(),
-        first=default_points(space) if isinstance(search.estimator, Mapping) else (),
+        first=first,
         study_name=search.study_name,
         parts=bandit.parts,
     )
@@ -110,7 +111,8 @@ def prepare(
         ),
         metric=problem.metrics.main,
         slots=_slots(search, batches),
-        firsts=len(space.families) if short and space.chooser else 0,
+        firsts=len(first),
+        short=short and bool(space.chooser),
         n_trials=search.n_trials,
         limits=limits,
         observe=_observer(search),

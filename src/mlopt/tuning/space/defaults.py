@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Mapping
 from typing import Any
 
 from optuna.distributions import CategoricalDistribution, FloatDistribution
@@ -14,12 +16,21 @@ MIDDLE = 0.5
 
 
 def default_points(space: Space) -> list[dict[str, Any]]:
-    """One point a family: the estimator's own values where the space has them.
+    """First one point a family: the estimator's own values where the space has them.
 
-    A parameter whose own value lies outside its distribution starts in the middle of it.
+    Then one for each family whose class has other defaults that the space has: a search is
+    no worse than the class as it is. A parameter whose own value lies outside its
+    distribution starts in the middle of it.
     """
     many = len(space.families) > 1
-    return [({FAMILY: f.name} if many else {}) | _point(f) for f in space.families]
+    own = [_point(family) for family in space.families]
+    plain = [_point(family) | _class_values(family) for family in space.families]
+    points: list[dict[str, Any]] = []
+    for family, point in zip(space.families * 2, own + plain, strict=True):
+        named = ({FAMILY: family.name} if many else {}) | point
+        if named not in points:
+            points.append(named)
+    return points
 
 
 def _point(family: Family) -> dict[str, Any]:
@@ -29,20 +40,37 @@ def _point(family: Family) -> dict[str, Any]:
     }
 
 
+def _class_values(family: Family) -> dict[str, Any]:
+    """The coordinates whose distribution has the default of the parameter's class."""
+    own = family.estimator.get_params(deep=True)
+    values: dict[str, Any] = {}
+    for p in family.parameters:
+        path, _, name = p.name.rpartition("__")
+        owner = own.get(path) if path else family.estimator
+        known: Mapping[str, Any] = inspect.signature(type(owner).__init__).parameters
+        if p.choices is None and name in known and _contains(p, known[name].default):
+            values[family.prefix + p.label] = known[name].default
+    return values
+
+
 def _coordinate(parameter: Parameter, value: Any) -> Any:
     distribution = parameter.distribution
-    if parameter.quantile is not None:
-        return at(distribution, MIDDLE)
     if parameter.choices is not None:
         labels = distribution.choices
         pairs = zip(labels, parameter.choices, strict=True)
         return next((label for label, choice in pairs if choice is value), labels[0])
-    return value if _contains(distribution, value) else at(distribution, MIDDLE)
+    return value if _contains(parameter, value) else at(distribution, MIDDLE)
 
 
-def _contains(distribution: Any, value: Any) -> bool:
+def _contains(parameter: Parameter, value: Any) -> bool:
+    distribution = parameter.distribution
+    if parameter.quantile is not None:
+        return False
     if isinstance(distribution, CategoricalDistribution):
-        return value in distribution.choices
+        truth = isinstance(value, bool)  # True is not 1 here
+        return any(
+            c == value and isinstance(c, bool) == truth for c in distribution.choices
+        )
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     whole = isinstance(distribution, FloatDistribution) or isinstance(value, int)
