@@ -47,6 +47,7 @@ def plain(estimator: Any) -> Any:
     return estimator.set_params(model=as_it_is)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", TREES)
 def test_the_default_of_a_class_is_tried_and_scored_as_alone(
     swept: SweepResult, family: str
@@ -78,6 +79,7 @@ def test_every_default_is_a_point_of_its_space(rows: int, task: str) -> None:
         assert wanted in [model.get_params() for model in models]
 
 
+@pytest.mark.slow
 def test_a_sweep_without_time_for_the_defaults_says_so() -> None:
     result = sweep(table("labels"), "target", n_trials=2, timeout=None, families=TREES)
     assert result.untried == ("hist_gradient_boosting", "extra_trees")
@@ -85,6 +87,7 @@ def test_a_sweep_without_time_for_the_defaults_says_so() -> None:
     assert said in result.describe()
 
 
+@pytest.mark.slow
 def test_a_sweep_with_time_for_the_defaults_misses_none(swept: SweepResult) -> None:
     assert swept.untried == ()
     assert "with its defaults" not in swept.describe()
