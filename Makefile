@@ -47,6 +47,8 @@ QUICK := -n 2 --dist worksteal -q -m "not slow and not cluster" --ignore tests/c
 test-oldest: export OMP_NUM_THREADS = 1
 test-oldest: export OPENBLAS_NUM_THREADS = 1
 test-oldest: export MLOPT_TESTS = quick
+# Another Numba would write over the kernels of the usual environment.
+test-oldest: export NUMBA_CACHE_DIR = $(CURDIR)/.venv-oldest/kernels
 test-oldest: .venv-oldest
 	.venv-oldest/bin/python -m pytest $(QUICK)
 

@@ -25,7 +25,7 @@ from mlopt.readers.table import column
 from mlopt.sweep.target import align, target_of
 
 FRAME = pd.DataFrame(
-    {"size": [1.5, 2.5, None, 4.0], "kind": ["a", "b, c", "a", None], "y": [0, 1, 1, 0]}
+    {"size": [1.5, 2.5, None, 4.0], "kind": ["a", "b, c", "a", np.nan], "y": [0, 1, 1, 0]}
 )
 
 

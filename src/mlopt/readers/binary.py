@@ -37,6 +37,9 @@ def read_parquet(file: File, target: str | int | None) -> Table:
                 f"`{file.path}` begins like Parquet but cannot be read: {error}."
             ) from error
     frame.columns = frame.columns.map(str)
+    # Below pandas 3 text has None where that of other formats has NaN.
+    objects = frame.columns[(frame.dtypes == np.dtype(object)).to_numpy()]
+    frame[objects] = frame[objects].where(frame[objects].notna(), np.nan)
     return table_of(frame, target, file.path)
 
 

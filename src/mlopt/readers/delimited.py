@@ -80,6 +80,8 @@ def _pandas(file: File, layout: Layout, encoding: str, decimal: str) -> Any:
         "encoding": encoding,
         "decimal": decimal,
     }
+    if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):
+        options["float_precision"] = "round_trip"  # from 3.1 on, no digit is lost anyway
     with file.opened() as stream:
         try:
             with warnings.catch_warnings():
