@@ -11,11 +11,17 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import make_classification, make_regression
 from sklearn.decomposition import PCA
-from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    StackingClassifier,
+)
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier, SGDRegressor
 from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
@@ -51,6 +57,25 @@ def test_machines_without_a_limit_of_passes(model: Any, piped: bool) -> None:
     estimator = Pipeline([("s", StandardScaler()), ("m", model)]) if piped else model
     ours = grid(estimator, space, bandit="action-elimination", cv=3).fit(X, y)
     same_scores(ours, GridSearchCV(estimator, space, cv=3).fit(X, y))
+
+
+def test_weights_reach_what_hands_them_on() -> None:
+    members = [("a", LogisticRegression()), ("b", GaussianNB())]
+    model = StackingClassifier(members, cv=2)
+    space = {"passthrough": [False, True]}
+    weight = np.random.default_rng(0).uniform(0.1, 3.0, len(y))
+    theirs = GridSearchCV(model, space, cv=CV).fit(X, y, sample_weight=weight)
+    ours = grid(model, space).fit(X, y, sample_weight=weight)
+    same_scores(ours, theirs, atol=1e-12)
+
+
+@pytest.mark.parametrize("bandit", BANDITS)
+@pytest.mark.parametrize("count", [-2, 2.5, "many"])
+def test_a_forest_of_no_number_of_trees_fails_alone(count: Any, bandit: Any) -> None:
+    model, space = RandomForestClassifier(random_state=0), {"n_estimators": [3, count]}
+    with pytest.warns(FitFailedWarning, match="3 fits failed out of a total of 6"):
+        search = grid(model, space, bandit=bandit, n_jobs=1).fit(X, y)
+    assert search.best_params_ == {"n_estimators": 3}
 
 
 class Briefly(dict[int, float]):

@@ -27,6 +27,7 @@ from mlopt.tuning.crews.fitting import (
     fit_until,
     grows,
     make_fold,
+    members,
     train_step,
 )
 from mlopt.tuning.crews.prefixes import cut_rows, transform
@@ -135,6 +136,36 @@ def test_weights_go_to_the_final_fit_or_are_refused() -> None:
     model = KNeighborsClassifier()
     with pytest.raises(ValueError, match=r"KNeighborsClassifier\.fit does not take it"):
         fit_until(model, model, weighted, Step(0, 1, 1, False))
+
+
+@pytest.mark.parametrize("name", ["weights by name", "whatever it is given"])
+def test_weights_go_to_every_fit_that_takes_them(name: str) -> None:
+    seen: list[Any] = []
+
+    class Named(GaussianNB):
+        def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+            seen.append(sample_weight)
+            return super().fit(X, y, sample_weight)
+
+    class HandsOn(GaussianNB):
+        def fit(self, X: Any, y: Any, **fit_params: Any) -> Any:
+            seen.append(fit_params["sample_weight"])
+            return super().fit(X, y, **fit_params)
+
+    model = Named() if name == "weights by name" else HandsOn()
+    labels = Labels(y, len(y), np.arange(300.0))
+    weighted = make_fold(cut_rows(X, SPLIT), labels, ALONE, SPLIT)
+    assert isinstance(weighted, Fold)
+    fit_until(model, model, weighted, Step(0, 1, 1, False))
+    np.testing.assert_array_equal(seen[0], SPLIT.train)
+
+
+@pytest.mark.parametrize("count", [0, -3, 2.5, "many"])
+def test_no_count_of_members_is_made_of_what_is_none(count: Any) -> None:
+    model = RandomForestClassifier(n_estimators=count)
+    assert members(model) == 0
+    with pytest.raises(ValueError, match="'n_estimators' parameter"):
+        fit_until(clone(model), model, fold(), Step(0, 1, 10, True))
 
 
 def test_fit_parameters_are_cut_where_they_have_a_row_each() -> None:

@@ -58,10 +58,22 @@ class Layout:
 
 
 def _mean(block: Block) -> Array:
-    """Weighted mean of the features and targets of one block."""
+    """Weighted mean of the features and targets of one block.
+
+    Rounding never takes it beyond the values: what is constant is exactly zero about it.
+    """
     weights = block.extra["weights"][:, 0].astype(np.float64)
-    weights = weights / weights.sum() if weights.sum() > 0 else weights
-    return np.concatenate((weights @ block.X, weights @ block.extra["targets"]))
+    if not weights.sum() > 0:
+        return np.zeros(block.X.shape[1] + block.extra["targets"].shape[1])
+    weights = weights / weights.sum()
+    return np.concatenate(
+        [_within(weights @ part, part) for part in (block.X, block.extra["targets"])]
+    )
+
+
+def _within(means: Array, values: Any) -> Array:
+    low, high = (_dense(edge(axis=0)).ravel() for edge in (values.min, values.max))
+    return np.clip(means, low, high)
 
 
 def panels(block: Block, layout: Layout, dtype: Any = np.float64) -> Iterator[NDArray[Any]]:

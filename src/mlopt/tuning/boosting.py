@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from mlopt.cluster import single_threaded
-from mlopt.tuning.crews.fitting import GROWING
+from mlopt.tuning.crews.fitting import GROWING, members
 
 _FEW = 100
 """Trees from which trying is worth the time."""
@@ -27,7 +27,7 @@ def can_be_tried(model: Any, rows: int) -> bool:
     """Whether it may grow in pieces and come out as if it had grown at once."""
     if GROWING.get(type(model)) != "max_iter":
         return False
-    if model.warm_start or model.max_iter < _FEW:
+    if model.warm_start or members(model) < _FEW:
         return False
     stops = model.early_stopping
     return stops is False or (stops == "auto" and rows <= _STOPS)

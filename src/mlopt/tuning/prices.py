@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from mlopt.tuning.crews.families import Views
-from mlopt.tuning.crews.fitting import GROWING
+from mlopt.tuning.crews.fitting import GROWING, members
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.crews.trials import Outcome, Trial
 
@@ -47,9 +47,9 @@ class Prices:
             took = outcome.seconds * outcome.sharing
             self._seconds[family] = self._seconds.get(family, 0.0) + took
             self._cores[family] = self._cores.get(family, 0.0) + outcome.work
-        if looks and (members := self._size(trial)):
+        if looks and (size := self._size(trial)):
             known = self._members.setdefault(trial.family, {})
-            known[trial.number] = self.final(trial) / members
+            known[trial.number] = self.final(trial) / size
 
     def final(self, trial: Trial) -> float:
         """Seconds of one full fit on all rows.
@@ -72,8 +72,7 @@ class Prices:
 
     def _size(self, trial: Trial) -> int:
         """Members of an ensemble that grows; 0 of other models."""
-        final = self.views.split(trial).final
-        return int(getattr(final, GROWING[type(final)])) if type(final) in GROWING else 0
+        return members(self.views.split(trial).final)
 
     def _pace(self, family: str) -> float:
         """Seconds that a second of work takes, here and now."""

@@ -183,6 +183,16 @@ def test_constant_data_have_no_variance(solver: str) -> None:
     np.testing.assert_allclose(model.transform(np.full((2, 3), 7.0)), 0.0, atol=1e-12)
 
 
+@pytest.mark.parametrize("value", [3.5, 0.1, 1e7 / 3])
+def test_constant_columns_turn_nothing(value: float) -> None:
+    da = pytest.importorskip("dask.array")
+    X = da.full((1100, 2), value, chunks=(550, 2))
+    model = PCA(2, svd_solver="tsqr").fit(X)
+    np.testing.assert_array_equal(model.components_, np.eye(2))
+    np.testing.assert_array_equal(model.explained_variance_, 0.0)
+    np.testing.assert_array_equal(model.mean_, value)
+
+
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("known", [True, False])
 def test_dask_in_dask_out(solver: str, known: bool) -> None:

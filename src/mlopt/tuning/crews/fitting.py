@@ -13,6 +13,8 @@ import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from inspect import signature
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from sklearn import ensemble
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _check_method_params, has_fit_parameter
+from sklearn.utils.validation import _check_method_params
 
 from mlopt.errors import ArgumentError
 from mlopt.passes import Passes
@@ -45,13 +47,22 @@ GROWING: dict[type, str] = {
 """Ensembles that add members under ``warm_start``, and the parameter that says how many."""
 
 
+def members(model: Any) -> int:
+    """How many members an ensemble that grows will have; 0 of anything else.
+
+    So it is of what can have no members, too, as of ``n_estimators=2.5``: ``fit`` says why.
+    """
+    count: Any = getattr(model, GROWING[type(model)]) if type(model) in GROWING else 0
+    return max(0, int(count)) if isinstance(count, Integral) else 0
+
+
 def grows(model: Any) -> bool:
     """Whether ``model`` may be grown in steps and come out as if it had grown at once.
 
     What sets rows aside, or counts rows that a member did not see, does so anew for each
     step.
     """
-    if type(model) not in GROWING or model.warm_start:
+    if not members(model) or model.warm_start:
         return False
     if getattr(model, "n_iter_no_change", None) is not None and not _is_hist(model):
         return False
@@ -211,10 +222,11 @@ def fit_fold(model: Any, fold: Fold) -> Any:
 
 def _grow(model: Any, template: Any, fold: Fold, step: Step) -> bool:
     name = GROWING[type(model)]
-    members = getattr(template, name)
-    part = min(Fraction(step.stop) / step.full, 1)
-    model.set_params(**{name: max(1, math.ceil(members * part)), "warm_start": True})
-    fit_fold(model, fold)
+    part = min(Fraction(step.stop) / step.full, Fraction(1))
+    count = max(1, math.ceil(members(template) * part))
+    if not step.start or count > getattr(model, name):
+        model.set_params(**{name: count, "warm_start": True})
+        fit_fold(model, fold)
     return bool(step.stop >= step.full or (_is_hist(model) and _has_stopped(model)))
 
 
@@ -234,7 +246,7 @@ def fit_arguments(model: Any, fold: Fold) -> dict[str, Any]:
     arguments = dict(fold.fit_params)
     if fold.weight is not None:
         target = model.steps[-1][1] if isinstance(model, Pipeline) else model
-        if not has_fit_parameter(target, "sample_weight"):
+        if not _takes_weights(target):
             kind = type(target).__name__
             raise ArgumentError(
                 f"`sample_weight` was given, but {kind}.fit does not take it."
@@ -246,3 +258,9 @@ def fit_arguments(model: Any, fold: Fold) -> dict[str, Any]:
         )
         arguments[name] = fold.weight
     return arguments
+
+
+def _takes_weights(model: Any) -> bool:
+    """Whether ``fit`` has such a parameter, or hands on whatever it is given."""
+    known = signature(model.fit).parameters
+    return "sample_weight" in known or any(p.kind is p.VAR_KEYWORD for p in known.values())
