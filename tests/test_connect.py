@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+
 import dask
+import distributed
 import pytest
 
 from mlopt.cluster.connect import check_safe, connect
@@ -31,3 +34,21 @@ def test_who_trusts_a_network_may_say_so() -> None:
         check_safe("tcp://192.0.2.1:8786")
     with pytest.raises(ConfigError, match="allow-plain-tcp"):
         check_safe("tcp://192.0.2.1:8786")
+
+
+def test_a_client_that_found_no_scheduler_is_closed_at_once() -> None:
+    """Collected later, it may wait for a lock that its collector holds: for ever."""
+    gc.collect()
+    before = set(map(id, filter(is_client, gc.get_objects())))
+    gc.disable()
+    try:
+        with pytest.raises(ConfigError), connect("tcp://127.0.0.1:1", patience=0.2):
+            pass
+        left = [one for one in gc.get_objects() if is_client(one) and id(one) not in before]
+    finally:
+        gc.enable()
+    assert not left
+
+
+def is_client(value: object) -> bool:
+    return type(value) is distributed.Client

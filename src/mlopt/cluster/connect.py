@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import socket
 from collections.abc import Iterator
@@ -91,10 +92,16 @@ def connect(address: str, *, patience: float = 10.0) -> Iterator[distributed.Cli
                 pass
             client = distributed.Client(address, timeout=patience)
         except (OSError, TimeoutError, TypeError, ValueError) as error:
+            failed = type(error).__name__
+        else:
+            failed = ""
+        if failed:
+            # Its `__del__` takes a lock: collected while that is held, it waits for ever.
+            gc.collect()
             raise ConfigError(
                 f"`scheduler` must be the address of a Dask scheduler that runs; "
-                f"{address!r} does not answer ({type(error).__name__}). Start one with "
+                f"{address!r} does not answer ({failed}). Start one with "
                 "`dask scheduler`; tls:// needs certificates in Dask's configuration."
-            ) from None
+            )
         with client:
             yield client
