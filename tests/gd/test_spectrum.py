@@ -65,6 +65,7 @@ def test_a_constant_matrix_has_no_spectrum_that_could_stop_a_plan() -> None:
     assert seen.steps(0.0, 1e-3) >= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("k", "strength"), [(1, 0.5), (20, 0.5), (0, 1.0), (60, 0.1)])
 @pytest.mark.parametrize("gap", [1e-2, 1e-4, 1e-6])
 def test_steps_are_foreseen_within_a_factor_of_two(

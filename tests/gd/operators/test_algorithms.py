@@ -73,6 +73,7 @@ def test_exact_algorithms_find_scikit_learns_weights(name: str, loss: str) -> No
     assert result.intercept == result.weights[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 @pytest.mark.parametrize(
     "name", [row.name for row in (*PLANS, *MORE_PLANS) if row.sampling is not None]

@@ -72,6 +72,7 @@ def least(name: str) -> float:
     return objective(task, result.coef, result.intercept)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TASKS)
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
 def test_every_solver_reaches_the_tolerance(name: str, layout: Any) -> None:
@@ -94,6 +95,7 @@ STOCHASTIC = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "method", "wanted"), [
     *((name, f"{method}/eager", 0.01) for name in SMOOTH for method in DETERMINISTIC
       # Barzilai-Borwein steps may cycle where the curvature jumps.

@@ -90,6 +90,7 @@ def test_results_do_not_depend_on_what_is_kept(keep: str, share: float) -> None:
     np.testing.assert_array_equal(probabilities(found), probabilities(fitted()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep", ["best", "lru"])
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.5])
 def test_kept_rows_never_take_more_than_the_budget(

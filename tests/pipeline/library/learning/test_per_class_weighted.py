@@ -36,6 +36,7 @@ def direct(Z: Array, w: float, intercept: bool = True, y: Array = Y) -> Array:
     return np.array(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("w", [0.0, 0.3, 0.9])
 @pytest.mark.parametrize("intercept", [True, False])
 def test_it_solves_the_weighted_problem_of_each_class(w: float, intercept: bool) -> None:
