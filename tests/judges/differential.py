@@ -54,11 +54,9 @@ def judge(case: Case) -> None:
     if not parts & set(UNSEEDED):
         _judge_values(case, parts)
         return
-    try:
-        _judge_chance(case, parts)
-    except Difference as difference:
+    for difference in _of_chance(case, parts):
         if excuse(case, parts, difference) is None:
-            raise
+            raise difference
 
 
 def _judge_values(case: Case, parts: set[str]) -> None:
@@ -170,7 +168,7 @@ def _decided(theirs: Any, X: Any, left: Any, right: Any, tolerance: float) -> An
     return left, right
 
 
-def _judge_chance(case: Case, parts: set[str]) -> None:
+def _of_chance(case: Case, parts: set[str]) -> Iterator[Difference]:
     """Chance may differ; what follows from it may not, and no draw is used twice."""
     given = make(case.table)
     X, y = given.ours[:2]
@@ -185,7 +183,8 @@ def _judge_chance(case: Case, parts: set[str]) -> None:
         # What was drawn may decide whether a step can be fitted at all.
         tries = (_fitted(case, given) for _ in range(20 if raised else 0))
         others += [one for one in tries if isinstance(one, Raised)]
-        check("fit", raised[0] if raised else fits[0][1], (others or theirs)[0], ROUNDING)
+        mine, other = raised[0] if raised else fits[0][1], (others or theirs)[0]
+        yield from differences("fit", mine, other, ROUNDING)
         return
     if raised or others:
         return
@@ -194,9 +193,9 @@ def _judge_chance(case: Case, parts: set[str]) -> None:
             pairs = [ours.steps[number][1] for ours, _ in fits]
             others = [fitted.steps[number][1] for fitted in theirs]
             if _equal(*pairs) and not _equal(*others):
-                raise Difference(f"s{number}:{recipe}", "the same draw in two fits")
+                yield Difference(f"s{number}:{recipe}", "the same draw in two fits")
     for ours, _ in fits:
-        _judge_consequences(case, ours, given, parts)
+        yield from _of_consequences(case, ours, given, parts)
 
 
 def _fitted(case: Case, given: Any) -> Any:
@@ -212,8 +211,10 @@ def _equal(a: Any, b: Any) -> bool:
     return True
 
 
-def _judge_consequences(case: Case, ours: Any, given: Any, parts: set[str]) -> None:
-    """Every step has learnt what scikit-learn learns behind the fitted steps before it."""
+def _of_consequences(
+    case: Case, ours: Any, given: Any, parts: set[str]
+) -> Iterator[Difference]:
+    """From what scikit-learn's steps learn behind the fitted steps before them."""
     if parts & UNLIKE:
         return
     tolerance = SOLVED if parts & ITERATIVE else ROUNDING
@@ -231,7 +232,8 @@ def _judge_consequences(case: Case, ours: Any, given: Any, parts: set[str]) -> N
                 with_output(fresh, case.output).fit(rows, y)
                 last = recipe is None and nearer(case.last, fitted, fresh, rows, y)
                 if not last:
-                    check(f"{name} behind chance", fitted, fresh, tolerance)
+                    where = f"{name} behind chance"
+                    yield from differences(where, fitted, fresh, tolerance)
             if number < len(case.steps) and fitted != "passthrough":
                 rows = fitted.transform(rows)
 

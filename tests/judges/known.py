@@ -44,26 +44,8 @@ class Known:
     reason: str
 
 
-NAMELESS = {
-    "centre", "all rows", "told 2", "told 5", "made 2", "made 5", "twice", "lambda",
-    "absolute", "root", "fill mean", "fill forward", "ranks", "by maximum", "running sum",
-    "codes", "dummies", "jitter", "global jitter",
-}  # fmt: skip
-"""Steps of the user's without `get_feature_names_out`."""
-
-
 def _tells_another_step(case: Any, parts: set[str], difference: Any) -> bool:
     return is_of_another_branch(case, difference)
-
-
-def _makes_up_names(case: Any, parts: set[str], difference: Any) -> bool:
-    about = "feature_names_in_" in f"{difference.where} {difference.what}"
-    return bool(case.output == "pandas" and about and parts & NAMELESS)
-
-
-def _reads_arrow(case: Any, parts: set[str], difference: Any) -> bool:
-    gave_up = "DataFrame constructor not properly called" in difference.what
-    return bool(case.table.container == "arrow" and gave_up)
 
 
 def _turns_axes(case: Any, parts: set[str], difference: Any) -> bool:
@@ -87,12 +69,6 @@ KNOWN: tuple[Known, ...] = (
         _tells_another_step,
         "where several branches cannot be fitted, the error of another may be told",
     ),
-    Known(
-        _makes_up_names,
-        "names that scikit-learn makes up (`tmp_col_name_0_0`) where a step with "
-        "`set_output` has none are not made up",
-    ),
-    Known(_reads_arrow, "tables of Arrow reach the steps as data frames of pandas"),
     Known(_turns_axes, "axes of a discriminant analysis have no sign of their own"),
 )
 

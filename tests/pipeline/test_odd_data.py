@@ -14,7 +14,12 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    StandardScaler,
+)
 
 import mlopt
 from mlopt.errors import InputError
@@ -64,6 +69,16 @@ def test_rows_of_zeros_are_rows() -> None:
         found = mlopt.make_pipeline(MaxAbsScaler(), model).fit(X, y)
         assert set(found.predict(X)) == {int(y.mean() > 0.5)}
         assert not found[-1].coef_.any()
+
+
+@pytest.mark.parametrize("rows", [40, 5000])
+def test_an_arrow_table_is_a_frame_to_predict_as_well(rows: int) -> None:
+    frame = pd.DataFrame({"a": ["x", "y"] * (rows // 2), "b": np.arange(float(rows))})
+    table, y = pa.Table.from_pandas(frame), np.arange(rows) % 2
+    dummies = FunctionTransformer(pd.get_dummies)
+    pipeline = mlopt.make_pipeline(dummies, LogisticRegression()).fit(table, y)
+    np.testing.assert_array_equal(pipeline.predict(table), pipeline.predict(frame))
+    assert pipeline.score(table, y) == pipeline.score(frame, y)
 
 
 def test_an_arrow_table_is_a_frame() -> None:

@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from mlopt.cluster import executor
 from mlopt.gd.estimator_base import resources_of
 from mlopt.kernels import compiling
-from mlopt.pipeline.blocks.cut import gathered
+from mlopt.pipeline.blocks.cut import framed, gathered
 from mlopt.pipeline.blocks.tables import stack
 from mlopt.pipeline.budget import budget_bytes
 from mlopt.pipeline.environment import environment
@@ -226,6 +226,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Any:
         """The last step's score of its predictions."""
         if not params and not _routing_enabled():
+            X = framed(X)
             found = applying.score(self, X, y, sample_weight)
             if found is not NotImplemented:
                 return found
@@ -233,6 +234,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
 
     def _apply(self, method: str, X: Any, params: Mapping[str, Any]) -> Any:
         if not params and not _routing_enabled() and X is not None:
+            X = framed(X)
             result = applying.apply_pipeline(self, method, X)
             if result is not NotImplemented:
                 return result
@@ -318,7 +320,10 @@ class Pipeline(sklearn.pipeline.Pipeline):
         more = (*doubt_notes(self.steps), *compiling.notes(begin))
         self.plan_ = replace(plan, notes=(*plan.notes, *more))
         report(self)
-        return like_last(self.steps, stack(rows, self.steps[-1][0])) if rows else None
+        if not rows:
+            return None
+        labelled = any(source.labelled for source in planned.sources.values())
+        return like_last(self.steps, stack(rows, self.steps[-1][0], labelled=labelled))
 
     def _fit_plainly(
         self,

@@ -45,6 +45,8 @@ class Blocks:
         Of the content, or of this run.
     lazy : bool
         Whether blocks are read only when they are asked for.
+    labelled : bool
+        Whether they are parts of a Dask frame, each with row labels of its own.
     """
 
     tasks: Mapping[Any, Any]
@@ -52,6 +54,7 @@ class Blocks:
     lengths: tuple[int, ...] | None
     token: str
     lazy: bool = False
+    labelled: bool = False
 
     @property
     def count(self) -> int:
@@ -180,8 +183,7 @@ def usable(data: Any, name: str = "X") -> Any:
     Tables of Arrow become data frames of pandas.
     """
     check_unmasked(data, name)
-    if hasattr(data, "to_pandas") and type(data).__module__.startswith("pyarrow"):
-        return _from_arrow(data)
+    data = framed(data)
     if sp.issparse(data):
         return data if data.format == "csr" else data.tocsr()
     if isinstance(data, list | tuple):
@@ -198,12 +200,17 @@ def usable(data: Any, name: str = "X") -> Any:
     return data if hasattr(data, "shape") else list(data)
 
 
-def _from_arrow(table: Any) -> Any:
-    """A data frame; text in it as objects, with None for what is missing, as in a table."""
+def framed(data: Any) -> Any:
+    """A table of Arrow as a data frame; other data as they are.
+
+    Text in it is objects, with None for what is missing, as in a table.
+    """
+    if not (hasattr(data, "to_pandas") and type(data).__module__.startswith("pyarrow")):
+        return data
     import pandas as pd
 
-    frame = table.to_pandas()
-    for number, column in enumerate(table.columns):
+    frame = data.to_pandas()
+    for number, column in enumerate(data.columns):
         if str(column.type) in ("string", "large_string", "string_view"):
             text = column.to_numpy(zero_copy_only=False)
             frame.isetitem(number, pd.Series(text, index=frame.index, dtype=object))
@@ -250,4 +257,5 @@ def _lazy(data: Any, executor: Executor, token: str) -> Blocks:
     parts = np.ravel(np.asarray(data.to_delayed(), dtype=object)).tolist()
     graph = dict(parts[0].__dask_graph__()) if parts else {}
     keys = tuple(part.key for part in parts)
-    return Blocks(graph, keys, lengths, f"dask-{token}", lazy=True)
+    labelled = hasattr(data, "divisions")
+    return Blocks(graph, keys, lengths, f"dask-{token}", lazy=True, labelled=labelled)

@@ -92,8 +92,12 @@ def flat(block: Any) -> Any:
     return block.reshape(-1, shape[2]) if len(shape) == 3 else block
 
 
-def stack(blocks: Sequence[Any], step: str = "") -> Any:
+def stack(blocks: Sequence[Any], step: str = "", *, labelled: bool = False) -> Any:
     """Blocks one below the other.
+
+    Frames made of blocks of an array count their rows from 0 each, and those of the whole
+    count on. ``labelled`` says that blocks were frames of Dask: then these numbers are the
+    labels of their rows, and stay.
 
     Raises
     ------
@@ -119,7 +123,17 @@ def stack(blocks: Sequence[Any], step: str = "") -> Any:
     if hasattr(first, "iloc"):
         import pandas as pd
 
-        return pd.concat(blocks)
+        fresh = not labelled and all(map(_counts_from_0, blocks))
+        return pd.concat(blocks, ignore_index=fresh)
     import polars as pl
 
     return pl.concat(blocks)
+
+
+def _counts_from_0(block: Any) -> bool:
+    """Whether pandas has numbered the rows: a cut of other numbers has another type."""
+    import pandas as pd
+
+    return isinstance(block.index, pd.RangeIndex) and block.index.equals(
+        pd.RangeIndex(len(block))
+    )

@@ -53,6 +53,11 @@ class Layers:
     names: dict[int, str] = field(default_factory=dict)
     taken: dict[str, int] = field(default_factory=dict)
 
+    @property
+    def labelled(self) -> bool:
+        """Whether rows have labels of their own in each block: see `tables.stack`."""
+        return any(source.labelled for source in self.sources.values())
+
     def rows(self, op: Operator) -> list[Any]:
         """The keys of an operator's blocks."""
         name = self._layer(op)
@@ -144,7 +149,8 @@ class Layers:
         blocks = self._refs(x)
         whole = (name, "all")
         function, fitted = block_function(op), TaskRef(self.model(model))
-        task = _task(whole, fitting.apply_gathered, op.step, function, fitted, blocks)
+        named = op.step, self.labelled
+        task = _task(whole, fitting.apply_gathered, *named, function, fitted, blocks)
         return {whole: task, **_cut(name, whole, len(self.rows(x)))}
 
     def _learn(self, name: str, op: Learn) -> dict[Any, Any]:
@@ -152,7 +158,8 @@ class Layers:
             return self._one_pass(name, op, op.way)
         x, y, weight = self._refs(op.x), self._refs(op.y), self._refs(op.weight)
         both = (name, "both")
-        job = fitting.Job(op.step, op.estimator, op.params, op.transforms, op.way)
+        given = op.estimator, op.params, op.transforms, op.way
+        job = fitting.Job(op.step, *given, self.labelled)
         return {
             both: _task(both, Timed(op.token, fitting.fit_gathered), job, x, y, weight),
             (name, 0): Task((name, 0), fitting.first, TaskRef(both)),

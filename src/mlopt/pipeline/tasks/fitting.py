@@ -29,6 +29,8 @@ class Job:
         Whether the outcome of ``fit_transform`` is wanted too.
     way : Fit or None
         None: as scikit-learn does it.
+    labelled : bool
+        Whether rows have labels of their own in each block: see `tables.stack`.
     """
 
     step: str
@@ -36,6 +38,7 @@ class Job:
     params: Mapping[str, Any]
     transforms: bool
     way: Fit | None
+    labelled: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +74,7 @@ def finish(step: str, way: OnePass, estimator: Any, statistics: Any) -> Any:
 def fit_gathered(job: Job, x: Sequence[Any], y: Any, weight: Any) -> Both:
     """Fit to all blocks of rows at once, here."""
     edges = tuple(int(e) for e in np.cumsum([0, *map(tables.count_rows, x)]))
-    whole = tables.stack(x, job.step)
+    whole = tables.stack(x, job.step, labelled=job.labelled)
     targets = None if y is None else tables.stack(y, "y")
     weights = None if weight is None else tables.stack(weight, "sample_weight")
     with naming(job.step):
@@ -102,10 +105,13 @@ def _as_scikit_learn(job: Job, x: Any, y: Any, weight: Any, edges: tuple[int, ..
     return Both(fresh, output, edges)
 
 
-def apply_gathered(step: str, function: Any, model: Any, x: Sequence[Any]) -> Both:
+def apply_gathered(
+    step: str, labelled: bool, function: Any, model: Any, x: Sequence[Any]
+) -> Both:
     """Apply a model to all blocks at once: its rows depend on each other."""
     edges = tuple(int(e) for e in np.cumsum([0, *map(tables.count_rows, x)]))
-    return Both(model, function(model, tables.stack(x, step)), edges)
+    whole = tables.stack(x, step, labelled=labelled)
+    return Both(model, function(model, whole), edges)
 
 
 def first(both: Both) -> Any:
