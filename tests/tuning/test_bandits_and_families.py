@@ -67,6 +67,13 @@ def test_who_may_still_reach_another_family_goes_on() -> None:
     assert verdicts.active == (7,)
 
 
+def test_who_has_no_elder_of_its_age_is_judged_from_the_look_before() -> None:
+    """A default is looked at after 10 passes and at its end; its family after 20, too."""
+    late = curve(7, "boosting", 0.30, 0.60)[1:]
+    verdicts = ActionElimination().allocate(late, [*GROWN_FOREST, *GROWN_BOOSTING])
+    assert verdicts.active == (7,)
+
+
 def test_the_papers_own_rule_compares_with_the_best_of_all() -> None:
     verdicts = ActionElimination(against="best").allocate([*FOREST, *BOOSTING], [])
     assert verdicts.pruned == (1,)

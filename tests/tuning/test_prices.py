@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,42 @@ def test_a_machine_that_was_busy_then_does_not() -> None:
     found, trial = prices(HistGradientBoostingClassifier())
     replay = look(10, 1200.0, 3.0, replayed=True)
     assert hear(found, trial, replay) == pytest.approx(15.0)
+
+
+STOPPING = HistGradientBoostingClassifier(early_stopping=True)
+
+
+def end(found: Prices, trial: Trial, outcome: Outcome) -> float:
+    hear(found, trial, replace(outcome, done=True))
+    trial.state = "COMPLETE"
+    return found.final(trial)
+
+
+def test_boosting_that_stopped_early_costs_what_it_took() -> None:
+    found, trial = prices(STOPPING)
+    assert hear(found, trial, look(10, 3.0, 3.0)) == pytest.approx(15.0)
+    assert end(found, trial, look(100, 3.0, 3.0)) == pytest.approx(3.0)
+
+
+def test_boosting_that_may_stop_early_costs_what_others_of_its_family_took() -> None:
+    """The first took 6 s where 30 were feared: a fifth of the rounds."""
+    found, trial = prices(STOPPING)
+    hear(found, trial, look(10, 3.0, 3.0))
+    end(found, trial, look(100, 3.0, 3.0))
+    other = Trial(1, "", {})
+    assert hear(found, other, replace(look(10, 3.0, 3.0), trial=1)) == pytest.approx(3.0)
+
+
+def test_boosting_that_may_stop_early_may_cost_no_more_than_so_far() -> None:
+    found, trial = prices(STOPPING)
+    assert hear(found, trial, look(10, 3.0, 3.0)) == pytest.approx(15.0)
+    assert found.least(trial) == pytest.approx(1.5)
+
+
+def test_boosting_that_does_not_stop_costs_all_its_rounds_at_least() -> None:
+    found, trial = prices(HistGradientBoostingClassifier())  # "auto", and few rows
+    assert found.least(trial) == 0.0
+    assert hear(found, trial, look(10, 3.0, 3.0)) == pytest.approx(found.least(trial))
 
 
 def test_a_forest_of_more_trees_is_known_to_take_longer_before_it_is_begun() -> None:

@@ -13,14 +13,12 @@ from contextlib import nullcontext
 from typing import Any
 
 from mlopt.cluster import single_threaded
-from mlopt.tuning.crews.fitting import GROWING, members
+from mlopt.tuning.crews.fitting import GROWING, members, stops_early
 
 _FEW = 100
 """Trees from which trying is worth the time."""
 _SHARE = 50
 _CLEARLY = 1.2
-_STOPS = 10_000
-"""Rows from which scikit-learn's "auto" stops early, which pieces would do otherwise."""
 
 
 def can_be_tried(model: Any, rows: int) -> bool:
@@ -29,8 +27,7 @@ def can_be_tried(model: Any, rows: int) -> bool:
         return False
     if model.warm_start or members(model) < _FEW:
         return False
-    stops = model.early_stopping
-    return stops is False or (stops == "auto" and rows <= _STOPS)
+    return not stops_early(model, rows)  # pieces would stop elsewhere
 
 
 def fit_boosted(model: Any, X: Any, y: Any, arguments: Mapping[str, Any]) -> Any:

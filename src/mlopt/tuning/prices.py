@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from mlopt.tuning.crews.families import Views
-from mlopt.tuning.crews.fitting import GROWING, members
+from mlopt.tuning.crews.fitting import GROWING, members, stops_early
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.crews.trials import Outcome, Trial
 
@@ -36,6 +36,9 @@ class Prices:
     _members: dict[str, dict[int, float]] = field(default_factory=dict)
     """Of each family: seconds a member of the final fit, by trial."""
 
+    _stopped: dict[str, float] = field(default_factory=dict)
+    """Of each family: the largest part of its rounds that early stopping has left."""
+
     def hear(self, trial: Trial, outcome: Outcome) -> None:
         """Take in what a look took; ``trial`` has not recorded it yet."""
         looks = self._work.setdefault(trial.number, [])
@@ -50,6 +53,11 @@ class Prices:
         if looks and (size := self._size(trial)):
             known = self._members.setdefault(trial.family, {})
             known[trial.number] = self.final(trial) / size
+        if outcome.done and len(looks) > 1 and self._stops(trial):
+            passes, work = looks[0]
+            part = sum(work for _, work in looks) * passes / (work * self.max_passes)
+            known_part = self._stopped.get(trial.family, 0.0)
+            self._stopped[trial.family] = min(1.0, max(known_part, part))
 
     def final(self, trial: Trial) -> float:
         """Seconds of one full fit on all rows.
@@ -66,9 +74,24 @@ class Prices:
         share = self.problem.n / len(splits[0].train) / len(splits)
         # Growing again and again costs more than growing at once: the best look counts.
         whole = min(work / passes for passes, work in looks if passes > 0) * self.max_passes
+        took, stops = sum(work for _, work in looks), self._stops(trial)
         if trial.state == "COMPLETE":
-            whole = min(whole, sum(work for _, work in looks))
+            whole = took if stops else min(whole, took)
+        elif stops:  # as late as any of its family has: at worst never
+            whole *= self._stopped.get(trial.family, 1.0)
         return share * whole * self._pace(trial.family) / self._helpers(trial)
+
+    def least(self, trial: Trial) -> float:
+        """The same if what may stop early does so at once: what it has taken so far."""
+        final = self.final(trial)
+        if trial.passes <= 0 or not self._stops(trial):
+            return final
+        return final * float(min(1.0, trial.passes / self.max_passes))
+
+    def _stops(self, trial: Trial) -> bool:
+        """Whether early stopping may end its training."""
+        rows = len(self.problem.splits[0].train)
+        return stops_early(self.views.split(trial).final, rows)
 
     def _size(self, trial: Trial) -> int:
         """Members of an ensemble that grows; 0 of other models."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from mlopt import events
 from mlopt.cluster import between_passes
+from mlopt.passes import Passes
 from mlopt.plan import Plan
 from mlopt.training import Limits
 from mlopt.tuning.bandits import Bandit, Progress
@@ -60,9 +61,13 @@ class Scheduler:
     firsts : int
         Trials that are never given up, the defaults of the families: a search is no worse
         than they are.
+    straight : set of int
+        Those of them with the defaults of a class. Their first look tells what they cost,
+        and the next is at their end: nobody would act on looks in between.
     short : bool
-        Whether they have ended before any other begins, since time may run out and a family
-        is judged by what is fully trained of it.
+        Whether these have ended before the other defaults begin, and these before all
+        others, since time may run out and a family is judged by what is fully trained of
+        it. Nobody waits for what there is no time for.
     n_trials : int or None
     limits : Limits
     observe : Observer
@@ -80,6 +85,7 @@ class Scheduler:
     observe: events.Observer = events.ignore
     refits: bool = True
     firsts: int = 0
+    straight: frozenset[int] = frozenset()
     short: bool = False
     settled: Callable[[Trial], None] = lambda trial: None
     """Called with the trial that alone can still win, while it goes on training."""
@@ -96,6 +102,8 @@ class Scheduler:
     asking: float = 0.0
     """Seconds spent on proposals and on the storage."""
     _first: Trial | None = None
+    _late: set[int] = field(default_factory=set)
+    """Defaults that there was no time for when their turn came."""
 
     def __post_init__(self) -> None:
         problem = self.batch.problem
@@ -140,7 +148,9 @@ class Scheduler:
         Until something has a score, time does not count for the first that asks: there
         must be a model in the end.
         """
-        final = self.prices.final(trial) if self.refits else 0.0
+        plain = trial.number in self.straight
+        price = self.prices.least if plain else self.prices.final
+        final = price(trial) if self.refits else 0.0
         in_time = seconds + max(final, self.reserve) < self.limits.seconds_left
         if in_time or self._scored():
             return in_time
@@ -176,6 +186,8 @@ class Scheduler:
             self.settled(self.active[0])
         self.rung += 1
         self._report()
+        if not heard:
+            self.stopped = "timeout"  # there is none for anything in training
         return heard
 
     def _settles(self) -> bool:
@@ -196,10 +208,12 @@ class Scheduler:
     def _enter(self) -> None:
         """Fill the free slots with new proposals (TuPAQ, Algorithm 2, line 7)."""
         proposed = self.proposer.proposed
-        training = [self._progress(t) for t in self.active]
-        room = self.bandit.room(training, self.slots, proposed)
+        going = [t for t in self.active if t.number not in self._late]
+        many = self.firsts if self.short and proposed < self.firsts else 0
+        slots = max(self.slots, many)
+        room = self.bandit.room([self._progress(t) for t in going], slots, proposed)
         rest = self.firsts - proposed
-        waits = rest > 0 or any(trial.number < self.firsts for trial in self.active)
+        waits = rest > 0 or any(trial.number < self.firsts for trial in going)
         if self.short and waits:
             room = min(room, max(0, rest))
         if self.n_trials is not None:
@@ -222,15 +236,39 @@ class Scheduler:
                 events.TrialStarted(self.limits.elapsed, number, trial.family, trial.params)
             )
 
+    def _turn(self) -> list[Trial]:
+        """Who trains now: where time is short, defaults that it suffices for come first."""
+        going = [t for t in self.active if t.number not in self._late]
+        plain = [t for t in going if t.number in self.straight]
+        own = [t for t in going if t.number < self.firsts]
+        return (self.short and (plain or own)) or self.active
+
+    def _stop(self, trial: Trial) -> Passes:
+        """Passes at which ``trial`` is looked at next."""
+        if trial.number in self.straight and trial.passes > 0:
+            return self.bandit.max_passes
+        return self.bandit.next_stop(self._progress(trial))
+
     def _train(self, check: Callable[[], None]) -> bool:
-        """One rung for everything active (line 8); whether anything was trained."""
-        heard, waiting = False, self.active
+        """One rung for those whose turn it is (line 8); whether to go on."""
+        turn = self._turn()
+        before = {trial.number: trial.passes for trial in turn}
+        heard = self._advance(turn, check)
+        idle = {t.number for t in turn if not t.reason and t.passes == before[t.number]}
+        late = {number for number in idle - self._late if number < self.firsts}
+        if self.short:
+            self._late |= late
+        return heard or (self.short and bool(late))
+
+    def _advance(self, waiting: list[Trial], check: Callable[[], None]) -> bool:
+        """Train everything ``waiting`` to its next look; whether anything was trained."""
+        heard = False
         while waiting:
-            stops = [self.bandit.next_stop(self._progress(trial)) for trial in waiting]
+            stops = [self._stop(trial) for trial in waiting]
             orders = [Order(*pair) for pair in zip(waiting, stops, strict=True)]
             for together in self._outcomes(orders):
                 check()
-                heard = True
+                heard = heard or bool(together)
                 ended = [self._hear(outcome).state != "RUNNING" for outcome in together]
                 if any(ended):
                     self._remember()

@@ -25,7 +25,7 @@ from mlopt.tuning.inputs import families_of
 from mlopt.tuning.planning import search_plan
 from mlopt.tuning.samplers.proposer import Proposer
 from mlopt.tuning.scheduler import Scheduler
-from mlopt.tuning.space.defaults import default_points
+from mlopt.tuning.space.defaults import class_points, default_points
 from mlopt.tuning.space.grid import at
 from mlopt.tuning.space.grid import cut as cut_range
 from mlopt.tuning.space.parameters import Parameter
@@ -75,6 +75,7 @@ def prepare(
     perfect = _perfect(problem)
     bandit = bandit_of(search.bandit, max_passes, search.n_trials, perfect=perfect)
     first = default_points(space) if isinstance(search.estimator, Mapping) else []
+    plain = class_points(space)
     proposer = Proposer(
         space,
         search.sampler,
@@ -112,6 +113,7 @@ def prepare(
         metric=problem.metrics.main,
         slots=_slots(search, batches),
         firsts=len(first),
+        straight=frozenset(i for i, point in enumerate(first) if point in plain),
         short=short and bool(space.chooser),
         n_trials=search.n_trials,
         limits=limits,

@@ -106,7 +106,8 @@ class ActionElimination(Bandit):
         seen: Sequence[Progress],
     ) -> dict[int, str]:
         """Who would end too far below another family, if as lucky as any of its own."""
-        ages = {p.trial: p for p in own if p.passes == passes}
+        # The last look before this age does: from there its error fell at least as far.
+        ages = {p.trial: p for p in latest([p for p in own if p.passes <= passes])}
         done = [p for p in latest(seen) if over(p, self.max_passes)]
         rest = [p for p in done if p.family != here[0].family]
         ended = [p for p in done if p.family == here[0].family]

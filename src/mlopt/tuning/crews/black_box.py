@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mlopt.errors import ClusterError, TaskKilledError
+from mlopt.passes import Passes
 from mlopt.tuning.crews.chain import Parts
 from mlopt.tuning.crews.families import Views
 from mlopt.tuning.crews.fitting import Report, Step, failure, make_fold, train_step
@@ -46,7 +47,8 @@ class BlackBoxCrew:
     """Passes at which ensembles that grow have all their members."""
     stepwise: bool
     models: dict[tuple[int, int], Any] = field(default_factory=dict)
-    unit_seconds: dict[str, float] = field(default_factory=dict)
+    unit_seconds: dict[str, dict[Passes, float]] = field(default_factory=dict)
+    """Of each family: the slowest unit so far, by the passes that it trained for."""
     seconds: float = 0.0
     _running: dict[Any, Unit] = field(default_factory=dict)
 
@@ -84,7 +86,7 @@ class BlackBoxCrew:
                     continue
                 done = reports.setdefault(unit.trial, {})
                 done[unit.split] = report
-                self._learn(unit.order.trial.family, report)
+                self._learn(unit.order, report)
                 if report.killed:
                     queue = deque(other for other in queue if other.trial != unit.trial)
                 elif len(done) < len(every):
@@ -116,7 +118,7 @@ class BlackBoxCrew:
                 return
             unit = queue.popleft()
             trial = unit.order.trial
-            if may_start(trial, self._rest(trial, unit.split)):
+            if may_start(trial, self._rest(unit.order, unit.split)):
                 before = self.models.pop((unit.trial, unit.split), None)
                 unit.model = before if unit.model is None else unit.model
                 self._running[self._submit(unit)] = unit
@@ -196,16 +198,20 @@ class BlackBoxCrew:
         cut = problem.splits[split]
         return problem.executor.submit(make_fold, rows, problem.labels, parts.path, cut)
 
-    def _rest(self, trial: Trial, split: int) -> float:
+    def _rest(self, order: Order, split: int) -> float:
         """Seconds until this fit and those of the trial's later splits will have ended."""
         fits = len(self.problem.splits) - split
         rounds = -(-fits // self.problem.executor.threads)
-        return rounds * self.unit_seconds.get(trial.family, 0.0)
+        known, step = self.unit_seconds.get(order.trial.family, {}), _passes(order)
+        # A longer step tells nothing of a shorter one, which takes a part of its time.
+        slowest = max((s for passes, s in known.items() if passes <= step), default=0.0)
+        return rounds * slowest
 
-    def _learn(self, family: str, report: Report) -> None:
+    def _learn(self, order: Order, report: Report) -> None:
         """The slowest of a family so far is what the next is expected to take."""
-        known = self.unit_seconds.get(family, 0.0)
-        self.unit_seconds[family] = max(known, report.seconds + report.score_seconds)
+        known = self.unit_seconds.setdefault(order.trial.family, {})
+        took, step = report.seconds + report.score_seconds, _passes(order)
+        known[step] = max(known.get(step, 0.0), took)
 
     def _outcome(self, order: Order, by_split: dict[int, Report]) -> Outcome:
         failed = next((r.reason for r in by_split.values() if r.reason is not None), None)
@@ -227,6 +233,11 @@ class BlackBoxCrew:
             by_split=tuple((r.seconds, r.score_seconds) for r in reports),
             traces=tuple(r.trace for r in reports if r.trace),
         )
+
+
+def _passes(order: Order) -> Passes:
+    """Passes that it trains for."""
+    return order.until - order.trial.passes
 
 
 def _behind(queue: deque[Unit], unit: Unit) -> deque[Unit]:

@@ -47,6 +47,10 @@ GROWING: dict[type, str] = {
 """Ensembles that add members under ``warm_start``, and the parameter that says how many."""
 
 
+STOPS = 10_000
+"""Rows above which scikit-learn's "auto" stops early."""
+
+
 def members(model: Any) -> int:
     """How many members an ensemble that grows will have; 0 of anything else.
 
@@ -72,6 +76,14 @@ def grows(model: Any) -> bool:
 def _is_hist(model: Any) -> bool:
     # Early stopping of histogram boosting draws its rows from a seed that it keeps.
     return GROWING[type(model)] == "max_iter"
+
+
+def stops_early(model: Any, rows: int) -> bool:
+    """Whether histogram boosting on so many ``rows`` may end before its last round."""
+    if GROWING.get(type(model)) != "max_iter":
+        return False
+    asked = model.early_stopping
+    return bool(rows > STOPS if asked == "auto" else asked)
 
 
 def _is_balanced(model: Any) -> bool:

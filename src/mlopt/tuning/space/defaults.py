@@ -22,15 +22,20 @@ def default_points(space: Space) -> list[dict[str, Any]]:
     no worse than the class as it is. A parameter whose own value lies outside its
     distribution starts in the middle of it.
     """
-    many = len(space.families) > 1
-    own = [_point(family) for family in space.families]
-    plain = [_point(family) | _class_values(family) for family in space.families]
-    points: list[dict[str, Any]] = []
-    for family, point in zip(space.families * 2, own + plain, strict=True):
-        named = ({FAMILY: family.name} if many else {}) | point
-        if named not in points:
-            points.append(named)
-    return points
+    own = [_named(space, family, _point(family)) for family in space.families]
+    return own + [point for point in class_points(space) if point not in own]
+
+
+def class_points(space: Space) -> list[dict[str, Any]]:
+    """One point a family: the defaults of its class, where the space has them."""
+    return [
+        _named(space, family, _point(family) | _class_values(family))
+        for family in space.families
+    ]
+
+
+def _named(space: Space, family: Family, point: dict[str, Any]) -> dict[str, Any]:
+    return ({FAMILY: family.name} if len(space.families) > 1 else {}) | point
 
 
 def _point(family: Family) -> dict[str, Any]:
