@@ -40,7 +40,7 @@ def looks(heard: list[Any]) -> list[tuple[int, Any]]:
     return [(e.trial, e.passes) for e in heard if isinstance(e, events.TrialScored)]
 
 
-def ended(heard: list[Any], kind: type) -> set[int]:
+def ended(heard: list[Any], kind: Any) -> set[int]:
     return {e.trial for e in heard if isinstance(e, kind)}
 
 
