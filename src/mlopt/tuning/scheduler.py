@@ -65,9 +65,8 @@ class Scheduler:
         Those of them with the defaults of a class. Their first look tells what they cost,
         and the next is at their end: nobody would act on looks in between.
     short : bool
-        Whether these have ended before the other defaults begin, and these before all
-        others, since time may run out and a family is judged by what is fully trained of
-        it. Nobody waits for what there is no time for.
+        Whether these end before the other defaults begin, and these before all others: time
+        may run out. Nobody waits for what there is no time for.
     n_trials : int or None
     limits : Limits
     observe : Observer
@@ -148,14 +147,14 @@ class Scheduler:
         Until something has a score, time does not count for the first that asks: there
         must be a model in the end.
         """
-        plain = trial.number in self.straight
-        price = self.prices.least if plain else self.prices.final
+        prices = self.prices
+        price = prices.least if trial.number in self.straight else prices.final
         final = price(trial) if self.refits else 0.0
         in_time = seconds + max(final, self.reserve) < self.limits.seconds_left
-        if in_time or self._scored():
+        if self._scored():
             return in_time
         self._first = self._first or trial
-        return trial is self._first
+        return in_time or trial is self._first
 
     def _waits(self) -> float:
         """Seconds to wait for what is in training: a fit may hang.
@@ -209,8 +208,7 @@ class Scheduler:
         """Fill the free slots with new proposals (TuPAQ, Algorithm 2, line 7)."""
         proposed = self.proposer.proposed
         going = [t for t in self.active if t.number not in self._late]
-        many = self.firsts if self.short and proposed < self.firsts else 0
-        slots = max(self.slots, many)
+        slots = max(self.slots, self.firsts * (self.short and proposed < self.firsts))
         room = self.bandit.room([self._progress(t) for t in going], slots, proposed)
         rest = self.firsts - proposed
         waits = rest > 0 or any(trial.number < self.firsts for trial in going)
@@ -252,13 +250,16 @@ class Scheduler:
     def _train(self, check: Callable[[], None]) -> bool:
         """One rung for those whose turn it is (line 8); whether to go on."""
         turn = self._turn()
-        before = {trial.number: trial.passes for trial in turn}
+        before = {t: t.passes for t in turn if self.short and t.number < self.firsts}
         heard = self._advance(turn, check)
-        idle = {t.number for t in turn if not t.reason and t.passes == before[t.number]}
-        late = {number for number in idle - self._late if number < self.firsts}
-        if self.short:
-            self._late |= late
-        return heard or (self.short and bool(late))
+        idle = {
+            t.number
+            for t, passes in before.items()
+            if (t.passes, t.reason) == (passes, None)
+        }
+        late = idle - self._late
+        self._late |= late
+        return heard or bool(late)
 
     def _advance(self, waiting: list[Trial], check: Callable[[], None]) -> bool:
         """Train everything ``waiting`` to its next look; whether anything was trained."""
