@@ -59,11 +59,9 @@ class Scheduler:
     slots : int
         Trials in training at the same time (TuPAQ's BatchSize).
     firsts : int
-        Trials that are never given up, the defaults of the families: a search is no worse
-        than they are.
+        Trials that are never given up, the families' defaults: no search is worse.
     straight : set of int
-        Those of them with the defaults of a class. Their first look tells what they cost,
-        and the next is at their end: nobody would act on looks in between.
+        Those with the defaults of a class: one look tells their price, the next is the end.
     short : bool
         Whether these end before the other defaults begin, and these before all others: time
         may run out. Nobody waits for what there is no time for.
@@ -252,12 +250,8 @@ class Scheduler:
         turn = self._turn()
         before = {t: t.passes for t in turn if self.short and t.number < self.firsts}
         heard = self._advance(turn, check)
-        idle = {
-            t.number
-            for t, passes in before.items()
-            if (t.passes, t.reason) == (passes, None)
-        }
-        late = idle - self._late
+        late = {t.number for t in before if t.passes == before[t] and not t.reason}
+        late -= self._late
         self._late |= late
         return heard or bool(late)
 
