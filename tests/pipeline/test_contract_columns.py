@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import sklearn
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.decomposition import PCA
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
@@ -228,6 +229,30 @@ def test_a_union_of_tables_is_a_table(n: int) -> None:
         pipeline.set_output(transform="pandas")
     assert_same(ours.fit_transform(X), theirs.fit_transform(X))
     assert_same(ours.transform(X), theirs.transform(X))
+
+
+class Nameless(TransformerMixin, BaseEstimator):
+    """Gives arrays and names no columns."""
+
+    def fit(self, X: Any, y: Any = None) -> Nameless:
+        self.columns_ = np.shape(X)[1]
+        return self
+
+    def transform(self, X: Any) -> Any:
+        return np.asarray(X) * 2.0
+
+
+@SIZES
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_union_of_a_frame_and_an_array_is_a_frame(n: int, nested: bool) -> None:
+    X, _ = numbers(n)
+    inner: Any = FeatureUnion([("a", StandardScaler()), ("b", Nameless())])
+    outer = FeatureUnion([("one", MinMaxScaler()), ("two", inner)])
+    ours, theirs = both([("union", outer if nested else inner)])
+    with sklearn.config_context(transform_output="pandas"):
+        found, expected = ours.fit_transform(X), theirs.fit_transform(X)
+        pd.testing.assert_frame_equal(found, expected)
+        pd.testing.assert_frame_equal(ours.transform(X), theirs.transform(X))
 
 
 @SIZES

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -37,7 +38,13 @@ from mlopt.pipeline.steps.kinds import (
     is_row_wise,
     is_stateless,
 )
-from mlopt.pipeline.steps.nested import cannot_name, is_pipeline, is_simple, is_union
+from mlopt.pipeline.steps.nested import (
+    cannot_name,
+    gives_frames,
+    is_pipeline,
+    is_simple,
+    is_union,
+)
 from mlopt.pipeline.steps.repeating import doubt, repeats
 from mlopt.pipeline.tasks.functions import naming
 
@@ -163,7 +170,10 @@ class Builder:
         own = hasattr(estimator, "_sklearn_output_config")
         if wanted != "default" and hasattr(fresh, "set_output") and not own:
             # The setting is one of this thread, and tasks run in others.
-            fresh.set_output(transform=wanted)
+            for one in (fresh, *fresh.get_params().values()):
+                if hasattr(one, "set_output"):
+                    with suppress(ValueError):  # of a step within that has no such method
+                        one.set_output(transform=wanted)
         return fresh
 
     def _learn(
@@ -194,6 +204,8 @@ class Builder:
     def _union(self, path: str, union: FeatureUnion, x: Operator) -> Operator:
         _check(path, union._validate_transformers)
         _check(path, union._validate_transformer_weights)
+        if _frames(union) != "default" and not gives_frames(union):
+            return self._leaf(path, union, x)  # frames and arrays: it names all together
         self.inputs[path] = x
         weights = union.transformer_weights or {}
         parts = {

@@ -30,6 +30,16 @@ def is_simple(pipeline: Any) -> bool:
     return pipeline.memory is None and not getattr(pipeline, "transform_input", None)
 
 
+def gives_frames(step: Any) -> bool:
+    """Whether all that is joined within a step can be told to come as frames."""
+    if is_pipeline(step):
+        inner = [one for _, one in step.steps if not does_nothing(one)]
+        return all(map(gives_frames, inner[-1:]))
+    if is_union(step):
+        return all(gives_frames(one) for _, one in step.transformer_list)
+    return isinstance(step, str) or step is None or hasattr(step, "set_output")
+
+
 def cannot_name(step: Any) -> bool:
     """Whether a step has `get_feature_names_out`, and a step within it has not.
 
