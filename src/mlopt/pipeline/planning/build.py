@@ -204,8 +204,8 @@ class Builder:
     def _union(self, path: str, union: FeatureUnion, x: Operator) -> Operator:
         _check(path, union._validate_transformers)
         _check(path, union._validate_transformer_weights)
-        if _frames(union) != "default" and not gives_frames(union):
-            return self._leaf(path, union, x)  # frames and arrays: it names all together
+        if self._mixes(union, x):
+            return self._leaf(path, union, x)  # it names all together
         self.inputs[path] = x
         weights = union.transformer_weights or {}
         parts = {
@@ -226,8 +226,16 @@ class Builder:
             frames=_frames(union),
         )
 
+    def _mixes(self, whole: Any, x: Operator) -> bool:
+        """Whether arrays may be among what is to be joined to a frame."""
+        if _frames(whole) == "default":
+            return False
+        return not gives_frames(whole, hasattr(self.example(x), "columns"))
+
     def _by_columns(self, path: str, whole: ColumnTransformer, x: Operator) -> Operator:
         _check(path, whole._validate_transformers)
+        if self._mixes(whole, x):
+            return self._leaf(path, whole, x)
         self.inputs[path] = x
         example = self.example(x)
         parts, given = split_columns(path, whole, example), tables.columns_of(example)

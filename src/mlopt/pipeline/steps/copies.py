@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import FeatureUnion
 
 _MANY = 256
 """Items from which a container is taken for data: a vocabulary, not a list of steps."""
@@ -89,6 +90,14 @@ def hand_over(mine: Any, fitted: Any) -> None:
             _hand_over_parts(given[name], value)
         elif name != "_sklearn_output_config":
             mine.__dict__[name] = value
+    if isinstance(mine, FeatureUnion):
+        # Its fit itself puts a transformer in the place of what passes.
+        mine.transformer_list = [
+            (name, new if isinstance(old, str) else old)
+            for (name, old), (_, new) in zip(
+                mine.transformer_list, fitted.transformer_list, strict=True
+            )
+        ]
 
 
 def _hand_over_parts(mine: Any, fitted: Any) -> None:

@@ -30,14 +30,28 @@ def is_simple(pipeline: Any) -> bool:
     return pipeline.memory is None and not getattr(pipeline, "transform_input", None)
 
 
-def gives_frames(step: Any) -> bool:
-    """Whether all that is joined within a step can be told to come as frames."""
+def gives_frames(step: Any, given: bool) -> bool:
+    """Whether all that is joined within a step is known to come as frames.
+
+    Parameters
+    ----------
+    step : estimator, str or None
+        One that is told to give frames.
+    given : bool
+        Whether it is given a frame: what passes is one then.
+    """
+    if isinstance(step, str) or step is None:
+        return given or step == "drop"
     if is_pipeline(step):
         inner = [one for _, one in step.steps if not does_nothing(one)]
-        return all(map(gives_frames, inner[-1:]))
+        return gives_frames(inner[-1], given) if inner else given
     if is_union(step):
-        return all(gives_frames(one) for _, one in step.transformer_list)
-    return isinstance(step, str) or step is None or hasattr(step, "set_output")
+        return all(gives_frames(one, given) for _, one in step.transformer_list)
+    if type(step) is ColumnTransformer:
+        parts = [*(one for _, one, _ in step.transformers), step.remainder]
+        return all(gives_frames(one, given) for one in parts)
+    # What a function makes is wrapped only if it is told how to name it.
+    return hasattr(step, "set_output") and hasattr(step, "get_feature_names_out")
 
 
 def cannot_name(step: Any) -> bool:
