@@ -24,7 +24,14 @@ from tests.judges.pipelines import (
     step,
     with_output,
 )
-from tests.judges.rounding import FITS, beyond, place, rounded_otherwise, watched
+from tests.judges.rounding import (
+    FITS,
+    beyond,
+    in_order,
+    place,
+    rounded_otherwise,
+    watched,
+)
 from tests.judges.tables import make
 
 import mlopt
@@ -68,7 +75,7 @@ def _judge_values(case: Case, parts: set[str]) -> None:
     for when in ("", "again: "):
         ours, theirs = mlopt.Pipeline(build(case)), sklearn.pipeline.Pipeline(build(case))
         fitted = outcome(lambda: ours.fit(*given.ours[:2]))  # noqa: B023
-        with watched() as seen:
+        with watched() as seen, in_order():
             other = outcome(lambda: theirs.fit(*given.theirs[:2]))  # noqa: B023
         found = list(_all(when, fitted, other, given, tolerance))
         found = [one for one in found if excuse(case, parts, one) is None]
@@ -99,7 +106,7 @@ def _own(case: Case, theirs: Any, given: Any, tolerance: float) -> Iterator[Diff
     """Of scikit-learn's pipeline from itself, with other rounding."""
     rows, y, new = given.theirs
     for number in range(FITS):
-        with rounded_otherwise(number):
+        with rounded_otherwise(number), in_order():
             other = sklearn.pipeline.Pipeline(build(case))
             other = outcome(lambda: other.fit(rows, y))  # noqa: B023
             yield from differences("fit", other, theirs, tolerance)
@@ -122,7 +129,8 @@ def _not_solved_alike(
         where = place(difference)
         chosen = CHOSEN.match(where)
         if where.startswith(f"fit[{len(case.steps)}]:"):
-            behind = clone(pipes[1][:-1]).fit_transform(rows, y)
+            with in_order():
+                behind = clone(pipes[1][:-1]).fit_transform(rows, y)
             if nearer(case.last, pipes[0][-1], pipes[1][-1], behind, y):
                 return left  # and what it predicts differs as well
         elif chosen and is_chosen_alike(pipes, chosen[1], seen, y):
@@ -200,7 +208,8 @@ def _of_chance(case: Case, parts: set[str]) -> Iterator[Difference]:
 
 def _fitted(case: Case, given: Any) -> Any:
     pipe = sklearn.pipeline.Pipeline(build(case))
-    return outcome(lambda: pipe.fit(*given.theirs[:2]))
+    with in_order():
+        return outcome(lambda: pipe.fit(*given.theirs[:2]))
 
 
 def _equal(a: Any, b: Any) -> bool:

@@ -20,7 +20,9 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from sklearn.compose import ColumnTransformer
+from sklearn.feature_selection import SelectKBest
 from sklearn.pipeline import FeatureUnion
+from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils import _set_output
 from tests.judges.outcomes import Difference
 
@@ -51,7 +53,34 @@ def rounded_otherwise(seed: int) -> Iterator[None]:
             data = _moved(data, X, rng, type(estimator).__name__ in PRODUCTS)
         return wrap(method, data, X, estimator)
 
-    with mock.patch.object(_set_output, "_wrap_data_with_container", moved):
+    fit = SelectKBest.fit
+
+    def scored(self: Any, X: Any, y: Any = None) -> Any:
+        fit(self, X, y)
+        self.scores_ = _rescored(self.scores_, X, rng)
+        return self
+
+    with (
+        mock.patch.object(_set_output, "_wrap_data_with_container", moved),
+        mock.patch.object(SelectKBest, "fit", scored),
+    ):
+        yield
+
+
+@contextmanager
+def in_order() -> Iterator[None]:
+    """Within, scikit-learn multiplies columns of sparse rows whose indices ascend.
+
+    `fit_transform` of its text vectorizers gives others if `max_features` is set, and then
+    its `PolynomialFeatures` puts products into wrong columns; `transform` gives these.
+    """
+    transform = PolynomialFeatures.transform
+
+    def ordered(self: Any, X: Any) -> Any:
+        rows = X.sorted_indices() if sp.issparse(X) and X.format == "csr" else X
+        return transform(self, rows)
+
+    with mock.patch.object(PolynomialFeatures, "transform", ordered):
         yield
 
 
@@ -87,6 +116,15 @@ def _moved(data: Any, X: Any, rng: np.random.Generator, by_row: bool) -> Any:
     if isinstance(data, np.ndarray) and data.dtype.kind == "f" and data.ndim == 2:
         return _moved_array(data, _values(X), rng, by_row)
     return data
+
+
+def _rescored(scores: Any, X: Any, rng: np.random.Generator) -> Any:
+    """Scores of columns, moved by the rounding of squares of which the mean's is taken."""
+    rows = X.toarray() if sp.issparse(X) else np.asarray(X, dtype=float)
+    squares, spread = np.mean(rows**2, axis=0), np.var(rows, axis=0)
+    cancels = np.divide(squares, spread, out=np.ones_like(spread), where=spread > 0)
+    off = float(np.finfo(float).eps) * np.sqrt(len(rows)) * cancels
+    return scores * (1.0 + off * rng.uniform(-1, 1, len(scores)))
 
 
 def _values(X: Any) -> Any:
