@@ -24,14 +24,14 @@ def _square(model: Any) -> float:
     return float(np.sum(np.square(model.coef_)))
 
 
-def _logistic(model: Any, X: Any, y: Any) -> float:
+def _logistic(model: Any, X: Any, y: Any, weight: Any = 1.0) -> float:
     margins = np.asarray(model.decision_function(X), dtype=float)
     if margins.ndim == 1:
         margins = np.column_stack([np.zeros(len(margins)), margins])
     top = margins.max(axis=1, keepdims=True)
     total = top[:, 0] + np.log(np.exp(margins - top).sum(axis=1))
     own = margins[np.arange(len(margins)), np.searchsorted(model.classes_, y)]
-    return 0.5 * _square(model) + float(model.C * np.sum(total - own))
+    return 0.5 * _square(model) + float(model.C * np.sum(weight * (total - own)))
 
 
 def _signs(model: Any, y: Any) -> Any:
@@ -40,10 +40,11 @@ def _signs(model: Any, y: Any) -> Any:
     return np.where(np.asarray(y)[:, None] == model.classes_, 1.0, -1.0)
 
 
-def _svc(model: Any, X: Any, y: Any) -> float:
+def _svc(model: Any, X: Any, y: Any, weight: Any = 1.0) -> float:
     lost = np.maximum(0.0, 1.0 - _signs(model, y) * model.decision_function(X))
     norm = _square(model) + float(np.sum(np.square(model.intercept_)))
-    return 0.5 * norm + float(model.C * np.sum(lost**2))
+    each = np.sum(lost**2, axis=tuple(range(1, lost.ndim)))
+    return 0.5 * norm + float(model.C * np.sum(weight * each))
 
 
 def _ridge(model: Any, X: Any, y: Any) -> float:
@@ -59,7 +60,7 @@ def _squares(model: Any, X: Any, y: Any) -> float:
     return float(np.sum((y - model.predict(X)) ** 2))
 
 
-OBJECTIVES: dict[str, Callable[[Any, Any, Any], float]] = {
+OBJECTIVES: dict[str, Callable[..., float]] = {
     "logistic": _logistic,
     "svc": _svc,
     "ridge": _ridge,
@@ -69,14 +70,18 @@ OBJECTIVES: dict[str, Callable[[Any, Any, Any], float]] = {
 """By the names of last steps that are solved iteratively."""
 
 
-def nearer(last: str, ours: Any, theirs: Any, X: Any, y: Any) -> bool:
-    """Whether mlopt's objective on rows X, y is not above scikit-learn's."""
+def nearer(last: str, ours: Any, theirs: Any, X: Any, y: Any, weight: Any = None) -> bool:
+    """Whether mlopt's objective on rows X, y is not above scikit-learn's.
+
+    With weights of the rows, of a "logistic" or a "svc" only.
+    """
     if last not in OBJECTIVES or set(vars(ours)) ^ (set(vars(theirs)) - {"plan_"}):
         return False
     # In doubles: what is asked is where the model lies, not how its margins are rounded.
     rows = (X if sp.issparse(X) else np.asarray(X)).astype(np.float64)
+    weights = () if weight is None else (weight,)
     mine, others = (
-        OBJECTIVES[last](_in_doubles(model), rows, y) for model in (ours, theirs)
+        OBJECTIVES[last](_in_doubles(model), rows, y, *weights) for model in (ours, theirs)
     )
     return bool(mine <= others + resolution(ours.coef_.dtype, len(y)) * abs(others))
 
