@@ -65,6 +65,18 @@ def test_more_accuracy_never_costs_less() -> None:
     assert seconds == sorted(seconds)
 
 
+@pytest.mark.parametrize("solver", ["sketched_cg", "block"])
+def test_the_more_digits_the_more_steps_are_expected(solver: str) -> None:
+    wide = replace(TALL, n=12_000, d=8192, outputs=10, nonzero=12_000 * 8192, itemsize=4)
+    rough, fine = (
+        solver_costs(replace(wide, accuracy=accuracy), HERE)[solver]
+        for accuracy in (1e-6, 1e-10)
+    )
+    assert isinstance(rough, Cost)
+    assert isinstance(fine, Cost)
+    assert fine.seconds(HERE, 2) > 1.2 * rough.seconds(HERE, 2)
+
+
 def test_without_a_penalty_only_solvers_with_ranks_are_left() -> None:
     costs = solver_costs(replace(TALL, ranked=True), HERE)
     for name in ("sketched_cg", "mixed_cholesky", "block"):

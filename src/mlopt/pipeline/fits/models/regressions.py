@@ -26,9 +26,10 @@ _PENALISED = ("sketched_cg", "mixed_cholesky", "block", "dual_cholesky")
 _REFINED = (*_ITERATE, "mixed_cholesky")
 _BY_STEPS = ("sparse_cg", "lsqr", "sag", "saga", "lbfgs")
 """scikit-learn's solvers that stop at `tol`; its others are exact."""
-_EXACT = 1e-10
-"""Relative error of coefficients up to which is solved what scikit-learn solves exactly:
-about what rounding leaves of its normal equations at a condition of 1e6."""
+_EXACT, _EXACT32 = 1e-10, 1e-6
+"""Relative error of coefficients up to which is solved what scikit-learn solves exactly: no
+more than rounding leaves of its normal equations at a condition of 1e6, in float64, and of
+100, in float32, which it keeps."""
 
 
 class Penalised(Twin):
@@ -40,7 +41,7 @@ class Penalised(Twin):
     def twin(self, estimator: Any, rows: Rows) -> Any:
         given = same(estimator, "alpha", "fit_intercept", "max_iter", "tol")
         if self.solver in _REFINED and _is_exact(estimator, rows.sparse):
-            given["tol"] = min(given["tol"], _EXACT)
+            given["tol"] = min(given["tol"], _exact(rows.dtype.itemsize))
         return least_squares.Ridge(solver=self.solver, **given)
 
     def fit(self, estimator: Any, rows: Rows, y: Any, weight: Any) -> Any:
@@ -102,7 +103,8 @@ class Penalised(Twin):
     ) -> Cost | str:
         shape = squares_shape(stats, estimator)
         if self.solver in _REFINED and _is_exact(estimator, stats.sparse):
-            shape = replace(shape, tol=min(shape.tol, _EXACT), accuracy=_EXACT)
+            exact = _exact(shape.itemsize)
+            shape = replace(shape, tol=min(shape.tol, exact), accuracy=exact)
         if passes is not None and self.solver in _SPECULATED:
             shape = replace(shape, steps=math.ceil(passes))
         options = least_squares_plan.solver_costs(shape, resources)
@@ -163,6 +165,11 @@ def _is_exact(estimator: Any, sparse: bool) -> bool:
     """Whether scikit-learn solves by a factorization, to rounding."""
     solver = getattr(estimator, "solver", "auto")
     return not sparse if solver == "auto" else solver not in _BY_STEPS
+
+
+def _exact(itemsize: int) -> float:
+    """What counts as exact for values of so many bytes."""
+    return _EXACT32 if itemsize < 8 else _EXACT
 
 
 def squares_shape(stats: Stats, estimator: Any) -> least_squares_plan.Shape:
