@@ -30,7 +30,8 @@ _SKETCH_STEPS, _ROUNDED_STEPS = 60, 3
 """Steps to expect where they depend on the spectrum, which nobody has seen yet."""
 _SKETCH_DIGIT, _SWEEP_DIGIT = 10.0, 60 / 7
 """Of these with a sketch, steps a decimal digit of the coefficients: 12,000 pictures of
-mnist as 8192 random cosines took 79 to 1e-8 and 116 to 1e-12. Of blocks, sweeps a digit."""
+mnist as 8192 random cosines took 79 to 1e-8 and 116 to 1e-12. Of blocks, sweeps a digit:
+60 to 1e-7, where the default tolerance ends, as long as nobody has looked."""
 _SPARSE_SKETCH = 60.0
 """How many times slower products of sparse rows are, operation for operation."""
 
@@ -85,7 +86,7 @@ def steps_to(n: int, d: int, gap: float) -> int:
     return sample_steps(sample_rows(n, d, _TINY, gap), d, _TINY, gap)
 
 
-def sketch_steps(accuracy: float) -> int:
+def _sketch_steps(accuracy: float) -> int:
     """Steps with a sketch to a hundredth of ``accuracy``, where no spectrum was seen."""
     return math.ceil(_SKETCH_DIGIT * math.log10(100.0 / accuracy))
 
@@ -152,7 +153,7 @@ def _sketch_cg(shape: Shape, resources: Resources) -> Cost:
     sketch = Cost(flops32=price * share * 4.0 * shape.nonzero * rank)
     reading = scan(shape, resources, 4.0 * d * rank, times=4)
     eigen = Cost(flops=6.0 * d * rank**2 + 20.0 * rank**3)
-    expected = _SKETCH_STEPS if shape.gap else sketch_steps(shape.accuracy)
+    expected = _SKETCH_STEPS if shape.gap else _sketch_steps(shape.accuracy)
     steps = shape.known(expected)
     solve = Cost(memory=16.0 * steps * d * rank)
     return (reading | sketch) + eigen + solve + _steps(shape, resources, steps)

@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from mlopt.cluster import executor
 from mlopt.gd.estimator_base import resources_of
 from mlopt.kernels import compiling
-from mlopt.pipeline.blocks.cut import framed, gathered
+from mlopt.pipeline.blocks.cut import framed, gathered, have_labels
 from mlopt.pipeline.blocks.tables import stack
 from mlopt.pipeline.budget import budget_bytes
 from mlopt.pipeline.environment import environment
@@ -322,7 +322,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
         report(self)
         if not rows:
             return None
-        labelled = any(source.labelled for source in planned.sources.values())
+        labelled = have_labels(planned.sources.values())
         return like_last(self.steps, stack(rows, self.steps[-1][0], labelled=labelled))
 
     def _fit_plainly(

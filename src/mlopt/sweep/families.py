@@ -17,12 +17,10 @@ from sklearn.pipeline import Pipeline
 from mlopt.sweep.roles import FEW_LEVELS, Roles
 from mlopt.sweep.tabular import SPELLED_OUT, for_linear, for_trees
 from mlopt.sweep.target import Target
+from mlopt.tuning.crews.fitting import STOPS
 
 FOREST = 100
 """Trees of scikit-learn's forests, and rounds of its boosting."""
-
-STOPS = 10_000
-"""Rows from which scikit-learn's boosting stops early by itself."""
 
 TREE_ROWS = 4_000_000
 """Rows that all trees of one forest may see together."""

@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from mlopt.cluster import single_threaded
-from mlopt.tuning.crews.fitting import GROWING, members, stops_early
+from mlopt.tuning.crews.fitting import is_hist, members, stops_early
 
 _FEW = 100
 """Trees from which trying is worth the time."""
@@ -23,9 +23,7 @@ _CLEARLY = 1.2
 
 def can_be_tried(model: Any, rows: int) -> bool:
     """Whether it may grow in pieces and come out as if it had grown at once."""
-    if GROWING.get(type(model)) != "max_iter":
-        return False
-    if model.warm_start or members(model) < _FEW:
+    if not is_hist(model) or model.warm_start or members(model) < _FEW:
         return False
     return not stops_early(model, rows)  # pieces would stop elsewhere
 

@@ -17,7 +17,7 @@ from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 from dask.optimization import cull
 from dask.task_spec import List, Task, TaskRef
 
-from mlopt.pipeline.blocks.cut import Blocks
+from mlopt.pipeline.blocks.cut import Blocks, have_labels
 from mlopt.pipeline.fits.base import OnePass
 from mlopt.pipeline.graph.operators import Given, Learn, Operator, Outcome, Source
 from mlopt.pipeline.graph.walking import walk
@@ -56,7 +56,7 @@ class Layers:
     @property
     def labelled(self) -> bool:
         """Whether rows have labels of their own in each block: see `tables.stack`."""
-        return any(source.labelled for source in self.sources.values())
+        return have_labels(self.sources.values())
 
     def rows(self, op: Operator) -> list[Any]:
         """The keys of an operator's blocks."""

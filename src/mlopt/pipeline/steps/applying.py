@@ -26,7 +26,7 @@ from mlopt.pipeline.fits.applying import apply_fitted
 from mlopt.pipeline.steps.copies import is_estimator
 from mlopt.pipeline.steps.declared import declared
 from mlopt.pipeline.steps.kinds import is_row_wise
-from mlopt.pipeline.steps.nested import does_nothing, is_pipeline, is_union
+from mlopt.pipeline.steps.nested import does_nothing, is_pipeline, is_union, working
 from mlopt.resources.probe import memory_limit
 from mlopt.rows.block import boundaries
 from mlopt.rows.check import check_unmasked
@@ -124,7 +124,7 @@ def apply_steps(pipeline: Any, method: str, X: Any, seen: list[int] | None = Non
 
     The bytes of arrays that are made on the way are added to ``seen``.
     """
-    steps = [step for _, step in pipeline.steps if not does_nothing(step)]
+    steps = working(pipeline)
     before = steps if method == "transform" else steps[:-1]
     for step in before:
         inside = is_pipeline(step)

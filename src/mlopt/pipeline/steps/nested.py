@@ -43,7 +43,7 @@ def gives_frames(step: Any, given: bool) -> bool:
     if isinstance(step, str) or step is None:
         return given or step == "drop"
     if is_pipeline(step):
-        inner = [one for _, one in step.steps if not does_nothing(one)]
+        inner = working(step)
         return gives_frames(inner[-1], given) if inner else given
     if is_union(step):
         return all(gives_frames(one, given) for _, one in step.transformer_list)
@@ -60,13 +60,18 @@ def cannot_name(step: Any) -> bool:
     A part without it, directly in a union of frames, keeps the names of its frame.
     """
     if is_pipeline(step):
-        inner = [one for _, one in step.steps if not does_nothing(one)]
+        inner = working(step)
         return any(not hasattr(one, "get_feature_names_out") for one in inner) or any(
             map(cannot_name, inner)
         )
     if isinstance(step, ColumnTransformer):
         return any(cannot_name(one) for _, one, _ in step.transformers)
     return is_union(step) and any(cannot_name(one) for _, one in step.transformer_list)
+
+
+def working(pipeline: Any) -> list[Any]:
+    """The steps of a pipeline that do something."""
+    return [step for _, step in pipeline.steps if not does_nothing(step)]
 
 
 def does_nothing(step: Any) -> bool:

@@ -68,21 +68,20 @@ def grows(model: Any) -> bool:
     """
     if not members(model) or model.warm_start:
         return False
-    if getattr(model, "n_iter_no_change", None) is not None and not _is_hist(model):
+    if getattr(model, "n_iter_no_change", None) is not None and not is_hist(model):
         return False
     return not (getattr(model, "oob_score", False) or _is_balanced(model))
 
 
-def _is_hist(model: Any) -> bool:
+def is_hist(model: Any) -> bool:
+    """Whether it is histogram boosting, as scikit-learn has it."""
     # Early stopping of histogram boosting draws its rows from a seed that it keeps.
-    return GROWING[type(model)] == "max_iter"
+    return GROWING.get(type(model)) == "max_iter"
 
 
 def stops_early(model: Any, rows: int) -> bool:
     """Whether histogram boosting on so many ``rows`` may end before its last round."""
-    if GROWING.get(type(model)) != "max_iter":
-        return False
-    asked = model.early_stopping
+    asked = is_hist(model) and model.early_stopping
     return bool(rows > STOPS if asked == "auto" else asked)
 
 
@@ -239,7 +238,7 @@ def _grow(model: Any, template: Any, fold: Fold, step: Step) -> bool:
     if not step.start or count > getattr(model, name):
         model.set_params(**{name: count, "warm_start": True})
         fit_fold(model, fold)
-    return bool(step.stop >= step.full or (_is_hist(model) and _has_stopped(model)))
+    return bool(step.stop >= step.full or (is_hist(model) and _has_stopped(model)))
 
 
 def _has_stopped(model: Any) -> bool:
