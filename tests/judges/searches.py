@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -330,13 +331,25 @@ def _check_table(ours: Any, theirs: Any, tolerance: float) -> list[int]:
         raise Difference("cv_results_['params']", f"{rows} != {wanted}")
     order = [rows.index(one) for one in wanted]
     for name, values in theirs.items():
-        if name.endswith(("_score",)):
+        if re.match(r"(split\d+|mean|std|rank)_(test|train)_", name):
             if name not in ours:
                 raise Difference("cv_results_", f"lacks {name}")
-            check(f"cv_results_[{name}]", np.asarray(ours[name])[order], values, tolerance)
+            where, mine = f"cv_results_[{name}]", np.asarray(ours[name])
+            if name.startswith("std_"):
+                # Of scores that are compared: it is off by what they are off.
+                check(where, mine, _spread(ours, name), ROUNDING)
+            else:
+                check(where, mine[order], values, tolerance)
         elif name.startswith(("mean_", "std_", "param_")) and name not in ours:
             raise Difference("cv_results_", f"lacks {name}")
     return order
+
+
+def _spread(table: dict[str, Any], name: str) -> Any:
+    """Of the scores of all folds, for ``std_test_score`` and its like."""
+    what = name.removeprefix("std_")
+    folds = [v for k, v in table.items() if re.fullmatch(rf"split\d+_{what}", k)]
+    return np.std(np.array(folds, dtype=float), axis=0)
 
 
 def _check_best(ours: Any, theirs: Any, X: Any, order: list[int], tolerance: float) -> None:

@@ -74,3 +74,17 @@ def test_lazy_rows_do_all_that_rows_do() -> None:
     counts = rows.fold(lambda block, state: state + block.rows, [0, 100])
     assert counts == [50, 150]
     where.close()
+
+
+def test_rows_in_doubles_are_the_same_rows_held_or_lazy() -> None:
+    where = Threads(2)
+    single = X.astype(np.float32)
+    shelf = where.put(LazyShelf(single.copy, 0, 0))
+    lazy = Rows.on_shelves(Source((shelf,), (1,), (inspect(single),), None), where)
+    for rows in (lazy, Rows.of(single, executor=where, block_rows=17)):
+        double = rows.attach(y=np.arange(50.0)).in_doubles()
+        np.testing.assert_array_equal(double.collect(), single.astype(np.float64))
+        assert double.dtype == double.collect().dtype == np.float64
+        assert rows.collect().dtype == np.float32
+        assert double.map_reduce(lambda b: b.extra["y"].sum(), np.add) == 1225.0
+    where.close()

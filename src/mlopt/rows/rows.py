@@ -146,6 +146,14 @@ class Rows:
         ]
         return replace(self, shelves=tuple(shelves))
 
+    def in_doubles(self) -> Rows:
+        """The same rows with features of float64; what is beside them stays as it is."""
+        if self.dtype == np.float64:
+            return self
+        submit = self.executor.submit
+        shelves = tuple(submit(_in_doubles, shelf) for shelf in self.shelves)
+        return replace(self, shelves=shelves, dtype=np.dtype(np.float64))
+
     def compute_beside(self, function: Callable[..., Any], *broadcast: Any) -> Rows:
         """Place ``function(block, *broadcast)``, per-row arrays by name, beside the rows.
 
@@ -287,6 +295,16 @@ def _beside(shelf: Any, extras: Sequence[Mapping[str, np.ndarray]]) -> Any:
     if isinstance(shelf, LazyShelf):
         return shelf.beside(extras)
     return tuple(beside(block, extra) for block, extra in zip(shelf, extras, strict=True))
+
+
+def _in_doubles(shelf: Any) -> Any:
+    if isinstance(shelf, LazyShelf):
+        return replace(shelf, make=partial(_made_in_doubles, shelf.make))
+    return tuple(replace(block, X=block.X.astype(np.float64)) for block in shelf)
+
+
+def _made_in_doubles(make: Callable[[], Any]) -> Any:
+    return make().astype(np.float64)
 
 
 def _compute_beside(function: Callable[..., Any], shelf: Any, *broadcast: Any) -> Any:

@@ -17,6 +17,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
+from sklearn.svm import LinearSVC
 from tests.pipeline.fits.models.twin_cases import Case, cases
 from tests.pipeline.fits.same import learnt
 
@@ -57,7 +58,9 @@ def theirs(case: Case, dtype: Any) -> Any:
 
 
 def tolerance(case: Case) -> float:
-    return 2e-3 if case.dtype == "float32" else 1e-5
+    # LIBLINEAR computes in doubles whatever the rows are, and so gives coefficients.
+    single = case.dtype == "float32" and not isinstance(case.estimator, LinearSVC)
+    return 2e-3 if single else 1e-5
 
 
 @every

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -82,11 +83,8 @@ class SupportVectors(Classifier):
         return mlopt_svm.LinearSVC(dual=False, **same(estimator, *names))
 
     def fit(self, estimator: Any, rows: Rows, y: Any, weight: Any) -> Any:
-        fitted = super().fit(estimator, rows, y, weight)
-        # LIBLINEAR knows no float32
-        fitted.coef_ = fitted.coef_.astype(np.float64, copy=False)
-        fitted.intercept_ = np.asarray(fitted.intercept_, np.float64)
-        return fitted
+        # LIBLINEAR knows no float32: scikit-learn's coefficients are those of doubles.
+        return super().fit(estimator, rows.in_doubles(), y, weight)
 
     def differs(self, estimator: Any, stats: Stats) -> str:
         return svc_differs(estimator)
@@ -101,7 +99,8 @@ class SupportVectors(Classifier):
         resources: Resources,
         passes: float | None = None,
     ) -> Cost | str:
-        return classifier_plan.quasi_newton_cost(_shape(stats), resources, passes)
+        shape = replace(_shape(stats), itemsize=np.dtype(np.float64).itemsize)
+        return classifier_plan.quasi_newton_cost(shape, resources, passes)
 
 
 def _shape(stats: Stats) -> classifier_plan.Shape:
