@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.feature_selection import SelectKBest
 from sklearn.pipeline import FeatureUnion
 from sklearn.preprocessing import PolynomialFeatures
@@ -44,7 +45,10 @@ a block they lie."""
 
 @contextmanager
 def rounded_otherwise(seed: int) -> Iterator[None]:
-    """Within, what transformers compute is moved by the rounding of a sum."""
+    """Within, what transformers compute is moved by the rounding of a sum.
+
+    And sparse rows of text are added up by column, also in `fit_transform`.
+    """
     rng = np.random.default_rng(seed)
     wrap = _set_output._wrap_data_with_container
 
@@ -60,7 +64,14 @@ def rounded_otherwise(seed: int) -> Iterator[None]:
         self.scores_ = _rescored(self.scores_, X, rng)
         return self
 
+    count = CountVectorizer.fit_transform
+
+    def counted(self: Any, raw_documents: Any, y: Any = None) -> Any:
+        # In the order of words seen, which is none; `transform` gives them by column.
+        return count(self, raw_documents, y).sorted_indices()
+
     with (
+        mock.patch.object(CountVectorizer, "fit_transform", counted),
         mock.patch.object(_set_output, "_wrap_data_with_container", moved),
         mock.patch.object(SelectKBest, "fit", scored),
     ):

@@ -292,7 +292,8 @@ def judge_search(case: Search) -> None:
     mine, others = outcome(lambda: _run(case, True)), outcome(lambda: _run(case, False))
     if isinstance(mine, Raised) or isinstance(others, Raised):
         left, right = (one if isinstance(one, Raised) else one[0] for one in (mine, others))
-        check("fit", left, right, 0.0)
+        if not (_mixes_names(case, right) and not isinstance(left, Raised)):
+            check("fit", left, right, 0.0)
         return
     (ours, _), (theirs, X) = mine, others
     # A solution is found to `tol`; what is counted of it is the same.
@@ -310,17 +311,28 @@ def judge_search(case: Search) -> None:
     check("n_splits_", ours.n_splits_, theirs.n_splits_, 0.0)
 
 
+def _mixes_names(case: Search, theirs: Any) -> bool:
+    """Whether scikit-learn's search fell over scores of some splits without names.
+
+    A documented difference: a function of several metrics that raises on some splits.
+    """
+    if case.scoring != "function of several" or not isinstance(theirs, Raised):
+        return False
+    words = "not 'dict'", "'float' object is not subscriptable"
+    return isinstance(theirs.error, TypeError) and str(theirs.error).endswith(words)
+
+
 def _is_as_near(case: Search, ours: Any, theirs: Any) -> bool:
     """Whether the best model of float32 lies as near to the minimum as scikit-learn's."""
-    last = {"LogisticRegression": "logistic", "LinearSVC": "svc"}.get(case.estimator)
     models = [getattr(one, "best_estimator_", None) for one in (ours, theirs)]
-    if last is None or case.rows != "float32" or hasattr(models[0], "steps"):
+    logistic = case.estimator == "LogisticRegression"
+    if not logistic or case.rows != "float32" or hasattr(models[0], "steps"):
         return False
     if None in models or ours.best_params_ != theirs.best_params_:
         return False
     X, y, weight, _ = _problem(case, True)
     weight = weight if case.weighted != "no" else np.ones(len(y))
-    return nearer(last, models[0], models[1], X, y, weight)
+    return nearer("logistic", models[0], models[1], X, y, weight)
 
 
 def _check_table(ours: Any, theirs: Any, tolerance: float) -> list[int]:

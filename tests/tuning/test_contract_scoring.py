@@ -131,3 +131,48 @@ def test_times_are_measured(model: Any) -> None:
         assert (table[f"mean_{name}_time"] > 0).all()
     if isinstance(model, Picky):
         assert (table["std_fit_time"] > 0).all()
+
+
+class Ungraded(LogisticRegression):
+    """Its predictions raise for some parameters, or for some rows."""
+
+    def __init__(self, C: float = 1.0, fails: str = "") -> None:
+        super().__init__(C=C)
+        self.fails = fails
+
+    def predict(self, X: Any) -> Any:
+        if self.fails == "always" or (self.fails == "first row" and X[0, 0] == self.first):
+            raise RuntimeError("no answer")
+        return super().predict(X)
+
+    first = X[np.flatnonzero(y == y[0])[0], 0]
+
+
+def test_a_scorer_of_several_metrics_that_always_fails_has_one_score() -> None:
+    settings: dict[str, Any] = {"scoring": both, "refit": "f1", "error_score": 0.25}
+    model, space = Ungraded(fails="always"), {"C": [0.1, 1.0]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ours = grid(model, space, return_train_score=True, **settings).fit(X, y)
+        theirs = GridSearchCV(model, space, cv=3, return_train_score=True, **settings)
+        same_tables(ours, theirs.fit(X, y))
+    assert not ours.multimetric_
+    assert set(ours.cv_results_) >= {"split0_test_score", "mean_train_score"}
+    assert ours.best_score_ == theirs.best_score_ == 0.25
+
+
+@pytest.mark.parametrize("fails", ["first row", "always"])
+def test_the_error_score_stands_for_all_metrics_where_a_scorer_fails(fails: str) -> None:
+    settings: dict[str, Any] = {"scoring": both, "refit": "f1", "error_score": -1.0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ours = grid(Ungraded(), {"fails": [fails, ""]}, **settings).fit(X, y)
+    plain = grid(Ungraded(), {"fails": [""]}, **settings).fit(X, y)
+    for name in ("acc", "f1"):
+        scores = np.array([ours.cv_results_[f"split{i}_test_{name}"] for i in range(3)])
+        well = np.array([plain.cv_results_[f"split{i}_test_{name}"][0] for i in range(3)])
+        np.testing.assert_array_equal(scores[:, 1], well)
+        failed = [0] if fails == "first row" else [0, 1, 2]
+        wanted = np.where(np.isin(range(3), failed), -1.0, well)
+        np.testing.assert_array_equal(scores[:, 0], wanted)
+    assert ours.best_params_ == {"fails": ""}

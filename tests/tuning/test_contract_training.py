@@ -217,6 +217,16 @@ def test_a_batched_winner_has_the_attributes_of_its_class(
     assert getattr(ours, "solver_", None) == getattr(theirs, "solver_", None)
 
 
+@pytest.mark.parametrize("labels", [TWO, THREE])
+def test_a_batched_linear_svc_of_float32_rows_is_that_of_doubles(labels: Any) -> None:
+    model, rows = LinearSVC(C=0.1, tol=1e-10, max_iter=5000), X.astype(np.float32)
+    search = grid(model, {"C": [0.1]})
+    assert "batched" in str(search.explain(rows, labels).choices[0].chosen)
+    ours, theirs = search.fit(rows, labels).best_estimator_, clone(model).fit(rows, labels)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, rtol=0, atol=1e-6)
+
+
 def test_a_winner_that_has_not_converged_is_fitted_by_its_own_solver() -> None:
     model = LogisticRegression(max_iter=2)
     with pytest.warns(ConvergenceWarning):

@@ -24,7 +24,7 @@ from mlopt.tuning.crews.fitting import Fold, fit_fold, make_fold
 from mlopt.tuning.crews.linear_task import LinearTask
 from mlopt.tuning.crews.prefixes import as_matrix, cut_rows
 from mlopt.tuning.crews.problem import Labels, Problem, View
-from mlopt.tuning.crews.scan import Owner, training_of
+from mlopt.tuning.crews.scan import Owner, seen_by, training_of
 from mlopt.tuning.crews.splits import Split
 from mlopt.tuning.crews.trials import Trial
 
@@ -60,7 +60,8 @@ def _batched(
     alone = replace(problem, splits=(Split(every, every),))
     rows = X if isinstance(X, Rows) else Rows.of(X, executor=problem.executor)
     owner = Owner(Trial(0, "", {}), task, 0, 0)
-    training = training_of(alone, View(rows, (0,)), [owner], limit, judge=False)
+    view = seen_by(task, View(rows, (0,)))
+    training = training_of(alone, view, [owner], limit, judge=False)
     training.advance(training.max_passes)
     cut_short = limit is None and task.schedule is None and not training.converged.all()
     if cut_short and not isinstance(X, Rows):

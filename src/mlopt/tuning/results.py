@@ -12,7 +12,7 @@ from scipy.stats import rankdata
 from sklearn.model_selection._search import _yield_masked_array_for_each_param
 
 from mlopt.passes import plain
-from mlopt.tuning.crews.scoring import Metrics
+from mlopt.tuning.crews.scoring import SINGLE, Metrics, given_names
 from mlopt.tuning.crews.trials import Trial
 
 
@@ -42,9 +42,8 @@ def metric_names(trials: Iterable[Trial], metrics: Metrics) -> tuple[str, ...]:
     """The metrics by name: a scorer that is a function says them when it is called."""
     if metrics.multiple:
         return tuple(metrics.scorers)
-    known = (tuple(t.scores) for t in trials if t.scores and t.state != "FAIL")
-    failed = (tuple(t.scores) for t in trials if t.scores)
-    return next(known, None) or next(failed, None) or (metrics.main,)
+    found = sorted(trials, key=lambda trial: trial.state == "FAIL")
+    return given_names(tuple(trial.scores) for trial in found) or (SINGLE,)
 
 
 def _times(trials: Sequence[Trial], n_splits: int) -> dict[str, Any]:
@@ -80,7 +79,7 @@ def _metric_columns(
         known = (trial.scores if side == "test" else trial.train_scores or {}).get(metric)
         if known:
             row[: len(known)] = known
-        elif trial.failed is not None:
+        elif trial.failed is not None or trial.scores:  # its scorer failed on all splits
             row[:] = metrics.failed([metric])[metric]
     columns: dict[str, Any] = {
         f"split{s}_{side}_{metric}": values[:, s] for s in range(n_splits)

@@ -6,7 +6,7 @@ import math
 import operator
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -218,12 +218,11 @@ class BlackBoxCrew:
         none = Report({}, reason=failed)  # of the splits that were not tried after a death
         reports = [by_split.get(s, none) for s in range(len(self.problem.splits))]
         metrics = self.problem.metrics
-        error = metrics.failed(next((r.scores for r in reports if r.scores), None))
-        train = [r.train_scores or error for r in reports]
+        train = metrics.alike([r.train_scores or {} for r in reports])
         return Outcome(
             order.trial.number,
             order.until,
-            _by_metric([r.scores or error for r in reports]),
+            _by_metric(metrics.alike([r.scores for r in reports])),
             all(r.done for r in reports),
             sum(r.seconds for r in reports),
             sum(r.score_seconds for r in reports),
@@ -247,5 +246,5 @@ def _behind(queue: deque[Unit], unit: Unit) -> deque[Unit]:
     return deque([*others, *(replace(mate, suspect=True) for mate in (unit, *mates))])
 
 
-def _by_metric(rows: Sequence[dict[str, float]]) -> dict[str, tuple[float, ...]]:
+def _by_metric(rows: Sequence[Mapping[str, float]]) -> dict[str, tuple[float, ...]]:
     return {name: tuple(row[name] for row in rows) for name in rows[0]}

@@ -53,6 +53,8 @@ class LinearTask:
     n_iter_no_change: int = 5
     dense_only: bool = False
     """Whether scikit-learn refuses sparse rows with these parameters."""
+    in_doubles: bool = False
+    """Whether it is solved in float64, whatever the rows are."""
 
     @property
     def one_against_rest(self) -> bool:
@@ -69,7 +71,8 @@ class LinearTask:
         """What all models of one scan have in common; nothing, where it cannot be told."""
         sgd = self.schedule is not None
         weight = identified(self.class_weight) or object()
-        return (sgd, self.direct, weight, self.tol, self.max_iter, self.n_iter_no_change)
+        kind = sgd, self.direct, self.in_doubles
+        return (*kind, weight, self.tol, self.max_iter, self.n_iter_no_change)
 
     def model(self, rowset: int, weight_sum: float, outputs: int) -> Model:
         """The columns that train this task on one row set."""
@@ -101,9 +104,7 @@ class LinearTask:
         """``estimator`` with the attributes that fitting would have set."""
         estimator.n_features_in_ = coef.shape[1]
         estimator.n_iter_ = passes
-        if self.one_against_rest:
-            coef = coef.astype(np.float64)  # as LIBLINEAR has it, whatever the rows are
-        if self.one_against_rest or self.schedule is not None:
+        if self.schedule is not None:
             intercept = intercept.astype(np.float64)
         if self.proba == "softmax":
             estimator.n_iter_ = np.array([passes], np.int32)
@@ -172,6 +173,7 @@ def _linear_svc(est: Any) -> LinearTask | str:
     return LinearTask(
         "squared_hinge", 1.0 / est.C, True, True, est.fit_intercept, est.tol, est.max_iter,
         intercept_scaling=est.intercept_scaling, class_weight=est.class_weight,
+        in_doubles=type(est) is svm.LinearSVC,  # LIBLINEAR knows no float32
     )  # fmt: skip
 
 

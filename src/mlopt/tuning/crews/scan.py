@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -53,7 +53,7 @@ class Scan:
     def wake(self, problem: Problem, views: Sequence[View]) -> LinearTraining:
         """The training, made anew from the saved state when it slept."""
         if self.training is None:
-            self.view = views[self.part]
+            self.view = seen_by(self.owners[0].task, views[self.part])
             self.training = training_of(problem, self.view, self.owners, self.max_passes)
             if self.saved is not None:
                 self.training.restore(self.saved)
@@ -82,6 +82,11 @@ class Owner:
     task: LinearTask
     column: int
     split: int
+
+
+def seen_by(task: LinearTask, view: View) -> View:
+    """The view in the precision in which the models of a scan are solved."""
+    return replace(view, rows=view.rows.in_doubles()) if task.in_doubles else view
 
 
 def training_of(

@@ -6,7 +6,7 @@ scikit-learn scorer read them as if it had asked a fitted estimator.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,13 +74,28 @@ class Metrics:
         """
         given = dict(params or {})
         found = _score(estimator, X, y, self.scorer, given, self.error_score)
-        scores = found if isinstance(found, dict) else {self.main: found}
+        scores = found if isinstance(found, dict) else {SINGLE: found}
         return {name: float(score) for name, score in scores.items()}
 
     def failed(self, names: Iterable[str] | None = None) -> dict[str, float]:
         """The scores of a fit that failed, for the metrics of ``names`` if there are."""
         score = np.nan if self.error_score == "raise" else float(self.error_score)
-        return dict.fromkeys(names or self.scorers, score)
+        return dict.fromkeys(names or (self.scorers if self.multiple else [SINGLE]), score)
+
+    def alike(self, rows: Sequence[Mapping[str, float]]) -> list[Mapping[str, float]]:
+        """Scores of splits, all under the names that the scorer gave where it did not fail.
+
+        Where nothing was fitted, ``rows`` are empty.
+        """
+        names = given_names(tuple(row) for row in rows) or tuple(self.failed())
+        failed = {(), (SINGLE,)} - {names}
+        return [self.failed(names) if tuple(row) in failed else row for row in rows]
+
+
+def given_names(found: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    """The names that a scorer gave, of those found; a function that failed gave none."""
+    names = [one for one in found if one]
+    return next((one for one in names if one != (SINGLE,)), (SINGLE,) if names else ())
 
 
 def metrics_of(
