@@ -97,6 +97,26 @@ def test_boosting_that_may_stop_early_costs_what_others_of_its_family_took() -> 
     assert hear(found, other, replace(look(10, 3.0, 3.0), trial=1)) == pytest.approx(3.0)
 
 
+def test_boosting_that_went_on_longer_than_others_costs_as_much_at_least() -> None:
+    """One stopped after a fifth of its rounds; another is at six tenths and goes on."""
+    found, trial = prices(STOPPING)
+    hear(found, trial, look(10, 3.0, 3.0))
+    end(found, trial, look(100, 3.0, 3.0))
+    other, third = Trial(1, "", {}), Trial(2, "", {})
+    hear(found, other, replace(look(10, 3.0, 3.0), trial=1))
+    assert hear(found, other, replace(look(60, 15.0, 15.0), trial=1)) == pytest.approx(9.0)
+    assert found.least(other) == pytest.approx(9.0)
+    assert hear(found, third, replace(look(10, 3.0, 3.0), trial=2)) == pytest.approx(9.0)
+    assert found.least(third) == pytest.approx(1.5)
+
+
+def test_boosting_of_which_some_splits_have_stopped_costs_what_all_of_them_would() -> None:
+    """On all rows it may go on, as on the one split that is left."""
+    found, trial = prices(STOPPING)
+    looks = [look(10, 3.0, 3.0), look(20, 1.0, 1.0)]
+    assert hear(found, trial, *looks) == pytest.approx(15.0)
+
+
 def test_boosting_that_may_stop_early_may_cost_no_more_than_so_far() -> None:
     found, trial = prices(STOPPING)
     assert hear(found, trial, look(10, 3.0, 3.0)) == pytest.approx(15.0)

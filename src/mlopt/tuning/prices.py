@@ -35,9 +35,10 @@ class Prices:
     _cores: dict[str, float] = field(default_factory=dict)
     _members: dict[str, dict[int, float]] = field(default_factory=dict)
     """Of each family: seconds a member of the final fit, by trial."""
-
-    _stopped: dict[str, float] = field(default_factory=dict)
-    """Of each family: the largest part of its rounds that early stopping has left."""
+    _grown: dict[str, float] = field(default_factory=dict)
+    """Of each family that may stop early: the largest part of its rounds seen so far."""
+    _stopped: set[str] = field(default_factory=set)
+    """Families of which one has stopped early: the others have a measure."""
 
     def hear(self, trial: Trial, outcome: Outcome) -> None:
         """Take in what a look took; ``trial`` has not recorded it yet."""
@@ -50,14 +51,22 @@ class Prices:
             took = outcome.seconds * outcome.sharing
             self._seconds[family] = self._seconds.get(family, 0.0) + took
             self._cores[family] = self._cores.get(family, 0.0) + outcome.work
+        if looks and self._stops(trial):
+            self._see(trial.family, looks, outcome.done)
         if looks and (size := self._size(trial)):
             known = self._members.setdefault(trial.family, {})
             known[trial.number] = self.final(trial) / size
-        if outcome.done and len(looks) > 1 and self._stops(trial):
+
+    def _see(self, family: str, looks: list[tuple[float, float]], done: bool) -> None:
+        """How far early stopping has let these ``looks`` go, or did when it ended them."""
+        part = sum(passes for passes, _ in looks) / self.max_passes
+        if done:
+            if len(looks) == 1:
+                return  # no other look tells how many of its rounds there were
             passes, work = looks[0]
             part = sum(work for _, work in looks) * passes / (work * self.max_passes)
-            known_part = self._stopped.get(trial.family, 0.0)
-            self._stopped[trial.family] = min(1.0, max(known_part, part))
+            self._stopped.add(family)
+        self._grown[family] = min(1.0, max(self._grown.get(family, 0.0), part))
 
     def final(self, trial: Trial) -> float:
         """Seconds of one full fit on all rows.
@@ -73,20 +82,31 @@ class Prices:
         splits = self.problem.splits
         share = self.problem.n / len(splits[0].train) / len(splits)
         # Growing again and again costs more than growing at once: the best look counts.
-        whole = min(work / passes for passes, work in looks if passes > 0) * self.max_passes
         took, stops = sum(work for _, work in looks), self._stops(trial)
+        # Of what may stop early, later looks are of the splits that go on.
+        whole = _rate(looks[:1] if stops else looks) * self.max_passes
         if trial.state == "COMPLETE":
             whole = took if stops else min(whole, took)
-        elif stops:  # as late as any of its family has: at worst never
-            whole *= self._stopped.get(trial.family, 1.0)
+        elif stops and trial.family in self._stopped:  # as late as any: at worst never
+            whole *= self._grown[trial.family]
         return share * whole * self._pace(trial.family) / self._helpers(trial)
 
+    def rest(self, trial: Trial) -> float:
+        """Seconds of one thread until ``trial`` is trained to its end, on all splits."""
+        looks = self._work.get(trial.number)
+        if not looks:
+            return 0.0
+        left = self.max_passes - sum(passes for passes, _ in looks)
+        rate = _rate(looks[:1] if self._stops(trial) else looks)
+        return max(0.0, left) * rate * self._pace(trial.family)
+
     def least(self, trial: Trial) -> float:
-        """The same if what may stop early does so at once: what it has taken so far."""
+        """`final` if what may stop early does so at once: what it has taken so far."""
         final = self.final(trial)
-        if trial.passes <= 0 or not self._stops(trial):
+        if trial.passes <= 0 or trial.state == "COMPLETE" or not self._stops(trial):
             return final
-        return final * float(min(1.0, trial.passes / self.max_passes))
+        seen = self._grown[trial.family] if trial.family in self._stopped else 1.0
+        return final * float(min(1.0, trial.passes / self.max_passes / seen))
 
     def _stops(self, trial: Trial) -> bool:
         """Whether early stopping may end its training."""
@@ -107,3 +127,8 @@ class Prices:
         final = self.views.split(trial).final
         independent = type(final) in GROWING and getattr(final, "n_jobs", 1) is None
         return self.problem.executor.threads if independent else 1
+
+
+def _rate(looks: list[tuple[float, float]]) -> float:
+    """Seconds of a core that a pass takes."""
+    return min(work / passes for passes, work in looks if passes > 0)

@@ -47,6 +47,8 @@ class BlackBoxCrew:
     """Passes at which ensembles that grow have all their members."""
     stepwise: bool
     models: dict[tuple[int, int], Any] = field(default_factory=dict)
+    ended: dict[tuple[int, int], Report] = field(default_factory=dict)
+    """Of splits that are fully trained while others of their trial go on."""
     unit_seconds: dict[str, dict[Passes, float]] = field(default_factory=dict)
     """Of each family: the slowest unit so far, by the passes that it trained for."""
     seconds: float = 0.0
@@ -70,8 +72,11 @@ class BlackBoxCrew:
         """
         begin = time.perf_counter()
         every = range(len(self.problem.splits))
-        queue = deque(Unit(order, split) for order in orders for split in every)
-        reports: dict[int, dict[int, Report]] = {}
+        units = [Unit(order, split) for order in orders for split in every]
+        queue = deque(u for u in units if (u.trial, u.split) not in self.ended)
+        reports: dict[int, dict[int, Report]] = {
+            order.trial.number: self._ended(order.trial.number) for order in orders
+        }
         try:
             while queue or self._running:
                 self._fill(queue, may_start)
@@ -86,6 +91,8 @@ class BlackBoxCrew:
                     continue
                 done = reports.setdefault(unit.trial, {})
                 done[unit.split] = report
+                if report.done and report.reason is None:
+                    self.ended[unit.trial, unit.split] = report
                 self._learn(unit.order, report)
                 if report.killed:
                     queue = deque(other for other in queue if other.trial != unit.trial)
@@ -173,8 +180,17 @@ class BlackBoxCrew:
         """The rows behind preprocessing."""
         return self.views.prefixes
 
+    def _ended(self, number: int) -> dict[int, Report]:
+        """What the splits of a trial gave that have ended: no more time goes into them."""
+        return {
+            split: replace(report, seconds=0.0, score_seconds=0.0, work=0.0)
+            for (trial, split), report in self.ended.items()
+            if trial == number
+        }
+
     def drop(self, alive: set[int]) -> None:
         """Let go of the models of every trial whose number is not in ``alive``."""
+        self.ended = {key: r for key, r in self.ended.items() if key[0] in alive}
         for key in [key for key in self.models if key[0] not in alive]:
             self.problem.executor.release(self.models.pop(key))
 
