@@ -66,6 +66,16 @@ class TrialFinished(Event):
 
 
 @dataclass(frozen=True)
+class TrialLeft(Event):
+    """A trial was not trained to its end when the search ended; its storage has it wait."""
+
+    trial: int
+    passes: Passes
+    score: float
+    reason: str
+
+
+@dataclass(frozen=True)
 class RungDone(Event):
     """One round of the search: everything active was trained on and looked at."""
 

@@ -14,6 +14,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import mlopt
 from mlopt import events
+from mlopt.report.history import trial_rows
 
 X = np.arange(60.0).reshape(-1, 1)
 Y = np.arange(60) % 3 % 2
@@ -112,3 +113,13 @@ def test_where_time_is_short_every_familys_default_comes_first() -> None:
         if isinstance(event, events.TrialStarted) and event.trial == 2
     )
     assert {e.trial for e in happened[:first] if isinstance(e, ended)} == {0, 1}
+
+
+def test_after_the_end_no_trial_is_told_as_if_it_went_on(tmp_path: Path) -> None:
+    """What waits in the storage is told as waiting, and why."""
+    told = search(tmp_path / "study.db", seconds=0.05, n_trials=12, timeout=1e-6)[0]
+    rows = trial_rows(told.events_)
+    assert [row.state for row in rows] == states(tmp_path / "study.db")
+    assert {row.state for row in rows} == {"COMPLETE", "WAITING"}
+    left = {row.reason for row in rows if row.state == "WAITING"}
+    assert left == {"unfinished: no time was left"}

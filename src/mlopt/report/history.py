@@ -11,6 +11,8 @@ from mlopt import events
 from mlopt.passes import Passes
 
 RUNNING, COMPLETE, PRUNED, FAIL = "RUNNING", "COMPLETE", "PRUNED", "FAIL"
+WAITING = "WAITING"
+"""Of what was not trained to its end; a resumed search goes on with it."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,8 @@ def trial_rows(happened: Iterable[events.Event]) -> tuple[TrialRow, ...]:
                 rows[event.trial] = _ended(rows, event, PRUNED, event.reason)
             case events.TrialFailed():
                 rows[event.trial] = _ended(rows, event, FAIL, event.reason)
+            case events.TrialLeft():
+                rows[event.trial] = _ended(rows, event, WAITING, event.reason)
             case events.TrialFinished():
                 rows[event.trial] = _ended(rows, event, COMPLETE, "")
     return tuple(rows[number] for number in sorted(rows))

@@ -19,6 +19,7 @@ QUIET = (
     events.TrialStarted,
     events.TrialPruned,
     events.TrialFinished,
+    events.TrialLeft,
 )
 
 

@@ -12,6 +12,7 @@ from mlopt.report.history import (
     COMPLETE,
     FAIL,
     PRUNED,
+    WAITING,
     TrialRow,
     best_first,
     families_in,
@@ -69,14 +70,15 @@ def _trial(place: int, row: TrialRow) -> str:
 
 
 def families_table(rows: Sequence[TrialRow]) -> str:
-    """A row a family: trials, pruned, best score, time."""
+    """A row a family: best score, trials and how they ended, time."""
     body = "".join(
         _family(number, family, [r for r in rows if r.family == family])
         for number, family in enumerate(families_in(rows))
     )
     head = (
         "<tr><th>family<th class=n>best score<th class=n>trials<th class=n>trained"
-        "<th class=n>pruned<th class=n>failed<th class=n>training time</tr>"
+        "<th class=n>pruned<th class=n>failed<th class=n>unfinished"
+        "<th class=n>training time</tr>"
     )
     return (
         f"<div class=wide><table><thead>{head}</thead><tbody>{body}</tbody></table></div>"
@@ -86,7 +88,8 @@ def families_table(rows: Sequence[TrialRow]) -> str:
 def _family(number: int, family: str, own: Sequence[TrialRow]) -> str:
     best = best_first(own)
     states = [row.state for row in own]
-    counts = "".join(f"<td class=n>{states.count(s)}" for s in (COMPLETE, PRUNED, FAIL))
+    ends = COMPLETE, PRUNED, FAIL, WAITING
+    counts = "".join(f"<td class=n>{states.count(s)}" for s in ends)
     score = f"{best[0].score:.5g}" if best else "–"
     return (
         f"<tr><td><i class='chip f{number % 8}'></i>{escape(family) or 'model'}"

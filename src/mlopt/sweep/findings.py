@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version
 
 from mlopt.passes import passes_text
-from mlopt.report.history import COMPLETE, FAIL, PRUNED, format_score
+from mlopt.report.history import COMPLETE, FAIL, PRUNED, WAITING, format_score
 from mlopt.report.influence import importance, main_family
 from mlopt.report.page import Findings
 from mlopt.sweep.result import SweepResult
@@ -51,7 +51,8 @@ def _facts(result: SweepResult) -> list[tuple[str, str, str]]:
     scoring = prepared.scoring.removeprefix("neg_").replace("_", " ")
     sign = -1 if prepared.scoring.startswith("neg_") else 1
     states = [row.state for row in rows]
-    pruned, failed = states.count(PRUNED), states.count(FAIL)
+    pruned, failed, left = (states.count(state) for state in (PRUNED, FAIL, WAITING))
+    ends = f"{pruned} pruned, {failed} failed" + f", {left} unfinished" * (left > 0)
     passes = sum(row.passes for row in rows)
     validation = format_score(sign * result.best_score)
     unfinished = result.best.state not in (COMPLETE, PRUNED)
@@ -62,7 +63,7 @@ def _facts(result: SweepResult) -> list[tuple[str, str, str]]:
     facts = [
         (f"Validation {scoring}", validation, judged),
         ("Best family", family, f"trial {result.best.number}"),
-        ("Trials", f"{len(rows)}", f"{pruned} pruned, {failed} failed"),
+        ("Trials", f"{len(rows)}", ends),
         ("Passes", passes_text(passes), "over the rows, by all trials"),
         ("Time", f"{result.seconds:.0f} s", "from reading to the test"),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -15,9 +15,10 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from mlopt.report.history import FAIL, PRUNED
+from mlopt.report.history import FAIL, PRUNED, WAITING, TrialRow
 from mlopt.report.page import render
 from mlopt.report.tables import records
+from mlopt.sweep.config import Config
 from mlopt.sweep.findings import PACKAGES, findings_of
 from mlopt.sweep.models import MODEL, dump_model
 from mlopt.sweep.result import SweepResult
@@ -47,7 +48,7 @@ def write(result: SweepResult, folder: Path) -> None:
     plan = json.dumps(result.plan.to_dict(), indent=2)
     files = {
         **_model_files(result),
-        **_trial_files(result),
+        **_trial_files(result.trials, result.config),
         "plan.txt": f"{result.plan.explain(verbose=True)}\n".encode(),
         "plan.json": f"{plan}\n".encode(),
         "report.html": render(findings_of(result)).encode(),
@@ -57,6 +58,13 @@ def write(result: SweepResult, folder: Path) -> None:
         _set_aside(folder / name)
     last = folder / RESULT
     write_files({folder / name: content for name, content in files.items()}, last=last)
+
+
+def write_trials(rows: Sequence[TrialRow], config: Config, folder: Path) -> None:
+    """Write the trials of a sweep without a model, unless results are there already."""
+    if rows and not (folder / RESULT).exists():
+        files = _trial_files(rows, config)
+        write_files({folder / name: content for name, content in files.items()})
 
 
 def check_folder(folder: Path, inputs: Iterable[Any]) -> None:
@@ -99,6 +107,7 @@ def summary(result: SweepResult) -> dict[str, Any]:
         "n_trials": len(states),
         "n_pruned": states.count(PRUNED),
         "n_failed": states.count(FAIL),
+        "n_unfinished": states.count(WAITING),
         "passes": search.passes_,
         "models_trained": int(search.models_trained_),
         "seconds": round(result.seconds, 3),
@@ -164,12 +173,12 @@ def _model_files(result: SweepResult) -> dict[str, bytes]:
     return files
 
 
-def _trial_files(result: SweepResult) -> dict[str, bytes]:
-    frame = pd.DataFrame(records(result.trials))
+def _trial_files(rows: Sequence[TrialRow], config: Config) -> dict[str, bytes]:
+    frame = pd.DataFrame(records(rows))
     mixed = [c for c in frame if frame[c].dropna().map(type).nunique() > 1]
     frame[mixed] = frame[mixed].map(str)
     buffer = io.BytesIO()
-    if result.config.output.trials == "csv":
+    if config.output.trials == "csv":
         return {"trials.csv": csv_of(frame)}
     frame.to_parquet(buffer, index=False)
     return {"trials.parquet": buffer.getvalue()}

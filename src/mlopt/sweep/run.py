@@ -23,7 +23,7 @@ from mlopt.report.history import trial_rows
 from mlopt.sweep.clock import Clock
 from mlopt.sweep.config import Config, Search, override
 from mlopt.sweep.loading import Source, from_file, from_frame
-from mlopt.sweep.outputs import check_folder, replaces, write
+from mlopt.sweep.outputs import check_folder, replaces, write, write_trials
 from mlopt.sweep.planning import sweep_plan
 from mlopt.sweep.prepare import Prepared, prepare
 from mlopt.sweep.result import SweepInterrupted, SweepResult
@@ -111,6 +111,11 @@ def sweep(
             if interrupts.insisted or not hasattr(search, "best_index_"):
                 raise
             stopped = True
+        except ValueError:  # no trial has a score: what became of each is told
+            if output is not None:
+                rows = trial_rows(getattr(search, "events_", ()))
+                write_trials(rows, config, Path(output))
+            raise
         with interrupts.patient(None):
             result = _finish(clock, config, prepared, search)
             if output is not None:

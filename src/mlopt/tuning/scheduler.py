@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mlopt import events
 from mlopt.cluster import between_passes
 from mlopt.passes import Passes
-from mlopt.plan import Plan
+from mlopt.plan import Plan, format_seconds
 from mlopt.training import Limits
 from mlopt.tuning.bandits import Bandit, Progress
 from mlopt.tuning.bandits.base import over
@@ -36,6 +36,7 @@ from mlopt.tuning.replay import Earlier
 from mlopt.tuning.samplers.proposer import Proposal, Proposer
 from mlopt.tuning.storage import records
 from mlopt.tuning.storage.store import Store
+from mlopt.tuning.turns import Turns
 
 GRACE = 3.0
 """Seconds that fits may take when time is up: most end soon, some never will."""
@@ -58,13 +59,8 @@ class Scheduler:
         The metric that decides.
     slots : int
         Trials in training at the same time (TuPAQ's BatchSize).
-    firsts : int
-        Trials that are never given up, the families' defaults: no search is worse.
-    straight : set of int
-        Those with the defaults of a class: one look tells their price, the next is the end.
-    short : bool
-        Whether these end before the other defaults begin, and these before all others: time
-        may run out. Nobody waits for what there is no time for.
+    turns : Turns
+        Which trials are defaults of the families, and who trains first.
     n_trials : int or None
     limits : Limits
     observe : Observer
@@ -81,9 +77,7 @@ class Scheduler:
     limits: Limits
     observe: events.Observer = events.ignore
     refits: bool = True
-    firsts: int = 0
-    straight: frozenset[int] = frozenset()
-    short: bool = False
+    turns: Turns = field(default_factory=Turns)
     settled: Callable[[Trial], None] = lambda trial: None
     """Called with the trial that alone can still win, while it goes on training."""
     trials: dict[int, Trial] = field(default_factory=dict)
@@ -99,8 +93,6 @@ class Scheduler:
     asking: float = 0.0
     """Seconds spent on proposals and on the storage."""
     _first: Trial | None = None
-    _late: set[int] = field(default_factory=set)
-    """Defaults that there was no time for when their turn came."""
 
     def __post_init__(self) -> None:
         problem = self.batch.problem
@@ -146,7 +138,7 @@ class Scheduler:
         must be a model in the end.
         """
         prices = self.prices
-        price = prices.least if trial.number in self.straight else prices.final
+        price = prices.least if trial.number in self.turns.plain else prices.final
         final = price(trial) if self.refits else 0.0
         in_time = seconds + max(final, self.reserve) < self.limits.seconds_left
         if self._scored():
@@ -172,7 +164,7 @@ class Scheduler:
         late = self.limits.seconds_left <= self.reserve
         # One round there must be, or scores of an earlier run: no model is worse than late.
         if late and (self.rung > 0 or self.proposer.knows_scores):
-            self.stopped = "timeout"
+            self.stopped = "no time was left"
             return False
         self._enter()
         if not self.active:
@@ -184,7 +176,7 @@ class Scheduler:
         self.rung += 1
         self._report()
         if not heard:
-            self.stopped = "timeout"  # there is none for anything in training
+            self.stopped = "no time was left"  # there is none for anything in training
         return heard
 
     def _settles(self) -> bool:
@@ -204,14 +196,12 @@ class Scheduler:
 
     def _enter(self) -> None:
         """Fill the free slots with new proposals (TuPAQ, Algorithm 2, line 7)."""
-        proposed = self.proposer.proposed
-        going = [t for t in self.active if t.number not in self._late]
-        slots = max(self.slots, self.firsts * (self.short and proposed < self.firsts))
-        room = self.bandit.room([self._progress(t) for t in going], slots, proposed)
-        rest = self.firsts - proposed
-        waits = rest > 0 or any(trial.number < self.firsts for trial in going)
-        if self.short and waits:
-            room = min(room, max(0, rest))
+        proposed, turns = self.proposer.proposed, self.turns
+        rest = max(0, turns.count - proposed) if turns.short else 0
+        going = [self._progress(t) for t in turns.going(self.active)]
+        room = self.bandit.room(going, max(self.slots, rest + len(going)), proposed)
+        if rest or turns.leading(self.active):
+            room = min(room, rest)
         if self.n_trials is not None:
             room = min(room, self.n_trials - proposed)
         start = time.perf_counter()
@@ -234,26 +224,31 @@ class Scheduler:
 
     def _turn(self) -> list[Trial]:
         """Who trains now: where time is short, defaults that it suffices for come first."""
-        going = [t for t in self.active if t.number not in self._late]
-        plain = [t for t in going if t.number in self.straight]
-        own = [t for t in going if t.number < self.firsts]
-        return (self.short and (plain or own)) or self.active
+        threads = self.batch.problem.executor.threads
+        spare = (self.limits.seconds_left - self.reserve) * threads
+        self.active, dear = self.turns.choose(self.active, self.prices.rest, spare)
+        for trial in dear:
+            text = (
+                f"trial {trial.number}, a default of {trial.family}, would take "
+                f"{format_seconds(self.prices.rest(trial))} on one thread: too much of the "
+                "time left to go before others, it trains beside them and may be given up"
+            )
+            self._say(events.Message(self.limits.elapsed, text))
+            self.plan = replace(self.plan, notes=(*self.plan.notes, text))
+        return self.turns.now(self.active)
 
     def _stop(self, trial: Trial) -> Passes:
         """Passes at which ``trial`` is looked at next."""
-        if trial.number in self.straight and trial.passes > 0:
+        if self.turns.straight(trial):
             return self.bandit.max_passes
         return self.bandit.next_stop(self._progress(trial))
 
     def _train(self, check: Callable[[], None]) -> bool:
         """One rung for those whose turn it is (line 8); whether to go on."""
         turn = self._turn()
-        before = {t: t.passes for t in turn if self.short and t.number < self.firsts}
+        asked = [(trial, trial.passes) for trial in turn]
         heard = self._advance(turn, check)
-        late = {t.number for t in before if t.passes == before[t] and not t.reason}
-        late -= self._late
-        self._late |= late
-        return heard or bool(late)
+        return self.turns.heard(asked) or heard
 
     def _advance(self, waiting: list[Trial], check: Callable[[], None]) -> bool:
         """Train everything ``waiting`` to its next look; whether anything was trained."""
@@ -268,7 +263,7 @@ class Scheduler:
                 if any(ended):
                     self._remember()
             if self._waits() <= 0:
-                self.stopped = "timeout"
+                self.stopped = "no time was left"
             first, self._first = self._first, None
             if self._scored() or first is None or first.reason is None:
                 break
@@ -321,10 +316,10 @@ class Scheduler:
         verdicts = self.bandit.allocate(scored, self.looks)
         self.looks += scored
         for number in verdicts.pruned:
-            score = self.trials[number].mean(self.metric)
-            if number < self.firsts and math.isfinite(score):
+            trial = self.trials[number]
+            if self.turns.keeps(trial) and math.isfinite(trial.mean(self.metric)):
                 continue
-            self._end(self.trials[number], "PRUNED", verdicts.reasons.get(number))
+            self._end(trial, "PRUNED", verdicts.reasons.get(number))
         self.active = [t for t in self.active if t.state == "RUNNING"]
         if self.n_trials is None and self.proposer.space.size is None:
             check_failures(self.trials.values())
@@ -363,6 +358,10 @@ class Scheduler:
                 trial.state = "PRUNED" if trial.passes else "FAIL"
                 trial.reason, trial.unfinished = f"unfinished: {self.stopped}", True
                 self.proposer.leave(trial.number)
+                self._say(events.TrialLeft(
+                    self.limits.elapsed, trial.number, trial.passes,
+                    trial.mean(self.metric), trial.reason,
+                ))  # fmt: skip
         self._remember()
 
     def _take_in_the_rest(self) -> None:

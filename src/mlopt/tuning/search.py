@@ -21,7 +21,7 @@ from mlopt.plan import Plan
 from mlopt.tuning.crews.families import configure
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.crews.scoring import SINGLE, check_refit, metrics_of
-from mlopt.tuning.crews.trials import NOT_FINITE, Trial, best_trial
+from mlopt.tuning.crews.trials import NOT_FINITE, Trial, best_trial, why_none
 from mlopt.tuning.final_fit import FinalFit
 from mlopt.tuning.inputs import problem_of
 from mlopt.tuning.refit import out_of_fold
@@ -330,8 +330,7 @@ class ModelSearchCV(BaseSearchCV):
                 # Scores that are no numbers, of fits that went through: as scikit-learn.
                 best = next((t for t in trials if t.rungs and not t.traces), None)
             if best is None:
-                reason = trials[0].reason if trials else "the budget allowed none"
-                raise InputError(f"No trial gave a score. The first reason: {reason}")
+                raise InputError(f"No trial gave a score: {why_none(trials)}")
             self.best_index_ = trials.index(best)
             self.best_score_ = best.mean(metric)
         chosen = trials[self.best_index_]

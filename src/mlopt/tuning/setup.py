@@ -32,6 +32,7 @@ from mlopt.tuning.space.parameters import Parameter
 from mlopt.tuning.space.space import Family, Space
 from mlopt.tuning.storage.fingerprint import part, part_of_data, part_of_setting
 from mlopt.tuning.storage.store import NullStore, Store, open_store
+from mlopt.tuning.turns import Turns
 
 FULL_TRAINING = 100
 """Passes of the full training of an estimator that has none (TuPAQ, section 4.3): at these
@@ -112,9 +113,11 @@ def prepare(
         ),
         metric=problem.metrics.main,
         slots=_slots(search, batches),
-        firsts=len(first),
-        straight=frozenset(i for i, point in enumerate(first) if point in plain),
-        short=short and bool(space.chooser),
+        turns=Turns(
+            len(first),
+            frozenset(i for i, point in enumerate(first) if point in plain),
+            short and bool(space.chooser),
+        ),
         n_trials=search.n_trials,
         limits=limits,
         observe=_observer(search),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -144,3 +144,15 @@ def check_failures(trials: Iterable[Trial]) -> None:
             f"The first {len(ended)} trials all failed; the search stops. The first "
             f"reason: {ended[0].reason}"
         )
+
+
+def why_none(trials: Sequence[Trial]) -> str:
+    """Why none of ``trials`` has a score."""
+    if not trials:
+        return "the budget allowed none."
+    if all(trial.unfinished for trial in trials):
+        return (
+            f"of {len(trials)} that were begun none was fitted once in the time given, nor "
+            "in as much again. Give a longer `timeout`; a fit that hangs never ends."
+        )
+    return f"the first reason is {trials[0].reason}."
