@@ -89,7 +89,7 @@ def test_no_digits_are_lost_far_from_zero(solver: str) -> None:
     np.testing.assert_allclose(ours.coef_, near.coef_, rtol=1e-6)
 
 
-@pytest.mark.parametrize("solver", ["sketched_cg", "block"])
+@pytest.mark.parametrize("solver", NEW)
 def test_float32_rows_are_multiplied_in_float64(solver: str) -> None:
     X, y, _ = problem()
     single = X.astype(np.float32)
@@ -247,8 +247,3 @@ def test_sparse_rows_are_refused_with_the_way_out(solver: str) -> None:
     with pytest.raises(InputError, match=r"needs dense rows: .* under `sparse_cg`"):
         Ridge(solver=solver).fit(sparse.csr_array(X), y)
 
-
-def test_float32_rows_have_nothing_to_round() -> None:
-    X, y, _ = problem()
-    with pytest.raises(InputError, match="needs float64 rows"):
-        Ridge(solver="mixed_cholesky").fit(X.astype(np.float32), y)

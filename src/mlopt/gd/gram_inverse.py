@@ -24,7 +24,7 @@ from scipy.linalg import lapack
 
 from mlopt.errors import InputError
 from mlopt.gd.column_sums import ColumnSums
-from mlopt.gd.panels import Layout, panels
+from mlopt.gd.panels import Layout, panel_gram
 from mlopt.gd.preconditioner import merged
 from mlopt.gd.sample import draw
 from mlopt.rows import Block, Rows
@@ -83,7 +83,8 @@ def of_sample(rows: Rows, size: int, sums: ColumnSums, alphas: Array) -> GramInv
     alphas : ndarray of shape (T,)
     """
     sample = draw(rows, size)
-    gram, weight = _centred_gram(sample, sums.mean, np.float64)
+    gram = _centred_gram(sample, sums.mean, np.float64)
+    weight = sample.map_reduce(_weight, operator.add)
     gram *= sums.weight / weight if weight > 0 else 0.0
     diagonal = np.einsum("ii->i", gram)
     # A rare column may be missing from the sample: its own scale is known all the same.
@@ -94,33 +95,13 @@ def of_sample(rows: Rows, size: int, sums: ColumnSums, alphas: Array) -> GramInv
 
 def of_float32(rows: Rows, sums: ColumnSums, alphas: Array) -> GramInverse:
     """From the Gram matrix of all rows in float32; as `of_sample`."""
-    gram, _ = _centred_gram(rows, sums.mean, np.float32)
+    gram = _centred_gram(rows, sums.mean, np.float32)
     return factorise(gram, merged(alphas, _MOST_FACTORS))
 
 
-def _centred_gram(rows: Rows, mean: Array, dtype: Any) -> tuple[NDArray[Any], float]:
-    """Weighted Gram matrix (d, d) of the features less ``mean``; the sum of weights."""
-    found: _Gram = rows.map_reduce(_block_gram, operator.add, mean[: rows.d], dtype)
-    return found.gram, found.weight
-
-
-@dataclass(frozen=True)
-class _Gram:
-    gram: NDArray[Any]
-    weight: float
-
-    def __add__(self, other: _Gram) -> _Gram:
-        return _Gram(self.gram + other.gram, self.weight + other.weight)
-
-
-def _block_gram(block: Block, mean: Array, dtype: Any) -> _Gram:
-    d = len(mean)
-    bare = Block(block.X, {**block.extra, "targets": np.empty((block.rows, 0))})
-    total, product = np.zeros((d, d), dtype), np.empty((d, d), dtype)
-    for panel in panels(bare, Layout(mean, intercept=False), dtype):
-        np.dot(panel.T, panel, out=product)
-        total += product
-    return _Gram(total, float(block.extra["weights"].sum(dtype=np.float64)))
+def _centred_gram(rows: Rows, mean: Array, dtype: Any) -> NDArray[Any]:
+    """Weighted Gram matrix (d, d) of the features less ``mean``."""
+    return panel_gram(rows, Layout(mean[: rows.d], intercept=False), dtype)
 
 
 def factorise(gram: NDArray[Any], alphas: Array) -> GramInverse:
@@ -148,3 +129,7 @@ def _factor(gram: NDArray[Any], alpha: float) -> tuple[NDArray[Any], Array]:
             return factor, scale
         lift *= 10.0
     raise InputError("The Gram matrix of X is not finite: scale the columns of X.")
+
+
+def _weight(block: Block) -> float:
+    return float(block.extra["weights"].sum(dtype=np.float64))

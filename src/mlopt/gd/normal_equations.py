@@ -14,7 +14,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mlopt.gd.panels import Layout, panels
+from mlopt.gd.panels import Layout, panel_gram
 from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]
@@ -43,26 +43,19 @@ def moments(rows: Rows, outputs: int, intercept: bool) -> Moments:
     """One pass over ``rows`` with "targets" and "weights" beside them."""
     sparse = multiplies_sparse(rows)
     layout = Layout.of(rows, outputs, intercept, shifted=not sparse)
-    block_gram = _sparse_gram if sparse else _dense_gram
-    gram = rows.map_reduce(block_gram, operator.add, layout)
+    if sparse:
+        found = rows.map_reduce(_sparse_gram, operator.add, layout)
+    else:
+        found = panel_gram(rows, layout)
     if not intercept:
-        return Moments(layout.shift, gram)
-    offset = gram[0, 1:] / gram[0, 0]
-    return Moments(layout.shift + offset, gram[1:, 1:] - np.outer(gram[0, 1:], offset))
+        return Moments(layout.shift, found)
+    offset = found[0, 1:] / found[0, 0]
+    return Moments(layout.shift + offset, found[1:, 1:] - np.outer(found[0, 1:], offset))
 
 
 def multiplies_sparse(rows: Rows) -> bool:
     """Whether a sparse product beats densifying panel by panel."""
     return rows.sparse and _SPARSE_PRICE * (rows.nonzero / rows.n) ** 2 < rows.d**2
-
-
-def _dense_gram(block: Block, layout: Layout) -> Array:
-    total = np.zeros((layout.columns, layout.columns))
-    product = np.empty_like(total)
-    for panel in panels(block, layout):
-        np.dot(panel.T, panel, out=product)
-        total += product
-    return total
 
 
 def _sparse_gram(block: Block, layout: Layout) -> Array:

@@ -13,6 +13,7 @@ Shapes: ``X`` is (n, d), ``y`` is (n, T); a panel has ``m = intercept + d + T`` 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,9 @@ Array = NDArray[np.float64]
 
 _CACHE = 1 << 19
 _FEWEST = 256
+_TILE = 1024
+"""Columns of a tile of a Gram matrix: one that is symmetric at once would be copied across
+its diagonal by each product, which takes as long as the product where columns are many."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ class Layout:
     Attributes
     ----------
     shift : ndarray of shape (d + T,), float64
-        Subtracted from the features and targets.
+        Subtracted from the features and targets; (d,) for panels without targets.
     intercept : bool
         Whether the first column is the one of ones.
     """
@@ -103,11 +107,37 @@ def panels(block: Block, layout: Layout, dtype: Any = np.float64) -> Iterator[ND
         np.subtract(
             _dense(block.X[part]), layout.shift[:d], out=panel[:, first : first + d]
         )
-        targets = block.extra["targets"][part]
+        targets = block.extra["targets"][part, : len(layout.shift) - d]
         np.subtract(targets, layout.shift[d:], out=panel[:, first + d :])
         if weighted:
             panel *= np.sqrt(block.extra["weights"][part]).astype(dtype)
         yield panel
+
+
+def panel_gram(rows: Rows, layout: Layout, dtype: Any = np.float64) -> NDArray[Any]:
+    """The Gram matrix of all panels of ``rows``, of shape (m, m)."""
+    total: NDArray[Any] = rows.map_reduce(_lower_gram, operator.add, layout, dtype)
+    for tile in _tiles(layout.columns):
+        total[: tile.start, tile] = total[tile, : tile.start].T
+    return total
+
+
+def _lower_gram(block: Block, layout: Layout, dtype: Any) -> NDArray[Any]:
+    """What one block adds to the tiles up to the diagonal."""
+    m = layout.columns
+    total, products = np.zeros((m, m), dtype), np.empty(min(_TILE, m) * m, dtype)
+    for panel in panels(block, layout, dtype):
+        for tile in _tiles(m):
+            shape = (tile.stop - tile.start, tile.stop)
+            product = products[: shape[0] * shape[1]].reshape(shape)
+            np.dot(panel[:, tile].T, panel[:, : tile.stop], out=product)
+            total[tile, : tile.stop] += product
+    return total
+
+
+def _tiles(columns: int) -> list[slice]:
+    edges = range(0, columns, _TILE)
+    return [slice(start, min(start + _TILE, columns)) for start in edges]
 
 
 def panel_rows(columns: int) -> int:

@@ -46,8 +46,6 @@ def why_not(solver: str, shape: Shape) -> str | None:
         return f"has more equations, {shape.n}, than there are columns, {shape.d}"
     if solver in ("mixed_cholesky", "block") and shape.sparse:
         return "needs dense rows: sparse ones stay sparse under `sparse_cg`"
-    if solver == "mixed_cholesky" and shape.itemsize < 8:
-        return "needs float64 rows: those in float32 have nothing to round"
     return None
 
 
