@@ -2,9 +2,10 @@
 
 Problems are drawn by a seed: rows, columns, density, correlation, scales of columns, share
 of the second class, penalty, tolerance; logistic, squared hinge and squared loss. For each,
-the plan that `mlopt.gd.plan` chooses runs, planning included, then every plan it ranked,
-each alone, until it says that it is done, or the limit has passed, or twice the time of the
-best that was done before it. A plan counts as finished
+the plan that `mlopt.gd.plan` chooses runs, planning included, then every plan it ranked
+and does not foresee to take five times the limit, each alone, until it says that it is
+done, or the limit has passed, or twice the time of the best that was done before it. A
+plan counts as finished
 if its objective, computed here, is within the tolerance of the least that is known: of all
 plans and of SciPy's L-BFGS-B. Printed: a row a problem; then the median, 90th percentile
 and worst of chosen / best (seconds, planning included) and of predicted / measured
@@ -41,6 +42,9 @@ FAST, REPEATS = 1.0, 3
 """Runs of less than so many seconds are repeated, and their median counts."""
 SLOWER, LEAST = 2.0, 0.2
 """A plan that takes so many times the best, and so many seconds, is not the best."""
+HOPELESS = 5.0
+"""Plans that are foreseen to take so many times the limit are not run: a factorization of
+wide rows cannot be interrupted."""
 NEAR = 1.3
 """What a foresight may be off by and still be called right."""
 
@@ -168,7 +172,10 @@ def judged(problem, limit):
 
     chosen, plan, result = repeated()
     runs, best = {}, limit
-    for name in [alternative.name for alternative in plan.alternatives]:
+    for alternative in plan.alternatives:
+        name = alternative.name
+        if alternative.predicted_seconds > HOPELESS * limit:
+            continue
         try:
             seconds, _, other = repeated([name], min(limit, max(SLOWER * best, LEAST)))
         except (MemoryError, mlopt.errors.MloptError):

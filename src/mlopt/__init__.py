@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mlopt import gd
+    from mlopt.gd.elastic_net import ElasticNet, Lasso
     from mlopt.gd.least_squares import LinearRegression, Ridge
     from mlopt.gd.logistic import LogisticRegression
     from mlopt.gd.svm import LinearSVC
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PCA",
+    "ElasticNet",
+    "Lasso",
     "LinearRegression",
     "LinearSVC",
     "LogisticRegression",
@@ -50,6 +53,8 @@ __all__ = [
 
 _HOMES = {
     "PCA": "mlopt.pipeline.library.pca",
+    "ElasticNet": "mlopt.gd.elastic_net",
+    "Lasso": "mlopt.gd.elastic_net",
     "LinearRegression": "mlopt.gd.least_squares",
     "LinearSVC": "mlopt.gd.svm",
     "LogisticRegression": "mlopt.gd.logistic",

@@ -111,6 +111,26 @@ EXPECTED: dict[str, tuple[Difference, ...]] = {
             "`copy_X=False` has no effect: X is never written to",
         ),
     ),
+    "test_coordinate_descent": (
+        Difference(
+            "test_warm_start",
+            "a fit goes on from coefficients, not from the middle of its way: five sweeps "
+            "and five more are not ten",
+        ),
+        Difference(
+            "test_elasticnet_precompute_gram_weighted_samples",
+            f"with a matrix scikit-learn fits: at the same `tol` {_OWN_WAY}",
+        ),
+        Difference(
+            "test_enet_float_precision",
+            f"with a matrix scikit-learn fits: at the same `tol` {_OWN_WAY}",
+        ),
+        Difference("test_check_input_false", "`check_input=False` has no effect"),
+        Difference(
+            "test_enet_copy_X_False_check_input_False",
+            "`copy_X=False` has no effect: X is never written to",
+        ),
+    ),
     "test_svm": (
         Difference(
             "test_linear_svm_convergence_warnings",
@@ -142,6 +162,10 @@ FILES = {
     "test_linear_regression": (
         "LinearRegression",
         f"{_LINEAR}/tests/test_base.py",
+    ),
+    "test_coordinate_descent": (
+        "Lasso` and `ElasticNet",
+        f"{_LINEAR}/tests/test_coordinate_descent.py",
     ),
     "test_svm": ("LinearSVC", "sklearn/svm/tests/test_svm.py"),
     "test_pca": ("PCA", "sklearn/decomposition/tests/test_pca.py"),

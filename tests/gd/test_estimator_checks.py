@@ -8,6 +8,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from mlopt.gd.elastic_net import ElasticNet, Lasso
 from mlopt.gd.least_squares import LinearRegression, Ridge
 from mlopt.gd.logistic import LogisticRegression
 from mlopt.gd.svm import LinearSVC
@@ -25,6 +26,8 @@ ESTIMATORS = [
     LogisticRegression(),
     LogisticRegression(class_weight="balanced"),
     LogisticRegression(solver="newton-cholesky"),
+    Lasso(0.1),
+    ElasticNet(0.1, l1_ratio=0.3),
     LinearSVC(),
     LinearSVC(dual=True),
     LinearSVC(loss="hinge"),

@@ -246,4 +246,3 @@ def test_sparse_rows_are_refused_with_the_way_out(solver: str) -> None:
     X, y, _ = problem()
     with pytest.raises(InputError, match=r"needs dense rows: .* under `sparse_cg`"):
         Ridge(solver=solver).fit(sparse.csr_array(X), y)
-

@@ -47,14 +47,14 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         """
         twin = clone(self)
         check_parameters(twin)
-        if why := twin._not_ours():
+        if why := twin._not_ours(y):
             return plan_as_scikit_learn(self, why)
         with closing(executor(n_jobs=getattr(self, "n_jobs", None))) as where:
             choice = twin._prepare(X, y, sample_weight, where)[-1]
         return plan_before(self, choice)
 
     @abstractmethod
-    def _not_ours(self) -> str:
+    def _not_ours(self, y: Any) -> str:
         """Which parameter asks for what only scikit-learn has a solver for; or ""."""
 
     @abstractmethod

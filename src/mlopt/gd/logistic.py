@@ -28,8 +28,11 @@ from mlopt.gd.classifier_fit import (
 )
 from mlopt.gd.classifier_plan import newton_cost, quasi_newton_cost
 from mlopt.gd.columns import Model
-from mlopt.gd.estimator_base import Sample, read, resources_of
+from mlopt.gd.elastic_net import SWEEPS, WAY
+from mlopt.gd.estimator_base import Sample, in_memory, read, resources_of
+from mlopt.gd.l1_classifier import by_working_set
 from mlopt.gd.linear_classifier import LinearClassifier, decide
+from mlopt.gd.plans.sequential_cost import primal_coordinate_cost
 from mlopt.plan import Choice
 from mlopt.resources import Resources
 from mlopt.rows import Rows
@@ -53,7 +56,10 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
     C : float, default=1.0
         Inverse of the penalty, positive; ``np.inf`` for none.
     l1_ratio : float, default=0.0
-        Share of the L1 penalty. Any but 0 is fitted by scikit-learn.
+        Share of the L1 penalty, in [0, 1]: ``C sum_i c_i loss_i + l1_ratio ||w||_1 +
+        (1 - l1_ratio)/2 ||w||^2``. Two classes go by working sets of columns, in this
+        process, until the duality gap is at most ``tol / 100`` of the objective; more
+        classes are fitted by scikit-learn.
     fit_intercept : bool, default=True
         The intercept is not penalised.
     class_weight : dict, "balanced" or None, default=None
@@ -144,7 +150,7 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
         """
         started = time.perf_counter()
         check_parameters(self)
-        if why := self._not_ours():
+        if why := self._not_ours(y):
             kind = linear_model.LogisticRegression
             solver = self._their_solver()
             fit_as_scikit_learn(
@@ -155,7 +161,9 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
             rows, model, choice = self._prepare(X, y, sample_weight, where)
             start = self._start(model.outputs, rows.d)
             limits = (self.tol, self.max_iter, start)
-            if choice.chosen == "newton-cholesky":
+            if choice.chosen == WAY:
+                outcome = by_working_set(rows, model, self.l1_ratio, *limits)
+            elif choice.chosen == "newton-cholesky":
                 outcome = by_newton(rows, model, *limits)
             else:
                 outcome = by_quasi_newton(rows, [model], *limits)
@@ -183,11 +191,13 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
         """Logarithms of `predict_proba`, shape (n, K)."""
         return np.log(self.predict_proba(X))
 
-    def _not_ours(self) -> str:
+    def _not_ours(self, y: Any) -> str:
         if self.penalty != "deprecated":
             return f"`penalty`={self.penalty!r}"
-        if self.l1_ratio != 0:
-            return f"`l1_ratio`={self.l1_ratio!r}"
+        if self.l1_ratio is None:
+            return "`l1_ratio`=None"
+        if self.l1_ratio and (self.solver != "auto" or np.isinf(self.C) or _many(y)):
+            return f"`l1_ratio`={self.l1_ratio!r}, and not two classes by solver 'auto'"
         if self.solver not in _OURS:
             return f"`solver`={self.solver!r}"
         if self.dual:
@@ -221,6 +231,9 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
 
     def _choose(self, rows: Rows, model: Model, resources: Resources) -> Choice:
         shape = shape_of(rows, model.outputs)
+        if self.l1_ratio:
+            cost = primal_coordinate_cost(shape, resources, SWEEPS)
+            return choose(str(self), "auto", {WAY: cost}, resources)
         # Sparse rows with few values have exact Hessians at little cost.
         exact = shape.sparse and shape.hessian_rows >= shape.n
         same = model.outputs == 1 and not exact and self.solver == "auto"
@@ -237,6 +250,14 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
         if not self.warm_start or getattr(self, "coef_", np.empty(0)).shape != (planes, d):
             return []
         return [(self.coef_, self.intercept_)]
+
+
+def _many(y: Any) -> bool:
+    """Whether there are more than two classes; whatever is no y scikit-learn refuses."""
+    try:
+        return len(np.unique(np.asarray(in_memory(y)))) > 2
+    except TypeError:
+        return True
 
 
 def settled(outcome: Outcome) -> Outcome:

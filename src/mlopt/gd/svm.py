@@ -131,7 +131,7 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
         """
         started = time.perf_counter()
         check_parameters(self)
-        if why := self._not_ours():
+        if why := self._not_ours(y):
             fit_as_scikit_learn(self, svm.LinearSVC, why, X, y, sample_weight)
             return self
         with closing(executor()) as where:
@@ -158,7 +158,8 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
         classes = len(self.classes_)
         return classes if classes > 2 else 1
 
-    def _not_ours(self) -> str:
+    def _not_ours(self, y: Any) -> str:
+        del y
         if self.penalty != "l2":
             return f"`penalty`={self.penalty!r}"
         if self.multi_class != "ovr":

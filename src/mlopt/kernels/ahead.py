@@ -22,6 +22,7 @@ from mlopt.kernels import (
     dual,
     dual_logistic,
     sgd,
+    shrinkage,
     terms,
     windows,
 )
@@ -147,6 +148,18 @@ def _moments(kind: Kind) -> None:
     column_squares(_rows(kind))
 
 
+def _shrinkage(kind: Kind) -> None:
+    for columns in (_rows(kind), _csr(kind)):
+        every, ones = np.arange(_N), np.ones(_D)
+        sums, squares = shrinkage.column_moments(columns, every, ones)
+        for h in (ones, ones[:1]):
+            shrinkage.shrink(
+                columns, every, h=h, weight=float(_D), mean=sums / _D, H=squares, l1=0.1,
+                l2=0.0, positive=False, slopes=ones.copy(), shift=np.zeros(1),
+                w=np.zeros(_N),
+            )  # fmt: skip
+
+
 def _gram(kind: Kind) -> None:
     for X in (_csr(kind), _wide_csr(kind)):
         sparse_gram(X, np.ones(_N))
@@ -191,6 +204,7 @@ _OF_NUMBERS: tuple[Callable[[Kind], None], ...] = (
     partial(_sgd, rows=_csr, models=_MANY),
     partial(_sgd, rows=_rows, models=_FEW),
     _coordinates,
+    _shrinkage,
     _dual,
     _variance_reduced,
     _dual_logistic,

@@ -220,7 +220,7 @@ def test_more_epochs_cost_more(name: str) -> None:
 
 
 def test_row_weights_are_shares() -> None:
-    found = Gathered.of(problem(Task("logistic")))
+    found = Gathered.of(problem(Task("logistic")).rows)
     assert found.c.sum() == pytest.approx(1.0)
     mixed = found.shuffled(0)
     assert sorted(mixed.y) == sorted(found.y)

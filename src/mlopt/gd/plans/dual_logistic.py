@@ -47,7 +47,7 @@ class DualLogistic(DualGap):
     ) -> None:
         del start
         super().__init__(problem, tolerance, max_passes)
-        self._data = Gathered.of(problem)
+        self._data = Gathered.of(problem.rows)
         self._costs = self._data.c / problem.task.l2
         self._norms = squared_norms(self._data.X)
         self._state = LogisticState.start(self._data.X, self._data.y, self._costs, _SEED)

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from mlopt.cluster import Threads
 from mlopt.costs import Cost
 from mlopt.gd.plans.method import Shape, problem_shape
-from mlopt.gd.plans.task import Problem
+from mlopt.gd.plans.task import Problem, beside
 from mlopt.resources import Resources
 from mlopt.resources.probe import memory_limit
-from mlopt.rows import Block
+from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]
 
@@ -37,18 +37,19 @@ class Gathered:
     c: Array
 
     @staticmethod
-    def of(problem: Problem) -> Gathered:
-        """Without a copy where the rows are one block of this process.
+    def of(rows: Rows) -> Gathered:
+        """From rows with "targets" and "weights" (n, 1) beside them.
+
+        Without a copy where they are one block of this process.
 
         Raises
         ------
         InputError
             When they do not fit into the memory of this process.
         """
-        rows, beside = problem.rows, problem.beside()
         here = isinstance(rows.executor, Threads) and len(rows.lengths) == 1
-        X = rows.first(_features) if here else rows.collect()
-        y, c = (beside[k][:, 0].astype(np.float64) for k in ("targets", "weights"))
+        X, found = rows.first(_features) if here else rows.collect(), beside(rows)
+        y, c = (found[k][:, 0].astype(np.float64) for k in ("targets", "weights"))
         return Gathered(X, y, c / c.sum())
 
     def shuffled(self, seed: int) -> Gathered:

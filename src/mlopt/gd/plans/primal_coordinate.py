@@ -56,7 +56,7 @@ class PrimalCoordinate(Sequential):
         self, problem: Problem, tolerance: float, max_passes: int, start: Start = None
     ) -> None:
         super().__init__(problem, tolerance, max_passes, start)
-        data, task = Gathered.of(problem), problem.task
+        data, task = Gathered.of(problem.rows), problem.task
         self._y, self._c = data.y, data.c
         self._columns = _transposed(data.X)
         weighted = _weighted_squares(data.X, self._columns, data.c)

@@ -168,10 +168,8 @@ class Problem:
         return float(self.sums.weights[0])
 
     def beside(self) -> dict[str, Array]:
-        """Targets and weights of all rows, (n, 1) each, in this process."""
-        parts = self.rows.map(_extra)
-        names = ("targets", "weights")
-        return {name: np.concatenate([part[name] for part in parts]) for name in names}
+        """As `beside`."""
+        return beside(self.rows)
 
     def objective(self, coef: Array, intercept: Array) -> float:
         """The objective at weights (outputs, d) and intercepts (outputs,): one pass.
@@ -231,6 +229,13 @@ def problem_of(
         loss, task.l2, outputs=outputs, delta=task.delta, fit_intercept=task.intercept
     )
     return Problem(task, beside, model, classes, even=bool((weights == weights[0]).all()))
+
+
+def beside(rows: Rows) -> dict[str, Array]:
+    """Targets and weights of all rows, (n, 1) each, in this process."""
+    parts = rows.map(_extra)
+    names = ("targets", "weights")
+    return {name: np.concatenate([part[name] for part in parts]) for name in names}
 
 
 def _extra(block: Block) -> dict[str, Array]:

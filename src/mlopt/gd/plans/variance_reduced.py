@@ -58,7 +58,7 @@ class VarianceReduced(Sequential):
         self, problem: Problem, tolerance: float, max_passes: int, start: Start = None
     ) -> None:
         super().__init__(problem, tolerance, max_passes, start)
-        self._data, task = Gathered.of(problem).shuffled(_SEED), problem.task
+        self._data, task = Gathered.of(problem.rows).shuffled(_SEED), problem.task
         h, n = STEEPEST[task.loss_name], problem.rows.n
         squares = h * _mean_squares(self._data)
         floor = _FLOOR * squares.sum() / n

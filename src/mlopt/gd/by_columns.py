@@ -1,0 +1,90 @@
+"""Rows by columns, with a target and weights, for methods that go from column to column.
+
+Shapes: ``n`` rows, ``d`` columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mlopt.errors import InputError
+from mlopt.kernels.one_row import products
+from mlopt.kernels.shrinkage import column_moments
+
+Array = NDArray[np.float64]
+
+_FAR = 1e4
+"""Squares of means against variances beyond which columns are centred, for their digits."""
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """The rows, by columns.
+
+    Attributes
+    ----------
+    X : ndarray or CSR array of shape (d, n)
+        The transpose of the rows, float32 or float64.
+    y : ndarray of shape (n,), float64
+        Targets: numbers, or -1 and 1.
+    c : ndarray of shape (n,), float64
+        Weights of the rows; their sum is 1.
+    centre : ndarray of shape (d,), float64
+        What was taken off the columns.
+    """
+
+    X: Any
+    y: Array
+    c: Array
+    centre: Array
+
+    def of_target(self, y: Array) -> Columns:
+        """The same columns with another target (n,)."""
+        return replace(self, y=np.asarray(y, np.float64))
+
+    def spread(self, intercept: bool) -> float:
+        """The weighted mean of ``y^2``, about the mean of y with an intercept."""
+        about = float(self.c @ self.y) if intercept else 0.0
+        return float(self.c @ (self.y - about) ** 2)
+
+    def times(self, slopes: Array) -> Array:
+        """Products of all columns with ``slopes`` (n,), in float64, (d,)."""
+        if isinstance(self.X, np.ndarray) and self.X.dtype == slopes.dtype:
+            return np.asarray(self.X @ slopes)
+        return products(self.X, slopes)
+
+    @cached_property
+    def moments(self) -> tuple[Array, Array]:
+        """Weighted sums of all columns, and of their squares, (d,) each."""
+        return column_moments(self.X, np.arange(self.X.shape[0]), self.c)
+
+    @staticmethod
+    def of(X: Any, y: Array, weights: Array, intercept: bool) -> Columns:
+        """From rows (n, d); dense columns far from zero are centred, for their digits.
+
+        Raises
+        ------
+        InputError
+            When the squares of a column are not finite.
+        """
+        c, centre = weights / weights.sum(), np.zeros(X.shape[1])
+        sparse = sp.issparse(X)
+        made = sp.csr_array(X.T.tocsr()) if sparse else np.ascontiguousarray(X.T)
+        whole = Columns(made, y, c, centre)
+        mean, squares = whole.moments
+        if not np.isfinite(squares).all():
+            raise InputError(
+                "Coordinate descent iterations resulted in non-finite parameter values: "
+                "the squares of X must be finite. Scale its columns."
+            )
+        far = mean**2 > _FAR * np.maximum(squares - mean**2, 0.0)
+        if sparse or not intercept or not far.any():
+            return whole
+        centre[far] = mean[far].astype(X.dtype)
+        return Columns(whole.X - centre[:, None].astype(X.dtype), y, c, centre)

@@ -1,0 +1,276 @@
+"""`Lasso` and `ElasticNet`: scikit-learn's problems, by working sets of columns."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from contextlib import closing
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import linear_model
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from mlopt.cluster import Executor, executor
+from mlopt.gd.as_scikit_learn import (
+    check_parameters,
+    fit_as_scikit_learn,
+    plan_as_scikit_learn,
+)
+from mlopt.gd.by_columns import Columns
+from mlopt.gd.choosing import choose, plan_after, plan_before
+from mlopt.gd.classifier_fit import shape_of
+from mlopt.gd.estimator_base import Sample, read, resources_of
+from mlopt.gd.linear_regressor import LinearRegressor
+from mlopt.gd.penalty import Penalty
+from mlopt.gd.plans.gathered import Gathered
+from mlopt.gd.plans.sequential_cost import primal_coordinate_cost
+from mlopt.gd.working_set import WorkingSet
+from mlopt.plan import Choice, Plan
+from mlopt.rows import Rows
+
+Array = NDArray[Any]
+
+WAY = "working-set"
+"""The one method for L1 penalties."""
+SWEEPS = 10.0
+"""Visits of all columns in whose time it is expected to end; few are in its sets."""
+_MAX_ITER = 1000
+
+
+class ElasticNet(LinearRegressor, linear_model.ElasticNet):
+    """Least squares with an L1 and an L2 penalty.
+
+    It minimises ``sum_i c_i (y_i - x_i w - b)^2 / (2 sum_i c_i) + alpha l1_ratio ||w||_1 +
+    alpha (1 - l1_ratio) / 2 ||w||^2``. The problem, the parameters and the attributes are
+    those of `sklearn.linear_model.ElasticNet`. Rows are gathered in this process.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        At least 0; with 0 scikit-learn fits.
+    l1_ratio : float, default=0.5
+        The share of the L1 penalty, in [0, 1].
+    fit_intercept : bool, default=True
+        The intercept is not penalised.
+    precompute : bool or array-like of shape (d, d), default=False
+        Without effect, but for a matrix: scikit-learn fits with that.
+    max_iter : int, default=1000
+        Sweeps over sets of columns.
+    copy_X : bool, default=True
+        Without effect: X is never written to.
+    tol : float, default=1e-4
+        Done when the duality gap is at most ``tol`` times the variance of y, without an
+        intercept the mean of its squares, and no step along one column is longer than
+        ``tol`` times the largest coefficient.
+    warm_start : bool, default=False
+        Start from the last fit's coefficients.
+    positive : bool, default=False
+        No coefficient below 0.
+    random_state, selection
+        Without effect: columns are visited in their order.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (d,) or (T, d)
+    intercept_ : float or ndarray of shape (T,)
+    n_iter_ : int or list of T int
+        Sweeps over sets of columns.
+    dual_gap_ : float or ndarray of shape (T,)
+        How far the objective may be above its minimum.
+    plan_ : Plan
+        What was run, with predicted and measured seconds.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+    """
+
+    _kind: ClassVar[type] = linear_model.ElasticNet
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **linear_model.ElasticNet._parameter_constraints
+    }
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        l1_ratio: float = 0.5,
+        fit_intercept: bool = True,
+        precompute: Any = False,
+        max_iter: int = 1000,
+        copy_X: bool = True,
+        tol: float = 1e-4,
+        warm_start: bool = False,
+        positive: bool = False,
+        random_state: Any = None,
+        selection: str = "cyclic",
+    ) -> None:
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.fit_intercept = fit_intercept
+        self.precompute = precompute
+        self.max_iter = max_iter
+        self.copy_X = copy_X
+        self.tol = tol
+        self.warm_start = warm_start
+        self.positive = positive
+        self.random_state = random_state
+        self.selection = selection
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, check_input: bool = True
+    ) -> ElasticNet:
+        """Fit to X and y.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
+        y : array-like of shape (n,) or (n, T)
+        sample_weight : float or array-like of shape (n,), optional
+        check_input : bool, default=True
+            Without effect.
+
+        Returns
+        -------
+        self
+        """
+        del check_input
+        started = time.perf_counter()
+        check_parameters(self)
+        if why := self._not_ours():
+            fit_as_scikit_learn(self, self._kind, why, X, y, sample_weight)
+            return self
+        with closing(executor(n_jobs=None)) as where:
+            sample, choice = self._prepare(X, y, sample_weight, where)
+            self._learn(sample)
+        self.plan_ = plan_after(self, choice, started)
+        return self
+
+    def explain(self, X: Any, y: Any, sample_weight: Any = None) -> Plan:
+        """The plan of `fit` for the same arguments; fits nothing.
+
+        Returns
+        -------
+        Plan
+            What would be run, with predicted seconds.
+        """
+        twin = clone(self)
+        check_parameters(twin)
+        if why := twin._not_ours():
+            return plan_as_scikit_learn(self, why)
+        with closing(executor(n_jobs=None)) as where:
+            choice = twin._prepare(X, y, sample_weight, where)[-1]
+        return plan_before(self, choice)
+
+    def _not_ours(self) -> str:
+        if self.alpha == 0:
+            return "`alpha`=0 is least squares without a penalty: see `LinearRegression`"
+        return "" if isinstance(self.precompute, bool) else "`precompute` is a matrix"
+
+    def _prepare(
+        self, X: Any, y: Any, sample_weight: Any, where: Executor
+    ) -> tuple[Sample, Choice]:
+        sample = read(
+            self, X, y, sample_weight, executor=where, numeric=True, block_rows=len_of
+        )
+        here = resources_of(where)
+        targets = 1 if sample.y.ndim == 1 else sample.y.shape[1]
+        cost = targets * primal_coordinate_cost(shape_of(sample.rows, 1), here, SWEEPS)
+        return sample, choose(str(self), "auto", {WAY: cost}, here)
+
+    def _learn(self, sample: Sample) -> None:
+        dtype, many = sample.rows.dtype, sample.y.reshape(sample.rows.n, -1)
+        penalty = Penalty(
+            self.alpha * self.l1_ratio, self.alpha * (1.0 - self.l1_ratio), self.positive
+        )
+        first = _columns(sample.rows, many[:, 0], sample.weights, self.fit_intercept)
+        found = [
+            self._one(first.of_target(target), penalty, start)
+            for target, start in zip(many.T, self._starts(many.shape[1]), strict=True)
+        ]
+        coef = np.array([one.w for one in found]).astype(dtype)
+        intercept = np.array([one.intercept for one in found]).astype(dtype)
+        gaps, sweeps = np.array([one.gap for one in found]), [one.sweeps for one in found]
+        single = len(found) == 1
+        self.coef_ = coef[0] if single else coef
+        self.n_iter_: Any = sweeps[0] if single else sweeps
+        self.dual_gap_ = gaps[0] if single else gaps
+        self.intercept_: Any = 0.0
+        if self.fit_intercept:
+            self.intercept_ = intercept[0] if sample.y.ndim == 1 else intercept
+
+    def _starts(self, targets: int) -> list[Any]:
+        """The last fit of each target, if there was one of the same shape."""
+        shape = (targets, self.n_features_in_)
+        if not self.warm_start or np.size(getattr(self, "coef_", ())) != np.prod(shape):
+            return [None] * targets
+        intercepts = np.broadcast_to(getattr(self, "intercept_", 0.0), (targets,))
+        return list(zip(self.coef_.reshape(shape), intercepts, strict=True))
+
+    def _one(self, columns: Columns, penalty: Penalty, start: Any) -> WorkingSet:
+        one = WorkingSet(columns, "squared", intercept=self.fit_intercept, start=start)
+        wanted = self.tol * columns.spread(self.fit_intercept)
+        most = _MAX_ITER if self.max_iter is None else self.max_iter
+        if not one.solve(penalty, wanted, most, still=self.tol):
+            warnings.warn(
+                "Objective did not converge. You might want to increase the number of "
+                f"iterations (`max_iter`={most}) or `tol`, or to scale the features: after "
+                f"{one.sweeps} sweeps the duality gap is {one.gap:.3g}, and `tol`="
+                f"{self.tol} asks for {wanted:.3g}.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        return one
+
+
+class Lasso(ElasticNet, linear_model.Lasso):
+    """Least squares with an L1 penalty: `ElasticNet` with ``l1_ratio=1``.
+
+    The problem, the parameters and the attributes are those of
+    `sklearn.linear_model.Lasso`; see `ElasticNet`.
+    """
+
+    _kind: ClassVar[type] = linear_model.Lasso
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **linear_model.Lasso._parameter_constraints
+    }
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        fit_intercept: bool = True,
+        precompute: Any = False,
+        copy_X: bool = True,
+        max_iter: int = 1000,
+        tol: float = 1e-4,
+        warm_start: bool = False,
+        positive: bool = False,
+        random_state: Any = None,
+        selection: str = "cyclic",
+    ) -> None:
+        super().__init__(
+            alpha,
+            l1_ratio=1.0,
+            fit_intercept=fit_intercept,
+            precompute=precompute,
+            max_iter=max_iter,
+            copy_X=copy_X,
+            tol=tol,
+            warm_start=warm_start,
+            positive=positive,
+            random_state=random_state,
+            selection=selection,
+        )
+
+
+def len_of(X: Any) -> int:
+    """All rows in one block."""
+    return max(int(X.shape[0]), 1)
+
+
+def _columns(rows: Rows, y: Array, weights: Array, intercept: bool) -> Columns:
+    beside = rows.attach(targets=y[:, None], weights=weights[:, None])
+    data = Gathered.of(beside)
+    return Columns.of(data.X, data.y, data.c, intercept)

@@ -1,0 +1,334 @@
+"""Linear models with an L1 penalty: a working set of columns, Newton steps, a dual gap.
+
+Of many columns few have a weight in the end. Each round looks at the gradient of all, takes
+those that have a weight and those that violate their optimality most, at most twice as many
+as had one, and minimises over these alone (Massias, Gramfort, Salmon, "Celer: a fast solver
+for the Lasso with dual extrapolation", ICML 2018). The subproblem is that of a Newton step
+(Lee, Sun, Saunders, "Proximal Newton-type methods", SIAM J. Optim. 24, 2014; Yuan, Ho, Lin,
+"An improved GLMNET for L1-regularized logistic regression", JMLR 13, 2012), solved by
+`mlopt.kernels.shrinkage` and Anderson's extrapolation of its sweeps.
+
+The gap is that of a feasible dual point, so that it is a bound, never an estimate.
+
+Shapes: ``n`` rows, ``d`` columns.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import xlogy
+
+from mlopt.gd.by_columns import Columns
+from mlopt.gd.penalty import Penalty
+from mlopt.gd.plans.extrapolation import mixture
+from mlopt.kernels.one_row import combination
+from mlopt.kernels.pointwise import losses_and_slopes
+from mlopt.kernels.shrinkage import column_moments, shrink
+
+Array = NDArray[np.float64]
+Limits = tuple[float, int]
+"""How far columns may stay from their optimum, and sweeps."""
+
+LOSSES = ("squared", "logistic", "squared_hinge")
+"""What it can minimise."""
+_FEWEST = 64
+"""Columns of a working set at least: fewer save nothing."""
+_MEMORY = 5
+"""Sweeps from which one is extrapolated, as in `mlopt.gd.plans.extrapolation`."""
+_SWEEPS = 200
+"""Sweeps of a round at most."""
+_CLOSER = 0.1
+"""Of the worst violation, what a round may leave within its working set."""
+_FLAT = {"logistic": 1e-10, "squared_hinge": 1e-3}
+"""Least curvature of a row's loss: Newton's model needs some, the more where the curvature
+jumps to zero at the edge of the margin."""
+_DESCENT, _HALVINGS = 1e-4, 40
+"""Share of the model's promise that a step must keep (Armijo), and tries."""
+_CENTRED, _TURNS = 1e-13, 20
+"""Mean slope at which the intercept is optimal, and Newton steps along it."""
+
+_EPSILON = float(np.finfo(np.float64).eps)
+_ROUNDING = 16 * _EPSILON
+"""Of the objective: a step that promises less cannot be judged by it, and is taken."""
+_PATIENCE = 5
+"""Rounds without a smaller gap after which rounding keeps it from its tolerance."""
+_INSIDE = 1.0 - 1e-12
+"""Rounding must not put a point on the edge of the dual's domain outside."""
+
+
+class WorkingSet:
+    """One model, and its way along a path of penalties.
+
+    Parameters
+    ----------
+    columns : Columns
+    loss : str
+        One of `LOSSES`.
+    intercept : bool
+    start : (w, b), optional
+        Weights (d,) and an intercept; zeros otherwise.
+
+    Attributes
+    ----------
+    w : ndarray of shape (d,)
+    gap : float
+        A bound of how far the objective is above its minimum.
+    sweeps, rounds : int
+        Visits of a working set, and gradients of all columns, so far.
+    """
+
+    def __init__(
+        self,
+        columns: Columns,
+        loss: str,
+        *,
+        intercept: bool,
+        start: tuple[Array, float] | None = None,
+    ) -> None:
+        self._columns, self._loss, self._intercept = columns, loss, intercept
+        self.w, self._b = np.zeros(columns.X.shape[0]), 0.0
+        if start is not None:
+            self.w = np.array(start[0], np.float64)
+            self._b = float(start[1] + columns.centre @ self.w)
+        self.gap, self.sweeps, self.rounds = np.inf, 0, 0
+        self._z = combination(columns.X, self.w) + self._b
+        self._refresh()
+        self._centre()
+
+    @property
+    def intercept(self) -> float:
+        """The intercept for rows as they were given."""
+        return self._b - float(self._columns.centre @ self.w)
+
+    @property
+    def loss(self) -> float:
+        """The mean loss."""
+        return float(self._values @ self._columns.c)
+
+    def solve(
+        self, penalty: Penalty, gap: float, sweeps: int, *, relative: bool = False,
+        still: float = np.inf,
+    ) -> bool:  # fmt: skip
+        """Minimise from where it is until the gap is at most ``gap``.
+
+        Parameters
+        ----------
+        penalty : Penalty
+        gap : float
+            Of the objective, the mean loss plus the penalty.
+        sweeps : int
+            At most so many more.
+        relative : bool, default=False
+            Whether ``gap`` is a share of the objective.
+        still : float, optional
+            And until no step along one column is longer than so many times the largest
+            weight: a small gap alone leaves small weights anywhere.
+
+        Returns
+        -------
+        bool
+            Whether it got there.
+        """
+        end, least, last = self.sweeps + sweeps, np.inf, self.rounds
+        while True:
+            gradient = self._columns.times(self._slopes)
+            violations = penalty.violations(self.w, gradient)
+            self.gap = self._dual_gap(penalty, gradient)
+            wanted = gap * (self.loss + penalty.value(self.w)) if relative else gap
+            if self.gap < least:
+                least, last = self.gap, self.rounds
+            if self.gap <= wanted and self._is_still(violations, still):
+                return True
+            if self.sweeps >= end or self.rounds - last >= _PATIENCE:
+                return bool(self.gap <= wanted)
+            chosen = _working(self.w, violations)
+            self.rounds += 1
+            limits = _CLOSER * float(violations.max()), min(_SWEEPS, end - self.sweeps)
+            if not self._improve(penalty, gradient, chosen, limits):
+                return False
+
+    def _is_still(self, violations: Array, most: float) -> bool:
+        if np.isinf(most):
+            return True
+        sums, squares = self._columns.moments
+        H = np.maximum(squares - sums**2, 0.0) if self._intercept else squares
+        steps = np.divide(violations, H, out=np.zeros_like(H), where=H > 0)
+        return bool(steps.max() <= most * np.abs(self.w).max())
+
+    def _refresh(self) -> None:
+        values, slopes = losses_and_slopes(self._loss, self._z, self._columns.y)
+        self._values, self._raw = values, slopes
+        self._slopes = slopes * self._columns.c
+
+    def _curvatures(self) -> Array:
+        """Second derivatives times weights, (n,), or (1,) where all are one."""
+        c, raw = self._columns.c, self._raw
+        if self._loss == "squared":
+            return c[:1] if (c == c[0]).all() else c
+        if self._loss == "logistic":
+            h = np.asarray(np.abs(raw) * (1.0 - np.abs(raw)))
+        else:
+            h = 2.0 * (raw != 0)
+        return np.asarray(np.maximum(h, _FLAT[self._loss]) * c)
+
+    def _centre(self) -> None:
+        """Newton steps along the intercept until slopes cancel."""
+        total = float(self._slopes.sum())
+        for _ in range(_TURNS if self._intercept else 0):
+            if abs(total) <= _CENTRED:
+                return
+            h = self._curvatures()
+            weight = float(h.sum()) if len(h) > 1 else float(h[0]) * len(self._z)
+            before, step = abs(total), -total / weight
+            for _ in range(_HALVINGS):  # beyond the zero, a step may lead anywhere
+                self._b += step
+                self._z += step
+                self._refresh()
+                total = float(self._slopes.sum())
+                if abs(total) < before:
+                    break
+                self._b -= step
+                self._z -= step
+                step *= 0.5
+
+    def _improve(
+        self, penalty: Penalty, gradient: Array, chosen: NDArray[np.int64], limits: Limits
+    ) -> bool:
+        """A Newton step over the chosen columns; whether the objective fell."""
+        old, before = self.w, self.loss + penalty.value(self.w)
+        step, shift = self._newton(penalty, chosen, limits)
+        along = combination(self._columns.X, step) + shift
+        promised = float(gradient @ step) + float(self._slopes.sum()) * shift
+        promised += penalty.value(old + step) - penalty.value(old)
+        rounding = _ROUNDING * abs(before)
+        before += rounding
+        z, b, share = self._z, self._b, 1.0
+        for _ in range(_HALVINGS):
+            self.w, self._z, self._b = (
+                old + share * step,
+                z + share * along,
+                b + share * shift,
+            )
+            self._refresh()
+            now = self.loss + penalty.value(self.w)
+            if -promised <= rounding or now <= before + _DESCENT * share * promised:
+                self._centre()
+                return True
+            share *= 0.5
+        self.w, self._z, self._b = old, z, b
+        self._refresh()
+        return False
+
+    def _newton(
+        self, penalty: Penalty, chosen: NDArray[np.int64], limits: Limits
+    ) -> tuple[Array, float]:
+        """What the quadratic model adds to the weights, and to the intercept."""
+        h = self._curvatures()
+        weight = float(h.sum()) if len(h) > 1 else float(h[0]) * len(self._z)
+        sums, squares = self._moments(chosen, h)
+        mean = sums / weight if self._intercept else np.zeros_like(sums)
+        H = np.maximum(squares - weight * mean**2, 0.0)
+        H[_EPSILON * squares >= H] = 0.0  # constant: the intercept's
+        model = _Model(
+            penalty, self._columns.X, chosen, h, weight, mean, H, self.w, self._slopes
+        )
+        self.sweeps += model.minimise(*limits)
+        return model.w - self.w, float(model.shift[0])
+
+    def _moments(self, chosen: NDArray[np.int64], h: Array) -> tuple[Array, Array]:
+        """Sums of columns and of their squares, weighted by ``h``."""
+        if self._loss != "squared":
+            return column_moments(self._columns.X, chosen, h)
+        return self._columns.moments
+
+    def _dual_gap(self, penalty: Penalty, gradient: Array) -> float:
+        primal = self.loss + penalty.value(self.w)
+        shares = {penalty.within(-gradient)}
+        if penalty.l2 > 0:
+            shares.add(1.0)
+        dual = max(
+            -self._conjugate(share) - penalty.conjugate(-share * gradient * _INSIDE)
+            for share in shares
+        )
+        return max(primal - dual, 0.0)
+
+    def _conjugate(self, share: float) -> float:
+        """The mean of the losses' conjugates at ``share`` of the slopes."""
+        s, y = share * self._raw, self._columns.y
+        if self._loss == "logistic":
+            p = np.abs(s)
+            found = xlogy(p, p) + xlogy(1.0 - p, 1.0 - p)
+        elif self._loss == "squared_hinge":
+            found = 0.25 * s**2 - np.abs(s)
+        else:
+            found = 0.5 * s**2 + s * y
+        return float(found @ self._columns.c)
+
+
+class _Model:
+    """The quadratic model of one round over its working set."""
+
+    def __init__(
+        self, penalty: Penalty, X: Any, chosen: NDArray[np.int64], h: Array, weight: float,
+        mean: Array, H: Array, w: Array, slopes: Array,
+    ) -> None:  # fmt: skip
+        self._penalty, self._X, self._chosen, self._h = penalty, X, chosen, h
+        self._weight, self._mean, self._H = weight, mean, H
+        self._inverse = np.divide(1.0, h, out=np.zeros_like(h), where=h > 0)
+        self.w, self.slopes, self.shift = w.copy(), slopes.copy(), np.zeros(1)
+
+    def minimise(self, tolerance: float, most: int) -> int:
+        """Sweeps until no column is farther from its optimum than ``tolerance``."""
+        past = [self._point()]
+        for sweep in range(1, most + 1):
+            if self._sweep() <= tolerance:
+                return sweep
+            past.append(self._point())
+            if len(past) > _MEMORY:
+                self._extrapolate(np.array(past))
+                past = [self._point()]
+        return most
+
+    def _sweep(self) -> float:
+        l1, l2 = self._penalty.l1, self._penalty.l2
+        return shrink(
+            self._X, self._chosen, h=self._h, weight=self._weight, mean=self._mean,
+            H=self._H, l1=l1, l2=l2, positive=self._penalty.positive, slopes=self.slopes,
+            shift=self.shift, w=self.w,
+        )  # fmt: skip
+
+    def _point(self) -> Array:
+        return np.concatenate((self.w[self._chosen], self.shift, self.slopes))
+
+    def _put(self, point: Array) -> None:
+        size = len(self._chosen)
+        self.w[self._chosen], self.shift[:] = point[:size], point[size]
+        self.slopes[:] = point[size + 1 :]
+
+    def _value(self) -> float:
+        """The model, up to a constant: slopes are affine in the weights."""
+        slopes = self.slopes + self.shift[0] * self._h
+        own = self._penalty.value(self.w[self._chosen])
+        return 0.5 * float((slopes * self._inverse) @ slopes) + own
+
+    def _extrapolate(self, past: Array) -> None:
+        share = mixture(past[:, : len(self._chosen)])
+        if share is None:
+            return
+        before, kept = self._value(), past[-1]
+        self._put(share @ past[1:])
+        refused = self._penalty.positive and (self.w < 0).any()
+        if refused or not self._value() < before:
+            self._put(kept)
+
+
+def _working(w: Array, violations: Array) -> NDArray[np.int64]:
+    """Columns with a weight, and those that violate most; in order."""
+    support = w != 0
+    size = min(max(_FEWEST, 2 * int(support.sum())), len(w))
+    rank = np.where(support, np.inf, violations)
+    chosen = np.argpartition(-rank, size - 1)[:size] if size < len(w) else np.arange(size)
+    return np.sort(chosen[rank[chosen] > 0])
