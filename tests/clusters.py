@@ -3,8 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
+
+import dask
+import distributed
+
+from mlopt.cluster.preset import PRESET
+
+
+@contextmanager
+def running_workers() -> Iterator[str]:
+    """The address of two worker processes, as of `local_cluster`, without a client."""
+    with (
+        dask.config.set(PRESET),
+        distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+        ) as cluster,
+    ):
+        yield str(cluster.scheduler_address)
 
 
 def task_keys(client: Any) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import dask
@@ -21,6 +22,20 @@ settings.register_profile("ci", deadline=None, derandomize=True, max_examples=60
 settings.register_profile("quick", deadline=None, derandomize=True, max_examples=8)
 usual = "ci" if os.environ.get("CI") else "here"
 settings.load_profile(os.environ.get("MLOPT_TESTS", usual))
+
+
+@pytest.fixture(scope="session")
+def shared_workers() -> Iterator[str]:
+    """The address of two worker processes that many modules connect to, one at a time.
+
+    They take longer to start than most tests on them. Whoever kills workers, or sets how a
+    scheduler forgives, starts some of its own.
+    """
+    # loads `distributed`, which most tests do without
+    from tests.clusters import running_workers
+
+    with running_workers() as address:
+        yield address
 
 
 @pytest.fixture

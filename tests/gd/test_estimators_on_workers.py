@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification
 
 import mlopt
-from mlopt.cluster import local_cluster
+from mlopt.cluster.connect import connect
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -43,9 +43,9 @@ def here() -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def workers(here: list[Any]) -> Iterator[None]:
-    del here  # only its order matters: before there are workers
-    with local_cluster(2, 1):
+def workers(here: list[Any], shared_workers: str) -> Iterator[None]:
+    del here  # only its order matters: before there is a client
+    with connect(shared_workers):
         yield
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from tests.gd.problems import binary, folds
 
-from mlopt.cluster import Cluster, Threads, local_cluster
+from mlopt.cluster import Cluster, Threads
+from mlopt.cluster.connect import connect
 from mlopt.gd.columns import Model
 from mlopt.gd.linear_training import LinearTraining
 from mlopt.gd.lockstep import LockstepSGD, Schedule
@@ -24,8 +25,8 @@ MODELS = [Model("logistic", l2, rowset=k) for l2 in (1e-5, 1e-2) for k in range(
 
 
 @pytest.fixture(scope="module")
-def workers() -> Iterator[Cluster]:
-    with local_cluster(2, 1) as client:
+def workers(shared_workers: str) -> Iterator[Cluster]:
+    with connect(shared_workers) as client:
         yield Cluster(client)
 
 

@@ -19,7 +19,7 @@ from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, StandardSca
 from tests.pipeline.peers import SIZES, numbers, people
 
 import mlopt
-from mlopt.cluster import local_cluster
+from mlopt.cluster.connect import connect
 from mlopt.errors import InputError
 
 
@@ -198,10 +198,13 @@ def test_a_lock_does_no_harm_in_this_process(n: int) -> None:
 
 @pytest.mark.cluster
 @pytest.mark.slow
-def test_a_lock_cannot_go_to_workers() -> None:
+def test_a_lock_cannot_go_to_workers(shared_workers: str) -> None:
     inner = FeatureUnion([("locked", Doubles(threading.Lock()))])
     pipeline = mlopt.Pipeline([("both", inner), ("r", Ridge())])
-    with local_cluster(1, 1), pytest.raises(InputError, match=r"`both/locked` cannot go"):
+    with (
+        connect(shared_workers),
+        pytest.raises(InputError, match=r"`both/locked` cannot go"),
+    ):
         pipeline.fit(*numbers(9000))
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from tests.gd.operators.cases import problem
 
-from mlopt.cluster import Cluster, Threads, local_cluster
+from mlopt.cluster import Cluster, Threads
+from mlopt.cluster.connect import connect
 from mlopt.errors import TaskError
 from mlopt.gd.operators import Algorithm, Batch, Context, MatrixSource, Settings, plan_row
 
@@ -19,8 +20,8 @@ X, Y = problem(3000)
 
 
 @pytest.fixture(scope="module")
-def workers() -> Iterator[Cluster]:
-    with local_cluster(2, 1) as client:
+def workers(shared_workers: str) -> Iterator[Cluster]:
+    with connect(shared_workers) as client:
         yield Cluster(client)
 
 

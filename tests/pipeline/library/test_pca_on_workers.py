@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mlopt.cluster import local_cluster
+from mlopt.cluster.connect import connect
 from mlopt.pipeline.library.pca import PCA
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
@@ -40,9 +40,9 @@ def here() -> list[PCA]:
 
 
 @pytest.fixture(scope="module")
-def workers(here: list[PCA]) -> Iterator[None]:
-    del here  # only its order matters: before there are workers
-    with local_cluster(2, 1):
+def workers(here: list[PCA], shared_workers: str) -> Iterator[None]:
+    del here  # only its order matters: before there is a client
+    with connect(shared_workers):
         yield
 
 

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import mlopt
-from mlopt.cluster import local_cluster
+from mlopt.cluster.connect import connect
 from mlopt.errors import InputError
 from mlopt.pipeline.environment import environment
 from mlopt.pipeline.running import execute
@@ -200,10 +200,10 @@ def test_a_failing_step_leaves_nothing_held(
 @pytest.mark.cluster
 @pytest.mark.slow
 def test_on_workers_kept_rows_are_released_and_results_the_same(
-    runs: list[Execution],
+    runs: list[Execution], shared_workers: str
 ) -> None:
     expected = probabilities(fitted())
-    with local_cluster(2, 1) as client:
+    with connect(shared_workers) as client:
         for share in (0.0, 0.5, 3.0):
             environment.clear()
             found = fitted(int(share * LARGE))

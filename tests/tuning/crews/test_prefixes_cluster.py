@@ -20,7 +20,7 @@ from sklearn.tree import DecisionTreeClassifier
 from tests.clusters import eventually, task_keys
 
 import mlopt
-from mlopt.cluster import local_cluster
+from mlopt.cluster.connect import connect
 from mlopt.cluster.workers import Cluster
 
 pytestmark = pytest.mark.cluster
@@ -33,8 +33,8 @@ FINALS: dict[str, tuple[Any, str, list[Any]]] = {
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[distributed.Client]:
-    with local_cluster(2, 1) as client:
+def client(shared_workers: str) -> Iterator[distributed.Client]:
+    with connect(shared_workers) as client:
         yield client
 
 

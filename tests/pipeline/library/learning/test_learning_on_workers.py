@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mlopt
-from mlopt.cluster import local_cluster
+from mlopt.cluster.connect import connect
 from mlopt.pipeline.library.learning import (
     BlockLeastSquares,
     KernelRidge,
@@ -42,9 +42,9 @@ def here() -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def client(here: list[Any]) -> Iterator[Any]:
+def client(here: list[Any], shared_workers: str) -> Iterator[Any]:
     """Two workers; ``here`` is there before."""
-    with local_cluster(n_workers=2, threads_per_worker=1) as started:
+    with connect(shared_workers) as started:
         yield started
 
 
