@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,12 +17,28 @@ ROOT = Path(__file__).parent.parent
 # A rule that changes what a pipeline computes is left out for users, and fails here.
 dask.config.set({"mlopt.strict": True})
 
+# Worker processes are forks of one that has loaded the libraries already, as in Dask's own
+# tests: to load them takes longer than most tests on workers.
+FORKS = sys.platform == "linux"
+LOADED = ["distributed", "mlopt.cluster.workers", "mlopt.pipeline.estimator",
+          "mlopt.tuning.search"]  # fmt: skip
+if FORKS:
+    dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"})
+
 # The first call of a kernel compiles it, which is no news about the code.
 settings.register_profile("here", deadline=None, max_examples=40)
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=60)
 settings.register_profile("quick", deadline=None, derandomize=True, max_examples=8)
 usual = "ci" if os.environ.get("CI") else "here"
 settings.load_profile(os.environ.get("MLOPT_TESTS", usual))
+
+
+def pytest_collection_finish() -> None:
+    """Tell what is to be loaded before the forks, when the tests are known."""
+    if FORKS and "distributed" in sys.modules:
+        from distributed.utils import get_mp_context
+
+        get_mp_context().set_forkserver_preload(LOADED)
 
 
 @pytest.fixture(scope="session")
