@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -34,7 +35,9 @@ settings.load_profile(os.environ.get("MLOPT_TESTS", usual))
 
 
 def pytest_collection_finish() -> None:
-    """Tell what is to be loaded before the forks, when the tests are known."""
+    """The tests are known: what they have loaded so far stays to the end."""
+    # Else the collector looks through all of it again and again, half a second each time.
+    gc.freeze()
     if FORKS and "distributed" in sys.modules:
         from distributed.utils import get_mp_context
 

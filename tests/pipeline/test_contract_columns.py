@@ -104,7 +104,15 @@ SELECTIONS: list[Any] = [
 
 @SIZES
 @pytest.mark.parametrize("columns", SELECTIONS, ids=range(len(SELECTIONS)))
-@pytest.mark.parametrize("rest", ["drop", "passthrough", OrdinalEncoder()], ids=str)
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "passthrough",
+        pytest.param("drop", marks=pytest.mark.slow),
+        pytest.param(OrdinalEncoder(), marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
 def test_columns_are_chosen_in_every_way_there_is(n: int, columns: Any, rest: Any) -> None:
     X, _ = people(n)
     whole = ColumnTransformer(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import combinations
 from typing import Any
 
@@ -85,7 +86,8 @@ def predictions(case: Any, setting: Any) -> Any:
     return mlopt.Pipeline(fresh, optimize=setting).fit(X, y).predict(X)
 
 
-def as_scikit_learn(case: Any) -> Any:
+@cache
+def as_scikit_learn(case: str) -> Any:
     X, y, steps = CASES[case]()
     return make_pipeline(*(clone(step) for _, step in steps)).fit(X, y).predict(X)
 

@@ -44,7 +44,7 @@ from mlopt.pipeline.library.signal import RandomSign
 N = 37
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Data:
     """Rows with what stands beside them; ``float32`` where results may be as rough."""
 

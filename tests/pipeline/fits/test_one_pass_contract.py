@@ -49,7 +49,7 @@ def test_every_kind_of_the_table_has_cases() -> None:
 
 
 @cases
-@settings(max_examples=4)
+@settings(max_examples=min(4, settings().max_examples // 4))
 @given(cuts, orders)
 def test_any_blocks_in_any_grouping_give_what_scikit_learn_fits(
     estimator: Any, data: Data, cuts: list[int], order: list[int]
