@@ -45,6 +45,15 @@ def test_without_time_for_any_nobody_is_waited_for() -> None:
     assert chosen(turns(), 9.0) == ([3, 0, 2, 1, 4], [3, 0, 2, 1])
 
 
+def test_the_looks_that_tell_the_prices_count() -> None:
+    def dear(spent: float) -> list[int]:
+        found = turns().choose(trials(), lambda t: REST[t.number], 200.0 - spent, spent)
+        return numbers(found[1])
+
+    assert dear(0.0) == dear(5.0) == []
+    assert dear(6.0) == [1]
+
+
 def test_what_was_chosen_once_stays_so() -> None:
     found = turns()
     assert chosen(found, 189.0) == ([3, 0, 2], [1])

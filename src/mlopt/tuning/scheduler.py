@@ -226,7 +226,8 @@ class Scheduler:
         """Who trains now: where time is short, defaults that it suffices for come first."""
         threads = self.batch.problem.executor.threads
         spare = (self.limits.seconds_left - self.reserve) * threads
-        self.active, dear = self.turns.choose(self.active, self.prices.rest, spare)
+        spent = self.limits.elapsed * threads
+        self.active, dear = self.turns.choose(self.active, self.prices.rest, spare, spent)
         for trial in dear:
             text = (
                 f"trial {trial.number}, a default of {trial.family}, would take "

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from mlopt.tuning.crews.trials import Trial
 
 SHARE = 0.5
-"""Part of the time left that defaults may take before any other trial: whatever a search
+"""Part of the time that defaults may take before any other trial begins: whatever a search
 finds without them, it finds with them in twice the time at most."""
 
 
@@ -64,7 +64,11 @@ class Turns:
         return self.leading(trials) or trials
 
     def choose(
-        self, trials: list[Trial], rest: Callable[[Trial], float], seconds: float
+        self,
+        trials: list[Trial],
+        rest: Callable[[Trial], float],
+        seconds: float,
+        spent: float = 0.0,
     ) -> tuple[list[Trial], list[Trial]]:
         """Once all were looked at: ``trials`` by price, and the defaults too dear to lead.
 
@@ -73,15 +77,15 @@ class Turns:
         trials : list of Trial
         rest : callable
             Seconds that one thread takes to end a trial.
-        seconds : float
-            Of all threads together that are left.
+        seconds, spent : float
+            Of all threads together that are left, and that have passed.
         """
         leads = self.leading(trials)
         if self._chosen or not leads or leads[0].passes == 0:
             return trials, []
         self._chosen = True
         ranked = sorted(leads, key=lambda t: (rest(t), t.number))
-        left = SHARE * seconds
+        left = SHARE * (seconds + spent) - spent
         dear = []
         for trial in ranked:
             left -= rest(trial)
