@@ -226,7 +226,7 @@ class Scheduler:
         """Who trains now: where time is short, defaults that it suffices for come first."""
         threads = self.batch.problem.executor.threads
         spare = (self.limits.seconds_left - self.reserve) * threads
-        spent = self.limits.elapsed * threads
+        spent = sum(self.spent.values())
         self.active, dear = self.turns.choose(self.active, self.prices.rest, spare, spent)
         for trial in dear:
             text = (

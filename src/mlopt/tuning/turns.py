@@ -78,7 +78,7 @@ class Turns:
         rest : callable
             Seconds that one thread takes to end a trial.
         seconds, spent : float
-            Of all threads together that are left, and that have passed.
+            Of all threads together that are left, and that training has taken so far.
         """
         leads = self.leading(trials)
         if self._chosen or not leads or leads[0].passes == 0:
