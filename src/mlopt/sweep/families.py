@@ -185,7 +185,7 @@ def _forest(case: Case, kind: Callable[..., Any]) -> Built:
         "model__min_samples_leaf": log_int(1, 20),
     }
     if case.trees < FOREST:
-        space["model__n_estimators"] = [case.trees, FOREST]
+        space["model__n_estimators"] = log_int(case.trees, FOREST)
     return Pipeline([*steps, ("model", model)]), space
 
 
