@@ -7,7 +7,8 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from tests.judges.pipelines import Case, cases
+from tests.judges import pipelines
+from tests.judges.pipelines import Case
 from tests.judges.tables import (
     ARRAYS,
     DASK,
@@ -19,12 +20,21 @@ from tests.judges.tables import (
     WORDS,
     tables,
 )
+from tests.judges.widths import WIDEST, widest
 
 _ARRAYS, _SPARSE, _FRAMES = tuple(ARRAYS), tuple(SPARSE), tuple(MEMORY_FRAMES)
 _DASK_ARRAYS = tuple(name for name in DASK if "array" in name)
 _DASK_FRAMES = tuple(name for name in DASK if "frame" in name)
 _SELDOM = ("normal", "one missing", "peak", "missing", "counts")
 _MIXED = (*NUMBERS, *WORDS)
+
+
+def cases(*drawn: Any) -> st.SearchStrategy[Case]:
+    """Cases that are not too wide."""
+    return pipelines.cases(*drawn).filter(
+        lambda case: widest(case.table, case.steps) <= WIDEST
+    )
+
 
 THEMES: dict[str, tuple[int, st.SearchStrategy[Case]]] = {
     "arrays": (40, cases(tables(_ARRAYS, NUMBERS))),
