@@ -120,7 +120,7 @@ def foreseen(number):
 def solved(mlopt, task, X, y, tolerance):
     """Plan and run; the name of the plan."""
     plan = mlopt.gd.plan(task, X, y, tolerance=tolerance, n_jobs=2)
-    plan.run(time_limit=60.0)
+    plan.run()
     return plan.chosen.name
 
 
