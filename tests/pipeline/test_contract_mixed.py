@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
@@ -17,6 +18,19 @@ pytestmark = pytest.mark.filterwarnings("ignore:When `set_output` is configured"
 
 def thrice(X: Any) -> Any:
     return np.asarray(X) * 3.0
+
+
+class Bare(BaseEstimator):
+    """It has no `set_output`, and so keeps it from the steps around it."""
+
+    def fit(self, X: Any, y: Any = None) -> Bare:
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def transform(self, X: Any) -> Any:
+        return np.asarray(X)
 
 
 def union(*parts: Any) -> FeatureUnion:
@@ -71,3 +85,17 @@ def test_what_passes_in_a_mixed_union_is_a_transformer_once_fitted() -> None:
     for one in (ours, theirs):
         inner = one[0].transformer_list[1][1]
         assert isinstance(inner.transformer_list[0][1], FunctionTransformer)
+
+
+@SIZES
+def test_steps_that_set_output_does_not_reach_give_arrays(n: int) -> None:
+    X, _ = numbers(n, 3)
+    untold = union(make_pipeline(Bare(), StandardScaler()), MinMaxScaler())
+    with pytest.raises(ValueError, match="is not available"):
+        untold.set_output(transform="pandas")
+    told = union(FunctionTransformer(np.abs), MinMaxScaler()).set_output(transform="pandas")
+    ours, theirs = both([("untold", untold), ("told", told), ("last", StandardScaler())])
+    for pipeline in (ours, theirs):
+        pipeline.fit(X)
+    np.testing.assert_array_equal(ours[-1].feature_names_in_, theirs[-1].feature_names_in_)
+    np.testing.assert_allclose(ours.transform(X), theirs.transform(X))

@@ -13,7 +13,6 @@ from sklearn import get_config
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion
-from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import _get_feature_names
 
 from mlopt.errors import InputError
@@ -40,6 +39,7 @@ from mlopt.pipeline.steps.kinds import (
 )
 from mlopt.pipeline.steps.nested import (
     cannot_name,
+    frames_of,
     gives_frames,
     is_pipeline,
     is_simple,
@@ -187,7 +187,7 @@ class Builder:
         _check_parameters(path, estimator)
         same = repeats(estimator)
         # Two that give frames of another kind are two models.
-        held = "" if _frames(estimator) == "default" else _frames(estimator)
+        held = "" if frames_of(estimator) == "default" else frames_of(estimator)
         held += token_of(estimator, fitted=True) if keeps_state(estimator) else ""
         return Learn(
             path,
@@ -223,12 +223,12 @@ class Builder:
             tuple(parts),
             factors,
             _prefix(union, ""),
-            frames=_frames(union),
+            frames=frames_of(union),
         )
 
     def _mixes(self, whole: Any, x: Operator) -> bool:
         """Whether arrays may be among what is to be joined to a frame."""
-        if _frames(whole) == "default":
+        if frames_of(whole) == "default":
             return False
         return not gives_frames(whole, hasattr(self.example(x), "columns"))
 
@@ -255,14 +255,14 @@ class Builder:
             factors,
             _prefix(whole, "tmp_col_name_"),
             float(whole.sparse_threshold),
-            frames=_frames(whole),
+            frames=frames_of(whole),
         )
         return self.joins[path]
 
 
 def _prefix(union: Any, start: str) -> Any:
     """How columns of frames are named in the whole."""
-    unnamed = _frames(union) != "default" and cannot_name(union)
+    unnamed = frames_of(union) != "default" and cannot_name(union)
     return Numbered(start) if unnamed else union.verbose_feature_names_out
 
 
@@ -320,9 +320,4 @@ def _content(transformer: Any) -> str:
     if doubt(transformer) is not None:
         return uuid.uuid4().hex
     state = token_of(transformer, fitted=True) if keeps_state(transformer) else ""
-    return join(token_of(transformer), state, _frames(transformer))
-
-
-def _frames(estimator: Any) -> str:
-    """Of what kind of frame the columns are to be; "default" for arrays."""
-    return str(_get_output_config("transform", estimator)["dense"])
+    return join(token_of(transformer), state, frames_of(transformer))

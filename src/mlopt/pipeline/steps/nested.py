@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import sklearn.pipeline
 from sklearn.compose import ColumnTransformer
+from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import has_fit_parameter
 
 PIPELINES: set[type] = {sklearn.pipeline.Pipeline}
@@ -31,12 +32,13 @@ def is_simple(pipeline: Any) -> bool:
 
 
 def gives_frames(step: Any, given: bool) -> bool:
-    """Whether all that is joined within a step is known to come as frames.
+    """Whether what a step gives, and all that is joined within it, are surely frames.
+
+    Each is asked: `set_output` does not reach the steps behind one that has no such method.
 
     Parameters
     ----------
     step : estimator, str or None
-        One that is told to give frames.
     given : bool
         Whether it is given a frame: what passes is one then.
     """
@@ -45,6 +47,8 @@ def gives_frames(step: Any, given: bool) -> bool:
     if is_pipeline(step):
         inner = working(step)
         return gives_frames(inner[-1], given) if inner else given
+    if frames_of(step) == "default":
+        return False
     if is_union(step):
         return all(gives_frames(one, given) for _, one in step.transformer_list)
     if type(step) is ColumnTransformer:
@@ -52,6 +56,11 @@ def gives_frames(step: Any, given: bool) -> bool:
         return all(gives_frames(one, given) for one in parts)
     # What a function makes is wrapped only if it is told how to name it.
     return hasattr(step, "set_output") and hasattr(step, "get_feature_names_out")
+
+
+def frames_of(estimator: Any) -> str:
+    """Of what kind of frame the columns are to be; "default" for arrays."""
+    return str(_get_output_config("transform", estimator)["dense"])
 
 
 def cannot_name(step: Any) -> bool:
