@@ -15,9 +15,10 @@ LOADED = 0.15
 @pytest.mark.timeout(1800)
 def test_an_interruption_at_any_moment(tmp_path: Path) -> None:
     table = write_people(tmp_path)
-    whole = sweep(table, tmp_path / "whole", None)
-    assert whole.status == 0, whole.err
-    step = (whole.seconds - LOADED) / MOMENTS
+    whole = [sweep(table, tmp_path / f"whole-{again}", None) for again in range(2)]
+    assert all(one.status == 0 for one in whole), whole[0].err
+    # The first finds files that nobody has read yet, and takes longer than what follows.
+    step = (min(one.seconds for one in whole) - LOADED) / MOMENTS
     done = 0
     for moment in range(MOMENTS):
         ended = sweep(table, tmp_path / str(moment), LOADED + moment * step)
