@@ -154,3 +154,13 @@ def test_a_pipeline_of_dask_blocks_predicts_the_same() -> None:
         ours = mlopt.make_pipeline(LinearDiscriminantAnalysis()).fit(lazy, Y)
     theirs = LinearDiscriminantAnalysis().fit(X, Y)
     np.testing.assert_array_equal(np.asarray(ours.predict(lazy)), theirs.predict(X))
+
+
+@pytest.mark.parametrize("cuts", [(), (7, 30, 31, 64)], ids=["whole", "blocks"])
+def test_a_constant_column_has_no_part_in_it(cuts: Any) -> None:
+    model, rows = LinearDiscriminantAnalysis(), np.column_stack([X, np.full(N, 2.5 / 3.5)])
+    found = fitted(model, rows, Y, cuts)
+    assert (found.coef_[:, -1] == 0.0).all()
+    without = fitted(model, X, Y, cuts)
+    np.testing.assert_allclose(found.coef_[:, :-1], without.coef_, rtol=1e-9)
+    np.testing.assert_allclose(found.intercept_, without.intercept_, rtol=1e-9)

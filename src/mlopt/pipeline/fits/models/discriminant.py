@@ -99,8 +99,12 @@ class MergedScatter(Blockwise):
         within = np.zeros((d, d))
         for number in range(len(classes)):
             own = X[codes == number].astype(np.float64)
-            count[number], mean[number] = len(own), own.mean(axis=0)
-            own -= mean[number]
+            # From the first row on, so that what is constant has no variance of rounding.
+            first = own[0].copy()
+            own -= first
+            apart = own.mean(axis=0)
+            count[number], mean[number] = len(own), first + apart
+            own -= apart
             within += own.T @ own
         return Scatter(columns, dtype, classes, count, mean, within)
 
