@@ -26,7 +26,7 @@ from mlopt.gd.estimator_base import Sample, read, resources_of
 from mlopt.gd.linear_regressor import LinearRegressor
 from mlopt.gd.penalty import Penalty
 from mlopt.gd.plans.gathered import Gathered
-from mlopt.gd.plans.sequential_cost import primal_coordinate_cost
+from mlopt.gd.plans.sequential_cost import working_set_cost
 from mlopt.gd.working_set import WorkingSet
 from mlopt.plan import Choice, Plan
 from mlopt.rows import Rows
@@ -35,8 +35,6 @@ Array = NDArray[Any]
 
 WAY = "working-set"
 """The one method for L1 penalties."""
-SWEEPS = 10.0
-"""Visits of all columns in whose time it is expected to end; few are in its sets."""
 _MAX_ITER = 1000
 
 
@@ -176,7 +174,7 @@ class ElasticNet(LinearRegressor, linear_model.ElasticNet):
         )
         here = resources_of(where)
         targets = 1 if sample.y.ndim == 1 else sample.y.shape[1]
-        cost = targets * primal_coordinate_cost(shape_of(sample.rows, 1), here, SWEEPS)
+        cost = working_set_cost(shape_of(sample.rows, targets), here)
         return sample, choose(str(self), "auto", {WAY: cost}, here)
 
     def _learn(self, sample: Sample) -> None:

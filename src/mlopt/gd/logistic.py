@@ -28,11 +28,11 @@ from mlopt.gd.classifier_fit import (
 )
 from mlopt.gd.classifier_plan import newton_cost, quasi_newton_cost
 from mlopt.gd.columns import Model
-from mlopt.gd.elastic_net import SWEEPS, WAY
+from mlopt.gd.elastic_net import WAY
 from mlopt.gd.estimator_base import Sample, in_memory, read, resources_of
 from mlopt.gd.l1_classifier import by_working_set
 from mlopt.gd.linear_classifier import LinearClassifier, decide
-from mlopt.gd.plans.sequential_cost import primal_coordinate_cost
+from mlopt.gd.plans.sequential_cost import working_set_cost
 from mlopt.plan import Choice
 from mlopt.resources import Resources
 from mlopt.rows import Rows
@@ -232,7 +232,7 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
     def _choose(self, rows: Rows, model: Model, resources: Resources) -> Choice:
         shape = shape_of(rows, model.outputs)
         if self.l1_ratio:
-            cost = primal_coordinate_cost(shape, resources, SWEEPS)
+            cost = working_set_cost(shape, resources)
             return choose(str(self), "auto", {WAY: cost}, resources)
         # Sparse rows with few values have exact Hessians at little cost.
         exact = shape.sparse and shape.hessian_rows >= shape.n

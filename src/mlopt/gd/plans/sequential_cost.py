@@ -6,6 +6,8 @@ to 1000 stored values.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mlopt.costs import Cost
 from mlopt.gd.classifier_plan import Shape, dual_cost
 from mlopt.resources import Resources
@@ -13,6 +15,8 @@ from mlopt.resources import Resources
 VARIANCE_REDUCED_EPOCHS, COORDINATE_EPOCHS, DUAL_EPOCHS = 20.0, 30.0, 30.0
 """Epochs to expect where nothing is known of the data but their shape."""
 
+_SWEEPS = 10.0
+"""Visits of all columns in whose time a working set ends: it holds few of them."""
 _SETUP = 3.0
 """Epochs that go into a copy of the rows, their squares and a first Hessian."""
 
@@ -58,6 +62,13 @@ def primal_coordinate_cost(
     price = _VISIT_SPARSE if shape.sparse else _VISIT_DENSE
     work = _alone(epochs * price * shape.nonzero, resources)
     return work + epochs * Cost(python=_CALLS)
+
+
+def working_set_cost(shape: Shape, resources: Resources) -> Cost:
+    """Sweeps over working sets of columns, target after target, on one thread."""
+    targets = replace(shape, columns=1)
+    each = primal_coordinate_cost(targets, resources, _SWEEPS)
+    return shape.columns * each
 
 
 def dual_logistic_cost(

@@ -12,6 +12,8 @@ from dataclasses import replace
 
 from mlopt.costs import Cost
 from mlopt.gd import classifier_plan, least_squares_plan
+from mlopt.gd import elastic_net as elastic
+from mlopt.gd.plans.sequential_cost import working_set_cost
 from mlopt.pipeline.library import fisher, pca_plan
 from mlopt.pipeline.library.image import convolution_plan
 from mlopt.pipeline.library.learning import block_cost, feature_blocks
@@ -77,6 +79,11 @@ def logistic(stats: Stats, resources: Resources) -> Options:
         "lbfgs": classifier_plan.quasi_newton_cost(shape, resources),
         "newton-cholesky": classifier_plan.newton_cost(shape, resources),
     }
+
+
+def elastic_net(stats: Stats, resources: Resources) -> Options:
+    """`Lasso` and `ElasticNet`."""
+    return {elastic.WAY: working_set_cost(_classes(stats), resources)}
 
 
 def support_vectors(stats: Stats, resources: Resources) -> Options:

@@ -6,6 +6,7 @@ thread of a server (45 Gflop/s in float64) and rounded.
 
 from __future__ import annotations
 
+from mlopt.gd.elastic_net import ElasticNet, Lasso
 from mlopt.gd.least_squares import LinearRegression, Ridge
 from mlopt.gd.logistic import LogisticRegression
 from mlopt.gd.svm import LinearSVC
@@ -127,6 +128,14 @@ LEARNING = (
             "sparse_cg": "i (4 s k + 2 s) on s stored values, i steps",
         },
         _SOLVERS,
+    ),
+    *(
+        several(
+            one, models.elastic_net,
+            {"working-set": "i n d k, i sweeps over the columns that matter"},
+            "Massias et al., 2018",
+        )
+        for one in (Lasso, ElasticNet)
     ),
     *(
         several(
