@@ -10,26 +10,20 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import linear_model
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from mlopt.cluster import Executor, executor
-from mlopt.gd.as_scikit_learn import (
-    check_parameters,
-    fit_as_scikit_learn,
-    plan_as_scikit_learn,
-)
-from mlopt.gd.by_columns import Columns
-from mlopt.gd.choosing import choose, plan_after, plan_before
+from mlopt.gd.as_scikit_learn import check_parameters, fit_as_scikit_learn
+from mlopt.gd.choosing import choose, plan_after
 from mlopt.gd.classifier_fit import shape_of
 from mlopt.gd.estimator_base import Sample, read, resources_of
+from mlopt.gd.explained import Explained
 from mlopt.gd.linear_regressor import LinearRegressor
 from mlopt.gd.penalty import Penalty
-from mlopt.gd.plans.gathered import Gathered
+from mlopt.gd.plans.by_columns import Columns
 from mlopt.gd.plans.sequential_cost import working_set_cost
 from mlopt.gd.working_set import WorkingSet
-from mlopt.plan import Choice, Plan
-from mlopt.rows import Rows
+from mlopt.plan import Choice
 
 Array = NDArray[Any]
 
@@ -38,7 +32,7 @@ WAY = "working-set"
 _MAX_ITER = 1000
 
 
-class ElasticNet(LinearRegressor, linear_model.ElasticNet):
+class ElasticNet(Explained, LinearRegressor, linear_model.ElasticNet):
     """Least squares with an L1 and an L2 penalty.
 
     It minimises ``sum_i c_i (y_i - x_i w - b)^2 / (2 sum_i c_i) + alpha l1_ratio ||w||_1 +
@@ -136,7 +130,7 @@ class ElasticNet(LinearRegressor, linear_model.ElasticNet):
         del check_input
         started = time.perf_counter()
         check_parameters(self)
-        if why := self._not_ours():
+        if why := self._not_ours(y):
             fit_as_scikit_learn(self, self._kind, why, X, y, sample_weight)
             return self
         with closing(executor(n_jobs=None)) as where:
@@ -145,23 +139,8 @@ class ElasticNet(LinearRegressor, linear_model.ElasticNet):
         self.plan_ = plan_after(self, choice, started)
         return self
 
-    def explain(self, X: Any, y: Any, sample_weight: Any = None) -> Plan:
-        """The plan of `fit` for the same arguments; fits nothing.
-
-        Returns
-        -------
-        Plan
-            What would be run, with predicted seconds.
-        """
-        twin = clone(self)
-        check_parameters(twin)
-        if why := twin._not_ours():
-            return plan_as_scikit_learn(self, why)
-        with closing(executor(n_jobs=None)) as where:
-            choice = twin._prepare(X, y, sample_weight, where)[-1]
-        return plan_before(self, choice)
-
-    def _not_ours(self) -> str:
+    def _not_ours(self, y: Any) -> str:
+        del y
         if self.alpha == 0:
             return "`alpha`=0 is least squares without a penalty: see `LinearRegression`"
         return "" if isinstance(self.precompute, bool) else "`precompute` is a matrix"
@@ -170,7 +149,7 @@ class ElasticNet(LinearRegressor, linear_model.ElasticNet):
         self, X: Any, y: Any, sample_weight: Any, where: Executor
     ) -> tuple[Sample, Choice]:
         sample = read(
-            self, X, y, sample_weight, executor=where, numeric=True, block_rows=len_of
+            self, X, y, sample_weight, executor=where, numeric=True, block_rows=_all_rows
         )
         here = resources_of(where)
         targets = 1 if sample.y.ndim == 1 else sample.y.shape[1]
@@ -182,7 +161,8 @@ class ElasticNet(LinearRegressor, linear_model.ElasticNet):
         penalty = Penalty(
             self.alpha * self.l1_ratio, self.alpha * (1.0 - self.l1_ratio), self.positive
         )
-        first = _columns(sample.rows, many[:, 0], sample.weights, self.fit_intercept)
+        rows = sample.rows.attach(targets=many[:, :1], weights=sample.weights[:, None])
+        first = Columns.of_rows(rows, self.fit_intercept)
         found = [
             self._one(first.of_target(target), penalty, start)
             for target, start in zip(many.T, self._starts(many.shape[1]), strict=True)
@@ -263,12 +243,6 @@ class Lasso(ElasticNet, linear_model.Lasso):
         )
 
 
-def len_of(X: Any) -> int:
+def _all_rows(X: Any) -> int:
     """All rows in one block."""
     return max(int(X.shape[0]), 1)
-
-
-def _columns(rows: Rows, y: Array, weights: Array, intercept: bool) -> Columns:
-    beside = rows.attach(targets=y[:, None], weights=weights[:, None])
-    data = Gathered.of(beside)
-    return Columns.of(data.X, data.y, data.c, intercept)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from mlopt.gd.by_columns import Columns
 from mlopt.gd.classifier_fit import Outcome, Planes
 from mlopt.gd.columns import Model
 from mlopt.gd.penalty import Penalty
-from mlopt.gd.plans.gathered import Gathered
+from mlopt.gd.plans.by_columns import Columns
 from mlopt.gd.working_set import WorkingSet
 from mlopt.rows import Rows
 
@@ -21,8 +20,7 @@ def by_working_set(
     rows: Rows, model: Model, l1_ratio: float, tol: float, max_iter: int, start: Planes
 ) -> Outcome:
     """Two classes with an L1 penalty, until the duality gap is small."""
-    data = Gathered.of(rows)
-    columns = Columns.of(data.X, data.y, data.c, model.fit_intercept)
+    columns = Columns.of_rows(rows, model.fit_intercept)
     first = (start[0][0][0], float(start[0][1][0])) if start else None
     one = WorkingSet(columns, model.loss, intercept=model.fit_intercept, start=first)
     penalty = Penalty(l1_ratio * model.l2, (1.0 - l1_ratio) * model.l2)

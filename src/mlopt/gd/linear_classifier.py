@@ -6,62 +6,31 @@ one each.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable
-from contextlib import closing
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from mlopt.cluster import Executor, executor
-from mlopt.gd.as_scikit_learn import check_parameters, plan_as_scikit_learn
-from mlopt.gd.choosing import plan_before
 from mlopt.gd.class_codes import encode, winners
 from mlopt.gd.estimator_base import apply
-from mlopt.plan import Choice, Plan
+from mlopt.gd.explained import Explained
 
 Array = NDArray[Any]
 
 
-class LinearClassifier(ClassifierMixin, BaseEstimator):
+class LinearClassifier(Explained, ClassifierMixin, BaseEstimator):
     """Decides from ``classes_`` (K,), ``coef_`` (planes, d), ``intercept_`` (planes,)."""
 
     class_weight: Any
     classes_: Array
     coef_: Array
     intercept_: Array
-
-    def explain(self, X: Any, y: Any, sample_weight: Any = None) -> Plan:
-        """The plan of `fit` for the same arguments; fits nothing.
-
-        Returns
-        -------
-        Plan
-            What would be chosen and rejected, with predicted seconds.
-        """
-        twin = clone(self)
-        check_parameters(twin)
-        if why := twin._not_ours(y):
-            return plan_as_scikit_learn(self, why)
-        with closing(executor(n_jobs=getattr(self, "n_jobs", None))) as where:
-            choice = twin._prepare(X, y, sample_weight, where)[-1]
-        return plan_before(self, choice)
-
-    @abstractmethod
-    def _not_ours(self, y: Any) -> str:
-        """Which parameter asks for what only scikit-learn has a solver for; or ""."""
-
-    @abstractmethod
-    def _prepare(
-        self, X: Any, y: Any, sample_weight: Any, where: Executor
-    ) -> tuple[Any, Any, Choice]:
-        """What `fit` trains on, and last the solver that it chose."""
 
     def decision_function(self, X: Any) -> Any:
         """Signed distance, up to a factor, from the plane of each class.

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from mlopt.gd.by_columns import Columns
 from mlopt.gd.penalty import Penalty
+from mlopt.gd.plans.by_columns import Columns
 from mlopt.gd.plans.extrapolation import mixture
 from mlopt.kernels.one_row import combination
 from mlopt.kernels.pointwise import losses_and_slopes
@@ -48,7 +48,8 @@ jumps to zero at the edge of the margin."""
 _DESCENT, _HALVINGS = 1e-4, 40
 """Share of the model's promise that a step must keep (Armijo), and tries."""
 _CENTRED, _TURNS = 1e-13, 20
-"""Mean slope at which the intercept is optimal, and Newton steps along it."""
+"""Share of the slopes that need not cancel where the intercept is optimal, and Newton steps
+along it."""
 
 _EPSILON = float(np.finfo(np.float64).eps)
 _ROUNDING = 16 * _EPSILON
@@ -153,8 +154,7 @@ class WorkingSet:
     def _is_still(self, violations: Array, most: float) -> bool:
         if np.isinf(most):
             return True
-        sums, squares = self._columns.moments
-        H = np.maximum(squares - sums**2, 0.0) if self._intercept else squares
+        _, H = self._about_means(*self._columns.moments, 1.0)
         steps = np.divide(violations, H, out=np.zeros_like(H), where=H > 0)
         return bool(steps.max() <= most * np.abs(self.w).max())
 
@@ -174,25 +174,40 @@ class WorkingSet:
             h = 2.0 * (raw != 0)
         return np.asarray(np.maximum(h, _FLAT[self._loss]) * c)
 
+    def _weight(self, h: Array) -> float:
+        """The sum of all rows' curvatures."""
+        return float(np.broadcast_to(h, self._z.shape).sum())
+
+    def _about_means(
+        self, sums: Array, squares: Array, weight: float
+    ) -> tuple[Array, Array]:
+        """Means of columns, and curvatures along the columns less these."""
+        mean = sums / weight if self._intercept else np.zeros_like(sums)
+        H = np.maximum(squares - weight * mean**2, 0.0)
+        H[_EPSILON * squares >= H] = 0.0  # constant: the intercept's
+        return mean, H
+
     def _centre(self) -> None:
         """Newton steps along the intercept until slopes cancel."""
-        total = float(self._slopes.sum())
         for _ in range(_TURNS if self._intercept else 0):
-            if abs(total) <= _CENTRED:
+            total = float(self._slopes.sum())
+            if abs(total) <= _CENTRED * float(np.abs(self._slopes).sum()):
                 return
-            h = self._curvatures()
-            weight = float(h.sum()) if len(h) > 1 else float(h[0]) * len(self._z)
-            before, step = abs(total), -total / weight
-            for _ in range(_HALVINGS):  # beyond the zero, a step may lead anywhere
-                self._b += step
-                self._z += step
-                self._refresh()
-                total = float(self._slopes.sum())
-                if abs(total) < before:
-                    break
-                self._b -= step
-                self._z -= step
-                step *= 0.5
+            if not self._shift(-total / self._weight(self._curvatures()), abs(total)):
+                return
+
+    def _shift(self, step: float, before: float) -> bool:
+        """Move the intercept; whether slopes cancel better: too far may lead anywhere."""
+        z, b = self._z, self._b
+        for _ in range(_HALVINGS):
+            self._z, self._b = z + step, b + step
+            self._refresh()
+            if abs(float(self._slopes.sum())) < before:
+                return True
+            step *= 0.5
+        self._z, self._b = z, b
+        self._refresh()
+        return False
 
     def _improve(
         self, penalty: Penalty, gradient: Array, chosen: NDArray[np.int64], limits: Limits
@@ -227,11 +242,8 @@ class WorkingSet:
     ) -> tuple[Array, float]:
         """What the quadratic model adds to the weights, and to the intercept."""
         h = self._curvatures()
-        weight = float(h.sum()) if len(h) > 1 else float(h[0]) * len(self._z)
-        sums, squares = self._moments(chosen, h)
-        mean = sums / weight if self._intercept else np.zeros_like(sums)
-        H = np.maximum(squares - weight * mean**2, 0.0)
-        H[_EPSILON * squares >= H] = 0.0  # constant: the intercept's
+        weight = self._weight(h)
+        mean, H = self._about_means(*self._moments(chosen, h), weight)
         model = _Model(
             penalty, self._columns.X, chosen, h, weight, mean, H, self.w, self._slopes
         )

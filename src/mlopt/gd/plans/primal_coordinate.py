@@ -14,11 +14,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlopt.gd.batch_steps import STEEPEST
 from mlopt.gd.classifier_plan import Shape
+from mlopt.gd.plans.by_columns import transposed
 from mlopt.gd.plans.extrapolation import mixture
 from mlopt.gd.plans.gathered import Gathered, gathering
 from mlopt.gd.plans.sequential import Sequential, Start
@@ -26,8 +26,9 @@ from mlopt.gd.plans.sequential_cost import COORDINATE_EPOCHS, primal_coordinate_
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.plans.watch import Looks, watch
 from mlopt.kernels.coordinates import column_slopes, coordinate_epoch
-from mlopt.kernels.one_row import products, squared_norms
+from mlopt.kernels.one_row import products
 from mlopt.kernels.pointwise import losses_and_slopes
+from mlopt.kernels.shrinkage import column_moments
 
 Array = NDArray[Any]
 
@@ -58,8 +59,8 @@ class PrimalCoordinate(Sequential):
         super().__init__(problem, tolerance, max_passes, start)
         data, task = Gathered.of(problem.rows), problem.task
         self._y, self._c = data.y, data.c
-        self._columns = _transposed(data.X)
-        weighted = _weighted_squares(data.X, self._columns, data.c)
+        self._columns = transposed(data.X)
+        _, weighted = column_moments(self._columns, np.arange(problem.rows.d), data.c)
         self._bound = STEEPEST[task.loss_name] * np.append(weighted, 1.0)
         self._bound[:-1] += task.l2
         self._curvature = self._bound.copy()
@@ -160,19 +161,3 @@ def _order(problem: Problem) -> NDArray[np.int64]:
     visits = int(min(max(rows.nonzero / rows.n / _COLUMNS_PER_INTERCEPT, 1), rows.d))
     places = np.linspace(0, rows.d, visits + 1).astype(np.int64)[1:]
     return np.insert(order, places, rows.d)
-
-
-def _transposed(X: Any) -> Any:
-    """The columns of X as rows: (d, n), C-contiguous or CSR."""
-    if sp.issparse(X):
-        return sp.csr_array(X.T.tocsr())
-    return np.ascontiguousarray(X.T)
-
-
-def _weighted_squares(X: Any, columns: Any, c: Array) -> Array:
-    """``sum_i c_i x_ij^2``, (d,)."""
-    if sp.issparse(X):
-        squares = columns.copy()
-        squares.data = squares.data.astype(np.float64) ** 2
-        return np.asarray(squares @ c)
-    return np.asarray(squared_norms(columns * np.sqrt(c).astype(columns.dtype)))

@@ -14,8 +14,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlopt.errors import InputError
+from mlopt.gd.plans.gathered import Gathered
 from mlopt.kernels.one_row import products
 from mlopt.kernels.shrinkage import column_moments
+from mlopt.rows import Rows
 
 Array = NDArray[np.float64]
 
@@ -74,9 +76,7 @@ class Columns:
             When the squares of a column are not finite.
         """
         c, centre = weights / weights.sum(), np.zeros(X.shape[1])
-        sparse = sp.issparse(X)
-        made = sp.csr_array(X.T.tocsr()) if sparse else np.ascontiguousarray(X.T)
-        whole = Columns(made, y, c, centre)
+        whole = Columns(transposed(X), y, c, centre)
         mean, squares = whole.moments
         if not np.isfinite(squares).all():
             raise InputError(
@@ -84,7 +84,20 @@ class Columns:
                 "the squares of X must be finite. Scale its columns."
             )
         far = mean**2 > _FAR * np.maximum(squares - mean**2, 0.0)
-        if sparse or not intercept or not far.any():
+        if sp.issparse(X) or not intercept or not far.any():
             return whole
         centre[far] = mean[far].astype(X.dtype)
         return Columns(whole.X - centre[:, None].astype(X.dtype), y, c, centre)
+
+    @staticmethod
+    def of_rows(rows: Rows, intercept: bool) -> Columns:
+        """As `of`, from rows with "targets" and "weights" (n, 1) beside them."""
+        data = Gathered.of(rows)
+        return Columns.of(data.X, data.y, data.c, intercept)
+
+
+def transposed(X: Any) -> Any:
+    """The columns of X as rows: (d, n), C-contiguous or CSR."""
+    if sp.issparse(X):
+        return sp.csr_array(X.T.tocsr())
+    return np.ascontiguousarray(X.T)
