@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.errors import InputError
-from mlopt.gd.columns import Layout, Model, layout, without_penalty
+from mlopt.gd.columns import Indices, Layout, Model, layout, without_penalty
 from mlopt.kernels.linear import Pass, decision, linear_pass
 from mlopt.rows import Block, Rows
 
@@ -232,21 +232,38 @@ def _add_sums(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(_add(x, y) for x, y in zip(a, b, strict=True))
 
 
-def decision_values(rows: Rows, W: Floats, b: Floats) -> Floats:
-    """Margins ``X @ W + b`` of all rows, shape (n, B).
+def decision_values(
+    rows: Rows, W: Floats, b: Floats, chosen: Indices | None = None
+) -> Floats:
+    """Margins ``X @ W + b``, shape (n, B), or of the rows ``chosen`` in their order.
 
     Parameters
     ----------
     rows : Rows
     W : ndarray of shape (d, B)
     b : ndarray of shape (B,)
+    chosen : int64 ndarray, optional
+        Row numbers, in any order and as often as one likes.
     """
+    order = None if chosen is None else np.argsort(chosen, kind="stable")
+    picks: list[Indices] | None = None
+    if chosen is not None:
+        inside = chosen[order]
+        parts = np.split(inside, np.searchsorted(inside, rows.starts[1:]))
+        picks = [part - start for part, start in zip(parts, rows.starts, strict=True)]
     W = np.ascontiguousarray(W, rows.dtype)
     handle = rows.executor.put((W, np.asarray(b, rows.dtype)))
-    parts = rows.map(_block_decision, handle)
+    margins = np.concatenate(rows.map(_block_decision, handle, picks))
     rows.executor.release(handle)
-    return np.concatenate(parts)
+    if order is None:
+        return margins
+    arranged = np.empty_like(margins)
+    arranged[order] = margins
+    return arranged
 
 
-def _block_decision(block: Block, weights: tuple[Floats, Floats]) -> Floats:
-    return decision(block.X, *weights)
+def _block_decision(
+    block: Block, weights: tuple[Floats, Floats], picks: list[Indices] | None
+) -> Floats:
+    X = block.X if picks is None else block.X[picks[block.index]]
+    return decision(X, *weights)

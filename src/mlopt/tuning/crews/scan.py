@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,8 +13,10 @@ from mlopt.gd.direct_training import DirectLeastSquares
 from mlopt.gd.linear_training import LinearTraining, decision_values
 from mlopt.gd.lockstep import LockstepSGD
 from mlopt.gd.quasi_newton import QuasiNewton
+from mlopt.gd.sample import local_executor
 from mlopt.tuning.crews import scoring
 from mlopt.tuning.crews.linear_task import LinearTask
+from mlopt.tuning.crews.many_scores import judge_of
 from mlopt.tuning.crews.problem import Problem, View
 from mlopt.tuning.crews.trials import Trial
 
@@ -143,11 +145,16 @@ def scan_scores(problem: Problem, scan: Scan) -> dict[str, FloatArray]:
         variance = _test_variance(problem)[[owner.split for owner in scan.owners]]
         quality = scoring.convert_quality(counted, scan.training.quality(), variance)
         return {problem.metrics.main: quality}
-    rows = [
-        _scores_from_margins(problem, scan, owner, margins)
-        for owner, margins in zip(scan.owners, _margins(scan), strict=True)
-    ]
-    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    found: dict[str, FloatArray] = {}
+    for number in scan.splits:
+        models = np.flatnonzero([owner.split == number for owner in scan.owners])
+        split = problem.splits[number]
+        sides = {"": split.test} | ({TRAIN: split.train} if problem.train_scores else {})
+        for mark, rows in sides.items():
+            for name, values in _scores_on(problem, scan, models, rows).items():
+                table = found.setdefault(mark + name, np.empty(len(scan.owners)))
+                table[models] = values
+    return found
 
 
 def _test_variance(problem: Problem) -> FloatArray:
@@ -162,38 +169,59 @@ def _test_variance(problem: Problem) -> FloatArray:
     return np.asarray(variances)
 
 
-def _margins(scan: Scan) -> Iterator[FloatArray]:
-    """Every model's margins on all rows of the view, from one matrix product for all."""
+def _scores_on(
+    problem: Problem, scan: Scan, models: NDArray[np.int64], rows: NDArray[np.int64]
+) -> dict[str, FloatArray]:
+    """Every metric of some models of a scan on some rows of the data, (models,) each."""
     assert scan.training is not None
     assert scan.view is not None
-    pairs = [scan.training.coefficients(i) for i in range(len(scan.owners))]
+    owners = [scan.owners[i] for i in models]
+    pairs = [scan.training.coefficients(int(i)) for i in models]
     W = np.concatenate([coef for coef, _ in pairs]).T
     b = np.concatenate([intercept for _, intercept in pairs])
-    margins = decision_values(scan.view.rows, np.ascontiguousarray(W), b)
-    start = 0
-    for coef, _ in pairs:
-        yield margins[:, start : start + len(coef)]
-        start += len(coef)
+    there = _positions(scan.view, problem.n)[rows]
+    margins = decision_values(scan.view.rows, W, b, there)
+    found = _known_scores(problem, scan.view, owners, margins, rows)
+    known = np.isfinite(list(found.values())).all(axis=0)
+    for i in np.flatnonzero(~known):
+        own = margins[:, i * problem.outputs : (i + 1) * problem.outputs]
+        for name, value in _asked_scores(problem, owners[i].task, own, rows).items():
+            found[name][i] = value
+    return found
 
 
-def _scores_from_margins(
-    problem: Problem, scan: Scan, owner: Owner, margins: FloatArray
+def _known_scores(
+    problem: Problem,
+    view: View,
+    owners: Sequence[Owner],
+    margins: FloatArray,
+    rows: NDArray[np.int64],
+) -> dict[str, FloatArray]:
+    """What follows from margins without asking a scorer, (models,) each; else NaN."""
+    metrics = problem.metrics.names
+    found = {name: np.full(len(owners), np.nan) for name in metrics}
+    two = len(problem.classes) == 2 and problem.scored_weight is None
+    positive = problem.codes[rows] == 1 if two else np.zeros(0, bool)
+    if not positive.any() or positive.all() or not np.isfinite(margins).all():
+        return found
+    executor = local_executor(view.rows)
+    lines = np.array_split(np.ascontiguousarray(margins.T), executor.threads)
+    probabilities = all(owner.task.proba for owner in owners)
+    for name, scorer in metrics.items():
+        judge = judge_of(scorer, problem.classes, probabilities=probabilities)
+        if judge is not None:
+            found[name] = np.concatenate(executor.map(judge, lines, positive))
+    return found
+
+
+def _asked_scores(
+    problem: Problem, task: LinearTask, margins: FloatArray, rows: NDArray[np.int64]
 ) -> dict[str, float]:
-    assert scan.view is not None
-    split = problem.splits[owner.split]
-    where = _positions(scan.view, problem.n)
-    weight = problem.scored_weight
-
-    def score(rows: NDArray[np.int64]) -> dict[str, float]:
-        estimator = _known(problem, owner.task, margins[where[rows]])
-        nothing = np.empty((len(rows), 0))  # named scorers look at predictions alone
-        given = {} if weight is None else {"sample_weight": weight[rows]}
-        return problem.metrics.score(estimator, nothing, problem.column[rows], given)
-
-    scores = score(split.test)
-    if problem.train_scores:
-        scores |= {TRAIN + name: value for name, value in score(split.train).items()}
-    return scores
+    """Every metric of one model on some rows, as scikit-learn's scorers have it."""
+    estimator, weight = _known(problem, task, margins), problem.scored_weight
+    nothing = np.empty((len(rows), 0))  # named scorers look at predictions alone
+    given = {} if weight is None else {"sample_weight": weight[rows]}
+    return problem.metrics.score(estimator, nothing, problem.column[rows], given)
 
 
 def _positions(view: View, n: int) -> NDArray[np.int64]:

@@ -56,6 +56,18 @@ class Metrics:
         return isinstance(self.scorer, _MultimetricScorer)
 
     @property
+    def names(self) -> Mapping[str, str | None]:
+        """Names of scikit-learn's scorers by those of the metrics; of the user's own, none.
+
+        None stands for an estimator's own ``score``.
+        """
+        if not self.names_only:
+            return {}
+        if isinstance(self.scoring, Mapping):
+            return self.scoring
+        return {n: n for n in self.scorers} if self.multiple else {self.main: self.scoring}
+
+    @property
     def scorers(self) -> Mapping[str, Any]:
         """Scorers by the names of their metrics."""
         return dict(self.scorer._scorers) if self.multiple else {self.main: self.scorer}
