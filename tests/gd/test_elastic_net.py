@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import mlopt
 from mlopt.errors import InputError
-from mlopt.gd.elastic_net import WAY
+from mlopt.gd.working_set import WAY
 
 Array = NDArray[Any]
 FINE: dict[str, Any] = {"tol": 1e-10}

@@ -15,10 +15,9 @@ from sklearn import linear_model
 
 import mlopt
 from mlopt.errors import InputError
-from mlopt.gd.elastic_net import WAY
 from mlopt.gd.penalty import Penalty
 from mlopt.gd.plans.by_columns import Columns
-from mlopt.gd.working_set import LOSSES, WorkingSet
+from mlopt.gd.working_set import LOSSES, WAY, WorkingSet
 from mlopt.kernels.pointwise import losses_and_slopes
 
 Array = NDArray[Any]

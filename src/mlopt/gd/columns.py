@@ -25,7 +25,8 @@ _FEW = 3
 class Model:
     """One linear model to train.
 
-    It minimises ``sum_i c_i loss_i / sum_i c_i + l2/2 ||w||^2 + intercept_l2/2 b^2``.
+    It minimises ``sum_i c_i loss_i / sum_i c_i + l1 ||w||_1 + l2/2 ||w||^2 +
+    intercept_l2/2 b^2``, perhaps for ``w >= 0`` only.
 
     Parameters
     ----------
@@ -45,6 +46,9 @@ class Model:
     fit_intercept : bool
     intercept_l2 : float
         Penalty on the intercept; 0 except for models that treat it as a weight.
+    l1 : float
+        As `l2`; with it, or with ``positive``, only working sets of columns train a model.
+    positive : bool
     """
 
     loss: str
@@ -55,6 +59,8 @@ class Model:
     delta: float = 1.0
     fit_intercept: bool = True
     intercept_l2: float = 0.0
+    l1: float = 0.0
+    positive: bool = False
 
     def __post_init__(self) -> None:
         if self.loss not in LOSSES:

@@ -22,13 +22,11 @@ from mlopt.gd.linear_regressor import LinearRegressor
 from mlopt.gd.penalty import Penalty
 from mlopt.gd.plans.by_columns import Columns
 from mlopt.gd.plans.sequential_cost import working_set_cost
-from mlopt.gd.working_set import WorkingSet
+from mlopt.gd.working_set import WAY, WorkingSet
 from mlopt.plan import Choice
 
 Array = NDArray[Any]
 
-WAY = "working-set"
-"""The one method for L1 penalties."""
 _MAX_ITER = 1000
 
 

@@ -1,6 +1,8 @@
-"""Two classes with an L1 penalty, by working sets of columns."""
+"""Planes between classes with an L1 penalty, by working sets of columns."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -8,6 +10,7 @@ from mlopt.gd.classifier_fit import Outcome, Planes
 from mlopt.gd.columns import Model
 from mlopt.gd.penalty import Penalty
 from mlopt.gd.plans.by_columns import Columns
+from mlopt.gd.plans.task import beside
 from mlopt.gd.working_set import WorkingSet
 from mlopt.rows import Rows
 
@@ -17,12 +20,45 @@ _GAP = 0.01
 
 
 def by_working_set(
-    rows: Rows, model: Model, l1_ratio: float, tol: float, max_iter: int, start: Planes
+    rows: Rows,
+    models: Sequence[Model],
+    tol: float,
+    max_iter: int,
+    start: Planes,
+    constant: float = 0.0,
 ) -> Outcome:
-    """Two classes with an L1 penalty, until the duality gap is small."""
-    columns = Columns.of_rows(rows, model.fit_intercept)
-    first = (start[0][0][0], float(start[0][1][0])) if start else None
-    one = WorkingSet(columns, model.loss, intercept=model.fit_intercept, start=first)
-    penalty = Penalty(l1_ratio * model.l2, (1.0 - l1_ratio) * model.l2)
-    done = one.solve(penalty, _GAP * tol, max_iter, relative=True)
-    return Outcome(one.w[None], np.array([one.intercept]), max(one.sweeps, 1), done)
+    """Planes of one output each, until every duality gap is small.
+
+    Parameters
+    ----------
+    rows : Rows
+        With "targets" (n, T), -1 and 1, and "weights" (n, S) beside them.
+    models : sequence of Model
+    tol : float
+    max_iter : int
+        Sweeps of each plane.
+    start : Planes
+        Of the first model.
+    constant : float, default=0.0
+        LIBLINEAR's intercept: the weight of a column of this value, penalised as others.
+    """
+    free = models[0].fit_intercept and not constant
+    first = Columns.of_rows(rows, free, constant)
+    data = {name: values.astype(np.float64) for name, values in beside(rows).items()}
+    found: list[WorkingSet] = []
+    done = True
+    for model in models:
+        y, c = data["targets"][:, model.target], data["weights"][:, model.rowset]
+        one = WorkingSet(
+            first.of_target(y, c),
+            model.loss,
+            intercept=free,
+            start=(start[0][0][0], float(start[0][1][0])) if start else None,
+        )
+        penalty = Penalty(model.l1, model.l2, model.positive)
+        done &= one.solve(penalty, _GAP * tol, max_iter, relative=True)
+        found.append(one)
+    coef = np.array([one.w[: rows.d] for one in found])
+    intercept = [constant * one.w[-1] if constant else one.intercept for one in found]
+    passes = max(one.sweeps for one in found)
+    return Outcome(coef, np.array(intercept), max(passes, 1), done)

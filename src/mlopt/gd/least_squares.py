@@ -62,7 +62,9 @@ class Ridge(LinearRegressor, linear_model.Ridge):
         least predicted time; for dense rows "sparse_cg" only where nothing else can be
         used. "lsqr", "sag", "saga" and "lbfgs" are scikit-learn's own.
     positive : bool, default=False
-        No coefficient below 0: fitted by scikit-learn, in memory, and the plan says so.
+        No coefficient below 0: working sets of columns, in this process, until the duality
+        gap and the longest step along a column are within ``min(tol, 1e-6)``. Without a
+        penalty, ``alpha=0``, scikit-learn fits, in memory, and the plan says so.
     random_state : int, RandomState or None, default=None
         Of scikit-learn's solvers: samples and sketches are the same at every call.
 
@@ -143,7 +145,7 @@ class Ridge(LinearRegressor, linear_model.Ridge):
 
     def _not_ours(self) -> str:
         if self.positive:
-            return _POSITIVE
+            return "" if self.solver == "auto" and np.all(self.alpha) else _POSITIVE
         return f"`solver`={self.solver!r}" if self.solver in _THEIRS else ""
 
     def _settings(self) -> Settings:
@@ -153,6 +155,7 @@ class Ridge(LinearRegressor, linear_model.Ridge):
             max_iter=self.max_iter,
             accuracy=float(np.clip(self.tol, 1e-12, 1e-6)),
             cutoff=None,
+            positive=self.positive,
         )
 
 

@@ -22,6 +22,7 @@ from mlopt.gd.least_squares_plan import block_rows, choose_solver
 from mlopt.gd.least_squares_shape import Shape
 from mlopt.gd.least_squares_solvers import SOLVERS, Fit, Task, shape_of
 from mlopt.gd.linear_regressor import LinearRegressor
+from mlopt.gd.positive_squares import by_working_set, choose_positive
 from mlopt.plan import Choice, Plan
 
 _MAX_ITER = 1000
@@ -40,6 +41,7 @@ class Settings:
     accuracy: float
     cutoff: float | None
     n_jobs: int | None = None
+    positive: bool = False
 
 
 def fit_least_squares(
@@ -56,7 +58,7 @@ def fit_least_squares(
         sample, task, choice = _prepare(
             estimator, X, y, sample_weight, alpha, settings, where
         )
-        fit = SOLVERS[choice.chosen](task)
+        fit = (by_working_set if settings.positive else SOLVERS[choice.chosen])(task)
     _learn(estimator, fit, sample)
     estimator.plan_ = plan_after(estimator, replace(choice, notes=fit.notes), started)
     if not fit.converged:
@@ -106,6 +108,8 @@ def _prepare(
     )
     task = _task(sample, alpha, estimator.fit_intercept, settings)
     here, name = resources_of(where), str(estimator)
+    if settings.positive:
+        return sample, task, choose_positive(name, task, here)
     return sample, task, choose_solver(name, settings.solver, shape_of(task), here)
 
 

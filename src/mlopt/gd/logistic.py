@@ -28,11 +28,11 @@ from mlopt.gd.classifier_fit import (
 )
 from mlopt.gd.classifier_plan import newton_cost, quasi_newton_cost
 from mlopt.gd.columns import Model
-from mlopt.gd.elastic_net import WAY
 from mlopt.gd.estimator_base import Sample, in_memory, read, resources_of
 from mlopt.gd.l1_classifier import by_working_set
 from mlopt.gd.linear_classifier import LinearClassifier, decide
 from mlopt.gd.plans.sequential_cost import working_set_cost
+from mlopt.gd.working_set import WAY
 from mlopt.plan import Choice
 from mlopt.resources import Resources
 from mlopt.rows import Rows
@@ -162,7 +162,7 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
             start = self._start(model.outputs, rows.d)
             limits = (self.tol, self.max_iter, start)
             if choice.chosen == WAY:
-                outcome = by_working_set(rows, model, self.l1_ratio, *limits)
+                outcome = by_working_set(rows, [model], *limits)
             elif choice.chosen == "newton-cholesky":
                 outcome = by_newton(rows, model, *limits)
             else:
@@ -225,8 +225,9 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
         classes = len(self.classes_)
         loss, outputs = ("multinomial", classes) if classes > 2 else ("logistic", 1)
         targets = codes if outputs > 1 else np.where(codes == 1, 1.0, -1.0)
-        l2 = 1.0 / (self.C * float(weights.sum()))
-        model = Model(loss, l2, outputs=outputs, fit_intercept=self.fit_intercept)
+        total, l1 = 1.0 / (self.C * float(weights.sum())), self.l1_ratio or 0.0
+        own = {"outputs": outputs, "fit_intercept": self.fit_intercept}
+        model = Model(loss, (1.0 - l1) * total, l1=l1 * total, **own)
         return beside(sample.rows, targets[:, None], weights[:, None]), model
 
     def _choose(self, rows: Rows, model: Model, resources: Resources) -> Choice:

@@ -27,7 +27,10 @@ from mlopt.gd.classifier_plan import dual_cost, quasi_newton_cost
 from mlopt.gd.columns import Model
 from mlopt.gd.dual import DualCoordinateDescent, TwoClasses, one_block
 from mlopt.gd.estimator_base import Sample, read, resources_of
+from mlopt.gd.l1_classifier import by_working_set
 from mlopt.gd.linear_classifier import LinearClassifier
+from mlopt.gd.plans.sequential_cost import working_set_cost
+from mlopt.gd.working_set import WAY
 from mlopt.plan import Choice
 from mlopt.resources import Resources
 
@@ -48,7 +51,9 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
     Parameters
     ----------
     penalty : {"l2", "l1"}, default="l2"
-        "l1" is fitted by scikit-learn, in memory, and the plan says so.
+        "l1", for the squared hinge loss in the primal: ``||w||_1 + C sum_i c_i loss_i`` by
+        working sets of columns, in this process, until the duality gap of each plane is at
+        most ``tol / 100`` of its objective.
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
     dual : bool or "auto", default="auto"
         True: dual coordinate descent. False: quasi-Newton on the primal, for the squared
@@ -137,7 +142,8 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
         with closing(executor()) as where:
             sample, codes, choice = self._prepare(X, y, sample_weight, where)
             costs = self._class_weights(codes, sample.weights)
-            fit = self._fit_dual if choice.chosen == _DUAL else self._fit_primal
+            fits = {_DUAL: self._fit_dual, WAY: self._fit_working_set}
+            fit = fits.get(choice.chosen, self._fit_primal)
             outcome = fit(sample, codes, costs, where)
         self.n_iter_ = max(outcome.passes, 1)
         learn(self, outcome, sample.rows.dtype, choice, started)
@@ -146,7 +152,7 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
     def _prepare(
         self, X: Any, y: Any, sample_weight: Any, where: Executor
     ) -> tuple[Sample, Array, Choice]:
-        size = _all_rows if self.loss == "hinge" else None
+        size = _all_rows if self.loss == "hinge" or self.penalty == "l1" else None
         sample = read(
             self, X, y, sample_weight, executor=where, numeric=False, block_rows=size
         )
@@ -160,7 +166,7 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
 
     def _not_ours(self, y: Any) -> str:
         del y
-        if self.penalty != "l2":
+        if self.penalty != "l2" and (self.loss == "hinge" or self.dual is True):
             return f"`penalty`={self.penalty!r}"
         if self.multi_class != "ovr":
             return f"`multi_class`={self.multi_class!r}"
@@ -170,6 +176,9 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
 
     def _choose(self, sample: Sample, resources: Resources) -> Choice:
         shape = shape_of(sample.rows, self._planes)
+        if self.penalty == "l1":
+            cost = working_set_cost(shape, resources)
+            return choose(str(self), "auto", {WAY: cost}, resources)
         smooth, tall = self.loss == "squared_hinge", shape.d < shape.n
         primal, dual = quasi_newton_cost(shape, resources), dual_cost(shape, resources)
         options: Options = {
@@ -186,23 +195,42 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
     ) -> Outcome:
         """One model of K columns; or K models where classes have weights of their own."""
         del where
-        planes = self._planes
-        if planes == 1:
-            targets = np.where(codes == 1, 1.0, -1.0)[:, None]
-            weights = (sample.weights * costs[codes])[:, None]
-        elif (costs == 1.0).all():
+        if self._planes > 1 and (costs == 1.0).all():
             targets, weights = codes[:, None], sample.weights[:, None]
         else:
-            own = codes[:, None] == np.arange(planes)
-            targets = np.where(own, 1.0, -1.0)
-            weights = sample.weights[:, None] * np.where(own, costs, 1.0)
-        outputs = planes // targets.shape[1]
+            targets, weights = self._against_the_rest(sample, codes, costs)
+        outputs = self._planes // targets.shape[1]
         models = [
             self._model(float(total), number, outputs)
             for number, total in enumerate(weights.sum(axis=0))
         ]
         rows = beside(sample.rows, targets, weights)
         return by_quasi_newton(rows, models, self.tol, self.max_iter, [])
+
+    def _against_the_rest(
+        self, sample: Sample, codes: Array, costs: Array
+    ) -> tuple[Array, Array]:
+        """Targets -1 and 1, and weights of the rows: of each plane, (n, planes)."""
+        if self._planes == 1:
+            signs = np.where(codes == 1, 1.0, -1.0)
+            return signs[:, None], (sample.weights * costs[codes])[:, None]
+        own = codes[:, None] == np.arange(self._planes)
+        weights = sample.weights[:, None] * np.where(own, costs, 1.0)
+        return np.where(own, 1.0, -1.0), weights
+
+    def _fit_working_set(
+        self, sample: Sample, codes: Array, costs: Array, where: Executor
+    ) -> Outcome:
+        del where
+        targets, weights = self._against_the_rest(sample, codes, costs)
+        strengths = 1.0 / (self.C * weights.sum(axis=0))
+        models = [
+            Model("squared_hinge", 0.0, number, target=number, fit_intercept=False, l1=l1)
+            for number, l1 in enumerate(strengths)
+        ]
+        constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
+        rows = beside(sample.rows, targets, weights)
+        return by_working_set(rows, models, self.tol, self.max_iter, [], constant)
 
     def _model(self, weight: float, number: int, outputs: int) -> Model:
         l2 = 1.0 / (self.C * weight)

@@ -32,6 +32,8 @@ Array = NDArray[np.float64]
 Limits = tuple[float, int]
 """How far columns may stay from their optimum, and sweeps."""
 
+WAY = "working-set"
+"""The name of the method, in plans."""
 LOSSES = ("squared", "logistic", "squared_hinge")
 """What it can minimise."""
 _FEWEST = 64

@@ -46,9 +46,10 @@ class Columns:
     c: Array
     centre: Array
 
-    def of_target(self, y: Array) -> Columns:
-        """The same columns with another target (n,)."""
-        return replace(self, y=np.asarray(y, np.float64))
+    def of_target(self, y: Array, weights: Array | None = None) -> Columns:
+        """The same columns with another target (n,), perhaps with other weights (n,)."""
+        c = self.c if weights is None else weights / weights.sum()
+        return replace(self, y=np.asarray(y, np.float64), c=c)
 
     def spread(self, intercept: bool) -> float:
         """The weighted mean of ``y^2``, about the mean of y with an intercept."""
@@ -67,16 +68,21 @@ class Columns:
         return column_moments(self.X, np.arange(self.X.shape[0]), self.c)
 
     @staticmethod
-    def of(X: Any, y: Array, weights: Array, intercept: bool) -> Columns:
+    def of(
+        X: Any, y: Array, weights: Array, intercept: bool, constant: float = 0.0
+    ) -> Columns:
         """From rows (n, d); dense columns far from zero are centred, for their digits.
+
+        A ``constant`` other than 0 is the value of one more column, the last.
 
         Raises
         ------
         InputError
             When the squares of a column are not finite.
         """
-        c, centre = weights / weights.sum(), np.zeros(X.shape[1])
-        whole = Columns(transposed(X), y, c, centre)
+        c, by_columns = weights / weights.sum(), transposed(X, constant)
+        centre = np.zeros(by_columns.shape[0])
+        whole = Columns(by_columns, y, c, centre)
         mean, squares = whole.moments
         if not np.isfinite(squares).all():
             raise InputError(
@@ -90,14 +96,27 @@ class Columns:
         return Columns(whole.X - centre[:, None].astype(X.dtype), y, c, centre)
 
     @staticmethod
-    def of_rows(rows: Rows, intercept: bool) -> Columns:
-        """As `of`, from rows with "targets" and "weights" (n, 1) beside them."""
+    def of_rows(rows: Rows, intercept: bool, constant: float = 0.0) -> Columns:
+        """As `of`, from rows with "targets" and "weights" beside: the first of each."""
         data = Gathered.of(rows)
-        return Columns.of(data.X, data.y, data.c, intercept)
+        return Columns.of(data.X, data.y, data.c, intercept, constant)
 
 
-def transposed(X: Any) -> Any:
-    """The columns of X as rows: (d, n), C-contiguous or CSR."""
+def transposed(X: Any, constant: float = 0.0) -> Any:
+    """The columns of X as rows, and one of a constant unless that is 0.
+
+    Returns
+    -------
+    ndarray or CSR array of shape (d, n) or (d + 1, n)
+        C-contiguous.
+    """
+    n, d = X.shape
     if sp.issparse(X):
-        return sp.csr_array(X.T.tocsr())
-    return np.ascontiguousarray(X.T)
+        columns = sp.csr_array(X.T.tocsr())
+        last = np.full((1, n), constant, X.dtype)
+        return sp.csr_array(sp.vstack((columns, last))) if constant else columns
+    if not constant:
+        return np.ascontiguousarray(X.T)
+    columns = np.empty((d + 1, n), X.dtype)
+    columns[:d], columns[d] = X.T, constant
+    return columns

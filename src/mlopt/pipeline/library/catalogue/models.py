@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from mlopt.costs import Cost
 from mlopt.gd import classifier_plan, least_squares_plan
-from mlopt.gd import elastic_net as elastic
 from mlopt.gd.plans.sequential_cost import working_set_cost
+from mlopt.gd.working_set import WAY
 from mlopt.pipeline.library import fisher, pca_plan
 from mlopt.pipeline.library.image import convolution_plan
 from mlopt.pipeline.library.learning import block_cost, feature_blocks
@@ -83,7 +83,7 @@ def logistic(stats: Stats, resources: Resources) -> Options:
 
 def elastic_net(stats: Stats, resources: Resources) -> Options:
     """`Lasso` and `ElasticNet`."""
-    return {elastic.WAY: working_set_cost(_classes(stats), resources)}
+    return {WAY: working_set_cost(_classes(stats), resources)}
 
 
 def support_vectors(stats: Stats, resources: Resources) -> Options:
