@@ -186,9 +186,9 @@ class ElasticNet(Explained, LinearRegressor, linear_model.ElasticNet):
 
     def _one(self, columns: Columns, penalty: Penalty, start: Any) -> WorkingSet:
         one = WorkingSet(columns, "squared", intercept=self.fit_intercept, start=start)
-        wanted = self.tol * columns.spread(self.fit_intercept)
         most = _MAX_ITER if self.max_iter is None else self.max_iter
-        if not one.solve(penalty, wanted, most, still=self.tol):
+        if not one.settle(penalty, self.tol, most):
+            wanted = self.tol * columns.spread(self.fit_intercept)
             warnings.warn(
                 "Objective did not converge. You might want to increase the number of "
                 f"iterations (`max_iter`={most}) or `tol`, or to scale the features: after "

@@ -14,10 +14,6 @@ from mlopt.gd.plans.task import beside
 from mlopt.gd.working_set import WorkingSet
 from mlopt.rows import Rows
 
-_GAP = 0.01
-"""Of `tol`, the relative duality gap with an L1 penalty: 1e-6 as a rule, which leaves some
-1e-3 of a coefficient."""
-
 
 def by_working_set(
     rows: Rows,
@@ -27,7 +23,7 @@ def by_working_set(
     start: Planes,
     constant: float = 0.0,
 ) -> Outcome:
-    """Planes of one output each, until every duality gap is small.
+    """Planes of one output each, until `WorkingSet.settle` has it.
 
     Parameters
     ----------
@@ -56,7 +52,7 @@ def by_working_set(
             start=(start[0][0][0], float(start[0][1][0])) if start else None,
         )
         penalty = Penalty(model.l1, model.l2, model.positive)
-        done &= one.solve(penalty, _GAP * tol, max_iter, relative=True)
+        done &= one.settle(penalty, tol, max_iter)
         found.append(one)
     coef = np.array([one.w[: rows.d] for one in found])
     intercept = [constant * one.w[-1] if constant else one.intercept for one in found]

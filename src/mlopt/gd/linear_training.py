@@ -122,6 +122,11 @@ class LinearTraining(ABC):
         weights = self._weights[:, columns]
         return np.ascontiguousarray(weights[:-1].T), weights[-1].copy()
 
+    def learnt(self, number: int) -> dict[str, Any]:
+        """Attributes of a fitted estimator that only its solver knows, by name."""
+        del number
+        return {}
+
     def decision(self, number: int, rows: Rows) -> Floats:
         """Margins of one model on other rows of the same columns, (n, outputs)."""
         coef, intercept = self.coefficients(number)

@@ -226,8 +226,13 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
         loss, outputs = ("multinomial", classes) if classes > 2 else ("logistic", 1)
         targets = codes if outputs > 1 else np.where(codes == 1, 1.0, -1.0)
         total, l1 = 1.0 / (self.C * float(weights.sum())), self.l1_ratio or 0.0
-        own = {"outputs": outputs, "fit_intercept": self.fit_intercept}
-        model = Model(loss, (1.0 - l1) * total, l1=l1 * total, **own)
+        model = Model(
+            loss,
+            (1.0 - l1) * total,
+            outputs=outputs,
+            fit_intercept=self.fit_intercept,
+            l1=l1 * total,
+        )
         return beside(sample.rows, targets[:, None], weights[:, None]), model
 
     def _choose(self, rows: Rows, model: Model, resources: Resources) -> Choice:

@@ -15,20 +15,20 @@ Shapes: ``n`` rows, ``d`` columns.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from mlopt.gd.penalty import Penalty
 from mlopt.gd.plans.by_columns import Columns
-from mlopt.gd.plans.extrapolation import mixture
+from mlopt.gd.plans.column_products import Products
+from mlopt.gd.subproblem import ByGram, ByRows, Model
 from mlopt.kernels.one_row import combination
 from mlopt.kernels.pointwise import losses_and_slopes
-from mlopt.kernels.shrinkage import column_moments, shrink
+from mlopt.kernels.shrinkage import column_moments
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
 Limits = tuple[float, int]
 """How far columns may stay from their optimum, and sweeps."""
 
@@ -36,10 +36,10 @@ WAY = "working-set"
 """The name of the method, in plans."""
 LOSSES = ("squared", "logistic", "squared_hinge")
 """What it can minimise."""
+_GAP = 0.01
+"""Of the tolerance for classes: see `settle`."""
 _FEWEST = 64
 """Columns of a working set at least: fewer save nothing."""
-_MEMORY = 5
-"""Sweeps from which one is extrapolated, as in `mlopt.gd.plans.extrapolation`."""
 _SWEEPS = 200
 """Sweeps of a round at most."""
 _CLOSER = 0.1
@@ -57,7 +57,8 @@ _EPSILON = float(np.finfo(np.float64).eps)
 _ROUNDING = 16 * _EPSILON
 """Of the objective: a step that promises less cannot be judged by it, and is taken."""
 _PATIENCE = 5
-"""Rounds without a smaller gap after which rounding keeps it from its tolerance."""
+"""Rounds without a smaller gap or objective after which rounding keeps it from its
+tolerance."""
 _INSIDE = 1.0 - 1e-12
 """Rounding must not put a point on the edge of the dual's domain outside."""
 
@@ -95,8 +96,9 @@ class WorkingSet:
         self.w, self._b = np.zeros(columns.X.shape[0]), 0.0
         if start is not None:
             self.w = np.array(start[0], np.float64)
-            self._b = float(start[1] + columns.centre @ self.w)
-        self.gap, self.sweeps, self.rounds = np.inf, 0, 0
+            at_means = start[1] + float(columns.centre @ self.w) - columns.about
+            self._b = at_means if intercept else 0.0
+        self.gap, self.sweeps, self.rounds, self._round = np.inf, 0, 0, 0
         self._z = combination(columns.X, self.w) + self._b
         self._refresh()
         self._centre()
@@ -104,7 +106,7 @@ class WorkingSet:
     @property
     def intercept(self) -> float:
         """The intercept for rows as they were given."""
-        return self._b - float(self._columns.centre @ self.w)
+        return self._b + self._columns.about - float(self._columns.centre @ self.w)
 
     @property
     def loss(self) -> float:
@@ -135,14 +137,16 @@ class WorkingSet:
         bool
             Whether it got there.
         """
-        end, least, last = self.sweeps + sweeps, np.inf, self.rounds
+        end, last, least, lowest = self.sweeps + sweeps, self.rounds, np.inf, np.inf
         while True:
             gradient = self._columns.times(self._slopes)
             violations = penalty.violations(self.w, gradient)
             self.gap = self._dual_gap(penalty, gradient)
-            wanted = gap * (self.loss + penalty.value(self.w)) if relative else gap
-            if self.gap < least:
-                least, last = self.gap, self.rounds
+            value = self.loss + penalty.value(self.w)
+            wanted = gap * value if relative else gap
+            if self.gap < least or value < lowest * (1.0 - _ROUNDING):
+                last = self.rounds
+            least, lowest = min(least, self.gap), min(lowest, value)
             if self.gap <= wanted and self._is_still(violations, still):
                 return True
             if self.sweeps >= end or self.rounds - last >= _PATIENCE:
@@ -152,6 +156,18 @@ class WorkingSet:
             limits = _CLOSER * float(violations.max()), min(_SWEEPS, end - self.sweeps)
             if not self._improve(penalty, gradient, chosen, limits):
                 return False
+
+    def settle(self, penalty: Penalty, tol: float, sweeps: int) -> bool:
+        """As `solve`, to what an estimator's ``tol`` asks for.
+
+        Least squares: a gap of ``tol`` times the spread of y, and no step along a column
+        longer than ``tol`` times the largest weight. Classes: a gap of ``tol / 100`` of the
+        objective, 1e-6 as a rule, which leaves some 1e-3 of a coefficient.
+        """
+        if self._loss == "squared":
+            wanted = tol * self._columns.spread(self._intercept)
+            return self.solve(penalty, wanted, sweeps, still=tol)
+        return self.solve(penalty, _GAP * tol, sweeps, relative=True)
 
     def _is_still(self, violations: Array, most: float) -> bool:
         if np.isinf(most):
@@ -169,7 +185,7 @@ class WorkingSet:
         """Second derivatives times weights, (n,), or (1,) where all are one."""
         c, raw = self._columns.c, self._raw
         if self._loss == "squared":
-            return c[:1] if (c == c[0]).all() else c
+            return self._columns.uniform
         if self._loss == "logistic":
             h = np.asarray(np.abs(raw) * (1.0 - np.abs(raw)))
         else:
@@ -212,11 +228,11 @@ class WorkingSet:
         return False
 
     def _improve(
-        self, penalty: Penalty, gradient: Array, chosen: NDArray[np.int64], limits: Limits
+        self, penalty: Penalty, gradient: Array, chosen: Indices, limits: Limits
     ) -> bool:
         """A Newton step over the chosen columns; whether the objective fell."""
         old, before = self.w, self.loss + penalty.value(self.w)
-        step, shift = self._newton(penalty, chosen, limits)
+        step, shift = self._newton(penalty, gradient, chosen, limits)
         along = combination(self._columns.X, step) + shift
         promised = float(gradient @ step) + float(self._slopes.sum()) * shift
         promised += penalty.value(old + step) - penalty.value(old)
@@ -240,19 +256,42 @@ class WorkingSet:
         return False
 
     def _newton(
-        self, penalty: Penalty, chosen: NDArray[np.int64], limits: Limits
+        self, penalty: Penalty, gradient: Array, chosen: Indices, limits: Limits
     ) -> tuple[Array, float]:
         """What the quadratic model adds to the weights, and to the intercept."""
         h = self._curvatures()
         weight = self._weight(h)
         mean, H = self._about_means(*self._moments(chosen, h), weight)
-        model = _Model(
-            penalty, self._columns.X, chosen, h, weight, mean, H, self.w, self._slopes
-        )
-        self.sweeps += model.minimise(*limits)
-        return model.w - self.w, float(model.shift[0])
+        model = Model(self._columns.X, chosen, h, weight, mean, H)
+        step, before = np.zeros_like(self.w), self.sweeps
+        step[chosen] = self._minimised(penalty, gradient, model, limits) - self.w[chosen]
+        self._round = self.sweeps - before
+        return step, -float(mean @ step)
 
-    def _moments(self, chosen: NDArray[np.int64], h: Array) -> tuple[Array, Array]:
+    def _minimised(
+        self, penalty: Penalty, gradient: Array, model: Model, limits: Limits
+    ) -> Array:
+        """Weights of the chosen columns: by rows until products would have paid."""
+        (tolerance, most), chosen, w = limits, model.chosen, self.w[model.chosen]
+        once = self._loss == "squared"
+        products = self._columns.products if once else Products(model.X, model.h)
+        price = products.sweeps_worth(chosen)
+        if price > (self.sweeps if once else self._round):
+            rows = ByRows(penalty, model, self.w, self._slopes)
+            sweeps, done = rows.minimise(tolerance, int(np.ceil(min(most, price))))
+            self.sweeps, w, most = self.sweeps + sweeps, rows.w, most - sweeps
+            if done or not most:
+                return w
+        Q = products.of(chosen)
+        if self._intercept:
+            Q -= model.weight * np.outer(model.mean[chosen], model.mean[chosen])
+        Q[np.diag_indices_from(Q)] = model.H[chosen]
+        g = gradient[chosen] + Q @ (w - self.w[chosen])
+        by_gram = ByGram(penalty, Q, w, g)
+        self.sweeps += by_gram.minimise(tolerance, most)[0]
+        return by_gram.w
+
+    def _moments(self, chosen: Indices, h: Array) -> tuple[Array, Array]:
         """Sums of columns and of their squares, weighted by ``h``."""
         if self._loss != "squared":
             return column_moments(self._columns.X, chosen, h)
@@ -282,64 +321,7 @@ class WorkingSet:
         return float(found @ self._columns.c)
 
 
-class _Model:
-    """The quadratic model of one round over its working set."""
-
-    def __init__(
-        self, penalty: Penalty, X: Any, chosen: NDArray[np.int64], h: Array, weight: float,
-        mean: Array, H: Array, w: Array, slopes: Array,
-    ) -> None:  # fmt: skip
-        self._penalty, self._X, self._chosen, self._h = penalty, X, chosen, h
-        self._weight, self._mean, self._H = weight, mean, H
-        self._inverse = np.divide(1.0, h, out=np.zeros_like(h), where=h > 0)
-        self.w, self.slopes, self.shift = w.copy(), slopes.copy(), np.zeros(1)
-
-    def minimise(self, tolerance: float, most: int) -> int:
-        """Sweeps until no column is farther from its optimum than ``tolerance``."""
-        past = [self._point()]
-        for sweep in range(1, most + 1):
-            if self._sweep() <= tolerance:
-                return sweep
-            past.append(self._point())
-            if len(past) > _MEMORY:
-                self._extrapolate(np.array(past))
-                past = [self._point()]
-        return most
-
-    def _sweep(self) -> float:
-        l1, l2 = self._penalty.l1, self._penalty.l2
-        return shrink(
-            self._X, self._chosen, h=self._h, weight=self._weight, mean=self._mean,
-            H=self._H, l1=l1, l2=l2, positive=self._penalty.positive, slopes=self.slopes,
-            shift=self.shift, w=self.w,
-        )  # fmt: skip
-
-    def _point(self) -> Array:
-        return np.concatenate((self.w[self._chosen], self.shift, self.slopes))
-
-    def _put(self, point: Array) -> None:
-        size = len(self._chosen)
-        self.w[self._chosen], self.shift[:] = point[:size], point[size]
-        self.slopes[:] = point[size + 1 :]
-
-    def _value(self) -> float:
-        """The model, up to a constant: slopes are affine in the weights."""
-        slopes = self.slopes + self.shift[0] * self._h
-        own = self._penalty.value(self.w[self._chosen])
-        return 0.5 * float((slopes * self._inverse) @ slopes) + own
-
-    def _extrapolate(self, past: Array) -> None:
-        share = mixture(past[:, : len(self._chosen)])
-        if share is None:
-            return
-        before, kept = self._value(), past[-1]
-        self._put(share @ past[1:])
-        refused = self._penalty.positive and (self.w < 0).any()
-        if refused or not self._value() < before:
-            self._put(kept)
-
-
-def _working(w: Array, violations: Array) -> NDArray[np.int64]:
+def _working(w: Array, violations: Array) -> Indices:
     """Columns with a weight, and those that violate most; in order."""
     support = w != 0
     size = min(max(_FEWEST, 2 * int(support.sum())), len(w))

@@ -160,6 +160,11 @@ def _shrinkage(kind: Kind) -> None:
             )  # fmt: skip
 
 
+def _shrinkage_gram() -> None:
+    k = np.zeros(_D)
+    shrinkage.shrink_gram(np.eye(_D), l1=0.1, l2=0.0, positive=False, g=k, w=k.copy())
+
+
 def _gram(kind: Kind) -> None:
     for X in (_csr(kind), _wide_csr(kind)):
         sparse_gram(X, np.ones(_N))

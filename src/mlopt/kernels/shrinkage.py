@@ -78,6 +78,26 @@ def _sweep(
     return worst
 
 
+@kernel
+def _sweep_gram(
+    Q: Array, l1: float, l2: float, positive: bool, g: Array, w: Array
+) -> float:
+    worst = 0.0
+    for j in range(w.shape[0]):
+        H = Q[j, j]
+        if H <= 0.0:
+            continue
+        old, curvature = w[j], H + l2
+        new = _shrunk(old, g[j] + l2 * old, curvature, l1, positive)
+        if new != old:
+            w[j] = new
+            step = new - old
+            for i in range(w.shape[0]):
+                g[i] += step * Q[j, i]
+            worst = max(worst, abs(step) * curvature)
+    return worst
+
+
 @inlined
 def _sums(x: Array, h: Array) -> Any:
     """``sum_i h_i x_i`` and ``sum_i h_i x_i^2``, two sums of each: see `dot`."""
@@ -187,3 +207,29 @@ def shrink(
         slopes, shift, w,
     )  # fmt: skip
     return float(found)
+
+
+def shrink_gram(
+    Q: Array, *, l1: float, l2: float, positive: bool, g: Array, w: Array
+) -> float:
+    """As `shrink`, by the Gram matrix of the columns; ``g, w`` change in place.
+
+    A visit costs k where the weight moves and next to nothing where it does not.
+
+    Parameters
+    ----------
+    Q : ndarray of shape (k, k), float64
+        Second derivatives of the model, without the penalty; 0 on the diagonal for columns
+        that are left out.
+    l1, l2 : float
+    positive : bool
+    g : ndarray of shape (k,), float64
+        Slopes of the model along the columns, without the penalty.
+    w : ndarray of shape (k,), float64
+
+    Returns
+    -------
+    float
+        How far a column's gradient was from its optimum, at most.
+    """
+    return float(_sweep_gram(read_only(Q), float(l1), float(l2), bool(positive), g, w))

@@ -71,7 +71,8 @@ def _batched(
     if not isinstance(X, Rows):
         validate_data(fresh, names, skip_check_array=True)
     classes = problem.classes
-    fitted[parts.name] = task.fitted(fresh, coef, intercept, classes, training.passes)
+    passes, learnt = training.passes, training.learnt(0)
+    fitted[parts.name] = task.fitted(fresh, coef, intercept, classes, passes, learnt)
     return assemble(estimator, fitted)
 
 

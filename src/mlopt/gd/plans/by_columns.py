@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlopt.errors import InputError
+from mlopt.gd.plans.column_products import Products
 from mlopt.gd.plans.gathered import Gathered
 from mlopt.kernels.one_row import products
 from mlopt.kernels.shrinkage import column_moments
@@ -39,17 +40,26 @@ class Columns:
         Weights of the rows; their sum is 1.
     centre : ndarray of shape (d,), float64
         What was taken off the columns.
+    about : float
+        What was taken off the target.
+    centred : bool
+        Whether columns and target are about their means, so that the intercept is known.
     """
 
     X: Any
     y: Array
     c: Array
     centre: Array
+    about: float = 0.0
+    centred: bool = False
 
     def of_target(self, y: Array, weights: Array | None = None) -> Columns:
         """The same columns with another target (n,), perhaps with other weights (n,)."""
-        c = self.c if weights is None else weights / weights.sum()
-        return replace(self, y=np.asarray(y, np.float64), c=c)
+        if weights is not None:
+            return replace(self, y=np.asarray(y, np.float64), c=weights / weights.sum())
+        found = replace(self, y=np.asarray(y, np.float64))
+        found.__dict__.update(moments=self.moments, products=self.products)
+        return found
 
     def spread(self, intercept: bool) -> float:
         """The weighted mean of ``y^2``, about the mean of y with an intercept."""
@@ -66,6 +76,16 @@ class Columns:
     def moments(self) -> tuple[Array, Array]:
         """Weighted sums of all columns, and of their squares, (d,) each."""
         return column_moments(self.X, np.arange(self.X.shape[0]), self.c)
+
+    @cached_property
+    def products(self) -> Products:
+        """Products of columns with each other, weighted; those asked for are kept."""
+        return Products(self.X, self.uniform)
+
+    @cached_property
+    def uniform(self) -> Array:
+        """The weights, (n,); one of them, (1,), where all are the same."""
+        return self.c[:1] if (self.c == self.c[0]).all() else self.c
 
     @staticmethod
     def of(

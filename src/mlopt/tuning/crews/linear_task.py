@@ -6,15 +6,16 @@ gives None and is trained one by one, as scikit-learn would.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import linear_model, svm
+from sklearn.base import clone
 
-from mlopt.gd import least_squares, logistic
+from mlopt.gd import elastic_net, least_squares, logistic
 from mlopt.gd import svm as mlopt_svm
 from mlopt.gd.columns import Model
 from mlopt.gd.lockstep import Schedule
@@ -55,6 +56,9 @@ class LinearTask:
     """Whether scikit-learn refuses sparse rows with these parameters."""
     in_doubles: bool = False
     """Whether it is solved in float64, whatever the rows are."""
+    l1_ratio: float | None = None
+    """The share of an L1 penalty in ``strength``; None where working sets do not train."""
+    positive: bool = False
 
     @property
     def one_against_rest(self) -> bool:
@@ -64,19 +68,26 @@ class LinearTask:
     @property
     def direct(self) -> bool:
         """Whether models are solved, as by scikit-learn, rather than descended to."""
-        return self.loss == "squared" and self.schedule is None
+        return self.loss == "squared" and self.schedule is None and not self.by_columns
+
+    @property
+    def by_columns(self) -> bool:
+        """Whether working sets of columns train it, along a path of penalties."""
+        return self.l1_ratio is not None
 
     @property
     def shared(self) -> Hashable:
         """What all models of one scan have in common; nothing, where it cannot be told."""
         sgd = self.schedule is not None
         weight = identified(self.class_weight) or object()
-        kind = sgd, self.direct, self.in_doubles
+        kind = sgd, self.direct, self.by_columns, self.in_doubles
         return (*kind, weight, self.tol, self.max_iter, self.n_iter_no_change)
 
     def model(self, rowset: int, weight_sum: float, outputs: int) -> Model:
         """The columns that train this task on one row set."""
-        l2 = self.strength / weight_sum if self.summed else self.strength
+        total = self.strength / weight_sum if self.summed else self.strength
+        l1 = total * (self.l1_ratio or 0.0)
+        l2 = total - l1
         scaling = self.intercept_scaling
         return Model(
             loss="multinomial"
@@ -88,6 +99,8 @@ class LinearTask:
             delta=self.delta,
             fit_intercept=self.fit_intercept,
             intercept_l2=0.0 if scaling is None else l2 / scaling**2,
+            l1=l1,
+            positive=self.positive,
         )
 
     def _softmax(self, outputs: int) -> bool:
@@ -100,9 +113,14 @@ class LinearTask:
         intercept: NDArray[Any],
         classes: Any,
         passes: int,
+        learnt: Mapping[str, Any],
     ) -> Any:
-        """``estimator`` with the attributes that fitting would have set."""
+        """``estimator`` with the attributes that fitting would have set.
+
+        ``learnt`` are those that only the solver knows.
+        """
         estimator.n_features_in_ = coef.shape[1]
+        passes = learnt.get("n_iter_", passes)
         estimator.n_iter_ = passes
         if self.schedule is not None:
             intercept = intercept.astype(np.float64)
@@ -112,6 +130,9 @@ class LinearTask:
                 intercept = intercept - intercept.mean()
         estimator.coef_ = coef if self.classifier else coef[0]
         estimator.intercept_ = intercept
+        if self.by_columns and not self.classifier:
+            estimator.intercept_ = intercept[0] if self.fit_intercept else 0.0
+            estimator.dual_gap_ = learnt["dual_gap_"]
         if self.direct:
             auto = estimator.solver == "auto"
             estimator.solver_ = "cholesky" if auto else estimator.solver
@@ -155,7 +176,10 @@ def linear_form(estimator: Any, *, free_order: bool = True) -> LinearTask | str:
 
 
 def _logistic(est: Any) -> LinearTask | str:
-    if differs := logistic_differs(est):
+    shrinks = getattr(est, "penalty", "deprecated") == "deprecated" and est.l1_ratio
+    if shrinks and est.solver not in _SHRINKING:
+        return "its solver has another L1 penalty, or none"
+    if differs := logistic_differs(clone(est).set_params(l1_ratio=0.0) if shrinks else est):
         return differs
     if penalty_free(est) or np.isinf(est.C):
         return "without a penalty there may be no minimum"
@@ -164,6 +188,7 @@ def _logistic(est: Any) -> LinearTask | str:
     return LinearTask(
         "logistic", 1.0 / est.C, True, True, est.fit_intercept, est.tol, est.max_iter,
         class_weight=est.class_weight, proba="softmax",
+        l1_ratio=float(est.l1_ratio) if shrinks else None,
     )  # fmt: skip
 
 
@@ -174,6 +199,20 @@ def _linear_svc(est: Any) -> LinearTask | str:
         "squared_hinge", 1.0 / est.C, True, True, est.fit_intercept, est.tol, est.max_iter,
         intercept_scaling=est.intercept_scaling, class_weight=est.class_weight,
         in_doubles=type(est) is svm.LinearSVC,  # LIBLINEAR knows no float32
+    )  # fmt: skip
+
+
+def _elastic_net(est: Any) -> LinearTask | str:
+    if not isinstance(est.precompute, bool):
+        return "`precompute` is a matrix"
+    if est.warm_start:
+        return "it starts where it was"
+    if est.alpha == 0 or est.l1_ratio == 0:
+        return "without an L1 penalty coordinates converge too slowly to tell when"
+    return LinearTask(
+        "squared", float(est.alpha), False, False, est.fit_intercept, est.tol,
+        1000 if est.max_iter is None else est.max_iter, l1_ratio=float(est.l1_ratio),
+        positive=est.positive,
     )  # fmt: skip
 
 
@@ -225,16 +264,23 @@ def _sgd(est: Any, classifier: bool) -> LinearTask | str:
     )  # fmt: skip
 
 
+_SHRINKING = ("auto", "saga")
+"""Solvers of logistic regression that leave the intercept out of an L1 penalty."""
+
 STOCHASTIC = (linear_model.SGDClassifier, linear_model.SGDRegressor)
 """They go through the rows in an order that their random state draws."""
 
 ADAPTERS: dict[type, Callable[[Any], LinearTask | str]] = {
     linear_model.LogisticRegression: _logistic,
     linear_model.Ridge: _ridge,
+    linear_model.Lasso: _elastic_net,
+    linear_model.ElasticNet: _elastic_net,
     linear_model.SGDClassifier: lambda est: _sgd(est, True),
     linear_model.SGDRegressor: lambda est: _sgd(est, False),
     svm.LinearSVC: _linear_svc,
     least_squares.Ridge: _ridge,
+    elastic_net.Lasso: _elastic_net,
+    elastic_net.ElasticNet: _elastic_net,
     logistic.LogisticRegression: _logistic,
     mlopt_svm.LinearSVC: _linear_svc,
 }

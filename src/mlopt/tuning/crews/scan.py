@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.gd.direct_training import DirectLeastSquares
+from mlopt.gd.l1_training import L1Training
 from mlopt.gd.linear_training import LinearTraining, decision_values
 from mlopt.gd.lockstep import LockstepSGD
 from mlopt.gd.quasi_newton import QuasiNewton
@@ -111,6 +112,8 @@ def training_of(
         o.task.model(o.column, float(sums[o.column]), problem.outputs) for o in owners
     ]
     limit = task.max_iter if max_passes is None else min(max_passes, task.max_iter)
+    if task.by_columns:
+        return L1Training(rows, models, tol=task.tol, max_iter=limit)
     if task.direct:
         return DirectLeastSquares(rows, models, max_passes=limit)
     if task.schedule is None:

@@ -1,0 +1,221 @@
+"""Linear models with an L1 penalty of many strengths: paths along which each starts warm.
+
+::
+
+    models (penalty, row set)    row set 0: alphas 1 .1 .01   ->  1, from there .1, then .01
+                                 row set 1: alphas 1 .1 .01   ->  1, from there .1, then .01
+
+A path costs little more than its hardest model. Least squares of many dense rows are made
+into few first (`mlopt.gd.plans.condensed`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mlopt.cluster import between_passes
+from mlopt.gd.columns import Indices, Model
+from mlopt.gd.linear_training import LinearTraining
+from mlopt.gd.penalty import Penalty
+from mlopt.gd.plans.by_columns import Columns
+from mlopt.gd.plans.condensed import condensed, worth_condensing
+from mlopt.gd.single import one_block
+from mlopt.gd.working_set import WorkingSet
+from mlopt.rows import Block, Rows
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """Models of the same rows and the same target, the strongest penalty first.
+
+    Attributes
+    ----------
+    numbers : tuple of int
+    models : tuple of Model
+    tol : float
+        See `WorkingSet.settle`.
+    sweeps : int
+        Of each model, at most.
+    found : tuple of Found
+        Of the models that are done.
+    """
+
+    numbers: tuple[int, ...]
+    models: tuple[Model, ...]
+    tol: float
+    sweeps: int
+    found: tuple[Found, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """A model's weights (d,), and how it got there."""
+
+    w: Array
+    intercept: float
+    gap: float
+    sweeps: int
+    converged: bool
+
+
+class L1Training(LinearTraining):
+    """Minima in the first pass; for the squared loss, and for two classes.
+
+    Parameters
+    ----------
+    rows, models
+        See `LinearTraining`.
+    tol : float
+        As that of the estimators.
+    max_iter : int
+        Sweeps of each model.
+    """
+
+    def __init__(
+        self, rows: Rows, models: Sequence[Model], *, tol: float, max_iter: int
+    ) -> None:
+        super().__init__(rows, models, max_iter)
+        self.tol = tol
+        self._trained = _whole(rows)
+        self._solved = np.zeros(len(models), bool)
+        self._converged = np.zeros(len(models), bool)
+        self._gaps = np.full(len(models), np.inf)
+        self._sweeps = np.zeros(len(models), np.int64)
+
+    @property
+    def converged(self) -> NDArray[np.bool_]:
+        """Which models reached the tolerance, (M,)."""
+        return self._converged.copy()
+
+    @property
+    def finished(self) -> NDArray[np.bool_]:
+        """Which models are as good as their sweeps allow, (M,)."""
+        return self._solved.copy()
+
+    def learnt(self, number: int) -> dict[str, Any]:
+        """Attributes of a fitted estimator that only its solver knows."""
+        sweeps, gap = int(self._sweeps[number]), float(self._gaps[number])
+        return {"n_iter_": sweeps, "dual_gap_": gap}
+
+    def objective(self) -> NDArray[np.float64]:
+        """The objective of each model at its present weights, (M,)."""
+        norms = np.abs(self._weights[:-1]).sum(axis=0, dtype=np.float64)
+        own = [norms[self._layout.columns(i)].sum() for i in range(len(self.models))]
+        l1 = [model.l1 for model in self.models]
+        return super().objective() + np.multiply(l1, own)
+
+    def advance(self, passes: int) -> None:
+        """Solve what is not solved yet."""
+        if self.done or passes < 1:
+            return
+        with between_passes():
+            for path in self._trained.fold(_along, self._paths()):
+                self._arrive(path)
+        self.passes += 1
+
+    def _paths(self) -> list[Path]:
+        groups: dict[Hashable, list[int]] = {}
+        for number in np.flatnonzero(~self._solved).tolist():
+            model = self.models[number]
+            key = (model.loss, model.rowset, model.target, model.fit_intercept)
+            groups.setdefault(key, []).append(number)
+        return [
+            self._path(sorted(numbers, key=lambda i: -_strength(self.models[i])))
+            for numbers in groups.values()
+        ]
+
+    def _path(self, numbers: Sequence[int]) -> Path:
+        models = tuple(self.models[number] for number in numbers)
+        return Path(tuple(numbers), models, self.tol, self.max_passes)
+
+    def _arrive(self, path: Path) -> None:
+        for number, found in zip(path.numbers, path.found, strict=True):
+            column = self._layout.columns(number).start
+            self._weights[:-1, column], self._weights[-1, column] = found.w, found.intercept
+            self._gaps[number], self._sweeps[number] = found.gap, found.sweeps
+            self._converged[number] = found.converged
+            self._solved[number], self._stale[:, number] = True, True
+
+    def _keep(self, numbers: Indices, taken: Indices) -> None:
+        del taken
+        for name in _STATE:
+            setattr(self, name, getattr(self, name)[numbers])
+
+    def _add(self, source: Indices, models: Sequence[Model], **options: Any) -> None:
+        del source, options
+        more = len(models)
+        self._solved = np.append(self._solved, np.zeros(more, bool))
+        self._converged = np.append(self._converged, np.zeros(more, bool))
+        self._gaps = np.append(self._gaps, np.full(more, np.inf))
+        self._sweeps = np.append(self._sweeps, np.zeros(more, np.int64))
+
+    def state(self) -> dict[str, Any]:
+        """A checkpoint: plain arrays and numbers."""
+        own = {name: getattr(self, name).copy() for name in _STATE}
+        return super().state() | own
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a checkpoint of a training of the same models on the same rows."""
+        super().restore(state)
+        for name in _STATE:
+            setattr(self, name, np.array(state[name]))
+
+
+def _whole(rows: Rows) -> Rows:
+    """The rows as one block: on a worker, or in this process, which refuses too many."""
+    found = one_block(rows)
+    if len(found.lengths) == 1:
+        return found
+    here = Rows.of(rows.collect(), block_rows=rows.n)
+    parts = [block.extra for block in rows.map(_itself)]
+    return here.attach(
+        **{name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
+    )
+
+
+def _itself(block: Block) -> Block:
+    return block
+
+
+_STATE = ("_solved", "_converged", "_gaps", "_sweeps")
+
+
+def _strength(model: Model) -> float:
+    return model.l1 + model.l2
+
+
+def _along(block: Block, path: Path) -> Path:
+    """All models of a path, each from where the last one ended."""
+    first = path.models[0]
+    y = block.extra["targets"][:, first.target].astype(np.float64)
+    c = block.extra["weights"][:, first.rowset].astype(np.float64)
+    columns = _columns(block.X, y, c, path)
+    intercept = first.fit_intercept and not columns.centred
+    one = WorkingSet(columns, first.loss, intercept=intercept)
+    found = []
+    for model in path.models:
+        before = one.sweeps
+        penalty = Penalty(model.l1, model.l2, model.positive)
+        done = one.settle(penalty, path.tol, path.sweeps)
+        found.append(Found(one.w.copy(), one.intercept, one.gap, one.sweeps - before, done))
+    return replace(path, found=tuple(found))
+
+
+def _columns(X: Any, y: Array, c: Array, path: Path) -> Columns:
+    first, sparse = path.models[0], sp.issparse(X)
+    rows = np.flatnonzero(c)
+    if first.loss == "squared" and not sparse:
+        asked = len(rows), X.shape[1], len(path.models), path.tol
+        if worth_condensing(*asked):
+            return condensed(X, y, c, first.fit_intercept)
+    if len(rows) < len(c):
+        X, y, c = X[rows], y[rows], c[rows]
+    return Columns.of(X, y, c, first.fit_intercept)

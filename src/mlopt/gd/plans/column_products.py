@@ -1,0 +1,110 @@
+"""Products of columns with each other, and when it pays to make them.
+
+Shapes: ``n`` rows, ``d`` columns, ``k`` of them chosen.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+_PANEL = 1 << 18
+"""Values of a panel of columns in float64, which stays in cache while BLAS reads it."""
+PRODUCTS = 16.0
+"""Products of dense columns that BLAS makes in the time of one visit by coordinate descent
+(`benchmarks/l1.py --constants`)."""
+_SPARSE_PRODUCTS = 0.5
+"""As `PRODUCTS`: pairs of stored values, for a stored value that is visited."""
+
+
+def gram(X: Any, one: Indices, other: Indices, h: Array) -> Array:
+    """``sum_i h_i x_ij x_ik`` for columns ``j`` and ``k``, (one, other).
+
+    Parameters
+    ----------
+    X : ndarray or CSR array of shape (d, n)
+    one, other : ndarray of int64
+        Column numbers.
+    h : ndarray of shape (n,) or (1,)
+    """
+    h, same = np.broadcast_to(h, (X.shape[1],)), one is other
+    if sp.issparse(X):
+        left = X[one].astype(np.float64)
+        right = left if same else X[other].astype(np.float64)
+        return np.asarray((left.multiply(h[None]).tocsr() @ right.T).toarray())
+    total = np.zeros((len(one), len(other)))
+    size = max(_PANEL // max(len(one), len(other), 1), 64)
+    for start in range(0, X.shape[1], size):
+        rows = slice(start, start + size)
+        root = np.sqrt(h[rows])
+        left = X[one, rows] * root
+        right = left if same else X[other, rows] * root
+        total += left @ right.T  # one symmetric product where both are the same
+    return total
+
+
+def sweeps_worth(X: Any, chosen: Indices, new: int, known: int) -> float:
+    """Sweeps over the chosen columns that take as long as products of the ``new`` ones.
+
+    Infinite where a sweep by products would take longer than one by rows.
+
+    Parameters
+    ----------
+    X : ndarray or CSR array of shape (d, n)
+    chosen : ndarray of shape (k,)
+    new : int
+        Chosen columns whose products are not known.
+    known : int
+        Columns that these are to be multiplied with, besides each other.
+    """
+    k, n = len(chosen), X.shape[1]
+    if not sp.issparse(X):
+        pairs = new * (new / 2.0 + known)
+        return np.inf if k > n else float(pairs / (PRODUCTS * max(k, 1)))
+    stored = float(np.diff(X.indptr)[chosen].sum())
+    if k**2 > stored:
+        return np.inf
+    return float((new + known) / max(k, 1) * stored / n / _SPARSE_PRODUCTS)
+
+
+class Products:
+    """Products of the columns that were ever asked for, with weights that stay."""
+
+    def __init__(self, X: Any, h: Array, all_of_them: Array | None = None) -> None:
+        """``all_of_them`` (d, d), where they are known."""
+        self._X, self._h = X, h
+        d = X.shape[0]
+        self._place = np.full(d, -1)
+        self._known = np.empty(0, np.int64)
+        self._gram = np.empty((0, 0))
+        if all_of_them is not None:
+            self._known, self._gram = np.arange(d), all_of_them
+            self._place[:] = self._known
+
+    def sweeps_worth(self, chosen: Indices) -> float:
+        """See `sweeps_worth`."""
+        new = int((self._place[chosen] < 0).sum())
+        return sweeps_worth(self._X, chosen, new, len(self._known)) if new else 0.0
+
+    def of(self, chosen: Indices) -> Array:
+        """Products of the chosen columns, (k, k)."""
+        new = chosen[self._place[chosen] < 0]
+        if len(new):
+            old = self._known
+            whole = np.empty((len(old) + len(new),) * 2)
+            whole[: len(old), : len(old)] = self._gram
+            whole[len(old) :, len(old) :] = gram(self._X, new, new, self._h)
+            if len(old):
+                across = gram(self._X, old, new, self._h)
+                whole[: len(old), len(old) :] = across
+                whole[len(old) :, : len(old)] = across.T
+            self._known, self._gram = np.concatenate((old, new)), whole
+            self._place[new] = np.arange(len(old), len(whole))
+        at = self._place[chosen]
+        return np.asarray(self._gram[np.ix_(at, at)])

@@ -1,0 +1,221 @@
+"""The quadratic model of a round over its working set, column by column to its minimum.
+
+By rows a visit of a column costs its values twice. By the Gram matrix of the set it costs
+as many numbers as the set has columns, and where the weight stays none; the matrix costs
+what BLAS takes for it, once.
+
+Shapes: ``n`` rows, ``d`` columns, ``k`` of them chosen.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from mlopt.gd.penalty import Penalty
+from mlopt.gd.plans.column_products import PRODUCTS
+from mlopt.gd.plans.extrapolation import mixture
+from mlopt.kernels.shrinkage import shrink, shrink_gram
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+_MEMORY = 5
+"""Sweeps from which one is extrapolated, as in `mlopt.gd.plans.extrapolation`."""
+_DEPENDENT = 1e-10
+"""Of second derivatives, what is added so that columns that depend on each other have a
+step: a share of float64's digits that later steps make good."""
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """The loss of a Newton step around the present point, an intercept eliminated.
+
+    Attributes
+    ----------
+    X : ndarray or CSR array of shape (d, n)
+        All columns.
+    chosen : ndarray of shape (k,)
+    h : ndarray of shape (n,) or (1,)
+        Curvatures of the rows' losses times their weights; one where all are the same.
+    weight : float
+        Their sum over all rows.
+    mean : ndarray of shape (d,)
+        Means of the columns with weights ``h``; zeros without an intercept.
+    H : ndarray of shape (d,)
+        Curvatures along the columns less their means; 0 for what is left out.
+    """
+
+    X: Any
+    chosen: Indices
+    h: Array
+    weight: float
+    mean: Array
+    H: Array
+
+
+class Descent(ABC):
+    """Sweeps over the chosen columns, and Anderson's extrapolation of them.
+
+    Attributes
+    ----------
+    w : ndarray of shape (k,)
+        Weights of the chosen columns.
+    """
+
+    def __init__(self, penalty: Penalty, w: Array) -> None:
+        self._penalty = penalty
+        self.w = w
+
+    def minimise(self, tolerance: float, most: int) -> tuple[int, bool]:
+        """Sweeps until no column is farther from its optimum than ``tolerance``.
+
+        Returns
+        -------
+        sweeps : int
+        done : bool
+        """
+        past = [self._point()]
+        for sweep in range(1, most + 1):
+            if self._sweep() <= tolerance:
+                return sweep, True
+            past.append(self._point())
+            if len(past) > _MEMORY:
+                self._extrapolate(np.array(past))
+                past = [self._point()]
+        return most, False
+
+    def _extrapolate(self, past: Array) -> None:
+        share = mixture(past[:, : len(self.w)])
+        if share is None:
+            return
+        before, kept = self._value(), past[-1]
+        self._put(share @ past[1:])
+        refused = self._penalty.positive and (self.w < 0).any()
+        if refused or not self._value() < before:
+            self._put(kept)
+
+    @abstractmethod
+    def _sweep(self) -> float:
+        """Visit every column; how far one was from its optimum, at most."""
+
+    @abstractmethod
+    def _point(self) -> Array:
+        """All that a sweep changes: the weights first, the rest affine in them."""
+
+    @abstractmethod
+    def _put(self, point: Array) -> None:
+        """Go to such a point."""
+
+    @abstractmethod
+    def _value(self) -> float:
+        """The model and the penalty, up to a constant."""
+
+
+class ByRows(Descent):
+    """Columns as they are; ``slopes`` (n,) and ``shift`` (1,) follow the weights.
+
+    Those of row i are ``slopes[i] + shift[0] h_i``.
+    """
+
+    def __init__(self, penalty: Penalty, model: Model, w: Array, slopes: Array) -> None:
+        super().__init__(penalty, w[model.chosen])
+        self._model, self._all = model, w.copy()
+        self._inverse = np.divide(
+            1.0, model.h, out=np.zeros_like(model.h), where=model.h > 0
+        )
+        self.slopes, self.shift = slopes.copy(), np.zeros(1)
+
+    def _sweep(self) -> float:
+        model, penalty = self._model, self._penalty
+        worst = shrink(
+            model.X, model.chosen, h=model.h, weight=model.weight, mean=model.mean,
+            H=model.H, l1=penalty.l1, l2=penalty.l2, positive=penalty.positive,
+            slopes=self.slopes, shift=self.shift, w=self._all,
+        )  # fmt: skip
+        self.w = self._all[model.chosen]
+        return worst
+
+    def _point(self) -> Array:
+        return np.concatenate((self.w, self.shift, self.slopes))
+
+    def _put(self, point: Array) -> None:
+        size = len(self.w)
+        self.w, self.shift[:] = point[:size], point[size]
+        self._all[self._model.chosen] = self.w
+        self.slopes[:] = point[size + 1 :]
+
+    def _value(self) -> float:
+        slopes = self.slopes + self.shift[0] * self._model.h
+        own = self._penalty.value(self.w)
+        return 0.5 * float((slopes * self._inverse) @ slopes) + own
+
+
+class ByGram(Descent):
+    """By second derivatives of the model, Q (k, k), and slopes along columns, g (k,).
+
+    In place of an extrapolation, Newton's step over the weights that are not 0: sweeps find
+    the signs, and columns that are nearly dependent do not make them creep.
+    """
+
+    def __init__(self, penalty: Penalty, Q: Array, w: Array, g: Array) -> None:
+        super().__init__(penalty, w.copy())
+        self._Q, self._g = Q, g.copy()
+        self._w0, self._g0, self._rested = w.copy(), g.copy(), 0
+
+    def _sweep(self) -> float:
+        penalty = self._penalty
+        return shrink_gram(
+            self._Q, l1=penalty.l1, l2=penalty.l2, positive=penalty.positive, g=self._g,
+            w=self.w,
+        )  # fmt: skip
+
+    def _extrapolate(self, past: Array) -> None:
+        # A factor of k^3 / 3 by BLAS, against sweeps of k^2.
+        support = np.flatnonzero(self.w)
+        self._rested += _MEMORY
+        if self._rested * 3.0 * PRODUCTS >= len(support) and self._solve(support):
+            self._rested = 0
+        else:
+            super()._extrapolate(past)
+
+    def _solve(self, support: Indices) -> bool:
+        """To the minimum with these signs, or to where the first of them would change."""
+        if not len(support):
+            return False
+        w, l2 = self.w[support], self._penalty.l2
+        Q = self._Q[np.ix_(support, support)]
+        Q[np.diag_indices_from(Q)] += l2 + _DEPENDENT * Q.diagonal()
+        slopes = self._g[support] + l2 * w + self._penalty.l1 * np.sign(w)
+        _, step, failed = lapack.dposv(Q, -slopes)
+        if failed or not np.isfinite(step).all():
+            return False
+        before, kept = self._value(), self._point()
+        crosses = w * (w + step) < 0
+        share = np.divide(-w, step, out=np.full_like(w, np.inf), where=crosses)
+        first = int(share.argmin())
+        found = w + min(1.0, float(share[first])) * step
+        if crosses[first]:
+            found[first] = 0.0
+        self.w[support] = found
+        self._g += self._Q[:, support] @ (found - w)
+        if self._value() < before:
+            return True
+        self._put(kept)
+        return False
+
+    def _point(self) -> Array:
+        return np.concatenate((self.w, self._g))
+
+    def _put(self, point: Array) -> None:
+        size = len(self.w)
+        self.w, self._g = point[:size].copy(), point[size:].copy()
+
+    def _value(self) -> float:
+        model = 0.5 * float((self._g0 + self._g) @ (self.w - self._w0))
+        return model + self._penalty.value(self.w)

@@ -1,0 +1,125 @@
+"""Paths of L1 penalties: every model is the one that is fitted alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn import linear_model
+
+import mlopt
+from mlopt.gd.columns import Model
+from mlopt.gd.l1_training import L1Training
+from mlopt.gd.plans import condensed as few
+from mlopt.rows import Rows
+
+Array = NDArray[Any]
+TOL: dict[str, Any] = {"tol": 1e-7, "max_iter": 20_000}
+ALPHAS = (0.01, 1.0, 0.1, 100.0)
+
+
+def problem(n: int = 300, d: int = 12) -> tuple[Array, Array, Array]:
+    """Correlated columns far from zero, one constant and one twice; two row sets."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d)) @ rng.normal(size=(d, d)) + 20.0
+    X[:, 3], X[:, 4] = 7.0, X[:, 5]
+    y = X @ np.where(rng.random(d) < 0.5, rng.normal(size=d), 0.0) + rng.normal(size=n)
+    weights = np.stack([rng.random(n) < 0.7, 3.0 * rng.random(n)], axis=1)
+    return X, y, weights.astype(float)
+
+
+def training(X: Any, y: Array, weights: Array, models: list[Model]) -> L1Training:
+    rows = Rows.of(X).attach(targets=y[:, None], weights=weights)
+    return L1Training(rows, models, **TOL)
+
+
+def squares(ratio: float = 1.0, **more: Any) -> list[Model]:
+    return [
+        Model("squared", a * (1 - ratio), rowset=rowset, l1=a * ratio, **more)
+        for a in ALPHAS
+        for rowset in (0, 1)
+    ]
+
+
+@pytest.mark.parametrize("kind", ["many rows", "few rows", "sparse", "float32"])
+@pytest.mark.parametrize(
+    "more", [{}, {"fit_intercept": False}, {"positive": True}, {"ratio": 0.5}], ids=str
+)
+def test_a_path_of_lasso_is_that_of_separate_fits(kind: str, more: dict[str, Any]) -> None:
+    X, y, weights = problem(20 if kind == "few rows" else 300)
+    X = sp.csr_array(np.where(X > 25, X, 0.0)) if kind == "sparse" else X
+    X = X.astype(np.float32) if kind == "float32" else X
+    path = training(X, y, weights, squares(**more))
+    path.advance(1)
+    assert path.done
+    assert path.converged.all()
+    ratio, given = more.get("ratio", 1.0), {k: v for k, v in more.items() if k != "ratio"}
+    for number, model in enumerate(path.models):
+        alone = mlopt.ElasticNet(model.l1 + model.l2, l1_ratio=ratio, **TOL, **given)
+        alone.fit(X, y, weights[:, model.rowset])
+        coef, offset = path.coefficients(number)
+        margins = X @ coef[0] + offset[0]
+        np.testing.assert_allclose(margins, alone.predict(X), atol=2e-4 * np.ptp(y))
+        assert not model.positive or (coef >= 0).all()
+
+
+def test_a_path_of_classes_is_that_of_separate_fits() -> None:
+    X, y, weights = problem()
+    X, y = X - 20.0, np.where(y > np.median(y), 1.0, -1.0)
+    models = [Model("logistic", 0.0, rowset, l1=a) for a in ALPHAS for rowset in (0, 1)]
+    path = training(X, y, weights, models)
+    path.advance(1)
+    for number, model in enumerate(models):
+        C = 1.0 / (model.l1 * weights[:, model.rowset].sum())
+        alone = mlopt.LogisticRegression(C=C, l1_ratio=1.0, **TOL)
+        alone.fit(X, y, weights[:, model.rowset])
+        coef, offset = path.coefficients(number)
+        found = X @ coef[0] + offset[0]
+        np.testing.assert_allclose(found, alone.decision_function(X), atol=1e-2)
+
+
+def test_the_objective_has_the_penalty_and_no_model_is_above_its_minimum() -> None:
+    X, y, weights = problem()
+    path = training(X, y, weights, squares())
+    path.advance(1)
+    for number, model in enumerate(path.models):
+        c = weights[:, model.rowset] / weights[:, model.rowset].sum()
+        alone = linear_model.Lasso(model.l1, tol=1e-10, max_iter=100_000)
+        alone.fit(X, y, weights[:, model.rowset])
+        least = c @ (y - alone.predict(X)) ** 2 / 2 + model.l1 * np.abs(alone.coef_).sum()
+        value = path.objective()[number]
+        assert value == pytest.approx(least, rel=1e-5)
+
+
+def test_a_restored_path_and_one_with_more_models_solve_what_is_left() -> None:
+    X, y, weights = problem()
+    models = squares()
+    whole, first, again = (
+        training(X, y, weights, some) for some in (models, models[:3], models[:3])
+    )
+    whole.advance(1)
+    first.advance(1)
+    again.restore(first.state())
+    again.add(models[3:])
+    assert not again.done
+    again.advance(1)
+    again.keep(np.arange(len(models)) % 2 == 0)
+    for mine, theirs in enumerate(range(0, len(models), 2)):
+        ours, expected = again.coefficients(mine), whole.coefficients(theirs)
+        margins = X @ ours[0][0] + ours[1][0], X @ expected[0][0] + expected[1][0]
+        np.testing.assert_allclose(*margins, atol=1e-3 * np.ptp(y))
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_few_rows_have_the_objective_of_the_many(intercept: bool) -> None:
+    X, y, weights = problem()
+    rng, c = np.random.default_rng(1), weights[:, 1] / weights[:, 1].sum()
+    found = few.condensed(X, y, weights[:, 1], intercept)
+    for _ in range(3):
+        w = rng.normal(size=X.shape[1])
+        b = c @ (y - X @ w) if intercept else 0.0
+        many = c @ (y - X @ w - b) ** 2
+        assert found.c @ (found.y - w @ found.X) ** 2 == pytest.approx(many, rel=1e-9)

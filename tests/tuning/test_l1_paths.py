@@ -1,0 +1,159 @@
+"""L1 penalties in searches: paths of a fold, with the scores of separate fits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn import linear_model
+from sklearn.datasets import make_classification, make_regression
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils._testing import ignore_warnings
+
+import mlopt
+from mlopt.tuning.crews.linear_task import linear_form, linear_task
+
+Array = NDArray[Any]
+TIGHT: dict[str, Any] = {"tol": 1e-8, "max_iter": 20_000}
+ALPHAS = {"alpha": np.geomspace(10.0, 0.01, 7).tolist()}
+STRENGTHS = {"C": np.geomspace(0.01, 10.0, 6).tolist()}
+CV = KFold(3, shuffle=True, random_state=0)
+
+
+def regression() -> tuple[Array, Array]:
+    X, y = make_regression(150, 20, n_informative=5, noise=20.0, random_state=0)
+    return X + 3.0, y
+
+
+def classes() -> tuple[Array, Array]:
+    X, y = make_classification(200, 15, flip_y=0.1, random_state=0)
+    return X, y
+
+
+def grid(estimator: Any, space: Any, **settings: Any) -> mlopt.ModelSearchCV:
+    given = {"sampler": "grid", "n_trials": None, "bandit": None, "cv": CV} | settings
+    return mlopt.ModelSearchCV(estimator, space, **given)
+
+
+def batched(search: Any) -> bool:
+    return "batched" in str(search.plan_)
+
+
+MODELS = [
+    mlopt.Lasso(**TIGHT),
+    linear_model.Lasso(**TIGHT),
+    mlopt.ElasticNet(l1_ratio=0.4, **TIGHT),
+    linear_model.ElasticNet(l1_ratio=0.4, positive=True, **TIGHT),
+    linear_model.Lasso(fit_intercept=False, **TIGHT),
+]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_scores_are_those_of_a_fit_each(model: Any, sparse: bool) -> None:
+    X, y = regression()
+    rows = sp.csr_array(np.where(X > 4.0, X, 0.0)) if sparse else X
+    ours, theirs = grid(model, ALPHAS), GridSearchCV(model, ALPHAS, cv=CV)
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
+    ours.fit(rows, y, sample_weight=weights)
+    theirs.fit(rows, y, sample_weight=weights)
+    assert batched(ours)
+    for split in range(3):
+        name = f"split{split}_test_score"
+        found, wanted = ours.cv_results_[name], theirs.cv_results_[name]
+        np.testing.assert_allclose(found, wanted, atol=1e-5)
+    best, same = ours.best_estimator_, theirs.best_estimator_
+    assert type(best) is type(model)
+    np.testing.assert_allclose(best.coef_, same.coef_, atol=1e-3)
+    np.testing.assert_allclose(best.intercept_, same.intercept_, atol=1e-2)
+    for name in ("coef_", "intercept_", "dual_gap_", "n_iter_", "sparse_coef_"):
+        assert np.shape(getattr(best, name)) == np.shape(getattr(same, name)), name
+
+
+@ignore_warnings
+@pytest.mark.parametrize("scoring", [None, "roc_auc"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        mlopt.LogisticRegression(l1_ratio=1.0, **TIGHT),
+        linear_model.LogisticRegression(l1_ratio=0.7, solver="saga", max_iter=20_000),
+    ],
+    ids=str,
+)
+def test_two_classes_score_as_with_a_fit_each(model: Any, scoring: Any) -> None:
+    X, y = classes()
+    ours = grid(model, STRENGTHS, scoring=scoring).fit(X, y)
+    theirs = GridSearchCV(model, STRENGTHS, cv=CV, scoring=scoring).fit(X, y)
+    assert batched(ours)
+    for split in range(3):
+        name = f"split{split}_test_score"
+        found, wanted = ours.cv_results_[name], theirs.cv_results_[name]
+        np.testing.assert_allclose(found, wanted, atol=2e-3)
+    assert ours.best_estimator_.coef_.shape == (1, X.shape[1])
+    assert np.shape(ours.best_estimator_.n_iter_) == (1,)
+
+
+@pytest.mark.parametrize("bandit", ["action-elimination", "successive-halving"])
+@pytest.mark.parametrize("sampler", ["random", "tpe"])
+def test_bandits_and_samplers_train_them(bandit: str, sampler: str) -> None:
+    X, y = regression()
+    search = mlopt.ModelSearchCV(
+        mlopt.Lasso(**TIGHT), {"alpha": [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]}, cv=CV,
+        n_trials=6, bandit=bandit, sampler=sampler, random_state=0,
+    ).fit(X, y)  # fmt: skip
+    tried = search.cv_results_
+    for alpha, score in zip(tried["param_alpha"], tried["mean_test_score"], strict=True):
+        alone = GridSearchCV(mlopt.Lasso(**TIGHT), {"alpha": [alpha]}, cv=CV).fit(X, y)
+        assert score == pytest.approx(alone.best_score_, abs=1e-5)
+
+
+def test_behind_preprocessing_each_fold_has_its_path() -> None:
+    X, y = regression()
+    model = make_pipeline(StandardScaler(), mlopt.Lasso(**TIGHT))
+    space = {"lasso__alpha": ALPHAS["alpha"]}
+    ours, theirs = grid(model, space), GridSearchCV(model, space, cv=CV)
+    ours.fit(X, y)
+    theirs.fit(X, y)
+    assert batched(ours)
+    found, wanted = (s.cv_results_["mean_test_score"] for s in (ours, theirs))
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+
+def test_shares_of_the_penalty_may_vary_too() -> None:
+    X, y = regression()
+    space = {"alpha": [0.1, 1.0], "l1_ratio": [0.2, 0.6, 1.0]}
+    model = linear_model.ElasticNet(**TIGHT)
+    ours, theirs = grid(model, space).fit(X, y), GridSearchCV(model, space, cv=CV).fit(X, y)
+    found, wanted = (s.cv_results_["mean_test_score"] for s in (ours, theirs))
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("model", "why"),
+    [
+        (linear_model.Lasso(0.0), "without an L1 penalty"),
+        (linear_model.ElasticNet(l1_ratio=0.0), "without an L1 penalty"),
+        (linear_model.Lasso(precompute=np.eye(3)), "is a matrix"),
+        (linear_model.Lasso(warm_start=True), "starts where it was"),
+        (linear_model.LogisticRegression(l1_ratio=1.0, solver="liblinear"), "another L1"),
+        (linear_model.LogisticRegression(l1_ratio=1.0), "or none"),
+        (mlopt.LogisticRegression(l1_ratio=1.0, C=np.inf), "no minimum"),
+    ],
+    ids=str,
+)
+def test_what_is_another_problem_is_fitted_alone(model: Any, why: str) -> None:
+    assert why in str(linear_form(model))
+    assert linear_task(model) is None
+
+
+def test_more_than_two_classes_are_fitted_alone() -> None:
+    X, _ = classes()
+    search = grid(mlopt.LogisticRegression(l1_ratio=1.0), {"C": [0.1]}, cv=2)
+    with ignore_warnings():
+        search.fit(X, np.arange(len(X)) % 3)
+    assert "two classes, not more" in str(search.plan_)
