@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -178,3 +179,10 @@ def test_a_batch_of_nothing_is_refused() -> None:
         pass_cost(TALL, 0)
     with pytest.raises(InputError, match="`columns_per_model` and `n_models`"):
         choose_batch_size(TALL, MACHINE, n_models=0)
+
+
+def test_models_that_train_at_once_share_a_scan_whatever_comes_back_early() -> None:
+    given: dict[str, Any] = {"columns_per_model": 5, "n_models": 64}
+    early, _ = choose_batch_size(TALL, MACHINE, **given)
+    assert early < choose_batch_size(TALL, MACHINE, at_once=64, **given)[0] == 64
+    assert choose_batch_size(TALL, MACHINE, at_once=2, **given)[0] == early

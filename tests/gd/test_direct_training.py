@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.sparse as sp
 from sklearn.linear_model import Ridge
 
+from mlopt.gd import ridge_path
 from mlopt.gd.columns import Model
-from mlopt.gd.direct_training import DirectLeastSquares
-from mlopt.rows import Rows
+from mlopt.gd.direct_training import DirectLeastSquares, _as_outputs
+from mlopt.gd.normal_equations import moments
+from mlopt.rows import Block, Rows
 
 ALPHAS = (1e-2, 1.0, 1e3)
 
@@ -71,3 +76,68 @@ def test_a_restored_training_and_one_with_more_models_solve_what_is_left() -> No
     for mine, theirs in zip(range(4), (0, 2, 4, 5), strict=True):
         ours, expected = again.coefficients(mine)[0], whole.coefficients(theirs)[0]
         np.testing.assert_allclose(ours, expected, rtol=1e-9)
+
+
+def folds(n: int, number: int) -> np.ndarray:
+    """Training weights of folds, each row out of one."""
+    fold = np.random.default_rng(3).integers(0, number, n)
+    return np.asarray(fold[:, None] != np.arange(number), np.float64)
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_rows_that_folds_share_are_multiplied_once(
+    sparse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y, _ = problem(2)
+    weights = folds(300, 5) * np.random.default_rng(4).random((300, 1))
+    seen = []
+    for name in ("sparse_gram", "lower_gram"):
+        multiply = getattr(ridge_path, name)
+
+        def counted(block: Block, *args: Any, multiply: Any = multiply) -> Any:
+            seen.append(block.rows)
+            return multiply(block, *args)
+
+        monkeypatch.setattr(ridge_path, name, counted)
+    rows = Rows.of(sp.csr_array(X) if sparse else X)
+    rows = rows.attach(targets=y[:, None], weights=weights)
+    found = ridge_path.moments_of_sets(rows, 0, True)
+    assert sum(seen) == 300
+    for rowset, one in enumerate(found):
+        alone = rows.compute_beside(_as_outputs, rowset, 0, 1)
+        expected = moments(alone, 1, True)
+        scale = np.sqrt(expected.gram.diagonal())
+        apart = (one.gram - expected.gram) / np.outer(scale, scale)
+        np.testing.assert_allclose(apart, 0.0, atol=1e-11)
+        np.testing.assert_allclose(one.mean, expected.mean, rtol=1e-11)
+
+
+def test_many_penalties_of_a_set_share_one_eigendecomposition(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(5)
+    X, y, weights = rng.normal(size=(300, 6)), rng.normal(size=300), folds(300, 3)
+    rows = Rows.of(X).attach(targets=y[:, None], weights=weights)
+    many = [
+        Model("squared", alpha / weights[:, s].sum(), rowset=s)
+        for alpha in np.logspace(-3, 3, 9)
+        for s in range(3)
+    ]
+    calls: list[int] = []
+    eigh = scipy.linalg.eigh
+
+    def counted(A: Any, **settings: Any) -> Any:
+        calls.append(len(A))
+        return eigh(A, **settings)
+
+    monkeypatch.setattr(scipy.linalg, "eigh", counted)
+    monkeypatch.setattr(ridge_path, "solve", lambda *a: pytest.fail("a factor was made"))
+    training = DirectLeastSquares(rows, many, max_passes=5)
+    training.advance(1)
+    assert calls == [6, 6, 6]
+    for number, model in enumerate(many):
+        alpha = model.l2 * weights[:, model.rowset].sum()
+        peer = Ridge(alpha).fit(X, y, weights[:, model.rowset])
+        coef, intercept = training.coefficients(number)
+        np.testing.assert_allclose(coef[0], peer.coef_, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(intercept[0], peer.intercept_, rtol=1e-9, atol=1e-12)

@@ -127,10 +127,12 @@ def choose_batch_size(
     n_models: int | None = None,
     dtype: str | None = None,
     margins: bool = False,
+    at_once: int = 1,
 ) -> tuple[int, Choice]:
     """How many models should share a scan: the fewest within 10% of the best that fit.
 
-    Fewer models a scan mean earlier feedback to the search (TuPAQ, section 4.3).
+    Fewer models a scan mean earlier feedback to the search (TuPAQ, section 4.3); but not
+    among models that train at once, of which as many share one as is cheapest.
 
     Parameters
     ----------
@@ -149,6 +151,8 @@ def choose_batch_size(
         Of the arithmetic; that of the data unless given.
     margins : bool, default=False
         See `batch_memory`.
+    at_once : int, default=1
+        Models that train between two decisions of the search, in one scan or in several.
 
     Returns
     -------
@@ -167,6 +171,9 @@ def choose_batch_size(
     coarse = coarse_rates(resources)
     took = {size: scan.seconds_per_model(size, coarse) for size in fits or [1]}
     chosen = min(s for s in took if took[s] <= (1 + TOLERANCE) * min(took.values()))
+    chosen = min(
+        (s for s in took if chosen <= s <= max(chosen, at_once)), key=took.__getitem__
+    )
     return chosen, _explain(scan, chosen, sizes, fits, resources)
 
 

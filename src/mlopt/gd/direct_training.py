@@ -5,13 +5,15 @@
     models (penalty, row set)       row set 0: alphas .1 1 10   ->  one Gram matrix
                                     row set 1: alphas .1 1 10   ->  one Gram matrix
 
-Models that share rows, target and intercept are one problem with a penalty for each output,
-as `mlopt.Ridge` solves them: by the same solvers, chosen by the same costs.
+Where Gram matrices are cheapest, row sets share what they have in common of them
+(`mlopt.gd.ridge_path`). Otherwise models that share rows, target and intercept are one
+problem with a penalty for each output, as `mlopt.Ridge` solves them: by the same solvers,
+chosen by the same costs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,9 @@ from mlopt.gd.estimator_base import resources_of
 from mlopt.gd.least_squares_plan import choose_solver
 from mlopt.gd.least_squares_solvers import SOLVERS, Task, shape_of
 from mlopt.gd.linear_training import LinearTraining
+from mlopt.gd.normal_equations import Moments, Solution
+from mlopt.gd.ridge_path import moments_of_sets, solve_path
+from mlopt.gd.sample import local_executor
 from mlopt.rows import Block, Rows
 
 _ACCURACY = 1e-10
@@ -58,39 +63,81 @@ class DirectLeastSquares(LinearTraining):
         """Solve what is not solved yet."""
         if self.done or passes < 1:
             return
-        together: dict[tuple[int, int, bool], list[int]] = {}
+        together: dict[tuple[int, bool], dict[int, list[int]]] = {}
         for number in np.flatnonzero(~self._solved).tolist():
             model = self.models[number]
-            key = (model.rowset, model.target, model.fit_intercept)
-            together.setdefault(key, []).append(number)
-        for (rowset, target, intercept), numbers in together.items():
-            self._solve(numbers, rowset, target, intercept)
+            sets = together.setdefault((model.target, model.fit_intercept), {})
+            sets.setdefault(model.rowset, []).append(number)
+        for (target, intercept), sets in together.items():
+            for rowset in self._solve_paths(sets, target, intercept):
+                self._solve(sets[rowset], rowset, target, intercept)
         self._solved[:], self._stale[:] = True, True
         self.passes += 1
+
+    def _solve_paths(
+        self, sets: Mapping[int, Sequence[int]], target: int, intercept: bool
+    ) -> list[int]:
+        """Solve from Gram matrices, where these are cheapest; the row sets that are left.
+
+        What is cheapest for one penalty is so for many: they share the matrix.
+        """
+        rowset, numbers = next(iter(sets.items()))
+        if self._solver(self._task(numbers[:1], rowset, target, intercept)) != "cholesky":
+            return list(sets)
+        found = moments_of_sets(self.rows, target, intercept)
+        paths = [(found[s], self._alphas(own, s)) for s, own in sets.items()]
+        solutions = local_executor(self.rows).map(_solved, paths)
+        left, d = [], self.rows.d
+        for rowset, solution in zip(sets, solutions, strict=True):
+            if solution.error > _ACCURACY:
+                left.append(rowset)
+                continue
+            mean = found[rowset].mean
+            self._take(sets[rowset], solution.coef, mean[d] - mean[:d] @ solution.coef)
+            self._converged[list(sets[rowset])] = True
+        return left
 
     def _solve(
         self, numbers: Sequence[int], rowset: int, target: int, intercept: bool
     ) -> None:
+        """Solve for some penalties as for so many targets."""
+        task = self._task(numbers, rowset, target, intercept)
+        fit = SOLVERS[self._solver(task)](task)
+        self._converged[list(numbers)] = fit.converged
+        self._take(numbers, fit.coef, fit.intercept)
+
+    def _alphas(self, numbers: Sequence[int], rowset: int) -> NDArray[np.float64]:
         penalties = np.array([self.models[number].l2 for number in numbers])
+        return np.asarray(penalties * self._sums.weights[rowset])
+
+    def _task(
+        self, numbers: Sequence[int], rowset: int, target: int, intercept: bool
+    ) -> Task:
         rows = self.rows.compute_beside(_as_outputs, rowset, target, len(numbers))
         eps = float(np.finfo(np.float64).eps)
-        task = Task(
+        return Task(
             rows=rows,
-            alphas=penalties * self._sums.weights[rowset],
+            alphas=self._alphas(numbers, rowset),
             intercept=intercept,
             tol=eps**0.5,
             max_iter=_STEPS,
             accuracy=_ACCURACY,
             cutoff=max(rows.n, rows.d) * eps,
         )
-        here = resources_of(rows.executor)
-        solver = choose_solver("least squares", "auto", shape_of(task), here).chosen
-        fit = SOLVERS[solver](task)
-        self._converged[list(numbers)] = fit.converged
+
+    def _solver(self, task: Task) -> str:
+        here = resources_of(task.rows.executor)
+        return choose_solver("least squares", "auto", shape_of(task), here).chosen
+
+    def _take(
+        self, numbers: Sequence[int], coef: NDArray[Any], intercept: NDArray[Any]
+    ) -> None:
+        """Store the models of some penalties: coefficients (d, A), intercepts (A,)."""
         for output, number in enumerate(numbers):
             columns = self._layout.columns(number)
-            self._weights[:-1, columns] = fit.coef[:, [output]]
-            self._weights[-1, columns] = fit.intercept[output] if intercept else 0.0
+            self._weights[:-1, columns] = coef[:, [output]]
+            held = self.models[number].fit_intercept
+            self._weights[-1, columns] = intercept[output] if held else 0.0
 
     def _keep(self, numbers: Indices, taken: Indices) -> None:
         del taken
@@ -114,6 +161,10 @@ class DirectLeastSquares(LinearTraining):
         super().restore(state)
         self._solved = np.array(state["solved"])
         self._converged = np.array(state["converged"])
+
+
+def _solved(path: tuple[Moments, NDArray[np.float64]]) -> Solution:
+    return solve_path(*path, _ACCURACY)
 
 
 def _as_outputs(

@@ -44,10 +44,15 @@ def moments(rows: Rows, outputs: int, intercept: bool) -> Moments:
     sparse = multiplies_sparse(rows)
     layout = Layout.of(rows, outputs, intercept, shifted=not sparse)
     if sparse:
-        found = rows.map_reduce(_sparse_gram, operator.add, layout)
+        found = rows.map_reduce(sparse_gram, operator.add, layout)
     else:
         found = panel_gram(rows, layout)
-    if not intercept:
+    return centred(found, layout)
+
+
+def centred(found: Array, layout: Layout) -> Moments:
+    """What the Gram matrix (m, m) of panels says, about the means with an intercept."""
+    if not layout.intercept:
         return Moments(layout.shift, found)
     offset = found[0, 1:] / found[0, 0]
     return Moments(layout.shift + offset, found[1:, 1:] - np.outer(found[0, 1:], offset))
@@ -58,7 +63,8 @@ def multiplies_sparse(rows: Rows) -> bool:
     return rows.sparse and _SPARSE_PRICE * (rows.nonzero / rows.n) ** 2 < rows.d**2
 
 
-def _sparse_gram(block: Block, layout: Layout) -> Array:
+def sparse_gram(block: Block, layout: Layout) -> Array:
+    """What a block of sparse rows adds to the Gram matrix of panels."""
     weights = block.extra["weights"].astype(np.float64)
     others = np.hstack(
         (np.ones((block.rows, int(layout.intercept))), block.extra["targets"])

@@ -116,13 +116,17 @@ def panels(block: Block, layout: Layout, dtype: Any = np.float64) -> Iterator[ND
 
 def panel_gram(rows: Rows, layout: Layout, dtype: Any = np.float64) -> NDArray[Any]:
     """The Gram matrix of all panels of ``rows``, of shape (m, m)."""
-    total: NDArray[Any] = rows.map_reduce(_lower_gram, operator.add, layout, dtype)
-    for tile in _tiles(layout.columns):
+    return mirror(rows.map_reduce(lower_gram, operator.add, layout, dtype))
+
+
+def mirror(total: NDArray[Any]) -> NDArray[Any]:
+    """``total`` itself, with the tiles above the diagonal filled in."""
+    for tile in _tiles(len(total)):
         total[: tile.start, tile] = total[tile, : tile.start].T
     return total
 
 
-def _lower_gram(block: Block, layout: Layout, dtype: Any) -> NDArray[Any]:
+def lower_gram(block: Block, layout: Layout, dtype: Any = np.float64) -> NDArray[Any]:
     """What one block adds to the tiles up to the diagonal."""
     m = layout.columns
     total, products = np.zeros((m, m), dtype), np.empty(min(_TILE, m) * m, dtype)

@@ -191,14 +191,30 @@ def _block_pass(
 def _block_scores(
     block: Block, problem: tuple[Floats, NDArray[np.int64], NDArray[np.float64]]
 ) -> NDArray[np.float64]:
-    judged, columns = block.extra["score_weights"], problem[0].shape[1]
-    having = np.flatnonzero(judged.any(axis=1))
-    if len(having) * _COPY > (block.rows - len(having)) * columns:
-        found = _block_pass(block, problem, False, True).score
-    else:
-        beside = {name: array[having] for name, array in block.extra.items()}
-        part = replace(block, X=block.X[having], extra=beside)
-        found = _block_pass(part, problem, False, True).score
+    weights, segments, deltas = problem
+    extra = block.extra
+    having = [np.flatnonzero(extra["score_weights"][:, s[4]]) for s in segments]
+    widths = segments[:, 1] - segments[:, 0]
+    apart = sum(
+        len(rows) * (width + _COPY) for rows, width in zip(having, widths, strict=True)
+    )
+    if apart > block.rows * weights.shape[1]:
+        return _scores_of_rows(block, problem)
+    scores = []
+    for segment, delta, rows in zip(segments, deltas, having, strict=True):
+        own = slice(segment[0], segment[1])
+        beside = {name: array[rows] for name, array in extra.items()}
+        part = replace(block, X=block.X[rows], extra=beside)
+        moved = segment - np.array([own.start, own.start, 0, 0, 0, 0])
+        alone = np.ascontiguousarray(weights[:, own]), moved[None], np.array([delta])
+        scores.append(_scores_of_rows(part, alone))
+    return np.concatenate(scores)
+
+
+def _scores_of_rows(
+    block: Block, problem: tuple[Floats, NDArray[np.int64], NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    found = _block_pass(block, problem, False, True).score
     assert found is not None
     return found
 

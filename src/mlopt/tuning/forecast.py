@@ -82,6 +82,7 @@ def forecast(
     n_models: int,
     batch_size: int | str,
     sample: bool,
+    at_once: int = 1,
     brief: bool = False,
 ) -> Forecast:
     """Predict one trial that trains this ``way``, and one by one for comparison.
@@ -98,6 +99,8 @@ def forecast(
         Trials that share a scan, when the user says so.
     sample : bool
         Whether to fit to samples of the rows.
+    at_once : int, default=1
+        Trials that train between two decisions of the search.
     brief : bool, default=False
         Whether to leave out samples that would only tell what the way not taken costs,
         when the search is short.
@@ -112,8 +115,9 @@ def forecast(
         return Forecast(alone, reason=way.reason)
     per_model = splits * problem.outputs
     size, choice = choose_batch_size(
-        known.stats, Resources.probe(), columns_per_model=per_model, n_models=n_models
-    )
+        known.stats, Resources.probe(), columns_per_model=per_model, n_models=n_models,
+        at_once=at_once,
+    )  # fmt: skip
     if batch_size != "auto":
         size, choice = int(batch_size), replace(choice, chosen=f"{batch_size}, as asked")
     batched = (_passes(task) / size) * pass_cost(known.stats, size * per_model)

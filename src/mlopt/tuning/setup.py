@@ -93,7 +93,8 @@ def prepare(
     forecasts = {
         name: forecast(
             problem, own[0], varied[name], n_models=n_models,
-            batch_size=search.batch_size, sample=sample, brief=remember,
+            batch_size=search.batch_size, sample=sample,
+            at_once=_slots(search, batched=True), brief=remember,
         )
         for name, own in ways.items()
     }  # fmt: skip

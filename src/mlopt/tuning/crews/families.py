@@ -131,7 +131,11 @@ def configure(
 
 def seeded(estimator: Any, seed: int | None) -> Any:
     """``estimator``, changed: every ``random_state`` that is None becomes ``seed``."""
-    seeds = {} if seed is None else _seeds(estimator.get_params(deep=True), seed)
+    if seed is None:
+        return estimator
+    plain = type(estimator) in ADAPTERS  # all of its attributes are parameters
+    own = vars(estimator) if plain else estimator.get_params(deep=True)
+    seeds = _seeds(own, seed)
     return estimator.set_params(**seeds) if seeds else estimator
 
 

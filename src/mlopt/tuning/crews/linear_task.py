@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import linear_model, svm
 from sklearn.base import clone
+from sklearn.utils._param_validation import validate_parameter_constraints
 
 from mlopt.gd import elastic_net, least_squares, logistic
 from mlopt.gd import svm as mlopt_svm
@@ -165,7 +166,10 @@ def linear_form(estimator: Any, *, free_order: bool = True) -> LinearTask | str:
     if adapter is None:
         return f"{type(estimator).__name__} has no batched form"
     try:
-        estimator._validate_params()
+        # What `_validate_params` does, which asks for the constructor's signature first.
+        validate_parameter_constraints(
+            estimator._parameter_constraints, vars(estimator), type(estimator).__name__
+        )
     except ValueError:
         return "a parameter is not valid"
     if getattr(estimator, "_skl_callbacks", None):
