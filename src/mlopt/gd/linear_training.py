@@ -37,15 +37,23 @@ class LinearTraining(ABC):
     models : sequence of Model
     max_passes : int
         Passes after which the training is done, converged or not.
+    sums : Sums, optional
+        Of the weights of ``rows``, where they are known.
     """
 
-    def __init__(self, rows: Rows, models: Sequence[Model], max_passes: int) -> None:
+    def __init__(
+        self,
+        rows: Rows,
+        models: Sequence[Model],
+        max_passes: int,
+        sums: Sums | None = None,
+    ) -> None:
         if not models:
             raise InputError("`models` must hold at least one model.")
         self.rows = rows
         self.max_passes = max_passes
         self.passes = 0
-        self._sums = Sums.of(rows)
+        self._sums = sums or Sums.of(rows)
         self._layout = layout(models)
         self._weights: Floats = np.zeros((rows.d + 1, self._layout.width), rows.dtype)
         self._value = np.full(len(models), np.nan)

@@ -30,6 +30,7 @@ from mlopt.gd.joint_hessian import joint_hessian, newton_gap
 from mlopt.gd.linear_training import LinearTraining
 from mlopt.gd.pairs import dots
 from mlopt.gd.passes import evaluate
+from mlopt.gd.penalty_path import ENOUGH, between, trained_first
 from mlopt.gd.sample import left_by_step, start_gap
 from mlopt.gd.shape import Shape
 from mlopt.rows import Rows
@@ -62,7 +63,8 @@ class QuasiNewton(LinearTraining):
     ----------
     rows, models, max_passes
         See `LinearTraining`. A pass evaluates one trial step of every unfinished model; the
-        training on the sample, before the first pass, is not counted.
+        training on the sample, and of those between which others start, comes before the
+        first one and is not counted.
     tol : float, default=1e-4
     gtol : float, optional
         Used instead of ``tol``: bound on ``max |gradient|`` of the objective.
@@ -76,6 +78,8 @@ class QuasiNewton(LinearTraining):
     certain : bool, default=False
         Count models with a penalty as converged only where ``||g||^2 / (2 l2)``, which
         bounds the gap, is within ``tol``; what is estimated does not count then.
+    known : QuasiNewton, optional
+        A training on the same rows, whose sums and sample of them serve here too.
     """
 
     def __init__(
@@ -90,17 +94,21 @@ class QuasiNewton(LinearTraining):
         start: Sequence[tuple[Any, Any]] | None = None,
         memory: int = 10,
         certain: bool = False,
+        known: QuasiNewton | None = None,
     ) -> None:
-        super().__init__(rows, models, max_passes)
+        super().__init__(rows, models, max_passes, None if known is None else known._sums)
         self.tol, self.gtol, self._bounded = tol, gtol, certain
         self.memory = max(min(memory, _PAIR_BYTES // (2 * self._weights.nbytes)), 3)
         self._status = np.full(len(models), RUNNING)
-        self._shape = Shape.of(rows, self._sums, self._layout.width, full=precondition)
+        self._shape: Shape = (
+            known._shape.afresh()
+            if known is not None
+            else Shape.of(rows, self._sums, self._layout.width, full=precondition)
+        )
         self._started = np.full(len(models), start is not None)
         for number, (coef, intercept) in enumerate(start or ()):
-            columns = self._layout.columns(number)
-            self._weights[:-1, columns] = np.asarray(coef).T
-            self._weights[-1, columns] = np.asarray(intercept)
+            own = np.column_stack((coef, intercept)).T
+            self._weights[:, self._layout.columns(number)] = own
         self._batch: Batch | None = None
         self._idle = 0
 
@@ -144,6 +152,9 @@ class QuasiNewton(LinearTraining):
         """The batch, with all unfinished models in it."""
         inside = () if self._batch is None else self._batch.numbers
         numbers = np.setdiff1d(np.flatnonzero(self._status == RUNNING), inside).tolist()
+        if waiting := [i for i in numbers if not self._started[i]]:
+            self._start(waiting)
+            numbers = [i for i in numbers if self._status[i] == RUNNING]
         if numbers:
             fresh = self._fresh(numbers)
             if self._batch is None:
@@ -160,8 +171,6 @@ class QuasiNewton(LinearTraining):
 
     def _fresh(self, numbers: list[int]) -> Batch:
         """Models that have not been evaluated; except at zero, where that is cheap."""
-        if not self._started[numbers].all():
-            self._start([i for i in numbers if not self._started[i]])
         plan, columns = self._layout.select(numbers)
         weights = np.ascontiguousarray(self._weights[:, columns])
         fresh = Batch.at(weights, plan, numbers, self.memory)
@@ -172,15 +181,37 @@ class QuasiNewton(LinearTraining):
         return fresh
 
     def _start(self, numbers: list[int]) -> None:
-        """Train some models on the sample first, if it is much smaller than the rows."""
+        """Train some models on the sample, or those between which the others start."""
         self._started[numbers] = True
+        models = [self.models[i] for i in numbers]
+        first = trained_first(models)
+        if len(first) == len(models) or self.max_passes < ENOUGH:
+            self._start_on_sample(numbers, models)
+            return
+        coarse = QuasiNewton(
+            self.rows, [models[i] for i in first], tol=self.tol, gtol=self.gtol,
+            max_passes=self.max_passes, memory=self.memory, certain=self._bounded,
+            known=self,
+        )  # fmt: skip
+        coarse.advance(self.max_passes)
+        own = np.array(numbers)[first]
+        self._write(own.tolist(), coarse._layout, coarse._weights)
+        self._status[own[coarse.converged]] = CONVERGED
+        self._value[own], self._score[own] = coarse._value, coarse._score
+        self._stale[:, own] = coarse._stale
+        places = [self._layout.columns(i) for i in numbers]
+        trained = {i: self._weights[:, places[i]] for i in first}
+        for i, weights in between(models, trained):
+            self._weights[:, places[i]] = weights
+
+    def _start_on_sample(self, numbers: list[int], models: Sequence[Model]) -> None:
+        """Train some models on the sample first, if it is much smaller than the rows."""
         sample, n, d = self._shape.sample, self.rows.n, self.rows.d
         if sample.n > n // 2 or sample.n < 4 * d or not self._shape.covers_row_sets():
             return
         # A sample that is hardly larger than d can be fitted too well: weights run off in
         # directions that all rows hold back.
         least = 0.1 * float(self._shape.moments.squares.mean()) * d / sample.n
-        models = [self.models[i] for i in numbers]
         milder = [replace(model, l2=max(model.l2, least)) for model in models]
         coarse = QuasiNewton(
             sample, milder, tol=0.3 * d / sample.n, max_passes=_COARSE_PASSES
@@ -307,13 +338,10 @@ class QuasiNewton(LinearTraining):
         return np.asarray(np.maximum(np.abs(batch.value), least), np.float64)
 
     def _gap(self, batch: Batch) -> NDArray[np.float64]:
-        plan = batch.plan
-        estimate = gap.safeguarded(
-            batch.value, batch.estimate, batch.values, batch.estimates
-        )
-        held = np.where(
-            plan.with_intercept, np.minimum(plan.l2, plan.intercept_l2), plan.l2
-        )
+        plan, past = batch.plan, (batch.values, batch.estimates)
+        estimate = gap.safeguarded(batch.value, batch.estimate, *past)
+        least = np.minimum(plan.l2, plan.intercept_l2)
+        held = np.where(plan.with_intercept, least, plan.l2)
         squares = dots(batch.gradient, batch.gradient, plan)
         bound = gap.strong_convexity_bound(squares, held[plan.units])
         if self._bounded:
@@ -325,24 +353,21 @@ class QuasiNewton(LinearTraining):
     def _shrink(self, places: list[int]) -> None:
         """Go on with some models of the batch only."""
         assert self._batch is not None
-        if not places:
+        if places:
+            self._batch, columns = self._batch.take(places)
+            self._shape.take(columns)
+        else:
             self._batch = None
             self._shape.forget()
-            return
-        self._batch, columns = self._batch.take(places)
-        self._shape.take(columns)
 
     def _keep(self, numbers: Indices, taken: Indices) -> None:
         del taken
         self._status, self._started = self._status[numbers], self._started[numbers]
         if self._batch is None:
             return
-        renumbered = {int(old): new for new, old in enumerate(numbers)}
-        places = [i for i, old in enumerate(self._batch.numbers) if int(old) in renumbered]
-        self._shrink(places)
+        self._shrink(np.flatnonzero(np.isin(self._batch.numbers, numbers)).tolist())
         if self._batch is not None:
-            old = self._batch.numbers.tolist()
-            self._batch.numbers = np.array([renumbered[i] for i in old], np.int64)
+            self._batch.numbers = np.searchsorted(numbers, self._batch.numbers)
 
     def _add(self, source: Indices, models: Sequence[Model], **options: Any) -> None:
         del source, options

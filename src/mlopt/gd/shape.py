@@ -102,6 +102,10 @@ class Shape:
         probe = Probe.of(sample, many=rows.n > _MANY * rows.d)
         return Shape(rows, sample, Moments.of(rows), probe, sums, full)
 
+    def afresh(self) -> Shape:
+        """The same rows and sample, for other columns."""
+        return Shape(self.rows, self.sample, self.moments, self.probe, self.sums, self.full)
+
     def current(self, weights: Floats, plan: Layout, *, work: float) -> Preconditioner:
         """The preconditioner at ``weights``, renewed when that is due.
 
