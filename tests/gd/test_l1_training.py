@@ -13,7 +13,7 @@ from sklearn import linear_model
 import mlopt
 from mlopt.gd.columns import Model
 from mlopt.gd.l1_training import L1Training
-from mlopt.gd.plans import condensed as few
+from mlopt.gd.plans.condensed import Condensed
 from mlopt.rows import Rows
 
 Array = NDArray[Any]
@@ -113,11 +113,17 @@ def test_a_restored_path_and_one_with_more_models_solve_what_is_left() -> None:
         np.testing.assert_allclose(*margins, atol=1e-3 * np.ptp(y))
 
 
+@pytest.mark.parametrize("own", [True, False])
 @pytest.mark.parametrize("intercept", [True, False])
-def test_few_rows_have_the_objective_of_the_many(intercept: bool) -> None:
+def test_few_rows_have_the_objective_of_the_many(intercept: bool, own: bool) -> None:
     X, y, weights = problem()
+    weights = np.tile(weights[:, :1], 3) * (np.arange(len(y))[:, None] % 3 != np.arange(3))
+    weights = weights * np.array(2.0 if own else [1.0, 2.0, 3.0])
     rng, c = np.random.default_rng(1), weights[:, 1] / weights[:, 1].sum()
-    found = few.condensed(X, y, weights[:, 1], intercept)
+    rows = Rows.of(X, block_rows=len(X)).attach(targets=y[:, None], weights=weights)
+    condensed = Condensed.of(rows)
+    assert all(part.alone != own for part in condensed.parts)
+    found = condensed.columns(1, 0, intercept)
     for _ in range(3):
         w = rng.normal(size=X.shape[1])
         b = c @ (y - X @ w) if intercept else 0.0

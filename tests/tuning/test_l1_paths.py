@@ -81,7 +81,9 @@ def test_scores_are_those_of_a_fit_each(model: Any, sparse: bool) -> None:
     "model",
     [
         mlopt.LogisticRegression(l1_ratio=1.0, **TIGHT),
-        linear_model.LogisticRegression(l1_ratio=0.7, solver="saga", max_iter=20_000),
+        linear_model.LogisticRegression(
+            l1_ratio=0.7, solver="saga", tol=1e-7, max_iter=20_000, random_state=0
+        ),
     ],
     ids=str,
 )

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlopt.cluster import between_passes
@@ -24,7 +23,7 @@ from mlopt.gd.columns import Indices, Model
 from mlopt.gd.linear_training import LinearTraining
 from mlopt.gd.penalty import Penalty
 from mlopt.gd.plans.by_columns import Columns
-from mlopt.gd.plans.condensed import condensed, worth_condensing
+from mlopt.gd.plans.condensed import Condensed, worth_condensing
 from mlopt.gd.single import one_block
 from mlopt.gd.working_set import WorkingSet
 from mlopt.rows import Block, Rows
@@ -77,12 +76,21 @@ class L1Training(LinearTraining):
         As that of the estimators.
     max_iter : int
         Sweeps of each model.
+    kept : dict, optional
+        What trainings of the same rows, targets and weights leave for each other.
     """
 
     def __init__(
-        self, rows: Rows, models: Sequence[Model], *, tol: float, max_iter: int
+        self,
+        rows: Rows,
+        models: Sequence[Model],
+        *,
+        tol: float,
+        max_iter: int,
+        kept: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(rows, models, max_iter)
+        self._kept = {} if kept is None else kept
         self.tol = tol
         self._trained = _whole(rows)
         self._solved = np.zeros(len(models), bool)
@@ -116,10 +124,29 @@ class L1Training(LinearTraining):
         """Solve what is not solved yet."""
         if self.done or passes < 1:
             return
+        paths = self._paths()
         with between_passes():
-            for path in self._trained.fold(_along, self._paths()):
-                self._arrive(path)
+            short = [path for path in paths if self._condenses(path)]
+            done = self._trained.fold(_along, [p for p in paths if p not in short])
+            if short:
+                ready = [(path, self._few(path)) for path in short]
+                done += self.rows.executor.map(_along_columns, ready)
+        for path in done:
+            self._arrive(path)
         self.passes += 1
+
+    def _condenses(self, path: Path) -> bool:
+        sets = len(self._sums.weights)
+        asked = self.rows.n, self.rows.d, sets, len(path.models), self.tol
+        squared = path.models[0].loss == "squared" and not self.rows.sparse
+        return squared and worth_condensing(*asked)
+
+    def _few(self, path: Path) -> Columns:
+        first = path.models[0]
+        if self._kept.get("condensed") is None:
+            self._kept["condensed"] = Condensed.of(self._trained)
+        condensed: Condensed = self._kept["condensed"]
+        return condensed.columns(first.rowset, first.target, first.fit_intercept)
 
     def _paths(self) -> list[Path]:
         groups: dict[Hashable, list[int]] = {}
@@ -193,11 +220,20 @@ def _strength(model: Model) -> float:
 
 
 def _along(block: Block, path: Path) -> Path:
-    """All models of a path, each from where the last one ended."""
-    first = path.models[0]
+    """All models of a path on the rows of its row set."""
+    first, X = path.models[0], block.X
     y = block.extra["targets"][:, first.target].astype(np.float64)
     c = block.extra["weights"][:, first.rowset].astype(np.float64)
-    columns = _columns(block.X, y, c, path)
+    if not c.all():
+        rows = np.flatnonzero(c)
+        X, y, c = X[rows], y[rows], c[rows]
+    return _along_columns((path, Columns.of(X, y, c, first.fit_intercept)))
+
+
+def _along_columns(given: tuple[Path, Columns]) -> Path:
+    """Each model from where the last one ended."""
+    path, columns = given
+    first = path.models[0]
     intercept = first.fit_intercept and not columns.centred
     one = WorkingSet(columns, first.loss, intercept=intercept)
     found = []
@@ -207,15 +243,3 @@ def _along(block: Block, path: Path) -> Path:
         done = one.settle(penalty, path.tol, path.sweeps)
         found.append(Found(one.w.copy(), one.intercept, one.gap, one.sweeps - before, done))
     return replace(path, found=tuple(found))
-
-
-def _columns(X: Any, y: Array, c: Array, path: Path) -> Columns:
-    first, sparse = path.models[0], sp.issparse(X)
-    rows = np.flatnonzero(c)
-    if first.loss == "squared" and not sparse:
-        asked = len(rows), X.shape[1], len(path.models), path.tol
-        if worth_condensing(*asked):
-            return condensed(X, y, c, first.fit_intercept)
-    if len(rows) < len(c):
-        X, y, c = X[rows], y[rows], c[rows]
-    return Columns.of(X, y, c, first.fit_intercept)

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
 
 from mlopt.gd.penalty import Penalty
 from mlopt.gd.plans.by_columns import Columns
@@ -42,7 +41,7 @@ _FEWEST = 64
 """Columns of a working set at least: fewer save nothing."""
 _SWEEPS = 200
 """Sweeps of a round at most."""
-_CLOSER = 0.1
+_CLOSER = 0.03
 """Of the worst violation, what a round may leave within its working set."""
 _FLAT = {"logistic": 1e-10, "squared_hinge": 1e-3}
 """Least curvature of a row's loss: Newton's model needs some, the more where the curvature
@@ -53,6 +52,7 @@ _CENTRED, _TURNS = 1e-13, 20
 """Share of the slopes that need not cancel where the intercept is optimal, and Newton steps
 along it."""
 
+_TINY = float(np.finfo(np.float64).tiny)
 _EPSILON = float(np.finfo(np.float64).eps)
 _ROUNDING = 16 * _EPSILON
 """Of the objective: a step that promises less cannot be judged by it, and is taken."""
@@ -313,7 +313,8 @@ class WorkingSet:
         s, y = share * self._raw, self._columns.y
         if self._loss == "logistic":
             p = np.abs(s)
-            found = xlogy(p, p) + xlogy(1.0 - p, 1.0 - p)
+            p, q = np.maximum(p, _TINY), np.maximum(1.0 - p, _TINY)
+            found = p * np.log(p) + q * np.log(q)
         elif self._loss == "squared_hinge":
             found = 0.25 * s**2 - np.abs(s)
         else:

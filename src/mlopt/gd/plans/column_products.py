@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-_PANEL = 1 << 18
-"""Values of a panel of columns in float64, which stays in cache while BLAS reads it."""
-PRODUCTS = 16.0
+_PANEL = 1 << 25
+"""Values of columns that are copied at once: a quarter of a GiB."""
+PRODUCTS = 32.0
 """Products of dense columns that BLAS makes in the time of one visit by coordinate descent
 (`benchmarks/l1.py --constants`)."""
 _SPARSE_PRODUCTS = 0.5
@@ -33,20 +33,30 @@ def gram(X: Any, one: Indices, other: Indices, h: Array) -> Array:
         Column numbers.
     h : ndarray of shape (n,) or (1,)
     """
-    h, same = np.broadcast_to(h, (X.shape[1],)), one is other
+    n, same = X.shape[1], one is other
     if sp.issparse(X):
         left = X[one].astype(np.float64)
         right = left if same else X[other].astype(np.float64)
-        return np.asarray((left.multiply(h[None]).tocsr() @ right.T).toarray())
+        weighted = left.multiply(np.broadcast_to(h, (n,))[None]).tocsr()
+        return np.asarray((weighted @ right.T).toarray())
     total = np.zeros((len(one), len(other)))
     size = max(_PANEL // max(len(one), len(other), 1), 64)
-    for start in range(0, X.shape[1], size):
-        rows = slice(start, start + size)
-        root = np.sqrt(h[rows])
-        left = X[one, rows] * root
-        right = left if same else X[other, rows] * root
+    root = np.sqrt(h)
+    for start in range(0, n, size):
+        panel = X if size >= n else np.ascontiguousarray(X[:, start : start + size])
+        weights = root if len(root) == 1 else root[start : start + size]
+        left = _weighted(panel, one, weights)
+        right = left if same else _weighted(panel, other, weights)
         total += left @ right.T  # one symmetric product where both are the same
-    return total
+    return total * h if len(h) == 1 else total
+
+
+def _weighted(X: NDArray, chosen: Indices, root: Array) -> Array:
+    """Chosen columns in float64, times the roots of the rows' weights if they differ."""
+    found = X.take(chosen, axis=0).astype(np.float64, copy=False)
+    if len(root) > 1:
+        found *= root
+    return np.asarray(found)
 
 
 def sweeps_worth(X: Any, chosen: Indices, new: int, known: int) -> float:

@@ -196,6 +196,8 @@ class View:
     rows: Rows
     splits: tuple[int, ...]
     order: NDArray[np.int64] | None = None
+    kept: dict[str, Any] = field(default_factory=dict)
+    """What trainings leave for later ones: all see its targets and row sets."""
 
     def arrange(self, values: NDArray[Any]) -> NDArray[Any]:
         """Per-row values of the data, in the order of the view."""

@@ -113,7 +113,8 @@ def training_of(
     ]
     limit = task.max_iter if max_passes is None else min(max_passes, task.max_iter)
     if task.by_columns:
-        return L1Training(rows, models, tol=task.tol, max_iter=limit)
+        kept = view.kept if task.class_weight is None else None
+        return L1Training(rows, models, tol=task.tol, max_iter=limit, kept=kept)
     if task.direct:
         return DirectLeastSquares(rows, models, max_passes=limit)
     if task.schedule is None:
