@@ -80,6 +80,7 @@ bench: install .venv-dask-ml .venv-peers
 	$(BIN)/python benchmarks/plans.py
 	$(BIN)/python benchmarks/foresight.py
 	$(BIN)/python benchmarks/ridge.py
+	$(BIN)/python benchmarks/l1.py --peers .venv-peers/bin/python
 	$(BIN)/python benchmarks/choices.py
 	$(BIN)/python benchmarks/pipelines.py
 	$(BIN)/python benchmarks/keeping.py

@@ -22,6 +22,9 @@ from mlopt.rows import Rows
 
 Array = NDArray[np.float64]
 
+_TURNED = 512
+"""Rows that are transposed at once: all of them take twice as long, for each value then has
+a page of its own."""
 _FAR = 1e4
 """Squares of means against variances beyond which columns are centred, for their digits."""
 
@@ -135,8 +138,9 @@ def transposed(X: Any, constant: float = 0.0) -> Any:
         columns = sp.csr_array(X.T.tocsr())
         last = np.full((1, n), constant, X.dtype)
         return sp.csr_array(sp.vstack((columns, last))) if constant else columns
-    if not constant:
-        return np.ascontiguousarray(X.T)
-    columns = np.empty((d + 1, n), X.dtype)
-    columns[:d], columns[d] = X.T, constant
+    columns = np.empty((d + bool(constant), n), X.dtype)
+    for start in range(0, n, _TURNED):
+        rows = slice(start, start + _TURNED)
+        columns[:d, rows] = X[rows].T
+    columns[d:] = constant
     return columns

@@ -18,9 +18,10 @@ _PANEL = 1 << 25
 """Values of columns that are copied at once: a quarter of a GiB."""
 PRODUCTS = 32.0
 """Products of dense columns that BLAS makes in the time of one visit by coordinate descent
-(`benchmarks/l1.py --constants`)."""
+(8 to 64 take times within 4% of each other: `benchmarks/l1.py --constants`)."""
 _SPARSE_PRODUCTS = 0.5
-"""As `PRODUCTS`: pairs of stored values, for a stored value that is visited."""
+"""As `PRODUCTS`: pairs of stored values, for a stored value that is visited; .1 to 2 make
+no difference (as above)."""
 
 
 def gram(X: Any, one: Indices, other: Indices, h: Array) -> Array:
