@@ -13,11 +13,13 @@
     as ours, after a 27th of one ("halving-parts"). dask-ml's searches need older versions
     of dask: name the Python of an environment with benchmarks/dask-ml.txt installed by
     --dask-ml (`make bench` makes one).
+(c) Scores: part (a) for every metric on drawn data, 6000 x 40, in seconds of CPU on one
+    thread, against the fastest solver on one thread.
 
 No variable limits the threads of libraries: joblib shares the cores among its processes,
 which a variable would keep it from.
 
-usage: search.py [--part a,b] [--data adult,synthetic,mnist] [--metrics accuracy,f1,...]
+usage: search.py [--part a,b,c] [--data adult,synthetic,mnist] [--metrics accuracy,f1,...]
                  [--values 64] [--seeds 5] [--rows N] [--dask-ml PYTHON]
 """
 
@@ -37,6 +39,7 @@ warnings.filterwarnings("ignore")
 import numpy as np
 from datasets import load
 from scipy.stats import loguniform
+from sklearn.datasets import make_classification
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.model_selection import (
@@ -45,12 +48,17 @@ from sklearn.model_selection import (
     StratifiedKFold,
     StratifiedShuffleSplit,
 )
+from threadpoolctl import threadpool_limits
 
 import mlopt
 from mlopt.tuning.bandits import SuccessiveHalving
 
 SOLVERS = ("newton-cholesky", "lbfgs", "newton-cg", "liblinear", "sag")
 METRICS = "accuracy,f1,roc_auc,neg_log_loss"
+SCORES = (
+    "accuracy", "balanced_accuracy", "f1", "precision", "recall", "roc_auc",
+    "average_precision", "neg_log_loss", "neg_brier_score", "matthews_corrcoef",
+)  # fmt: skip
 N, EPOCHS, FACTOR = 64, 27, 3
 FIRST = 1 / 27
 """Of the rows: all that look within the first pass do so first after this part."""
@@ -140,8 +148,8 @@ def _apart(search, peer):
     return f"  scores apart: median {np.median(apart):.1e}, at most {apart.max():.1e}"
 
 
-def ours(values, metric, bandit):
-    """Part (a) by mlopt."""
+def ours(values, metric, bandit, jobs=2):
+    """Parts (a) and (c) by mlopt."""
     return mlopt.ModelSearchCV(
         LogisticRegression(),
         {"C": values},
@@ -149,9 +157,43 @@ def ours(values, metric, bandit):
         n_trials=len(values),
         cv=StratifiedKFold(5, shuffle=True, random_state=0),
         scoring=metric,
-        n_jobs=2,
+        n_jobs=jobs,
         bandit=bandit,
     )
+
+
+def part_c(n_values=32, runs=3):
+    """Every metric, in seconds of CPU on one thread."""
+    X, y = make_classification(6000, 40, n_informative=10, flip_y=0.1, random_state=0)
+    values = np.logspace(-4, 4, n_values).tolist()
+    print(f"(c) {X.shape[0]} x {X.shape[1]}, {n_values} values of C, CPU of one thread")
+    with threadpool_limits(1):
+        took = {}
+        for solver in SOLVERS:
+            grid(values[:1], solver, None).fit(X[:500], y[:500])
+            took[solver] = cpu(grid(values[:: n_values // 4], solver, None), X, y)[0]
+        solver = min(took, key=took.get)
+        print(f"    peer: LogisticRegression(solver={solver!r})")
+        for metric in SCORES:
+            ours(values[:2], metric, None, 1).fit(X[:500], y[:500])
+            pairs = []
+            for _ in range(runs):
+                seconds, search = cpu(ours(values, metric, None, 1), X, y)
+                peer_seconds, peer = cpu(grid(values, solver, None, metric), X, y)
+                pairs.append((peer_seconds / seconds, peer_seconds, seconds))
+            ratio, peer_seconds, seconds = sorted(pairs)[runs // 2]
+            print(
+                f"    {metric:18s} GridSearchCV {peer_seconds:5.2f} s  mlopt "
+                f"{seconds:5.3f} s  {ratio:5.1f}x{_apart(search, peer)}",
+                flush=True,
+            )
+
+
+def cpu(search, X, y):
+    """(seconds of CPU of fit, the fitted search)."""
+    start = time.process_time()
+    search.fit(X, y)
+    return time.process_time() - start, search
 
 
 def part_b(name, rows, seeds, dask_ml):
@@ -253,6 +295,8 @@ def main():
     parser.add_argument("--rows", type=int)
     parser.add_argument("--dask-ml", help="Python of an environment with dask-ml")
     options = parser.parse_args()
+    if "c" in options.part.split(","):
+        part_c()
     for name in options.data.split(","):
         if "a" in options.part.split(","):
             part_a(name, options.rows, options.values, options.metrics.split(","))

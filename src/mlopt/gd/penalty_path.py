@@ -12,8 +12,8 @@ is a step or two away, and the finer the penalties the nearer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import fields
 
 import numpy as np
 from scipy.interpolate import PchipInterpolator
@@ -28,6 +28,9 @@ between five are too far from them to save the passes that training in turns cos
 ENOUGH = 20
 """Passes in which a model converges as a rule: where fewer are allowed, models are to come
 as far in these as they do by themselves."""
+
+ALIKE = [f.name for f in fields(Model) if f.name not in ("l2", "intercept_l2")]
+"""What models of many penalties have in common."""
 
 
 def trained_first(models: Sequence[Model]) -> list[int]:
@@ -49,20 +52,20 @@ def between(
         nodes = [own for own in family if own[0] in trained]
         logs = np.log([models[own[0]].l2 for own in nodes])
         line = PchipInterpolator(logs, np.stack([trained[own[0]] for own in nodes]))
-        for own in family:
-            if own[0] not in trained:
-                weights = line(np.log(models[own[0]].l2))
-                yield from ((number, weights) for number in own)
+        others = [own for own in family if own[0] not in trained]
+        found = line(np.log([models[own[0]].l2 for own in others]))
+        for own, weights in zip(others, found, strict=True):
+            yield from ((number, weights) for number in own)
 
 
 def _families(models: Sequence[Model]) -> list[list[list[int]]]:
     """Numbers of models by their penalty, in order, where there are many alike."""
-    families: dict[Model, dict[float, list[int]]] = {}
+    families: dict[Hashable, dict[float, list[int]]] = {}
     for number, model in enumerate(models):
         if (
             model.l2 > 0 and model.loss != "hinge"
         ):  # which has corners, and no solution here
-            kind = replace(model, l2=0.0, intercept_l2=0.0)
+            kind = tuple(getattr(model, name) for name in ALIKE)
             families.setdefault(kind, {}).setdefault(model.l2, []).append(number)
     large = [own for own in families.values() if len(own) >= FEWEST]
     return [[own[l2] for l2 in sorted(own)] for own in large]

@@ -133,9 +133,10 @@ def seeded(estimator: Any, seed: int | None) -> Any:
     """``estimator``, changed: every ``random_state`` that is None becomes ``seed``."""
     if seed is None:
         return estimator
-    plain = type(estimator) in ADAPTERS  # all of its attributes are parameters
-    own = vars(estimator) if plain else estimator.get_params(deep=True)
-    seeds = _seeds(own, seed)
+    if type(estimator) in ADAPTERS:  # all of its attributes are parameters
+        vars(estimator).update(_seeds(vars(estimator), seed))
+        return estimator
+    seeds = _seeds(estimator.get_params(deep=True), seed)
     return estimator.set_params(**seeds) if seeds else estimator
 
 
