@@ -113,11 +113,6 @@ EXPECTED: dict[str, tuple[Difference, ...]] = {
     ),
     "test_coordinate_descent": (
         Difference(
-            "test_warm_start",
-            "a fit goes on from coefficients, not from the middle of its way: five sweeps "
-            "and five more are not ten",
-        ),
-        Difference(
             "test_elasticnet_precompute_gram_weighted_samples",
             f"with a matrix scikit-learn fits: at the same `tol` {_OWN_WAY}",
         ),
