@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterator
 from typing import Any
 
+import dask.array as da
 import distributed
 import numpy as np
 import pytest
@@ -101,3 +102,24 @@ def test_dask_arrays_are_searched_where_they_are(
         there.cv_results_["mean_test_score"], here.cv_results_["mean_test_score"], atol=2e-3
     )
     assert there.best_estimator_.coef_.shape == (1, 12)
+
+
+@pytest.mark.parametrize("tol", [1e-6, 1e-9])  # by few rows, and by all of them
+def test_paths_of_l1_penalties_are_the_same_on_workers(
+    client: distributed.Client, tol: float
+) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 8))
+    y = X[:, 0] - 2.0 * X[:, 1] + rng.normal(size=300)
+
+    def scores(rows: Any, **where: Any) -> Any:
+        search = mlopt.ModelSearchCV(
+            mlopt.Lasso(tol=tol), {"alpha": [0.01, 0.1, 1.0]}, sampler="grid", bandit=None,
+            n_trials=None, cv=3, refit=False, **where,
+        )  # fmt: skip
+        return search.fit(rows, y).cv_results_["mean_test_score"]
+
+    here = scores(X, n_jobs=2)
+    np.testing.assert_allclose(scores(X, client=client), here, atol=1e-9)
+    lazy = da.from_array(X, chunks=(100, 8))
+    np.testing.assert_allclose(scores(lazy, client=client), here, atol=1e-9)
