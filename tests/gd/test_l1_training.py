@@ -14,6 +14,7 @@ import mlopt
 from mlopt.gd.columns import Model
 from mlopt.gd.l1_training import L1Training
 from mlopt.gd.plans.condensed import Condensed
+from mlopt.gd.plans.stop import GradientNorm
 from mlopt.rows import Rows
 
 Array = NDArray[Any]
@@ -33,7 +34,8 @@ def problem(n: int = 300, d: int = 12) -> tuple[Array, Array, Array]:
 
 def training(X: Any, y: Array, weights: Array, models: list[Model]) -> L1Training:
     rows = Rows.of(X).attach(targets=y[:, None], weights=weights)
-    return L1Training(rows, models, **TOL)
+    stop = GradientNorm(TOL["tol"])
+    return L1Training(rows, models, stop=stop, max_iter=TOL["max_iter"])
 
 
 def squares(ratio: float = 1.0, **more: Any) -> list[Model]:

@@ -115,7 +115,7 @@ def test_primal_and_dual_are_both_in_the_plan() -> None:
     assert wide.rejected[0].seconds >= wide.predicted
     hinge = fitted(X, y, loss="hinge").plan_.choices[0]
     assert hinge.chosen == "dual-coordinate-descent"
-    assert hinge.rejected[0].reason == "the hinge loss is not smooth"
+    assert hinge.rejected[0].reason == "not for the hinge loss"
 
 
 def test_stopping_early_warns_and_keeps_the_result() -> None:
@@ -155,7 +155,7 @@ def test_wrong_parameters_say_what_to_do(params: Any, message: str) -> None:
 
 def descent(rows: Rows, y: Array) -> DualCoordinateDescent:
     extra = {"targets": y[:, None].astype(float), "weights": np.ones((len(y), 1))}
-    problems = [TwoClasses(float(code), (0.1, 0.1)) for code in (0, 1)]
+    problems = [TwoClasses(float(code), 0.1) for code in (0, 1)]
     return DualCoordinateDescent(
         rows.attach(**extra), problems, squared=False, bias=1.0, tol=1e-6, seed=1
     )
@@ -173,7 +173,7 @@ def test_coordinate_descent_obeys_the_laws_of_a_training() -> None:
     resumed.advance(4)
     for other in (parts, resumed):
         assert other.passes == whole.passes == 7
-        np.testing.assert_array_equal(other.coefficients(0)[0], whole.coefficients(0)[0])
+        np.testing.assert_array_equal(other.plane(0)[0], whole.plane(0)[0])
         np.testing.assert_array_equal(other.quality(), whole.quality())
 
 

@@ -13,7 +13,7 @@ import pytest
 from sklearn.preprocessing import FunctionTransformer
 
 import mlopt
-from mlopt.gd import classifier_fit, logistic
+from mlopt.gd.plans import fitting
 from mlopt.kernels import compiling
 from mlopt.tuning.crews import batching
 
@@ -75,13 +75,13 @@ def test_what_others_compile_is_not_ours() -> None:
 def test_a_fit_does_not_count_compilation_as_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    train = classifier_fit.by_quasi_newton
+    train = fitting.Chosen.run
 
     def compiles_first(*given: Any) -> Any:
         compile_something()
         return train(*given)
 
-    monkeypatch.setattr(logistic, "by_quasi_newton", compiles_first)
+    monkeypatch.setattr(fitting.Chosen, "run", compiles_first)
     plan = mlopt.LogisticRegression(solver="lbfgs").fit(*data()).plan_
     (choice,) = plan.choices
     assert plan.measured is not None

@@ -26,7 +26,7 @@ class Model:
     """One linear model to train.
 
     It minimises ``sum_i c_i loss_i / sum_i c_i + l1 ||w||_1 + l2/2 ||w||^2 +
-    intercept_l2/2 b^2``, perhaps for ``w >= 0`` only.
+    intercept_l1 |b| + intercept_l2/2 b^2``, perhaps for ``w >= 0`` only.
 
     Parameters
     ----------
@@ -46,8 +46,8 @@ class Model:
     fit_intercept : bool
     intercept_l2 : float
         Penalty on the intercept; 0 except for models that treat it as a weight.
-    l1 : float
-        As `l2`; with it, or with ``positive``, only working sets of columns train a model.
+    l1, intercept_l1 : float
+        As `l2` and `intercept_l2`.
     positive : bool
     """
 
@@ -60,6 +60,7 @@ class Model:
     fit_intercept: bool = True
     intercept_l2: float = 0.0
     l1: float = 0.0
+    intercept_l1: float = 0.0
     positive: bool = False
 
     def __post_init__(self) -> None:
@@ -71,11 +72,17 @@ class Model:
                 f"`outputs` must be at least {least} for {self.loss!r}, and 1 for "
                 f"regression, got {self.outputs}."
             )
-        if not (self.l2 >= 0 and self.intercept_l2 >= 0 and self.delta > 0):
+        penalties = self.l2, self.intercept_l2, self.l1, self.intercept_l1
+        if not (min(penalties) >= 0 and self.delta > 0):
             raise InputError(
-                "`l2` and `intercept_l2` must be at least 0 and `delta` positive, got "
-                f"{self.l2}, {self.intercept_l2} and {self.delta}."
+                "`l2`, `intercept_l2`, `l1` and `intercept_l1` must be at least 0 and "
+                f"`delta` positive, got {penalties} and {self.delta}."
             )
+
+    @property
+    def sharp(self) -> bool:
+        """Whether its penalty has kinks or edges, which few methods can minimise."""
+        return self.l1 > 0 or self.positive
 
     @property
     def classifies(self) -> bool:

@@ -32,18 +32,22 @@ def one_block(rows: Rows, executor: Executor) -> Rows:
 
 @dataclass(frozen=True)
 class TwoClasses:
-    """One class against the others: ``1/2 ||w||^2 + sum_i cost_i loss(y_i w.x_i)``.
+    """One class against the others: ``1/2 ||w||^2 + cost sum_i c_i loss(y_i w.x_i)``.
 
     Parameters
     ----------
     positive : float
         Code of the class; every other code is negative.
-    costs : (float, float)
-        Of a unit of loss in a negative and in a positive row of weight 1.
+    cost : float
+        Of a unit of loss in a row of weight 1.
+    target, rowset : int, default=0
+        Which columns of "targets" and "weights" are its codes and row weights.
     """
 
     positive: float
-    costs: tuple[float, float]
+    cost: float
+    target: int = 0
+    rowset: int = 0
 
 
 class DualCoordinateDescent:
@@ -56,7 +60,7 @@ class DualCoordinateDescent:
     Parameters
     ----------
     rows : Rows
-        In one block, with class codes "targets" (n, 1) and "weights" (n, 1) beside them.
+        In one block, with class codes "targets" (n, T) and "weights" (n, S) beside them.
     problems : sequence of TwoClasses
     squared : bool
         Squared hinge instead of hinge.
@@ -110,7 +114,7 @@ class DualCoordinateDescent:
         """Up to ``passes`` more passes of every unsolved problem."""
         self._runs = self._rows.fold(_advance, self._runs, self._setting, passes)
 
-    def coefficients(self, number: int) -> tuple[Array, float]:
+    def plane(self, number: int) -> tuple[Array, float]:
         """Weights (d,) and intercept of one problem."""
         w = self._runs[number].state.w
         return w[:-1].copy(), float(w[-1] * self._setting.bias)
@@ -152,15 +156,15 @@ class _Run:
 def _advance(block: Block, run: _Run, setting: _Setting, passes: int) -> _Run:
     if run.solved:
         return run
-    state = run.state.copy()
+    state, one = run.state.copy(), run.problem
     done, solved = dual_epochs(
         block.X,
         block.extra["norms"],
-        block.extra["targets"][:, 0],
-        block.extra["weights"][:, 0],
+        np.ascontiguousarray(block.extra["targets"][:, one.target]),
+        np.ascontiguousarray(block.extra["weights"][:, one.rowset]),
         state,
-        positive=run.problem.positive,
-        costs=run.problem.costs,
+        positive=one.positive,
+        costs=(one.cost, one.cost),
         squared=setting.squared,
         bias=setting.bias,
         tol=setting.tol,

@@ -14,15 +14,18 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mlopt.cluster import Executor, executor
 from mlopt.gd.as_scikit_learn import check_parameters, fit_as_scikit_learn
-from mlopt.gd.choosing import choose, plan_after
-from mlopt.gd.classifier_fit import shape_of
+from mlopt.gd.choosing import plan_after
+from mlopt.gd.classifier_fit import beside
+from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import Sample, read, resources_of
 from mlopt.gd.explained import Explained
 from mlopt.gd.linear_regressor import LinearRegressor
-from mlopt.gd.penalty import Penalty
-from mlopt.gd.plans.by_columns import Columns
-from mlopt.gd.plans.sequential_cost import working_set_cost
-from mlopt.gd.working_set import WAY, WorkingSet
+from mlopt.gd.plans.fitting import Chosen, choose
+from mlopt.gd.plans.method import Start
+from mlopt.gd.plans.running import Outcome
+from mlopt.gd.plans.stop import GradientNorm
+from mlopt.gd.plans.task import Problem, Task
+from mlopt.gd.working_set import WAY
 from mlopt.plan import Choice
 
 Array = NDArray[Any]
@@ -132,9 +135,13 @@ class ElasticNet(Explained, LinearRegressor, linear_model.ElasticNet):
             fit_as_scikit_learn(self, self._kind, why, X, y, sample_weight)
             return self
         with closing(executor(n_jobs=None)) as where:
-            sample, choice = self._prepare(X, y, sample_weight, where)
-            self._learn(sample)
-        self.plan_ = plan_after(self, choice, started)
+            sample, chosen, _ = self._prepare(X, y, sample_weight, where)
+            outcome = chosen.run(
+                _MAX_ITER if self.max_iter is None else self.max_iter,
+                self._start(1 if sample.y.ndim == 1 else sample.y.shape[1]),
+            )  # fmt: skip
+            self._learn(sample, outcome)
+        self.plan_ = plan_after(self, chosen.choice, started)
         return self
 
     def _not_ours(self, y: Any) -> str:
@@ -145,59 +152,62 @@ class ElasticNet(Explained, LinearRegressor, linear_model.ElasticNet):
 
     def _prepare(
         self, X: Any, y: Any, sample_weight: Any, where: Executor
-    ) -> tuple[Sample, Choice]:
+    ) -> tuple[Sample, Chosen, Choice]:
         sample = read(
             self, X, y, sample_weight, executor=where, numeric=True, block_rows=_all_rows
         )
-        here = resources_of(where)
-        targets = 1 if sample.y.ndim == 1 else sample.y.shape[1]
-        cost = working_set_cost(shape_of(sample.rows, targets), here)
-        return sample, choose(str(self), "auto", {WAY: cost}, here)
+        chosen = choose(
+            str(self), "auto", (WAY,), self._problem(sample), GradientNorm(self.tol),
+            resources_of(where),
+        )  # fmt: skip
+        return sample, chosen, chosen.choice
 
-    def _learn(self, sample: Sample) -> None:
-        dtype, many = sample.rows.dtype, sample.y.reshape(sample.rows.n, -1)
-        penalty = Penalty(
-            self.alpha * self.l1_ratio, self.alpha * (1.0 - self.l1_ratio), self.positive
-        )
-        rows = sample.rows.attach(targets=many[:, :1], weights=sample.weights[:, None])
-        first = Columns.of_rows(rows, self.fit_intercept)
-        found = [
-            self._one(first.of_target(target), penalty, start)
-            for target, start in zip(many.T, self._starts(many.shape[1]), strict=True)
+    def _problem(self, sample: Sample) -> Problem:
+        targets = sample.y.reshape(sample.rows.n, -1)
+        l1, l2 = self.alpha * self.l1_ratio, self.alpha * (1.0 - self.l1_ratio)
+        models = [
+            Model(
+                "squared",
+                l2,
+                target=number,
+                fit_intercept=self.fit_intercept,
+                l1=l1,
+                positive=self.positive,
+            )
+            for number in range(targets.shape[1])
         ]
-        coef = np.array([one.w for one in found]).astype(dtype)
-        intercept = np.array([one.intercept for one in found]).astype(dtype)
-        gaps, sweeps = np.array([one.gap for one in found]), [one.sweeps for one in found]
-        single = len(found) == 1
+        rows = beside(sample.rows, targets, sample.weights[:, None])
+        task = Task("squared", l2, self.fit_intercept, l1=l1, positive=self.positive)
+        return Problem(task, rows, tuple(models))
+
+    def _learn(self, sample: Sample, outcome: Outcome) -> None:
+        dtype, single = sample.rows.dtype, len(outcome.coef) == 1
+        coef, intercept = outcome.coef.astype(dtype), outcome.intercept.astype(dtype)
+        gaps = np.array([found["dual_gap_"] for found in outcome.learnt])
+        sweeps = [found["n_iter_"] for found in outcome.learnt]
         self.coef_ = coef[0] if single else coef
         self.n_iter_: Any = sweeps[0] if single else sweeps
         self.dual_gap_ = gaps[0] if single else gaps
         self.intercept_: Any = 0.0
         if self.fit_intercept:
             self.intercept_ = intercept[0] if sample.y.ndim == 1 else intercept
-
-    def _starts(self, targets: int) -> list[Any]:
-        """The last fit of each target, if there was one of the same shape."""
-        shape = (targets, self.n_features_in_)
-        if not self.warm_start or np.size(getattr(self, "coef_", ())) != np.prod(shape):
-            return [None] * targets
-        intercepts = np.broadcast_to(getattr(self, "intercept_", 0.0), (targets,))
-        return list(zip(self.coef_.reshape(shape), intercepts, strict=True))
-
-    def _one(self, columns: Columns, penalty: Penalty, start: Any) -> WorkingSet:
-        one = WorkingSet(columns, "squared", intercept=self.fit_intercept, start=start)
-        most = _MAX_ITER if self.max_iter is None else self.max_iter
-        if not one.settle(penalty, self.tol, most):
-            wanted = self.tol * columns.spread(self.fit_intercept)
+        if not outcome.converged:
             warnings.warn(
                 "Objective did not converge. You might want to increase the number of "
-                f"iterations (`max_iter`={most}) or `tol`, or to scale the features: after "
-                f"{one.sweeps} sweeps the duality gap is {one.gap:.3g}, and `tol`="
-                f"{self.tol} asks for {wanted:.3g}.",
+                f"iterations (`max_iter`={self.max_iter}) or `tol`, or to scale the "
+                f"features: after {max(sweeps)} sweeps the duality gap is "
+                f"{gaps.max():.3g}, more than `tol`={self.tol} asks for.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
-        return one
+
+    def _start(self, targets: int) -> Start:
+        """The last fit, if it was one of the same shape."""
+        shape = (targets, self.n_features_in_)
+        if not self.warm_start or np.size(getattr(self, "coef_", ())) != np.prod(shape):
+            return None
+        intercepts = np.broadcast_to(getattr(self, "intercept_", 0.0), (targets,))
+        return self.coef_.reshape(shape), intercepts
 
 
 class Lasso(ElasticNet, linear_model.Lasso):

@@ -24,6 +24,7 @@ from mlopt.gd.linear_training import LinearTraining
 from mlopt.gd.penalty import Penalty
 from mlopt.gd.plans.by_columns import Columns
 from mlopt.gd.plans.condensed import Condensed, worth_condensing
+from mlopt.gd.plans.stop import RelativeGap, Stop
 from mlopt.gd.single import one_block
 from mlopt.gd.working_set import WorkingSet
 from mlopt.rows import Block, Rows
@@ -39,19 +40,21 @@ class Path:
     ----------
     numbers : tuple of int
     models : tuple of Model
-    tol : float
-        See `WorkingSet.settle`.
+    stop : Stop
     sweeps : int
         Of each model, at most.
     found : tuple of Found
         Of the models that are done.
+    start : (w, b), optional
+        Of the first model.
     """
 
     numbers: tuple[int, ...]
     models: tuple[Model, ...]
-    tol: float
+    stop: Stop
     sweeps: int
     found: tuple[Found, ...] = ()
+    start: tuple[Array, float] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,12 +75,14 @@ class L1Training(LinearTraining):
     ----------
     rows, models
         See `LinearTraining`.
-    tol : float
-        As that of the estimators.
+    stop : Stop
+        A gap; or the ``tol`` of an estimator: see `WorkingSet.settle`.
     max_iter : int
         Sweeps of each model.
     kept : dict, optional
         What trainings of the same rows, targets and weights leave for each other.
+    start : (coef, intercept), optional
+        Arrays (models, d) and (models,).
     """
 
     def __init__(
@@ -85,13 +90,14 @@ class L1Training(LinearTraining):
         rows: Rows,
         models: Sequence[Model],
         *,
-        tol: float,
+        stop: Stop,
         max_iter: int,
         kept: dict[str, Any] | None = None,
+        start: tuple[Any, Any] | None = None,
     ) -> None:
         super().__init__(rows, models, max_iter)
         self._kept = {} if kept is None else kept
-        self.tol = tol
+        self.stop, self._start = stop, start
         self._trained = _whole(rows)
         self._solved = np.zeros(len(models), bool)
         self._converged = np.zeros(len(models), bool)
@@ -107,6 +113,19 @@ class L1Training(LinearTraining):
     def finished(self) -> NDArray[np.bool_]:
         """Which models are as good as their sweeps allow, (M,)."""
         return self._solved.copy()
+
+    @property
+    def gap(self) -> float:
+        """The largest duality gap of a model, relative to its objective."""
+        if not self._solved.all():
+            return np.inf
+        least = float(np.finfo(np.float64).tiny)
+        return float((self._gaps / np.maximum(self.objective(), least)).max())
+
+    def ask(self, tolerance: float) -> None:
+        """Go on to another gap."""
+        self.stop = RelativeGap(tolerance)
+        self._solved[:] = self._converged[:] = False
 
     def learnt(self, number: int) -> dict[str, Any]:
         """Attributes of a fitted estimator that only its solver knows."""
@@ -137,9 +156,9 @@ class L1Training(LinearTraining):
 
     def _condenses(self, path: Path) -> bool:
         sets = len(self._sums.weights)
-        asked = self.rows.n, self.rows.d, sets, len(path.models), self.tol
+        asked = self.rows.n, self.rows.d, sets, len(path.models), _finest(self.stop)
         squared = path.models[0].loss == "squared" and not self.rows.sparse
-        return squared and worth_condensing(*asked)
+        return squared and len(path.models) > 1 and worth_condensing(*asked)
 
     def _few(self, path: Path) -> Columns:
         first = path.models[0]
@@ -152,7 +171,7 @@ class L1Training(LinearTraining):
         groups: dict[Hashable, list[int]] = {}
         for number in np.flatnonzero(~self._solved).tolist():
             model = self.models[number]
-            key = (model.loss, model.rowset, model.target, model.fit_intercept)
+            key = model.loss, model.rowset, model.target, _constant(model), _free(model)
             groups.setdefault(key, []).append(number)
         return [
             self._path(sorted(numbers, key=lambda i: -_strength(self.models[i])))
@@ -161,7 +180,11 @@ class L1Training(LinearTraining):
 
     def _path(self, numbers: Sequence[int]) -> Path:
         models = tuple(self.models[number] for number in numbers)
-        return Path(tuple(numbers), models, self.tol, self.max_passes)
+        path = Path(tuple(numbers), models, self.stop, self.max_passes)
+        if self._start is None:
+            return path
+        coef, intercept = self._start
+        return replace(path, start=(coef[numbers[0]], float(intercept[numbers[0]])))
 
     def _arrive(self, path: Path) -> None:
         for number, found in zip(path.numbers, path.found, strict=True):
@@ -227,19 +250,38 @@ def _along(block: Block, path: Path) -> Path:
     if not c.all():
         rows = np.flatnonzero(c)
         X, y, c = X[rows], y[rows], c[rows]
-    return _along_columns((path, Columns.of(X, y, c, first.fit_intercept)))
+    return _along_columns((path, Columns.of(X, y, c, _free(first), _constant(first))))
 
 
 def _along_columns(given: tuple[Path, Columns]) -> Path:
     """Each model from where the last one ended."""
     path, columns = given
-    first = path.models[0]
-    intercept = first.fit_intercept and not columns.centred
-    one = WorkingSet(columns, first.loss, intercept=intercept)
+    first, start = path.models[0], path.start
+    intercept, constant = _free(first) and not columns.centred, _constant(first)
+    if start is not None and constant:
+        start = np.append(start[0], start[1] / constant), 0.0
+    one = WorkingSet(columns, first.loss, intercept=intercept, start=start)
     found = []
     for model in path.models:
         before = one.sweeps
         penalty = Penalty(model.l1, model.l2, model.positive)
-        done = one.settle(penalty, path.tol, path.sweeps)
-        found.append(Found(one.w.copy(), one.intercept, one.gap, one.sweeps - before, done))
+        done = one.settle(penalty, path.stop, path.sweeps)
+        w, b = one.w.copy(), one.intercept
+        if constant:
+            w, b = w[:-1], constant * w[-1]
+        found.append(Found(w, float(b), one.gap, one.sweeps - before, done))
     return replace(path, found=tuple(found))
+
+
+def _constant(model: Model) -> float:
+    """The value of a column whose weight is the intercept, with an L1 penalty; or 0."""
+    return model.l1 / model.intercept_l1 if model.intercept_l1 else 0.0
+
+
+def _free(model: Model) -> bool:
+    """Whether there is an intercept without a penalty."""
+    return model.fit_intercept and not model.intercept_l1
+
+
+def _finest(stop: Stop) -> float:
+    return stop.tolerance if isinstance(stop, RelativeGap) else stop.tol

@@ -22,7 +22,7 @@ from mlopt.gd.least_squares_plan import block_rows, choose_solver
 from mlopt.gd.least_squares_shape import Shape
 from mlopt.gd.least_squares_solvers import SOLVERS, Fit, Task, shape_of
 from mlopt.gd.linear_regressor import LinearRegressor
-from mlopt.gd.positive_squares import by_working_set, choose_positive
+from mlopt.gd.positive_squares import choose_positive, fit_positive
 from mlopt.plan import Choice, Plan
 
 _MAX_ITER = 1000
@@ -58,7 +58,12 @@ def fit_least_squares(
         sample, task, choice = _prepare(
             estimator, X, y, sample_weight, alpha, settings, where
         )
-        fit = (by_working_set if settings.positive else SOLVERS[choice.chosen])(task)
+        if settings.positive:
+            fit = fit_positive(
+                task, choose_positive(str(estimator), task, resources_of(where))
+            )
+        else:
+            fit = SOLVERS[choice.chosen](task)
     _learn(estimator, fit, sample)
     estimator.plan_ = plan_after(estimator, replace(choice, notes=fit.notes), started)
     if not fit.converged:
@@ -109,7 +114,7 @@ def _prepare(
     task = _task(sample, alpha, estimator.fit_intercept, settings)
     here, name = resources_of(where), str(estimator)
     if settings.positive:
-        return sample, task, choose_positive(name, task, here)
+        return sample, task, choose_positive(name, task, here).choice
     return sample, task, choose_solver(name, settings.solver, shape_of(task), here)
 
 

@@ -16,31 +16,26 @@ from sklearn.utils.validation import check_is_fitted
 
 from mlopt.cluster import Executor, executor
 from mlopt.gd.as_scikit_learn import check_parameters, fit_as_scikit_learn
-from mlopt.gd.choosing import Options, choose
-from mlopt.gd.classifier_fit import (
-    Outcome,
-    Planes,
-    beside,
-    by_newton,
-    by_quasi_newton,
-    learn,
-    shape_of,
-)
-from mlopt.gd.classifier_plan import newton_cost, quasi_newton_cost
+from mlopt.gd.classifier_fit import beside, learn
 from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import Sample, in_memory, read, resources_of
-from mlopt.gd.l1_classifier import by_working_set
 from mlopt.gd.linear_classifier import LinearClassifier, decide
-from mlopt.gd.plans.sequential_cost import working_set_cost
+from mlopt.gd.plans.fitting import Chosen, choose
+from mlopt.gd.plans.method import Start
+from mlopt.gd.plans.newton_cholesky import rows_of_hessian
+from mlopt.gd.plans.running import Outcome
+from mlopt.gd.plans.stop import GradientNorm
+from mlopt.gd.plans.task import Problem, Task
 from mlopt.gd.working_set import WAY
 from mlopt.plan import Choice
 from mlopt.resources import Resources
-from mlopt.rows import Rows
 
 Array = NDArray[Any]
 
 _SAME = "with two classes, lbfgs starts from the same Hessian"
-_OURS = ("auto", "lbfgs", "newton-cholesky")
+SOLVERS = ("lbfgs", "newton-cholesky")
+"""Methods of the table that fit it; and with an L1 penalty."""
+_OURS = ("auto", *SOLVERS)
 _THEIRS = ("liblinear", "newton-cg", "sag", "saga")
 
 
@@ -158,19 +153,13 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
             )
             return self
         with closing(executor(n_jobs=self.n_jobs)) as where:
-            rows, model, choice = self._prepare(X, y, sample_weight, where)
-            start = self._start(model.outputs, rows.d)
-            limits = (self.tol, self.max_iter, start)
-            if choice.chosen == WAY:
-                outcome = by_working_set(rows, [model], *limits)
-            elif choice.chosen == "newton-cholesky":
-                outcome = by_newton(rows, model, *limits)
-            else:
-                outcome = by_quasi_newton(rows, [model], *limits)
-        if model.outputs > 1:
+            problem, chosen, _ = self._prepare(X, y, sample_weight, where)
+            start = self._start(problem.outputs, problem.rows.d)
+            outcome = chosen.run(self.max_iter, start)
+        if problem.outputs > 1:
             outcome = settled(outcome)
         self.n_iter_ = np.array([max(outcome.passes, 1)], np.int32)
-        learn(self, outcome, rows.dtype, choice, started)
+        learn(self, outcome, problem.rows.dtype, chosen.choice, started)
         return self
 
     def predict_proba(self, X: Any) -> Any:
@@ -214,12 +203,13 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
 
     def _prepare(
         self, X: Any, y: Any, sample_weight: Any, where: Executor
-    ) -> tuple[Rows, Model, Choice]:
+    ) -> tuple[Problem, Chosen, Choice]:
         sample = read(self, X, y, sample_weight, executor=where, numeric=False)
-        rows, model = self._problem(sample)
-        return rows, model, self._choose(rows, model, resources_of(where))
+        problem = self._problem(sample)
+        chosen = self._choose(problem, resources_of(where))
+        return problem, chosen, chosen.choice
 
-    def _problem(self, sample: Sample) -> tuple[Rows, Model]:
+    def _problem(self, sample: Sample) -> Problem:
         codes = self._encode(sample.y, sample.weights)
         weights = sample.weights * self._class_weights(codes, sample.weights)[codes]
         classes = len(self.classes_)
@@ -227,35 +217,28 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
         targets = codes if outputs > 1 else np.where(codes == 1, 1.0, -1.0)
         total, l1 = 1.0 / (self.C * float(weights.sum())), self.l1_ratio or 0.0
         model = Model(
-            loss,
-            (1.0 - l1) * total,
-            outputs=outputs,
-            fit_intercept=self.fit_intercept,
+            loss, (1.0 - l1) * total, outputs=outputs, fit_intercept=self.fit_intercept,
             l1=l1 * total,
-        )
-        return beside(sample.rows, targets[:, None], weights[:, None]), model
+        )  # fmt: skip
+        rows = beside(sample.rows, targets[:, None], weights[:, None])
+        return Problem(Task(loss, model.l2, self.fit_intercept), rows, (model,))
 
-    def _choose(self, rows: Rows, model: Model, resources: Resources) -> Choice:
-        shape = shape_of(rows, model.outputs)
-        if self.l1_ratio:
-            cost = working_set_cost(shape, resources)
-            return choose(str(self), "auto", {WAY: cost}, resources)
+    def _choose(self, problem: Problem, resources: Resources) -> Chosen:
+        shape = problem.outline.shape
         # Sparse rows with few values have exact Hessians at little cost.
-        exact = shape.sparse and shape.hessian_rows >= shape.n
-        same = model.outputs == 1 and not exact and self.solver == "auto"
-        options: Options = {
-            "lbfgs": quasi_newton_cost(shape, resources),
-            "newton-cholesky": _SAME if same else newton_cost(shape, resources),
-        }
-        choice = choose(str(self), self.solver, options, resources)
-        passes = shape.passes if choice.chosen == "lbfgs" else shape.newton_passes
-        return replace(choice, notes=(f"predicted for {passes} passes",))
+        exact = shape.sparse and rows_of_hessian(shape) >= shape.n
+        same = problem.outputs == 1 and not exact and not self.l1_ratio
+        names = (WAY,) if self.l1_ratio else SOLVERS
+        return choose(
+            str(self), self.solver, names, problem, GradientNorm(self.tol),
+            resources, {"newton-cholesky": _SAME} if same else None,
+        )  # fmt: skip
 
-    def _start(self, planes: int, d: int) -> Planes:
+    def _start(self, planes: int, d: int) -> Start:
         """The last fit, if it was one of the same shape."""
         if not self.warm_start or getattr(self, "coef_", np.empty(0)).shape != (planes, d):
-            return []
-        return [(self.coef_, self.intercept_)]
+            return None
+        return self.coef_, self.intercept_
 
 
 def _many(y: Any) -> bool:

@@ -60,7 +60,12 @@ def centred(found: Array, layout: Layout) -> Moments:
 
 def multiplies_sparse(rows: Rows) -> bool:
     """Whether a sparse product beats densifying panel by panel."""
-    return rows.sparse and _SPARSE_PRICE * (rows.nonzero / rows.n) ** 2 < rows.d**2
+    return rows.sparse and sparse_product_pays(rows.nonzero / rows.n, rows.d)
+
+
+def sparse_product_pays(stored: float, d: int) -> bool:
+    """Whether ``stored`` values of a row multiply faster with each other than all d do."""
+    return _SPARSE_PRICE * stored**2 < d**2
 
 
 def sparse_gram(block: Block, layout: Layout) -> Array:

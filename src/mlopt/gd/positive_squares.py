@@ -1,47 +1,45 @@
-"""Ridge regression of coefficients that may not be negative, by working sets of columns."""
+"""Ridge regression of coefficients that may not be negative, by the table's methods."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from mlopt.gd.choosing import choose
-from mlopt.gd.classifier_fit import shape_of
+from mlopt.gd.columns import Model
 from mlopt.gd.least_squares_solvers import Fit, Task
-from mlopt.gd.penalty import Penalty
-from mlopt.gd.plans.by_columns import Columns
-from mlopt.gd.plans.sequential_cost import working_set_cost
-from mlopt.gd.plans.task import beside
-from mlopt.gd.working_set import WAY, WorkingSet
-from mlopt.plan import Choice
+from mlopt.gd.plans import task as tasks
+from mlopt.gd.plans.fitting import Chosen, choose
+from mlopt.gd.plans.stop import GradientNorm
+from mlopt.gd.working_set import WAY
 from mlopt.resources import Resources
+from mlopt.rows import Block
 
 
-def choose_positive(operator: str, task: Task, resources: Resources) -> Choice:
+def choose_positive(operator: str, task: Task, resources: Resources) -> Chosen:
     """The one method for coefficients that may not be negative, and its price."""
-    cost = working_set_cost(shape_of(task.rows, len(task.alphas)), resources)
-    return choose(operator, "auto", {WAY: cost}, resources)
+    weight = float(task.rows.map_reduce(_weight, np.add))
+    models = tuple(
+        Model(
+            "squared",
+            float(alpha) / weight,
+            target=number,
+            fit_intercept=task.intercept,
+            positive=True,
+        )
+        for number, alpha in enumerate(task.alphas)
+    )
+    of = tasks.Task("squared", models[0].l2, task.intercept, positive=True)
+    problem = tasks.Problem(of, task.rows, models)
+    return choose(operator, "auto", (WAY,), problem, GradientNorm(task.accuracy), resources)
 
 
-def by_working_set(task: Task) -> Fit:
-    """One target after the other, until no step along a column would move it.
+def fit_positive(task: Task, chosen: Chosen) -> Fit:
+    """One target after the other, until no step along a column would move it."""
+    outcome = chosen.run(task.max_iter)
+    mean = np.concatenate((np.zeros(task.rows.d), outcome.intercept))
+    steps = np.array([found["n_iter_"] for found in outcome.learnt], np.int64)
+    done = outcome.converged
+    return Fit(outcome.coef.T, mean, WAY, iterations=steps, converged=done)
 
-    Done when the dual gap is at most ``accuracy`` of the target's spread and no step along
-    one column is longer than ``accuracy`` times the largest coefficient.
-    """
-    columns = Columns.of_rows(task.rows, task.intercept)
-    given = beside(task.rows)
-    weights = given["weights"][:, 0].astype(np.float64)
-    coef, sweeps, done = [], [], True
-    for y, alpha in zip(given["targets"].T, task.alphas, strict=True):
-        own = columns.of_target(y)
-        one = WorkingSet(own, "squared", intercept=task.intercept)
-        penalty = Penalty(l2=float(alpha) / float(weights.sum()), positive=True)
-        done &= one.settle(penalty, task.accuracy, task.max_iter)
-        coef.append(one.w)
-        sweeps.append(one.sweeps)
-    mean = np.zeros(len(columns.centre) + len(coef))
-    if task.intercept:
-        about = given["targets"].T @ columns.c
-        mean = np.concatenate((columns.moments[0] + columns.centre, about))
-    steps = np.array(sweeps, np.int64)
-    return Fit(np.array(coef).T, mean, WAY, iterations=steps, converged=done)
+
+def _weight(block: Block) -> float:
+    return float(block.extra["weights"].sum(dtype=np.float64))

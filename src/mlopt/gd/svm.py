@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,22 +13,13 @@ from sklearn.utils import check_random_state
 
 from mlopt.cluster import Executor, executor
 from mlopt.gd.as_scikit_learn import check_parameters, fit_as_scikit_learn
-from mlopt.gd.choosing import Options, choose
-from mlopt.gd.classifier_fit import (
-    Outcome,
-    beside,
-    by_dual,
-    by_quasi_newton,
-    learn,
-    shape_of,
-)
-from mlopt.gd.classifier_plan import dual_cost, quasi_newton_cost
+from mlopt.gd.classifier_fit import beside, learn
 from mlopt.gd.columns import Model
-from mlopt.gd.dual import DualCoordinateDescent, TwoClasses, one_block
 from mlopt.gd.estimator_base import Sample, read, resources_of
-from mlopt.gd.l1_classifier import by_working_set
 from mlopt.gd.linear_classifier import LinearClassifier
-from mlopt.gd.plans.sequential_cost import working_set_cost
+from mlopt.gd.plans.fitting import Chosen, choose
+from mlopt.gd.plans.stop import GradientNorm
+from mlopt.gd.plans.task import Problem, Task
 from mlopt.gd.working_set import WAY
 from mlopt.plan import Choice
 from mlopt.resources import Resources
@@ -37,6 +27,8 @@ from mlopt.resources import Resources
 Array = NDArray[Any]
 
 _PRIMAL, _DUAL = "lbfgs", "dual-coordinate-descent"
+SOLVERS = (_PRIMAL, _DUAL)
+"""Methods of the table that fit it."""
 _WANTED = {"auto": "auto", False: _PRIMAL, True: _DUAL}
 _SLOW = "fewer features than rows: it may take any number of passes"
 
@@ -140,24 +132,22 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
             fit_as_scikit_learn(self, svm.LinearSVC, why, X, y, sample_weight)
             return self
         with closing(executor()) as where:
-            sample, codes, choice = self._prepare(X, y, sample_weight, where)
-            costs = self._class_weights(codes, sample.weights)
-            fits = {_DUAL: self._fit_dual, WAY: self._fit_working_set}
-            fit = fits.get(choice.chosen, self._fit_primal)
-            outcome = fit(sample, codes, costs, where)
+            problem, chosen, _ = self._prepare(X, y, sample_weight, where)
+            outcome = chosen.run(self.max_iter)
         self.n_iter_ = max(outcome.passes, 1)
-        learn(self, outcome, sample.rows.dtype, choice, started)
+        learn(self, outcome, problem.rows.dtype, chosen.choice, started)
         return self
 
     def _prepare(
         self, X: Any, y: Any, sample_weight: Any, where: Executor
-    ) -> tuple[Sample, Array, Choice]:
+    ) -> tuple[Problem, Chosen, Choice]:
         size = _all_rows if self.loss == "hinge" or self.penalty == "l1" else None
         sample = read(
             self, X, y, sample_weight, executor=where, numeric=False, block_rows=size
         )
-        codes = self._encode(sample.y, sample.weights)
-        return sample, codes, self._choose(sample, resources_of(where))
+        problem = self._problem(sample, self._encode(sample.y, sample.weights))
+        chosen = self._choose(problem, resources_of(where))
+        return problem, chosen, chosen.choice
 
     @property
     def _planes(self) -> int:
@@ -174,28 +164,20 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
             return "`dual`=False for the hinge loss"
         return "`max_iter`=0" if self.max_iter == 0 else ""
 
-    def _choose(self, sample: Sample, resources: Resources) -> Choice:
-        shape = shape_of(sample.rows, self._planes)
-        if self.penalty == "l1":
-            cost = working_set_cost(shape, resources)
-            return choose(str(self), "auto", {WAY: cost}, resources)
-        smooth, tall = self.loss == "squared_hinge", shape.d < shape.n
-        primal, dual = quasi_newton_cost(shape, resources), dual_cost(shape, resources)
-        options: Options = {
-            _PRIMAL: primal if smooth else "the hinge loss is not smooth",
-            _DUAL: _SLOW if self.dual == "auto" and smooth and tall else dual,
-        }
-        wanted = _WANTED[self.dual]
-        choice = choose(str(self), wanted, options, resources)
-        passes = shape.epochs if choice.chosen == _DUAL else shape.passes
-        return replace(choice, notes=(f"predicted for {passes} passes",))
+    def _choose(self, problem: Problem, resources: Resources) -> Chosen:
+        shape = problem.outline.shape
+        tall = self.loss == "squared_hinge" and shape.d < shape.n
+        sharp = self.penalty == "l1"
+        return choose(
+            str(self), "auto" if sharp else _WANTED[self.dual],
+            (WAY,) if sharp else SOLVERS, problem, GradientNorm(self.tol), resources,
+            {_DUAL: _SLOW} if tall else None,
+        )  # fmt: skip
 
-    def _fit_primal(
-        self, sample: Sample, codes: Array, costs: Array, where: Executor
-    ) -> Outcome:
+    def _problem(self, sample: Sample, codes: Array) -> Problem:
         """One model of K columns; or K models where classes have weights of their own."""
-        del where
-        if self._planes > 1 and (costs == 1.0).all():
+        costs = self._class_weights(codes, sample.weights)
+        if self._planes > 1 and (costs == 1.0).all() and self.penalty == "l2":
             targets, weights = codes[:, None], sample.weights[:, None]
         else:
             targets, weights = self._against_the_rest(sample, codes, costs)
@@ -205,7 +187,9 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
             for number, total in enumerate(weights.sum(axis=0))
         ]
         rows = beside(sample.rows, targets, weights)
-        return by_quasi_newton(rows, models, self.tol, self.max_iter, [])
+        task = Task(self.loss, models[0].l2, self.fit_intercept)
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        return Problem(task, rows, tuple(models), seed=seed)
 
     def _against_the_rest(
         self, sample: Sample, codes: Array, costs: Array
@@ -218,52 +202,17 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
         weights = sample.weights[:, None] * np.where(own, costs, 1.0)
         return np.where(own, 1.0, -1.0), weights
 
-    def _fit_working_set(
-        self, sample: Sample, codes: Array, costs: Array, where: Executor
-    ) -> Outcome:
-        del where
-        targets, weights = self._against_the_rest(sample, codes, costs)
-        strengths = 1.0 / (self.C * weights.sum(axis=0))
-        models = [
-            Model("squared_hinge", 0.0, number, target=number, fit_intercept=False, l1=l1)
-            for number, l1 in enumerate(strengths)
-        ]
-        constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
-        rows = beside(sample.rows, targets, weights)
-        return by_working_set(rows, models, self.tol, self.max_iter, [], constant)
-
     def _model(self, weight: float, number: int, outputs: int) -> Model:
-        l2 = 1.0 / (self.C * weight)
+        strength, scaling = 1.0 / (self.C * weight), self.intercept_scaling
+        own: dict[str, Any] = {"l2": strength, "intercept_l2": strength / scaling**2}
+        if self.penalty == "l1":
+            own = {"l2": 0.0, "l1": strength}
+            if self.fit_intercept:
+                own["intercept_l1"] = strength / scaling
         return Model(
-            "squared_hinge",
-            l2,
-            rowset=number,
-            target=number,
-            outputs=outputs,
-            fit_intercept=self.fit_intercept,
-            intercept_l2=l2 / self.intercept_scaling**2,
-        )
-
-    def _fit_dual(
-        self, sample: Sample, codes: Array, costs: Array, where: Executor
-    ) -> Outcome:
-        rows = one_block(sample.rows, where)
-        if self._planes == 1:
-            problems = [TwoClasses(1.0, (self.C * costs[0], self.C * costs[1]))]
-        else:
-            problems = [
-                TwoClasses(float(code), (self.C, self.C * cost))
-                for code, cost in enumerate(costs)
-            ]
-        training = DualCoordinateDescent(
-            beside(rows, codes[:, None], sample.weights[:, None]),
-            problems,
-            squared=self.loss == "squared_hinge",
-            bias=float(self.intercept_scaling) if self.fit_intercept else 0.0,
-            tol=self.tol,
-            seed=int(check_random_state(self.random_state).randint(2**31)),
-        )
-        return by_dual(training, len(problems), self.max_iter)
+            self.loss, rowset=number, target=number, outputs=outputs,
+            fit_intercept=self.fit_intercept, **own,
+        )  # fmt: skip
 
 
 def _all_rows(X: Any) -> int:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from mlopt.gd.penalty import Penalty
 from mlopt.gd.plans.by_columns import Columns
 from mlopt.gd.plans.column_products import Products
+from mlopt.gd.plans.stop import RelativeGap, Stop
 from mlopt.gd.subproblem import ByGram, ByRows, Model
 from mlopt.kernels.one_row import combination
 from mlopt.kernels.pointwise import losses_and_slopes
@@ -159,13 +160,16 @@ class WorkingSet:
             if not self._improve(penalty, gradient, chosen, limits):
                 return False
 
-    def settle(self, penalty: Penalty, tol: float, sweeps: int) -> bool:
-        """As `solve`, to what an estimator's ``tol`` asks for.
+    def settle(self, penalty: Penalty, stop: Stop, sweeps: int) -> bool:
+        """As `solve`, to a relative gap, or to what an estimator's ``tol`` asks for.
 
         Least squares: a gap of ``tol`` times the spread of y, and no step along a column
         longer than ``tol`` times the largest weight. Classes: a gap of ``tol / 100`` of the
         objective, 1e-6 as a rule, which leaves some 1e-3 of a coefficient.
         """
+        if isinstance(stop, RelativeGap):
+            return self.solve(penalty, stop.tolerance, sweeps, relative=True)
+        tol = stop.tol
         if self._loss == "squared":
             wanted = tol * self._columns.spread(self._intercept)
             return self.solve(penalty, wanted, sweeps, still=tol)

@@ -1,7 +1,8 @@
-"""What is known better is chosen before a guess, and wide least squares stop in time."""
+"""What is uncertain counts for more, what disappoints is left, wide squares stop."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -10,11 +11,16 @@ import pytest
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mlopt.cluster import Threads
 from mlopt.gd.plans import Task, plan
-from mlopt.gd.plans.ranking import _careful
-from mlopt.gd.plans.running import Alternative
+from mlopt.gd.plans.methods import BY_NAME
+from mlopt.gd.plans.ranker import Ranker
+from mlopt.gd.plans.running import raced
 from mlopt.gd.plans.speculation import Passes
+from mlopt.gd.plans.stop import RelativeGap
+from mlopt.gd.plans.task import problem_of
 from mlopt.gd.sample import WIDEST, draw
+from mlopt.resources import Resources
 from mlopt.rows import Rows
 
 Array = NDArray[Any]
@@ -27,42 +33,66 @@ def correlated(n: int, d: int) -> tuple[Array, Array]:
     return X, X @ rng.normal(size=d) / np.sqrt(d) + rng.normal(size=n) + 2
 
 
-def alternatives() -> tuple[Alternative, Alternative]:
-    """Two ways of the same task, to be given other predictions."""
+def test_the_less_is_known_of_a_plan_the_more_it_counts() -> None:
     X, y = correlated(200, 5)
-    found = plan(Task("squared", l2=1e-3), X, y, methods=["qr", "lbfgs"]).alternatives
-    return found[0], found[1]
+    problem = problem_of(Task("squared", l2=1e-3), X, y, Threads(1))
+    plain = replace(BY_NAME["svrg"], foreseen=lambda *given: None)
+    methods = [replace(plain, name=str(doubt), doubt=doubt) for doubt in (20.0, 2.0)]
+    ranker = Ranker(problem, Resources(), RelativeGap(1e-6), tuple(methods))
+    sure, guess = ranker.ranked(methods)
+    assert (sure.name, guess.name) == ("2.0", "20.0")
+    assert sure.passes.expected == guess.passes.expected
+    assert 2 < guess.predicted_seconds / sure.predicted_seconds < 4
+    for one in (sure, guess):
+        assert one.interval[0] < one.predicted_seconds < one.interval[1]
 
 
-def given(one: Alternative, name: str, source: str, seconds: float, most: float) -> Any:
-    passes = Passes(10.0, 1.0, 100.0, source)
-    return replace(
-        one, name=name, passes=passes, predicted_seconds=seconds, interval=(0.1, most)
-    )
+class Steady:
+    """A training whose gap falls by one factor a pass, which takes a second."""
+
+    def __init__(self, clock: list[float], factor: float, inner: Any) -> None:
+        self.clock, self.factor, self.inner, self.passes = clock, factor, inner, 0
+
+    @property
+    def gap(self) -> float:
+        return float(self.factor**self.passes)
+
+    @property
+    def done(self) -> bool:
+        return False
+
+    def advance(self, passes: int) -> None:
+        self.passes += passes
+        self.clock[0] += passes
+
+    def coefficients(self, number: int) -> Any:
+        return self.inner.coefficients(number)
 
 
-@pytest.mark.parametrize(("source", "seconds", "most", "chosen"), [
-    ("sampled", 1.4, 2.0, "other"),
-    ("typical", 1.4, 2.0, "guess"),  # a guess too
-    ("sampled", 1.4, 9.0, "guess"),  # may take longer
-    ("sampled", 2.4, 3.0, "guess"),  # costs too much more
-])  # fmt: skip
-def test_a_guess_gives_way_to_what_is_known_better(
-    source: str, seconds: float, most: float, chosen: str
+@pytest.mark.parametrize(("factor", "plans"), [(0.5, 1), (0.9, 2)])
+def test_a_plan_is_left_when_another_ends_before_it(
+    factor: float, plans: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, two = alternatives()
-    guess = given(one, "guess", "typical", 1.0, 5.0)
-    other = given(two, "other", source, seconds, most)
-    names = [a.name for a in _careful((guess, other))]
-    assert names[0] == chosen
-    assert sorted(names) == ["guess", "other"]
+    """At 1e-3, ten passes lead to the tolerance by halves, and 66 by tenths."""
+    clock = [time.monotonic()]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    X, y = correlated(200, 5)
+    names = ["lbfgs", "primal-coordinate-descent"]
+    found = plan(Task("squared", l2=1e-3), X, y, methods=names).alternatives
+    one, other = sorted(found, key=lambda a: names.index(a.name))
 
+    def begin(*given: Any) -> Any:
+        return Steady(clock, factor, one.method.begin(*given))
 
-def test_what_is_known_does_not_give_way() -> None:
-    one, two = alternatives()
-    known = given(one, "known", "foreseen", 1.0, 5.0)
-    other = given(two, "other", "sampled", 1.1, 1.2)
-    assert _careful((known, other)) == (known, other)
+    far = Passes(5.0, 1.0, 1000.0, "typical")
+    slow = replace(
+        one, method=replace(one.method, begin=begin), passes=far, predicted_seconds=4.0,
+        interval=(1.0, 4.0),
+    )  # fmt: skip
+    race = raced(
+        [slow, replace(other, passes=Passes.known(9.0), interval=(9.0, 9.0))], max_iter=60
+    )
+    assert len(race.names) == plans
 
 
 def test_wide_least_squares_are_left_to_conjugate_gradients() -> None:

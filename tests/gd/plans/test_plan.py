@@ -209,7 +209,14 @@ def test_a_plan_that_proves_bad_is_left_with_its_weights() -> None:
     found = plan(task, X, y, tolerance=1e-8, methods=["lbfgs", "newton-cholesky"])
     by_name = {a.name: a for a in found.alternatives}
     wrong = replace(by_name["lbfgs"], passes=Passes.known(3.0))
-    result = solve([wrong, by_name["newton-cholesky"]])
+    result = solve(
+        [
+            wrong,
+            replace(
+                by_name["newton-cholesky"], passes=Passes.known(1.0), interval=(0.0, 0.0)
+            ),
+        ]
+    )
 
     assert result.methods == ("lbfgs", "newton-cholesky")
     assert result.converged

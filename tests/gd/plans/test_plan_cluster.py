@@ -89,15 +89,15 @@ def test_a_killed_worker_does_not_change_the_coefficients(
         task, X, y, tolerance=1e-6, methods=[method], client=client
     ).run()  # fmt: skip
     workers, killed = list(client.run(os.getpid).values()), list[int]()
-    ended = running._Race._ended
+    ended = running.Race._ended
 
-    def kill_once(race: running._Race) -> bool:
+    def kill_once(race: running.Race) -> bool:
         if race.training.passes >= 1 and not killed:
             killed.append(workers[0])
             os.kill(workers[0], signal.SIGKILL)
         return ended(race)
 
-    monkeypatch.setattr(running._Race, "_ended", kill_once)
+    monkeypatch.setattr(running.Race, "_ended", kill_once)
     stormy = mlopt.gd.plan(
         task, X, y, tolerance=1e-6, methods=[method], client=client
     ).run()  # fmt: skip

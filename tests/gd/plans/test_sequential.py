@@ -14,20 +14,19 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from mlopt.cluster import Threads
-from mlopt.gd.plans import dual_logistic, gathered, primal_coordinate, variance_reduced
+from mlopt.costs import Cost
+from mlopt.gd.plans import gathered
 from mlopt.gd.plans.gathered import Gathered
+from mlopt.gd.plans.methods import BY_NAME
+from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import Problem, Task, problem_of
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 
 Array = NDArray[Any]
 
-SOLVERS = {
-    "variance_reduced": variance_reduced,
-    "primal_coordinate": primal_coordinate,
-    "dual_logistic": dual_logistic,
-}
-PRIMAL = ("variance_reduced", "primal_coordinate")
+PRIMAL = ("svrg", "primal-coordinate-descent")
+SOLVERS = (*PRIMAL, "dual-coordinate-descent-logistic")
 LAYOUTS = {"dense": np.asarray, "csr": sparse.csr_array}
 DTYPES: tuple[Any, ...] = (np.float64, np.float32)
 SMOOTH = ("logistic", "squared", "squared_hinge", "huber")
@@ -92,7 +91,7 @@ def gap(task: Task, solver: Any) -> float:
 
 
 def solved(name: str, given: Problem, tolerance: float) -> Any:
-    solver = SOLVERS[name].begin(given, tolerance, 500, None)
+    solver: Any = BY_NAME[name].begin(given, RelativeGap(tolerance), 500, None)
     solver.advance(500)
     assert solver.converged
     assert solver.done
@@ -148,8 +147,8 @@ def test_scikit_learn_has_the_same_solution(name: str) -> None:
 @pytest.mark.parametrize("name", SOLVERS)
 def test_a_checkpoint_goes_on_alike(name: str, layout: str) -> None:
     given = problem(Task("logistic", l2=1e-4, fit_intercept=False), layout)
-    begin = SOLVERS[name].begin
-    whole, first, second = (begin(given, 1e-10, 50, None) for _ in range(3))
+    stop, begin = RelativeGap(1e-10), BY_NAME[name].begin
+    whole, first, second = (begin(given, stop, 50, None) for _ in range(3))
     whole.advance(9)
     first.advance(4)
     second.restore(first.state())
@@ -173,7 +172,7 @@ def test_blocks_do_not_matter(name: str) -> None:
 def test_a_start_at_the_solution_takes_an_epoch(name: str) -> None:
     given = problem(Task("logistic", l2=1e-3))
     start = solved(name, given, 1e-10).coefficients(0)
-    again = SOLVERS[name].begin(given, 1e-6, 100, start)
+    again = BY_NAME[name].begin(given, RelativeGap(1e-6), 100, start)
     again.advance(1)
     assert again.converged
 
@@ -181,7 +180,7 @@ def test_a_start_at_the_solution_takes_an_epoch(name: str) -> None:
 @pytest.mark.parametrize("name", SOLVERS)
 def test_the_limit_of_passes_is_kept(name: str) -> None:
     given = problem(Task("logistic", l2=1e-6, fit_intercept=False))
-    solver = SOLVERS[name].begin(given, 1e-12, 2, None)
+    solver = BY_NAME[name].begin(given, RelativeGap(1e-12), 2, None)
     solver.advance(10)
     assert solver.passes == 2
     assert solver.done
@@ -189,11 +188,17 @@ def test_the_limit_of_passes_is_kept(name: str) -> None:
 
 
 def test_what_cannot_be_used_says_why() -> None:
-    resources = Resources()
-    said = dual_logistic.cost(problem(Task("logistic", l2=1e-3)), resources, 10.0)
+    price, resources = BY_NAME["dual-coordinate-descent-logistic"].price, Resources()
+    said = price(problem(Task("logistic", l2=1e-3)).outline, resources)
     assert "`fit_intercept` must be False" in str(said)
     free = problem(Task("logistic", fit_intercept=False))
-    assert "`l2` must be positive" in str(dual_logistic.cost(free, resources, 10.0))
+    assert "`l2` must be positive" in str(price(free.outline, resources))
+
+
+def cost(name: str, given: Problem, epochs: float) -> Cost:
+    price = BY_NAME[name].price(given.outline, Resources())
+    assert not isinstance(price, str)
+    return price(epochs)
 
 
 @pytest.mark.parametrize("name", SOLVERS)
@@ -203,20 +208,20 @@ def test_rows_on_workers_are_gathered_if_they_fit(
     given = problem(Task("logistic", l2=1e-3, fit_intercept=False))
     elsewhere: Any = object()
     spread = given.on(replace(given.rows, executor=elsewhere))
-    here, there = (SOLVERS[name].cost(p, Resources(), 10.0) for p in (given, spread))
-    assert there.network == given.rows.nbytes > here.network
+    here, there = (cost(name, p, 10.0) for p in (given, spread))
+    assert there.network == given.outline.shape.nbytes > here.network
     monkeypatch.setattr(gathered, "memory_limit", lambda: 1000)
-    said = str(SOLVERS[name].cost(spread, Resources(), 10.0))
-    assert f"{given.rows.nbytes} bytes" in said
+    said = str(BY_NAME[name].price(spread.outline, Resources()))
+    assert f"{given.outline.shape.nbytes} bytes" in said
     assert "is 500" in said
 
 
 @pytest.mark.parametrize("name", SOLVERS)
 def test_more_epochs_cost_more(name: str) -> None:
     given = problem(Task("logistic", l2=1e-3, fit_intercept=False))
-    one, two = (SOLVERS[name].cost(given, Resources(), e) for e in (10.0, 20.0))
+    one, two = (cost(name, given, epochs) for epochs in (10.0, 20.0))
     assert 0 < one.seconds(Resources()) < two.seconds(Resources())
-    assert SOLVERS[name].passes(None) >= 1
+    assert BY_NAME[name].passes(given.outline.shape) >= 1
 
 
 def test_row_weights_are_shares() -> None:

@@ -10,8 +10,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mlopt.gd.classifier_plan import Shape, passes_of_sparse
 from mlopt.gd.plans import Task, plan
+from mlopt.gd.plans.lbfgs import passes_of_sparse
+from mlopt.gd.pricing import Shape
 
 TEXT = Shape(
     n=10_000, d=50_000, columns=1, nonzero=500_000, itemsize=8, sparse=True, blocks=8

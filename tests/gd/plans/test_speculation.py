@@ -16,6 +16,7 @@ from mlopt.gd.plans import Task, plan, ranking
 from mlopt.gd.plans.methods import METHODS
 from mlopt.gd.plans.samples import Samples
 from mlopt.gd.plans.speculation import Passes, _led, _Run, speculate
+from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import Problem, problem_of
 
 Array = NDArray[Any]
@@ -46,7 +47,7 @@ def problem(n: int = 40_000) -> Problem:
 def test_samples_tell_the_passes_over_all_rows(name: str) -> None:
     method, samples = BY_NAME[name], Samples(problem(), 1e-3)
     found = speculate(method, samples, 10_000, 1e-3, 30.0)
-    training = method.begin(problem(), 1e-3, 10**6, None)
+    training = method.begin(problem(), RelativeGap(1e-3), 10**6, None)
     training.advance(10**6)
     assert found.source == "sampled"
     assert 0.5 <= found.expected / training.passes <= 2
@@ -78,8 +79,8 @@ def sampled(needed: Any, most: int) -> tuple[list[int], Passes]:
     """Rows of the samples for a method that takes so many passes, and the result."""
     asked: list[int] = []
 
-    def begin(on: Problem, tolerance: float, passes: int, start: Any) -> Any:
-        del tolerance, passes, start
+    def begin(on: Problem, stop: Any, passes: int, start: Any) -> Any:
+        del stop, passes, start
         asked.append(on.rows.n)
         return Counted(round(needed(on.rows.n)))
 

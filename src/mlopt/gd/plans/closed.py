@@ -65,7 +65,7 @@ class LeastSquares:
             accuracy=accuracy_for(tolerance),
             cutoff=_CUTOFF,
             gap=tolerance,
-            rank=sketch_rank(problem) if solver == "sketched_cg" else None,
+            rank=sketch_rank(problem.outline) if solver == "sketched_cg" else None,
             certain=True,
         )
         self._solver = solver

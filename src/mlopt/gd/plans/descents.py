@@ -15,18 +15,18 @@ import numpy as np
 
 from mlopt.costs import Cost
 from mlopt.gd.batch_steps import STEEPEST, batch_eigenvalue
-from mlopt.gd.classifier_plan import pass_cost
 from mlopt.gd.operators.costs import BLOCK, CALL, LOSS, Medium, priced
 from mlopt.gd.operators.plans import PlanRow
-from mlopt.gd.operators.ranking import stats_of_rows
 from mlopt.gd.operators.references import Settings
 from mlopt.gd.operators.steps import Constant, InverseRoot, Step
 from mlopt.gd.operators.stopping import AverageDelta, always
 from mlopt.gd.plans.descent import Descent, looks
-from mlopt.gd.plans.method import Method, Price, Shape, Solver, Start, problem_shape
+from mlopt.gd.plans.method import Method, Price, Solver, Start
+from mlopt.gd.plans.outline import Outline
+from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import Problem
+from mlopt.gd.pricing import Shape, pass_cost
 from mlopt.resources import Resources
-from mlopt.rows import Rows
 from mlopt.stats import Stats
 
 SMOOTH = frozenset({"logistic", "squared", "squared_hinge", "huber"})
@@ -68,47 +68,52 @@ def _expected(row: PlanRow) -> float:
     return _ITERATIONS.get(row.algorithm, _FEWER)
 
 
-def _least(row: PlanRow, problem: Problem, resources: Resources) -> float:
+def _least(row: PlanRow, outline: Outline, resources: Resources) -> float:
     """The calls of its operators, and reading the rows of an iteration."""
-    rows, size = problem.rows, row.rows(_usual(), problem.rows.n)
+    shape, size = outline.shape, row.rows(_usual(), outline.shape.n)
     slots = resources.slots if row.sampling is None else 1
-    blocks = -(-len(rows.lengths) // slots) if row.sampling is None else 0
+    blocks = -(-shape.blocks // slots) if row.sampling is None else 0
     each = Cost(
-        memory=2 * rows.nbytes * size / rows.n / slots,
+        memory=2 * shape.nbytes * size / shape.n / slots,
         python=4 * CALL + BLOCK * blocks,
         fixed=LOSS * size / slots,
     )
     return _expected(row) / _DOUBT * each.seconds(resources)
 
 
-def _price(row: PlanRow, problem: Problem, resources: Resources) -> Price | str:
-    if not problem.even:
+def _price(row: PlanRow, outline: Outline, resources: Resources) -> Price | str:
+    if not outline.even:
         return "its operators know no row weights"
-    if row.algorithm == "line-search" and problem.task.blind:
+    if row.algorithm == "line-search" and outline.blind:
         return "a line search needs the `objective` of the gradient"
-    stats, medium = _place(problem.rows, resources.slots)
+    stats, medium = _place(outline.shape, resources.slots)
     once, each = priced(row, _usual(), stats, medium, resources)
     look = Cost()
-    if _watched(problem):
-        look = pass_cost(problem_shape(problem), resources) * (1 / resources.threads)
+    if outline.loss in SMOOTH:
+        look = pass_cost(outline.shape, resources) * (1 / resources.threads)
     return lambda iterations: once + iterations * each + looks(iterations) * look
 
 
-def _place(rows: Rows, slots: int) -> tuple[Stats, Medium]:
-    nbytes = max(1, rows.nbytes)
-    share = -(-nbytes // len(rows.lengths))
+def _place(shape: Shape, slots: int) -> tuple[Stats, Medium]:
+    nbytes = max(1, shape.nbytes)
+    share = -(-nbytes // shape.blocks)
     medium = Medium(nbytes, share, seek=0.0, memory=True, readers=slots)
-    return stats_of_rows(rows), medium
+    stats = Stats(
+        shape.n, shape.d, density=shape.nonzero / max(1, shape.n * shape.d),
+        dtype="float32" if shape.itemsize == 4 else "float64", partitions=shape.blocks,
+        sparse=shape.sparse,
+    )  # fmt: skip
+    return stats, medium
 
 
 def _begin(
-    row: PlanRow, problem: Problem, tolerance: float, max_passes: int, start: Start
+    row: PlanRow, problem: Problem, stop: RelativeGap, max_passes: int, start: Start
 ) -> Solver:
     del start
     sampled = row.rows(_usual(), problem.rows.n)
     settings = Settings(
         compute=problem.task.compute, step=_step(row, problem, sampled), batch=_BATCH,
-        tolerance=tolerance, max_iter=max_passes,
+        tolerance=stop.tolerance, max_iter=max_passes,
     )  # fmt: skip
     watched = _watched(problem)
     algorithm = row.build(settings)
@@ -116,7 +121,7 @@ def _begin(
         algorithm = replace(algorithm, converge=_unknown, loop=always)
     elif problem.task.blind and row.sampling is not None:
         algorithm = replace(algorithm, converge=AverageDelta())
-    return Descent(problem, algorithm, tolerance, watched=watched)
+    return Descent(problem, algorithm, stop.tolerance, watched=watched)
 
 
 def _watched(problem: Problem) -> bool:

@@ -9,12 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.costs import Cost
-from mlopt.gd.classifier_plan import Shape
+from mlopt.gd.plans import dual_coordinate
 from mlopt.gd.plans.dual_gap import DualGap, without_dual
 from mlopt.gd.plans.gathered import Gathered, gathering
-from mlopt.gd.plans.sequential import Start
-from mlopt.gd.plans.sequential_cost import DUAL_EPOCHS, dual_logistic_cost
+from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least
+from mlopt.gd.plans.outline import Outline
+from mlopt.gd.plans.sequential import EPOCH
+from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import Problem
+from mlopt.gd.pricing import Shape, alone
 from mlopt.kernels.dual_logistic import LogisticState, logistic_epoch
 from mlopt.kernels.one_row import products, squared_norms
 from mlopt.kernels.pointwise import losses_and_slopes
@@ -22,10 +25,11 @@ from mlopt.resources import Resources
 
 Array = NDArray[Any]
 
-LOSSES = frozenset({"logistic"})
-"""What it can minimise."""
-
 _SEED = 0
+_EPOCHS = 30.0
+"""To expect where nothing is known of the data but their shape."""
+_LOGARITHMS = 20_000.0
+"""Operations in whose time a row's logarithms are taken."""
 
 
 class DualLogistic(DualGap):
@@ -38,14 +42,9 @@ class DualLogistic(DualGap):
     tolerance : float
         Converged when primal minus dual is at most this share of the primal.
     max_passes : int
-    start : (coef, intercept), optional
-        Ignored: weights do not tell the dual variables.
     """
 
-    def __init__(
-        self, problem: Problem, tolerance: float, max_passes: int, start: Start = None
-    ) -> None:
-        del start
+    def __init__(self, problem: Problem, tolerance: float, max_passes: int) -> None:
         super().__init__(problem, tolerance, max_passes)
         self._data = Gathered.of(problem.rows)
         self._costs = self._data.c / problem.task.l2
@@ -86,19 +85,25 @@ class DualLogistic(DualGap):
         self._passes, self._gap = int(state["passes"]), float(state["gap"])
 
 
-def passes(shape: Shape) -> float:
-    """Epochs to expect where nothing is known of the data but their shape."""
-    del shape
-    return DUAL_EPOCHS
+def epochs_cost(shape: Shape, resources: Resources, epochs: float) -> Cost:
+    """Steps as in `mlopt.gd.plans.dual_coordinate`, and the logarithms of every row."""
+    logarithms = alone(epochs * _LOGARITHMS * shape.n, resources)
+    return dual_coordinate.cost(shape, resources, epochs) + logarithms + epochs * EPOCH
 
 
-def cost(problem: Problem, resources: Resources, passes: float) -> Cost | str:
-    """Of so many epochs, or why it cannot be used on the problem."""
-    return without_dual(problem) or _gathered(problem, resources, passes)
+_gathered = gathering(epochs_cost)
 
 
-_gathered = gathering(dual_logistic_cost)
+def _price(outline: Outline, resources: Resources) -> Price | str:
+    return without_dual(outline) or _gathered(outline, resources)
 
 
-begin = DualLogistic
-"""The training, for a row of the table of methods."""
+def _begin(problem: Problem, stop: RelativeGap, max_passes: int, start: Start) -> Solver:
+    del start  # weights do not tell the dual variables
+    return DualLogistic(problem, stop.tolerance, max_passes)
+
+
+DUAL_LOGISTIC = Method(
+    "dual-coordinate-descent-logistic", frozenset({"logistic"}), lambda shape: _EPOCHS,
+    _price, _begin, least=at_least(6), bounds=True,
+)  # fmt: skip

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from mlopt.cluster import Threads
 from mlopt.costs import Cost
-from mlopt.gd.plans.method import Shape, problem_shape
-from mlopt.gd.plans.task import Problem, beside
+from mlopt.gd.plans.method import Price
+from mlopt.gd.plans.outline import Outline
+from mlopt.gd.plans.task import beside
+from mlopt.gd.pricing import Shape
 from mlopt.resources import Resources
 from mlopt.resources.probe import memory_limit
 from mlopt.rows import Block, Rows
@@ -62,24 +64,10 @@ def _features(block: Block) -> Any:
     return block.X
 
 
-def refusal(problem: Problem) -> str | None:
-    """Why the rows cannot be gathered; None if they can."""
-    rows = problem.rows
-    if isinstance(rows.executor, Threads):
-        return None
-    half = memory_limit() // 2
-    if rows.nbytes <= half:
-        return None
-    return (
-        f"its steps follow each other, so it needs all rows in one process: {rows.nbytes} "
-        f"bytes, and half of this one's memory is {half}"
-    )
-
-
 def gathering(
     cost: Callable[[Shape, Resources, float], Cost],
-) -> Callable[[Problem, Resources, float], Cost | str]:
-    """From the cost of passes over gathered rows to that on a problem, or a refusal.
+) -> Callable[[Outline, Resources], Price | str]:
+    """From the cost of passes over gathered rows to a price, or a refusal.
 
     Parameters
     ----------
@@ -87,17 +75,16 @@ def gathering(
         Of a shape, resources and a number of passes.
     """
 
-    def whole(problem: Problem, resources: Resources, passes: float) -> Cost | str:
-        why = refusal(problem)
-        if why is not None:
-            return why
-        return cost(problem_shape(problem), resources, passes) + sending(problem)
+    def price(outline: Outline, resources: Resources) -> Price | str:
+        shape, half = outline.shape, memory_limit() // 2
+        if outline.here:
+            return lambda passes: cost(shape, resources, passes)
+        if shape.nbytes > half:
+            return (
+                "its steps follow each other, so it needs all rows in one process: "
+                f"{shape.nbytes} bytes, and half of this one's memory is {half}"
+            )
+        sending = Cost(network=float(shape.nbytes))
+        return lambda passes: cost(shape, resources, passes) + sending
 
-    return whole
-
-
-def sending(problem: Problem) -> Cost:
-    """What it takes to gather the rows: nothing where they are in this process."""
-    if isinstance(problem.rows.executor, Threads):
-        return Cost()
-    return Cost(network=float(problem.rows.nbytes))
+    return price

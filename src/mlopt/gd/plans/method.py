@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from numpy.typing import NDArray
 
 from mlopt.costs import Cost
-from mlopt.gd.classifier_fit import shape_of
-from mlopt.gd.classifier_plan import Shape
+from mlopt.gd.plans.outline import Outline
+from mlopt.gd.plans.stop import RelativeGap, Stop
 from mlopt.gd.plans.task import Problem
+from mlopt.gd.pricing import Shape
 from mlopt.resources import Resources
 from mlopt.training import Training
-
-__all__ = ["Method", "Price", "Shape", "Solver", "Start", "problem_shape"]
 
 Start = tuple[NDArray[Any], NDArray[Any]] | None
 """Weights (outputs, d) and intercepts (outputs,); None for the method's own start."""
@@ -46,13 +46,47 @@ class Solver(Training, Protocol):
         ...
 
 
-def _nothing(problem: Problem, resources: Resources) -> float:
-    del problem, resources
+_CALL = 1.5e-3
+"""Seconds of a pass over rows that take none."""
+_USUAL_DIGITS = 8.0
+
+
+def digits(tolerance: float) -> float:
+    """The digits asked for, of the eight that typical passes are for."""
+    return -math.log10(tolerance) / _USUAL_DIGITS
+
+
+def priced(
+    cost: Callable[[Shape, Resources, float], Cost | str],
+) -> Callable[[Outline, Resources], Price | str]:
+    """A price from a cost of so many passes that may refuse a shape."""
+
+    def price(outline: Outline, resources: Resources) -> Price | str:
+        once = cost(outline.shape, resources, 1.0)
+        if isinstance(once, str):
+            return once
+        return lambda passes: cast(Cost, cost(outline.shape, resources, passes))
+
+    return price
+
+
+def at_least(passes: float) -> Callable[[Outline, Resources], float]:
+    """So many passes, and each no faster than memory."""
+
+    def seconds(outline: Outline, resources: Resources) -> float:
+        each = Cost(memory=outline.shape.nbytes / resources.workers, python=_CALL)
+        return passes * each.seconds(resources, resources.threads)
+
+    return seconds
+
+
+def _nothing(outline: Outline, resources: Resources) -> float:
+    del outline, resources
     return 0.0
 
 
-def _unforeseen(problem: Problem, tolerance: float) -> None:
-    del problem, tolerance
+def _unforeseen(outline: Outline, tolerance: float) -> None:
+    del outline, tolerance
 
 
 @dataclass(frozen=True)
@@ -68,12 +102,17 @@ class Method:
         Passes to expect, to eight digits, where nothing is known of the data but their
         shape.
     price : callable
-        From a problem and resources to the cost of so many passes, or why it cannot be used
-        there.
+        From an outline and resources to the cost of so many passes, or why it cannot be
+        used there.
     begin : callable
-        The training, from a problem, a tolerance (relative to the minimum of the
-        objective), the most passes it may take, and weights to start from; methods that
-        cannot start anywhere ignore these.
+        The training, from a problem, when it may stop, the most passes it may take, and
+        weights to start from; methods that cannot start anywhere ignore these.
+    stops : tuple of types
+        The criteria at which it can stop.
+    sharp : bool, default=False
+        Whether it is for penalties with kinks or edges.
+    bounds : bool, default=False
+        Whether its gap is a bound, that of a dual.
     iterates : bool, default=True
         Whether its passes depend on the data, so that a sample tells something.
     continues : bool, default=False
@@ -81,10 +120,10 @@ class Method:
     doubt : float, default=3.0
         By which factor ``passes`` and ``usual`` may be off.
     foreseen : callable, optional
-        From a problem and a tolerance to the passes, where its shape or its spectrum tells
+        From an outline and a gap to the passes, where shape or spectrum tells
         them better than a run on a small sample would; else None.
     usual : callable, optional
-        From a problem and a tolerance to the passes that data of its kind took, a nearer
+        From an outline and a gap to the passes that data of its kind took, a nearer
         guess than ``passes``, which a run on a sample still replaces; else None.
     believed : float, default=0.5
         The share of a trend from sample to sample that goes on up to all rows; the rest is
@@ -93,11 +132,15 @@ class Method:
         What methods share that need the same passes, so that one speculates for all.
     unit : str, default="passes"
         What is counted: passes over the rows, or iterations that may touch a few rows only.
+    stride : int, default=1
+        Passes between two looks at limits, where passes are short.
+    free : int, default=0
+        Passes that no step has led to, and no limit of the user's counts.
     waves : bool, default=False
         Whether its costs are those of the thread that takes longest, and not those of all
         threads together.
     least : callable, optional
-        From a problem and resources to seconds that it certainly takes to eight digits: a
+        From an outline and resources to seconds that it certainly takes to eight digits: a
         bound that costs next to nothing, so that what cannot be the cheapest needs no
         closer look.
     """
@@ -105,20 +148,28 @@ class Method:
     name: str
     losses: frozenset[str]
     passes: Callable[[Shape], float]
-    price: Callable[[Problem, Resources], Price | str]
-    begin: Callable[[Problem, float, int, Start], Solver]
+    price: Callable[[Outline, Resources], Price | str]
+    begin: Callable[[Problem, Any, int, Start], Solver]
+    stops: tuple[type[Stop], ...] = (RelativeGap,)
+    sharp: bool = False
+    bounds: bool = False
     iterates: bool = True
     continues: bool = False
     doubt: float = 3.0
-    foreseen: Callable[[Problem, float], float | None] = _unforeseen
-    usual: Callable[[Problem, float], float | None] = _unforeseen
+    foreseen: Callable[[Outline, float], float | None] = _unforeseen
+    usual: Callable[[Outline, float], float | None] = _unforeseen
     believed: float = 0.5
     algorithm: str = ""
     unit: str = "passes"
+    stride: int = 1
+    free: int = 0
     waves: bool = False
-    least: Callable[[Problem, Resources], float] = _nothing
+    least: Callable[[Outline, Resources], float] = _nothing
 
-
-def problem_shape(problem: Problem) -> Shape:
-    """What costs depend on."""
-    return shape_of(problem.rows, problem.outputs)
+    def unfit(self, outline: Outline, stop: Stop) -> str:
+        """Why it is of no use for a problem and a criterion; "" where it is."""
+        if outline.loss not in self.losses:
+            return f"not for the {outline.loss} loss"
+        if outline.sharp and not self.sharp:
+            return "not with an L1 penalty or positive weights"
+        return "" if isinstance(stop, self.stops) else f"it cannot stop at a {stop}"

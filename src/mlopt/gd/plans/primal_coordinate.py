@@ -16,25 +16,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mlopt.costs import Cost
 from mlopt.gd.batch_steps import STEEPEST
-from mlopt.gd.classifier_plan import Shape
+from mlopt.gd.plans import wide
 from mlopt.gd.plans.by_columns import transposed
 from mlopt.gd.plans.extrapolation import mixture
 from mlopt.gd.plans.gathered import Gathered, gathering
-from mlopt.gd.plans.sequential import Sequential, Start
-from mlopt.gd.plans.sequential_cost import COORDINATE_EPOCHS, primal_coordinate_cost
+from mlopt.gd.plans.method import Method, Solver, Start, at_least
+from mlopt.gd.plans.sequential import DOUBT, EPOCH, SETUP, Sequential
+from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.plans.watch import Looks, watch
+from mlopt.gd.pricing import Shape, alone
 from mlopt.kernels.coordinates import column_slopes, coordinate_epoch
 from mlopt.kernels.one_row import products
 from mlopt.kernels.pointwise import losses_and_slopes
 from mlopt.kernels.shrinkage import column_moments
+from mlopt.resources import Resources
 
 Array = NDArray[Any]
 
 LOSSES = frozenset({"logistic", "squared", "squared_hinge", "huber"})
 """What it can minimise."""
 
+_EPOCHS = 30.0
+"""To expect where nothing is known of the data but their shape."""
+_VISIT_DENSE, _VISIT_SPARSE = 130.0, 900.0
+"""Operations in whose time a stored value is visited."""
 _SEED, _MEMORY = 0, 5
 _COLUMNS_PER_INTERCEPT = 8.0
 """Visits of the intercept cost no more than those of the columns over this."""
@@ -140,18 +148,6 @@ class PrimalCoordinate(Sequential):
             self._watch.restore(state["watch"])
 
 
-def passes(shape: Shape) -> float:
-    """Epochs to expect where nothing is known of the data but their shape."""
-    del shape
-    return COORDINATE_EPOCHS
-
-
-cost = gathering(primal_coordinate_cost)
-"""Of so many epochs, or why it cannot be used on a problem."""
-begin = PrimalCoordinate
-"""The training, for a row of the table of methods."""
-
-
 def _order(problem: Problem) -> NDArray[np.int64]:
     """All columns in random order, with the intercept, number d, among them."""
     rows = problem.rows
@@ -161,3 +157,20 @@ def _order(problem: Problem) -> NDArray[np.int64]:
     visits = int(min(max(rows.nonzero / rows.n / _COLUMNS_PER_INTERCEPT, 1), rows.d))
     places = np.linspace(0, rows.d, visits + 1).astype(np.int64)[1:]
     return np.insert(order, places, rows.d)
+
+
+def epochs_cost(shape: Shape, resources: Resources, epochs: float) -> Cost:
+    """Epochs of a visit to every column, on one thread, and what comes before them."""
+    price = _VISIT_SPARSE if shape.sparse else _VISIT_DENSE
+    all_ = epochs + SETUP
+    return alone(all_ * price * shape.nonzero, resources) + all_ * EPOCH
+
+
+def _begin(problem: Problem, stop: RelativeGap, max_passes: int, start: Start) -> Solver:
+    return PrimalCoordinate(problem, stop.tolerance, max_passes, start)
+
+
+PRIMAL_COORDINATE = Method(
+    "primal-coordinate-descent", LOSSES, lambda shape: _EPOCHS, gathering(epochs_cost),
+    _begin, continues=True, least=at_least(16), doubt=DOUBT, foreseen=wide.epochs,
+)  # fmt: skip

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -20,12 +19,13 @@ from mlopt.cluster import executor as executor_for
 from mlopt.errors import InputError
 from mlopt.gd.estimator_base import resources_of
 from mlopt.gd.plans.method import Method
-from mlopt.gd.plans.methods import METHODS
+from mlopt.gd.plans.methods import BY_NAME, METHODS
 from mlopt.gd.plans.ranker import Ranker
 from mlopt.gd.plans.running import Alternative
 from mlopt.gd.plans.samples import Samples
 from mlopt.gd.plans.solver_plan import SolverPlan, interval_of, passes_of
 from mlopt.gd.plans.speculation import Passes, speculate
+from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import Problem, Task, problem_of
 
 SHARE, MOST, LEAST = 0.1, 1.0, 0.05
@@ -82,7 +82,8 @@ def plan(
         is predicted to stay within ``time_limit`` or ``max_iter``: the error says which.
     """
     started = time.perf_counter()
-    _check(tolerance, time_limit, max_iter)
+    stop = RelativeGap(tolerance)
+    _check(time_limit, max_iter)
     executor = executor_for(client, n_jobs)
     problem = problem_of(task, X, y, executor, sample_weight)
     least = _DIGITS * float(np.finfo(problem.rows.dtype).eps)
@@ -91,16 +92,15 @@ def plan(
             f"`tolerance` must be at least {least:.1g} for {problem.rows.dtype} data, got "
             f"{tolerance:g}: rounding hides smaller differences. Use float64 for more."
         )
-    wanted = _wanted(methods)
-    able = tuple(m for m in wanted if task.loss_name in m.losses)
-    names = {m.name for m in able}
-    unfit = {m.name: f"not for {task.title}" for m in wanted if m.name not in names}
-    ranker = Ranker(problem, resources_of(executor), tolerance, able)
+    wanted = _wanted(methods, problem.outline.sharp)
+    unfit = {m.name: why for m in wanted if (why := m.unfit(problem.outline, stop))}
+    able = tuple(m for m in wanted if m.name not in unfit)
+    ranker = Ranker(problem, resources_of(executor), stop, able)
     # A limit of passes may rule out the cheapest.
     found = ranker.contenders() if max_iter is None else ranker.ranked(able)
     if not found:
-        why = unfit | ranker.refused
-        reasons = "; ".join(f"{name}: {text}" for name, text in why.items())
+        refused = unfit | ranker.refused
+        reasons = "; ".join(f"{name}: {text}" for name, text in refused.items())
         raise InputError(f"No method can minimise {task.title} here. {reasons}.")
     if speculation and len(found) > 1:
         if speculation is not True:
@@ -108,27 +108,9 @@ def plan(
         if learnt := _sampled(problem, tolerance, found, speculation):
             ranker.passes |= learnt
             found = ranker.ranked(a.method for a in found)
-    found = _within(_careful(found), time_limit, max_iter)
+    found = _within(found, time_limit, max_iter)
     seconds = time.perf_counter() - started
     return SolverPlan(task, found, ranker, unfit, seconds, (time_limit, max_iter))
-
-
-def _careful(found: tuple[Alternative, ...]) -> tuple[Alternative, ...]:
-    """The same plans; a guess gives way to one that is known better, and may take less.
-
-    Passes of a guess are those of other data. It may be far from the cheapest, which
-    whoever runs it finds out late: half way from what it is predicted to the most that it
-    may take counts, by factors.
-    """
-    first, *others = found
-    if first.passes.source != "typical":
-        return found
-    most = math.sqrt(first.predicted_seconds * first.interval[1])
-    near = (a for a in others if a.predicted_seconds <= most)
-    best = next((a for a in near if a.passes.source != "typical"), None)
-    if best is None or best.interval[1] >= first.interval[1]:
-        return found
-    return (best, *(a for a in found if a is not best))
 
 
 def _sampled(
@@ -170,19 +152,17 @@ def _sampled(
     return out
 
 
-def _wanted(methods: Sequence[str] | None) -> list[Method]:
+def _wanted(methods: Sequence[str] | None, sharp: bool) -> list[Method]:
     if methods is None:
-        return list(METHODS)
-    known = {method.name: method for method in METHODS}
-    unknown = [name for name in methods if name not in known]
+        # Where nothing has kinks, those made for kinks are not known to be sure.
+        return [method for method in METHODS if sharp or not method.sharp]
+    unknown = [name for name in methods if name not in BY_NAME]
     if unknown:
-        raise InputError(f"`methods` must be among {sorted(known)}, got {unknown[0]!r}.")
-    return [known[name] for name in methods]
+        raise InputError(f"`methods` must be among {sorted(BY_NAME)}, got {unknown[0]!r}.")
+    return [BY_NAME[name] for name in methods]
 
 
-def _check(tolerance: float, time_limit: float | None, max_iter: int | None) -> None:
-    if not 0 < tolerance < 1:
-        raise InputError(f"`tolerance` must lie between 0 and 1, got {tolerance!r}.")
+def _check(time_limit: float | None, max_iter: int | None) -> None:
     for name, value in (("time_limit", time_limit), ("max_iter", max_iter)):
         if value is not None and not value > 0:
             raise InputError(f"`{name}` must be positive, got {value!r}.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,10 @@ from mlopt.gd.linear_training import LinearTraining
 from mlopt.gd.newton import Newton
 from mlopt.gd.plans.closed import LeastSquares
 from mlopt.gd.plans.descent import Descent
-from mlopt.gd.plans.dual_gap import DualGap
 from mlopt.gd.plans.method import Method, Solver, Start
 from mlopt.gd.plans.proof import Proof, prove, why_unproven
 from mlopt.gd.plans.speculation import Passes
+from mlopt.gd.plans.stop import RelativeGap, Stop
 from mlopt.gd.plans.task import Problem
 from mlopt.training import Limits
 
@@ -34,6 +34,9 @@ _TIGHTER, _TIGHTEST, _LEAST = 0.5, 1e-3, 1e-16
 """Of what a proof found lacking, the share that a method is asked for next; by how much at
 most at once; and what is beyond rounding."""
 
+_FEWEST, _TRIFLE, _SURE = 3, 0.05, 10.0
+"""Gaps that tell how fast they fall; seconds that are not worth another start; and how far
+apart the passes of a method may be that is turned to."""
 Step = tuple[int, float, float]
 
 
@@ -84,6 +87,18 @@ class Result:
     claim: str = "nothing"
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What all models came to: ``coef`` (planes, d), ``intercept`` (planes,)."""
+
+    coef: NDArray[Any]
+    intercept: NDArray[Any]
+    passes: int
+    converged: bool
+    learnt: tuple[dict[str, Any], ...] = ()
+    """Of each model, attributes of a fitted estimator that only its solver knows."""
+
+
 @dataclass(frozen=True, eq=False)
 class Alternative:
     """One way of solving the task.
@@ -93,6 +108,7 @@ class Alternative:
     name : str
     passes : Passes
     predicted_seconds : float
+        The mean over the interval, whose logarithm lies anywhere in it.
     interval : (float, float)
         Seconds for the fewest and the most passes to expect.
     """
@@ -100,7 +116,7 @@ class Alternative:
     name: str
     method: Method
     problem: Problem
-    tolerance: float
+    stop: Stop
     passes: Passes
     predicted_seconds: float
     interval: tuple[float, float]
@@ -126,9 +142,21 @@ def solve(
     time_limit: float | None = None,
     max_iter: int | None = None,
 ) -> Result:
+    """What `raced` comes to, of one model, to a gap."""
+    return raced(alternatives, time_limit=time_limit, max_iter=max_iter).result()
+
+
+def raced(
+    alternatives: Sequence[Alternative],
+    *,
+    time_limit: float | None = None,
+    max_iter: int | None = None,
+    start: Start = None,
+) -> Race:
     """Run the first alternative; leave it when it proves worse than thought.
 
-    The best of those after it that can start from its weights then goes on.
+    The best of those after it that can start from its weights, or needs no start, then
+    goes on.
 
     Parameters
     ----------
@@ -138,62 +166,114 @@ def solve(
         Seconds.
     max_iter : int, optional
         Passes at most, of all that are run.
+    start : (coef, intercept), optional
+        Where the first one starts, if it can.
     """
     most = max(_MOST[a.method.unit] for a in alternatives)
     limits = Limits(passes=max_iter or most, seconds=time_limit)
-    able = [a for a in alternatives[1:] if a.method.continues]
+    able = [a for a in alternatives[1:] if a.method.continues or not a.method.iterates]
     with between_passes():
-        race = _Race(alternatives[0], limits)
+        race = Race(alternatives[0], limits, start)
         for following in able:
-            if race.run(give_up=True):
+            if race.run(following):
                 break
             race.leave_for(following)
-        race.run(give_up=False)
-        return race.result()
+        race.run(None)
+    return race
 
 
 @dataclass(eq=False)
-class _Race:
+class Race:
     """The alternative at work, and what the ones before it have spent."""
 
     alternative: Alternative
     limits: Limits
+    start: InitVar[Start] = None
     training: Solver = field(init=False)
     names: list[str] = field(default_factory=list)
     history: list[Step] = field(default_factory=list)
     before: int = 0
     reason: str = ""
     asked: float = 0.0
+    began: float = 0.0
     proof: Proof | None = None
 
-    def __post_init__(self) -> None:
-        self._begin(None)
+    def __post_init__(self, start: Start) -> None:
+        self._begin(start)
 
     def _begin(self, start: Start) -> None:
         one = self.alternative
         self.names.append(one.name)
-        most = _MOST[one.method.unit]
-        self.asked = one.tolerance
-        self.training = one.method.begin(one.problem, one.tolerance, most, start)
+        # What takes all models to their end at once has steps of its own to limit.
+        inner = self.limits.passes if one.method.sharp else None
+        most, self.began = inner or _MOST[one.method.unit], self.limits.elapsed
+        self.asked = self._wanted or 0.0
+        self.training = one.method.begin(one.problem, one.stop, most, start)
 
-    def run(self, *, give_up: bool) -> bool:
-        """Train; whether it ended, and not only took more passes than expected."""
-        most = self.alternative.passes.high if give_up else np.inf
+    @property
+    def _wanted(self) -> float | None:
+        """The relative gap that was asked for, if it was one."""
+        stop = self.alternative.stop
+        return stop.tolerance if isinstance(stop, RelativeGap) else None
+
+    @property
+    def passes(self) -> int:
+        """Of all that have been at work."""
+        return self.before + self.training.passes
+
+    def run(self, following: Alternative | None) -> bool:
+        """Train; whether it ended, and does not only disappoint beside the other."""
         while not self._ended() or self._goes_on():
-            if self.training.passes > most:
+            if following is not None and self._disappoints(following):
                 return False
+            if self._wanted is None:
+                self.training.advance(self._stride())
+                continue
             self.training.advance(1)
-            spent = self.before + self.training.passes
-            self.history.append((spent, self.limits.elapsed, self.training.gap))
+            self.history.append((self.passes, self.limits.elapsed, self.training.gap))
         return True
+
+    def _disappoints(self, following: Alternative) -> bool:
+        """Whether it took more than was to be expected, and more than another would.
+
+        A fit that no gap ends must not depend on what else the machine does: passes count.
+        Towards a gap, what is to come counts, and the worst case of the other one, which
+        must be known: where one guess was wrong, so may be the next.
+        """
+        one, spent = self.alternative, self.limits.elapsed - self.began
+        late = self.training.passes > one.passes.high
+        if self._wanted is None:
+            return late
+        most = following.interval[1]
+        late |= spent > max(one.interval[1], most, _TRIFLE)
+        known = following.passes.high <= _SURE * following.passes.low
+        return late and known and self._left() > most
+
+    def _left(self) -> float:
+        """Seconds to the tolerance, as gaps have fallen in the last half of the time."""
+        end = self.limits.elapsed
+        half = 0.5 * (self.began + end)
+        seen = [(s, gap) for _, s, gap in self.history if s >= half and 0 < gap < np.inf]
+        if len(seen) < _FEWEST or self._wanted is None:
+            return 0.0
+        (first, before), (last, now) = seen[0], seen[-1]
+        fell = np.log(before / now)
+        digits = np.log(now / self._wanted)
+        return float(digits * (last - first) / fell) if fell > 0 else np.inf
+
+    def _stride(self) -> int:
+        """Passes until limits are looked at again, where nobody looks at the gap."""
+        assert self.limits.passes is not None
+        left = self.limits.passes - self.passes
+        return min(self.alternative.method.stride, max(left, 1))
 
     def _goes_on(self) -> bool:
         """Whether a training that is done is not at the tolerance, and can go further."""
-        if self.reason != "done" or self.proof is not None:
+        wanted = self._wanted
+        if self.reason != "done" or self.proof is not None or wanted is None:
             return False
-        training, problem = self.training, self.alternative.problem
-        proof, wanted = None, self.alternative.tolerance
-        if not isinstance(training, DualGap):
+        training, problem, proof = self.training, self.alternative.problem, None
+        if not self.alternative.method.bounds:
             proof = prove(problem, *training.coefficients(0), wanted)
         if proof is None:
             return False
@@ -210,7 +290,7 @@ class _Race:
     def _ended(self) -> bool:
         assert self.limits.passes is not None
         self.reason = self.limits.reason(self.training) or ""
-        if not self.reason and self.before + self.training.passes >= self.limits.passes:
+        if not self.reason and self.passes >= self.limits.passes:
             self.reason = "passes"
         return bool(self.reason)
 
@@ -221,8 +301,21 @@ class _Race:
         self.alternative = following
         self._begin(start)
 
+    def outcome(self) -> Outcome:
+        """The weights of all models."""
+        models = len(self.alternative.problem.models)
+        planes = [self.training.coefficients(number) for number in range(models)]
+        coef, intercept = (np.concatenate(parts) for parts in zip(*planes, strict=True))
+        passes, training = self.passes - self.alternative.method.free, self.training
+        learnt: list[dict[str, Any]] = []
+        if isinstance(training, LinearTraining):
+            learnt = [training.learnt(number) for number in range(models)]
+        passes = max(passes, 1, *(one.get("n_iter_", 1) for one in learnt))
+        converged = bool(np.all(training.converged))
+        return Outcome(coef, intercept, passes, converged, tuple(learnt))
+
     def result(self) -> Result:
-        """What it came to."""
+        """What it came to: of one model, to a gap."""
         problem, proof = self.alternative.problem, self.proof
         coef, intercept = self.training.coefficients(0)
         gap, claim = self._claim()
@@ -232,7 +325,7 @@ class _Race:
         return Result(
             coef=coef.T.copy() if many else coef[0],
             intercept=intercept if many else float(intercept[0]),
-            n_iter=self.before + self.training.passes,
+            n_iter=self.passes,
             objective=self._objective() if proof is None else proof.objective,
             history=tuple(self.history),
             seconds=self.limits.elapsed,
@@ -246,11 +339,11 @@ class _Race:
 
     def _claim(self) -> tuple[float, str]:
         """How far from the minimum it is at most, and how that is known."""
-        training, wanted = self.training, self.alternative.tolerance
+        training, wanted = self.training, self._wanted or 0.0
         if self.proof is not None:
             return self.proof.gap, PROVEN if self.proof.gap <= wanted else NOTHING
         reached = bool(np.all(training.converged))
-        if isinstance(training, DualGap):
+        if self.alternative.method.bounds:
             return training.gap, PROVEN if training.gap <= wanted else NOTHING
         if why_unproven(self.alternative.problem) is None or not reached:
             return np.inf, NOTHING
@@ -266,7 +359,7 @@ class _Race:
         return self.alternative.problem.objective(coef, np.asarray(intercept))
 
     def _message(self, gap: float, claim: str) -> str:
-        name, tolerance = self.alternative.name, self.alternative.tolerance
+        name, tolerance = self.alternative.name, self._wanted
         if claim == PROVEN:
             return f"within {gap:.1g} of the minimum, proven; {tolerance:g} was asked for"
         if claim == DIRECT:

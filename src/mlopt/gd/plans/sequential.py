@@ -9,11 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mlopt.costs import Cost
+from mlopt.gd.plans.method import Start
 from mlopt.gd.plans.task import Problem
 
 Array = NDArray[Any]
-Start = tuple[Array, Array] | None
-"""Weights (1, d) and intercepts (1,); None for zeros."""
+
+EPOCH = Cost(python=2e-3)
+"""Of an epoch over rows that take nothing."""
+SETUP = 3.0
+"""Epochs that go into a copy of the rows, their squares and a first Hessian."""
+DOUBT = 20.0
+"""Methods that take one row or column at a time may need twenty times the usual passes,
+where columns are many and correlated."""
 
 
 class Sequential(ABC):

@@ -77,7 +77,7 @@ class SolverPlan:
         if self.ties:
             notes.append(f"about as good: {', '.join(self.ties)}")
         choice = plans.Choice(
-            "fit", f"{self.task.loss_name}, tolerance {first.tolerance:g}", first.name,
+            "fit", f"{self.task.loss_name}, {first.stop}", first.name,
             first.predicted_seconds, rejected=tuple(rejected), notes=tuple(notes),
         )  # fmt: skip
         note = f"planned in {plans.format_seconds(self.planning_seconds)}"

@@ -23,12 +23,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlopt.gd.iterations import estimate
-from mlopt.gd.plans.method import Method, problem_shape
+from mlopt.gd.plans.method import Method, digits
+from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.samples import Samples
-from mlopt.gd.plans.task import Problem
+from mlopt.gd.plans.stop import RelativeGap, Stop
 from mlopt.training import Limits
 
-_MOST_PASSES, _USUAL_DIGITS = 10**6, 8.0
+_MOST_PASSES = 10**6
 _LEAST_FACTOR, _DOUBT, _FORESEEN = 1.5, 2.0, 2.0
 """By how much expected passes may be off: at the very best, with one sample only, and by
 the shape."""
@@ -71,20 +72,17 @@ class Passes:
         return Passes(passes, max(1.0, passes / factor), passes * factor, source)
 
 
-def digits(tolerance: float) -> float:
-    """The digits asked for, of the eight that typical passes are for."""
-    return -math.log10(tolerance) / _USUAL_DIGITS
-
-
-def typical(method: Method, problem: Problem, tolerance: float) -> Passes:
+def typical(method: Method, outline: Outline, stop: Stop) -> Passes:
     """What is known before a look at the data; passes grow with the digits asked for."""
-    if (passes := method.foreseen(problem, tolerance)) is not None:
+    gap = stop.tolerance if isinstance(stop, RelativeGap) else None
+    if gap and (passes := method.foreseen(outline, gap)) is not None:
         return Passes.about(passes, _FORESEEN, "foreseen")
-    expected = method.passes(problem_shape(problem))
+    expected = method.passes(outline.shape)
     if not method.iterates:
         return Passes.known(expected)
-    usual = method.usual(problem, tolerance)
-    expected = expected * digits(tolerance) if usual is None else usual
+    if gap:
+        usual = method.usual(outline, gap)
+        expected = expected * digits(gap) if usual is None else usual
     return Passes.about(max(2.0, expected), method.doubt, "typical")
 
 
@@ -106,7 +104,7 @@ def speculate(
     seconds : float
         To spend at most, about.
     """
-    guess = typical(method, samples.problem, tolerance)
+    guess = typical(method, samples.problem.outline, RelativeGap(tolerance))
     if guess.source != "typical":
         return guess
     limits, rows = Limits(seconds=max(seconds, 1e-3)), max(size // 2, 1)
@@ -160,7 +158,7 @@ def _run(
     method: Method, samples: Samples, rows: int, tolerance: float, seconds: float
 ) -> _Run:
     limits = Limits(seconds=max(seconds, 1e-3))
-    training = method.begin(samples.of(rows), tolerance, _MOST_PASSES, None)
+    training = method.begin(samples.of(rows), RelativeGap(tolerance), _MOST_PASSES, None)
     seen: list[tuple[float, int]] = []
     while limits.reason(training) is None:
         training.advance(1)

@@ -12,13 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
-from mlopt.cluster import Executor
+from mlopt.cluster import Executor, Threads
 from mlopt.errors import InputError
 from mlopt.gd.columns import REGRESSION, Model, layout
 from mlopt.gd.estimator_base import check_weights, in_memory
 from mlopt.gd.operators.compute import Gradient, UserGradient
 from mlopt.gd.operators.interfaces import Batch
 from mlopt.gd.passes import Sums, evaluate
+from mlopt.gd.plans.outline import Outline
+from mlopt.gd.preconditioned_plan import samples
+from mlopt.gd.pricing import shape_of
 from mlopt.gd.spectrum import Spectrum
 from mlopt.kernels.losses import LOSSES
 from mlopt.rows import Block, Rows
@@ -33,7 +36,7 @@ USER = "user"
 
 @dataclass(frozen=True)
 class Task:
-    """Minimise ``sum_i c_i loss(x_i w + b, y_i) / sum_i c_i + l2/2 ||w||^2``.
+    """Minimise ``sum_i c_i loss(x_i w + b, y_i) / sum_i c_i + l1 ||w||_1 + l2/2 ||w||^2``.
 
     Parameters
     ----------
@@ -48,6 +51,11 @@ class Task:
         With a gradient of your own there is none: add a column of ones.
     delta : float, default=1.0
         Where the Huber loss turns from squares to absolute values.
+    l1 : float, default=0.0
+        A penalty ``l1 ||w||_1`` beside: for the squared loss and the smooth ones of two
+        classes.
+    positive : bool, default=False
+        Whether weights may not be negative; for the same losses.
     objective : callable, optional
         ``objective(x, y, w)`` of one row, a number: what ``loss`` is the gradient of, where
         that is your own. Without it, plans that need the objective are refused.
@@ -64,6 +72,8 @@ class Task:
     l2: float = 0.0
     fit_intercept: bool = True
     delta: float = 1.0
+    l1: float = 0.0
+    positive: bool = False
     objective: Callable[[Any, Any, Array], float] | None = None
     batched: bool = False
 
@@ -78,10 +88,11 @@ class Task:
                 "`objective` and `batched` belong to a gradient of your own: leave them "
                 f"out with `loss`={self.loss!r}."
             )
-        for name, least in (("l2", self.l2 >= 0), ("delta", self.delta > 0)):
+        for name in ("l2", "l1", "delta"):
             value = getattr(self, name)
+            least = value > 0 if name == "delta" else value >= 0
             if not (least and np.isfinite(value)):
-                sign = "at least 0" if name == "l2" else "positive"
+                sign = "positive" if name == "delta" else "at least 0"
                 raise InputError(f"`{name}` must be finite and {sign}, got {value!r}.")
 
     @property
@@ -130,23 +141,32 @@ class Problem:
     task : Task
     rows : Rows
         With "targets" and "weights" (n, 1) beside them.
-    model : Model
+    models : tuple of Model
+        Of the task's loss, as a rule one: as many as there are targets or row sets.
     classes : ndarray of shape (K,) or None
         The classes in order; None in regression.
     even : bool
         Whether all rows weigh the same.
+    seed : int
+        Of what is drawn.
     """
 
     task: Task
     rows: Rows
-    model: Model
-    classes: Array | None
+    models: tuple[Model, ...]
+    classes: Array | None = None
     even: bool = True
+    seed: int = 0
+
+    @property
+    def model(self) -> Model:
+        """The first model."""
+        return self.models[0]
 
     @property
     def outputs(self) -> int:
         """Columns of weights."""
-        return self.model.outputs
+        return sum(model.outputs for model in self.models)
 
     def on(self, rows: Rows) -> Problem:
         """The same task on other rows, such as a sample."""
@@ -158,9 +178,26 @@ class Problem:
         return Sums.of(self.rows)
 
     @cached_property
-    def spectrum(self) -> Spectrum | None:
-        """Of wide rows, where a look at some of them is little beside a pass over all."""
-        return Spectrum.of(self.rows) if self.rows.nonzero > _LARGE else None
+    def outline(self) -> Outline:
+        """What its price depends on."""
+        rows, penalised = self.rows, self.model.intercept_l2 > 0
+        return Outline(
+            self.task.loss_name, shape_of(rows, self.outputs), self.task.l2,
+            free_intercept=self.task.intercept and not penalised,
+            sharp=any(model.sharp for model in self.models), even=self.even,
+            blind=self.task.blind, here=isinstance(rows.executor, Threads),
+            spectrum=self._spectrum,
+        )  # fmt: skip
+
+    @cached_property
+    def _spectrum(self) -> Spectrum | None:
+        """Of rows too wide for a sample's Gram matrix: a run on one would tell little, too.
+
+        Where a look at some of them is little beside a pass over all.
+        """
+        rows = self.rows
+        large = self.task.loss == "squared" and rows.nonzero > _LARGE
+        return Spectrum.of(rows) if large and not samples(rows.n, rows.d) else None
 
     @property
     def weight(self) -> float:
@@ -181,7 +218,7 @@ class Problem:
         weights = np.vstack([coef.T, intercept[None]]).astype(self.rows.dtype)
         plan = layout([self.model])
         found = evaluate(self.rows, weights, plan, self.sums, gradient=False, scored=False)
-        return float(found.value[0])
+        return float(found.value[0]) + self.model.l1 * float(np.abs(coef).sum())
 
     def _own_objective(self, weights: Array) -> float:
         if self.task.objective is None:
@@ -226,9 +263,11 @@ def problem_of(
     outputs = len(classes) if task.loss == "multinomial" and classes is not None else 1
     loss = task.loss if isinstance(task.loss, str) else "squared"
     model = Model(
-        loss, task.l2, outputs=outputs, delta=task.delta, fit_intercept=task.intercept
-    )
-    return Problem(task, beside, model, classes, even=bool((weights == weights[0]).all()))
+        loss, task.l2, outputs=outputs, delta=task.delta, fit_intercept=task.intercept,
+        l1=task.l1, positive=task.positive,
+    )  # fmt: skip
+    even = bool((weights == weights[0]).all())
+    return Problem(task, beside, (model,), classes, even=even)
 
 
 def beside(rows: Rows) -> dict[str, Array]:

@@ -23,16 +23,20 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mlopt.costs import Cost
 from mlopt.gd.batch_steps import STEEPEST
-from mlopt.gd.classifier_plan import Shape
+from mlopt.gd.plans import wide
 from mlopt.gd.plans.gathered import Gathered, gathering
-from mlopt.gd.plans.sequential import Sequential, Start
-from mlopt.gd.plans.sequential_cost import VARIANCE_REDUCED_EPOCHS, variance_reduced_cost
+from mlopt.gd.plans.method import Method, Solver, Start, at_least
+from mlopt.gd.plans.sequential import DOUBT, EPOCH, SETUP, Sequential
+from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.plans.watch import watch
+from mlopt.gd.pricing import Shape, alone
 from mlopt.kernels.one_row import combination, products
 from mlopt.kernels.pointwise import losses_and_slopes
 from mlopt.kernels.variance_reduced import variance_reduced_steps
+from mlopt.resources import Resources
 
 Array = NDArray[Any]
 
@@ -40,6 +44,10 @@ LOSSES = frozenset({"logistic", "squared", "squared_hinge", "huber"})
 """What it can minimise."""
 
 _SEED = 0
+_EPOCHS = 20.0
+"""To expect where nothing is known of the data but their shape."""
+_STEP_DENSE, _STEP_SPARSE, _STEP_ROW = 100.0, 800.0, 4000.0
+"""Operations in whose time a step goes over a stored value, and what else a row takes."""
 _STEP = 1.0
 """Length of a step, in units of the inverse of the largest curvature of a row."""
 _FLOOR = 8.0
@@ -131,18 +139,6 @@ class VarianceReduced(Sequential):
         self._watch.restore(state["watch"])
 
 
-def passes(shape: Shape) -> float:
-    """Epochs to expect where nothing is known of the data but their shape."""
-    del shape
-    return VARIANCE_REDUCED_EPOCHS
-
-
-cost = gathering(variance_reduced_cost)
-"""Of so many epochs, or why it cannot be used on a problem."""
-begin = VarianceReduced
-"""The training, for a row of the table of methods."""
-
-
 def _chances(steep: Array, c: Array) -> Array:
     """With which rows are drawn, (n,), of sum 1."""
     used = c > 0
@@ -173,3 +169,21 @@ def _lengths(X: Any, scale: Array) -> Array:
     parts = (X[start : start + _CHUNK] for start in range(0, len(X), _CHUNK))
     found = [np.square(part, dtype=np.float64) @ scale[:-1] for part in parts]
     return np.asarray(np.concatenate(found) + scale[-1])
+
+
+def epochs_cost(shape: Shape, resources: Resources, epochs: float) -> Cost:
+    """Epochs of a full gradient and a step for every row, on one thread."""
+    price = _STEP_SPARSE if shape.sparse else _STEP_DENSE
+    work = price * shape.nonzero + _STEP_ROW * shape.n
+    all_ = epochs + SETUP
+    return alone(all_ * work, resources) + all_ * EPOCH
+
+
+def _begin(problem: Problem, stop: RelativeGap, max_passes: int, start: Start) -> Solver:
+    return VarianceReduced(problem, stop.tolerance, max_passes, start)
+
+
+SVRG = Method(
+    "svrg", LOSSES, lambda shape: _EPOCHS, gathering(epochs_cost), _begin, continues=True,
+    least=at_least(16), believed=1.0, doubt=DOUBT, foreseen=wide.epochs,
+)  # fmt: skip

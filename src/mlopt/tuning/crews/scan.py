@@ -13,6 +13,7 @@ from mlopt.gd.direct_training import DirectLeastSquares
 from mlopt.gd.l1_training import L1Training
 from mlopt.gd.linear_training import LinearTraining, decision_values
 from mlopt.gd.lockstep import LockstepSGD
+from mlopt.gd.plans.stop import GradientNorm
 from mlopt.gd.quasi_newton import QuasiNewton
 from mlopt.gd.sample import local_executor
 from mlopt.tuning.crews import scoring
@@ -114,7 +115,8 @@ def training_of(
     limit = task.max_iter if max_passes is None else min(max_passes, task.max_iter)
     if task.by_columns:
         kept = view.kept if task.class_weight is None else None
-        return L1Training(rows, models, tol=task.tol, max_iter=limit, kept=kept)
+        stop = GradientNorm(task.tol)
+        return L1Training(rows, models, stop=stop, max_iter=limit, kept=kept)
     if task.direct:
         return DirectLeastSquares(rows, models, max_passes=limit)
     if task.schedule is None:

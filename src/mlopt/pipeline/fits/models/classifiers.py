@@ -4,28 +4,55 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn import linear_model, svm
 from sklearn.exceptions import ConvergenceWarning
 
 from mlopt.costs import Cost
-from mlopt.gd import classifier_plan, logistic
+from mlopt.gd import logistic
 from mlopt.gd import svm as mlopt_svm
+from mlopt.gd.plans.fitting import prices
+from mlopt.gd.plans.methods import BY_NAME
+from mlopt.gd.plans.outline import Outline
 from mlopt.pipeline.fits.models.objectives import (
     logistic_differs,
     penalty_free,
     svc_differs,
 )
-from mlopt.pipeline.fits.models.twin import Twin, nonzero, same
+from mlopt.pipeline.fits.models.twin import Twin, same
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.stats import Stats
 
 
 class Classifier(Twin):
-    """A linear classifier by full passes."""
+    """A linear classifier by a method of `mlopt.gd.plans.methods`.
+
+    Attributes
+    ----------
+    losses : (str, str)
+        Of two classes, and of more.
+    """
+
+    losses: ClassVar[tuple[str, str]]
+
+    def outline(self, stats: Stats) -> Outline:
+        """What prices depend on."""
+        return Outline.of_stats(self.losses[stats.outputs > 1], stats)
+
+    def passes(self, estimator: Any, stats: Stats) -> float:
+        return float(BY_NAME[self.solver].passes(self.outline(stats).shape))
+
+    def priced(
+        self,
+        estimator: Any,
+        stats: Stats,
+        resources: Resources,
+        passes: float | None = None,
+    ) -> Cost | str:
+        return prices([self.solver], self.outline(stats), resources, passes)[self.solver]
 
     def speculate(self, estimator: Any, X: Any, y: Any, stats: Stats) -> float | None:
         # Newton's method has another Hessian on few rows, and takes other steps.
@@ -44,6 +71,7 @@ class Logistic(Classifier):
 
     kinds = (linear_model.LogisticRegression,)
     learnt = ("classes_", "coef_", "intercept_", "n_iter_")
+    losses = ("logistic", "multinomial")
 
     def twin(self, estimator: Any, rows: Rows) -> Any:
         names = "fit_intercept", "class_weight", "tol", "max_iter"
@@ -55,28 +83,13 @@ class Logistic(Classifier):
     def differs(self, estimator: Any, stats: Stats) -> str:
         return logistic_differs(estimator)
 
-    def passes(self, estimator: Any, stats: Stats) -> float:
-        shape = _shape(stats)
-        return float(shape.passes if self.solver == "lbfgs" else shape.newton_passes)
-
-    def priced(
-        self,
-        estimator: Any,
-        stats: Stats,
-        resources: Resources,
-        passes: float | None = None,
-    ) -> Cost | str:
-        shape = _shape(stats)
-        if self.solver == "lbfgs":
-            return classifier_plan.quasi_newton_cost(shape, resources, passes)
-        return classifier_plan.newton_cost(shape, resources, passes)
-
 
 class SupportVectors(Classifier):
     """`LinearSVC` with a squared hinge loss, in the primal."""
 
     kinds = (svm.LinearSVC,)
     learnt = ("classes_", "coef_", "intercept_", "n_iter_")
+    losses = ("squared_hinge", "squared_hinge")
 
     def twin(self, estimator: Any, rows: Rows) -> Any:
         names = "C", "fit_intercept", "class_weight", "tol", "max_iter", "intercept_scaling"
@@ -89,30 +102,8 @@ class SupportVectors(Classifier):
     def differs(self, estimator: Any, stats: Stats) -> str:
         return svc_differs(estimator)
 
-    def passes(self, estimator: Any, stats: Stats) -> float:
-        return float(_shape(stats).passes)
-
-    def priced(
-        self,
-        estimator: Any,
-        stats: Stats,
-        resources: Resources,
-        passes: float | None = None,
-    ) -> Cost | str:
-        shape = replace(_shape(stats), itemsize=np.dtype(np.float64).itemsize)
-        return classifier_plan.quasi_newton_cost(shape, resources, passes)
+    def outline(self, stats: Stats) -> Outline:
+        return super().outline(replace(stats, dtype="float64", bytes=-1))
 
 
-def _shape(stats: Stats) -> classifier_plan.Shape:
-    return classifier_plan.Shape(
-        n=stats.rows,
-        d=stats.columns,
-        columns=stats.outputs,
-        nonzero=nonzero(stats),
-        itemsize=stats.itemsize,
-        sparse=stats.sparse,
-        blocks=stats.partitions,
-    )
-
-
-CLASSIFIERS = (Logistic("lbfgs"), Logistic("newton-cholesky"), SupportVectors("primal"))
+CLASSIFIERS = (*map(Logistic, logistic.SOLVERS), SupportVectors("lbfgs"))

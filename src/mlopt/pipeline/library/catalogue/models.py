@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from mlopt.costs import Cost
-from mlopt.gd import classifier_plan, least_squares_plan
-from mlopt.gd.plans.sequential_cost import working_set_cost
+from mlopt.gd import least_squares_plan, logistic, svm
+from mlopt.gd.plans.fitting import prices
+from mlopt.gd.plans.outline import Outline
 from mlopt.gd.working_set import WAY
 from mlopt.pipeline.library import fisher, pca_plan
 from mlopt.pipeline.library.image import convolution_plan
@@ -64,35 +65,21 @@ def components(stats: Stats, resources: Resources) -> Options:
     return pca_plan.solver_costs(shape, resources)
 
 
-def _classes(stats: Stats) -> classifier_plan.Shape:
-    shape = squares(stats)
-    return classifier_plan.Shape(
-        n=shape.n, d=shape.d, columns=stats.outputs, nonzero=shape.nonzero,
-        itemsize=shape.itemsize, sparse=shape.sparse, blocks=shape.blocks,
-    )  # fmt: skip
-
-
-def logistic(stats: Stats, resources: Resources) -> Options:
+def logistic_regression(stats: Stats, resources: Resources) -> Options:
     """`LogisticRegression`."""
-    shape = _classes(stats)
-    return {
-        "lbfgs": classifier_plan.quasi_newton_cost(shape, resources),
-        "newton-cholesky": classifier_plan.newton_cost(shape, resources),
-    }
+    loss = "multinomial" if stats.outputs > 1 else "logistic"
+    return prices(logistic.SOLVERS, Outline.of_stats(loss, stats), resources)
 
 
 def elastic_net(stats: Stats, resources: Resources) -> Options:
     """`Lasso` and `ElasticNet`."""
-    return {WAY: working_set_cost(_classes(stats), resources)}
+    return prices([WAY], Outline.of_stats("squared", stats), resources)
 
 
 def support_vectors(stats: Stats, resources: Resources) -> Options:
-    """`LinearSVC`."""
-    shape = _classes(stats)
-    return {
-        "lbfgs": classifier_plan.quasi_newton_cost(shape, resources),
-        "dual-coordinate-descent": classifier_plan.dual_cost(shape, resources),
-    }
+    """`LinearSVC`, whose intercept is penalised."""
+    outline = Outline.of_stats("squared_hinge", stats, free_intercept=False)
+    return prices(svm.SOLVERS, replace(outline, l2=1.0), resources)
 
 
 def convolution(stats: Stats, resources: Resources) -> Options:

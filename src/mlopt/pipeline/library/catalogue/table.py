@@ -167,7 +167,7 @@ LEARNING = (
         for one in (learning.KernelRidge, learning.KernelRidgeClassifier)
     ),
     several(
-        LogisticRegression, models.logistic,
+        LogisticRegression, models.logistic_regression,
         {
             "lbfgs": "i (4 n d k + 40 n k), i passes",
             "newton-cholesky": "i (4 n d k + r d^2 k^2) on r rows of Hessians",

@@ -1,0 +1,161 @@
+"""Dual coordinate descent of support vector machines as a method: one row at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlopt.costs import Cost
+from mlopt.gd.columns import Model
+from mlopt.gd.dual import DualCoordinateDescent, TwoClasses, one_block
+from mlopt.gd.plans.dual_gap import DualGap, without_dual
+from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least, digits
+from mlopt.gd.plans.outline import Outline
+from mlopt.gd.plans.stop import GradientNorm, RelativeGap, Stop
+from mlopt.gd.plans.task import Problem
+from mlopt.gd.pricing import Shape, alone
+from mlopt.resources import Resources
+
+Array = NDArray[Any]
+
+_FINEST = 1e-12
+_EPOCHS_WIDE, _EPOCHS_TALL, _EPOCHS_OF_GAP = 200.0, 1000.0, 80.0
+"""Epochs to LIBLINEAR's rule: it suits rows that have little in common; and to a gap."""
+_STEP_DENSE, _STEP_SPARSE = 20.0, 80.0
+"""Operations of one coordinate step against those of a matrix product."""
+_LOOK = 100
+"""Epochs between two looks at limits: a call takes longer than epochs of few rows."""
+
+
+def passes(shape: Shape) -> float:
+    """Epochs to expect to LIBLINEAR's rule, where nothing is known but the shape."""
+    return _EPOCHS_WIDE if shape.d >= shape.n else _EPOCHS_TALL
+
+
+def cost(shape: Shape, resources: Resources, epochs: float) -> Cost:
+    """Epochs of single steps: each problem on one thread, problems in parallel."""
+    busy = min(resources.threads, shape.columns)
+    price = _STEP_SPARSE if shape.sparse else _STEP_DENSE
+    steps = price * epochs * 4.0 * shape.nonzero * shape.columns
+    gathered = float(shape.nbytes) if resources.workers > 1 else 0.0
+    return alone(steps, resources, busy) + Cost(network=gathered)
+
+
+class Violations(DualCoordinateDescent):
+    """The dual of all models of a problem, to LIBLINEAR's rule.
+
+    Parameters
+    ----------
+    problem : Problem
+        With the hinge or squared hinge loss, a penalty, and none or a penalised intercept.
+    tol : float
+    """
+
+    def __init__(self, problem: Problem, tol: float) -> None:
+        rows = one_block(problem.rows, problem.rows.executor)
+        if rows is not problem.rows:
+            rows = rows.attach(**problem.beside())
+        first, self._models = problem.models[0], problem.models
+        super().__init__(
+            rows,
+            [two for model in problem.models for two in _against_rest(model, problem)],
+            squared=first.loss == "squared_hinge",
+            bias=float(np.sqrt(first.l2 / first.intercept_l2)) if _constant(first) else 0.0,
+            tol=tol,
+            seed=problem.seed,
+        )
+
+    def coefficients(self, number: int) -> tuple[Array, Array]:
+        """Weights (outputs, d) and intercepts (outputs,) of one model."""
+        first = sum(model.outputs for model in self._models[:number])
+        last = first + self._models[number].outputs
+        found = [self.plane(one) for one in range(first, last)]
+        return np.array([w for w, _ in found]), np.array([b for _, b in found])
+
+
+def _constant(model: Model) -> bool:
+    """Whether a constant feature has the intercept as its weight."""
+    return model.fit_intercept and model.intercept_l2 > 0
+
+
+def _against_rest(model: Model, problem: Problem) -> list[TwoClasses]:
+    """The two-class problems of a model, one an output."""
+    cost = 1.0 / (model.l2 * float(problem.sums.weights[model.rowset]))
+    positive = [1.0] if model.outputs == 1 else map(float, range(model.outputs))
+    return [TwoClasses(code, cost, model.target, model.rowset) for code in positive]
+
+
+class DualDescent(DualGap):
+    """A support vector machine without an intercept: hinge or squared hinge loss.
+
+    See `DualGap` for the parameters.
+    """
+
+    def __init__(self, problem: Problem, tolerance: float, max_passes: int) -> None:
+        super().__init__(problem, tolerance, max_passes)
+        self._squared = problem.task.loss == "squared_hinge"
+        self._cost = 1.0 / (problem.task.l2 * problem.weight)
+        self._training = Violations(problem, _FINEST)
+        self._weights = problem.beside()["weights"][:, 0].astype(np.float64)
+
+    @property
+    def passes(self) -> int:
+        """Epochs so far."""
+        return self._training.passes
+
+    @property
+    def done(self) -> bool:
+        """Whether another pass would change nothing: none of the rows is violated."""
+        return super().done or self._training.done
+
+    def _epoch(self) -> None:
+        self._training.advance(1)
+
+    def _primal_and_dual(self) -> tuple[float, float]:
+        coef, _ = self.coefficients()
+        primal = self._problem.objective(coef, np.zeros(1)) / self._problem.task.l2
+        alpha = self._training.state()["arrays"][0]["alpha"]
+        dual = float(alpha.sum()) - 0.5 * float(np.sum(coef * coef))
+        if self._squared:
+            used = self._weights > 0
+            dual -= 0.25 * float(
+                np.sum(alpha[used] ** 2 / self._weights[used]) / self._cost
+            )
+        return primal, dual
+
+    def coefficients(self, number: int = 0) -> tuple[Array, Array]:
+        """Weights (1, d) and intercept (1,), which is 0."""
+        return self._training.coefficients(number)
+
+    def state(self) -> dict[str, Any]:
+        """A checkpoint: plain arrays and numbers."""
+        return {"training": self._training.state(), "gap": self._gap}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        self._training.restore(state["training"])
+        self._gap = float(state["gap"])
+
+
+def _price(outline: Outline, resources: Resources) -> Price | str:
+    if why := without_dual(outline):
+        return why
+    return lambda epochs: cost(outline.shape, resources, epochs)
+
+
+def _begin(problem: Problem, stop: Stop, max_passes: int, start: Start) -> Solver:
+    del start  # weights alone do not tell the dual variables
+    if isinstance(stop, RelativeGap):
+        return DualDescent(problem, stop.tolerance, max_passes)
+    return cast(Solver, Violations(problem, stop.tol))
+
+
+DUAL_COORDINATE = Method(
+    "dual-coordinate-descent", frozenset({"hinge", "squared_hinge"}), passes, _price,
+    _begin, stops=(RelativeGap, GradientNorm), least=at_least(6), stride=_LOOK,
+    bounds=True,
+    usual=lambda outline, tolerance: _EPOCHS_OF_GAP * digits(tolerance),
+)  # fmt: skip

@@ -1,0 +1,161 @@
+"""L-BFGS as a method: a start on a sample, with Hessians where d is moderate; passes.
+
+The numbers of passes are what was seen on the real data of the benchmarks, rounded up.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from mlopt.costs import Cost
+from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least
+from mlopt.gd.plans.outline import Outline
+from mlopt.gd.plans.stop import GradientNorm, RelativeGap, Stop
+from mlopt.gd.plans.task import Problem
+from mlopt.gd.pricing import Shape, arithmetic, gram_operations, pass_cost
+from mlopt.gd.quasi_newton import QuasiNewton
+from mlopt.gd.sample import WIDEST, left_by_step, sample_size, start_gap
+from mlopt.resources import Resources
+
+LOSSES = frozenset({"logistic", "multinomial", "squared", "squared_hinge", "huber"})
+"""What it can minimise."""
+
+_PASSES_WITH_HESSIAN, _PASSES_WITH_DIAGONAL, _PASSES_OF_SOFTMAX = 15.0, 80.0, 150.0
+# Passes over wide sparse rows to a gap of 1e-3 by a weak penalty; the least that matters.
+_PASSES_OF_SPARSE, _WEAK, _NEGLIGIBLE = 85.0, 1e-6, 1e-8
+# Passes from the solution of a sample at least.
+_FIRST_PASSES = 2.0
+# Second derivative of a logistic loss at the minimum, where classes are not clear at once.
+_CURVATURE = 0.1
+# A start: passes over a sample and its Hessians, where it starts on a sample of its own and
+# where it does not; passes over all wide rows; how much longer a drawn row takes than one
+# that is read in order; and seconds in Python beside a sample.
+_NESTED, _INNERMOST = (2.5, 2.0), (8.0, 3.5)
+_WIDE_START, _DRAW, _BESIDE = 2.0, 40.0, 2e-3
+_NEAR = 0.3
+"""Of the gradient asked for, where columns are many: as near the optimum as scikit-learn's
+lbfgs ends by the rule itself, since its steps are shorter."""
+
+
+def passes(shape: Shape) -> float:
+    """To expect, where nothing is known of the data but their shape."""
+    if shape.columns > 1:
+        return _PASSES_OF_SOFTMAX
+    return _PASSES_WITH_HESSIAN if shape.d < WIDEST else _PASSES_WITH_DIAGONAL
+
+
+def cost(shape: Shape, resources: Resources, passes: float) -> Cost:
+    """A start, and so many passes over all rows."""
+    return _start(shape, resources) + passes * pass_cost(shape, resources)
+
+
+def _start(shape: Shape, resources: Resources) -> Cost:
+    if shape.d >= WIDEST:
+        return _WIDE_START * pass_cost(shape, resources)
+    rows = sample_size(shape.n, shape.d, shape.columns)
+    squares = pass_cost(shape, resources)  # of all columns
+    hessian = gram_operations(rows, shape.d) + 2.0 * shape.d**3 / 3
+    if rows == shape.n:
+        return squares + arithmetic(shape, _INNERMOST[1] * hessian)
+    share = rows / shape.n
+    sample = replace(shape, n=rows, nonzero=math.ceil(share * shape.nonzero), blocks=1)
+    drawn = Cost(memory=_DRAW * sample.nbytes, python=_BESIDE)
+    nested = sample_size(rows, shape.d, shape.columns) < rows
+    over, renewals = _NESTED if nested else _INNERMOST
+    here = replace(resources, workers=1)  # where a sample is held
+    trained = over * pass_cost(sample, here) + arithmetic(shape, renewals * hessian)
+    before = _start(sample, here) if nested else Cost()
+    return squares + drawn + before + trained
+
+
+def looseness(shape: Shape, l2: float) -> float:
+    """How many times the gap its bound is, ``||g||^2 / (2 l2)``, a sample's noise away.
+
+    The mean eigenvalue of the Hessian over the penalty: about `_CURVATURE` times the mean
+    square of a value. 1 without a penalty, where there is no bound.
+    """
+    density = shape.nonzero / (shape.n * shape.d)
+    return max(_CURVATURE * density / l2, 1.0) if l2 > 0 else 1.0
+
+
+def passes_after_sample(shape: Shape, tolerance: float, l2: float = 0.0) -> float | None:
+    """Passes from the solution of a sample, with its Hessian.
+
+    Parameters
+    ----------
+    shape : Shape
+    tolerance : float
+        Of the gap, relative to the minimum.
+    l2 : float, default=0.0
+        The penalty that bounds the gap; 0 where the gap is estimated.
+
+    Returns
+    -------
+    float or None
+        None where there is no such start, or the sample has all rows.
+    """
+    rows = sample_size(shape.n, shape.d, shape.columns)
+    if shape.d >= WIDEST or rows >= shape.n:
+        return None
+    parameters = (shape.d + 1) * shape.columns
+    digits = math.log(start_gap(parameters, rows) * looseness(shape, l2) / tolerance)
+    share = left_by_step(parameters, rows, shape.sparse)
+    return _FIRST_PASSES + max(0.0, digits / -math.log(share))
+
+
+def passes_of_sparse(shape: Shape, l2: float, tolerance: float) -> float | None:
+    """Passes for logistic losses: the fewer, the larger the penalty.
+
+    Columns that few rows have are held by the penalty alone, and need no passes. As seen
+    on words, penalties from 1e-6 to 1e-4 and two to six digits.
+
+    Returns
+    -------
+    float or None
+        None where rows are not sparse and wide.
+    """
+    if not shape.sparse or shape.d < WIDEST or shape.columns > 1:
+        return None
+    held = (_WEAK / max(l2, _NEGLIGIBLE)) ** 0.3
+    return float(_PASSES_OF_SPARSE * held * (0.16 - 0.28 * math.log10(tolerance)))
+
+
+def _price(outline: Outline, resources: Resources) -> Price | str:
+    shape = outline.shape
+    if outline.loss == "squared" and shape.d >= WIDEST:
+        return (
+            f"without a Hessian, as with {WIDEST} columns and more, conjugate gradients "
+            "take fewer passes to least squares, and tell better when to stop"
+        )
+    return lambda passes: cost(shape, resources, passes)
+
+
+def _foreseen(outline: Outline, tolerance: float) -> float | None:
+    return passes_after_sample(outline.shape, tolerance, outline.l2)
+
+
+def _usual(outline: Outline, tolerance: float) -> float | None:
+    if outline.loss != "logistic":
+        return None
+    return passes_of_sparse(outline.shape, outline.l2, tolerance)
+
+
+def _begin(problem: Problem, stop: Stop, max_passes: int, start: Start) -> Solver:
+    rows, first = problem.rows, None if start is None else [start]
+    if isinstance(stop, RelativeGap):
+        return QuasiNewton(
+            rows, problem.models, tol=stop.tolerance, max_passes=max_passes, start=first,
+            certain=True,
+        )  # fmt: skip
+    # A gradient says little of flat directions, and there is no Hessian to look ahead.
+    near = _NEAR if rows.d >= WIDEST or rows.d >= rows.n else 1.0
+    return QuasiNewton(
+        rows, problem.models, gtol=near * stop.tol, max_passes=max_passes, start=first
+    )
+
+
+LBFGS = Method(
+    "lbfgs", LOSSES, passes, _price, _begin, stops=(RelativeGap, GradientNorm),
+    continues=True, least=at_least(6), foreseen=_foreseen, usual=_usual, free=1,
+)  # fmt: skip

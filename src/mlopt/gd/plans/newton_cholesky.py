@@ -1,0 +1,104 @@
+"""Newton's method as a method: few passes over all rows, and Hessians of all columns."""
+
+from __future__ import annotations
+
+import math
+from typing import cast
+
+from mlopt.costs import Cost
+from mlopt.gd.newton import LARGEST, Newton, hessian_rows, start_rows
+from mlopt.gd.plans.lbfgs import looseness
+from mlopt.gd.plans.method import Method, Solver, Start, at_least, priced
+from mlopt.gd.plans.outline import Outline
+from mlopt.gd.plans.stop import GradientNorm, RelativeGap, Stop
+from mlopt.gd.plans.task import Problem
+from mlopt.gd.pricing import STEP, Shape, alone, gram_operations, pass_cost
+from mlopt.gd.sample import start_gap
+from mlopt.resources import Resources
+
+_PASSES, _PASSES_WITH_START, _PASSES_OF_SAMPLED = 12.0, 6.0, 40.0
+_CHOLESKY = 3.0
+# A product of two stored values of a sparse row, in operations; and seconds in Python
+# beside Hessians.
+_PAIR, _BESIDE = 130.0, 2e-3
+# Passes over the sample before it starts on all rows.
+_START_PASSES = 7.0
+
+
+def rows_of_hessian(shape: Shape) -> int:
+    """Rows from which it makes a Hessian."""
+    stored = shape.nonzero / shape.n if shape.sparse else None
+    return hessian_rows(shape.n, shape.d, shape.columns, stored)
+
+
+def rows_of_start(shape: Shape) -> int:
+    """Rows on which it starts, where Hessians are exact."""
+    exact = rows_of_hessian(shape) >= shape.n
+    return start_rows(shape.n, shape.d, shape.columns) if exact else 0
+
+
+def passes(shape: Shape) -> float:
+    """To expect, where nothing is known of the data but their shape."""
+    if rows_of_hessian(shape) < shape.n:
+        return _PASSES_OF_SAMPLED
+    return _PASSES_WITH_START if rows_of_start(shape) else _PASSES
+
+
+def cost(shape: Shape, resources: Resources, passes: float) -> Cost | str:
+    """So many passes, or why it cannot be used."""
+    size = shape.columns * (shape.d + 1)
+    if size > LARGEST:
+        return f"a Hessian of {size} x {size} is beyond {LARGEST}"
+    rows = rows_of_hessian(shape)
+    # Drawn rows are held twice while they are joined; all rows are where they are.
+    needed = 2.0 * rows * shape.d * shape.itemsize if rows < shape.n else 0.0
+    most = resources.memory / resources.workers / 4
+    if needed > most:
+        return f"needs {needed / 2**30:.3g} of {most / 2**30:.3g} GiB for a sample"
+    renewals = passes if rows == shape.n else math.ceil(math.log2(max(passes, 2)))
+    products = 2 * gram_operations(rows, size)
+    if shape.sparse and shape.columns == 1:
+        products = _PAIR * rows * (shape.nonzero / shape.n) ** 2 / 2
+    hessian = Cost(flops=products / resources.workers) + Cost(python=_BESIDE)
+    factor = alone(_CHOLESKY * size**3 / 3, resources)
+    each = pass_cost(shape, resources)
+    share = rows_of_start(shape) / shape.n
+    # The rows of a start are few, its calls are not.
+    calls = Cost(python=(1.0 - share) * (STEP + _BESIDE)) if share else Cost()
+    start = _START_PASSES * (share * (each + hessian) + calls)
+    return start + passes * each + renewals * (hessian + factor)
+
+
+def passes_after_sample(shape: Shape, tolerance: float, l2: float = 0.0) -> float | None:
+    """Passes with exact Hessians from the solution of a sample; None without a start.
+
+    The start is as near as that of L-BFGS; each step squares the gap.
+    """
+    rows = rows_of_start(shape)
+    if not rows:
+        return None
+    gap = min(start_gap((shape.d + 1) * shape.columns, rows), 0.5)
+    wanted = tolerance / looseness(shape, l2)
+    steps = math.log2(max(math.log(wanted) / math.log(gap), 1.0))
+    return 1.0 + math.ceil(steps)
+
+
+def _foreseen(outline: Outline, tolerance: float) -> float | None:
+    return passes_after_sample(outline.shape, tolerance, outline.l2)
+
+
+def _begin(problem: Problem, stop: Stop, max_passes: int, start: Start) -> Solver:
+    near = isinstance(stop, GradientNorm)
+    return Newton(
+        problem.rows, problem.model,
+        gtol=cast(GradientNorm, stop).tol if near else 0.0,
+        tol=0.0 if near else cast(RelativeGap, stop).tolerance,
+        max_passes=max_passes, start=start, certain=not near,
+    )  # fmt: skip
+
+
+NEWTON_CHOLESKY = Method(
+    "newton-cholesky", frozenset({"logistic", "multinomial"}), passes, priced(cost), _begin,
+    stops=(RelativeGap, GradientNorm), continues=True, least=at_least(3),
+    foreseen=_foreseen, free=1,
+)  # fmt: skip

@@ -1,0 +1,57 @@
+"""A problem as far as its price depends on it: known before any row is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlopt.gd.pricing import Shape
+from mlopt.gd.spectrum import Spectrum
+from mlopt.stats import Stats
+
+
+@dataclass(frozen=True)
+class Outline:
+    """What prices and passes to expect are made of.
+
+    Parameters
+    ----------
+    loss : str
+        Its name; "user" for a gradient of the user's.
+    shape : Shape
+        With a column of weights for each output of each model.
+    l2 : float, default=0.0
+        Of the mean loss.
+    free_intercept : bool, default=True
+        Whether there is an intercept without a penalty.
+    sharp : bool, default=False
+        Whether the penalty has kinks, as L1, or edges, as for positive weights.
+    even : bool, default=True
+        Whether all rows weigh the same.
+    blind : bool, default=False
+        Whether there is a gradient without the objective that it belongs to.
+    here : bool, default=True
+        Whether the rows are in this process.
+    spectrum : Spectrum, optional
+        Of wide rows, where some were looked at.
+    """
+
+    loss: str
+    shape: Shape
+    l2: float = 0.0
+    free_intercept: bool = True
+    sharp: bool = False
+    even: bool = True
+    blind: bool = False
+    here: bool = True
+    spectrum: Spectrum | None = None
+
+    @staticmethod
+    def of_stats(loss: str, stats: Stats, *, free_intercept: bool = True) -> Outline:
+        """Of data of which nothing but the size is known."""
+        sparse = stats.sparse
+        shape = Shape(
+            n=stats.rows, d=stats.columns, columns=stats.outputs,
+            nonzero=round(stats.nonzeros) if sparse else stats.rows * stats.columns,
+            itemsize=stats.itemsize, sparse=sparse, blocks=stats.partitions,
+        )  # fmt: skip
+        return Outline(loss, shape, free_intercept=free_intercept)

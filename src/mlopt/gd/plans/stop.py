@@ -1,0 +1,54 @@
+"""When a solution is good enough: what every front end of a task has to say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlopt.errors import InputError
+
+
+@dataclass(frozen=True)
+class RelativeGap:
+    """The objective is within a share of its minimum.
+
+    Parameters
+    ----------
+    tolerance : float
+        In (0, 1).
+    """
+
+    tolerance: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.tolerance < 1:
+            raise InputError(
+                f"`tolerance` must lie between 0 and 1, got {self.tolerance!r}."
+            )
+
+    def __str__(self) -> str:
+        return f"tolerance {self.tolerance:g}"
+
+
+@dataclass(frozen=True)
+class GradientNorm:
+    """No component of the gradient is larger: the rule of scikit-learn's lbfgs.
+
+    Of a dual, where violations of its optimality count, that of LIBLINEAR.
+
+    Parameters
+    ----------
+    tol : float
+        At least 0, of the mean loss plus penalty.
+    """
+
+    tol: float
+
+    def __post_init__(self) -> None:
+        if not self.tol >= 0:
+            raise InputError(f"`tol` must be at least 0, got {self.tol!r}.")
+
+    def __str__(self) -> str:
+        return f"gradient {self.tol:g}"
+
+
+Stop = RelativeGap | GradientNorm

@@ -1,0 +1,39 @@
+"""Working sets of columns as a method: for L1 penalties, and weights that stay positive."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mlopt.costs import Cost
+from mlopt.gd.l1_training import L1Training
+from mlopt.gd.plans import primal_coordinate
+from mlopt.gd.plans.gathered import gathering
+from mlopt.gd.plans.method import Method, Solver, Start, at_least
+from mlopt.gd.plans.stop import GradientNorm, RelativeGap, Stop
+from mlopt.gd.plans.task import Problem
+from mlopt.gd.pricing import Shape
+from mlopt.gd.working_set import LOSSES, WAY
+from mlopt.resources import Resources
+
+_VISITS = 10.0
+"""Visits of all columns in whose time a model ends: a working set holds few of them."""
+
+
+def epochs_cost(shape: Shape, resources: Resources, passes: float) -> Cost:
+    """Sweeps over working sets of columns, model after model, on one thread."""
+    del passes  # all models end in the first one
+    one = replace(shape, columns=1)
+    return shape.columns * primal_coordinate.epochs_cost(one, resources, _VISITS)
+
+
+def _begin(problem: Problem, stop: Stop, max_passes: int, start: Start) -> Solver:
+    return L1Training(
+        problem.rows, problem.models, stop=stop, max_iter=max_passes, start=start
+    )
+
+
+WORKING_SET = Method(
+    WAY, frozenset(LOSSES), lambda shape: 1.0, gathering(epochs_cost), _begin,
+    stops=(RelativeGap, GradientNorm), sharp=True, bounds=True, iterates=False,
+    least=at_least(2),
+)  # fmt: skip

@@ -1,0 +1,95 @@
+"""The shape of a linear model's problem, and what a pass over its rows costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlopt.costs import Cost
+from mlopt.resources import Resources
+from mlopt.rows import Rows
+
+# Operations: those of a row's loss and slope for a column of weights; and for a stored
+# value of sparse rows. Exponentials and scattered reads are slower than products.
+_LOSS, _SCATTERED = 40.0, 190.0
+# Reading rows for one column of weights, against adding them up; vectors of d that a step
+# goes through; and its seconds in Python.
+_READ, _HISTORY, STEP = 1.6, 150.0, 1.8e-3
+# How much slower the products of narrow rows are than large ones, by their columns.
+_NARROW = 150.0
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The problem, as far as its cost depends on it.
+
+    Parameters
+    ----------
+    n, d, columns : int
+        Rows, features, columns of weights: 1, or one a class.
+    nonzero : int
+        Stored values; ``n * d`` when dense.
+    itemsize : int
+        Bytes of a value.
+    sparse : bool
+    blocks : int
+        Blocks of rows.
+    """
+
+    n: int
+    d: int
+    columns: int
+    nonzero: int
+    itemsize: int
+    sparse: bool
+    blocks: int
+
+    @property
+    def value_bytes(self) -> int:
+        """Bytes of a stored value, with its index where sparse."""
+        return self.itemsize + (4 if self.sparse else 0)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all stored values."""
+        return self.nonzero * self.value_bytes
+
+
+def shape_of(rows: Rows, columns: int) -> Shape:
+    """Of a problem with so many columns of weights on these rows."""
+    return Shape(
+        n=rows.n, d=rows.d, columns=columns, nonzero=rows.nonzero,
+        itemsize=rows.dtype.itemsize, sparse=rows.sparse, blocks=len(rows.lengths),
+    )  # fmt: skip
+
+
+def pass_cost(shape: Shape, resources: Resources) -> Cost:
+    """One pass over all rows, objective and gradient, and what a step costs beside it."""
+    share, remote = 1.0 / resources.workers, resources.workers > 1
+    vector = 8.0 * (shape.d + 1) * shape.columns
+    scan = Cost(
+        memory=share * _READ * shape.nbytes,
+        network=vector if remote else 0.0,
+        tasks=float(shape.blocks) if remote else 0.0,
+        round_trips=1.0 if remote else 0.0,
+    )
+    price = _SCATTERED if shape.sparse else 4.0
+    products = price * shape.nonzero * shape.columns + _LOSS * shape.n * shape.columns
+    vectors = Cost(memory=_HISTORY * vector, python=STEP)
+    return (scan | arithmetic(shape, share * products)) + vectors
+
+
+def arithmetic(shape: Shape, operations: float) -> Cost:
+    """So many operations in the precision of the rows."""
+    if shape.itemsize == 4:
+        return Cost(flops32=operations)
+    return Cost(flops=operations)
+
+
+def alone(operations: float, resources: Resources, busy: int = 1) -> Cost:
+    """So many operations on ``busy`` threads: costs divide by all of them."""
+    return Cost(flops=operations * resources.threads / busy)
+
+
+def gram_operations(rows: float, d: int) -> float:
+    """Of a product of few columns with themselves, weighted, at its speed."""
+    return (1.0 + _NARROW / d) * rows * d**2
