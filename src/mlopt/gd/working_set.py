@@ -38,6 +38,9 @@ LOSSES = ("squared", "logistic", "squared_hinge")
 """What it can minimise."""
 _GAP = 0.01
 """Of the tolerance for classes: see `settle`."""
+_STILL = 0.01
+"""Of the tolerance for numbers: steps so short that rows with weights and rows repeated
+lead to predictions that agree to 1e-7, as scikit-learn's checks of estimators ask for."""
 _FEWEST = 64
 """Columns of a working set at least: from 16 to 64 make no difference, 256 take 1.3 times
 as long (`benchmarks/l1.py --constants`)."""
@@ -164,15 +167,15 @@ class WorkingSet:
         """As `solve`, to a relative gap, or to what an estimator's ``tol`` asks for.
 
         Least squares: a gap of ``tol`` times the spread of y, and no step along a column
-        longer than ``tol`` times the largest weight. Classes: a gap of ``tol / 100`` of the
-        objective, 1e-6 as a rule, which leaves some 1e-3 of a coefficient.
+        longer than ``tol / 100`` times the largest weight. Classes: a gap of ``tol / 100``
+        of the objective, 1e-6 as a rule, which leaves some 1e-3 of a coefficient.
         """
         if isinstance(stop, RelativeGap):
             return self.solve(penalty, stop.tolerance, sweeps, relative=True)
         tol = stop.tol
         if self._loss == "squared":
             wanted = tol * self._columns.spread(self._intercept)
-            return self.solve(penalty, wanted, sweeps, still=tol)
+            return self.solve(penalty, wanted, sweeps, still=_STILL * tol)
         return self.solve(penalty, _GAP * tol, sweeps, relative=True)
 
     def _is_still(self, violations: Array, most: float) -> bool:
