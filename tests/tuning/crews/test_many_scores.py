@@ -64,6 +64,14 @@ def test_a_metric_of_the_label_1_is_left_to_the_scorer_without_it(labels: Any) -
     np.testing.assert_allclose(judge(Z, POSITIVE), expected, rtol=1e-12)
 
 
+def test_a_scorer_that_refuses_names_of_classes_is_asked() -> None:
+    names = np.array(["no", "yes"])
+    assert judge_of("neg_brier_score", names, probabilities=True) is None
+    assert judge_of("neg_log_loss", names, probabilities=True) is not None
+    with pytest.raises(ValueError, match="pos_label"):
+        asked("neg_brier_score", KINDS["apart"][0], names)
+
+
 def test_probabilities_are_asked_of_models_that_have_some_only() -> None:
     for metric in ("neg_log_loss", "neg_brier_score"):
         assert judge_of(metric, np.array([0, 1]), probabilities=False) is None

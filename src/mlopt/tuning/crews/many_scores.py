@@ -121,10 +121,9 @@ _OF_LABEL_1: dict[str | None, Judge] = {
     "recall": _recall,
 }
 """For scikit-learn the positive class of these is that of the label 1."""
-_OF_PROBABILITIES: dict[str | None, Judge] = {
-    "neg_brier_score": _neg_brier_score,
-    "neg_log_loss": _neg_log_loss,
-}
+_OF_PROBABILITIES: dict[str | None, Judge] = {"neg_log_loss": _neg_log_loss}
+_OF_NUMBERED: dict[str | None, Judge] = {"neg_brier_score": _neg_brier_score}
+"""Of probabilities too; scikit-learn refuses labels that are no numbers."""
 
 
 def judge_of(
@@ -148,4 +147,5 @@ def judge_of(
         known |= _OF_LABEL_1
     if probabilities:
         known |= _OF_PROBABILITIES
+        known |= _OF_NUMBERED if classes.dtype.kind in "biuf" else {}
     return known.get(name)
