@@ -49,6 +49,13 @@ def test_every_public_name_is_there(name: str) -> None:
         assert value.__name__.rpartition(".")[2] == name
 
 
+@pytest.mark.parametrize(
+    "module", ["mlopt.gd.l1_training", "mlopt.gd.working_set", "mlopt.gd.subproblem"]
+)
+def test_a_solver_can_be_imported_before_the_table_that_holds_it(module: str) -> None:
+    subprocess.run([sys.executable, "-c", f"import {module}"], check=True)
+
+
 def test_the_version_is_that_of_the_package() -> None:
     assert mlopt.__version__ == importlib.metadata.version("mlopt")
 
