@@ -129,6 +129,16 @@ def test_a_warm_start_goes_on() -> None:
     np.testing.assert_allclose(model.coef_, coef, atol=1e-6)
 
 
+def test_a_start_below_zero_does_not_stay_where_weights_are_positive() -> None:
+    X, Y, _ = problem()
+    y = Y[:, 0]
+    model = mlopt.Lasso(0.01, warm_start=True, tol=1e-8).fit(X, y)
+    assert model.coef_.min() < 0
+    model.set_params(positive=True).fit(X, y)
+    expected = mlopt.Lasso(0.01, positive=True, tol=1e-8).fit(X, y)
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-6)
+
+
 def test_few_sweeps_warn_and_say_the_gap() -> None:
     X, Y, _ = problem(100, 300)
     with pytest.warns(ConvergenceWarning, match="duality gap"):

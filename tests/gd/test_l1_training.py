@@ -68,6 +68,25 @@ def test_a_path_of_lasso_is_that_of_separate_fits(kind: str, more: dict[str, Any
         assert not model.positive or (coef >= 0).all()
 
 
+def test_models_that_stay_positive_share_a_path_with_others() -> None:
+    X, y, weights = problem()
+    models = [
+        Model("squared", 0.0, l1=alpha, positive=positive)
+        for alpha in ALPHAS
+        for positive in (False, True)
+    ]
+    path = training(X, y, weights, models)
+    path.advance(1)
+    assert path.converged.all()
+    for number, model in enumerate(models):
+        alone = mlopt.Lasso(model.l1, positive=model.positive, **TOL)
+        alone.fit(X, y, weights[:, 0])
+        coef, offset = path.coefficients(number)
+        margins = X @ coef[0] + offset[0]
+        np.testing.assert_allclose(margins, alone.predict(X), atol=2e-4 * np.ptp(y))
+        assert not model.positive or (coef >= 0).all()
+
+
 def test_a_path_of_classes_is_that_of_separate_fits() -> None:
     X, y, weights = problem()
     X, y = X - 20.0, np.where(y > np.median(y), 1.0, -1.0)

@@ -105,7 +105,11 @@ class WorkingSet:
             at_means = start[1] + float(columns.centre @ self.w) - columns.about
             self._b = at_means if intercept else 0.0
         self.gap, self.sweeps, self.rounds, self._round = np.inf, 0, 0, 0
-        self._z = combination(columns.X, self.w) + self._b
+        self._look()
+
+    def _look(self) -> None:
+        """Margins of the present weights, and the intercept that is best beside them."""
+        self._z = combination(self._columns.X, self.w) + self._b
         self._refresh()
         self._centre()
 
@@ -143,6 +147,9 @@ class WorkingSet:
         bool
             Whether it got there.
         """
+        if penalty.positive and (self.w < 0).any():
+            self.w = np.maximum(self.w, 0.0)
+            self._look()
         end, last, least, lowest = self.sweeps + sweeps, self.rounds, np.inf, np.inf
         while True:
             gradient = self._columns.times(self._slopes)
