@@ -88,6 +88,20 @@ def test_digits_are_kept_far_from_zero() -> None:
     np.testing.assert_allclose(far.coef_, near.coef_, atol=1e-6)
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("positive", [False, True])
+def test_digits_are_kept_of_a_target_far_from_zero(sparse: bool, positive: bool) -> None:
+    X, Y, c = problem()
+    rows = few(X) if sparse else X
+    setting: dict[str, Any] = {"positive": positive, "tol": 1e-7}
+    near = mlopt.Lasso(0.1, **setting).fit(rows, Y[:, 0], c)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        far = mlopt.Lasso(0.1, **setting).fit(rows, Y[:, 0] + 1e8, c)
+    np.testing.assert_allclose(far.coef_, near.coef_, atol=1e-5)
+    assert far.intercept_ == pytest.approx(near.intercept_ + 1e8, rel=1e-13)
+
+
 def test_constant_and_empty_columns_have_no_weight() -> None:
     X, Y, _ = problem()
     X[:, 3], X[:, 7] = 2.5, 0.0

@@ -13,8 +13,9 @@ from sklearn import linear_model
 import mlopt
 from mlopt.gd.columns import Model
 from mlopt.gd.l1_training import L1Training
-from mlopt.gd.plans.condensed import Condensed
+from mlopt.gd.plans.condensed import condensed
 from mlopt.gd.plans.stop import GradientNorm
+from mlopt.gd.ridge_path import moments_of_sets
 from mlopt.rows import Rows
 
 Array = NDArray[Any]
@@ -87,6 +88,20 @@ def test_models_that_stay_positive_share_a_path_with_others() -> None:
         assert not model.positive or (coef >= 0).all()
 
 
+def test_few_rows_keep_digits_of_a_target_far_away_and_of_rows_after_others() -> None:
+    X, y, weights = problem()
+    weights[:50], X[:50] = 0.0, X[:50] + 1e9
+    path = training(X, y + 1e8, weights, squares())
+    path.advance(1)
+    assert path.converged.all()
+    for number, model in enumerate(path.models):
+        alone = mlopt.Lasso(model.l1, **TOL).fit(X[50:], y[50:], weights[50:, model.rowset])
+        coef, _ = path.coefficients(number)
+        margins, expected = X[50:] @ coef[0], X[50:] @ alone.coef_
+        margins, expected = margins - margins.mean(), expected - expected.mean()
+        np.testing.assert_allclose(margins, expected, atol=2e-4 * np.ptp(y))
+
+
 def test_a_path_of_classes_is_that_of_separate_fits() -> None:
     X, y, weights = problem()
     X, y = X - 20.0, np.where(y > np.median(y), 1.0, -1.0)
@@ -142,9 +157,7 @@ def test_few_rows_have_the_objective_of_the_many(intercept: bool, own: bool) -> 
     weights = weights * np.array(2.0 if own else [1.0, 2.0, 3.0])
     rng, c = np.random.default_rng(1), weights[:, 1] / weights[:, 1].sum()
     rows = Rows.of(X, block_rows=len(X)).attach(targets=y[:, None], weights=weights)
-    condensed = Condensed.of(rows)
-    assert all(part.alone != own for part in condensed.parts)
-    found = condensed.columns(1, 0, intercept)
+    found = condensed(moments_of_sets(rows, 0, intercept)[1], float(weights[:, 1].sum()))
     for _ in range(3):
         w = rng.normal(size=X.shape[1])
         b = c @ (y - X @ w) if intercept else 0.0

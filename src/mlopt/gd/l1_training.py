@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,9 @@ from mlopt.gd.columns import Indices, Model
 from mlopt.gd.linear_training import LinearTraining
 from mlopt.gd.penalty import Penalty
 from mlopt.gd.plans.by_columns import Columns
-from mlopt.gd.plans.condensed import Condensed, worth_condensing
+from mlopt.gd.plans.condensed import condensed, worth_condensing
 from mlopt.gd.plans.stop import RelativeGap, Stop
+from mlopt.gd.ridge_path import moments_of_sets
 from mlopt.gd.single import one_block
 from mlopt.gd.working_set import WorkingSet
 from mlopt.rows import Block, Rows
@@ -98,7 +100,6 @@ class L1Training(LinearTraining):
         super().__init__(rows, models, max_iter)
         self._kept = {} if kept is None else kept
         self.stop, self._start = stop, start
-        self._trained = _whole(rows)
         self._solved = np.zeros(len(models), bool)
         self._converged = np.zeros(len(models), bool)
         self._gaps = np.full(len(models), np.inf)
@@ -146,13 +147,27 @@ class L1Training(LinearTraining):
         paths = self._paths()
         with between_passes():
             short = [path for path in paths if self._condenses(path)]
-            done = self._trained.fold(_along, [p for p in paths if p not in short])
+            done: list[Path] = []
+            if long := [path for path in paths if path not in short]:
+                done += self._whole.fold(_along, long)
             if short:
                 ready = [(path, self._few(path)) for path in short]
                 done += self.rows.executor.map(_along_columns, ready)
         for path in done:
             self._arrive(path)
         self.passes += 1
+
+    @cached_property
+    def _whole(self) -> Rows:
+        """The rows as one block, on a worker or here, where too many are refused."""
+        found = one_block(self.rows)
+        if len(found.lengths) == 1:
+            return found
+        here = Rows.of(self.rows.collect(), block_rows=self.rows.n)
+        parts = [block.extra for block in self.rows.map(_itself)]
+        return here.attach(
+            **{name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
+        )
 
     def _condenses(self, path: Path) -> bool:
         sets = len(self._sums.weights)
@@ -162,10 +177,12 @@ class L1Training(LinearTraining):
 
     def _few(self, path: Path) -> Columns:
         first = path.models[0]
-        if self._kept.get("condensed") is None:
-            self._kept["condensed"] = Condensed.of(self._trained)
-        condensed: Condensed = self._kept["condensed"]
-        return condensed.columns(first.rowset, first.target, first.fit_intercept)
+        asked = first.target, first.fit_intercept
+        kept = self._kept.setdefault("moments", {})
+        if asked not in kept:
+            kept[asked] = moments_of_sets(self.rows, *asked)
+        weight = float(self._sums.weights[first.rowset])
+        return condensed(kept[asked][first.rowset], weight)
 
     def _paths(self) -> list[Path]:
         groups: dict[Hashable, list[int]] = {}
@@ -219,18 +236,6 @@ class L1Training(LinearTraining):
             setattr(self, name, np.array(state[name]))
 
 
-def _whole(rows: Rows) -> Rows:
-    """The rows as one block: on a worker, or in this process, which refuses too many."""
-    found = one_block(rows)
-    if len(found.lengths) == 1:
-        return found
-    here = Rows.of(rows.collect(), block_rows=rows.n)
-    parts = [block.extra for block in rows.map(_itself)]
-    return here.attach(
-        **{name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
-    )
-
-
 def _itself(block: Block) -> Block:
     return block
 
@@ -250,7 +255,10 @@ def _along(block: Block, path: Path) -> Path:
     if not c.all():
         rows = np.flatnonzero(c)
         X, y, c = X[rows], y[rows], c[rows]
-    return _along_columns((path, Columns.of(X, y, c, _free(first), _constant(first))))
+    columns = Columns.of(
+        X, y, c, _free(first), _constant(first), numeric=first.loss == "squared"
+    )
+    return _along_columns((path, columns))
 
 
 def _along_columns(given: tuple[Path, Columns]) -> Path:

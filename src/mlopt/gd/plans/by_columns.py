@@ -92,11 +92,13 @@ class Columns:
 
     @staticmethod
     def of(
-        X: Any, y: Array, weights: Array, intercept: bool, constant: float = 0.0
-    ) -> Columns:
+        X: Any, y: Array, weights: Array, intercept: bool, constant: float = 0.0, *,
+        numeric: bool = False,
+    ) -> Columns:  # fmt: skip
         """From rows (n, d); dense columns far from zero are centred, for their digits.
 
-        A ``constant`` other than 0 is the value of one more column, the last.
+        With an intercept a ``numeric`` target is, too. A ``constant`` other than 0 is the
+        value of one more column, the last.
 
         Raises
         ------
@@ -105,7 +107,9 @@ class Columns:
         """
         c, by_columns = weights / weights.sum(), transposed(X, constant)
         centre = np.zeros(by_columns.shape[0])
-        whole = Columns(by_columns, y, c, centre)
+        about = float(c @ y) if numeric and intercept else 0.0
+        y = y - about if about else y
+        whole = Columns(by_columns, y, c, centre, about)
         mean, squares = whole.moments
         if not np.isfinite(squares).all():
             raise InputError(
@@ -116,7 +120,7 @@ class Columns:
         if sp.issparse(X) or not intercept or not far.any():
             return whole
         centre[far] = mean[far].astype(X.dtype)
-        return Columns(whole.X - centre[:, None].astype(X.dtype), y, c, centre)
+        return Columns(whole.X - centre[:, None].astype(X.dtype), y, c, centre, about)
 
     @staticmethod
     def of_rows(rows: Rows, intercept: bool, constant: float = 0.0) -> Columns:
