@@ -34,13 +34,13 @@ Array = NDArray[Any]
 
 _SAME = "with two classes, lbfgs starts from the same Hessian"
 SOLVERS = ("lbfgs", "newton-cholesky")
-"""Methods of the table that fit it; and with an L1 penalty."""
+"""Methods of the table that fit it without an L1 penalty."""
 _OURS = ("auto", *SOLVERS)
 _THEIRS = ("liblinear", "newton-cg", "sag", "saga")
 
 
 class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
-    """Logistic regression with an L2 penalty; softmax for more than two classes.
+    """Logistic regression with an L2 or L1 penalty; softmax for more than two classes.
 
     It minimises ``C sum_i c_i loss_i + 1/2 ||w||^2``, where ``c`` are the sample weights
     times the class weights. The problem, the parameters and the attributes are those of
@@ -59,9 +59,10 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
         The intercept is not penalised.
     class_weight : dict, "balanced" or None, default=None
     tol : float, default=1e-4
-        Done when no component of the gradient of the mean loss plus penalty is larger.
+        Done when no component of the gradient of the mean loss plus penalty is larger;
+        with an L1 penalty see ``l1_ratio``.
     max_iter : int, default=100
-        Passes over the rows at most.
+        Passes over the rows at most; with an L1 penalty sweeps over sets of columns.
     warm_start : bool, default=False
         Start from the last fit's coefficients.
     solver : {"auto", "lbfgs", "newton-cholesky"}, default="auto"
@@ -85,7 +86,7 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
     coef_ : ndarray of shape (1, d) or (K, d)
     intercept_ : ndarray of shape (1,) or (K,)
     n_iter_ : ndarray of shape (1,)
-        Passes over the rows.
+        Passes over the rows, or sweeps over sets of columns.
     plan_ : Plan
         What was run, with predicted and measured seconds.
     n_features_in_, feature_names_in_

@@ -53,7 +53,8 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
         than rows, the one with the least predicted time; otherwise the only one that suits.
     tol : float, default=1e-4
         In the primal, done when no component of the gradient of the mean loss plus penalty
-        is larger; in the dual, when no variable violates its optimality by more.
+        is larger; in the dual, when no variable violates its optimality by more; with an L1
+        penalty see ``penalty``.
     C : float, default=1.0
         Inverse of the penalty, positive.
     multi_class : {"ovr", "crammer_singer"}, default="ovr"
@@ -69,7 +70,7 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
     random_state : int, RandomState or None, default=None
         Of the order of rows in the dual.
     max_iter : int, default=1000
-        Passes over the rows at most.
+        Passes over the rows at most; with an L1 penalty sweeps over sets of columns.
 
     Attributes
     ----------
@@ -77,7 +78,7 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
     coef_ : ndarray of shape (1, d) or (K, d)
     intercept_ : ndarray of shape (1,) or (K,)
     n_iter_ : int
-        Passes over the rows.
+        Passes over the rows, or sweeps over sets of columns.
     plan_ : Plan
         What was chosen and rejected, with predicted and measured seconds.
     n_features_in_, feature_names_in_

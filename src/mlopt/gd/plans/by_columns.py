@@ -5,7 +5,7 @@ Shapes: ``n`` rows, ``d`` columns.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -15,10 +15,8 @@ from numpy.typing import NDArray
 
 from mlopt.errors import InputError
 from mlopt.gd.plans.column_products import Products
-from mlopt.gd.plans.gathered import Gathered
 from mlopt.kernels.one_row import products
 from mlopt.kernels.shrinkage import column_moments
-from mlopt.rows import Rows
 
 Array = NDArray[np.float64]
 
@@ -55,14 +53,6 @@ class Columns:
     centre: Array
     about: float = 0.0
     centred: bool = False
-
-    def of_target(self, y: Array, weights: Array | None = None) -> Columns:
-        """The same columns with another target (n,), perhaps with other weights (n,)."""
-        if weights is not None:
-            return replace(self, y=np.asarray(y, np.float64), c=weights / weights.sum())
-        found = replace(self, y=np.asarray(y, np.float64))
-        found.__dict__.update(moments=self.moments, products=self.products)
-        return found
 
     def spread(self, intercept: bool) -> float:
         """The weighted mean of ``y^2``, about the mean of y with an intercept."""
@@ -121,12 +111,6 @@ class Columns:
             return whole
         centre[far] = mean[far].astype(X.dtype)
         return Columns(whole.X - centre[:, None].astype(X.dtype), y, c, centre, about)
-
-    @staticmethod
-    def of_rows(rows: Rows, intercept: bool, constant: float = 0.0) -> Columns:
-        """As `of`, from rows with "targets" and "weights" beside: the first of each."""
-        data = Gathered.of(rows)
-        return Columns.of(data.X, data.y, data.c, intercept, constant)
 
 
 def transposed(X: Any, constant: float = 0.0) -> Any:

@@ -34,9 +34,10 @@ from mlopt.pipeline.fits.models.objectives import (
 class LinearTask:
     """One linear model to train, whatever class asked for it.
 
-    The objective is ``weighted mean of loss + l2/2 ||w||^2``, where ``l2`` is ``strength``
-    itself, or ``strength`` over the sum of the row weights when ``summed`` (as for C and
-    for Ridge's alpha, which go with a sum of losses).
+    The objective is ``weighted mean of loss + a r ||w||_1 + a (1 - r)/2 ||w||^2`` with
+    ``r`` the ``l1_ratio``, 0 for None. ``a`` is ``strength`` itself, or ``strength`` over
+    the sum of the row weights when ``summed`` (as for C and for Ridge's alpha, which go
+    with a sum of losses).
     """
 
     loss: str
