@@ -21,3 +21,18 @@ def test_one_step_a_fit_comes_to_the_solution(solver: str, classes: int) -> None
     left = [float(np.linalg.norm(coef - goal)) for coef in [np.zeros_like(goal), *seen]]
     assert left == sorted(left, reverse=True)
     assert len(set(left)) == 5
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "newton-cholesky"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_an_intercept_of_the_last_fit_does_not_stay_where_none_is_asked_for(
+    classes: int, solver: str
+) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 5)) + 3.0, rng.integers(0, classes, 200)
+    model = mlopt.LogisticRegression(warm_start=True, solver=solver, tol=1e-7).fit(X, y)
+    assert model.intercept_.any()
+    model.set_params(fit_intercept=False).fit(X, y)
+    cold = mlopt.LogisticRegression(fit_intercept=False, tol=1e-7).fit(X, y)
+    assert not model.intercept_.any()
+    np.testing.assert_allclose(model.coef_, cold.coef_, atol=1e-4)

@@ -239,7 +239,8 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
         """The last fit, if it was one of the same shape."""
         if not self.warm_start or getattr(self, "coef_", np.empty(0)).shape != (planes, d):
             return None
-        return self.coef_, self.intercept_
+        held = self.intercept_ if self.fit_intercept else np.zeros(planes)
+        return self.coef_, np.broadcast_to(held, (planes,))
 
 
 def _many(y: Any) -> bool:
