@@ -125,8 +125,7 @@ EXPECTED: dict[str, tuple[Difference, ...]] = {
         ),
         Difference(
             "test_lasso_dual_gap",
-            "a gap of 8e-13 is asked for to seven digits: rounding of the objective is "
-            "8e-16",
+            "seven digits of a gap of 8e-13: the rounding of the objective is 8e-16",
             by_rounding=True,
         ),
         Difference("test_check_input_false", "`check_input=False` has no effect"),

@@ -32,13 +32,15 @@ def learn(
     """Set coefficients and the plan; say when the training did not converge."""
     estimator.coef_ = np.ascontiguousarray(outcome.coef, dtype)
     estimator.intercept_ = outcome.intercept.astype(dtype)
-    notes = (f"took {outcome.passes} passes", *choice.notes)
+    *left, last = outcome.methods
+    then = f" by {' and '.join(left)}, and then {last}" if left else ""
+    notes = (f"took {outcome.passes} passes{then}", *choice.notes)
     estimator.plan_ = plan_after(estimator, replace(choice, notes=notes), started)
     if estimator.verbose:
         sys.stderr.write(f"{estimator.plan_}\n")
     if not outcome.converged:
         warnings.warn(
-            f"{choice.chosen} failed to converge: {type(estimator).__name__} did not "
+            f"{last} failed to converge: {type(estimator).__name__} did not "
             f"reach `tol`={estimator.tol} in {outcome.passes} passes. Scale the features, "
             f"or increase `max_iter` ({estimator.max_iter}) or `tol`.",
             ConvergenceWarning,

@@ -1,4 +1,4 @@
-"""The Hessian of one logistic model with all of its classes together.
+"""The Hessian of one model with all of its classes together.
 
 Classes of a softmax compete: what one gains the others lose. Hessians of single classes do
 not see that. With ``p`` the probabilities (n, K), ``x`` a row with a 1 behind it and ``c``
@@ -6,8 +6,10 @@ the row weights, the joint Hessian of ``P = K (d + 1)`` rows is
 
     sum_i c_i (diag(p_i) - p_i p_i') (x) x_i x_i'
 
-where ``(x)`` is the Kronecker product; with two classes and one column of weights it is
-``sum_i c_i p_i (1 - p_i) x_i x_i'``.
+where ``(x)`` is the Kronecker product; with one column of weights it is ``sum_i c_i h_i x_i
+x_i'`` with the second derivatives h of the losses: ``p_i (1 - p_i)``, and of losses that
+have none everywhere a generalised one (Mangasarian, "A finite Newton method for
+classification", Optim. Methods Softw. 17, 2002).
 """
 
 from __future__ import annotations
@@ -42,17 +44,17 @@ def joint_hessian(
     Parameters
     ----------
     sample : Rows
-        With "weights" (n, S) beside them.
+        With "weights" (n, S) and "targets" (n, T) beside them.
     weights : ndarray of shape (d + 1, K)
         The last row holds the intercepts.
     model : Model
-        "logistic" or "multinomial".
+        "multinomial", or any smooth loss of one column.
     lacking : ndarray of shape (d,)
         Mean squares of the columns of X that the sample does not have: without them, a
         column that it never met would be free to run away.
     """
     total = sample.map_reduce(
-        _block_hessian, operator.add, sample.executor.put((weights, model.rowset))
+        _block_hessian, operator.add, sample.executor.put((weights, model))
     )
     hessian = _completed(total[:-1] / total[-1, 0], weights, model, lacking)
     return hessian.reshape(total.shape[1], total.shape[1])
@@ -80,29 +82,33 @@ def _completed(mean: Array, weights: NDArray[Any], model: Model, lacking: Array)
     return hessian
 
 
-def _block_hessian(block: Block, place: tuple[NDArray[Any], int]) -> Array:
+def _block_hessian(block: Block, place: tuple[NDArray[Any], Model]) -> Array:
     """The sum over rows (P, P), and below it a row that starts with their weight."""
-    weights, rowset = place
+    weights, model = place
     rows, K = weights.shape
     if K == 1 and sp.issparse(block.X):
-        return _sparse_hessian(block, weights, rowset)
+        return _sparse_hessian(block, weights, model)
     total = np.zeros((K * rows + 1, K * rows))
     step = max(64, _CACHE // (8 * K * rows))
     for start in range(0, block.rows, step):
         part = slice(start, start + step)
         X = block.X[part]
-        c = block.extra["weights"][part, rowset].astype(np.float64)
+        c = block.extra["weights"][part, model.rowset].astype(np.float64)
         Z = decision(X, weights[:-1], weights[-1]).astype(np.float64)
         X = np.column_stack((X.toarray() if sp.issparse(X) else X, np.ones(len(c))))
-        _add_softmax(total[:-1], X, Z, c) if K > 1 else _add_logistic(total[:-1], X, Z, c)
+        if K > 1:
+            _add_softmax(total[:-1], X, Z, c)
+        else:
+            rooted = X * np.sqrt(c * _curvatures(block, part, Z[:, 0], model))[:, None]
+            total[:-1] += rooted.T @ rooted
         total[-1, 0] += c.sum()
     return total
 
 
-def _sparse_hessian(block: Block, weights: NDArray[Any], rowset: int) -> Array:
-    c = block.extra["weights"][:, rowset].astype(np.float64)
+def _sparse_hessian(block: Block, weights: NDArray[Any], model: Model) -> Array:
+    c = block.extra["weights"][:, model.rowset].astype(np.float64)
     z = decision(block.X, weights[:-1], weights[-1]).astype(np.float64)[:, 0]
-    h = c * expit(z) * expit(-z)
+    h = c * _curvatures(block, slice(None), z, model)
     d = len(weights) - 1
     total = np.zeros((d + 2, d + 1))
     total[:d, :d] = sparse_gram(block.X, h)
@@ -111,9 +117,14 @@ def _sparse_hessian(block: Block, weights: NDArray[Any], rowset: int) -> Array:
     return total
 
 
-def _add_logistic(total: Array, X: Array, Z: Array, c: Array) -> None:
-    rooted = X * np.sqrt(c * expit(Z[:, 0]) * expit(-Z[:, 0]))[:, None]
-    total += rooted.T @ rooted
+def _curvatures(block: Block, part: slice, z: Array, model: Model) -> Array:
+    """Second derivatives of the losses at margins (n,)."""
+    if model.loss == "logistic":
+        return np.asarray(expit(z) * expit(-z))
+    y = block.extra["targets"][part, model.target].astype(np.float64)
+    if model.loss == "squared_hinge":
+        return np.where(y * z < 1.0, 2.0, 0.0)
+    return np.where(np.abs(z - y) <= model.delta, 1.0, 0.0)  # Huber's
 
 
 def _add_softmax(total: Array, X: Array, Z: Array, c: Array) -> None:

@@ -28,8 +28,9 @@ from mlopt.resources import Resources
 __all__ = ["Shape", "block_rows", "choose_solver", "solver_cost", "solver_costs"]
 
 # How many times slower than a matrix product, operation for operation.
-_SPARSE_PRODUCT, _SPARSE_STEP = 900.0, 8.0
-_CHOLESKY, _EIGENVALUES, _SVD = 2.0, 5.0, 10.0
+_SPARSE_PRODUCT, _SPARSE_STEP = 900.0, 16.0
+_SPARSE_ROW = 1.5e4  # of a row, whatever it stores
+_CHOLESKY, _EIGENVALUES, _SVD = 6.0, 5.0, 10.0
 # Rows are checked for NaN, read, and written to a panel, which is read again.
 _PANELS = 4
 
@@ -46,7 +47,8 @@ def gram_cost(shape: Shape, resources: Resources) -> Cost:
     m, share = shape.columns, 1.0 / resources.workers
     if not shape.multiplies_sparse:
         return gram(shape, resources, m)
-    products = Cost(flops=share * _SPARSE_PRODUCT * shape.nonzero**2 / shape.n)
+    pairs = _SPARSE_PRODUCT * shape.nonzero**2 / shape.n + _SPARSE_ROW * shape.n
+    products = Cost(flops=share * pairs)
     sums = Cost(memory=3 * 8.0 * share * shape.blocks * m**2)
     reading = scan(shape, resources, 8.0 * m**2, times=_PANELS)
     return (reading | products) + sums

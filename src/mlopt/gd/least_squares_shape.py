@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from mlopt.costs import Cost
+from mlopt.gd.pricing import handing
 from mlopt.resources import Resources
 
 # Operations that would take as long as preparing a value of a panel: 0.9 ns.
@@ -16,6 +17,8 @@ _SYMMETRIC, _SYMMETRIC32, _NARROW = 1.03, 1.1, 30.0
 _PASS, _TARGET = 12.0, 8.0
 """Operations in whose time a value goes through the fused pass: by itself, and with each
 target."""
+_SCAN = 4e-4
+"""Seconds in Python of a look at all rows."""
 _CALL = 2e-5
 """Seconds of a call of the fused pass on a block."""
 
@@ -99,7 +102,7 @@ def scan(shape: Shape, resources: Resources, reply: float, *, times: int = 1) ->
         network=reply * math.log2(2 * resources.workers) if remote else 0.0,
         tasks=float(shape.blocks) if remote else 0.0,
         round_trips=1.0 if remote else 0.0,
-        python=1.5e-3,
+        python=_SCAN + (0.0 if remote else handing(shape.blocks)),
     )
 
 

@@ -32,7 +32,7 @@ _SKETCH_DIGIT, _SWEEP_DIGIT = 10.0, 60 / 7
 """Of these with a sketch, steps a decimal digit of the coefficients: 12,000 pictures of
 mnist as 8192 random cosines took 79 to 1e-8 and 116 to 1e-12. Of blocks, sweeps a digit:
 60 to 1e-7, where the default tolerance ends, as long as nobody has looked."""
-_SPARSE_SKETCH = 60.0
+_SPARSE_SKETCH = 150.0
 """How many times slower products of sparse rows are, operation for operation."""
 
 

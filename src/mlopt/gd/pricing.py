@@ -1,4 +1,7 @@
-"""The shape of a linear model's problem, and what a pass over its rows costs."""
+"""The shape of a linear model's problem, and what a pass over its rows costs.
+
+Constants are those of `benchmarks/prices.py`, which prints price beside measurement.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,12 @@ from mlopt.rows import Rows
 # value of sparse rows. Exponentials and scattered reads are slower than products.
 _LOSS, _SCATTERED = 40.0, 190.0
 # Reading rows for one column of weights, against adding them up; vectors of d that a step
-# goes through; and its seconds in Python.
-_READ, _HISTORY, STEP = 1.6, 150.0, 1.8e-3
+# goes through.
+_READ, _HISTORY = 1.6, 150.0
+_HANDED = 2.5e-4
+"""Seconds in Python until threads have taken and returned a block of several."""
+# A product of two stored values of a sparse row, in operations.
+_PAIR = 130.0
 # How much slower the products of narrow rows are than large ones, by their columns.
 _NARROW = 150.0
 
@@ -62,8 +69,21 @@ def shape_of(rows: Rows, columns: int) -> Shape:
     )  # fmt: skip
 
 
-def pass_cost(shape: Shape, resources: Resources) -> Cost:
-    """One pass over all rows, objective and gradient, and what a step costs beside it."""
+def handing(blocks: int) -> float:
+    """Seconds in Python of a call for each block: none, where there is only one."""
+    return _HANDED * blocks if blocks > 1 else 0.0
+
+
+def pass_cost(shape: Shape, resources: Resources, step: float) -> Cost:
+    """One pass over all rows, objective and gradient, and what a step costs beside it.
+
+    Parameters
+    ----------
+    shape : Shape
+    resources : Resources
+    step : float
+        Seconds in Python that a method takes between two passes.
+    """
     share, remote = 1.0 / resources.workers, resources.workers > 1
     vector = 8.0 * (shape.d + 1) * shape.columns
     scan = Cost(
@@ -74,7 +94,8 @@ def pass_cost(shape: Shape, resources: Resources) -> Cost:
     )
     price = _SCATTERED if shape.sparse else 4.0
     products = price * shape.nonzero * shape.columns + _LOSS * shape.n * shape.columns
-    vectors = Cost(memory=_HISTORY * vector, python=STEP)
+    here = 0.0 if remote else handing(shape.blocks)
+    vectors = Cost(memory=_HISTORY * vector, python=step + here)
     return (scan | arithmetic(shape, share * products)) + vectors
 
 
@@ -93,3 +114,11 @@ def alone(operations: float, resources: Resources, busy: int = 1) -> Cost:
 def gram_operations(rows: float, d: int) -> float:
     """Of a product of few columns with themselves, weighted, at its speed."""
     return (1.0 + _NARROW / d) * rows * d**2
+
+
+def weighted_gram(shape: Shape, rows: float) -> float:
+    """As `gram_operations`, of so many rows, sparse ones value by value."""
+    dense = gram_operations(rows, shape.d)
+    if not shape.sparse:
+        return dense
+    return min(dense, _PAIR * rows * (shape.nonzero / shape.n) ** 2 / 4)

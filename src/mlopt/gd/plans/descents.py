@@ -90,7 +90,7 @@ def _price(row: PlanRow, outline: Outline, resources: Resources) -> Price | str:
     once, each = priced(row, _usual(), stats, medium, resources)
     look = Cost()
     if outline.loss in SMOOTH:
-        look = pass_cost(outline.shape, resources) * (1 / resources.threads)
+        look = pass_cost(outline.shape, resources, 0.0) * (1 / resources.threads)
     return lambda iterations: once + iterations * each + looks(iterations) * look
 
 

@@ -24,6 +24,8 @@ Array = NDArray[Any]
 _FINEST = 1e-12
 _EPOCHS_WIDE, _EPOCHS_TALL, _EPOCHS_OF_GAP = 200.0, 1000.0, 80.0
 """Epochs to LIBLINEAR's rule: it suits rows that have little in common; and to a gap."""
+_DOUBT = 3.0
+"""By which factor epochs may be off."""
 _STEP_DENSE, _STEP_SPARSE = 20.0, 80.0
 """Operations of one coordinate step against those of a matrix product."""
 _LOOK = 100
@@ -157,5 +159,5 @@ DUAL_COORDINATE = Method(
     "dual-coordinate-descent", frozenset({"hinge", "squared_hinge"}), passes, _price,
     _begin, stops=(RelativeGap, GradientNorm), least=at_least(6), stride=_LOOK,
     bounds=True,
-    usual=lambda outline, tolerance: _EPOCHS_OF_GAP * digits(tolerance),
+    usual=lambda outline, tolerance: (_EPOCHS_OF_GAP * digits(tolerance), _DOUBT),
 )  # fmt: skip

@@ -17,7 +17,7 @@ from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.sequential import EPOCH
 from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import Problem
-from mlopt.gd.pricing import Shape, alone
+from mlopt.gd.pricing import alone
 from mlopt.kernels.dual_logistic import LogisticState, logistic_epoch
 from mlopt.kernels.one_row import products, squared_norms
 from mlopt.kernels.pointwise import losses_and_slopes
@@ -85,8 +85,9 @@ class DualLogistic(DualGap):
         self._passes, self._gap = int(state["passes"]), float(state["gap"])
 
 
-def epochs_cost(shape: Shape, resources: Resources, epochs: float) -> Cost:
+def epochs_cost(outline: Outline, resources: Resources, epochs: float) -> Cost:
     """Steps as in `mlopt.gd.plans.dual_coordinate`, and the logarithms of every row."""
+    shape = outline.shape
     logarithms = alone(epochs * _LOGARITHMS * shape.n, resources)
     return dual_coordinate.cost(shape, resources, epochs) + logarithms + epochs * EPOCH
 

@@ -14,7 +14,6 @@ from mlopt.costs import Cost
 from mlopt.gd.plans.method import Price
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.task import beside
-from mlopt.gd.pricing import Shape
 from mlopt.resources import Resources
 from mlopt.resources.probe import memory_limit
 from mlopt.rows import Block, Rows
@@ -65,26 +64,26 @@ def _features(block: Block) -> Any:
 
 
 def gathering(
-    cost: Callable[[Shape, Resources, float], Cost],
+    cost: Callable[[Outline, Resources, float], Cost],
 ) -> Callable[[Outline, Resources], Price | str]:
     """From the cost of passes over gathered rows to a price, or a refusal.
 
     Parameters
     ----------
     cost : callable
-        Of a shape, resources and a number of passes.
+        Of an outline, resources and a number of passes.
     """
 
     def price(outline: Outline, resources: Resources) -> Price | str:
         shape, half = outline.shape, memory_limit() // 2
         if outline.here:
-            return lambda passes: cost(shape, resources, passes)
+            return lambda passes: cost(outline, resources, passes)
         if shape.nbytes > half:
             return (
                 "its steps follow each other, so it needs all rows in one process: "
                 f"{shape.nbytes} bytes, and half of this one's memory is {half}"
             )
         sending = Cost(network=float(shape.nbytes))
-        return lambda passes: cost(shape, resources, passes) + sending
+        return lambda passes: cost(outline, resources, passes) + sending
 
     return price

@@ -118,13 +118,14 @@ class Method:
     continues : bool, default=False
         Whether it can start from the weights of another.
     doubt : float, default=3.0
-        By which factor ``passes`` and ``usual`` may be off.
+        By which factor ``passes`` may be off.
     foreseen : callable, optional
         From an outline and a gap to the passes, where shape or spectrum tells
         them better than a run on a small sample would; else None.
     usual : callable, optional
-        From an outline and a gap to the passes that data of its kind took, a nearer
-        guess than ``passes``, which a run on a sample still replaces; else None.
+        From an outline and a gap to the passes that data of its kind took, and by which
+        factor that may be off: a nearer guess than ``passes`` and ``doubt``, which a run on
+        a sample still replaces; else None.
     believed : float, default=0.5
         The share of a trend from sample to sample that goes on up to all rows; the rest is
         chance.
@@ -157,7 +158,7 @@ class Method:
     continues: bool = False
     doubt: float = 3.0
     foreseen: Callable[[Outline, float], float | None] = _unforeseen
-    usual: Callable[[Outline, float], float | None] = _unforeseen
+    usual: Callable[[Outline, float], tuple[float, float] | None] = _unforeseen
     believed: float = 0.5
     algorithm: str = ""
     unit: str = "passes"

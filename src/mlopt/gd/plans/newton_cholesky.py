@@ -8,19 +8,23 @@ from typing import cast
 from mlopt.costs import Cost
 from mlopt.gd.newton import LARGEST, Newton, hessian_rows, start_rows
 from mlopt.gd.plans.lbfgs import looseness
-from mlopt.gd.plans.method import Method, Solver, Start, at_least, priced
+from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least, priced
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import GradientNorm, RelativeGap, Stop
 from mlopt.gd.plans.task import Problem
-from mlopt.gd.pricing import STEP, Shape, alone, gram_operations, pass_cost
+from mlopt.gd.pricing import Shape, alone, gram_operations, pass_cost, weighted_gram
 from mlopt.gd.sample import start_gap
 from mlopt.resources import Resources
 
 _PASSES, _PASSES_WITH_START, _PASSES_OF_SAMPLED = 12.0, 6.0, 40.0
+LOSSES = frozenset({"logistic", "multinomial", "squared_hinge", "huber"})
+"""What it can minimise."""
 _CHOLESKY = 3.0
-# A product of two stored values of a sparse row, in operations; and seconds in Python
-# beside Hessians.
-_PAIR, _BESIDE = 130.0, 2e-3
+_HELD, _LOOSE_KINKED = 6.0, (24.0, 3.0)
+"""Rows for each weight without which active sets go on changing; passes there, and by which
+factor they may be off: see `mlopt.gd.plans.lbfgs`."""
+_STEP, _BESIDE = 7e-4, 6e-4
+"""Seconds in Python between two passes, and beside a Hessian."""
 # Passes over the sample before it starts on all rows.
 _START_PASSES = 7.0
 
@@ -57,14 +61,14 @@ def cost(shape: Shape, resources: Resources, passes: float) -> Cost | str:
         return f"needs {needed / 2**30:.3g} of {most / 2**30:.3g} GiB for a sample"
     renewals = passes if rows == shape.n else math.ceil(math.log2(max(passes, 2)))
     products = 2 * gram_operations(rows, size)
-    if shape.sparse and shape.columns == 1:
-        products = _PAIR * rows * (shape.nonzero / shape.n) ** 2 / 2
+    if shape.columns == 1:
+        products = min(products, 2 * weighted_gram(shape, rows))
     hessian = Cost(flops=products / resources.workers) + Cost(python=_BESIDE)
     factor = alone(_CHOLESKY * size**3 / 3, resources)
-    each = pass_cost(shape, resources)
+    each = pass_cost(shape, resources, _STEP)
     share = rows_of_start(shape) / shape.n
     # The rows of a start are few, its calls are not.
-    calls = Cost(python=(1.0 - share) * (STEP + _BESIDE)) if share else Cost()
+    calls = Cost(python=(1.0 - share) * (_STEP + _BESIDE)) if share else Cost()
     start = _START_PASSES * (share * (each + hessian) + calls)
     return start + passes * each + renewals * (hessian + factor)
 
@@ -87,6 +91,18 @@ def _foreseen(outline: Outline, tolerance: float) -> float | None:
     return passes_after_sample(outline.shape, tolerance, outline.l2)
 
 
+def _price(outline: Outline, resources: Resources) -> Price | str:
+    if outline.shape.columns > 1 and outline.loss != "multinomial":
+        return "its Hessian is that of one column of weights, or of a softmax"
+    return priced(cost)(outline, resources)
+
+
+def _usual(outline: Outline, tolerance: float) -> tuple[float, float] | None:
+    del tolerance
+    kinked = outline.loss == "squared_hinge" and not outline.held(_HELD)
+    return _LOOSE_KINKED if kinked else None
+
+
 def _begin(problem: Problem, stop: Stop, max_passes: int, start: Start) -> Solver:
     near = isinstance(stop, GradientNorm)
     return Newton(
@@ -98,7 +114,7 @@ def _begin(problem: Problem, stop: Stop, max_passes: int, start: Start) -> Solve
 
 
 NEWTON_CHOLESKY = Method(
-    "newton-cholesky", frozenset({"logistic", "multinomial"}), passes, priced(cost), _begin,
+    "newton-cholesky", LOSSES, passes, _price, _begin,
     stops=(RelativeGap, GradientNorm), continues=True, least=at_least(3),
-    foreseen=_foreseen, free=1,
+    foreseen=_foreseen, usual=_usual, free=1,
 )  # fmt: skip

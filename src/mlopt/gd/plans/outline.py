@@ -45,6 +45,13 @@ class Outline:
     here: bool = True
     spectrum: Spectrum | None = None
 
+    def held(self, rows: float) -> bool:
+        """Whether there are so many rows for each weight, so that data hold the weights.
+
+        Where there are fewer, the penalty does, and what counts is how weak that is.
+        """
+        return self.shape.n >= rows * (self.shape.d + 1) * self.shape.columns
+
     @staticmethod
     def of_stats(loss: str, stats: Stats, *, free_intercept: bool = True) -> Outline:
         """Of data of which nothing but the size is known."""

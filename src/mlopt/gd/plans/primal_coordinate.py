@@ -23,11 +23,12 @@ from mlopt.gd.plans.by_columns import transposed
 from mlopt.gd.plans.extrapolation import mixture
 from mlopt.gd.plans.gathered import Gathered, gathering
 from mlopt.gd.plans.method import Method, Solver, Start, at_least
+from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.sequential import DOUBT, EPOCH, SETUP, Sequential
 from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.plans.watch import Looks, watch
-from mlopt.gd.pricing import Shape, alone
+from mlopt.gd.pricing import alone
 from mlopt.kernels.coordinates import column_slopes, coordinate_epoch
 from mlopt.kernels.one_row import products
 from mlopt.kernels.pointwise import losses_and_slopes
@@ -41,8 +42,12 @@ LOSSES = frozenset({"logistic", "squared", "squared_hinge", "huber"})
 
 _EPOCHS = 30.0
 """To expect where nothing is known of the data but their shape."""
-_VISIT_DENSE, _VISIT_SPARSE = 130.0, 900.0
-"""Operations in whose time a stored value is visited."""
+_HELD, _LOOSE = 20.0, (200.0, 30.0)
+"""Rows for each weight without which correlations decide; epochs there, from 10 to 10,000
+on data drawn as in `benchmarks/foresight.py`, and by which factor they may be off."""
+_VISIT, _LOGARITHMS = (115.0, 280.0), 1.7
+"""Operations in whose time a stored value of dense, of sparse rows is visited; and how many
+times longer it takes where margins go through logarithms."""
 _SEED, _MEMORY = 0, 5
 _COLUMNS_PER_INTERCEPT = 8.0
 """Visits of the intercept cost no more than those of the columns over this."""
@@ -159,11 +164,17 @@ def _order(problem: Problem) -> NDArray[np.int64]:
     return np.insert(order, places, rows.d)
 
 
-def epochs_cost(shape: Shape, resources: Resources, epochs: float) -> Cost:
+def epochs_cost(outline: Outline, resources: Resources, epochs: float) -> Cost:
     """Epochs of a visit to every column, on one thread, and what comes before them."""
-    price = _VISIT_SPARSE if shape.sparse else _VISIT_DENSE
+    shape, price = outline.shape, _VISIT[outline.shape.sparse]
+    price *= _LOGARITHMS if outline.loss == "logistic" else 1.0
     all_ = epochs + SETUP
     return alone(all_ * price * shape.nonzero, resources) + all_ * EPOCH
+
+
+def _usual(outline: Outline, tolerance: float) -> tuple[float, float] | None:
+    del tolerance
+    return None if outline.held(_HELD) else _LOOSE
 
 
 def _begin(problem: Problem, stop: RelativeGap, max_passes: int, start: Start) -> Solver:
@@ -173,4 +184,5 @@ def _begin(problem: Problem, stop: RelativeGap, max_passes: int, start: Start) -
 PRIMAL_COORDINATE = Method(
     "primal-coordinate-descent", LOSSES, lambda shape: _EPOCHS, gathering(epochs_cost),
     _begin, continues=True, least=at_least(16), doubt=DOUBT, foreseen=wide.epochs,
+    usual=_usual,
 )  # fmt: skip

@@ -19,6 +19,7 @@ from mlopt.gd.plans.running import Alternative
 from mlopt.gd.plans.speculation import Passes, typical
 from mlopt.gd.plans.stop import RelativeGap, Stop
 from mlopt.gd.plans.task import Problem
+from mlopt.gd.pricing import handing
 from mlopt.resources import Resources
 
 Alternatives = tuple[Alternative, ...]
@@ -103,7 +104,7 @@ class Ranker:
         remote = resources.workers > 1
         work = Cost(
             memory=rows.nbytes / resources.workers,
-            python=_AROUND,
+            python=_AROUND + (0.0 if remote else handing(len(rows.lengths))),
             tasks=2.0 * len(rows.lengths) if remote else 0.0,
             round_trips=2.0 if remote else 0.0,
         )

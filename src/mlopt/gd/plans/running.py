@@ -95,6 +95,8 @@ class Outcome:
     intercept: NDArray[Any]
     passes: int
     converged: bool
+    methods: tuple[str, ...]
+    """That were at work, in order: more than one if the first was left."""
     learnt: tuple[dict[str, Any], ...] = ()
     """Of each model, attributes of a fitted estimator that only its solver knows."""
 
@@ -206,7 +208,8 @@ class Race:
         self.names.append(one.name)
         # What takes all models to their end at once has steps of its own to limit.
         inner = self.limits.passes if one.method.sharp else None
-        most, self.began = inner or _MOST[one.method.unit], self.limits.elapsed
+        most = inner or max(_MOST[one.method.unit], self.limits.passes or 0)
+        self.began = self.limits.elapsed
         self.asked = self._wanted or 0.0
         self.training = one.method.begin(one.problem, one.stop, most, start)
 
@@ -236,15 +239,16 @@ class Race:
     def _disappoints(self, following: Alternative) -> bool:
         """Whether it took more than was to be expected, and more than another would.
 
-        A fit that no gap ends must not depend on what else the machine does: passes count.
+        A fit that no gap ends must not depend on what else the machine does: passes count,
+        at the pace that was predicted.
         Towards a gap, what is to come counts, and the worst case of the other one, which
         must be known: where one guess was wrong, so may be the next.
         """
         one, spent = self.alternative, self.limits.elapsed - self.began
-        late = self.training.passes > one.passes.high
+        late, most = self.training.passes > one.passes.high, following.interval[1]
         if self._wanted is None:
-            return late
-        most = following.interval[1]
+            pace = one.predicted_seconds / one.passes.expected
+            return late and self.training.passes * pace > most
         late |= spent > max(one.interval[1], most, _TRIFLE)
         known = following.passes.high <= _SURE * following.passes.low
         return late and known and self._left() > most
@@ -297,22 +301,28 @@ class Race:
     def leave_for(self, following: Alternative) -> None:
         """Go on from the present weights in another way."""
         self.before += self.training.passes
-        start = self.training.coefficients(0)
+        start = self._planes()
         self.alternative = following
         self._begin(start)
 
     def outcome(self) -> Outcome:
         """The weights of all models."""
-        models = len(self.alternative.problem.models)
-        planes = [self.training.coefficients(number) for number in range(models)]
-        coef, intercept = (np.concatenate(parts) for parts in zip(*planes, strict=True))
+        models, (coef, intercept) = len(self.alternative.problem.models), self._planes()
         passes, training = self.passes - self.alternative.method.free, self.training
         learnt: list[dict[str, Any]] = []
         if isinstance(training, LinearTraining):
             learnt = [training.learnt(number) for number in range(models)]
         passes = max(passes, 1, *(one.get("n_iter_", 1) for one in learnt))
         converged = bool(np.all(training.converged))
-        return Outcome(coef, intercept, passes, converged, tuple(learnt))
+        names = tuple(self.names)
+        return Outcome(coef, intercept, passes, converged, names, tuple(learnt))
+
+    def _planes(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Weights (columns, d) and intercepts (columns,) of all models."""
+        models = len(self.alternative.problem.models)
+        planes = [self.training.coefficients(number) for number in range(models)]
+        coef, intercept = (np.concatenate(parts) for parts in zip(*planes, strict=True))
+        return coef, intercept
 
     def result(self) -> Result:
         """What it came to: of one model, to a gap."""

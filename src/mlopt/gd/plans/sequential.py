@@ -15,13 +15,12 @@ from mlopt.gd.plans.task import Problem
 
 Array = NDArray[Any]
 
-EPOCH = Cost(python=2e-3)
+EPOCH = Cost(python=1.8e-4)
 """Of an epoch over rows that take nothing."""
 SETUP = 3.0
 """Epochs that go into a copy of the rows, their squares and a first Hessian."""
-DOUBT = 20.0
-"""Methods that take one row or column at a time may need twenty times the usual passes,
-where columns are many and correlated."""
+DOUBT = 5.0
+"""By which factor epochs may be off where there are many rows for each weight."""
 
 
 class Sequential(ABC):

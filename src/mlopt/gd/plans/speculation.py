@@ -80,10 +80,12 @@ def typical(method: Method, outline: Outline, stop: Stop) -> Passes:
     expected = method.passes(outline.shape)
     if not method.iterates:
         return Passes.known(expected)
-    if gap:
-        usual = method.usual(outline, gap)
-        expected = expected * digits(gap) if usual is None else usual
-    return Passes.about(max(2.0, expected), method.doubt, "typical")
+    doubt = method.doubt
+    if gap and (usual := method.usual(outline, gap)) is not None:
+        expected, doubt = usual
+    elif gap:
+        expected *= digits(gap)
+    return Passes.about(max(2.0, expected), doubt, "typical")
 
 
 def speculate(

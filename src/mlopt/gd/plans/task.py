@@ -168,6 +168,14 @@ class Problem:
         """Columns of weights."""
         return sum(model.outputs for model in self.models)
 
+    def split(self, start: tuple[Array, Array] | None) -> list[tuple[Array, Array]] | None:
+        """Weights (columns, d) and intercepts (columns,) of all models, model by model."""
+        if start is None:
+            return None
+        ends = np.cumsum([model.outputs for model in self.models])[:-1]
+        parts = (np.split(np.asarray(part), ends) for part in start)
+        return list(zip(*parts, strict=True))
+
     def on(self, rows: Rows) -> Problem:
         """The same task on other rows, such as a sample."""
         return replace(self, rows=rows)

@@ -28,11 +28,12 @@ from mlopt.gd.batch_steps import STEEPEST
 from mlopt.gd.plans import wide
 from mlopt.gd.plans.gathered import Gathered, gathering
 from mlopt.gd.plans.method import Method, Solver, Start, at_least
-from mlopt.gd.plans.sequential import DOUBT, EPOCH, SETUP, Sequential
+from mlopt.gd.plans.outline import Outline
+from mlopt.gd.plans.sequential import EPOCH, SETUP, Sequential
 from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.plans.watch import watch
-from mlopt.gd.pricing import Shape, alone
+from mlopt.gd.pricing import alone
 from mlopt.kernels.one_row import combination, products
 from mlopt.kernels.pointwise import losses_and_slopes
 from mlopt.kernels.variance_reduced import variance_reduced_steps
@@ -46,7 +47,12 @@ LOSSES = frozenset({"logistic", "squared", "squared_hinge", "huber"})
 _SEED = 0
 _EPOCHS = 20.0
 """To expect where nothing is known of the data but their shape."""
-_STEP_DENSE, _STEP_SPARSE, _STEP_ROW = 100.0, 800.0, 4000.0
+_HELD, _LOOSE = 50.0, (500.0, 50.0)
+"""Rows for each weight without which correlations decide; epochs there, from 10 to 10,000
+on data drawn as in `benchmarks/foresight.py`, and by which factor they may be off."""
+_DOUBT = 40.0
+"""By which factor epochs may be off with many rows: scales and correlations decide."""
+_STEP_DENSE, _STEP_SPARSE, _STEP_ROW = 80.0, 450.0, 3000.0
 """Operations in whose time a step goes over a stored value, and what else a row takes."""
 _STEP = 1.0
 """Length of a step, in units of the inverse of the largest curvature of a row."""
@@ -171,12 +177,18 @@ def _lengths(X: Any, scale: Array) -> Array:
     return np.asarray(np.concatenate(found) + scale[-1])
 
 
-def epochs_cost(shape: Shape, resources: Resources, epochs: float) -> Cost:
+def epochs_cost(outline: Outline, resources: Resources, epochs: float) -> Cost:
     """Epochs of a full gradient and a step for every row, on one thread."""
+    shape = outline.shape
     price = _STEP_SPARSE if shape.sparse else _STEP_DENSE
     work = price * shape.nonzero + _STEP_ROW * shape.n
     all_ = epochs + SETUP
     return alone(all_ * work, resources) + all_ * EPOCH
+
+
+def _usual(outline: Outline, tolerance: float) -> tuple[float, float] | None:
+    del tolerance
+    return None if outline.held(_HELD) else _LOOSE
 
 
 def _begin(problem: Problem, stop: RelativeGap, max_passes: int, start: Start) -> Solver:
@@ -185,5 +197,6 @@ def _begin(problem: Problem, stop: RelativeGap, max_passes: int, start: Start) -
 
 SVRG = Method(
     "svrg", LOSSES, lambda shape: _EPOCHS, gathering(epochs_cost), _begin, continues=True,
-    least=at_least(16), believed=1.0, doubt=DOUBT, foreseen=wide.epochs,
+    least=at_least(16), believed=1.0, doubt=_DOUBT, foreseen=wide.epochs,
+    usual=_usual,
 )  # fmt: skip

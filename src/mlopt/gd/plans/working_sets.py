@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from mlopt.costs import Cost
 from mlopt.gd.l1_training import L1Training
 from mlopt.gd.plans import primal_coordinate
 from mlopt.gd.plans.gathered import gathering
 from mlopt.gd.plans.method import Method, Solver, Start, at_least
+from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import GradientNorm, RelativeGap, Stop
 from mlopt.gd.plans.task import Problem
-from mlopt.gd.pricing import Shape
 from mlopt.gd.working_set import LOSSES, WAY
 from mlopt.resources import Resources
 
@@ -19,11 +17,11 @@ _VISITS = 10.0
 """Visits of all columns in whose time a model ends: a working set holds few of them."""
 
 
-def epochs_cost(shape: Shape, resources: Resources, passes: float) -> Cost:
+def epochs_cost(outline: Outline, resources: Resources, passes: float) -> Cost:
     """Sweeps over working sets of columns, model after model, on one thread."""
     del passes  # all models end in the first one
-    one = replace(shape, columns=1)
-    return shape.columns * primal_coordinate.epochs_cost(one, resources, _VISITS)
+    each = primal_coordinate.epochs_cost(outline, resources, _VISITS)
+    return outline.shape.columns * each
 
 
 def _begin(problem: Problem, stop: Stop, max_passes: int, start: Start) -> Solver:
