@@ -23,7 +23,8 @@ TEXT = Shape(
 
 
 def price(name: str, shape: Shape, resources: Resources = HERE) -> Any:
-    outline = Outline("squared_hinge", shape, l2=1e-3, free_intercept=False)
+    loss = "multinomial" if name == "newton-cholesky" else "squared_hinge"
+    outline = Outline(loss, shape, l2=1e-3, free_intercept=False)
     return methods.BY_NAME[name].price(outline, resources)
 
 

@@ -101,7 +101,9 @@ def test_what_does_not_fit_in_memory_is_rejected_with_the_reason() -> None:
 
 def test_twice_the_rows_never_cost_less() -> None:
     for shape in (TALL, TEXT):
-        twice = replace(shape, n=2 * shape.n, nonzero=2 * shape.nonzero)
+        twice = replace(
+            shape, n=2 * shape.n, nonzero=2 * shape.nonzero, blocks=2 * shape.blocks
+        )
         for name, cost in solver_costs(shape, HERE).items():
             more = solver_costs(twice, HERE)[name]
             if isinstance(cost, Cost) and isinstance(more, Cost):

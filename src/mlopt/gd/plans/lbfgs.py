@@ -26,7 +26,7 @@ _PASSES_WITH_HESSIAN, _PASSES_WITH_DIAGONAL, _PASSES_OF_SOFTMAX = 15.0, 80.0, 15
 _PASSES_OF_SPARSE, _WEAK, _NEGLIGIBLE = 85.0, 1e-6, 1e-8
 _HELD = 6.0
 """Rows for each weight without which the penalty holds the weights, not the data."""
-_LOOSE, _LOOSE_KINKED, _LOOSE_WIDE, _DOUBT = (30.0, 5.0), (1000.0, 10.0), (500.0, 5.0), 3.0
+_LOOSE, _LOOSE_KINKED, _LOOSE_WIDE, _DOUBT = (30.0, 5.0), (1000.0, 10.0), (500.0, 5.0), 6.0
 """Passes there, and by which factor they may be off: with Hessians; where curvature jumps,
 and passes are ten or thousands; with a diagonal. And how far off passes over sparse rows
 may be. As seen on data drawn as in `benchmarks/foresight.py`; other seeds judge."""
@@ -144,14 +144,15 @@ def _foreseen(outline: Outline, tolerance: float) -> float | None:
 
 
 def _usual(outline: Outline, tolerance: float) -> tuple[float, float] | None:
-    if not outline.held(_HELD) and outline.loss not in ("squared", "multinomial"):
-        if outline.loss == "squared_hinge":
-            return _LOOSE_KINKED
-        return _LOOSE_WIDE if outline.shape.d >= WIDEST else _LOOSE
-    if outline.loss != "logistic":
+    if outline.loss == "logistic":
+        passes = passes_of_sparse(outline.shape, outline.l2, tolerance)
+        if passes is not None:
+            return passes, _DOUBT
+    if outline.held(_HELD) or outline.loss in ("squared", "multinomial"):
         return None
-    passes = passes_of_sparse(outline.shape, outline.l2, tolerance)
-    return None if passes is None else (passes, _DOUBT)
+    if outline.loss == "squared_hinge":
+        return _LOOSE_KINKED
+    return _LOOSE_WIDE if outline.shape.d >= WIDEST else _LOOSE
 
 
 def _begin(problem: Problem, stop: Stop, max_passes: int, start: Start) -> Solver:

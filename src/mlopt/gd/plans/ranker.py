@@ -48,12 +48,12 @@ class Ranker:
     refused: dict[str, str] = field(default_factory=dict)
     _prices: dict[str, Price] = field(default_factory=dict)
 
-    def contenders(self) -> Alternatives:
-        """Those that may turn out the cheapest, cheapest first."""
+    def contenders(self, methods: Iterable[Method]) -> Alternatives:
+        """Of these, those that may turn out the cheapest, cheapest first."""
         stop, around = self.stop, self._around()
         part = digits(stop.tolerance) if isinstance(stop, RelativeGap) else 1.0
         of = self.problem.outline, self.resources
-        bounds = [(around + part * m.least(*of), m) for m in self.methods]
+        bounds = [(around + part * m.least(*of), m) for m in methods]
         found: list[Alternative] = []
         for bound, method in sorted(bounds, key=lambda pair: pair[0]):
             worst = min((a.interval[1] for a in found), default=float("inf"))

@@ -97,14 +97,16 @@ def plan(
     able = tuple(m for m in wanted if m.name not in unfit)
     ranker = Ranker(problem, resources_of(executor), stop, able)
     # A limit of passes may rule out the cheapest.
-    found = ranker.contenders() if max_iter is None else ranker.ranked(able)
+    ranked = ranker.contenders if max_iter is None else ranker.ranked
+    # What may touch a few rows only is no rival of what takes whole passes.
+    found = ranked(m for m in able if m.unit == "passes") or ranked(able)
     if not found:
         refused = unfit | ranker.refused
         reasons = "; ".join(f"{name}: {text}" for name, text in refused.items())
         raise InputError(f"No method can minimise {task.title} here. {reasons}.")
     if speculation and len(found) > 1:
         if speculation is not True:
-            found = ranker.ranked(able)
+            found = ranker.ranked(able if methods else [a.method for a in found])
         if learnt := _sampled(problem, tolerance, found, speculation):
             ranker.passes |= learnt
             found = ranker.ranked(a.method for a in found)

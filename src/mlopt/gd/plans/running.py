@@ -175,7 +175,7 @@ def raced(
     limits = Limits(passes=max_iter or most, seconds=time_limit)
     able = [a for a in alternatives[1:] if a.method.continues or not a.method.iterates]
     with between_passes():
-        race = Race(alternatives[0], limits, start)
+        race = Race(alternatives[0], limits, max_iter, start)
         for following in able:
             if race.run(following):
                 break
@@ -190,6 +190,7 @@ class Race:
 
     alternative: Alternative
     limits: Limits
+    max_iter: int | None = None
     start: InitVar[Start] = None
     training: Solver = field(init=False)
     names: list[str] = field(default_factory=list)
@@ -207,8 +208,8 @@ class Race:
         one = self.alternative
         self.names.append(one.name)
         # What takes all models to their end at once has steps of its own to limit.
-        inner = self.limits.passes if one.method.sharp else None
-        most = inner or max(_MOST[one.method.unit], self.limits.passes or 0)
+        usual, asked = _MOST[one.method.unit], self.max_iter or 0
+        most = asked or usual if one.method.sharp else max(usual, asked)
         self.began = self.limits.elapsed
         self.asked = self._wanted or 0.0
         self.training = one.method.begin(one.problem, one.stop, most, start)
