@@ -8,11 +8,14 @@ done, or the limit has passed, or twice the time of the best that was done befor
 plan counts as finished
 if its objective, computed here, is within the tolerance of the least that is known: of all
 plans and of SciPy's L-BFGS-B. Printed: a row a problem; then the median, 90th percentile
-and worst of chosen / best (seconds, planning included) and of predicted / measured
-(seconds of the chosen run, whichever of the two is larger over the other), and the share
-within 1.3. Runs that said they were done and were not are counted.
+and worst of chosen / best (seconds, planning included; then with 30 ms forgiven, but not
+less than the best) and of predicted / measured (seconds of the chosen run, whichever of
+the two is larger over the other), and the shares within 1.3 and 2; how many runs took what
+the interval of their prediction says. Runs that said they were done and were not are
+counted. With --likely the rivals are the methods of whole passes and epochs alone, without
+the plans of the ML4all paper, which are never near the best and take most of the time.
 
-usage: foresight.py [--seed 0] [--problems 60] [--limit 30] [--values 20e6]
+usage: foresight.py [--seed 0] [--problems 60] [--limit 30] [--values 20e6] [--likely]
 """
 
 from __future__ import annotations
@@ -45,8 +48,9 @@ SLOWER, LEAST = 2.0, 0.2
 HOPELESS = 5.0
 """Plans that are foreseen to take so many times the limit are not run: a factorization of
 wide rows cannot be interrupted."""
-NEAR = 1.3
-"""What a foresight may be off by and still be called right."""
+NEAR, TWICE, FORGIVEN = 1.3, 2.0, 0.03
+"""What a foresight may be off by and still be called right; at the very most; and seconds
+of planning that nobody notices."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +153,7 @@ def vector(result):
     return np.append(np.ravel(result.coef), result.intercept)
 
 
-def judged(problem, limit):
+def judged(problem, limit, likely):
     """The row of one problem: what is printed, the two ratios, false claims."""
     X, y = rows_of(problem)
     task = mlopt.gd.Task(problem.loss, l2=problem.l2)
@@ -174,6 +178,8 @@ def judged(problem, limit):
     runs, best = {}, limit
     for alternative in plan.alternatives:
         name = alternative.name
+        if likely and alternative.method.unit != "passes":
+            continue
         if alternative.predicted_seconds > HOPELESS * limit:
             continue
         try:
@@ -200,7 +206,10 @@ def judged(problem, limit):
         f"{finished.get(best, np.nan):8.3f} {ratio:6.2f} {foreseen:6.2f}{reason}",
         flush=True,
     )
-    return ratio, max(foreseen, 1 / max(foreseen, 1e-9)), false
+    forgiven = max(ratio - FORGIVEN / finished[best], 1.0) if best else float("nan")
+    low, high = plan.chosen.interval
+    held = low <= result.seconds <= high
+    return ratio, forgiven, max(foreseen, 1 / max(foreseen, 1e-9)), held, false
 
 
 def summary(name, ratios):
@@ -212,7 +221,8 @@ def summary(name, ratios):
     print(
         f"{name}: median {statistics.median(known):.2f}, "
         f"90% {np.quantile(known, 0.9):.2f}, worst {max(known):.2f}; within {NEAR:g}x "
-        f"{np.mean(np.array(known) <= NEAR):.0%} of {len(known)}"
+        f"{np.mean(np.array(known) <= NEAR):.0%}, {TWICE:g}x "
+        f"{np.mean(np.array(known) <= TWICE):.0%} of {len(known)}"
     )
 
 
@@ -222,6 +232,7 @@ def main():
     parser.add_argument("--problems", type=int, default=60)
     parser.add_argument("--limit", type=float, default=30.0, help="seconds a plan")
     parser.add_argument("--values", type=float, default=20e6, help="stored, at most")
+    parser.add_argument("--likely", action="store_true", help="without the paper's plans")
     options = parser.parse_args()
     rng = np.random.default_rng(options.seed)
     problems = [draw(rng, options.values) for _ in range(options.problems)]
@@ -240,10 +251,13 @@ def main():
         "loss                n x d    density corr scale share      l2   tol  chosen"
         "                    seconds best                      seconds  c/b  pred/measured"
     )
-    rows = [judged(problem, options.limit) for problem in problems]
-    summary("chosen / best", [ratio for ratio, _, _ in rows])
-    summary("predicted / measured, or the other way", [off for _, off, _ in rows])
-    print(f"runs that said they were done and were not: {sum(f for _, _, f in rows)}")
+    rows = [judged(problem, options.limit, options.likely) for problem in problems]
+    ratios, forgiven, off, held, false = zip(*rows, strict=True)
+    summary("chosen / best", ratios)
+    summary(f"chosen / best, {FORGIVEN * 1000:g} ms forgiven", forgiven)
+    summary("predicted / measured, or the other way", off)
+    print(f"within the interval that was predicted: {np.mean(held):.0%}")
+    print(f"runs that said they were done and were not: {sum(false)}")
 
 
 if __name__ == "__main__":
