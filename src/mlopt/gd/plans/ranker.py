@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from mlopt.costs import Cost
 from mlopt.gd.plans.method import Method, Price, digits
@@ -50,7 +51,7 @@ class Ranker:
 
     def contenders(self, methods: Iterable[Method]) -> Alternatives:
         """Of these, those that may turn out the cheapest, cheapest first."""
-        stop, around = self.stop, self._around()
+        stop, around = self.stop, self._around
         part = digits(stop.tolerance) if isinstance(stop, RelativeGap) else 1.0
         of = self.problem.outline, self.resources
         bounds = [(around + part * m.least(*of), m) for m in methods]
@@ -64,9 +65,9 @@ class Ranker:
     def ranked(self, methods: Iterable[Method]) -> Alternatives:
         """These methods, without those that cannot be used, cheapest first."""
         found = [
-            self._alternative(method, price)
+            self._alternative(method)
             for method in methods
-            if (price := self._price(method)) is not None
+            if self._price(method) is not None
         ]
         return _sorted(found)
 
@@ -84,20 +85,27 @@ class Ranker:
                 self._prices[method.name] = price
         return self._prices.get(method.name)
 
-    def _alternative(self, method: Method, price: Price) -> Alternative:
+    def seconds(self, method: Method, passes: float) -> float:
+        """What so many passes of a method take, that can be used here."""
+        price = self._price(method)
+        assert price is not None
+        threads = 1 if method.waves else self.resources.threads
+        return price(passes).seconds(self.resources, threads) + self._around
+
+    def _alternative(self, method: Method) -> Alternative:
         if method.name not in self.passes:
             self.passes[method.name] = typical(method, self.problem.outline, self.stop)
         passes = self.passes[method.name]
-        threads = 1 if method.waves else self.resources.threads
-        counts = (passes.expected, passes.low, passes.high)
-        around = self._around()
-        seconds = {c: price(c).seconds(self.resources, threads) + around for c in {*counts}}
-        expected, low, high = (seconds[count] for count in counts)
-        mean = expected if low == high else (high - low) / math.log(high / low)
+        low = mean = high = self.seconds(method, passes.low)
+        if passes.high > passes.low:
+            high = self.seconds(method, passes.high)
+        if high > low:
+            mean = (high - low) / math.log(high / low)
         return Alternative(
             method.name, method, self.problem, self.stop, passes, mean, (low, high)
         )
 
+    @cached_property
     def _around(self) -> float:
         """Seconds for sums of weights before the passes and the objective after them."""
         rows, resources = self.problem.rows, self.resources
