@@ -25,7 +25,6 @@ MODELS = [
     Model("multinomial", 0.1, outputs=3),
     Model("multinomial", 0.1, outputs=3, fit_intercept=False),
     Model("squared_hinge", 0.1),
-    Model("huber", 0.1, delta=0.7),
 ]
 
 
@@ -153,14 +152,12 @@ def test_few_rows_for_their_weights_are_no_start() -> None:
     assert start_rows(16_000, 3, 1) == 0
 
 
-@pytest.mark.parametrize("loss", ["squared_hinge", "huber"])
-def test_few_rows_for_each_weight_take_few_passes(loss: str) -> None:
+def test_few_rows_for_each_weight_take_few_passes() -> None:
     """Where rows come and go from one step to the next, curvature must follow."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 110)) + rng.normal(size=(400, 1))
-    z = X @ rng.normal(size=110) / 10 + rng.normal(size=400)
-    y = (z > 0).astype(int) if loss == "squared_hinge" else z
-    task = Task(loss, l2=1e-4)
+    y = (X @ rng.normal(size=110) / 10 + rng.normal(size=400) > 0).astype(int)
+    task = Task("squared_hinge", l2=1e-4)
     found = plan(task, X, y, tolerance=1e-8, methods=["newton-cholesky"]).run()
     assert found.converged
     assert found.claim == "proven"

@@ -48,7 +48,7 @@ def joint_hessian(
     weights : ndarray of shape (d + 1, K)
         The last row holds the intercepts.
     model : Model
-        "multinomial", or any smooth loss of one column.
+        "multinomial", "logistic" or "squared_hinge".
     lacking : ndarray of shape (d,)
         Mean squares of the columns of X that the sample does not have: without them, a
         column that it never met would be free to run away.
@@ -122,9 +122,7 @@ def _curvatures(block: Block, part: slice, z: Array, model: Model) -> Array:
     if model.loss == "logistic":
         return np.asarray(expit(z) * expit(-z))
     y = block.extra["targets"][part, model.target].astype(np.float64)
-    if model.loss == "squared_hinge":
-        return np.where(y * z < 1.0, 2.0, 0.0)
-    return np.where(np.abs(z - y) <= model.delta, 1.0, 0.0)  # Huber's
+    return np.where(y * z < 1.0, 2.0, 0.0)  # of the squared hinge
 
 
 def _add_softmax(total: Array, X: Array, Z: Array, c: Array) -> None:

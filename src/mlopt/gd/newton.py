@@ -84,7 +84,7 @@ class Newton:
     rows : Rows
         With "targets" (n, 1) and "weights" (n, 1) beside them.
     model : Model
-        "multinomial", or any smooth loss of one column.
+        "multinomial", "logistic" or "squared_hinge".
     gtol : float
         Converged when no component of the objective's gradient is larger.
     tol : float, default=0.0

@@ -17,7 +17,7 @@ from mlopt.gd.sample import start_gap
 from mlopt.resources import Resources
 
 _PASSES, _PASSES_WITH_START, _PASSES_OF_SAMPLED = 12.0, 6.0, 40.0
-LOSSES = frozenset({"logistic", "multinomial", "squared_hinge", "huber"})
+LOSSES = frozenset({"logistic", "multinomial", "squared_hinge"})
 """What it can minimise."""
 _CHOLESKY = 3.0
 _HELD, _LOOSE_KINKED = 6.0, (24.0, 3.0)
