@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 import threading
@@ -21,7 +22,6 @@ from mlopt.errors import ClusterError
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 X, Y = make_classification(300, 5, random_state=0)
-ADDRESS = "tcp://127.0.0.1:18786"
 BEGUN = 3.0
 """Seconds after which a search of slow trees is in the middle."""
 
@@ -46,10 +46,19 @@ def search(client: Any) -> mlopt.ModelSearchCV:
 
 
 @pytest.fixture
-def processes() -> Iterator[dict[str, list[subprocess.Popen[bytes]]]]:
+def port() -> str:
+    """One that nobody listens on: tests run beside each other."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return str(free.getsockname()[1])
+
+
+@pytest.fixture
+def processes(port: str) -> Iterator[dict[str, list[subprocess.Popen[bytes]]]]:
     command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--no-dashboard"]
-    scheduler = subprocess.Popen([*command, "--host", "127.0.0.1", "--port", "18786"])
-    command = [sys.executable, "-m", "distributed.cli.dask_worker", ADDRESS, "--no-nanny"]
+    scheduler = subprocess.Popen([*command, "--host", "127.0.0.1", "--port", port])
+    address = f"tcp://127.0.0.1:{port}"
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-nanny"]
     workers = [
         subprocess.Popen([*command, "--nthreads", "1", "--no-dashboard"]) for _ in range(2)
     ]
@@ -62,9 +71,9 @@ def processes() -> Iterator[dict[str, list[subprocess.Popen[bytes]]]]:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("lost", ["scheduler", "workers"])
 def test_what_is_lost_is_named_within_a_minute(
-    lost: str, processes: dict[str, list[subprocess.Popen[bytes]]]
+    lost: str, port: str, processes: dict[str, list[subprocess.Popen[bytes]]]
 ) -> None:
-    with distributed.Client(ADDRESS, timeout=60) as client:
+    with distributed.Client(f"tcp://127.0.0.1:{port}", timeout=60) as client:
         client.wait_for_workers(2, timeout=60)
         for process in processes[lost]:
             threading.Timer(BEGUN, process.kill).start()
