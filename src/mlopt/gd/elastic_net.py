@@ -26,7 +26,6 @@ from mlopt.gd.plans.running import Outcome
 from mlopt.gd.plans.stop import GradientNorm
 from mlopt.gd.plans.task import Problem, Task
 from mlopt.gd.working_set import WAY
-from mlopt.plan import Choice
 
 Array = NDArray[Any]
 
@@ -135,7 +134,7 @@ class ElasticNet(Explained, LinearRegressor, linear_model.ElasticNet):
             fit_as_scikit_learn(self, self._kind, why, X, y, sample_weight)
             return self
         with closing(executor(n_jobs=None)) as where:
-            sample, chosen, _ = self._prepare(X, y, sample_weight, where)
+            sample, chosen = self._prepare(X, y, sample_weight, where)
             outcome = chosen.run(
                 _MAX_ITER if self.max_iter is None else self.max_iter,
                 self._start(1 if sample.y.ndim == 1 else sample.y.shape[1]),
@@ -152,7 +151,7 @@ class ElasticNet(Explained, LinearRegressor, linear_model.ElasticNet):
 
     def _prepare(
         self, X: Any, y: Any, sample_weight: Any, where: Executor
-    ) -> tuple[Sample, Chosen, Choice]:
+    ) -> tuple[Sample, Chosen]:
         sample = read(
             self, X, y, sample_weight, executor=where, numeric=True, block_rows=_all_rows
         )
@@ -160,7 +159,7 @@ class ElasticNet(Explained, LinearRegressor, linear_model.ElasticNet):
             str(self), "auto", (WAY,), self._problem(sample), GradientNorm(self.tol),
             resources_of(where),
         )  # fmt: skip
-        return sample, chosen, chosen.choice
+        return sample, chosen
 
     def _problem(self, sample: Sample) -> Problem:
         targets = sample.y.reshape(sample.rows.n, -1)

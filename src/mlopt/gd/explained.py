@@ -11,6 +11,7 @@ from sklearn.base import clone
 from mlopt.cluster import Executor, executor
 from mlopt.gd.as_scikit_learn import check_parameters, plan_as_scikit_learn
 from mlopt.gd.choosing import plan_before
+from mlopt.gd.plans.fitting import Chosen
 from mlopt.plan import Plan
 
 
@@ -30,8 +31,8 @@ class Explained:
         if why := twin._not_ours(y):
             return plan_as_scikit_learn(self, why)
         with closing(executor(n_jobs=getattr(self, "n_jobs", None))) as where:
-            choice = twin._prepare(X, y, sample_weight, where)[-1]
-        return plan_before(self, choice)
+            _, chosen = twin._prepare(X, y, sample_weight, where)
+        return plan_before(self, chosen.choice)
 
     @abstractmethod
     def _not_ours(self, y: Any) -> str:
@@ -40,5 +41,5 @@ class Explained:
     @abstractmethod
     def _prepare(
         self, X: Any, y: Any, sample_weight: Any, where: Executor
-    ) -> tuple[Any, ...]:
-        """What `fit` trains on, and last the solver that it chose."""
+    ) -> tuple[Any, Chosen]:
+        """What `fit` trains on, and the solver that it chose."""

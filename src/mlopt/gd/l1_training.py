@@ -26,6 +26,7 @@ from mlopt.gd.penalty import Penalty
 from mlopt.gd.plans.by_columns import Columns
 from mlopt.gd.plans.condensed import condensed, worth_condensing
 from mlopt.gd.plans.stop import RelativeGap, Stop
+from mlopt.gd.plans.task import beside
 from mlopt.gd.ridge_path import moments_of_sets
 from mlopt.gd.single import one_block
 from mlopt.gd.working_set import WorkingSet
@@ -164,10 +165,7 @@ class L1Training(LinearTraining):
         if len(found.lengths) == 1:
             return found
         here = Rows.of(self.rows.collect(), block_rows=self.rows.n)
-        parts = [block.extra for block in self.rows.map(_itself)]
-        return here.attach(
-            **{name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
-        )
+        return here.attach(**beside(self.rows))
 
     def _condenses(self, path: Path) -> bool:
         sets = len(self._sums.weights)
@@ -234,10 +232,6 @@ class L1Training(LinearTraining):
         super().restore(state)
         for name in _STATE:
             setattr(self, name, np.array(state[name]))
-
-
-def _itself(block: Block) -> Block:
-    return block
 
 
 _STATE = ("_solved", "_converged", "_gaps", "_sweeps")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -58,15 +60,10 @@ def fit_least_squares(
     """Read the data, choose a solver, run it and set the estimator's attributes."""
     started = time.perf_counter()
     with closing(executor(n_jobs=settings.n_jobs)) as where:
-        sample, task, choice = _prepare(
+        sample, task, solve, choice = _prepare(
             estimator, X, y, sample_weight, alpha, settings, where
         )
-        if settings.positive:
-            fit = fit_positive(
-                task, choose_positive(str(estimator), task, resources_of(where))
-            )
-        else:
-            fit = SOLVERS[choice.chosen](task)
+        fit = solve(task)
     _learn(estimator, fit, sample)
     estimator.plan_ = plan_after(estimator, replace(choice, notes=fit.notes), started)
     if not fit.converged:
@@ -110,15 +107,17 @@ def _prepare(
     alpha: Any,
     settings: Settings,
     where: Executor,
-) -> tuple[Sample, Task, Choice]:
+) -> tuple[Sample, Task, Callable[[Task], Fit], Choice]:
     sample = read(
         estimator, X, y, sample_weight, executor=where, numeric=True, block_rows=block_rows
     )
     task = _task(sample, alpha, estimator.fit_intercept, settings)
     here, name = resources_of(where), str(estimator)
     if settings.positive:
-        return sample, task, choose_positive(name, task, here).choice
-    return sample, task, choose_solver(name, settings.solver, shape_of(task), here)
+        chosen = choose_positive(name, task, here)
+        return sample, task, partial(fit_positive, chosen=chosen), chosen.choice
+    choice = choose_solver(name, settings.solver, shape_of(task), here)
+    return sample, task, SOLVERS[choice.chosen], choice
 
 
 def _task(sample: Sample, alpha: Any, intercept: bool, settings: Settings) -> Task:

@@ -102,7 +102,7 @@ def scan(shape: Shape, resources: Resources, reply: float, *, times: int = 1) ->
         network=reply * math.log2(2 * resources.workers) if remote else 0.0,
         tasks=float(shape.blocks) if remote else 0.0,
         round_trips=1.0 if remote else 0.0,
-        python=_SCAN + (0.0 if remote else handing(shape.blocks)),
+        python=_SCAN + handing(shape.blocks, resources),
     )
 
 

@@ -27,7 +27,6 @@ from mlopt.gd.plans.running import Outcome
 from mlopt.gd.plans.stop import GradientNorm
 from mlopt.gd.plans.task import Problem, Task
 from mlopt.gd.working_set import WAY
-from mlopt.plan import Choice
 from mlopt.resources import Resources
 
 Array = NDArray[Any]
@@ -154,7 +153,7 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
             )
             return self
         with closing(executor(n_jobs=self.n_jobs)) as where:
-            problem, chosen, _ = self._prepare(X, y, sample_weight, where)
+            problem, chosen = self._prepare(X, y, sample_weight, where)
             start = self._start(problem.outputs, problem.rows.d)
             outcome = chosen.run(self.max_iter, start)
         if problem.outputs > 1:
@@ -204,11 +203,10 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
 
     def _prepare(
         self, X: Any, y: Any, sample_weight: Any, where: Executor
-    ) -> tuple[Problem, Chosen, Choice]:
+    ) -> tuple[Problem, Chosen]:
         sample = read(self, X, y, sample_weight, executor=where, numeric=False)
         problem = self._problem(sample)
-        chosen = self._choose(problem, resources_of(where))
-        return problem, chosen, chosen.choice
+        return problem, self._choose(problem, resources_of(where))
 
     def _problem(self, sample: Sample) -> Problem:
         codes = self._encode(sample.y, sample.weights)

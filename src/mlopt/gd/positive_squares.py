@@ -6,17 +6,17 @@ import numpy as np
 
 from mlopt.gd.columns import Model
 from mlopt.gd.least_squares_solvers import Fit, Task
+from mlopt.gd.passes import Sums
 from mlopt.gd.plans import task as tasks
 from mlopt.gd.plans.fitting import Chosen, choose
 from mlopt.gd.plans.stop import GradientNorm
 from mlopt.gd.working_set import WAY
 from mlopt.resources import Resources
-from mlopt.rows import Block
 
 
 def choose_positive(operator: str, task: Task, resources: Resources) -> Chosen:
     """The one method for coefficients that may not be negative, and its price."""
-    weight = float(task.rows.map_reduce(_weight, np.add))
+    weight = float(Sums.of(task.rows).weights[0])
     models = tuple(
         Model(
             "squared",
@@ -39,7 +39,3 @@ def fit_positive(task: Task, chosen: Chosen) -> Fit:
     steps = np.array([found["n_iter_"] for found in outcome.learnt], np.int64)
     done = outcome.converged
     return Fit(outcome.coef.T, mean, WAY, iterations=steps, converged=done)
-
-
-def _weight(block: Block) -> float:
-    return float(block.extra["weights"].sum(dtype=np.float64))

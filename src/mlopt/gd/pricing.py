@@ -69,9 +69,9 @@ def shape_of(rows: Rows, columns: int) -> Shape:
     )  # fmt: skip
 
 
-def handing(blocks: int) -> float:
-    """Seconds in Python of a call for each block: none, where there is only one."""
-    return _HANDED * blocks if blocks > 1 else 0.0
+def handing(blocks: int, resources: Resources) -> float:
+    """Seconds in Python of a call for each block: none for a single one, or on workers."""
+    return _HANDED * blocks if blocks > 1 and resources.workers == 1 else 0.0
 
 
 def pass_cost(shape: Shape, resources: Resources, step: float) -> Cost:
@@ -94,8 +94,8 @@ def pass_cost(shape: Shape, resources: Resources, step: float) -> Cost:
     )
     price = _SCATTERED if shape.sparse else 4.0
     products = price * shape.nonzero * shape.columns + _LOSS * shape.n * shape.columns
-    here = 0.0 if remote else handing(shape.blocks)
-    vectors = Cost(memory=_HISTORY * vector, python=step + here)
+    calls = step + handing(shape.blocks, resources)
+    vectors = Cost(memory=_HISTORY * vector, python=calls)
     return (scan | arithmetic(shape, share * products)) + vectors
 
 

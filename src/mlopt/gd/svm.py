@@ -21,7 +21,6 @@ from mlopt.gd.plans.fitting import Chosen, choose
 from mlopt.gd.plans.stop import GradientNorm
 from mlopt.gd.plans.task import Problem, Task
 from mlopt.gd.working_set import WAY
-from mlopt.plan import Choice
 from mlopt.resources import Resources
 
 Array = NDArray[Any]
@@ -133,7 +132,7 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
             fit_as_scikit_learn(self, svm.LinearSVC, why, X, y, sample_weight)
             return self
         with closing(executor()) as where:
-            problem, chosen, _ = self._prepare(X, y, sample_weight, where)
+            problem, chosen = self._prepare(X, y, sample_weight, where)
             outcome = chosen.run(self.max_iter)
         self.n_iter_ = max(outcome.passes, 1)
         learn(self, outcome, problem.rows.dtype, chosen.choice, started)
@@ -141,14 +140,13 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
 
     def _prepare(
         self, X: Any, y: Any, sample_weight: Any, where: Executor
-    ) -> tuple[Problem, Chosen, Choice]:
+    ) -> tuple[Problem, Chosen]:
         size = _all_rows if self.loss == "hinge" or self.penalty == "l1" else None
         sample = read(
             self, X, y, sample_weight, executor=where, numeric=False, block_rows=size
         )
         problem = self._problem(sample, self._encode(sample.y, sample.weights))
-        chosen = self._choose(problem, resources_of(where))
-        return problem, chosen, chosen.choice
+        return problem, self._choose(problem, resources_of(where))
 
     @property
     def _planes(self) -> int:

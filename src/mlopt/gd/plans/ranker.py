@@ -112,7 +112,7 @@ class Ranker:
         remote = resources.workers > 1
         work = Cost(
             memory=rows.nbytes / resources.workers,
-            python=_AROUND + (0.0 if remote else handing(len(rows.lengths))),
+            python=_AROUND + handing(len(rows.lengths), resources),
             tasks=2.0 * len(rows.lengths) if remote else 0.0,
             round_trips=2.0 if remote else 0.0,
         )

@@ -51,16 +51,16 @@ class Task:
         With a gradient of your own there is none: add a column of ones.
     delta : float, default=1.0
         Where the Huber loss turns from squares to absolute values.
-    l1 : float, default=0.0
-        A penalty ``l1 ||w||_1`` beside: for the squared loss and the smooth ones of two
-        classes.
-    positive : bool, default=False
-        Whether weights may not be negative; for the same losses.
     objective : callable, optional
         ``objective(x, y, w)`` of one row, a number: what ``loss`` is the gradient of, where
         that is your own. Without it, plans that need the objective are refused.
     batched : bool, default=False
         Whether your own functions take many rows, x (m, d) and y (m,), and return sums.
+    l1 : float, default=0.0
+        A penalty ``l1 ||w||_1`` beside: for the squared loss and the smooth ones of two
+        classes.
+    positive : bool, default=False
+        Whether weights may not be negative; for the same losses.
 
     Raises
     ------
@@ -72,10 +72,10 @@ class Task:
     l2: float = 0.0
     fit_intercept: bool = True
     delta: float = 1.0
-    l1: float = 0.0
-    positive: bool = False
     objective: Callable[[Any, Any, Array], float] | None = None
     batched: bool = False
+    l1: float = 0.0
+    positive: bool = False
 
     def __post_init__(self) -> None:
         if not callable(self.loss) and self.loss not in LOSSES:
