@@ -19,15 +19,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlopt.gd.columns import Indices, Model
+from mlopt.gd.at_once import SolvedAtOnce
 from mlopt.gd.estimator_base import resources_of
 from mlopt.gd.least_squares_plan import choose_solver
 from mlopt.gd.least_squares_solvers import SOLVERS, Task, shape_of
-from mlopt.gd.linear_training import LinearTraining
 from mlopt.gd.normal_equations import Moments, Solution
 from mlopt.gd.ridge_path import moments_of_sets, solve_path
 from mlopt.gd.sample import local_executor
-from mlopt.rows import Block, Rows
+from mlopt.rows import Block
 
 _ACCURACY = 1e-10
 """Relative rounding error of coefficients: half the digits of float64 and two more."""
@@ -35,7 +34,7 @@ _STEPS = 10_000
 """Steps of conjugate gradients, where nothing else can be used, that count as failure."""
 
 
-class DirectLeastSquares(LinearTraining):
+class DirectLeastSquares(SolvedAtOnce):
     """Exact solutions in the first pass; for models with the squared loss.
 
     Parameters
@@ -43,21 +42,6 @@ class DirectLeastSquares(LinearTraining):
     rows, models, max_passes
         See `LinearTraining`.
     """
-
-    def __init__(self, rows: Rows, models: Sequence[Model], *, max_passes: int) -> None:
-        super().__init__(rows, models, max_passes)
-        self._solved = np.zeros(len(models), bool)
-        self._converged = np.zeros(len(models), bool)
-
-    @property
-    def converged(self) -> NDArray[np.bool_]:
-        """Which models are solved to the accuracy that was asked of their solver, (M,)."""
-        return self._converged.copy()
-
-    @property
-    def finished(self) -> NDArray[np.bool_]:
-        """Which models are solved, (M,)."""
-        return self._solved.copy()
 
     def advance(self, passes: int) -> None:
         """Solve what is not solved yet."""
@@ -138,29 +122,6 @@ class DirectLeastSquares(LinearTraining):
             self._weights[:-1, columns] = coef[:, [output]]
             held = self.models[number].fit_intercept
             self._weights[-1, columns] = intercept[output] if held else 0.0
-
-    def _keep(self, numbers: Indices, taken: Indices) -> None:
-        del taken
-        self._solved, self._converged = self._solved[numbers], self._converged[numbers]
-
-    def _add(self, source: Indices, models: Sequence[Model], **options: Any) -> None:
-        del source, options
-        more = np.zeros(len(models), bool)
-        self._solved = np.append(self._solved, more)
-        self._converged = np.append(self._converged, more)
-
-    def state(self) -> dict[str, Any]:
-        """A checkpoint: plain arrays and numbers."""
-        return super().state() | {
-            "solved": self._solved.copy(),
-            "converged": self._converged.copy(),
-        }
-
-    def restore(self, state: Any) -> None:
-        """Go on from a checkpoint of a training of the same models on the same rows."""
-        super().restore(state)
-        self._solved = np.array(state["solved"])
-        self._converged = np.array(state["converged"])
 
 
 def _solved(path: tuple[Moments, NDArray[np.float64]]) -> Solution:

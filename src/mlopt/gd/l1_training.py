@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.cluster import between_passes
-from mlopt.gd.columns import Indices, Model
-from mlopt.gd.linear_training import LinearTraining
+from mlopt.gd.at_once import SolvedAtOnce
+from mlopt.gd.columns import Model
 from mlopt.gd.penalty import Penalty
 from mlopt.gd.plans.by_columns import Columns
 from mlopt.gd.plans.condensed import condensed, worth_condensing
@@ -71,7 +71,7 @@ class Found:
     converged: bool
 
 
-class L1Training(LinearTraining):
+class L1Training(SolvedAtOnce):
     """Minima in the first pass; for the squared loss, and for two classes.
 
     Parameters
@@ -88,6 +88,12 @@ class L1Training(LinearTraining):
         Arrays (models, d) and (models,).
     """
 
+    _blank: ClassVar[Mapping[str, bool | float]] = {
+        **SolvedAtOnce._blank, "_gaps": np.inf, "_sweeps": 0,
+    }  # fmt: skip
+    _gaps: NDArray[np.float64]
+    _sweeps: NDArray[np.int64]
+
     def __init__(
         self,
         rows: Rows,
@@ -101,20 +107,6 @@ class L1Training(LinearTraining):
         super().__init__(rows, models, max_iter)
         self._kept = {} if kept is None else kept
         self.stop, self._start = stop, start
-        self._solved = np.zeros(len(models), bool)
-        self._converged = np.zeros(len(models), bool)
-        self._gaps = np.full(len(models), np.inf)
-        self._sweeps = np.zeros(len(models), np.int64)
-
-    @property
-    def converged(self) -> NDArray[np.bool_]:
-        """Which models reached the tolerance, (M,)."""
-        return self._converged.copy()
-
-    @property
-    def finished(self) -> NDArray[np.bool_]:
-        """Which models are as good as their sweeps allow, (M,)."""
-        return self._solved.copy()
 
     @property
     def gap(self) -> float:
@@ -208,33 +200,6 @@ class L1Training(LinearTraining):
             self._gaps[number], self._sweeps[number] = found.gap, found.sweeps
             self._converged[number] = found.converged
             self._solved[number], self._stale[:, number] = True, True
-
-    def _keep(self, numbers: Indices, taken: Indices) -> None:
-        del taken
-        for name in _STATE:
-            setattr(self, name, getattr(self, name)[numbers])
-
-    def _add(self, source: Indices, models: Sequence[Model], **options: Any) -> None:
-        del source, options
-        more = len(models)
-        self._solved = np.append(self._solved, np.zeros(more, bool))
-        self._converged = np.append(self._converged, np.zeros(more, bool))
-        self._gaps = np.append(self._gaps, np.full(more, np.inf))
-        self._sweeps = np.append(self._sweeps, np.zeros(more, np.int64))
-
-    def state(self) -> dict[str, Any]:
-        """A checkpoint: plain arrays and numbers."""
-        own = {name: getattr(self, name).copy() for name in _STATE}
-        return super().state() | own
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a checkpoint of a training of the same models on the same rows."""
-        super().restore(state)
-        for name in _STATE:
-            setattr(self, name, np.array(state[name]))
-
-
-_STATE = ("_solved", "_converged", "_gaps", "_sweeps")
 
 
 def _strength(model: Model) -> float:
