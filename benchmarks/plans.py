@@ -46,7 +46,7 @@ CAP = 2 << 30
 DETERMINISTIC = {
     "lbfgs", "newton-cholesky", "bgd/eager", "momentum/eager", "nesterov/eager",
     "line-search/eager", "svrg", "saga", "primal-coordinate-descent",
-    "dual-coordinate-descent", "conjugate-gradients",
+    "dual-coordinate-descent", "sparse_cg",
 }  # fmt: skip
 
 

@@ -34,9 +34,8 @@ SHAPES = (
     (6000, 20_000, 0.007),
 )  # fmt: skip
 METHODS = (
-    "lbfgs", "newton-cholesky", "primal-coordinate-descent", "svrg", "normal-equations",
-    "conjugate-gradients", "preconditioned-conjugate-gradients",
-    "mixed-precision-normal-equations", "qr",
+    "lbfgs", "newton-cholesky", "primal-coordinate-descent", "svrg", "cholesky",
+    "sparse_cg", "sketched_cg", "mixed_cholesky", "svd",
 )  # fmt: skip
 TOLERANCE, L2, MOST, SECONDS, REPEATS, HOPELESS = 1e-4, 1e-4, 60, 2.0, 3, 20.0
 

@@ -75,7 +75,7 @@ def test_steps_are_foreseen_within_a_factor_of_two(
     X = factors(3000, 700, k, strength)
     rng = np.random.default_rng(1)
     y = X @ rng.normal(size=700) / np.sqrt(700) + rng.normal(size=3000)
-    names = ["conjugate-gradients", "preconditioned-conjugate-gradients"]
+    names = ["sparse_cg", "sketched_cg"]
     found = plan(Task("squared", l2=1e-3), X, y, tolerance=gap, methods=names)
     assert {one.passes.source for one in found.alternatives} == {"foreseen"}
     for one in found.alternatives:
@@ -83,8 +83,8 @@ def test_steps_are_foreseen_within_a_factor_of_two(
         # Conjugate gradients alone look back at nine steps before they stop.
         most = max(2 * one.passes.expected + 1, 12)
         assert one.passes.expected / 2 - 1 <= passes <= most
-    sketched = next(one for one in found.alternatives if "pre" in one.name)
-    plain = next(one for one in found.alternatives if "pre" not in one.name)
+    sketched = next(one for one in found.alternatives if one.name == "sketched_cg")
+    plain = next(one for one in found.alternatives if one.name == "sparse_cg")
     assert sketched.passes.expected <= plain.passes.expected
 
 
@@ -99,7 +99,7 @@ def test_methods_of_single_rows_and_columns_are_seen_to_take_long_on_columns_ali
     for name in ("svrg", "primal-coordinate-descent"):
         assert passes[name].source == "foreseen"
         assert passes[name].expected > 500
-    assert passes["preconditioned-conjugate-gradients"].expected < 200
+    assert passes["sketched_cg"].expected < 200
     assert found.chosen.name not in ("svrg", "primal-coordinate-descent")
     logistic = plan(Task("logistic", l2=1e-2), X, y > 0, speculation=1e-3)
     assert {a.passes.source for a in logistic.alternatives if a.name == "svrg"} == {

@@ -103,7 +103,7 @@ def test_the_same_query_gives_the_same_model(folder: Path, session: Session) -> 
 
 def test_an_algorithm_is_what_runs(folder: Path, session: Session) -> None:
     model = session.run("RUN regression ON people.csv:2-3 USING ALGORITHM svd")
-    assert model.plan.choices[-1].chosen == "qr"
+    assert model.plan.choices[-1].chosen == "svd"
     assert "constraints: EPSILON 0.001" in model.plan.notes
 
 
@@ -188,7 +188,7 @@ def test_explain_reads_and_fits_nothing(
         ("RUN svm ON a.csv USING SAMPLER bernoulli", "SAMPLER bernoulli has nothing to do"),
         ("RUN svm ON a.csv USING SAMPLER f(), ALGORITHM SVRG", r"SAMPLER f\(\) cannot be"),
         ("RUN svm ON a.csv USING ALGORITHM lbfgs", "hinge loss.*dual-coord.*SGD"),
-        ("RUN regression ON a.csv USING ALGORITHM newton-cholesky", "squared loss.*qr"),
+        ("RUN regression ON a.csv USING ALGORITHM newton-cholesky", "squared loss.*svd"),
     ],
 )
 def test_what_does_not_go_together_is_refused_by_name(

@@ -22,20 +22,13 @@ from mlopt.query.request import Request
 Array = NDArray[Any]
 
 LOSSES = ("logistic", "squared")
-_OLD_NAMES = {
-    "cholesky": "normal-equations",
-    "svd": "qr",
-    "sparse_cg": "conjugate-gradients",
-}
 _ITEMS = {"`tolerance`": "EPSILON", "`max_iter`": "MAX_ITER"}
 
 
 def algorithms(loss: str) -> tuple[str, ...]:
     """Names that ALGORITHM may have for a loss."""
     losses = {loss, "multinomial"} if loss == "logistic" else {loss}
-    names = [method.name for method in METHODS if method.losses & losses]
-    old = [old for old, new in _OLD_NAMES.items() if new in names]
-    return (*old, *names)
+    return tuple(method.name for method in METHODS if method.losses & losses)
 
 
 def plan(request: Request, X: Any, y: Array) -> plans.Plan:
@@ -68,7 +61,7 @@ def _ranked(request: Request, X: Any, y: Array) -> SolverPlan:
     labels = checked(request.task, y)
     settings: dict[str, Any] = {}
     if request.algorithm is not None:
-        settings["methods"] = [_OLD_NAMES.get(request.algorithm, request.algorithm)]
+        settings["methods"] = [request.algorithm]
     try:
         return ranked(
             _task(request, labels), X, labels, tolerance=request.tolerance,

@@ -33,15 +33,12 @@ ALGORITHMS = (
     "newton-cholesky",
     "dual-coordinate-descent",
     "primal-coordinate-descent",
-    "normal-equations",
-    "qr",
-    "conjugate-gradients",
-    "preconditioned-conjugate-gradients",
     "cholesky",
     "svd",
     "sparse_cg",
+    "sketched_cg",
 )
-"""ML4all's algorithms, then solvers, the last three by the names of the estimators."""
+"""ML4all's algorithms, then solvers by the names that the estimators have for them."""
 
 SAMPLERS = ("bernoulli", "random_partition", "shuffled_partition")
 PARSERS = ("csv", "libsvm", "parquet", "npz", "sklearn")

@@ -18,7 +18,7 @@ from mlopt.gd.plans.speculation import Passes
 
 Array = NDArray[Any]
 N, D = 600, 60
-AT_ONCE = {"normal-equations", "qr", "dual-normal-equations", "working-set"}
+AT_ONCE = {"cholesky", "svd", "dual_cholesky", "working-set"}
 """These solve in one pass, or two."""
 
 
@@ -37,7 +37,7 @@ def planned(name: str, tolerance: float, n: int = N) -> SolverPlan:
     loss = next(loss for loss in losses if loss in method.losses)
     X, y = data()
     y = y if loss == "squared" else (y > 0).astype(int)
-    wide = name == "dual-normal-equations"
+    wide = name == "dual_cholesky"
     task = Task(loss, l2=1e-6, fit_intercept="dual" not in name or wide)
     rows = slice(0, D // 2 if wide else n)
     return plan(

@@ -71,28 +71,24 @@ def _expected(count: float) -> Callable[[Shape], float]:
 
 
 def _method(
-    name: str,
     solver: str,
     least: float = 0.0,
     passes: float = 1.0,
     foreseen: Callable[[Outline, float], float | None] | None = None,
 ) -> Method:
     one = Method(
-        name, _SQUARED, _expected(passes), _price(solver), _begin(solver),
+        solver, _SQUARED, _expected(passes), _price(solver), _begin(solver),
         iterates=solver == "sparse_cg", least=at_least(least),
     )  # fmt: skip
     return one if foreseen is None else replace(one, foreseen=foreseen)
 
 
 LEAST_SQUARES = (
-    _method("normal-equations", "cholesky"),
-    _method("qr", "svd"),
-    _method("conjugate-gradients", "sparse_cg", 16, _STEPS, wide.steps),
-    _method(
-        "preconditioned-conjugate-gradients", "sketched_cg", 8,
-        foreseen=wide.preconditioned_steps,
-    ),
-    _method("mixed-precision-normal-equations", "mixed_cholesky", 4, _SWEEPS),
-    _method("block-coordinate-descent", "block", 4, _SWEEPS),
-    _method("dual-normal-equations", "dual_cholesky", 1, _SWEEPS),
-)  # fmt: skip
+    _method("cholesky"),
+    _method("svd"),
+    _method("sparse_cg", 16, _STEPS, wide.steps),
+    _method("sketched_cg", 8, foreseen=wide.preconditioned_steps),
+    _method("mixed_cholesky", 4, _SWEEPS),
+    _method("block", 4, _SWEEPS),
+    _method("dual_cholesky", 1, _SWEEPS),
+)
