@@ -72,6 +72,7 @@ lint: install
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+bench: export DASK_MLOPT__REMEMBER = false
 bench: install .venv-dask-ml .venv-peers
 	$(BIN)/python benchmarks/kernels.py
 	$(BIN)/python benchmarks/search.py --dask-ml .venv-dask-ml/bin/python

@@ -18,6 +18,7 @@ import warnings
 THREADS = "2"
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(variable, THREADS)
+os.environ.setdefault("DASK_MLOPT__REMEMBER", "false")  # as on the first day
 warnings.filterwarnings("ignore")
 
 import numpy as np

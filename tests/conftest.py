@@ -18,6 +18,10 @@ ROOT = Path(__file__).parent.parent
 # A rule that changes what a pipeline computes is left out for users, and fails here.
 dask.config.set({"mlopt.strict": True})
 
+# What is chosen must not depend on the fits that tests have run before.
+os.environ.setdefault("DASK_MLOPT__REMEMBER", "false")  # of the processes that they start
+dask.config.set({"mlopt.remember": False})
+
 # Worker processes are forks of one that has loaded the libraries already, as in Dask's own
 # tests: to load them takes longer than most tests on workers.
 FORKS = sys.platform == "linux"

@@ -265,9 +265,12 @@ def resources(
     refresh: bool = False,
     calibrate: bool = False,
     operators: str | None = None,
+    forget: bool = False,
     tiny: Annotated[bool, Parameter(show=False)] = False,
 ) -> int:
     """Measure what this machine can do, in about a second, and show it.
+
+    Then comes what is remembered of the fits that ran here.
 
     Parameters
     ----------
@@ -278,10 +281,15 @@ def resources(
         costs are off here: later choices take it into account.
     operators
         Operators to calibrate, separated by commas. [default: all]
+    forget
+        Forget how long fits have taken here, beside what was predicted.
     """
     from mlopt.report.machine import describe
     from mlopt.resources import Resources
+    from mlopt.resources.remembering import forget as forget_fits
 
+    if forget:
+        forget_fits()
     machine = Resources.probe(refresh=refresh)
     _print(describe(machine))
     if calibrate:

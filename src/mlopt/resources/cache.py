@@ -1,4 +1,4 @@
-"""Measured rates and calibrations on disk, so that a machine is measured once."""
+"""Measured rates, calibrations and experience on disk: a machine is measured once."""
 
 from __future__ import annotations
 
@@ -19,12 +19,15 @@ import numpy as np
 
 from mlopt.resources.calibration import Calibration
 from mlopt.resources.descriptor import Resources
+from mlopt.resources.experience import Experience
 
 WEEK = 7 * 24 * 3600.0
 PROBE = 2
 """Raised when there is more to measure: what was kept before then does not do."""
 FORMULAS = 1
 """Raised when a formula of a cost changes: factors say nothing of another one."""
+EXPERIENCE = "experience"
+"""The kind of file that `mlopt.resources.remembering` keeps."""
 
 
 def identity(threads: int) -> dict[str, str]:
@@ -95,7 +98,7 @@ def load_calibration(key: Mapping[str, str]) -> Calibration:
     one thread.
     """
     try:
-        record = json.loads(path(_of_one_thread(key), "calibration").read_text())
+        record = json.loads(path(of_one_thread(key), "calibration").read_text())
         if record["formulas"] != FORMULAS:
             return Calibration()
         return Calibration.from_dict(record["factors"])
@@ -107,10 +110,28 @@ def store_calibration(key: Mapping[str, str], calibration: Calibration) -> bool:
     """Keep ``calibration``; False where nothing can be written."""
     factors = calibration.to_dict()
     record = {"machine": dict(key), "formulas": FORMULAS, "factors": factors}
-    return _write(path(_of_one_thread(key), "calibration"), record)
+    return _write(path(of_one_thread(key), "calibration"), record)
 
 
-def _of_one_thread(key: Mapping[str, str]) -> dict[str, str]:
+def load_experience(key: Mapping[str, str]) -> Experience:
+    """What is remembered of ``key``; nothing where the file is absent or damaged."""
+    try:
+        record = json.loads(path(key, EXPERIENCE).read_text())
+        if record["formulas"] != FORMULAS:
+            return Experience()
+        return Experience.from_dict(record["methods"])
+    except (OSError, RuntimeError, ValueError, KeyError, TypeError, AttributeError):
+        return Experience()
+
+
+def store_experience(key: Mapping[str, str], found: Experience) -> bool:
+    """Keep ``found``; False where nothing can be written."""
+    record = {"machine": dict(key), "formulas": FORMULAS, "methods": found.to_dict()}
+    return _write(path(key, EXPERIENCE), record)
+
+
+def of_one_thread(key: Mapping[str, str]) -> dict[str, str]:
+    """What holds for any number of threads."""
     return {name: value for name, value in key.items() if name != "threads"}
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from mlopt.errors import InputError
 from mlopt.resources.calibration import Calibration
+from mlopt.resources.experience import Experience
 
 GIB = 2**30
 RATES = (
@@ -50,6 +51,9 @@ class Resources:
     calibration : Calibration
         Factors of the costs of single implementations, as `mlopt resources --calibrate`
         found them here; none by default.
+    experience : Experience, optional
+        What fits took here beside what was predicted, which corrects later predictions;
+        None where nothing is remembered: of a cluster, or of rates given by hand.
 
     References
     ----------
@@ -69,6 +73,7 @@ class Resources:
     task: float = 1e-4
     round_trip: float = 1e-3
     calibration: Calibration = field(default=Calibration(), repr=False)
+    experience: Experience | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name in ("workers", "threads", "memory"):
@@ -113,7 +118,8 @@ class Resources:
     @classmethod
     def names(cls) -> tuple[str, ...]:
         """The names of the counts and rates, in order."""
-        return tuple(one.name for one in fields(cls) if one.name != "calibration")
+        known = ("calibration", "experience")
+        return tuple(one.name for one in fields(cls) if one.name not in known)
 
     @classmethod
     def probe(cls, client: Any = None, *, refresh: bool = False) -> Resources:

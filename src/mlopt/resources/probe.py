@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from dataclasses import replace
 from typing import Any
 
 from mlopt.errors import InputError
@@ -13,6 +14,7 @@ from mlopt.resources.cluster_probe import cluster_counts, measure_cluster
 from mlopt.resources.control_groups import group_limits
 from mlopt.resources.descriptor import Resources
 from mlopt.resources.measure import measure
+from mlopt.resources.remembering import experience, forget
 
 _known: dict[str, dict[str, float]] = {}
 _lock = threading.Lock()
@@ -54,13 +56,19 @@ def _this_machine() -> tuple[int, dict[str, str]]:
 
 def _process(threads: int, key: dict[str, str], rates: dict[str, float]) -> Resources:
     found = cache.load_calibration(key)
-    here = Resources(threads=threads, memory=memory_limit(), calibration=found)
+    here = Resources(
+        threads=threads, memory=memory_limit(), calibration=found, experience=experience()
+    )
     return here.with_rates(rates)
 
 
 def keep_calibration(found: Calibration) -> bool:
-    """Keep ``found`` beside what was kept of this machine; False where it cannot be."""
+    """Keep ``found`` beside what was kept of this machine; False where it cannot be.
+
+    What is remembered of predictions without it is forgotten.
+    """
     key = _this_machine()[1]
+    forget()
     return cache.store_calibration(key, cache.load_calibration(key).updated(found))
 
 
@@ -94,6 +102,8 @@ def configured(resources: Resources) -> Resources:
         )
     if isinstance(settings.get("memory"), str):
         settings["memory"] = parse_bytes(settings["memory"])
+    if set(settings) - {"workers", "threads", "memory"}:  # other rates, other predictions
+        resources = replace(resources, experience=None)
     return resources.with_rates(settings)
 
 

@@ -125,7 +125,7 @@ def test_a_curve_is_followed_through_gaps_above_the_noise() -> None:
 def test_gaps_that_hardly_fall_tell_that_passes_are_many() -> None:
     flat = _Run(False, 99, 1.0, [(0.5 - 1e-5 * i, i) for i in range(1, 100)])
     found = flat.led_on(1e-3, 0.0, GUESS)
-    assert (found.expected, found.source) == (GUESS.high, "extrapolated")
+    assert (found.expected, found.source) == (GUESS.high, "worst case")
     few = _Run(False, 3, 1.0, flat.seen[:3])
     assert few.led_on(1e-3, 0.0, GUESS) == GUESS
 

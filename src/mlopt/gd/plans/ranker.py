@@ -9,12 +9,12 @@ out when somebody looks at them.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 from mlopt.costs import Cost
+from mlopt.gd.plans.forecast import Forecast
 from mlopt.gd.plans.method import Method, Price, digits
 from mlopt.gd.plans.running import Alternative
 from mlopt.gd.plans.speculation import Passes, typical
@@ -86,7 +86,7 @@ class Ranker:
         return self._prices.get(method.name)
 
     def seconds(self, method: Method, passes: float) -> float:
-        """What so many passes of a method take, that can be used here."""
+        """What so many passes of a method take, that can be used here, as counted."""
         price = self._price(method)
         assert price is not None
         threads = 1 if method.waves else self.resources.threads
@@ -95,15 +95,25 @@ class Ranker:
     def _alternative(self, method: Method) -> Alternative:
         if method.name not in self.passes:
             self.passes[method.name] = typical(method, self.problem.outline, self.stop)
-        passes = self.passes[method.name]
-        low = mean = high = self.seconds(method, passes.low)
-        if passes.high > passes.low:
-            high = self.seconds(method, passes.high)
-        if high > low:
-            mean = (high - low) / math.log(high / low)
+        forecast = self._forecast(method, self.passes[method.name])
+        passes = forecast.corrected_passes()
+        low, mean, high = forecast.corrected_interval(passes)
         return Alternative(
-            method.name, method, self.problem, self.stop, passes, mean, (low, high)
+            method.name,
+            method,
+            self.problem,
+            self.stop,
+            passes,
+            mean,
+            (low, high),
+            forecast,
         )
+
+    def _forecast(self, method: Method, passes: Passes) -> Forecast:
+        return Forecast(
+            method.name, self.problem.outline, self.stop.kind, passes,
+            partial(self.seconds, method), self.resources.experience,
+        )  # fmt: skip
 
     @cached_property
     def _around(self) -> float:

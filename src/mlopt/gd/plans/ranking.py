@@ -137,7 +137,7 @@ def _sampled(
     groups: dict[str, list[Alternative]] = {}
     for alternative in open_:
         method = alternative.method
-        if alternative.passes.source == "typical":
+        if alternative.forecast.passes.source == "typical":
             groups.setdefault(method.algorithm or method.name, []).append(alternative)
     for number, alike in enumerate(groups.values()):
         left = budget - (time.monotonic() - started)

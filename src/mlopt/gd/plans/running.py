@@ -14,6 +14,7 @@ from mlopt.gd.linear_training import LinearTraining
 from mlopt.gd.newton import Newton
 from mlopt.gd.plans.closed import LeastSquares
 from mlopt.gd.plans.descent import Descent
+from mlopt.gd.plans.forecast import Forecast, Stint
 from mlopt.gd.plans.method import Method, Solver, Start
 from mlopt.gd.plans.proof import Proof, prove, why_unproven
 from mlopt.gd.plans.speculation import Passes
@@ -113,6 +114,8 @@ class Alternative:
         The mean over the interval, whose logarithm lies anywhere in it.
     interval : (float, float)
         Seconds for the fewest and the most passes to expect.
+    forecast : Forecast
+        What that was before experience corrected it.
     """
 
     name: str
@@ -122,6 +125,7 @@ class Alternative:
     passes: Passes
     predicted_seconds: float
     interval: tuple[float, float]
+    forecast: Forecast
 
     def run(
         self, *, time_limit: float | None = None, max_iter: int | None = None
@@ -199,6 +203,7 @@ class Race:
     reason: str = ""
     asked: float = 0.0
     began: float = 0.0
+    stint: Stint = field(init=False)
     proof: Proof | None = None
 
     def __post_init__(self, start: Start) -> None:
@@ -212,6 +217,7 @@ class Race:
         most = asked or usual if one.method.sharp else max(usual, asked)
         self.began = self.limits.elapsed
         self.asked = self._wanted or 0.0
+        self.stint = Stint(one.forecast)
         self.training = one.method.begin(one.problem, one.stop, most, start)
 
     @property
@@ -227,6 +233,16 @@ class Race:
 
     def run(self, following: Alternative | None) -> bool:
         """Train; whether it ended, and does not only disappoint beside the other."""
+        passes, done = 0, False  # of what fails, nothing is remembered
+        try:
+            ended = self._train(following)
+            passes = self.training.passes
+            done = self.reason == "done" and bool(np.all(self.training.converged))
+        finally:
+            self.stint.end(passes, done)
+        return ended
+
+    def _train(self, following: Alternative | None) -> bool:
         while not self._ended() or self._goes_on():
             if following is not None and self._disappoints(following):
                 return False

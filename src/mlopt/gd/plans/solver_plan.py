@@ -106,4 +106,14 @@ def passes_of(alternative: Alternative) -> str:
     passes, unit = alternative.passes, alternative.method.unit
     if passes.low == passes.high:
         return f"{passes.expected:.0f} {unit}"
-    return f"{passes.low:.0f} to {passes.high:.0f} {unit} ({passes.source})"
+    how = _HOW.get(passes.source, passes.source)
+    return f"{passes.low:.0f} to {passes.high:.0f} {unit} ({how})"
+
+
+_HOW = {
+    "sampled": "speculated on a sample",
+    "extrapolated": "speculated on a sample",
+    "foreseen": "by its shape",
+    "typical": "typical of its shape",
+    "seen": "like problems seen on this machine",
+}

@@ -40,6 +40,8 @@ _ALIKE, _MORE, _LAST = 1.25, 2.5, 3
 rows, at most; and samples that a line goes through."""
 _FIRST, _WIDER = 0.25, 4
 """Of the time, for the first sample; and how many more rows are taken after that."""
+SAMPLED = ("sampled", "extrapolated", "worst case")
+"""Where passes come from that were seen on a sample."""
 Count = tuple[int, int]
 """Rows of a sample and the passes over it."""
 
@@ -53,7 +55,10 @@ class Passes:
     expected, low, high : float
         ``low <= expected <= high``.
     source : str
-        "sampled", "extrapolated", "foreseen", "typical" or "known".
+        How that is known: "sampled" and "extrapolated", by a run on a sample; "worst case",
+        where that run showed only that they are many; "foreseen", by shape or spectrum;
+        "typical", of such shapes; "seen", of such problems on this machine; "known", they
+        do not depend on the data.
     """
 
     expected: float
@@ -151,7 +156,7 @@ class _Run:
             return guess
         found = estimate(clear, tolerance)
         if found.iterations > _FAR * guess.high:
-            return Passes(guess.high, guess.low, _FAR * guess.high, "extrapolated")
+            return Passes(guess.high, guess.low, _FAR * guess.high, "worst case")
         around = (found.low, found.iterations, found.high)
         return Passes(found.iterations, min(around), max(around), "extrapolated")
 

@@ -28,6 +28,11 @@ class RelativeGap:
     def __str__(self) -> str:
         return f"tolerance {self.tolerance:g}"
 
+    @property
+    def kind(self) -> str:
+        """In a word."""
+        return "gap"
+
 
 @dataclass(frozen=True)
 class GradientNorm:
@@ -49,6 +54,11 @@ class GradientNorm:
 
     def __str__(self) -> str:
         return f"gradient {self.tol:g}"
+
+    @property
+    def kind(self) -> str:
+        """In a word."""
+        return "gradient"
 
 
 Stop = RelativeGap | GradientNorm

@@ -1,0 +1,156 @@
+"""What is predicted of a method as counted, what experience makes of it, and what it took.
+
+Prices and passes to expect are those of many machines and problems. What fits took on this
+machine, and how many passes, is remembered (`mlopt.resources.experience`) by method, and
+moves later predictions and their intervals: nothing but what is predicted and chosen.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from mlopt.gd.plans.outline import Outline
+from mlopt.gd.plans.speculation import SAMPLED, Passes
+from mlopt.kernels.compiling import compiled
+from mlopt.resources.experience import FEW, PASSES, SECONDS, Experience, Ratio, Seen
+from mlopt.resources.remembering import remember
+
+_SHORTEST = 5e-3
+"""Seconds below which a run tells of the clock and of other programs."""
+_BUSY = 0.7
+"""Processor time of a run is at least this share of its seconds, or others had the rest."""
+_LEAST_DOUBT = 1.1
+"""By which factor passes may be off at the very best."""
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """What is predicted of a method before experience corrects it.
+
+    Parameters
+    ----------
+    method : str
+        Its name.
+    outline : Outline
+    stop : str
+        At what kind of criterion it stops.
+    passes : Passes
+    seconds : callable
+        From a number of passes to seconds.
+    experience : Experience or None
+        Of this machine; None where nothing is remembered.
+    """
+
+    method: str
+    outline: Outline
+    stop: str
+    passes: Passes
+    seconds: Callable[[float], float]
+    experience: Experience | None
+
+    @property
+    def form(self) -> str:
+        """The rows that a price is for."""
+        return "sparse" if self.outline.shape.sparse else "dense"
+
+    @property
+    def kind(self) -> str:
+        """Problems whose passes are alike, foreseen in one way."""
+        source = "speculated" if self.passes.source in SAMPLED else self.passes.source
+        return f"{self.outline.loss}, {self.form}, {self.stop}, {source}"
+
+    def corrected_passes(self) -> Passes:
+        """Passes to expect, as far as problems like this one were seen here."""
+        ratio, passes = self._ratio(PASSES, self.kind), self.passes
+        if not ratio.count or passes.low == passes.high:
+            return passes
+        doubt = max(ratio.doubt(math.sqrt(passes.high / passes.low)), _LEAST_DOUBT)
+        source = "seen" if ratio.count >= FEW else passes.source
+        return Passes.about(max(1.0, passes.expected * ratio.factor), doubt, source)
+
+    def corrected_interval(self, passes: Passes) -> tuple[float, float, float]:
+        """Seconds for the fewest passes, for the mean of them, and for the most."""
+        ratio = self._ratio(SECONDS, self.form)
+        low = mean = high = ratio.factor * self.seconds(passes.low)
+        if passes.high > passes.low:
+            high = ratio.factor * self.seconds(passes.high)
+        if high > low:
+            mean = (high - low) / math.log(high / low)
+        doubt = ratio.doubt(1.0)
+        return low / doubt, mean, high * doubt
+
+    def _ratio(self, what: str, kind: str) -> Ratio:
+        if self.experience is None:
+            return Ratio()
+        return self.experience.of(self.method, what, kind)
+
+    def seen(self, took: float, passes: int, ended: bool) -> list[Seen]:
+        """What a run of this method tells.
+
+        Parameters
+        ----------
+        took : float
+            Seconds.
+        passes : int
+        ended : bool
+            Whether it was at its tolerance then. If not, passes tell something only where
+            there were more of them than expected.
+        """
+        if took < _SHORTEST or passes < 1:
+            return []
+        found = [Seen(self.method, SECONDS, self.form, took / self.seconds(passes))]
+        guess = self.passes
+        if guess.low < guess.high and (ended or passes > guess.expected):
+            ratio = passes / guess.expected
+            found.append(Seen(self.method, PASSES, self.kind, ratio))
+        return found
+
+
+_lock = threading.Lock()
+_stints: weakref.WeakSet[Stint] = weakref.WeakSet()
+"""At work now, in whatever thread."""
+
+
+@dataclass(eq=False)
+class Stint:
+    """A method at work from now on: how long, and whether the machine was its own.
+
+    Parameters
+    ----------
+    forecast : Forecast
+    """
+
+    forecast: Forecast
+    crowded: bool = False
+    _began: tuple[float, float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        if self.forecast.experience is None:
+            return
+        with _lock:
+            for other in list(_stints):
+                other.crowded = self.crowded = True
+            _stints.add(self)
+        self._began = time.perf_counter(), time.process_time()
+
+    def end(self, passes: int, ended: bool) -> None:
+        """Remember it, unless others had a part of the machine; see `Forecast.seen`.
+
+        A second call does nothing.
+        """
+        with _lock:
+            if self not in _stints:
+                return
+            _stints.discard(self)
+        wall, processor = self._began
+        took = time.perf_counter() - wall
+        idle = time.process_time() - processor < _BUSY * took
+        if self.crowded or idle or compiled(wall) > 0:
+            return
+        if seen := self.forecast.seen(took, passes, ended):
+            remember(seen)

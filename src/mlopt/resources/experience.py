@@ -1,0 +1,136 @@
+"""What fits took beside what was predicted: running ratios, for each method of a machine.
+
+A ratio is kept as the mean of its logarithms and their mean distance from it. One fit moves
+either by a bounded step, so that a machine that was busy once does no harm; the last ones
+count, so that a machine that changes is followed; and few fits are believed in part only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, dataclass
+from typing import Any
+
+SECONDS = "seconds"
+"""What a run took over what was predicted for the passes that it took."""
+PASSES = "passes"
+"""Passes that a run took over those that were foreseen."""
+FEW = 3
+"""Fits that count as much as the prediction itself, and make a kind of problem known."""
+_LAST = 30
+"""Fits after which the first ones begin to be forgotten."""
+_BOUND = math.log(3.0)
+"""How far from the mean a ratio may pull, as a logarithm."""
+_SPREAD = 0.3
+"""The distance from the mean that is assumed before there are two ratios, a logarithm."""
+_USUAL = 1.6
+"""Mean distances that hold four fifths of all ratios, where these are normal."""
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Measured over predicted, of the fits so far.
+
+    Parameters
+    ----------
+    mean, spread : float
+        Of the logarithms: where they lie, and how far from there in the mean.
+    count : int
+        Of fits.
+    """
+
+    mean: float = 0.0
+    spread: float = _SPREAD
+    count: int = 0
+
+    def __post_init__(self) -> None:
+        if not (
+            math.isfinite(self.mean) and 0 <= self.spread < math.inf and self.count >= 0
+        ):
+            raise ValueError(f"A ratio must be finite, and its count at least 0: {self!r}")
+
+    def after(self, ratio: float) -> Ratio:
+        """With one more fit, whose measured over predicted is ``ratio``, positive."""
+        share = 1.0 / (1 + min(self.count, _LAST - 1))
+        off = max(-_BOUND, min(_BOUND, math.log(ratio) - self.mean))
+        spread = self.spread
+        if self.count:
+            spread += share * (abs(off) - spread)
+        return Ratio(self.mean + share * off, spread, self.count + 1)
+
+    @property
+    def belief(self) -> float:
+        """From 0, nothing was measured, to nearly 1."""
+        return self.count / (self.count + FEW)
+
+    @property
+    def factor(self) -> float:
+        """What predictions are to be multiplied by; 1 where nothing was measured."""
+        return math.exp(self.belief * self.mean)
+
+    def doubt(self, assumed: float) -> float:
+        """By which factor a corrected prediction may be off: ``assumed`` without a fit."""
+        known = self.belief * _USUAL * self.spread
+        return math.exp((1 - self.belief) * math.log(assumed) + known)
+
+
+@dataclass(frozen=True)
+class Experience:
+    """Every ratio that is remembered of a machine.
+
+    Parameters
+    ----------
+    entries : tuple of ((str, str, str), Ratio)
+        Keys are a method's name, `SECONDS` or `PASSES`, and a kind of problems.
+    """
+
+    entries: tuple[tuple[tuple[str, str, str], Ratio], ...] = ()
+
+    def of(self, method: str, what: str, kind: str) -> Ratio:
+        """The ratio of a method on a kind of problems; one of no fits if it has none."""
+        return dict(self.entries).get((method, what, kind), Ratio())
+
+    def after(self, seen: Iterable[Seen]) -> Experience:
+        """With fits that were seen since."""
+        found = dict(self.entries)
+        for one in seen:
+            key = one.method, one.what, one.kind
+            found[key] = found.get(key, Ratio()).after(one.ratio)
+        return Experience(tuple(sorted(found.items())))
+
+    def to_dict(self) -> dict[str, dict[str, dict[str, list[float]]]]:
+        """Mean, spread and count by method, what is compared, and kind; ready for JSON."""
+        found: dict[str, dict[str, dict[str, list[float]]]] = {}
+        for (method, what, kind), ratio in self.entries:
+            found.setdefault(method, {}).setdefault(what, {})[kind] = list(astuple(ratio))
+        return found
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> Experience:
+        """The inverse of `to_dict`.
+
+        Raises
+        ------
+        AttributeError, TypeError, ValueError
+            For what `to_dict` does not make.
+        """
+        entries = {
+            (str(method), str(what), str(kind)): Ratio(
+                float(mean), float(spread), int(count)
+            )
+            for method, of in found.items()
+            for what, kinds in of.items()
+            for kind, (mean, spread, count) in kinds.items()
+        }
+        return cls(tuple(sorted(entries.items())))
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One fit: its ``ratio`` of measured over predicted, as `Experience` keeps it."""
+
+    method: str
+    what: str
+    kind: str
+    ratio: float
