@@ -13,7 +13,6 @@ from mlopt.cluster.connect import connect
 from mlopt.gd.columns import Model
 from mlopt.gd.linear_training import LinearTraining
 from mlopt.gd.lockstep import LockstepSGD, Schedule
-from mlopt.gd.mini_batch import MiniBatch
 from mlopt.gd.quasi_newton import QuasiNewton
 from mlopt.rows import Rows
 
@@ -48,11 +47,6 @@ def assert_same(here: LinearTraining, there: LinearTraining) -> None:
 def test_full_passes_are_the_same_to_the_last_bit(workers: Cluster) -> None:
     here, there = rows_on(Threads(2)), rows_on(workers)
     assert_same(QuasiNewton(here, MODELS, tol=1e-9), QuasiNewton(there, MODELS, tol=1e-9))
-
-
-def test_mini_batches_are_the_same_to_the_last_bit(workers: Cluster) -> None:
-    here, there = rows_on(Threads(2)), rows_on(workers)
-    assert_same(MiniBatch(here, MODELS), MiniBatch(there, MODELS))
 
 
 def test_sgd_over_blocks_of_workers_learns_as_much(workers: Cluster) -> None:

@@ -43,6 +43,15 @@ FLATTEST = {
     HUBER: 1e-3,
     MULTINOMIAL: 1e-5,
 }
+STEEPEST = {
+    "squared": 1.0,
+    "logistic": 0.25,
+    "hinge": 1.0,
+    "squared_hinge": 2.0,
+    "huber": 1.0,
+    "multinomial": 0.5,
+}
+"""Largest second derivative of each loss by the margin; for the hinge, a stand-in."""
 
 
 @dataclass(frozen=True)

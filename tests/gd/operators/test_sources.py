@@ -19,7 +19,6 @@ from mlopt.gd.operators import (
     Context,
     CsvSource,
     LibsvmSource,
-    ParquetSource,
     Settings,
     ShuffledPartition,
     Source,
@@ -92,22 +91,6 @@ def test_libsvm_is_sparse_and_finds_its_columns(tmp_path: Path) -> None:
     # A line that lacks the last columns has them all the same.
     batch = found.parser([b"+1 1:2.5"], Context())
     assert batch.X.shape == (1, 6)
-
-
-def test_parquet_row_groups_are_partitions(tmp_path: Path) -> None:
-    pd = pytest.importorskip("pandas")
-    X, y = problem(100, 3)
-    frame = pd.DataFrame(np.column_stack([y, X]), columns=["y", "a", "b", "c"])
-    frame.to_parquet(tmp_path / "a.parquet", row_group_size=30)
-    found = ParquetSource(tmp_path / "a.parquet", target="y")
-    assert (found.partitions, found.n, found.columns) == (4, 100, 3)
-    np.testing.assert_array_equal(everything(found)[0], X)
-    before = found.counts.bytes_read
-    batch = batch_of(found.take(np.array([99, 0, 98])))
-    np.testing.assert_array_equal(batch.X, X[[99, 0, 98]])
-    assert found.counts.bytes_read - before < before
-    plan = plan_row("mgd/lazy/shuffled-partition")
-    assert plan.build(Settings(max_iter=5, batch=10)).run(found).n_iter == 5
 
 
 def test_rows_of_a_matrix_come_in_the_order_asked() -> None:

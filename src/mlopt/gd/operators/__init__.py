@@ -4,9 +4,7 @@ from mlopt.gd.operators.algorithm import Algorithm
 from mlopt.gd.operators.compute import TABLE_3, Gradient, UserGradient
 from mlopt.gd.operators.formats import CsvSource, LibsvmSource
 from mlopt.gd.operators.interfaces import Batch, Context, Sums, per_unit
-from mlopt.gd.operators.parquet import ParquetSource
 from mlopt.gd.operators.plans import MORE_PLANS, PLANS, PlanRow, plan_row
-from mlopt.gd.operators.ranking import Priced, medium_of, ranked, stats_of
 from mlopt.gd.operators.references import Settings
 from mlopt.gd.operators.results import Record, Result
 from mlopt.gd.operators.running import Run
@@ -26,9 +24,7 @@ __all__ = [
     "Gradient",
     "LibsvmSource",
     "MatrixSource",
-    "ParquetSource",
     "PlanRow",
-    "Priced",
     "RandomPartition",
     "Record",
     "Result",
@@ -40,10 +36,7 @@ __all__ = [
     "Sums",
     "UserGradient",
     "drawn",
-    "medium_of",
     "per_unit",
     "plan_row",
-    "ranked",
     "speculate",
-    "stats_of",
 ]

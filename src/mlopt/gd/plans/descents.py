@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mlopt.costs import Cost
-from mlopt.gd.batch_steps import STEEPEST, batch_eigenvalue
+from mlopt.gd.curvature import STEEPEST
 from mlopt.gd.operators.costs import BLOCK, CALL, LOSS, Medium, priced
 from mlopt.gd.operators.plans import PlanRow
 from mlopt.gd.operators.references import Settings
@@ -26,7 +26,9 @@ from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import Shape, pass_cost
+from mlopt.gd.sample import SEED, draw
 from mlopt.resources import Resources
+from mlopt.rows import Rows
 from mlopt.stats import Stats
 
 SMOOTH = frozenset({"logistic", "squared", "squared_hinge", "huber"})
@@ -36,6 +38,8 @@ _ITERATIONS = {"bgd": 5_000.0, "mgd": 25_000.0, "sgd": 800_000.0}
 """To eight digits, seen on the data of the benchmarks, give or take a factor of ten."""
 _FEWER, _DOUBT = 1_500.0, 10.0
 _ADAM = 0.1
+_SAMPLE = 1024
+"""Rows that tell how long a step may be."""
 
 
 @cache
@@ -137,9 +141,29 @@ def _step(row: PlanRow, problem: Problem, sampled: int) -> Step:
     if row.algorithm == "adam":
         return InverseRoot(_ADAM)
     steepest = STEEPEST.get(problem.task.loss_name, 1.0)
-    eigenvalue = batch_eigenvalue(problem.rows, sampled)
+    eigenvalue = _batch_eigenvalue(problem.rows, sampled)
     safe = 1.0 / (steepest * eigenvalue + problem.task.l2)
     rule: Callable[[float], Step] = Constant if row.sampling is None else InverseRoot
     if problem.task.loss_name == "hinge":
         rule = InverseRoot  # constant steps never settle where there is a kink
     return rule(float(np.clip(safe, 1e-12, 1e12)))
+
+
+def _batch_eigenvalue(rows: Rows, batch_rows: int) -> float:
+    """Largest eigenvalue of ``X'X / n`` (with intercept) that a batch may show.
+
+    Of the mean matrix by power iteration on a sample, and the trace's share that single
+    rows can add to it.
+    """
+    sample = draw(rows, min(_SAMPLE, rows.n))
+    X = sample.collect()
+    squares = np.asarray((X.multiply(X) if rows.sparse else X * X).sum(axis=1)) + 1.0
+    random = np.random.default_rng(SEED)
+    v, b, top = random.standard_normal(rows.d), 1.0, 1.0
+    for _ in range(20):
+        norm = float(np.sqrt(v @ v + b * b))
+        v, b = v / norm, b / norm
+        z = X @ v + b
+        v, b = X.T @ z / sample.n, float(z.mean())
+        top = float(np.sqrt(v @ v + b * b))
+    return 1.1 * top + float(squares.max()) / batch_rows

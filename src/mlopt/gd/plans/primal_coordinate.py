@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.costs import Cost
-from mlopt.gd.batch_steps import STEEPEST
+from mlopt.gd.curvature import STEEPEST
 from mlopt.gd.plans import wide
 from mlopt.gd.plans.by_columns import transposed
 from mlopt.gd.plans.extrapolation import mixture

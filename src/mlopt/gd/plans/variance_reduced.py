@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlopt.costs import Cost
-from mlopt.gd.batch_steps import STEEPEST
+from mlopt.gd.curvature import STEEPEST
 from mlopt.gd.plans import wide
 from mlopt.gd.plans.gathered import Gathered, gathering
 from mlopt.gd.plans.method import Method, Solver, Start, at_least
