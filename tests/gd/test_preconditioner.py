@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -28,7 +30,7 @@ def hessian(model: Model, w: np.ndarray, c: np.ndarray) -> np.ndarray:
 
 
 def shape_of(rows: Rows, plan: Layout) -> Shape:
-    return Shape.of(rows, Sums.of(rows), plan.width, full=True)
+    return Shape.of(rows, Sums.of(rows), plan.width)
 
 
 def test_one_group_of_one_column_has_its_exact_hessian() -> None:
@@ -67,7 +69,7 @@ def test_models_without_intercept_keep_it_out() -> None:
 def test_preconditioners_are_symmetric_and_positive(full: bool) -> None:
     models = [Model("logistic", 1e-6), Model("squared_hinge", 1e-2, fit_intercept=False)]
     rows, plan = rows_of(X, y, C), layout(models)
-    shape = Shape.of(rows, Sums.of(rows), plan.width, full=full)
+    shape = replace(shape_of(rows, plan), full=full)
     inverse = shape.current(np.zeros((9, 2)), plan, work=0.0)
     columns = [inverse(np.outer(np.eye(9)[k], np.ones(2))) for k in range(9)]
     for j in range(2):

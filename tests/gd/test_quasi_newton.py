@@ -20,7 +20,7 @@ from tests.gd.problems import (
 
 from mlopt.errors import InputError
 from mlopt.gd.columns import Model
-from mlopt.gd.linear_training import decision_values
+from mlopt.gd.passes import decision_values
 from mlopt.gd.quasi_newton import QuasiNewton
 from mlopt.rows import Rows
 from mlopt.training import Training
@@ -134,20 +134,6 @@ def test_models_dropped_on_the_way_change_nothing_for_the_others() -> None:
     partly.advance(100)
     assert partly.models == tuple(m for m, kept in zip(models, mask, strict=True) if kept)
     np.testing.assert_allclose(partly.objective(), whole.objective()[mask], rtol=1e-8)
-
-
-def test_models_added_on_the_way_reach_the_same_solutions() -> None:
-    X, y = binary()
-    c = folds(len(y))
-    rows = rows_of(X, y, c)
-    models = models_of("logistic")
-    training = QuasiNewton(rows, models[:4], tol=1e-9)
-    training.advance(3)
-    training.add(models[4:])
-    training.advance(100)
-    whole = trained(rows, models)
-    assert training.models == tuple(models)
-    np.testing.assert_allclose(training.objective(), whole.objective(), rtol=1e-8)
 
 
 def test_going_on_from_a_checkpoint_equals_not_stopping() -> None:
@@ -336,16 +322,6 @@ def test_a_start_at_the_solution_ends_at_once() -> None:
     assert again.passes <= 2
 
 
-def test_diagonal_scaling_alone_reaches_the_same_solutions() -> None:
-    X, y = binary()
-    rows = rows_of(X, y, folds(len(y)))
-    models = models_of("logistic")
-    plain = trained(rows, models, precondition=False)
-    np.testing.assert_allclose(
-        plain.objective(), trained(rows, models).objective(), rtol=1e-6
-    )
-
-
 def test_hinge_models_descend_and_never_claim_to_have_converged() -> None:
     X, y = binary()
     rows = rows_of(X, y, folds(len(y)))
@@ -374,37 +350,6 @@ def test_margins_of_all_rows_come_in_their_order() -> None:
     W, b = np.random.default_rng(0).standard_normal((8, 3)), np.arange(3.0)
     rows = Rows.of(X, block_rows=700)
     np.testing.assert_allclose(decision_values(rows, W, b), X @ W + b)
-
-
-def test_models_added_on_the_way_hold_nobody_up() -> None:
-    X, y = binary(6000)
-    rows = rows_of(X, y, folds(len(y)))
-    models = models_of("logistic")
-    alone = trained(rows, models[:3])
-    training = QuasiNewton(rows, models[:3], tol=1e-9)
-    training.advance(2)
-    training.add(models[3:])
-    training.advance(alone.passes)
-    assert training.converged[:3].all()
-    assert training.converged[3:].all()
-    np.testing.assert_allclose(
-        training.objective(), trained(rows, models).objective(), rtol=1e-8
-    )
-
-
-@pytest.mark.slow
-def test_softmax_and_other_models_join_one_batch() -> None:
-    X, y = classes()
-    rows = rows_of(X, y, folds(len(y)))
-    first = [*models_of("multinomial", outputs=3), *models_of("squared_hinge", outputs=3)]
-    second = models_of("logistic", outputs=3)
-    training = QuasiNewton(rows, first, tol=1e-9)
-    training.advance(2)
-    training.add(second)
-    training.advance(200)
-    whole = trained(rows, [*first, *second])
-    assert training.converged.all()
-    np.testing.assert_allclose(training.objective(), whole.objective(), rtol=1e-7)
 
 
 def test_the_huber_loss_is_minimised_as_scipy_minimises_it() -> None:
@@ -439,11 +384,3 @@ def test_without_rows_to_score_quality_is_minus_the_objective() -> None:
     rows = rows_of(X, y, np.ones((300, 1)), scored=False)
     training = trained(rows, [Model("logistic", 0.01)])
     np.testing.assert_array_equal(training.quality(), -training.objective())
-
-
-def test_a_model_judges_rows_that_it_has_not_seen() -> None:
-    X, y = binary(300)
-    training = trained(rows_of(X, y, np.ones((300, 1))), [Model("logistic", 0.01)])
-    (w,), (b,) = training.coefficients(0)
-    new = np.random.default_rng(1).standard_normal((40, 8))
-    np.testing.assert_allclose(training.decision(0, Rows.of(new))[:, 0], new @ w + b)

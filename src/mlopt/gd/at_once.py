@@ -47,12 +47,6 @@ class SolvedAtOnce(LinearTraining):
         for name in self._blank:
             setattr(self, name, getattr(self, name)[numbers])
 
-    def _add(self, source: Indices, models: Sequence[Model], **options: Any) -> None:
-        del source, options
-        for name, entry in self._blank.items():
-            more = np.full(len(models), entry)
-            setattr(self, name, np.append(getattr(self, name), more))
-
     def state(self) -> dict[str, Any]:
         """A checkpoint: plain arrays and numbers."""
         own = {name: getattr(self, name).copy() for name in self._blank}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlopt.gd.columns import Layout, layout
+from mlopt.gd.columns import Layout
 from mlopt.gd.gap import ESTIMATES, VALUES
 from mlopt.gd.line_search import accepted, shortened
 from mlopt.gd.pairs import Pairs, dots
@@ -171,34 +171,6 @@ class Batch:
             plan=plan, numbers=self.numbers[places], score=self.score[places],
             pairs=self.pairs.take(columns, units), **wide, **narrow,
         ), columns  # fmt: skip
-
-    def join(self, other: Batch) -> Batch:
-        """Both batches as one; the columns of ``other`` have not moved yet."""
-        plan = layout([*self.plan.models, *other.plan.models])
-        ends = [self.plan.columns(i).start for i in range(len(self.plan.models))]
-        ends += [
-            other.plan.columns(i).start + self.plan.width
-            for i in range(len(other.plan.models))
-        ]
-        parts = [np.arange(ends[i], ends[i] + plan.models[i].outputs) for i in plan.order]
-        columns = np.concatenate(parts)
-        starts = np.concatenate([self.plan.units, other.plan.units + self.plan.width])
-        units = np.searchsorted(starts, columns[plan.units])
-        wide = {
-            name: np.hstack([getattr(self, name), getattr(other, name)])[:, columns]
-            for name in ("weights", "gradient", "direction")
-        }
-        narrow = {
-            name: np.concatenate([getattr(self, name), getattr(other, name)], axis=-1)[
-                ..., units
-            ]
-            for name in _PER_UNIT
-        }
-        return Batch(
-            plan=plan, numbers=np.append(self.numbers, other.numbers),
-            score=np.append(self.score, other.score),
-            pairs=self.pairs.widened(other.plan).take(columns, units), **wide, **narrow,
-        )  # fmt: skip
 
     def state(self) -> dict[str, Any]:
         """Plain arrays."""

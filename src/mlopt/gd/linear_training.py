@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 
 from mlopt.errors import InputError
 from mlopt.gd.columns import Indices, Layout, Model, layout
-from mlopt.gd.passes import Floats, Sums, decision_values, evaluate, scores
+from mlopt.gd.passes import Floats, Sums, evaluate, scores
 from mlopt.passes import Passes
 from mlopt.rows import Rows
-
-__all__ = ["LinearTraining", "decision_values"]
 
 _VALUE, _SCORE = range(2)
 
@@ -135,11 +133,6 @@ class LinearTraining(ABC):
         del number
         return {}
 
-    def decision(self, number: int, rows: Rows) -> Floats:
-        """Margins of one model on other rows of the same columns, (n, outputs)."""
-        coef, intercept = self.coefficients(number)
-        return decision_values(rows, coef.T, intercept)
-
     def keep(self, mask: Any) -> None:
         """Drop the models where ``mask`` (M,) is False, with their memory; renumber."""
         mask = np.asarray(mask, bool)
@@ -155,32 +148,9 @@ class LinearTraining(ABC):
         self._stale = self._stale[:, numbers]
         self._keep(numbers, taken)
 
-    def add(self, models: Sequence[Model], **options: Any) -> None:
-        """More models, numbered after those that are there; they start from zero.
-
-        ``options`` are the constructor's arguments that are given model by model.
-        """
-        old = self._layout
-        self._layout = layout((*old.models, *models))
-        source = np.full(self._layout.width, -1)
-        for number in range(len(old.models)):
-            own = old.columns(number)
-            source[self._layout.columns(number)] = np.arange(own.start, own.stop)
-        self._weights = np.where(source >= 0, self._weights[:, source], 0)
-        more = np.full(len(models), np.nan)
-        self._value = np.concatenate([self._value, more])
-        self._score = np.concatenate([self._score, more])
-        news = np.ones((2, len(models)), bool)
-        self._stale = np.concatenate([self._stale, news], axis=1)
-        self._add(source, models, **options)
-
     @abstractmethod
     def _keep(self, numbers: Indices, taken: Indices) -> None:
         """Let go of all but some models and their columns (old numbers, old columns)."""
-
-    @abstractmethod
-    def _add(self, source: Indices, models: Sequence[Model], **options: Any) -> None:
-        """Make room for new models; ``source`` (B,): old places of columns, -1 for new."""
 
     def _write(self, numbers: Sequence[int], plan: Layout, weights: Floats) -> None:
         """Store the weights of some models, laid out by ``plan``."""

@@ -12,7 +12,7 @@ those of scikit-learn's ``SGDClassifier`` and ``SGDRegressor``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -225,20 +225,6 @@ class LockstepSGD(LinearTraining):
         self._best, self._worse = self._best[taken], self._worse[taken]
         self._status = self._status[taken]
         self._loss, self._begun = self._loss[taken], self._begun[taken]
-
-    def _add(self, source: Indices, models: Sequence[Model], **options: Any) -> None:
-        schedules = _one_each(options.get("schedules", Schedule()), models)
-        self._schedules = [*self._schedules, *schedules]
-        fresh = first_steps(self._layout, self._schedules, sparse=self.rows.sparse)
-        old = source >= 0
-        for field in fields(Steps):
-            getattr(fresh, field.name)[old] = getattr(self._steps, field.name)[source[old]]
-        self._steps = fresh
-        self._best = np.where(old, self._best[source], np.inf)
-        self._worse = np.where(old, self._worse[source], 0)
-        self._status = np.where(old, self._status[source], RUNNING)
-        self._loss = np.where(old, self._loss[source], 0.0)
-        self._begun = np.where(old, self._begun[source], 0.0)
 
     def state(self) -> dict[str, Any]:
         """A checkpoint: plain arrays and numbers."""

@@ -107,15 +107,6 @@ class Pairs:
             [rho[units] for rho in self.inverses],
         )
 
-    def widened(self, plan: Layout) -> Pairs:
-        """With the columns and units of ``plan`` on the right, which remember nothing."""
-        return Pairs(
-            self.size,
-            [np.pad(step, ((0, 0), (0, plan.width))) for step in self.steps],
-            [np.pad(change, ((0, 0), (0, plan.width))) for change in self.changes],
-            [np.pad(rho, (0, len(plan.units))) for rho in self.inverses],
-        )
-
     def state(self) -> dict[str, Any]:
         """Plain arrays."""
         return {

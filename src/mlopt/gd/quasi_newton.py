@@ -68,8 +68,6 @@ class QuasiNewton(LinearTraining):
     tol : float, default=1e-4
     gtol : float, optional
         Used instead of ``tol``: bound on ``max |gradient|`` of the objective.
-    precondition : bool, default=True
-        False: diagonal scaling only.
     start : sequence of (coef, intercept), optional
         Where to start, one pair a model: arrays (outputs, d) and (outputs,). Default: the
         solutions on a sample of the rows if there are many, otherwise 0.
@@ -90,7 +88,6 @@ class QuasiNewton(LinearTraining):
         tol: float = 1e-4,
         gtol: float | None = None,
         max_passes: int = 100,
-        precondition: bool = True,
         start: Sequence[tuple[Any, Any]] | None = None,
         memory: int = 10,
         certain: bool = False,
@@ -103,9 +100,9 @@ class QuasiNewton(LinearTraining):
         self._shape: Shape = (
             known._shape.afresh()
             if known is not None
-            else Shape.of(rows, self._sums, self._layout.width, full=precondition)
+            else Shape.of(rows, self._sums, self._layout.width)
         )
-        self._started = np.full(len(models), start is not None)
+        self._started = start is not None
         for number, (coef, intercept) in enumerate(start or ()):
             own = np.column_stack((coef, intercept)).T
             self._weights[:, self._layout.columns(number)] = own
@@ -135,7 +132,10 @@ class QuasiNewton(LinearTraining):
     def ask(self, tolerance: float) -> None:
         """Go on to another ``tol``, those that have converged as well."""
         self.tol = tolerance
-        self._status[self._status == CONVERGED] = RUNNING
+        if self.converged.any():
+            self._status[self.converged] = RUNNING
+            self._batch = None
+            self._shape.forget()
 
     def advance(self, passes: int) -> None:
         """Train for up to ``passes`` more passes."""
@@ -150,23 +150,12 @@ class QuasiNewton(LinearTraining):
 
     def _enter(self) -> Batch:
         """The batch, with all unfinished models in it."""
-        inside = () if self._batch is None else self._batch.numbers
-        numbers = np.setdiff1d(np.flatnonzero(self._status == RUNNING), inside).tolist()
-        if waiting := [i for i in numbers if not self._started[i]]:
-            self._start(waiting)
-            numbers = [i for i in numbers if self._status[i] == RUNNING]
-        if numbers:
-            fresh = self._fresh(numbers)
-            if self._batch is None:
-                self._batch = fresh
-            else:
-                self._batch = self._batch.join(fresh)
-                self._shape.forget()
-            known = np.isfinite(self._batch.value)
-            news = np.isin(self._batch.numbers, numbers)[self._batch.plan.unit_owner]
-            if (known & news).any():
-                self._aim(self._batch, known & news, 0)
-        assert self._batch is not None
+        if self._batch is None:
+            if not self._started:
+                self._start(np.flatnonzero(self._status == RUNNING).tolist())
+            self._batch = self._fresh(np.flatnonzero(self._status == RUNNING).tolist())
+            if (known := np.isfinite(self._batch.value)).any():
+                self._aim(self._batch, known, 0)
         return self._batch
 
     def _fresh(self, numbers: list[int]) -> Batch:
@@ -182,7 +171,7 @@ class QuasiNewton(LinearTraining):
 
     def _start(self, numbers: list[int]) -> None:
         """Train some models on the sample, or those between which the others start."""
-        self._started[numbers] = True
+        self._started = True
         models = [self.models[i] for i in numbers]
         first = trained_first(models)
         if len(first) == len(models) or self.max_passes < ENOUGH:
@@ -362,23 +351,18 @@ class QuasiNewton(LinearTraining):
 
     def _keep(self, numbers: Indices, taken: Indices) -> None:
         del taken
-        self._status, self._started = self._status[numbers], self._started[numbers]
+        self._status = self._status[numbers]
         if self._batch is None:
             return
         self._shrink(np.flatnonzero(np.isin(self._batch.numbers, numbers)).tolist())
         if self._batch is not None:
             self._batch.numbers = np.searchsorted(numbers, self._batch.numbers)
 
-    def _add(self, source: Indices, models: Sequence[Model], **options: Any) -> None:
-        del source, options
-        self._status = np.append(self._status, np.full(len(models), RUNNING))
-        self._started = np.append(self._started, np.zeros(len(models), bool))
-
     def state(self) -> dict[str, Any]:
         """A checkpoint: plain arrays and numbers."""
         out = super().state() | {
             "status": self._status.copy(),
-            "started": self._started.copy(),
+            "started": self._started,
             "idle": self._idle,
             "shape": self._shape.state(),
         }
@@ -388,7 +372,7 @@ class QuasiNewton(LinearTraining):
         """Go on from a checkpoint of a training of the same models on the same rows."""
         super().restore(state)
         self._status = np.array(state["status"])
-        self._started = np.array(state["started"])
+        self._started = bool(state["started"])
         self._idle = int(state["idle"])
         self._batch = None
         self._shape.forget()

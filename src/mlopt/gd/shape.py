@@ -92,12 +92,12 @@ class Shape:
     exact: bool = False
 
     @staticmethod
-    def of(rows: Rows, sums: Sums, width: int, *, full: bool) -> Shape:
+    def of(rows: Rows, sums: Sums, width: int) -> Shape:
         """Draw the sample for ``width`` columns of weights."""
-        full = full and rows.d < WIDEST
+        full = rows.d < WIDEST
         # Too wide to start on a sample, it is only looked at.
-        few = 4096 if rows.d < WIDEST else PROBE_ROWS
-        size = sample_size(rows.n, rows.d, width) if full else min(rows.n, few)
+        few = min(rows.n, PROBE_ROWS)
+        size = sample_size(rows.n, rows.d, width) if full else few
         sample = draw(rows, size)
         probe = Probe.of(sample, many=rows.n > _MANY * rows.d)
         return Shape(rows, sample, Moments.of(rows), probe, sums, full)

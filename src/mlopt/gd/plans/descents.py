@@ -141,7 +141,7 @@ def _step(row: PlanRow, problem: Problem, sampled: int) -> Step:
     if row.algorithm == "adam":
         return InverseRoot(_ADAM)
     steepest = STEEPEST.get(problem.task.loss_name, 1.0)
-    eigenvalue = _batch_eigenvalue(problem.rows, sampled)
+    eigenvalue = batch_eigenvalue(problem.rows, sampled)
     safe = 1.0 / (steepest * eigenvalue + problem.task.l2)
     rule: Callable[[float], Step] = Constant if row.sampling is None else InverseRoot
     if problem.task.loss_name == "hinge":
@@ -149,7 +149,7 @@ def _step(row: PlanRow, problem: Problem, sampled: int) -> Step:
     return rule(float(np.clip(safe, 1e-12, 1e12)))
 
 
-def _batch_eigenvalue(rows: Rows, batch_rows: int) -> float:
+def batch_eigenvalue(rows: Rows, batch_rows: int) -> float:
     """Largest eigenvalue of ``X'X / n`` (with intercept) that a batch may show.
 
     Of the mean matrix by power iteration on a sample, and the trace's share that single

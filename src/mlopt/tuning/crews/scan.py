@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from mlopt.gd.direct_training import DirectLeastSquares
 from mlopt.gd.l1_training import L1Training
-from mlopt.gd.linear_training import LinearTraining, decision_values
+from mlopt.gd.linear_training import LinearTraining
 from mlopt.gd.lockstep import LockstepSGD
+from mlopt.gd.passes import decision_values
 from mlopt.gd.plans.stop import GradientNorm
 from mlopt.gd.quasi_newton import QuasiNewton
 from mlopt.gd.sample import local_executor
