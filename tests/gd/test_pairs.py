@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from mlopt.gd.batch import Pairs, dots
 from mlopt.gd.columns import Layout, Model, layout
-from mlopt.gd.pairs import Pairs, dots
 
 PLAN = layout([Model("logistic", 0.1), Model("multinomial", 0.1, outputs=3)])
 RANDOM = np.random.default_rng(0)

@@ -15,10 +15,9 @@ from sklearn.exceptions import ConvergenceWarning
 from mlopt.cluster import Executor, executor
 from mlopt.gd.as_scikit_learn import check_parameters, fit_as_scikit_learn
 from mlopt.gd.choosing import plan_after
-from mlopt.gd.classifier_fit import beside
 from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import Sample, read, resources_of
-from mlopt.gd.explained import Explained
+from mlopt.gd.explained import Explained, beside
 from mlopt.gd.linear_regressor import LinearRegressor
 from mlopt.gd.plans.fitting import Chosen, choose
 from mlopt.gd.plans.method import Start

@@ -16,9 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from mlopt.cluster import Executor, executor
 from mlopt.gd.as_scikit_learn import check_parameters, fit_as_scikit_learn
-from mlopt.gd.classifier_fit import beside, learn
 from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import Sample, in_memory, read, resources_of
+from mlopt.gd.explained import beside, learn
 from mlopt.gd.linear_classifier import LinearClassifier, decide
 from mlopt.gd.plans.fitting import Chosen, choose
 from mlopt.gd.plans.method import Start

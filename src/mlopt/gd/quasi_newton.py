@@ -23,14 +23,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlopt.gd import gap
-from mlopt.gd.batch import Batch
+from mlopt.gd import gap, penalty_path
+from mlopt.gd.batch import Batch, dots
 from mlopt.gd.columns import Indices, Layout, Model
 from mlopt.gd.joint_hessian import joint_hessian, newton_gap
 from mlopt.gd.linear_training import LinearTraining
-from mlopt.gd.pairs import dots
 from mlopt.gd.passes import evaluate
-from mlopt.gd.penalty_path import ENOUGH, between, trained_first
 from mlopt.gd.sample import left_by_step, start_gap
 from mlopt.gd.shape import Shape
 from mlopt.rows import Rows
@@ -173,8 +171,10 @@ class QuasiNewton(LinearTraining):
         """Train some models on the sample, or those between which the others start."""
         self._started = True
         models = [self.models[i] for i in numbers]
-        first = trained_first(models)
-        if len(first) == len(models) or self.max_passes < ENOUGH:
+        first = list(range(len(models)))
+        if len(models) >= penalty_path.FEWEST and self.max_passes >= penalty_path.ENOUGH:
+            first = penalty_path.trained_first(models)
+        if len(first) == len(models):
             self._start_on_sample(numbers, models)
             return
         coarse = QuasiNewton(
@@ -190,7 +190,7 @@ class QuasiNewton(LinearTraining):
         self._stale[:, own] = coarse._stale
         places = [self._layout.columns(i) for i in numbers]
         trained = {i: self._weights[:, places[i]] for i in first}
-        for i, weights in between(models, trained):
+        for i, weights in penalty_path.between(models, trained):
             self._weights[:, places[i]] = weights
 
     def _start_on_sample(self, numbers: list[int], models: Sequence[Model]) -> None:

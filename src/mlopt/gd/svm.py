@@ -13,9 +13,9 @@ from sklearn.utils import check_random_state
 
 from mlopt.cluster import Executor, executor
 from mlopt.gd.as_scikit_learn import check_parameters, fit_as_scikit_learn
-from mlopt.gd.classifier_fit import beside, learn
 from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import Sample, read, resources_of
+from mlopt.gd.explained import beside, learn
 from mlopt.gd.linear_classifier import LinearClassifier
 from mlopt.gd.plans.fitting import Chosen, choose
 from mlopt.gd.plans.stop import GradientNorm

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mlopt.errors import InputError
-from mlopt.gd.line_search import accepted
+from mlopt.gd.batch import accepted
 from mlopt.gd.operators.calling import wrong
 from mlopt.gd.operators.compute import mean_gradient
 from mlopt.gd.operators.interfaces import Context, Floats, Sums
@@ -114,7 +114,7 @@ class Backtracking:
     are no new weights.
 
     The paper's test compares the decrease with ``a i``, and goes on while it is large. That
-    is no descent test. This is Armijo's, with c of `mlopt.gd.line_search`.
+    is no descent test. This is Armijo's, with c of `mlopt.gd.batch`.
 
     Parameters
     ----------

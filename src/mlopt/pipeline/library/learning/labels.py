@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlopt.gd.class_codes import encode
 from mlopt.gd.estimator_base import Sample
+from mlopt.gd.linear_classifier import encode
 
 Array = NDArray[Any]
 
