@@ -13,7 +13,6 @@ from tests.gd.problems import binary, classes, features, folds, rows_of
 from mlopt.errors import InputError
 from mlopt.gd.columns import Model
 from mlopt.gd.lockstep import LockstepSGD, Schedule
-from mlopt.gd.single import one_block
 from mlopt.rows import Rows
 from mlopt.training import Training
 
@@ -226,7 +225,7 @@ def test_seeds_decide_the_order_of_rows() -> None:
 def test_rows_in_this_process_are_shuffled_as_a_whole() -> None:
     X, y = standardised(5000)
     rows = rows_of(X, y, np.ones((len(y), 1)), block_rows=800)
-    whole = one_block(rows)
+    whole = rows.in_one_block()
     assert len(rows.lengths) > 1
     assert whole.lengths == (5000,)
     (block,) = whole.map(lambda block: block)

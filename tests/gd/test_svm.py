@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mlopt.cluster import Threads
 from mlopt.errors import InputError
-from mlopt.gd.dual import DualCoordinateDescent, TwoClasses, one_block
+from mlopt.gd.plans.dual_coordinate import DualCoordinateDescent, TwoClasses
 from mlopt.gd.svm import LinearSVC
 from mlopt.rows import Rows
 from mlopt.training import Training
@@ -180,8 +180,8 @@ def test_coordinate_descent_obeys_the_laws_of_a_training() -> None:
 def test_rows_in_many_blocks_are_put_into_one() -> None:
     X, y, _ = problem()
     rows = Rows.of(X, executor=Threads(1), block_rows=50)
-    with pytest.raises(InputError, match="one_block"):
+    with pytest.raises(InputError, match="in_one_block"):
         descent(rows, y)
-    one = one_block(rows, rows.executor)
+    one = rows.in_one_block(must=True)
     assert one.lengths == (len(y),)
     np.testing.assert_array_equal(one.collect(), X)

@@ -26,9 +26,7 @@ from mlopt.gd.penalty import Penalty
 from mlopt.gd.plans.by_columns import Columns
 from mlopt.gd.plans.condensed import condensed, worth_condensing
 from mlopt.gd.plans.stop import RelativeGap, Stop
-from mlopt.gd.plans.task import beside
 from mlopt.gd.ridge_path import moments_of_sets
-from mlopt.gd.single import one_block
 from mlopt.gd.working_set import WorkingSet
 from mlopt.rows import Block, Rows
 
@@ -152,12 +150,8 @@ class L1Training(SolvedAtOnce):
 
     @cached_property
     def _whole(self) -> Rows:
-        """The rows as one block, on a worker or here, where too many are refused."""
-        found = one_block(self.rows)
-        if len(found.lengths) == 1:
-            return found
-        here = Rows.of(self.rows.collect(), block_rows=self.rows.n)
-        return here.attach(**beside(self.rows))
+        """The rows as one block; too many of them are refused."""
+        return self.rows.in_one_block(must=True)
 
     def _condenses(self, path: Path) -> bool:
         sets = len(self._sums.weights)

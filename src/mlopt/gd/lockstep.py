@@ -25,7 +25,6 @@ from mlopt.gd.columns import Indices, Model
 from mlopt.gd.linear_training import LinearTraining
 from mlopt.gd.passes import Floats
 from mlopt.gd.schedules import ADAPTIVE_DIVISOR, ADAPTIVE_LEAST, Schedule, first_steps
-from mlopt.gd.single import blocks_in_order, one_block
 from mlopt.kernels.permutation import permutation
 from mlopt.kernels.sgd import Steps, sgd_epoch
 from mlopt.passes import Passes, stretch
@@ -115,7 +114,7 @@ class LockstepSGD(LinearTraining):
         self.tol = -np.inf if tol is None else tol
         self.n_iter_no_change = n_iter_no_change
         self._schedules = _one_each(schedules, models)
-        self._trained = one_block(rows)
+        self._trained = rows.in_one_block()
         self._counts = self._trained.map_reduce(_count_rows, np.add)
         width = self._layout.width
         self._steps = first_steps(self._layout, self._schedules, sparse=rows.sparse)
@@ -165,7 +164,7 @@ class LockstepSGD(LinearTraining):
         rows = self._trained
         if self.shuffle and len(rows.shelves) > 1:
             order = permutation(len(rows.shelves), self.seed, part.epoch)
-            rows = blocks_in_order(rows, order.tolist())
+            rows = rows.in_order(order.tolist())
         for lane in rows.fold(_part_of_epoch, lanes, seed, part):
             self._arrive(lane, part)
         self._stale[:, numbers] = True

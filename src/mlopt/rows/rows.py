@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mlopt.cluster import Executor, Handle, Tree
+from mlopt.cluster import Executor, Handle, Threads, Tree
 from mlopt.cluster import executor as default_executor
 from mlopt.errors import InputError
 from mlopt.resources.probe import memory_limit
@@ -18,6 +18,9 @@ from mlopt.rows.block import Block, beside
 from mlopt.rows.check import check_finite
 from mlopt.rows.lazy import LazyShelf
 from mlopt.rows.source import Shelf, Source, split, split_held
+
+_SHARE = 0.2
+"""Of the memory limit, here and of a worker: a copy in one block may take no more."""
 
 
 @dataclass(frozen=True)
@@ -246,6 +249,44 @@ class Rows:
             )
         return self._stack(self.map(_features))
 
+    def in_one_block(self, *, must: bool = False) -> Rows:
+        """The same rows, with what is beside them, in one block.
+
+        Without a copy where they lie so in the memory of this process. They stay as they
+        are where a copy takes too much of the memory, unless they ``must``.
+
+        Raises
+        ------
+        InputError
+            When they must, and need more memory than this process may use.
+        """
+        if len(self.lengths) == 1:
+            return self
+        here, limit = isinstance(self.executor, Threads), memory_limit()
+        may = must or self.nbytes <= _SHARE * min(limit, self.executor.memory or limit)
+        if not (here or may):
+            return self
+        X = _adjacent(self.map(_features)) if here and not self.sparse else None
+        if X is None:
+            if not may:
+                return self
+            X = self.collect()
+        extras = self.map(_extra)
+        joined = {k: np.concatenate([extra[k] for extra in extras]) for k in extras[0]}
+        whole = Rows.of(X, executor=self.executor, block_rows=self.n)
+        return whole.attach(**joined)
+
+    def in_order(self, order: Sequence[int]) -> Rows:
+        """The same blocks, with the shelves that hold them visited in another order."""
+        ends = np.cumsum(self.sizes)
+        lengths = [self.lengths[e - s : e] for e, s in zip(ends, self.sizes, strict=True)]
+        return replace(
+            self,
+            shelves=tuple(self.shelves[i] for i in order),
+            sizes=tuple(self.sizes[i] for i in order),
+            lengths=tuple(length for i in order for length in lengths[i]),
+        )
+
     def _stack(self, parts: list[Any]) -> Any:
         if not parts:
             empty = np.empty((0, self.d), self.dtype)
@@ -315,6 +356,24 @@ def _compute_beside(function: Callable[..., Any], shelf: Any, *broadcast: Any) -
 
 def _features(block: Block) -> Any:
     return block.X
+
+
+def _extra(block: Block) -> dict[str, Any]:
+    return dict(block.extra)
+
+
+def _adjacent(parts: Sequence[np.ndarray]) -> np.ndarray | None:
+    """The array that ``parts`` are consecutive rows of, if it lies so in memory."""
+    base = parts[0].base
+    place = parts[0].ctypes.data
+    for part in parts:
+        if base is None or part.base is not base or part.ctypes.data != place:
+            return None
+        place += part.nbytes
+    shape = (sum(len(part) for part in parts), parts[0].shape[1])
+    return np.lib.stride_tricks.as_strided(
+        parts[0], shape, parts[0].strides, writeable=False
+    )
 
 
 def _take(shelf: Shelf, rows: np.ndarray) -> Any:

@@ -41,15 +41,17 @@ class Gathered:
     def of(rows: Rows) -> Gathered:
         """From rows with "targets" and "weights" (n, 1) beside them.
 
-        Without a copy where they are one block of this process.
+        Without a copy where they lie in one piece in this process.
 
         Raises
         ------
         InputError
             When they do not fit into the memory of this process.
         """
-        here = isinstance(rows.executor, Threads) and len(rows.lengths) == 1
-        X, found = rows.first(_features) if here else rows.collect(), beside(rows)
+        found, here = beside(rows), isinstance(rows.executor, Threads)
+        rows = rows.in_one_block() if here else rows
+        one = here and len(rows.lengths) == 1
+        X = rows.first(_features) if one else rows.collect()
         y, c = (found[k][:, 0].astype(np.float64) for k in ("targets", "weights"))
         return Gathered(X, y, c / c.sum())
 
