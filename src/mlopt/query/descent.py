@@ -24,8 +24,8 @@ from mlopt.gd.operators import (
     references,
 )
 from mlopt.gd.operators.plans import SAMPLINGS
-from mlopt.gd.operators.steps import InverseRoot
 from mlopt.gd.operators.stopping import AverageDelta
+from mlopt.gd.operators.updates import InverseRoot
 from mlopt.plan import Choice, Plan
 from mlopt.query.labels import checked
 from mlopt.query.model import Features, Model

@@ -26,7 +26,7 @@ from mlopt.gd.operators import (
     references,
 )
 from mlopt.gd.operators.samplers import generator_of
-from mlopt.gd.operators.steps import Constant, Inverse, InverseRoot
+from mlopt.gd.operators.updates import Constant, Inverse, InverseRoot
 
 L2 = 0.05
 X, Y = problem()

@@ -28,7 +28,7 @@ from mlopt.gd.operators import (
     references,
 )
 from mlopt.gd.operators.interfaces import Units
-from mlopt.gd.operators.steps import Constant
+from mlopt.gd.operators.updates import Constant
 from mlopt.training import Training
 
 X, Y = problem(120, 3)

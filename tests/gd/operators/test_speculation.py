@@ -12,7 +12,7 @@ from tests.gd.operators.cases import problem, source, write_csv
 
 from mlopt.gd.operators import CsvSource, Gradient, Settings, plan_row
 from mlopt.gd.operators.speculation import drawn, speculate
-from mlopt.gd.operators.steps import InverseRoot
+from mlopt.gd.operators.updates import InverseRoot
 
 SETTINGS = Settings(Gradient("logistic", l2=0.01), InverseRoot(1.0), batch=50)
 

@@ -6,8 +6,7 @@ from mlopt.gd.operators.formats import CsvSource, LibsvmSource
 from mlopt.gd.operators.interfaces import Batch, Context, Sums, per_unit
 from mlopt.gd.operators.plans import MORE_PLANS, PLANS, PlanRow, plan_row
 from mlopt.gd.operators.references import Settings
-from mlopt.gd.operators.results import Record, Result
-from mlopt.gd.operators.running import Run
+from mlopt.gd.operators.running import Record, Result, Run
 from mlopt.gd.operators.samplers import Bernoulli, RandomPartition, ShuffledPartition
 from mlopt.gd.operators.sources import MatrixSource, Source
 from mlopt.gd.operators.speculation import Speculation, drawn, speculate

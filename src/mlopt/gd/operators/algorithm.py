@@ -10,8 +10,7 @@ from mlopt import training
 from mlopt.errors import InputError
 from mlopt.gd.operators.calling import bound
 from mlopt.gd.operators.compute import Gradient
-from mlopt.gd.operators.results import Result
-from mlopt.gd.operators.running import Run
+from mlopt.gd.operators.running import Result, Run
 from mlopt.gd.operators.samplers import Sampler
 from mlopt.gd.operators.sources import Source
 from mlopt.gd.operators.stopping import GradientNorm, Tolerance, ZeroWeights

@@ -10,7 +10,6 @@ from mlopt.errors import InputError
 from mlopt.gd.operators.algorithm import Algorithm
 from mlopt.gd.operators.compute import Gradient, UserGradient
 from mlopt.gd.operators.samplers import Flattened, RandomPartition, Sampler
-from mlopt.gd.operators.steps import InverseRoot, Step
 from mlopt.gd.operators.stopping import (
     GradientNorm,
     ObjectiveDecrease,
@@ -23,8 +22,10 @@ from mlopt.gd.operators.updates import (
     Backtracking,
     BarzilaiBorwein,
     GradientStep,
+    InverseRoot,
     Momentum,
     Nesterov,
+    Step,
     Svrg,
 )
 from mlopt.gd.parameters import check_count
@@ -40,7 +41,7 @@ class Settings:
         The objective.
     step : Step
         ``1 / sqrt(i)`` by default, for all algorithms, as in the paper. No one step size
-        suits all data: see `mlopt.gd.operators.steps`.
+        suits all data: see `mlopt.gd.operators.updates`.
     batch : int, default=1000
         m of mini-batches.
     every : int, default=100

@@ -6,7 +6,8 @@ import copy
 import math
 import operator
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -22,8 +23,14 @@ from mlopt.gd.operators.calling import (
     bound,
     call,
 )
-from mlopt.gd.operators.interfaces import Batch, Context, Units, stacked, summed
-from mlopt.gd.operators.results import Record, Result, as_table, from_table
+from mlopt.gd.operators.interfaces import (
+    Batch,
+    Context,
+    Floats,
+    Units,
+    stacked,
+    summed,
+)
 from mlopt.gd.operators.samplers import Sampler, generator_of
 from mlopt.gd.operators.sources import MatrixSource, Source
 from mlopt.gd.operators.stopping import diverges
@@ -33,6 +40,94 @@ if TYPE_CHECKING:
 
 _STAGE = 2
 """The stream of random numbers that draws the rows for Stage."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One iteration.
+
+    Attributes
+    ----------
+    iteration : int
+        From 1.
+    delta : float
+        What Converge said; infinite where it said nothing.
+    objective : float
+        After the iteration, over all rows; NaN unless asked for.
+    seconds : float
+        Since the start, preparation included.
+    bytes_read, rows_parsed : int
+        Since the start.
+    """
+
+    iteration: int
+    delta: float
+    objective: float
+    seconds: float
+    bytes_read: int
+    rows_parsed: int
+
+
+History = tuple[Record, ...]
+
+
+def as_table(history: Sequence[Record]) -> Floats:
+    """Records as rows of numbers, for a checkpoint, (iterations, 6)."""
+    return np.array([astuple(record) for record in history], np.float64).reshape(-1, 6)
+
+
+def from_table(table: Any) -> list[Record]:
+    """The inverse of `as_table`."""
+    return [
+        Record(int(i), delta, objective, seconds, int(read), int(parsed))
+        for i, delta, objective, seconds, read, parsed in np.asarray(table).tolist()
+    ]
+
+
+@dataclass(frozen=True)
+class Result:
+    """The end of a run.
+
+    Attributes
+    ----------
+    weights : ndarray
+        As Update returned them last.
+    fit_intercept : bool
+        Whether the last weight is an intercept.
+    n_iter : int
+    history : tuple of Record
+    seconds : float
+    converged : bool
+        Whether Loop ended the run.
+    message : str
+        Why it ended.
+    context : Context
+        All globals at the end.
+    """
+
+    weights: Any
+    fit_intercept: bool
+    n_iter: int
+    history: History
+    seconds: float
+    converged: bool
+    message: str
+    context: Context
+
+    @property
+    def coef(self) -> Any:
+        """Weights of the columns, (d,)."""
+        return self.weights[:-1] if self.fit_intercept else self.weights
+
+    @property
+    def intercept(self) -> float:
+        """The intercept, or 0."""
+        return float(self.weights[-1]) if self.fit_intercept else 0.0
+
+    @property
+    def errors(self) -> list[tuple[float, int]]:
+        """Pairs of delta and iteration wherever Converge said something (Algorithm 1)."""
+        return [(r.delta, r.iteration) for r in self.history if math.isfinite(r.delta)]
 
 
 @runtime_checkable

@@ -1,10 +1,13 @@
 """Update: new weights from the sum of gradients.
 
-``g`` is the mean gradient over the sample, ``a`` the step size of the iteration.
+``g`` is the mean gradient over the sample, ``a`` the step size of the iteration, counted
+from 1. ML4all and MLlib take ``beta / sqrt(i)`` with beta = 1 for every algorithm.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,10 +19,53 @@ from mlopt.gd.operators.calling import wrong
 from mlopt.gd.operators.compute import mean_gradient
 from mlopt.gd.operators.interfaces import Context, Floats, Sums
 from mlopt.gd.operators.samplers import is_snapshot
-from mlopt.gd.operators.steps import InverseRoot, Step
 from mlopt.gd.parameters import check_positive
 
 _EPS = float(np.finfo(np.float64).eps)
+
+
+Step = Callable[[int], float]
+"""From the number of the iteration to a step size."""
+
+
+@dataclass(frozen=True)
+class InverseRoot:
+    """``beta / sqrt(i)``."""
+
+    beta: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_positive("beta", self.beta)
+
+    def __call__(self, iteration: int) -> float:
+        return self.beta / math.sqrt(iteration)
+
+
+@dataclass(frozen=True)
+class Inverse:
+    """``beta / i``."""
+
+    beta: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_positive("beta", self.beta)
+
+    def __call__(self, iteration: int) -> float:
+        return self.beta / iteration
+
+
+@dataclass(frozen=True)
+class Constant:
+    """``beta``."""
+
+    beta: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_positive("beta", self.beta)
+
+    def __call__(self, iteration: int) -> float:
+        del iteration
+        return self.beta
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from mlopt.gd.curvature import STEEPEST
 from mlopt.gd.operators.costs import BLOCK, CALL, LOSS, Medium, priced
 from mlopt.gd.operators.plans import PlanRow
 from mlopt.gd.operators.references import Settings
-from mlopt.gd.operators.steps import Constant, InverseRoot, Step
 from mlopt.gd.operators.stopping import AverageDelta, always
+from mlopt.gd.operators.updates import Constant, InverseRoot, Step
 from mlopt.gd.plans.descent import Descent, looks
 from mlopt.gd.plans.method import Method, Price, Solver, Start
 from mlopt.gd.plans.outline import Outline

@@ -20,16 +20,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import logsumexp
 
 from mlopt.gd.gap import strong_convexity_bound
 from mlopt.gd.plans.energy import SampledEnergy
-from mlopt.gd.plans.products import combination, margins
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.sample import WIDEST
 from mlopt.kernels.pointwise import losses_and_slopes
+from mlopt.rows import Block
 
 Array = NDArray[np.float64]
 
@@ -46,6 +47,8 @@ _ROUNDING = 8 * float(np.finfo(np.float64).eps)
 """Of an objective: it is a mean, so that errors of its terms do not add up."""
 _STEPS = 60
 """Of a search for the intercept: steps that grow eightfold leave any sensible range."""
+_CHUNK = 1 << 18
+"""Values of rows that are converted to float64 at a time: 2 MB, which the cache holds."""
 
 
 @dataclass(frozen=True)
@@ -137,14 +140,14 @@ class _Data:
     def at(self, coef: Array, start: Array) -> _Point | None:
         """A pass over the rows; the search for the intercept begins at ``start``."""
         task, rows = self.problem.task, self.problem.rows
-        z = np.concatenate(rows.map(margins, coef))
+        z = np.concatenate(rows.map(_margins, coef))
         search = _of_softmax if task.loss == "multinomial" else _of_one_column
         found = search(self.problem, z, self.y, self.c, start)
         if found is None:
             return None
         best, losses, slopes = found
         curved = rows.attach(slopes=slopes * self.c[:, None])
-        gradient = curved.map_reduce(combination, operator.add) + task.l2 * coef
+        gradient = curved.map_reduce(_combination, operator.add) + task.l2 * coef
         objective = float(losses @ self.c) + 0.5 * task.l2 * float(np.sum(coef * coef))
         squares = np.array([np.sum(gradient * gradient)])
         bound = float(strong_convexity_bound(squares, np.array([task.l2]))[0])
@@ -247,3 +250,31 @@ def _of_softmax(
             losses, p = at(b + t * step)
         b = b + t * step
     return None
+
+
+def _margins(block: Block, coef: Array) -> Array:
+    """``X w`` for weights (outputs, d): (rows, outputs)."""
+    parts = [_float64(X) @ coef.T for X in _pieces(block.X)]
+    return np.asarray(np.concatenate(parts), np.float64)
+
+
+def _combination(block: Block) -> Array:
+    """``X' s`` with the slopes (rows, outputs) beside the rows: (outputs, d)."""
+    slopes, start = block.extra["slopes"], 0
+    total = np.zeros((slopes.shape[1], block.X.shape[1]))
+    for X in _pieces(block.X):
+        total += (_float64(X).T @ slopes[start : start + X.shape[0]]).T
+        start += X.shape[0]
+    return total
+
+
+def _pieces(X: Any) -> list[Any]:
+    """The rows; a few at a time where they must be converted first."""
+    if X.dtype == np.float64 or sp.issparse(X):
+        return [X]
+    size = max(_CHUNK // X.shape[1], 1)
+    return [X[start : start + size] for start in range(0, len(X), size)]
+
+
+def _float64(X: Any) -> Any:
+    return X if X.dtype == np.float64 else X.astype(np.float64)
