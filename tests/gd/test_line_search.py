@@ -6,8 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlopt.gd.batch import SUFFICIENT, accepted, shortened
+from mlopt.gd.batch import accepted, shortened
 from mlopt.gd.gap import safeguarded, strong_convexity_bound
+from mlopt.gd.sizes import SUFFICIENT
 
 EPS = float(np.finfo(np.float64).eps)
 one = np.ones(1)

@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 from mlopt.gd.columns import Layout
 from mlopt.gd.gap import ESTIMATES, VALUES
 from mlopt.gd.passes import Evaluation, Floats
+from mlopt.gd.sizes import SUFFICIENT
 
 Doubles = NDArray[np.float64]
 
-SUFFICIENT = 1e-4
-"""The share of the predicted decrease that a step must bring (Armijo, 1966)."""
 _PER_UNIT = ("value", "slope", "t", "refusals", "estimate", "values", "estimates")
 
 

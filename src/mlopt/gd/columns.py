@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from mlopt.errors import InputError
 from mlopt.kernels.linear import LOSSES
+from mlopt.prices import count
 
 Indices = NDArray[np.int64]
 REGRESSION = ("squared", "huber")
-_FEW = 3
+_FEW = count("batch.few")
 
 
 @dataclass(frozen=True)

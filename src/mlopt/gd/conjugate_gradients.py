@@ -26,12 +26,13 @@ from numpy.typing import NDArray
 from mlopt.gd.column_sums import ColumnSums
 from mlopt.gd.energy_gap import EnergyGap
 from mlopt.gd.gap import strong_convexity_bound
+from mlopt.gd.sizes import CACHE
 from mlopt.kernels.linear import SQUARED, linear_pass
 from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]
 
-_CHUNK = 1 << 16
+_CHUNK = CACHE // 16
 """Values of a chunk that is converted to float64 and used while it is in cache."""
 
 

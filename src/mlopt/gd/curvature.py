@@ -28,13 +28,16 @@ from mlopt.kernels.linear import (
     hessian_weights,
     weighted_gram,
 )
+from mlopt.prices import count
 from mlopt.rows import Block, Rows
 
-PROBE_ROWS = 512
+PROBE_ROWS = count("hessian.probe")
 MAX_GROUPS = 4
+"""Hessians of a training: each takes the memory of d x d, and its share of a pass."""
 RADIUS = 0.1
 """Curvatures this close (relative, in the mean) share a Hessian."""
 _MEMBERS = 4
+"""Columns of a group whose curvatures are looked at; others are like them."""
 FLATTEST = {
     SQUARED: 1.0,
     LOGISTIC: 1e-5,
@@ -43,6 +46,7 @@ FLATTEST = {
     HUBER: 1e-3,
     MULTINOMIAL: 1e-5,
 }
+"""Least second derivative of each loss that a Newton step may use; 1 if it is constant."""
 STEEPEST = {
     "squared": 1.0,
     "logistic": 0.25,

@@ -26,10 +26,9 @@ from mlopt.gd.least_squares_solvers import SOLVERS, Task, shape_of
 from mlopt.gd.normal_equations import Moments, Solution
 from mlopt.gd.ridge_path import moments_of_sets, solve_path
 from mlopt.gd.sample import local_executor
+from mlopt.gd.sizes import LOST
 from mlopt.rows import Block
 
-_ACCURACY = 1e-10
-"""Relative rounding error of coefficients: half the digits of float64 and two more."""
 _STEPS = 10_000
 """Steps of conjugate gradients, where nothing else can be used, that count as failure."""
 
@@ -73,7 +72,7 @@ class DirectLeastSquares(SolvedAtOnce):
         solutions = local_executor(self.rows).map(_solved, paths)
         left, d = [], self.rows.d
         for rowset, solution in zip(sets, solutions, strict=True):
-            if solution.error > _ACCURACY:
+            if solution.error > LOST:
                 left.append(rowset)
                 continue
             mean = found[rowset].mean
@@ -105,7 +104,7 @@ class DirectLeastSquares(SolvedAtOnce):
             intercept=intercept,
             tol=eps**0.5,
             max_iter=_STEPS,
-            accuracy=_ACCURACY,
+            accuracy=LOST,
             cutoff=max(rows.n, rows.d) * eps,
         )
 
@@ -125,7 +124,7 @@ class DirectLeastSquares(SolvedAtOnce):
 
 
 def _solved(path: tuple[Moments, NDArray[np.float64]]) -> Solution:
-    return solve_path(*path, _ACCURACY)
+    return solve_path(*path, LOST)
 
 
 def _as_outputs(

@@ -18,12 +18,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlopt.gd.normal_equations import Moments, solve
+from mlopt.gd.sizes import CACHE
 from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]
 
-_PANEL = 1 << 20
-"""Values of a panel of columns, in float64."""
+_PANEL = CACHE
+"""Values of a panel of columns, in float64: few calls of a product."""
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from mlopt.gd.working_set import WAY
 Array = NDArray[Any]
 
 _MAX_ITER = 1000
+"""Sweeps, as scikit-learn's default."""
 
 
 class ElasticNet(Explained, LinearRegressor, linear_model.ElasticNet):

@@ -22,8 +22,10 @@ from scipy.linalg import eigvalsh_tridiagonal
 
 Array = NDArray[np.float64]
 
-_WINDOW, _LOOKS = 3, 4
-"""Steps whose falls are taken together, and how often they are looked at."""
+_WINDOW = 3
+"""Steps whose falls are taken together: one alone may be a lucky one."""
+_LOOKS = 4
+"""Windows that are looked at, each a step before the last."""
 _SLOWEST = 0.9
 """Share that one window's fall may keep of the one before, at most."""
 

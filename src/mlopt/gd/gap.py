@@ -21,12 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-VALUES, ESTIMATES = 4, 2
-"""How many steps back objectives and estimates are looked at."""
+VALUES = 4
+"""Steps back at which objectives are looked at: two falls are compared with two."""
+ESTIMATES = 2
+"""The same of estimates."""
 SPARE = 20
 """Passes for a bound to fall once objectives no longer tell steps apart: steps then still
 halve gradients now and then, and six digits of them are twenty halvings."""
 _SLOWEST = 0.95
+"""Share of a gap that a step may leave; what is slower is a plateau, not a trend."""
 
 
 def safeguarded(

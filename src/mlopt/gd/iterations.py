@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 Pairs = Sequence[tuple[float, float]]
 """Errors with the iterations in which they were seen: ``(eps_i, i)``."""
 
-_FEWEST = 6
+FEWEST = 6
 """Pairs from which curves can be compared on a last third."""
 _MOST = 1e12
 """More iterations than this are not told apart."""
@@ -185,7 +185,7 @@ def estimate(pairs: Pairs, tolerance: float, *, fidelity: bool = False) -> Estim
         first = float(i[reached[0]])
         return Estimate(first, first, first, None, math.nan)
     eps, i = _falling(eps, i)
-    if len(eps) < _FEWEST:
+    if len(eps) < FEWEST:
         curve = fit_inverse(eps, i)
         found = curve.iterations(tolerance)
         # Too little was seen for an interval: an order of magnitude either way.

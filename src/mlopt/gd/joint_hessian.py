@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from mlopt.gd.columns import Model
+from mlopt.gd.sizes import CACHE
 from mlopt.kernels.linear import decision, sparse_gram
 from mlopt.rows import Block, Rows
 
@@ -33,7 +34,8 @@ Array = NDArray[np.float64]
 Inverse = Callable[[NDArray[Any]], NDArray[Any]]
 """An inverse Hessian, as a function of a gradient (d + 1, K)."""
 
-_CACHE = 1 << 21
+_STEP = 2 * CACHE
+"""Bytes of the scores and curvatures of rows that go through together."""
 
 
 def joint_hessian(
@@ -89,7 +91,7 @@ def _block_hessian(block: Block, place: tuple[NDArray[Any], Model]) -> Array:
     if K == 1 and sp.issparse(block.X):
         return _sparse_hessian(block, weights, model)
     total = np.zeros((K * rows + 1, K * rows))
-    step = max(64, _CACHE // (8 * K * rows))
+    step = max(64, _STEP // (8 * K * rows))
     for start in range(0, block.rows, step):
         part = slice(start, start + step)
         X = block.X[part]

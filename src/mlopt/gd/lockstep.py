@@ -34,7 +34,9 @@ LANE = 64
 """Columns that go through the rows together."""
 RUNNING, CONVERGED, DIVERGED = range(3)
 ADAPTIVE_DIVISOR = 5.0
+"""Of the rate, after epochs that do not help: scikit-learn's."""
 ADAPTIVE_LEAST = 1e-6
+"""The rate at which a training ends: scikit-learn's."""
 
 
 @dataclass(frozen=True)

@@ -27,16 +27,21 @@ from mlopt.gd.batch import Batch
 from mlopt.gd.columns import Model, layout
 from mlopt.gd.joint_hessian import Inverse, inverse_of, joint_hessian
 from mlopt.gd.passes import Floats, Sums, evaluate
-from mlopt.gd.sample import draw, lacking_squares
+from mlopt.gd.sample import WIDEST, draw, lacking_squares
+from mlopt.prices import count, price
 from mlopt.rows import Rows
 
-LARGEST = 2048
+LARGEST = WIDEST
 """Beyond so many rows a Hessian is not worth its memory and its factor."""
-_LEAST, _SHARE, _MEMORY = 10, 16, 10
-_FEW = 40.0
-"""Stored values of a row whose products with each other take a few passes."""
-_PART, _FEWEST, _EACH, _STEPS = 8, 2048, 20, 20
-"""A start is made on a row in eight: 2048 at least, and 20 for each weight."""
+_LEAST = count("newton.hessian.least")
+_SHARE = count("newton.hessian.share")
+_MEMORY = 10
+"""Pairs of steps and gradients beside a sampled Hessian, as in L-BFGS."""
+_FEW = price("hessian.few")
+_PART = count("newton.start.part")
+_FEWEST = count("newton.start.fewest")
+_EACH = count("newton.start.each")
+_STEPS = count("newton.start.steps")
 
 
 def hessian_rows(n: int, d: int, columns: int, stored: float | None = None) -> int:

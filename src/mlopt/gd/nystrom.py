@@ -26,12 +26,10 @@ from mlopt.errors import InputError
 from mlopt.gd.column_sums import ColumnSums
 from mlopt.gd.panels import Layout, panels
 from mlopt.gd.sample import SEED
+from mlopt.gd.sizes import LOST
 from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]
-
-_ROUNDING = 1e-10
-"""Squares below this share of the largest have lost their directions to rounding."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +100,7 @@ def _eigenpairs(image: Array, test: Array) -> tuple[Array, Array]:
     lower, image, shift = _lifted(image, test)
     factor = scipy.linalg.solve_triangular(lower, image.T, lower=True)
     squares, right = scipy.linalg.eigh(factor @ factor.T)
-    kept = squares > _ROUNDING * squares[-1]
+    kept = squares > LOST * squares[-1]
     squares, right = squares[kept][::-1], right[:, kept][:, ::-1]
     return np.maximum(squares - shift, 0.0), factor.T @ (right / np.sqrt(squares))
 

@@ -22,15 +22,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mlopt.gd.sizes import CACHE
+from mlopt.prices import count
 from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]
 
-_CACHE = 1 << 19
-_FEWEST = 256
-_TILE = 1024
-"""Columns of a tile of a Gram matrix: one that is symmetric at once would be copied across
-its diagonal by each product, which takes as long as the product where columns are many."""
+_PANEL = CACHE // 2
+"""Bytes of a panel: its product is beside it."""
+_FEWEST = count("panel.rows")
+_TILE = count("panel.tile")
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,7 @@ def _tiles(columns: int) -> list[slice]:
 
 def panel_rows(columns: int) -> int:
     """Rows of a panel: about half a megabyte, but enough rows for BLAS to be worth it."""
-    return max(_CACHE // (8 * columns), _FEWEST, 2 * min(columns, 1024))
+    return max(_PANEL // (8 * columns), _FEWEST, 2 * min(columns, 1024))
 
 
 def _dense(X: Any) -> Any:

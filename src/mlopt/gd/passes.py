@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from mlopt.errors import InputError
 from mlopt.gd.columns import Indices, Layout, Model, layout, without_penalty
 from mlopt.kernels.linear import Pass, decision, linear_pass
+from mlopt.prices import count
 from mlopt.rows import Block, Rows
 
 Floats = NDArray[np.floating[Any]]
 
-_COPY = 24
-"""Columns whose scores at a row take as long as a copy of the row."""
+_COPY = count("pass.copy")
 
 
 @dataclass(frozen=True)

@@ -20,14 +20,11 @@ from scipy.interpolate import PchipInterpolator
 
 from mlopt.gd.columns import Model
 from mlopt.gd.passes import Floats
+from mlopt.prices import count
 
-FEWEST = 9
-"""Penalties from which on every other one is trained first: of fewer, those that are left
-between five are too far from them to save the passes that training in turns costs."""
+FEWEST = count("path.fewest")
 
-ENOUGH = 20
-"""Passes in which a model converges as a rule: where fewer are allowed, models are to come
-as far in these as they do by themselves."""
+ENOUGH = count("path.enough")
 
 ALIKE = [f.name for f in fields(Model) if f.name not in ("l2", "intercept_l2")]
 """What models of many penalties have in common."""

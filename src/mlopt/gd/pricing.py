@@ -8,21 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mlopt.costs import Cost
+from mlopt.prices import price
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 
-# Operations: those of a row's loss and slope for a column of weights; and for a stored
-# value of sparse rows. Exponentials and scattered reads are slower than products.
-_LOSS, _SCATTERED = 40.0, 190.0
-# Reading rows for one column of weights, against adding them up; vectors of d that a step
-# goes through.
-_READ, _HISTORY = 1.6, 150.0
-_HANDED = 2.5e-4
-"""Seconds in Python until threads have taken and returned a block of several."""
-# A product of two stored values of a sparse row, in operations.
-_PAIR = 130.0
-# How much slower the products of narrow rows are than large ones, by their columns.
-_NARROW = 150.0
+_LOSS = price("pass.loss")
+_SCATTERED = price("pass.scattered")
+_READ = price("pass.read")
+_HISTORY = price("pass.history")
+_HANDED = price("pass.handed")
+_PAIR = price("gram.pair")
+_NARROW = price("gram.narrow")
 
 
 @dataclass(frozen=True)

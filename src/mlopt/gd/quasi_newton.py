@@ -31,20 +31,17 @@ from mlopt.gd.linear_training import LinearTraining
 from mlopt.gd.passes import evaluate
 from mlopt.gd.sample import left_by_step, start_gap
 from mlopt.gd.shape import Shape
+from mlopt.gd.sizes import LOST
+from mlopt.prices import count, price
 from mlopt.rows import Rows
 
 RUNNING, CONVERGED, STUCK = range(3)
-_SHORTEST = 1e-10
-_NEWTON = 3.0
-"""Passes that exact Hessians need, too."""
-_JOINT = 512
-"""Weights of a softmax up to which the joint Hessian of its classes is looked at."""
-_PYTHON = 1e7
-"""What a pass takes besides reading the rows, in multiplications."""
-_COARSE_PASSES = 12
+_NEWTON = price("quasi-newton.passes")
+_JOINT = count("hessian.joint")
+_PYTHON = price("quasi-newton.pass")
+_COARSE_PASSES = count("quasi-newton.coarse")
 _PAIR_BYTES = 2**30
-_DOUBT = 2.0
-"""Diagonals know the least of flat directions: what they estimate counts double."""
+"""That pairs of steps and gradients may take: a GiB."""
 _NOTHING = 1e-5
 """Objectives below this share of what they are at zero weights count as zero."""
 
@@ -282,7 +279,7 @@ class QuasiNewton(LinearTraining):
             self._idle += 1
             idle &= self._idle > gap.SPARE
         close = close | idle
-        still = batch.t < _SHORTEST
+        still = batch.t < LOST
         # A direction of descent along which nothing descends: rounding has the last word.
         close |= still & (batch.estimate <= np.sqrt(eps) * size)
         close &= np.array([m.loss != "hinge" for m in plan.models])[plan.unit_owner]

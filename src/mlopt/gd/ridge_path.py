@@ -38,7 +38,7 @@ from mlopt.gd.panels import Layout, lower_gram, mirror
 from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]
-_BITS = 53
+_BITS = np.finfo(np.float64).nmant + 1
 """Of a float64: so many row sets have a bit each in one number."""
 
 

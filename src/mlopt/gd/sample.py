@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from mlopt.cluster import Executor, Threads
 from mlopt.gd.passes import Floats
 from mlopt.kernels.moments import column_squares
+from mlopt.prices import count, price
 from mlopt.rows import Block, Rows
 from mlopt.stats import sample_rows
 
@@ -24,10 +25,12 @@ SEED = 20151113
 """Samples are part of the algorithm: the same rows give the same training."""
 WIDEST = 2048
 """Beyond so many columns a Hessian is not worth its memory and its factors."""
-USUAL_LOSS = 0.3
-"""Of a row at the minimum, where nothing is known of it."""
+USUAL_LOSS = price("start.loss")
 _BESIDE = ("targets", "weights")
-_LEAST, _ENOUGH, _SPARE, _USUAL = 4, 20, 500, 8
+_LEAST = count("start.least")
+_ENOUGH = count("start.enough")
+_SPARE = count("start.spare")
+_USUAL = count("start.columns")
 
 
 def sample_size(n: int, d: int, width: int) -> int:

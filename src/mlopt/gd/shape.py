@@ -37,19 +37,18 @@ from mlopt.gd.sample import (
     local_executor,
     sample_size,
 )
+from mlopt.prices import price
 from mlopt.rows import Rows
 
-_DRIFT = 0.2
+DRIFT = 0.2
 """Curvatures that moved so far from those in use ask for new Hessians."""
-_SHARE = 1.0
-"""At most this much work on Hessians for the work on passes since the last ones."""
+_SHARE = price("hessian.share")
 _FEWEST_FACTORS = 6
-_MANY = 20
-_PAIR = 6.0
-"""Multiplications in whose time two stored values of a sparse row are multiplied and added
-to where they belong."""
-_TRIFLE = 1e7
-"""Multiplications that take no time worth saving."""
+"""Factors of a training, whatever they cost: fewer would serve no penalty well."""
+MANY = 20
+"""Rows a column beyond which curvatures of a sample are those of all rows."""
+_PAIR = price("hessian.pair")
+_TRIFLE = price("hessian.trifle")
 
 
 def gram_work(rows: Rows) -> float:
@@ -99,7 +98,7 @@ class Shape:
         few = min(rows.n, PROBE_ROWS)
         size = sample_size(rows.n, rows.d, width) if full else few
         sample = draw(rows, size)
-        probe = Probe.of(sample, many=rows.n > _MANY * rows.d)
+        probe = Probe.of(sample, many=rows.n > MANY * rows.d)
         return Shape(rows, sample, Moments.of(rows), probe, sums, full)
 
     def afresh(self) -> Shape:
@@ -167,7 +166,7 @@ class Shape:
         return bool((self.sample.map_reduce(weight_sums, np.add) > 0).all())
 
     def _drifted(self, now: Floats) -> bool:
-        return self.seen is None or bool(distance(now, self.seen).max() > _DRIFT)
+        return self.seen is None or bool(distance(now, self.seen).max() > DRIFT)
 
     def _cost(self, rows: Rows, plan: Layout) -> float:
         """Multiplications that new Hessians from ``rows`` take."""

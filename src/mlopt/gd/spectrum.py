@@ -21,18 +21,20 @@ from numpy.typing import NDArray
 
 from mlopt.gd.preconditioned_plan import EXPLAINED, LARGEST_RANK
 from mlopt.gd.sample import draw
+from mlopt.prices import count, price
 from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]
 
 _ROWS = 256
-_ABOVE = 1.1
-"""By which factor an eigenvalue is above the noise when it stands out."""
+"""Of the sample: eigenvalues of a matrix of so many rows come at once."""
+_ABOVE = price("sketch.above")
 _USUAL = 1e-4
 """The gap for which the rank of a sketch is chosen."""
-_PER_RANK, _SPARE = 0.08, 8
-"""A direction of a sketch, in passes over the rows; and those that it has too many."""
-_RANKS = (16, 32, 64, 128, 256, LARGEST_RANK)
+_PER_RANK = price("sketch.direction")
+_SPARE = count("sketch.spare")
+_RANKS = (*(1 << power for power in range(4, 9)), LARGEST_RANK)
+"""Of sketches that are compared: a finer choice saves no step."""
 
 
 @dataclass(frozen=True)

@@ -19,17 +19,12 @@ from scipy.linalg import lapack
 
 from mlopt.gd.penalty import Penalty
 from mlopt.gd.plans.column_products import PRODUCTS
-from mlopt.gd.plans.extrapolation import mixture
+from mlopt.gd.plans.extrapolation import MEMORY, mixture
+from mlopt.gd.sizes import LOST
 from mlopt.kernels.shrinkage import shrink, shrink_gram
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
-
-_MEMORY = 5
-"""Sweeps from which one is extrapolated, as in `mlopt.gd.plans.extrapolation`."""
-_DEPENDENT = 1e-10
-"""Of second derivatives, what is added so that columns that depend on each other have a
-step: a share of float64's digits that later steps make good."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +80,7 @@ class Descent(ABC):
             if self._sweep() <= tolerance:
                 return sweep, True
             past.append(self._point())
-            if len(past) > _MEMORY:
+            if len(past) > MEMORY:
                 self._extrapolate(np.array(past))
                 past = [self._point()]
         return most, False
@@ -178,7 +173,7 @@ class ByGram(Descent):
     def _extrapolate(self, past: Array) -> None:
         # A factor of k^3 / 3 by BLAS, against sweeps of k^2.
         support = np.flatnonzero(self.w)
-        self._rested += _MEMORY
+        self._rested += MEMORY
         if self._rested * 3.0 * PRODUCTS >= len(support) and self._solve(support):
             self._rested = 0
         else:
@@ -190,7 +185,7 @@ class ByGram(Descent):
             return False
         w, l2 = self.w[support], self._penalty.l2
         Q = self._Q[np.ix_(support, support)]
-        Q[np.diag_indices_from(Q)] += l2 + _DEPENDENT * Q.diagonal()
+        Q[np.diag_indices_from(Q)] += l2 + LOST * Q.diagonal()
         slopes = self._g[support] + l2 * w + self._penalty.l1 * np.sign(w)
         _, step, failed = lapack.dposv(Q, -slopes)
         if failed or not np.isfinite(step).all():

@@ -22,10 +22,12 @@ from mlopt.gd.penalty import Penalty
 from mlopt.gd.plans.by_columns import Columns
 from mlopt.gd.plans.column_products import Products
 from mlopt.gd.plans.stop import RelativeGap, Stop
+from mlopt.gd.sizes import ROUNDED, SUFFICIENT
 from mlopt.gd.subproblem import ByGram, ByRows, Model
 from mlopt.kernels.one_row import combination
 from mlopt.kernels.pointwise import losses_and_slopes
 from mlopt.kernels.shrinkage import column_moments
+from mlopt.prices import count, price
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -41,22 +43,18 @@ _GAP = 0.01
 _STILL = 0.01
 """Of the tolerance for numbers: steps so short that rows with weights and rows repeated
 lead to predictions that agree to 1e-7, as scikit-learn's checks of estimators ask for."""
-_FEWEST = 64
-"""Columns of a working set at least: from 16 to 64 make no difference, 256 take 1.3 times
-as long (`benchmarks/l1.py --constants`)."""
-_SWEEPS = 200
-"""Sweeps of a round at most: 50 to 800 make no difference (as above)."""
-_CLOSER = 0.03
-"""Of the worst violation, what a round may leave within its working set: .01 to .1 make no
-difference, .3 takes up to ten times as long (as above)."""
+_FEWEST = count("columns.working-set")
+_SWEEPS = count("columns.sweeps")
+_CLOSER = price("columns.closer")
 _FLAT = {"logistic": 1e-10, "squared_hinge": 1e-3}
 """Least curvature of a row's loss: Newton's model needs some, the more where the curvature
 jumps to zero at the edge of the margin."""
-_DESCENT, _HALVINGS = 1e-4, 40
-"""Share of the model's promise that a step must keep (Armijo), and tries."""
-_CENTRED, _TURNS = 1e-13, 20
-"""Share of the slopes that need not cancel where the intercept is optimal, and Newton steps
-along it."""
+_HALVINGS = 40
+"""Of a step that does not keep its promise: it is nothing then."""
+_CENTRED = 1e-13
+"""Share of the slopes that need not cancel where the intercept is optimal."""
+_TURNS = 20
+"""Newton steps along the intercept: each doubles the digits."""
 
 _TINY = float(np.finfo(np.float64).tiny)
 _EPSILON = float(np.finfo(np.float64).eps)
@@ -65,8 +63,6 @@ _ROUNDING = 16 * _EPSILON
 _PATIENCE = 5
 """Rounds without a smaller gap or objective after which rounding keeps it from its
 tolerance."""
-_INSIDE = 1.0 - 1e-12
-"""Rounding must not put a point on the edge of the dual's domain outside."""
 
 
 class WorkingSet:
@@ -263,7 +259,7 @@ class WorkingSet:
             )
             self._refresh()
             now = self.loss + penalty.value(self.w)
-            if -promised <= rounding or now <= before + _DESCENT * share * promised:
+            if -promised <= rounding or now <= before + SUFFICIENT * share * promised:
                 self._centre()
                 return True
             share *= 0.5
@@ -319,7 +315,7 @@ class WorkingSet:
         if penalty.l2 > 0:
             shares.add(1.0)
         dual = max(
-            -self._conjugate(share) - penalty.conjugate(-share * gradient * _INSIDE)
+            -self._conjugate(share) - penalty.conjugate(-share * gradient * (1.0 - ROUNDED))
             for share in shares
         )
         return max(primal - dual, 0.0)

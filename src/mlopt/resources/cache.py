@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from mlopt.prices import VERSION
 from mlopt.resources.calibration import Calibration
 from mlopt.resources.descriptor import Resources
 from mlopt.resources.experience import Experience
@@ -24,8 +25,8 @@ from mlopt.resources.experience import Experience
 WEEK = 7 * 24 * 3600.0
 PROBE = 2
 """Raised when there is more to measure: what was kept before then does not do."""
-FORMULAS = 1
-"""Raised when a formula of a cost changes: factors say nothing of another one."""
+FORMULAS = f"1, {VERSION}"
+"""Of costs and their prices: factors say nothing of others."""
 EXPERIENCE = "experience"
 """The kind of file that `mlopt.resources.remembering` keeps."""
 

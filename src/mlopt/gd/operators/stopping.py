@@ -78,10 +78,13 @@ class GradientNorm:
         return norm / first if first > 0 else 0.0
 
 
-_BLOWN, _TIMES, _FIRST_ROWS = 1e4, 3, 100
-"""How many times the first objective, and in how many iterations in a row, is divergence;
-and how many rows the first objective is of, at least where an iteration has as many.
-Steps of ``1 / sqrt(i)`` may start far too long and recover from less."""
+_BLOWN = 1e4
+"""Times the first objective that are divergence: steps of ``1 / sqrt(i)`` may start far too
+long and recover from less."""
+_TIMES = 3
+"""Iterations in a row that must be so far off."""
+_FIRST_ROWS = 100
+"""Rows that the first objective is of, at least where an iteration has as many."""
 
 
 def diverges(total: Any, context: Context) -> str:

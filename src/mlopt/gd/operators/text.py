@@ -19,7 +19,8 @@ from mlopt.gd.parameters import check_count
 from mlopt.readers.files import File
 
 HEAD = 1 << 16
-_LARGEST_HEAD = 1 << 21
+"""Bytes from which lines of a file are counted: some hundred lines, as a rule."""
+_LARGEST_HEAD = 32 * HEAD
 _COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"PK", b"PAR1", b"\x93NUMPY")
 
 

@@ -14,17 +14,15 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlopt.errors import InputError
+from mlopt.gd.column_sums import FAR
 from mlopt.gd.plans.column_products import Products
 from mlopt.kernels.one_row import products
 from mlopt.kernels.shrinkage import column_moments
+from mlopt.prices import count
 
 Array = NDArray[np.float64]
 
-_TURNED = 512
-"""Rows that are transposed at once: all of them take twice as long, for each value then has
-a page of its own."""
-_FAR = 1e4
-"""Squares of means against variances beyond which columns are centred, for their digits."""
+_TURNED = count("columns.turned")
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +104,7 @@ class Columns:
                 "Coordinate descent iterations resulted in non-finite parameter values: "
                 "the squares of X must be finite. Scale its columns."
             )
-        far = mean**2 > _FAR * np.maximum(squares - mean**2, 0.0)
+        far = mean**2 > FAR * np.maximum(squares - mean**2, 0.0)
         if sp.issparse(X) or not intercept or not far.any():
             return whole
         centre[far] = mean[far].astype(X.dtype)

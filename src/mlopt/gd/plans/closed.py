@@ -12,8 +12,12 @@ from mlopt.gd import least_squares_solvers as solvers
 from mlopt.gd.conjugate_gradients import ConjugateGradients
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.plans.wide import sketch_rank
+from mlopt.gd.sizes import HALF, ROUNDED
 
-_FINEST, _COARSEST, _MARGIN, _CUTOFF = 1e-8, 1e-3, 30.0, 1e-12
+_COARSEST = 1e-3
+"""Relative error of coefficients that is asked for at least, whatever the tolerance."""
+_MARGIN = 30.0
+"""By which an error is smaller than the root of the tolerance: for an R^2 up to 0.999."""
 
 Array = NDArray[Any]
 
@@ -24,7 +28,7 @@ def accuracy_for(tolerance: float) -> float:
     The objective grows with the square of the error, ``R^2 / (1 - R^2)`` times of its
     minimum. The margin is for an R^2 up to 0.999.
     """
-    return min(max(float(np.sqrt(tolerance)) / _MARGIN, _FINEST), _COARSEST)
+    return min(max(float(np.sqrt(tolerance)) / _MARGIN, HALF), _COARSEST)
 
 
 class LeastSquares:
@@ -63,7 +67,7 @@ class LeastSquares:
             tol=gtol,
             max_iter=max_passes,
             accuracy=accuracy_for(tolerance),
-            cutoff=_CUTOFF,
+            cutoff=ROUNDED,
             gap=tolerance,
             rank=sketch_rank(problem.outline) if solver == "sketched_cg" else None,
             certain=True,

@@ -11,17 +11,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mlopt.prices import price
+
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 _PANEL = 1 << 25
 """Values of columns that are copied at once: a quarter of a GiB."""
-PRODUCTS = 32.0
-"""Products of dense columns that BLAS makes in the time of one visit by coordinate descent
-(8 to 64 take times within 4% of each other: `benchmarks/l1.py --constants`)."""
-_SPARSE_PRODUCTS = 0.5
-"""As `PRODUCTS`: pairs of stored values, for a stored value that is visited; .1 to 2 make
-no difference (as above)."""
+PRODUCTS = price("columns.products")
+_SPARSE_PRODUCTS = price("columns.sparse-products")
 
 
 def gram(X: Any, one: Indices, other: Indices, h: Array) -> Array:

@@ -20,13 +20,12 @@ from scipy.linalg import lapack, solve_triangular
 from mlopt.gd.normal_equations import Moments
 from mlopt.gd.plans.by_columns import Columns
 from mlopt.gd.plans.column_products import PRODUCTS, Products
+from mlopt.gd.sizes import HALF
+from mlopt.prices import price
 
 Array = NDArray[np.float64]
 
-_VISITS = 6.0
-"""Reads of all columns that a penalty of a path takes at least: rounds, two reads each."""
-_FINEST = 1e-8
-"""A Gram matrix has half of the digits; who asks for more goes by the rows."""
+_VISITS = price("columns.path-visits")
 
 
 def condensed(moments: Moments, weight: float) -> Columns:
@@ -63,4 +62,4 @@ def condensed(moments: Moments, weight: float) -> Columns:
 def worth_condensing(n: int, d: int, sets: int, penalties: int, tol: float) -> bool:
     """Whether Gram matrices of dense rows pay for so many penalties on each row set."""
     pays = d / (2.0 * PRODUCTS) <= _VISITS * penalties
-    return pays and n >= (sets + 1) * d and tol >= _FINEST
+    return pays and n >= (sets + 1) * d and tol >= HALF  # more goes by the rows

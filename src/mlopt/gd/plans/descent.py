@@ -23,12 +23,13 @@ from mlopt.gd.operators.sources import MatrixSource
 from mlopt.gd.passes import evaluate
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.plans.watch import Looks, watch
+from mlopt.prices import price
 
 Array = NDArray[Any]
 
-LOOKS = 1.15
-"""From one look to the next, iterations grow by this factor."""
+LOOKS = price("descent.looks")
 _FIRST = 4
+"""Iterations before the first look."""
 
 
 def looks(iterations: float) -> float:

@@ -27,6 +27,7 @@ from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import Shape, pass_cost
 from mlopt.gd.sample import SEED, draw
+from mlopt.prices import price
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.stats import Stats
@@ -34,10 +35,12 @@ from mlopt.stats import Stats
 SMOOTH = frozenset({"logistic", "squared", "squared_hinge", "huber"})
 _LOSSES = SMOOTH | {"hinge", "user"}
 _BATCH = 1000
-_ITERATIONS = {"bgd": 5_000.0, "mgd": 25_000.0, "sgd": 800_000.0}
-"""To eight digits, seen on the data of the benchmarks, give or take a factor of ten."""
-_FEWER, _DOUBT = 1_500.0, 10.0
+"""Rows of a mini-batch, as in the paper's experiments."""
+_ITERATIONS = {name: price(f"descent.iterations.{name}") for name in ("bgd", "mgd", "sgd")}
+_FEWER = price("descent.iterations.other")
+_DOUBT = price("descent.doubt")
 _ADAM = 0.1
+"""Length of Adam's first step, in units of weights: columns are of size 1 as a rule."""
 _SAMPLE = 1024
 """Rows that tell how long a step may be."""
 

@@ -24,21 +24,21 @@ from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import GradientNorm, RelativeGap, Stop
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import Shape, alone
+from mlopt.gd.sizes import ROUNDED
 from mlopt.kernels.dual import DualState, dual_epochs, squared_norms
+from mlopt.prices import count, price
 from mlopt.resources import Resources
 from mlopt.rows import Block, Rows
 
 Array = NDArray[Any]
 
-_FINEST = 1e-12
-_EPOCHS_WIDE, _EPOCHS_TALL, _EPOCHS_OF_GAP = 200.0, 1000.0, 80.0
-"""Epochs to LIBLINEAR's rule: it suits rows that have little in common; and to a gap."""
-_DOUBT = 3.0
-"""By which factor epochs may be off."""
-_STEP_DENSE, _STEP_SPARSE = 20.0, 80.0
-"""Operations of one coordinate step against those of a matrix product."""
-_LOOK = 100
-"""Epochs between two looks at limits: a call takes longer than epochs of few rows."""
+_EPOCHS_WIDE = price("dual.epochs.wide")
+_EPOCHS_TALL = price("dual.epochs.tall")
+_EPOCHS_OF_GAP = price("dual.epochs.gap")
+_DOUBT = price("dual.doubt")
+_STEP_DENSE = price("dual.step.dense")
+_STEP_SPARSE = price("dual.step.sparse")
+_LOOK = count("dual.look")
 
 
 def passes(shape: Shape) -> float:
@@ -254,7 +254,7 @@ class DualDescent(DualGap):
         super().__init__(problem, tolerance, max_passes)
         self._squared = problem.task.loss == "squared_hinge"
         self._cost = 1.0 / (problem.task.l2 * problem.weight)
-        self._training = Violations(problem, _FINEST)
+        self._training = Violations(problem, ROUNDED)
         self._weights = problem.beside()["weights"][:, 0].astype(np.float64)
 
     @property

@@ -21,15 +21,13 @@ from mlopt.gd.pricing import alone
 from mlopt.kernels.dual_logistic import LogisticState, logistic_epoch
 from mlopt.kernels.one_row import products, squared_norms
 from mlopt.kernels.pointwise import losses_and_slopes
+from mlopt.prices import price
 from mlopt.resources import Resources
 
 Array = NDArray[Any]
 
-_SEED = 0
-_EPOCHS = 30.0
-"""To expect where nothing is known of the data but their shape."""
-_LOGARITHMS = 20_000.0
-"""Operations in whose time a row's logarithms are taken."""
+_EPOCHS = price("dual-logistic.epochs")
+_LOGARITHMS = price("dual-logistic.logarithms")
 
 
 class DualLogistic(DualGap):
@@ -49,7 +47,9 @@ class DualLogistic(DualGap):
         self._data = Gathered.of(problem.rows)
         self._costs = self._data.c / problem.task.l2
         self._norms = squared_norms(self._data.X)
-        self._state = LogisticState.start(self._data.X, self._data.y, self._costs, _SEED)
+        self._state = LogisticState.start(
+            self._data.X, self._data.y, self._costs, problem.seed
+        )
         self._passes = 0
 
     @property

@@ -19,18 +19,24 @@ from mlopt.gd.columns import layout
 from mlopt.gd.curvature import Probe, distance, margin_curvatures, shared_hessians
 from mlopt.gd.joint_hessian import Inverse, inverse_of
 from mlopt.gd.newton import hessian_rows
+from mlopt.gd.plans import samples
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.sample import Moments, draw
+from mlopt.gd.shape import DRIFT, MANY
+from mlopt.prices import count
 from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]
 
-_DRIFT, _PATIENCE, _MANY = 0.2, 4, 20
-_PROBES = 4096
-_MOST_PRODUCTS, _LOOK_BACK, _REST = 60, 3, 0.1
-
-_ENOUGH, _LEAST_ROWS = 200, 20_000
-"""Rows of a sample for each column, and at least."""
+_PATIENCE = 4
+"""Looks with a Hessian that has drifted before there is a new one."""
+_PROBES = count("energy.probes")
+_MOST_PRODUCTS = 60
+"""Steps of conjugate gradients: a system that needs more is estimated from these."""
+_LOOK_BACK = 3
+"""Last steps that must have brought little."""
+_REST = 0.1
+"""Of the estimate: little."""
 
 
 class Energy(ABC):
@@ -65,10 +71,10 @@ class SampledEnergy(Energy):
         rows, self._problem = problem.rows, problem
         self._plan = layout([problem.model])
         # Good enough to tell a gap by; a step would want more rows.
-        enough = max(_ENOUGH * (rows.d + 1), _LEAST_ROWS)
+        enough = max(samples.USUAL * (rows.d + 1), samples.MANY)
         size = min(hessian_rows(rows.n, rows.d, 1), enough)
         self._sample = _in_float64(draw(rows, size))
-        self._probe = Probe.of(self._sample, many=rows.n > _MANY * rows.d)
+        self._probe = Probe.of(self._sample, many=rows.n > MANY * rows.d)
         self._lacking = _lacking(rows, self._sample)
         self._seen: Array | None = None
         self._curvatures: Any = None
@@ -82,7 +88,7 @@ class SampledEnergy(Energy):
         if self._inverse is None:
             self._renew(now, weights)
         found = self._energy(gradient)
-        if distance(now, self._curvatures).max() > _DRIFT and (
+        if distance(now, self._curvatures).max() > DRIFT and (
             found < enough or self._calls >= _PATIENCE
         ):
             self._renew(now, weights)

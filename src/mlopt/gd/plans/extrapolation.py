@@ -11,9 +11,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from mlopt.gd.sizes import ROUNDED
+
 Array = NDArray[np.float64]
 
-_LIFT = 1e-12
+MEMORY = 5
+"""Iterates that one is extrapolated from: more are not on one line, as in the paper."""
 
 
 def mixture(iterates: Array) -> Array | None:
@@ -33,7 +36,7 @@ def mixture(iterates: Array) -> Array | None:
     size = float(np.trace(gram))
     if not size > 0:
         return None
-    gram[np.diag_indices_from(gram)] += _LIFT * size
+    gram[np.diag_indices_from(gram)] += ROUNDED * size
     found = np.linalg.solve(gram, np.ones(len(gram)))
     total = float(found.sum())
     if not np.isfinite(found).all() or total == 0:

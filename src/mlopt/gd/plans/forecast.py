@@ -17,15 +17,13 @@ from dataclasses import dataclass, field
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.speculation import SAMPLED, Passes
 from mlopt.kernels.compiling import compiled
+from mlopt.prices import price
 from mlopt.resources.experience import FEW, PASSES, SECONDS, Experience, Ratio, Seen
 from mlopt.resources.remembering import remember
 
-_SHORTEST = 5e-3
-"""Seconds below which a run tells of the clock and of other programs."""
-_BUSY = 0.7
-"""Processor time of a run is at least this share of its seconds, or others had the rest."""
-_LEAST_DOUBT = 1.1
-"""By which factor passes may be off at the very best."""
+_SHORTEST = price("remember.shortest")
+_BUSY = price("remember.busy")
+_LEAST_DOUBT = price("remember.doubt")
 
 
 @dataclass(frozen=True, eq=False)

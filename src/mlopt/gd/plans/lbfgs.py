@@ -16,31 +16,31 @@ from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import Shape, arithmetic, pass_cost, weighted_gram
 from mlopt.gd.quasi_newton import QuasiNewton
 from mlopt.gd.sample import WIDEST, left_by_step, sample_size, start_gap
+from mlopt.prices import price
 from mlopt.resources import Resources
 
 LOSSES = frozenset({"logistic", "multinomial", "squared", "squared_hinge", "huber"})
 """What it can minimise."""
 
-_PASSES_WITH_HESSIAN, _PASSES_WITH_DIAGONAL, _PASSES_OF_SOFTMAX = 15.0, 80.0, 150.0
-# Passes over wide sparse rows to a gap of 1e-3 by a weak penalty; the least that matters.
-_PASSES_OF_SPARSE, _WEAK, _NEGLIGIBLE = 85.0, 1e-6, 1e-8
-_HELD = 6.0
-"""Rows for each weight without which the penalty holds the weights, not the data."""
-_LOOSE, _LOOSE_KINKED, _LOOSE_WIDE, _DOUBT = (30.0, 5.0), (1000.0, 10.0), (500.0, 5.0), 6.0
-"""Passes there, and by which factor they may be off: with Hessians; where curvature jumps,
-and passes are ten or thousands; with a diagonal. And how far off passes over sparse rows
-may be. As seen on data drawn as in `benchmarks/foresight.py`; other seeds judge."""
-# Passes from the solution of a sample at least.
-_FIRST_PASSES = 2.0
-# Second derivative of a logistic loss at the minimum, where classes are not clear at once.
-_CURVATURE = 0.1
-# A start: passes over a sample and its Hessians, where it starts on a sample of its own and
-# where it does not; passes over all wide rows; how much longer a drawn row takes than one
-# that is read in order; and seconds in Python beside a sample.
-_NESTED, _INNERMOST = (2.5, 2.0), (8.0, 3.5)
-_WIDE_START, _DRAW, _BESIDE = 2.0, 40.0, 2e-3
-_STEP = 1.8e-3
-"""Seconds in Python between two passes."""
+_PASSES_WITH_HESSIAN = price("lbfgs.passes.hessian")
+_PASSES_WITH_DIAGONAL = price("lbfgs.passes.diagonal")
+_PASSES_OF_SOFTMAX = price("lbfgs.passes.softmax")
+_PASSES_OF_SPARSE = price("lbfgs.passes.sparse")
+_WEAK = price("lbfgs.weak")
+_NEGLIGIBLE = price("lbfgs.negligible")
+HELD = price("lbfgs.held")
+_LOOSE = (price("lbfgs.loose.passes"), price("lbfgs.loose.doubt"))
+_LOOSE_KINKED = (price("lbfgs.loose-kinked.passes"), price("lbfgs.loose-kinked.doubt"))
+_LOOSE_WIDE = (price("lbfgs.loose-wide.passes"), price("lbfgs.loose-wide.doubt"))
+_DOUBT = price("lbfgs.sparse-doubt")
+_FIRST_PASSES = price("lbfgs.first-passes")
+_CURVATURE = price("lbfgs.curvature")
+_NESTED = (price("lbfgs.start.passes"), price("lbfgs.start.hessians"))
+_INNERMOST = (price("lbfgs.innermost.passes"), price("lbfgs.innermost.hessians"))
+_WIDE_START = price("lbfgs.wide-start")
+_DRAW = price("lbfgs.draw")
+_BESIDE = price("lbfgs.beside")
+_STEP = price("lbfgs.step")
 _NEAR = 0.3
 """Of the gradient asked for, where columns are many: as near the optimum as scikit-learn's
 lbfgs ends by the rule itself, since its steps are shorter."""
@@ -148,7 +148,7 @@ def _usual(outline: Outline, tolerance: float) -> tuple[float, float] | None:
         passes = passes_of_sparse(outline.shape, outline.l2, tolerance)
         if passes is not None:
             return passes, _DOUBT
-    if outline.held(_HELD) or outline.loss in ("squared", "multinomial"):
+    if outline.held(HELD) or outline.loss in ("squared", "multinomial"):
         return None
     if outline.loss == "squared_hinge":
         return _LOOSE_KINKED

@@ -15,13 +15,14 @@ from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import Shape
+from mlopt.prices import price
 from mlopt.resources import Resources
 
 _FLAT = 1e-3
 """Gradient, relative to the tolerance, at which least squares are solved for certain."""
 _SQUARED = frozenset({"squared"})
-_STEPS, _SWEEPS = 64.0, 20.0
-"""Passes to expect where nothing is known of the data but their shape."""
+_STEPS = price("conjugate-gradients.steps")
+_SWEEPS = price("block.sweeps")
 
 
 def _shape(outline: Outline) -> least_squares_plan.Shape:

@@ -14,6 +14,7 @@ from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import RelativeGap, Stop
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import Shape
+from mlopt.prices import price
 from mlopt.resources import Resources
 from mlopt.training import Training
 
@@ -46,9 +47,9 @@ class Solver(Training, Protocol):
         ...
 
 
-_CALL = 1.5e-3
-"""Seconds of a pass over rows that take none."""
+_CALL = price("method.call")
 _USUAL_DIGITS = 8.0
+"""Decimal digits that typical passes are to."""
 
 
 def digits(tolerance: float) -> float:

@@ -7,26 +7,26 @@ from typing import cast
 
 from mlopt.costs import Cost
 from mlopt.gd.newton import LARGEST, Newton, hessian_rows, start_rows
-from mlopt.gd.plans.lbfgs import looseness
+from mlopt.gd.plans.lbfgs import HELD, looseness
 from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least, priced
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import GradientNorm, RelativeGap, Stop
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import Shape, alone, gram_operations, pass_cost, weighted_gram
 from mlopt.gd.sample import start_gap
+from mlopt.prices import price
 from mlopt.resources import Resources
 
-_PASSES, _PASSES_WITH_START, _PASSES_OF_SAMPLED = 12.0, 6.0, 40.0
+_PASSES = price("newton.passes")
+_PASSES_WITH_START = price("newton.passes.start")
+_PASSES_OF_SAMPLED = price("newton.passes.sampled")
 LOSSES = frozenset({"logistic", "multinomial", "squared_hinge"})
 """What it can minimise."""
-_CHOLESKY = 3.0
-_HELD, _LOOSE_KINKED = 6.0, (24.0, 3.0)
-"""Rows for each weight without which active sets go on changing; passes there, and by which
-factor they may be off: see `mlopt.gd.plans.lbfgs`."""
-_STEP, _BESIDE = 7e-4, 6e-4
-"""Seconds in Python between two passes, and beside a Hessian."""
-# Passes over the sample before it starts on all rows.
-_START_PASSES = 7.0
+_CHOLESKY = price("newton.cholesky")
+_LOOSE_KINKED = (price("newton.loose-kinked.passes"), price("newton.loose-kinked.doubt"))
+_STEP = price("newton.step")
+_BESIDE = price("newton.beside")
+_START_PASSES = price("newton.start")
 
 
 def rows_of_hessian(shape: Shape) -> int:
@@ -99,7 +99,7 @@ def _price(outline: Outline, resources: Resources) -> Price | str:
 
 def _usual(outline: Outline, tolerance: float) -> tuple[float, float] | None:
     del tolerance
-    kinked = outline.loss == "squared_hinge" and not outline.held(_HELD)
+    kinked = outline.loss == "squared_hinge" and not outline.held(HELD)
     return _LOOSE_KINKED if kinked else None
 
 

@@ -20,7 +20,7 @@ from mlopt.costs import Cost
 from mlopt.gd.curvature import STEEPEST
 from mlopt.gd.plans import wide
 from mlopt.gd.plans.by_columns import transposed
-from mlopt.gd.plans.extrapolation import mixture
+from mlopt.gd.plans.extrapolation import MEMORY, mixture
 from mlopt.gd.plans.gathered import Gathered, gathering
 from mlopt.gd.plans.method import Method, Solver, Start, at_least
 from mlopt.gd.plans.outline import Outline
@@ -33,6 +33,7 @@ from mlopt.kernels.coordinates import column_slopes, coordinate_epoch
 from mlopt.kernels.one_row import products
 from mlopt.kernels.pointwise import losses_and_slopes
 from mlopt.kernels.shrinkage import column_moments
+from mlopt.prices import price
 from mlopt.resources import Resources
 
 Array = NDArray[Any]
@@ -40,18 +41,15 @@ Array = NDArray[Any]
 LOSSES = frozenset({"logistic", "squared", "squared_hinge", "huber"})
 """What it can minimise."""
 
-_EPOCHS = 30.0
-"""To expect where nothing is known of the data but their shape."""
-_HELD, _LOOSE = 20.0, ((400.0, 30.0), (60.0, 10.0))
-"""Rows for each weight without which correlations decide; epochs there, of dense and of
-sparse rows, which have less in common: from 10 to 10,000 on data drawn as in
-`benchmarks/foresight.py`; and by which factor they may be off."""
-_VISIT, _LOGARITHMS = (115.0, 280.0), 1.7
-"""Operations in whose time a stored value of dense, of sparse rows is visited; and how many
-times longer it takes where margins go through logarithms."""
-_SEED, _MEMORY = 0, 5
-_COLUMNS_PER_INTERCEPT = 8.0
-"""Visits of the intercept cost no more than those of the columns over this."""
+_EPOCHS = price("primal.epochs")
+_HELD = price("primal.held")
+_LOOSE = tuple(
+    (price(f"primal.loose.{form}.passes"), price(f"primal.loose.{form}.doubt"))
+    for form in ("dense", "sparse")
+)
+_VISIT = (price("primal.visit.dense"), price("primal.visit.sparse"))
+_LOGARITHMS = price("primal.logarithms")
+_COLUMNS_PER_INTERCEPT = price("primal.intercept")
 _ROUNDING = 1e-3 * float(np.finfo(float).eps)
 _NEAR = 10.0
 """The gap is looked at when an epoch gained no more than so many tolerances."""
@@ -80,8 +78,8 @@ class PrimalCoordinate(Sequential):
         self._curvature = self._bound.copy()
         self._margins = products(data.X, self._weights) + self._weights[-1]
         self._order = _order(problem)
-        self._past = np.tile(self._weights, (_MEMORY + 1, 1))
-        self._past_margins = np.tile(self._margins, (_MEMORY + 1, 1))
+        self._past = np.tile(self._weights, (MEMORY + 1, 1))
+        self._past_margins = np.tile(self._margins, (MEMORY + 1, 1))
         self._fell, self._trifle = np.inf, 0.0
         self._refresh()
 
@@ -121,9 +119,9 @@ class PrimalCoordinate(Sequential):
             self._look()
 
     def _remember(self) -> None:
-        turn = (self._passes + 1) % (_MEMORY + 1)
+        turn = (self._passes + 1) % (MEMORY + 1)
         self._past[turn], self._past_margins[turn] = self._weights, self._margins
-        if turn == _MEMORY:
+        if turn == MEMORY:
             self._extrapolate()
 
     def _extrapolate(self) -> None:
@@ -157,7 +155,7 @@ class PrimalCoordinate(Sequential):
 def _order(problem: Problem) -> NDArray[np.int64]:
     """All columns in random order, with the intercept, number d, among them."""
     rows = problem.rows
-    order = np.random.default_rng(_SEED).permutation(rows.d).astype(np.int64)
+    order = np.random.default_rng(problem.seed).permutation(rows.d).astype(np.int64)
     if not problem.task.fit_intercept:
         return order
     visits = int(min(max(rows.nonzero / rows.n / _COLUMNS_PER_INTERCEPT, 1), rows.d))

@@ -29,6 +29,7 @@ from mlopt.gd.gap import strong_convexity_bound
 from mlopt.gd.plans.energy import SampledEnergy
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.sample import WIDEST
+from mlopt.gd.sizes import CACHE, ROUNDED
 from mlopt.kernels.pointwise import losses_and_slopes
 from mlopt.rows import Block
 
@@ -36,9 +37,6 @@ Array = NDArray[np.float64]
 
 SMOOTH = frozenset({"logistic", "squared", "squared_hinge", "huber", "multinomial"})
 """Losses whose slopes tell the gap; at a kink there is more than one slope."""
-_SLOPE = 1e-12
-"""Of the mean size of slopes: their sum counts as zero below it, four digits above
-rounding."""
 _FINEST = 4 * float(np.finfo(np.float64).eps)
 """The relative error of an intercept; SciPy takes no less."""
 _PASSES = 8
@@ -47,7 +45,7 @@ _ROUNDING = 8 * float(np.finfo(np.float64).eps)
 """Of an objective: it is a mean, so that errors of its terms do not add up."""
 _STEPS = 60
 """Of a search for the intercept: steps that grow eightfold leave any sensible range."""
-_CHUNK = 1 << 18
+_CHUNK = CACHE // 4
 """Values of rows that are converted to float64 at a time: 2 MB, which the cache holds."""
 
 
@@ -207,7 +205,7 @@ def _root(slopes: Callable[[float], Array], start: float) -> float | None:
 
     terms = slopes(start)
     here = float(terms.sum())
-    if abs(here) <= _SLOPE * float(np.abs(terms).sum()):
+    if abs(here) <= ROUNDED * float(np.abs(terms).sum()):
         return start
     # Curvatures are below 1, so that the root is at least so far; a few times is usual.
     step = -8.0 * here
@@ -239,13 +237,13 @@ def _of_softmax(
         p[row, codes] -= 1.0
         weighted[row, codes] -= c
         total = weighted.sum(axis=0)
-        small = _SLOPE * np.abs(weighted).sum()
+        small = ROUNDED * np.abs(weighted).sum()
         if not problem.task.intercept or np.abs(total).max() <= small:
             return b, losses, p
         step, t = np.linalg.lstsq(curvature, -total, rcond=None)[0], 1.0
         before = float(losses @ c)
         losses, p = at(b + step)
-        while float(losses @ c) > before * (1 + _SLOPE) and t > _SLOPE:
+        while float(losses @ c) > before * (1 + ROUNDED) and t > ROUNDED:
             t /= 4
             losses, p = at(b + t * step)
         b = b + t * step

@@ -21,12 +21,12 @@ from mlopt.gd.plans.speculation import Passes, typical
 from mlopt.gd.plans.stop import RelativeGap, Stop
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import handing
+from mlopt.prices import price
 from mlopt.resources import Resources
 
 Alternatives = tuple[Alternative, ...]
 
-_AROUND = 2e-3
-"""Seconds that a run takes beside its passes, whatever the method and the rows."""
+_AROUND = price("run.around")
 
 
 @dataclass(eq=False)

@@ -27,14 +27,14 @@ from mlopt.gd.plans.solver_plan import SolverPlan, interval_of, passes_of
 from mlopt.gd.plans.speculation import Passes, speculate
 from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import Problem, Task, problem_of
+from mlopt.prices import price
 
-SHARE, MOST, LEAST = 0.1, 1.0, 0.05
-"""Of the cheapest run's time that speculation may take; seconds at most; and seconds that
-samples and beginnings take already."""
+SHARE = price("speculation.share")
+MOST = price("speculation.most")
+LEAST = price("speculation.least")
 _DIGITS = 8
 """Rounding errors within which an objective is known."""
-_BOTH = 1.5
-"""The smaller sample and the larger one, in units of this."""
+_BOTH = price("speculation.both")
 
 
 def plan(

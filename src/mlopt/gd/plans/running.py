@@ -20,6 +20,7 @@ from mlopt.gd.plans.proof import Proof, prove, why_unproven
 from mlopt.gd.plans.speculation import Passes
 from mlopt.gd.plans.stop import RelativeGap, Stop
 from mlopt.gd.plans.task import Problem
+from mlopt.prices import price
 from mlopt.training import Limits
 
 _MOST = {"passes": 10_000, "iterations": 10_000_000}
@@ -31,13 +32,14 @@ _MESSAGES = {
 
 PROVEN, DIRECT, ESTIMATED, NOTHING = "proven", "direct", "estimated", "nothing"
 """How it is known that a result is within the tolerance."""
-_TIGHTER, _TIGHTEST, _LEAST = 0.5, 1e-3, 1e-16
-"""Of what a proof found lacking, the share that a method is asked for next; by how much at
-most at once; and what is beyond rounding."""
-
-_FEWEST, _TRIFLE, _SURE = 3, 0.05, 10.0
-"""Gaps that tell how fast they fall; seconds that are not worth another start; and how far
-apart the passes of a method may be that is turned to."""
+_TIGHTER = 0.5
+"""Of what a proof found lacking, the share that a method is asked for next."""
+_TIGHTEST = 1e-3
+"""Of the gap that a method sees, what it is asked for at most at once."""
+_FEWEST = 3
+"""Gaps that tell how fast they fall."""
+_TRIFLE = price("run.trifle")
+_SURE = price("run.sure")
 Step = tuple[int, float, float]
 
 
@@ -301,7 +303,7 @@ class Race:
         if proof.gap > wanted and bool(np.all(training.converged)):
             seen = min(self.asked, training.gap)
             self.asked = seen * max(_TIGHTER * wanted / proof.gap, _TIGHTEST)
-            if self.asked > _LEAST:
+            if self.asked > np.finfo(float).eps:
                 training.ask(self.asked)
                 if not training.done:
                     return True

@@ -16,15 +16,13 @@ from __future__ import annotations
 
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.sample import USUAL_LOSS, draw
+from mlopt.prices import count
 
-_LEAST, _FEWEST = 20, 2000
-_USUAL, _MANY = 200, 20_000
-"""Rows of the usual sample for each column of weights; and at least, as a pass over fewer
-is hardly quicker."""
-_EIGHTH, _QUARTER, _HALF = 8, 4, 2
-"""Of the rows: the least sample takes one at most, the usual one, the largest one."""
-_BYTES = 1 << 26
-"""That a sample takes, unless it is the least."""
+_LEAST = count("samples.least")
+_FEWEST = count("samples.fewest")
+USUAL = count("samples.usual")
+MANY = count("samples.many")
+_BYTES = count("samples.bytes")
 
 
 class Samples:
@@ -45,11 +43,11 @@ class Samples:
     def __init__(self, problem: Problem, tolerance: float) -> None:
         n, size = problem.rows.n, (problem.rows.d + 1) * problem.outputs
         self.problem, self._noise = problem, size / (2 * USUAL_LOSS)
-        self.least = min(max(_LEAST * size, _FEWEST), max(n // _EIGHTH, 1))
+        self.least = min(max(_LEAST * size, _FEWEST), max(n // 8, 1))
         held = _BYTES * n // max(problem.rows.nbytes, 1)
-        enough = min(max(_USUAL * size, _MANY), n // _QUARTER, held)
+        enough = min(max(USUAL * size, MANY), n // 4, held)
         self.usual = max(enough, self.least)
-        near = min(round(self._noise / tolerance), n // _HALF, held)
+        near = min(round(self._noise / tolerance), n // 2, held)
         self.most = max(near, self.usual)
         self._drawn: dict[int, Problem] = {}
 

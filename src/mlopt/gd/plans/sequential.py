@@ -12,15 +12,14 @@ from numpy.typing import NDArray
 from mlopt.costs import Cost
 from mlopt.gd.plans.method import Start
 from mlopt.gd.plans.task import Problem
+from mlopt.prices import price
 
 Array = NDArray[Any]
 
-EPOCH = Cost(python=1.8e-4)
+EPOCH = Cost(python=price("sequential.epoch"))
 """Of an epoch over rows that take nothing."""
-SETUP = 3.0
-"""Epochs that go into a copy of the rows, their squares and a first Hessian."""
-DOUBT = 5.0
-"""By which factor epochs may be off where there are many rows for each weight."""
+SETUP = price("sequential.setup")
+DOUBT = price("sequential.doubt")
 
 
 class Sequential(ABC):

@@ -22,24 +22,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlopt.gd.iterations import estimate
+from mlopt.gd.iterations import FEWEST, estimate
 from mlopt.gd.plans.method import Method, digits
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.samples import Samples
 from mlopt.gd.plans.stop import RelativeGap, Stop
+from mlopt.prices import count, price
 from mlopt.training import Limits
 
 _MOST_PASSES = 10**6
-_LEAST_FACTOR, _DOUBT, _FORESEEN = 1.5, 2.0, 2.0
-"""By how much expected passes may be off: at the very best, with one sample only, and by
-the shape."""
-_FEWEST, _FAR = 6, 10.0
+"""Passes over a sample: time ends a run before."""
+_LEAST_FACTOR = price("speculation.doubt.least")
+_DOUBT = price("speculation.doubt.one")
+_FORESEEN = price("speculation.doubt.shape")
+_FAR = price("speculation.far")
 """Looks that make a curve, and how far beyond the most that were guessed it may lead."""
-_ALIKE, _MORE, _LAST = 1.25, 2.5, 3
-"""Passes on two samples that make no difference; how much longer a run takes on twice the
-rows, at most; and samples that a line goes through."""
-_FIRST, _WIDER = 0.25, 4
-"""Of the time, for the first sample; and how many more rows are taken after that."""
+_ALIKE = price("speculation.alike")
+_MORE = price("speculation.more")
+_LAST = count("speculation.last")
+_FIRST = price("speculation.first")
+_WIDER = count("speculation.wider")
 SAMPLED = ("sampled", "extrapolated", "worst case")
 """Where passes come from that were seen on a sample."""
 Count = tuple[int, int]
@@ -150,9 +152,9 @@ class _Run:
             return Passes.about(self.passes, _DOUBT, "sampled")
         low = (k for k, (gap, _) in enumerate(self.seen) if gap <= noise)
         clear = self.seen[: next(low, len(self.seen)) + 1]
-        if len(clear) < _FEWEST:
+        if len(clear) < FEWEST:
             clear = self.seen
-        if len(clear) < _FEWEST:
+        if len(clear) < FEWEST:
             return guess
         found = estimate(clear, tolerance)
         if found.iterations > _FAR * guess.high:

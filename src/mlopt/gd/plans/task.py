@@ -24,12 +24,12 @@ from mlopt.gd.preconditioned_plan import samples
 from mlopt.gd.pricing import shape_of
 from mlopt.gd.spectrum import Spectrum
 from mlopt.kernels.losses import LOSSES
+from mlopt.prices import count
 from mlopt.rows import Block, Rows
 
 Array = NDArray[Any]
 Compute = Gradient | UserGradient
-_LARGE = 20_000_000
-"""Values of rows beside which those of a few hundred rows are few."""
+_LARGE = count("spectrum.values")
 USER = "user"
 """The name of a loss that the user brings as a gradient."""
 

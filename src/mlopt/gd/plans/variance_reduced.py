@@ -37,6 +37,7 @@ from mlopt.gd.pricing import alone
 from mlopt.kernels.one_row import combination, products
 from mlopt.kernels.pointwise import losses_and_slopes
 from mlopt.kernels.variance_reduced import variance_reduced_steps
+from mlopt.prices import price
 from mlopt.resources import Resources
 
 Array = NDArray[Any]
@@ -44,21 +45,22 @@ Array = NDArray[Any]
 LOSSES = frozenset({"logistic", "squared", "squared_hinge", "huber"})
 """What it can minimise."""
 
-_SEED = 0
-_EPOCHS = 20.0
-"""To expect where nothing is known of the data but their shape."""
-_HELD, _LOOSE = 50.0, (500.0, 50.0)
-"""Rows for each weight without which correlations decide; epochs there, from 10 to 10,000
-on data drawn as in `benchmarks/foresight.py`, and by which factor they may be off."""
-_DOUBT = 40.0
-"""By which factor epochs may be off with many rows: scales and correlations decide."""
-_STEP_DENSE, _STEP_SPARSE, _STEP_ROW = 80.0, 450.0, 3000.0
-"""Operations in whose time a step goes over a stored value, and what else a row takes."""
-_STEP = 1.0
-"""Length of a step, in units of the inverse of the largest curvature of a row."""
+_EPOCHS = price("svrg.epochs")
+_HELD = price("svrg.held")
+_LOOSE = (price("svrg.loose.passes"), price("svrg.loose.doubt"))
+_DOUBT = price("svrg.doubt")
+_STEP_DENSE = price("svrg.step.dense")
+_STEP_SPARSE = price("svrg.step.sparse")
+_STEP_ROW = price("svrg.step.row")
 _FLOOR = 8.0
-_CUT, _LEAST_RATE = 0.5, 1e-6
+"""Mean squares of a column at least, in units of the mean row's length by all rows: rare
+columns must not slow down all others."""
+_CUT = 0.5
+"""Of the length of steps, after an epoch that was taken back."""
+_LEAST_RATE = 1e-6
+"""Of the first length, at which no step helps any more."""
 _CHUNK = 4096
+"""Rows whose squares are in memory at once."""
 
 
 class VarianceReduced(Sequential):
@@ -72,7 +74,7 @@ class VarianceReduced(Sequential):
         self, problem: Problem, tolerance: float, max_passes: int, start: Start = None
     ) -> None:
         super().__init__(problem, tolerance, max_passes, start)
-        self._data, task = Gathered.of(problem.rows).shuffled(_SEED), problem.task
+        self._data, task = Gathered.of(problem.rows).shuffled(problem.seed), problem.task
         h, n = STEEPEST[task.loss_name], problem.rows.n
         squares = h * _mean_squares(self._data)
         floor = _FLOOR * squares.sum() / n
@@ -85,7 +87,7 @@ class VarianceReduced(Sequential):
         self._c = np.zeros(n)
         self._c[used] = self._data.c[used] / self._chances[used]
         largest = float(np.max(steep[used] / self._chances[used])) / n
-        self._rate = _STEP / max(largest, np.finfo(float).tiny)
+        self._rate = 1.0 / max(largest, np.finfo(float).tiny)
         self._watch = watch(problem, tolerance)
         self._cut = 1.0
         self._measure()
@@ -123,7 +125,10 @@ class VarianceReduced(Sequential):
         )  # fmt: skip
 
     def _order(self) -> NDArray[np.int64]:
-        random, n = np.random.default_rng((_SEED, self._passes)), len(self._chances)
+        random, n = (
+            np.random.default_rng((self._problem.seed, self._passes)),
+            len(self._chances),
+        )
         ends = np.cumsum(self._chances)
         places = (np.arange(n) + random.random()) * (ends[-1] / n)
         drawn = np.minimum(np.searchsorted(ends, places, side="right"), n - 1)

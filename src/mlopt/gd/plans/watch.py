@@ -27,6 +27,7 @@ from mlopt.gd.plans.task import Problem
 from mlopt.gd.sample import WIDEST
 
 _FAR = 0.1
+"""Of the objective: estimates of larger gaps need no digits."""
 _FORGET = 0.8
 """The factor by which the last quick estimate was too low is relied on ever less."""
 _SURE = 2.0

@@ -11,10 +11,10 @@ from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import GradientNorm, RelativeGap, Stop
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.working_set import LOSSES, WAY
+from mlopt.prices import price
 from mlopt.resources import Resources
 
-_VISITS = 10.0
-"""Visits of all columns in whose time a model ends: a working set holds few of them."""
+_VISITS = price("working-set.visits")
 
 
 def epochs_cost(outline: Outline, resources: Resources, passes: float) -> Cost:
