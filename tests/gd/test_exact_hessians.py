@@ -30,7 +30,7 @@ def test_steps_before_an_exact_hessian_say_nothing_of_the_gap_after_it() -> None
         while not training.done:
             training.advance(1)
             gap = problem.objective(*training.coefficients(0)) / least - 1
-            if training._shape.exact and not training.done:
+            if training._curvature.exact and not training.done:
                 told.append(training.gap)
                 true.append(gap)
     assert training.converged.all()
@@ -54,7 +54,7 @@ def test_a_start_from_all_rows_where_many_passes_would_follow() -> None:
         for tol in (1e-2, 1e-7):
             training = QuasiNewton(problem.rows, [problem.model], tol=tol, max_passes=100)
             training.advance(1)
-            assert training._shape.exact == (tol < 1e-2)
+            assert training._curvature.exact == (tol < 1e-2)
             training.advance(100)
             passes[tol] = training.passes
             assert problem.objective(*training.coefficients(0)) <= least * (1 + tol)

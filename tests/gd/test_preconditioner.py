@@ -15,7 +15,7 @@ from mlopt.gd.curvature import Probe, distance, group_columns, shared_hessians
 from mlopt.gd.passes import Sums
 from mlopt.gd.preconditioner import factorise, kinds_of
 from mlopt.gd.sample import Moments, draw, sample_size
-from mlopt.gd.shape import Shape
+from mlopt.gd.sampled_curvature import SampledCurvature
 from mlopt.rows import Rows
 
 X, y = binary(600)
@@ -29,8 +29,8 @@ def hessian(model: Model, w: np.ndarray, c: np.ndarray) -> np.ndarray:
     return np.asarray((A * (c * p * (1 - p) / c.sum())[:, None]).T @ A)
 
 
-def shape_of(rows: Rows, plan: Layout) -> Shape:
-    return Shape.of(rows, Sums.of(rows), plan.width)
+def shape_of(rows: Rows, plan: Layout) -> SampledCurvature:
+    return SampledCurvature.of(rows, Sums.of(rows), plan.width)
 
 
 def test_one_group_of_one_column_has_its_exact_hessian() -> None:

@@ -30,7 +30,7 @@ from mlopt.gd.joint_hessian import joint_hessian, newton_gap
 from mlopt.gd.linear_training import LinearTraining
 from mlopt.gd.passes import evaluate
 from mlopt.gd.sample import left_by_step, start_gap
-from mlopt.gd.shape import Shape
+from mlopt.gd.sampled_curvature import SampledCurvature
 from mlopt.gd.sizes import LOST
 from mlopt.prices import count, price
 from mlopt.rows import Rows
@@ -92,10 +92,10 @@ class QuasiNewton(LinearTraining):
         self.tol, self.gtol, self._bounded = tol, gtol, certain
         self.memory = max(min(memory, _PAIR_BYTES // (2 * self._weights.nbytes)), 3)
         self._status = np.full(len(models), RUNNING)
-        self._shape: Shape = (
-            known._shape.afresh()
+        self._curvature: SampledCurvature = (
+            known._curvature.afresh()
             if known is not None
-            else Shape.of(rows, self._sums, self._layout.width)
+            else SampledCurvature.of(rows, self._sums, self._layout.width)
         )
         self._started = start is not None
         for number, (coef, intercept) in enumerate(start or ()):
@@ -130,7 +130,7 @@ class QuasiNewton(LinearTraining):
         if self.converged.any():
             self._status[self.converged] = RUNNING
             self._batch = None
-            self._shape.forget()
+            self._curvature.forget()
 
     def advance(self, passes: int) -> None:
         """Train for up to ``passes`` more passes."""
@@ -192,12 +192,12 @@ class QuasiNewton(LinearTraining):
 
     def _start_on_sample(self, numbers: list[int], models: Sequence[Model]) -> None:
         """Train some models on the sample first, if it is much smaller than the rows."""
-        sample, n, d = self._shape.sample, self.rows.n, self.rows.d
-        if sample.n > n // 2 or sample.n < 4 * d or not self._shape.covers_row_sets():
+        sample, n, d = self._curvature.sample, self.rows.n, self.rows.d
+        if sample.n > n // 2 or sample.n < 4 * d or not self._curvature.covers_row_sets():
             return
         # A sample that is hardly larger than d can be fitted too well: weights run off in
         # directions that all rows hold back.
-        least = 0.1 * float(self._shape.moments.squares.mean()) * d / sample.n
+        least = 0.1 * float(self._curvature.moments.squares.mean()) * d / sample.n
         milder = [replace(model, l2=max(model.l2, least)) for model in models]
         coarse = QuasiNewton(
             sample, milder, tol=0.3 * d / sample.n, max_passes=_COARSE_PASSES
@@ -218,15 +218,15 @@ class QuasiNewton(LinearTraining):
 
     def _aim(self, batch: Batch, moved: NDArray[np.bool_], passes: int) -> None:
         work = self._work(batch.plan)
-        shape, where = self._shape, (batch.weights, batch.plan)
-        if shape.inverse is None:
-            shape.sharper(*where, ahead=(work + _PYTHON) * self._expected(batch.plan))
-        inverse = shape.current(*where, work=passes * work)
+        curvature, where = self._curvature, (batch.weights, batch.plan)
+        if curvature.inverse is None:
+            curvature.sharper(*where, ahead=(work + _PYTHON) * self._expected(batch.plan))
+        inverse = curvature.current(*where, work=passes * work)
         batch.aim(moved, inverse, inverse.rescaled)
-        sharper = shape.sharper(*where, ahead=work * self._ahead(batch))
+        sharper = curvature.sharper(*where, ahead=work * self._ahead(batch))
         if sharper is not None:
             batch.aim(np.isfinite(batch.value), sharper, sharper.rescaled)
-            if shape.own_hessians(batch.plan):
+            if curvature.own_hessians(batch.plan):
                 batch.forget_steps()
 
     def _work(self, plan: Layout) -> float:
@@ -248,7 +248,7 @@ class QuasiNewton(LinearTraining):
 
     def _expected(self, plan: Layout) -> float:
         """The same from the solution of the sample, before any step."""
-        size = self._shape.sample.n
+        size = self._curvature.sample.n
         if self.gtol is not None or size >= self.rows.n:
             return 0.0
         parameters = (self.rows.d + 1) * plan.width // len(plan.units)
@@ -296,7 +296,7 @@ class QuasiNewton(LinearTraining):
         """
         plan, certain = batch.plan, np.ones_like(close)
         done = _PYTHON + self.passes * self._work(plan)
-        limits, sample = self.tol * self._size(batch), self._shape.sample
+        limits, sample = self.tol * self._size(batch), self._curvature.sample
         ends = np.append(plan.units, plan.width)
         for unit in np.flatnonzero(close & (np.diff(ends) > 1)):
             columns = slice(ends[unit], ends[unit + 1])
@@ -306,7 +306,7 @@ class QuasiNewton(LinearTraining):
                 continue
             done -= needed
             model = plan.models[plan.unit_owner[unit]]
-            joint = joint_hessian(sample, weights, model, self._shape.lacking)
+            joint = joint_hessian(sample, weights, model, self._curvature.lacking)
             certain[unit] = newton_gap(joint, gradient) <= limits[unit]
         return certain
 
@@ -341,10 +341,10 @@ class QuasiNewton(LinearTraining):
         assert self._batch is not None
         if places:
             self._batch, columns = self._batch.take(places)
-            self._shape.take(columns)
+            self._curvature.take(columns)
         else:
             self._batch = None
-            self._shape.forget()
+            self._curvature.forget()
 
     def _keep(self, numbers: Indices, taken: Indices) -> None:
         del taken
@@ -361,7 +361,7 @@ class QuasiNewton(LinearTraining):
             "status": self._status.copy(),
             "started": self._started,
             "idle": self._idle,
-            "shape": self._shape.state(),
+            "curvature": self._curvature.state(),
         }
         return out if self._batch is None else out | {"batch": self._batch.state()}
 
@@ -372,9 +372,9 @@ class QuasiNewton(LinearTraining):
         self._started = bool(state["started"])
         self._idle = int(state["idle"])
         self._batch = None
-        self._shape.forget()
+        self._curvature.forget()
         if "batch" in state:
             numbers = np.asarray(state["batch"]["numbers"]).tolist()
             plan, _ = self._layout.select(numbers)
             self._batch = Batch.restored(state["batch"], plan, self.memory)
-            self._shape.restore(state["shape"], plan)
+            self._curvature.restore(state["curvature"], plan)

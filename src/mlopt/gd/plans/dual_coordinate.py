@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from mlopt.costs import Cost
 from mlopt.errors import InputError
 from mlopt.gd.columns import Model
-from mlopt.gd.plans.dual_gap import DualGap, without_dual
 from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least, digits
 from mlopt.gd.plans.outline import Outline
+from mlopt.gd.plans.sequential import DualGap, without_dual
 from mlopt.gd.plans.stop import GradientNorm, RelativeGap, Stop
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import Shape, alone
@@ -255,20 +255,11 @@ class DualDescent(DualGap):
         self._squared = problem.task.loss == "squared_hinge"
         self._cost = 1.0 / (problem.task.l2 * problem.weight)
         self._training = Violations(problem, ROUNDED)
-        self._weights = problem.beside()["weights"][:, 0].astype(np.float64)
+        self._row_weights = problem.beside()["weights"][:, 0].astype(np.float64)
 
-    @property
-    def passes(self) -> int:
-        """Epochs so far."""
-        return self._training.passes
-
-    @property
-    def done(self) -> bool:
-        """Whether another pass would change nothing: none of the rows is violated."""
-        return super().done or self._training.done
-
-    def _epoch(self) -> None:
+    def _visit(self) -> None:
         self._training.advance(1)
+        self._stuck = self._training.done  # none of the rows is violated
 
     def _primal_and_dual(self) -> tuple[float, float]:
         coef, _ = self.coefficients()
@@ -276,10 +267,9 @@ class DualDescent(DualGap):
         alpha = self._training.state()["arrays"][0]["alpha"]
         dual = float(alpha.sum()) - 0.5 * float(np.sum(coef * coef))
         if self._squared:
-            used = self._weights > 0
-            dual -= 0.25 * float(
-                np.sum(alpha[used] ** 2 / self._weights[used]) / self._cost
-            )
+            used = self._row_weights > 0
+            squares = alpha[used] ** 2 / self._row_weights[used]
+            dual -= 0.25 * float(np.sum(squares) / self._cost)
         return primal, dual
 
     def coefficients(self, number: int = 0) -> tuple[Array, Array]:
@@ -288,12 +278,12 @@ class DualDescent(DualGap):
 
     def state(self) -> dict[str, Any]:
         """A checkpoint: plain arrays and numbers."""
-        return {"training": self._training.state(), "gap": self._gap}
+        return super().state() | {"training": self._training.state()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a checkpoint."""
+        """Go on from a checkpoint of the same problem."""
+        super().restore(state)
         self._training.restore(state["training"])
-        self._gap = float(state["gap"])
 
 
 def _price(outline: Outline, resources: Resources) -> Price | str:

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from mlopt.costs import Cost
 from mlopt.gd.plans import dual_coordinate
-from mlopt.gd.plans.dual_gap import DualGap, without_dual
 from mlopt.gd.plans.gathered import Gathered, gathering
 from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least
 from mlopt.gd.plans.outline import Outline
-from mlopt.gd.plans.sequential import EPOCH
+from mlopt.gd.plans.sequential import EPOCH, DualGap, without_dual
 from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import alone
@@ -50,17 +49,10 @@ class DualLogistic(DualGap):
         self._state = LogisticState.start(
             self._data.X, self._data.y, self._costs, problem.seed
         )
-        self._passes = 0
 
-    @property
-    def passes(self) -> int:
-        """Epochs so far."""
-        return self._passes
-
-    def _epoch(self) -> None:
+    def _visit(self) -> None:
         data = self._data
         logistic_epoch(data.X, self._norms, data.y, self._costs, self._state)
-        self._passes += 1
 
     def _primal_and_dual(self) -> tuple[float, float]:
         data, w = self._data, self._state.w
@@ -76,13 +68,13 @@ class DualLogistic(DualGap):
     def state(self) -> dict[str, Any]:
         """A checkpoint: plain arrays and numbers."""
         arrays = {name: array.copy() for name, array in vars(self._state).items()}
-        return {"arrays": arrays, "passes": self._passes, "gap": self._gap}
+        return super().state() | {"dual": arrays}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a checkpoint."""
-        kept = {name: np.array(array) for name, array in state["arrays"].items()}
+        """Go on from a checkpoint of the same problem."""
+        super().restore(state)
+        kept = {name: np.array(array) for name, array in state["dual"].items()}
         self._state = LogisticState(**kept)
-        self._passes, self._gap = int(state["passes"]), float(state["gap"])
 
 
 def epochs_cost(outline: Outline, resources: Resources, epochs: float) -> Cost:

@@ -22,7 +22,7 @@ from mlopt.gd.newton import hessian_rows
 from mlopt.gd.plans import samples
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.sample import Moments, draw
-from mlopt.gd.shape import DRIFT, MANY
+from mlopt.gd.sampled_curvature import DRIFT, MANY
 from mlopt.prices import count
 from mlopt.rows import Block, Rows
 
@@ -73,7 +73,8 @@ class SampledEnergy(Energy):
         # Good enough to tell a gap by; a step would want more rows.
         enough = max(samples.USUAL * (rows.d + 1), samples.MANY)
         size = min(hessian_rows(rows.n, rows.d, 1), enough)
-        self._sample = _in_float64(draw(rows, size))
+        # A Gram matrix of float32 loses what is flat.
+        self._sample = draw(rows, size).in_doubles()
         self._probe = Probe.of(self._sample, many=rows.n > MANY * rows.d)
         self._lacking = _lacking(rows, self._sample)
         self._seen: Array | None = None
@@ -126,16 +127,6 @@ class SampledEnergy(Energy):
             plan, sums = self._plan, self._problem.sums
             self._renew(self._probe.curvatures(w[:, None], plan, sums), w)
         self._calls = int(state["calls"])
-
-
-def _in_float64(rows: Rows) -> Rows:
-    """A Gram matrix of float32 loses what is flat."""
-    if rows.dtype == np.float64:
-        return rows
-    beside = rows.map(lambda block: dict(block.extra))
-    extra = {k: np.concatenate([b[k] for b in beside]) for k in ("targets", "weights")}
-    wide = Rows.of(rows.collect(), executor=rows.executor, dtype=np.float64)
-    return wide.attach(**{k: array.astype(np.float64) for k, array in extra.items()})
 
 
 def _lacking(rows: Rows, sample: Rows) -> Array:

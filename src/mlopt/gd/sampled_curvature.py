@@ -59,7 +59,7 @@ def gram_work(rows: Rows) -> float:
 
 
 @dataclass
-class Shape:
+class SampledCurvature:
     """The sample, and the preconditioner made from it or from all rows.
 
     Attributes
@@ -91,7 +91,7 @@ class Shape:
     exact: bool = False
 
     @staticmethod
-    def of(rows: Rows, sums: Sums, width: int) -> Shape:
+    def of(rows: Rows, sums: Sums, width: int) -> SampledCurvature:
         """Draw the sample for ``width`` columns of weights."""
         full = rows.d < WIDEST
         # Too wide to start on a sample, it is only looked at.
@@ -99,11 +99,13 @@ class Shape:
         size = sample_size(rows.n, rows.d, width) if full else few
         sample = draw(rows, size)
         probe = Probe.of(sample, many=rows.n > MANY * rows.d)
-        return Shape(rows, sample, Moments.of(rows), probe, sums, full)
+        return SampledCurvature(rows, sample, Moments.of(rows), probe, sums, full)
 
-    def afresh(self) -> Shape:
+    def afresh(self) -> SampledCurvature:
         """The same rows and sample, for other columns."""
-        return Shape(self.rows, self.sample, self.moments, self.probe, self.sums, self.full)
+        return SampledCurvature(
+            self.rows, self.sample, self.moments, self.probe, self.sums, self.full
+        )
 
     def current(self, weights: Floats, plan: Layout, *, work: float) -> Preconditioner:
         """The preconditioner at ``weights``, renewed when that is due.
