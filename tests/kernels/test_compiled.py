@@ -100,13 +100,20 @@ def test_read_only_views_share_memory_with_contiguous_arrays() -> None:
 PROCESS = """
 import hashlib
 import numpy as np
-from sklearn.datasets import make_classification
-from mlopt import LogisticRegression
+from mlopt.kernels.linear import LOGISTIC, MULTINOMIAL
+from mlopt.kernels.pointwise import losses_and_slopes
+from mlopt.kernels.slopes import add_slopes
 
-X, y = make_classification(6000, 12, n_informative=6, n_classes=3, random_state=0)
-weights = np.random.default_rng(0).random(6000)
-model = LogisticRegression(tol=1e-9, max_iter=1000, solver="lbfgs")
-print(hashlib.sha256(model.fit(X, y, sample_weight=weights).coef_.tobytes()).hexdigest())
+rng = np.random.default_rng(0)
+Z, sums = rng.normal(size=(4, 700)), np.zeros((2, 4))
+y, weights = rng.integers(0, 3, (700, 1)).astype(float), rng.random((700, 1))
+targets = np.hstack([np.where(y == 1, 1.0, -1.0), y])
+segments = np.array([[0, 1, LOGISTIC, 0, 0, 1], [1, 4, MULTINOMIAL, 1, 0, 3]])
+empty = np.empty((700, 0)), segments, np.ones(2), sums, np.zeros(2)
+# Two kernels that share functions: of which copy is each of them made?
+found = losses_and_slopes("logistic", Z[0], targets[:, 0])
+add_slopes(Z, rng.normal(size=4), targets, weights, *empty)
+print(hashlib.sha256(b"".join(a.tobytes() for a in (Z, sums, *found))).hexdigest())
 """
 
 
