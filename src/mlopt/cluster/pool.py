@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import queue
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -70,7 +71,8 @@ class Pool(futures.Executor):
         """Drop what has not begun, and wait for nothing.
 
         Calls that run are told to end: Python code does at its next step, compiled code
-        when it comes back from where it is.
+        when it comes back from where it is. In a profiled process of Python 3.11 they are
+        left to themselves.
 
         Returns
         -------
@@ -79,8 +81,9 @@ class Pool(futures.Executor):
         """
         self.shutdown(wait=False, cancel_futures=True)
         alive = [t.ident for t in self._threads if t.ident is not None and t.is_alive()]
-        for thread in alive:
-            _raise_in(thread)
+        if not _watched():
+            for thread in alive:
+                _raise_in(thread)
         return alive
 
     def _grow(self) -> None:
@@ -149,6 +152,16 @@ def _work(
         jobs.put(None)  # for the others
     except Abandoned:
         pass  # between two calls
+
+
+def _watched() -> bool:
+    """Whether a profiler, a debugger or a measurement of coverage is at work.
+
+    Python 3.11 then never goes on from the next call, until the other thread has taken what
+    is raised in it.
+    """
+    tools = sys.gettrace, sys.getprofile, threading.gettrace, threading.getprofile
+    return sys.version_info < (3, 12) and any(tool() for tool in tools)
 
 
 def _raise_in(ident: int) -> None:
