@@ -18,7 +18,7 @@ from mlopt.cluster import Executor
 from mlopt.errors import InputError
 from mlopt.resources import Resources
 from mlopt.rows import Rows
-from mlopt.rows.check import check_unmasked
+from mlopt.rows.arrays import check_unmasked
 
 FLOATS = (np.float64, np.float32)
 

@@ -18,9 +18,8 @@ import scipy.sparse as sp
 from mlopt.cluster import Executor, Handle
 from mlopt.errors import InputError
 from mlopt.rows import frames
-from mlopt.rows.arrays import as_matrix, convert, float_dtype
+from mlopt.rows.arrays import Found, as_matrix, check_shape, convert, float_dtype, inspect
 from mlopt.rows.block import Block, array_bytes, boundaries, row_slice
-from mlopt.rows.check import Found, check_shape, inspect
 
 Shelf = tuple[Block, ...]
 
