@@ -29,7 +29,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.linear_model import SGDClassifier
 
-from mlopt.kernels.linear import HINGE, LOGISTIC, linear_pass
+from mlopt.kernels.linear import linear_pass
+from mlopt.kernels.losses import HINGE, LOGISTIC
 from mlopt.kernels.sgd import SCHEDULES, Steps, sgd_epoch
 
 Array = NDArray[Any]

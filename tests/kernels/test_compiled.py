@@ -18,7 +18,8 @@ from numba import config
 from numpy.typing import NDArray
 
 from mlopt.kernels import compiled
-from mlopt.kernels.linear import LOGISTIC, Pass, linear_pass
+from mlopt.kernels.linear import Pass, linear_pass
+from mlopt.kernels.losses import LOGISTIC
 
 compiled_only = pytest.mark.skipif(config.DISABLE_JIT, reason="nothing is compiled")
 

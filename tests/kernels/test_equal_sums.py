@@ -14,7 +14,8 @@ from mlopt.cluster import Threads
 from mlopt.gd.columns import Model, layout
 from mlopt.gd.passes import Sums, evaluate
 from mlopt.kernels import dense
-from mlopt.kernels.linear import LOGISTIC, SQUARED, linear_pass
+from mlopt.kernels.linear import linear_pass
+from mlopt.kernels.losses import LOGISTIC, SQUARED
 from mlopt.rows import Rows
 
 Array = NDArray[Any]

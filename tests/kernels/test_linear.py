@@ -15,9 +15,10 @@ from scipy import sparse
 from scipy.special import log_softmax, softmax
 
 from mlopt.errors import InputError
-from mlopt.kernels import dense, linear
+from mlopt.kernels import dense, linear, losses
 from mlopt.kernels.dense import block_rows
-from mlopt.kernels.linear import LOSSES, MULTINOMIAL, Pass, linear_pass
+from mlopt.kernels.linear import Pass, linear_pass
+from mlopt.kernels.losses import LOSSES, MULTINOMIAL
 
 Array = NDArray[Any]
 SINGLE = [name for name in LOSSES if name != "multinomial"]
@@ -32,11 +33,11 @@ def loss_twin(loss: int, z: Array, y: Array, delta: float = 1.0) -> Array:
     """The losses again, in NumPy: slow, short, and easy to believe."""
     r = np.abs(z - y)
     values = {
-        linear.SQUARED: 0.5 * r**2,
-        linear.LOGISTIC: np.logaddexp(0, -y * z),
-        linear.HINGE: np.maximum(0, 1 - y * z),
-        linear.SQUARED_HINGE: np.maximum(0, 1 - y * z) ** 2,
-        linear.HUBER: np.where(r <= delta, 0.5 * r**2, delta * r - 0.5 * delta**2),
+        losses.SQUARED: 0.5 * r**2,
+        losses.LOGISTIC: np.logaddexp(0, -y * z),
+        losses.HINGE: np.maximum(0, 1 - y * z),
+        losses.SQUARED_HINGE: np.maximum(0, 1 - y * z) ** 2,
+        losses.HUBER: np.where(r <= delta, 0.5 * r**2, delta * r - 0.5 * delta**2),
     }
     return np.asarray(values[loss])
 
@@ -44,11 +45,11 @@ def loss_twin(loss: int, z: Array, y: Array, delta: float = 1.0) -> Array:
 def slope_twin(loss: int, z: Array, y: Any, delta: float = 1.0) -> Array:
     inside = 1 - y * z >= 0
     slopes = {
-        linear.SQUARED: z - y,
-        linear.LOGISTIC: -y * np.exp(-np.logaddexp(0, y * z)),
-        linear.HINGE: np.where(inside, -y, 0),
-        linear.SQUARED_HINGE: np.where(inside, -2 * y * (1 - y * z), 0),
-        linear.HUBER: np.clip(z - y, -delta, delta),
+        losses.SQUARED: z - y,
+        losses.LOGISTIC: -y * np.exp(-np.logaddexp(0, y * z)),
+        losses.HINGE: np.where(inside, -y, 0),
+        losses.SQUARED_HINGE: np.where(inside, -2 * y * (1 - y * z), 0),
+        losses.HUBER: np.clip(z - y, -delta, delta),
     }
     return np.asarray(slopes[loss])
 
@@ -97,7 +98,7 @@ class Problem:
                     slope[:, k + j] = c * slope_twin(kind, z[:, j], t, delta)
                 if K > 1:
                     scores.append(v @ (z.argmax(axis=1) == y))
-                elif kind in (linear.SQUARED, linear.HUBER):
+                elif kind in (losses.SQUARED, losses.HUBER):
                     scores.append(v @ (z[:, 0] - y) ** 2)
                 else:
                     scores.append(v @ ((z[:, 0] > 0) == (y > 0)))
@@ -260,10 +261,10 @@ def test_models_that_share_targets_and_weights(
 ) -> None:
     """Slopes in registers, for one loss and for several beside each other."""
     monkeypatch.setattr(dense, "_CACHED", cached)
-    for losses in (["logistic"], ["hinge"], ["squared_hinge", "logistic"], ["squared"]):
-        p = problem(losses, n=rows, d=columns, models=models, dtype=dtype)
+    for names in (["logistic"], ["hinge"], ["squared_hinge", "logistic"], ["squared"]):
+        p = problem(names, n=rows, d=columns, models=models, dtype=dtype)
         p.segments[:, 3:5] = 0
-        target = slice(1, 2) if losses[0] in MARGIN else slice(1)
+        target = slice(1, 2) if names[0] in MARGIN else slice(1)
         targets, weights = p.targets[:, target], p.weights[:, :1]
         p = replace(p, targets=targets, weights=weights, score_weights=None)
         assert_right(p)

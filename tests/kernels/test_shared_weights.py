@@ -10,7 +10,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mlopt.kernels.linear import LOGISTIC, Pass, linear_pass
+from mlopt.kernels.linear import Pass, linear_pass
+from mlopt.kernels.losses import LOGISTIC
 
 Array = NDArray[Any]
 FORMATS: dict[str, Callable[[Array], Any]] = {"dense": lambda X: X, "csr": sparse.csr_array}

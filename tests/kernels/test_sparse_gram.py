@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mlopt.kernels.sparse_gram import sparse_gram
+from mlopt.kernels.linear import sparse_gram
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

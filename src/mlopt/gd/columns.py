@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.errors import InputError
-from mlopt.kernels.linear import LOSSES
+from mlopt.kernels.losses import LOSSES
 from mlopt.prices import count
 
 Indices = NDArray[np.int64]

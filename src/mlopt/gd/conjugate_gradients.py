@@ -27,7 +27,8 @@ from mlopt.gd.column_sums import ColumnSums
 from mlopt.gd.energy_gap import EnergyGap
 from mlopt.gd.gap import strong_convexity_bound
 from mlopt.gd.sizes import CACHE
-from mlopt.kernels.linear import SQUARED, linear_pass
+from mlopt.kernels.linear import linear_pass
+from mlopt.kernels.losses import SQUARED
 from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]

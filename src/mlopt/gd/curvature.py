@@ -17,17 +17,8 @@ from numpy.typing import NDArray
 from mlopt.gd.columns import Indices, Layout
 from mlopt.gd.passes import Floats, Sums
 from mlopt.gd.sample import Moments
-from mlopt.kernels.linear import (
-    HINGE,
-    HUBER,
-    LOGISTIC,
-    MULTINOMIAL,
-    SQUARED,
-    SQUARED_HINGE,
-    decision,
-    hessian_weights,
-    weighted_gram,
-)
+from mlopt.kernels.linear import decision, hessian_weights, weighted_gram
+from mlopt.kernels.losses import HINGE, HUBER, LOGISTIC, MULTINOMIAL, SQUARED, SQUARED_HINGE
 from mlopt.prices import count
 from mlopt.rows import Block, Rows
 

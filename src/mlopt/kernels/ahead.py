@@ -26,14 +26,13 @@ from mlopt.kernels import (
     terms,
     windows,
 )
-from mlopt.kernels.linear import linear_pass
+from mlopt.kernels.linear import linear_pass, sparse_gram
 from mlopt.kernels.losses import LOGISTIC
 from mlopt.kernels.moments import column_squares, moments
 from mlopt.kernels.one_row import combination, products, squared_norms
 from mlopt.kernels.permutation import permutation
 from mlopt.kernels.pointwise import losses_and_slopes
 from mlopt.kernels.separable import separable
-from mlopt.kernels.sparse_gram import sparse_gram
 from mlopt.kernels.tokens import code_tokens
 from mlopt.kernels.variance_reduced import variance_reduced_steps
 
@@ -224,4 +223,4 @@ def _order() -> None:
     permutation(_N, 0)
 
 
-_OF_OTHERS: tuple[Callable[[], None], ...] = (_text, _margins, _order)
+_OF_OTHERS: tuple[Callable[[], None], ...] = (_text, _margins, _shrinkage_gram, _order)

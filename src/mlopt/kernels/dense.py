@@ -14,6 +14,8 @@ from mlopt.kernels.tiles import tiled
 
 Array = NDArray[Any]
 
+_LANES = {size: lane_count(size) for size in (4, 8)}
+"""By the bytes of a number."""
 _CACHE = 200_000
 """Bytes of rows in a block: it stays in the second-level cache, margins beside it."""
 _CACHED, _LONG = 16_000_000, 10_000
@@ -40,7 +42,7 @@ def dense_pass(
     ``deltas``, for all rows.
     """
     d, B = W.shape
-    lanes, R = lane_count(X.itemsize), block_rows(d, X.itemsize)
+    lanes, R = _LANES[X.itemsize], block_rows(d, X.itemsize)
     width = 2 * lanes
     # A tile costs the same however many of its columns are used.
     if 3 * width // 8 >= B and d >= lanes:

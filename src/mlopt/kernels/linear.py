@@ -1,5 +1,7 @@
 """One pass over rows for many linear models: losses, gradients and scores, in sums.
 
+And what their Hessians are made of: curvatures of rows, and weighted Gram matrices.
+
 Shapes: ``n`` rows, ``d`` columns of ``X``, ``B`` columns of ``W``, ``M`` models, ``T``
 targets, ``S`` sets of row weights. A model has ``K`` neighbouring columns of ``W``: one
 for binary classification and regression, otherwise one a class. Neighbouring models that
@@ -16,39 +18,24 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mlopt.errors import InputError
-from mlopt.kernels.compiled import read_only
+from mlopt.kernels.compiled import kernel, read_only
 from mlopt.kernels.dense import dense_pass
-from mlopt.kernels.hessian import hessian_weights, weighted_gram
 from mlopt.kernels.losses import (
     HINGE,
     HUBER,
     LOGISTIC,
-    LOSSES,
     MULTINOMIAL,
     SQUARED,
     SQUARED_HINGE,
 )
 from mlopt.kernels.sparse import sparse_pass
-from mlopt.kernels.sparse_gram import sparse_gram
-
-__all__ = [
-    "HINGE",
-    "HUBER",
-    "LOGISTIC",
-    "LOSSES",
-    "MULTINOMIAL",
-    "SQUARED",
-    "SQUARED_HINGE",
-    "Pass",
-    "decision",
-    "hessian_weights",
-    "linear_pass",
-    "sparse_gram",
-    "weighted_gram",
-]
-
 
 Array = NDArray[Any]
+
+_CACHE = 400_000
+"""Bytes of weighted rows that go into a product while they are in cache."""
+_DENSE = 4096
+"""Columns up to which the Gram matrix of sparse rows is added up in a dense one."""
 
 
 @dataclass(frozen=True)
@@ -205,3 +192,100 @@ def decision(X: Any, W: Array, b: Array) -> Array:
     Z: Array = np.asarray(X @ W)
     Z += b
     return Z
+
+
+def weighted_gram(X: Any, h: Array) -> Array:
+    """Return ``X' diag(h) X``, symmetric, of shape (d, d).
+
+    For dense rows NumPy calls BLAS's symmetric product, on as many threads as it may use.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d) or CSR matrix or array, float32 or float64
+    h : ndarray of shape (n,), not negative
+    """
+    if sparse.issparse(X) and X.shape[1] <= _DENSE:
+        return sparse_gram(X, h).astype(X.dtype, copy=False)
+    if sparse.issparse(X):
+        root = np.sqrt(np.asarray(h, X.dtype))[:, None]
+        scaled = sparse.csr_array(X).multiply(root).tocsr()
+        return np.asarray((scaled.T @ scaled).toarray())
+    (n, d) = X.shape
+    root = np.sqrt(np.asarray(h, X.dtype))[:, None]
+    # At least d rows: adding up squares of d must not cost more than the products.
+    R = max(_CACHE // (d * X.itemsize), d, 256)
+    G, buffer = np.zeros((d, d), X.dtype), np.empty((min(R, n), d), X.dtype)
+    for start in range(0, n, R):
+        rows = buffer[: min(R, n - start)]
+        np.multiply(X[start : start + R], root[start : start + R], out=rows)
+        G += rows.T @ rows
+    return G
+
+
+def hessian_weights(loss: int, z: Array, y: Array, delta: float = 1.0) -> Array:
+    """Return d2 loss / dz2 at margins ``z``: what weighs the rows in a Hessian.
+
+    Parameters
+    ----------
+    loss : int
+        A number of `LOSSES`. The hinge loss has no curvature: 0.
+    z : ndarray of shape (n,) or (n, B)
+        For `MULTINOMIAL` (n, K), and the result is the diagonal ``p (1 - p)`` of the
+        softmax; ``y`` is not used.
+    y : ndarray that broadcasts to ``z``
+    delta : float, default=1.0
+        Of the Huber loss.
+
+    Returns
+    -------
+    ndarray of the shape and dtype of ``z``
+    """
+    if loss == MULTINOMIAL:
+        p = np.exp(z - z.max(axis=-1, keepdims=True))
+        p /= p.sum(axis=-1, keepdims=True)
+        return np.asarray(p * (1 - p))
+    if loss == LOGISTIC:
+        e = np.exp(-np.abs(z))
+        return np.asarray(e / (1 + e) ** 2)
+    curved = {
+        SQUARED: np.full(z.shape, 1.0),
+        HINGE: np.full(z.shape, 0.0),
+        SQUARED_HINGE: np.where(y * z < 1, 2.0, 0.0),
+        HUBER: np.where(np.abs(z - y) <= delta, 1.0, 0.0),
+    }
+    return curved[loss].astype(z.dtype)
+
+
+@kernel
+def _accumulate(data: Array, indices: Array, indptr: Array, h: Array, out: Array) -> None:
+    for row in range(len(h)):
+        first, last = indptr[row], indptr[row + 1]
+        for p in range(first, last):
+            scaled = h[row] * data[p]
+            into = out[indices[p]]
+            into[indices[p]] += scaled * data[p]
+            for q in range(first, p):
+                # A column that is stored twice meets itself in both orders.
+                times = 2 if indices[q] == indices[p] else 1
+                into[indices[q]] += times * scaled * data[q]
+
+
+def sparse_gram(X: Any, h: Array) -> Array:
+    """Return ``X' diag(h) X`` of CSR rows, symmetric, of shape (d, d), float64.
+
+    A row with s stored values touches s (s + 1) / 2 entries, all in cache where d is
+    moderate: far fewer than a product of dense rows, and without the bookkeeping of a
+    sparse one.
+
+    Parameters
+    ----------
+    X : CSR matrix or array of shape (n, d)
+        A column may be stored more than once in a row; values then add up.
+    h : ndarray of shape (n,)
+    """
+    d = X.shape[1]
+    half = np.zeros((d, d))
+    weights = np.ascontiguousarray(h, np.float64)
+    _accumulate(X.data, X.indices, X.indptr, weights, half)
+    # Each pair of stored values was added once, in whichever order they are stored.
+    return np.asarray(half + half.T - np.diag(np.diag(half)))
