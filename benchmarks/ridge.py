@@ -29,7 +29,7 @@ import numpy as np
 from sklearn.linear_model import Ridge as Peer
 
 import mlopt
-from mlopt.gd.least_squares_solvers import SOLVERS
+from mlopt.gd.least_squares_fit import SOLVERS
 
 PEERS = ("cholesky", "svd", "lsqr", "sparse_cg", "sag")
 TIGHT = 1e-8

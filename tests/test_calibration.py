@@ -11,10 +11,16 @@ import pytest
 
 from mlopt.costs import Cost
 from mlopt.errors import InputError
-from mlopt.gd import least_squares_plan
+from mlopt.gd.choosing import choose
+from mlopt.gd.least_squares_fit import SOLVERS
+from mlopt.gd.plans.fitting import prices
+from mlopt.gd.plans.outline import Outline
+from mlopt.gd.plans.stop import CoefficientError
+from mlopt.gd.pricing import Shape
 from mlopt.pipeline.library import pca_plan
 from mlopt.pipeline.library.image import Convolver
 from mlopt.pipeline.library.image.convolution_plan import Sizes
+from mlopt.plan import Choice
 from mlopt.resources import Calibration, Factors, Resources, cache, probe
 
 FOUND = Calibration(
@@ -108,30 +114,30 @@ def slowed(operator: str, name: str) -> Resources:
 
 
 def test_least_squares_are_solved_by_what_the_calibration_says() -> None:
-    shape = least_squares_plan.Shape(
-        n=100_000, d=50, outputs=1, nonzero=5_000_000, itemsize=8, sparse=False,
-        multiplies_sparse=False, blocks=16, tol=1e-4, ranked=False,
-    )  # fmt: skip
+    shape = Shape(
+        n=100_000, d=50, columns=1, nonzero=5_000_000, itemsize=8, sparse=False, blocks=16
+    )
+    outline = Outline("squared", shape, l2=1e-5, stop=CoefficientError(1e-8, 1e-4))
+
+    def choice(machine: Resources, wanted: str = "auto") -> Choice:
+        return choose("Ridge", wanted, prices(SOLVERS, outline, machine), machine)
 
     def chosen(machine: Resources) -> str:
-        return least_squares_plan.choose_solver("Ridge", "auto", shape, machine).chosen
+        return choice(machine).chosen
 
     assert chosen(Resources()) == "cholesky"
     assert chosen(slowed("Ridge", "cholesky")) != "cholesky"
     assert chosen(slowed("PCA", "cholesky")) == "cholesky"
-    asked = least_squares_plan.choose_solver(
-        "Ridge", "cholesky", shape, slowed("Ridge", "cholesky")
-    )
-    counted = least_squares_plan.solver_cost("cholesky", shape, Resources())
+    asked = choice(slowed("Ridge", "cholesky"), "cholesky")
+    counted = prices(["cholesky"], outline, Resources())["cholesky"]
     assert isinstance(counted, Cost)
     assert asked.predicted == pytest.approx(30.0 * counted.seconds(Resources()))
 
 
 def test_components_are_found_by_what_the_calibration_says() -> None:
-    rows = least_squares_plan.Shape(
-        n=100_000, d=64, outputs=0, nonzero=6_400_000, itemsize=8, sparse=False,
-        multiplies_sparse=False, blocks=16, tol=1.0, ranked=False,
-    )  # fmt: skip
+    rows = Shape(
+        n=100_000, d=64, columns=0, nonzero=6_400_000, itemsize=8, sparse=False, blocks=16
+    )
     shape = pca_plan.Shape(rows, 8, needs_all=False, oversamples=10, iterations=7)
 
     def chosen(machine: Resources) -> str:

@@ -11,8 +11,9 @@ from sklearn import linear_model
 
 from mlopt.errors import InputError
 from mlopt.gd.least_squares import Ridge
-from mlopt.gd.least_squares_plan import solver_costs
-from mlopt.gd.least_squares_shape import Shape
+from mlopt.gd.plans.fitting import prices
+from mlopt.gd.plans.outline import Outline
+from mlopt.gd.pricing import Shape
 from mlopt.resources import Resources
 
 
@@ -66,8 +67,9 @@ def test_it_is_chosen_for_wide_rows_and_refused_for_tall_ones() -> None:
 
 def test_rows_that_do_not_fit_are_refused_by_their_bytes() -> None:
     shape = Shape(
-        n=100_000, d=200_000, outputs=1, nonzero=2 * 10**10, itemsize=8, sparse=False,
-        multiplies_sparse=False, blocks=4, tol=1e-4, ranked=False,
+        n=100_000, d=200_000, columns=1, nonzero=2 * 10**10, itemsize=8, sparse=False,
+        blocks=4,
     )  # fmt: skip
-    why = solver_costs(shape, Resources(memory=8 << 30))["dual_cholesky"]
+    outline = Outline("squared", shape, l2=1e-5)
+    why = prices(["dual_cholesky"], outline, Resources(memory=8 << 30))["dual_cholesky"]
     assert "GiB for all rows" in str(why)

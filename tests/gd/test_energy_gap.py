@@ -10,11 +10,18 @@ import pytest
 from numpy.typing import NDArray
 
 from mlopt.cluster import Threads
-from mlopt.gd.least_squares_solvers import SOLVERS, Task
+from mlopt.gd.plans import mixed_cholesky, sketched_cg, sparse_cg
+from mlopt.gd.plans.closed import LeastSquares
+from mlopt.gd.plans.squares import Squares
 from mlopt.rows import Rows
 
 Array = NDArray[Any]
 N, D = 6000, 40
+WAYS = {
+    "sketched_cg": sketched_cg.begin,
+    "mixed_cholesky": mixed_cholesky.begin,
+    "sparse_cg": sparse_cg.begin,
+}
 
 
 def rows_of_a_kind(kind: str, rng: np.random.Generator) -> Array:
@@ -29,7 +36,7 @@ def rows_of_a_kind(kind: str, rng: np.random.Generator) -> Array:
     return X + 10 * rng.normal(size=(N, 3)) @ rng.normal(size=(3, D))
 
 
-@pytest.mark.parametrize("solver", ["sketched_cg", "mixed_cholesky", "sparse_cg"])
+@pytest.mark.parametrize("solver", list(WAYS))
 @pytest.mark.parametrize("kind", ["heavy tails", "rare", "ill-conditioned", "factors"])
 @pytest.mark.parametrize("noise", [0.01, 3.0])
 def test_the_gap_is_reached_and_no_more_steps_are_taken(
@@ -48,8 +55,11 @@ def test_the_gap_is_reached_and_no_more_steps_are_taken(
         rows = Rows.of(X, executor=here).attach(targets=y[:, None], weights=np.ones((N, 1)))
         taken = []
         for gap in (1e-2, 1e-4, 1e-6):
-            task = Task(rows, np.array([alpha]), True, 1e-12, 500, 1e-3, 1e-12, gap)
-            found = SOLVERS[solver](task)
+            squares = Squares(rows, np.array([alpha]), True, 1e-12, 1e-3, 1e-12, gap)
+            training = LeastSquares(squares, solver, WAYS[solver], 500)
+            training.advance(500)
+            found = training.found
+            assert found is not None
             assert found.solver == solver
             assert objective(found.coef[:, 0]) <= objective(best) * (1 + gap)
             taken.append(0 if found.iterations is None else int(found.iterations.max()))

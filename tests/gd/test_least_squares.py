@@ -14,7 +14,7 @@ from sklearn import linear_model
 from sklearn.exceptions import ConvergenceWarning
 
 from mlopt.gd.least_squares import LinearRegression, Ridge
-from mlopt.gd.least_squares_solvers import SOLVERS as ALL
+from mlopt.gd.least_squares_fit import SOLVERS as ALL
 
 Array = NDArray[Any]
 SOLVERS = ["cholesky", "svd", "sparse_cg"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,9 @@ from mlopt.gd.block_solve import BlockSolve
 from mlopt.gd.column_sums import ColumnSums
 from mlopt.gd.conjugate_gradients import ConjugateGradients
 from mlopt.gd.least_squares import LinearRegression, Ridge
-from mlopt.gd.least_squares_solvers import SOLVERS, Task
-from mlopt.gd.plans.closed import LeastSquares
+from mlopt.gd.plans.methods import BY_NAME
+from mlopt.gd.plans.ranking import plan
+from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import Task as LinearTask
 from mlopt.gd.plans.task import problem_of
 from mlopt.rows import Rows
@@ -219,13 +219,11 @@ def test_a_user_limit_of_steps_warns() -> None:
 
 @pytest.mark.parametrize("solver", NEW)
 def test_without_a_penalty_they_are_refused(solver: str) -> None:
-    X, y, weights = problem()
+    X, y, _ = problem()
     with pytest.raises(InputError, match="needs a positive penalty"):
         LinearRegression(solver=solver).fit(X, y)
-    task = Task(rows_of(X, y, weights), np.zeros(1), True, 1e-4, 100, 1e-6, 1e-12)
-    with pytest.raises(InputError, match=f"`{solver}` needs a positive penalty"):
-        SOLVERS[solver](task)
-    assert SOLVERS[solver](replace(task, alphas=np.ones(1))).converged
+    with pytest.raises(InputError, match=f"{solver}: needs a positive penalty"):
+        plan(LinearTask("squared"), X, y, methods=[solver])
 
 
 @pytest.mark.parametrize("solver", NEW)
@@ -233,12 +231,12 @@ def test_a_plan_of_gradient_descent_can_use_them(solver: str) -> None:
     X, y, _ = problem()
     with closing(executor()) as where:
         task = problem_of(LinearTask("squared", l2=0.1), X, y, where)
-        training = LeastSquares(task, solver, 1e-13, 1e-6, 100)
+        training = BY_NAME[solver].begin(task, RelativeGap(1e-13), 100, None)
         training.advance(100)
     assert training.done
     assert training.converged
     theirs = linear_model.Ridge(0.1 * len(X), solver="svd").fit(X, y)
-    np.testing.assert_allclose(training.coefficients()[0][0], theirs.coef_, rtol=1e-7)
+    np.testing.assert_allclose(training.coefficients(0)[0][0], theirs.coef_, rtol=1e-7)
 
 
 @pytest.mark.parametrize("solver", ["mixed_cholesky", "block"])

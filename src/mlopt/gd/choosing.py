@@ -38,7 +38,12 @@ def calibrated(
 
 
 def choose(
-    operator: str, wanted: str, options: Options, resources: Resources, step: str = "fit"
+    operator: str,
+    wanted: str,
+    options: Options,
+    resources: Resources,
+    step: str = "fit",
+    left_out: Mapping[str, str] | None = None,
 ) -> Choice:
     """The cheapest method, or ``wanted`` unless that is "auto".
 
@@ -50,33 +55,44 @@ def choose(
         A name among ``options``, or "auto".
     options : mapping of str to Cost or str
     resources : Resources
+    left_out : mapping of str to str, optional
+        Names that "auto" takes only where nothing else can be used, and why.
 
     Raises
     ------
     InputError
         When ``wanted`` is unknown or cannot be used here, or when nothing can.
     """
-    seconds = {
-        name: cost.seconds(resources, resources.threads)
-        for name, cost in options.items()
-        if isinstance(cost, Cost)
-    }
+    costs = {name: cost for name, cost in options.items() if isinstance(cost, Cost)}
+    aside = left_out or {}
+    if wanted == "auto" and costs.keys() - aside.keys():
+        options = {**options, **aside}
+        costs = {name: cost for name, cost in costs.items() if name not in aside}
+    seconds = {n: cost.seconds(resources, resources.threads) for n, cost in costs.items()}
+    why = {name: text for name, text in options.items() if isinstance(text, str)}
+    return decide(operator, wanted, seconds, why, step)
+
+
+def decide(
+    operator: str,
+    wanted: str,
+    seconds: Mapping[str, float],
+    why: Mapping[str, str],
+    step: str = "fit",
+) -> Choice:
+    """As `choose`, from predicted seconds, and the reasons of those that have none."""
     if not seconds:
-        reasons = "; ".join(f"`{name}`: {why}" for name, why in options.items())
+        reasons = "; ".join(f"`{name}`: {text}" for name, text in why.items())
         raise InputError(f"No solver can fit {operator} here. {reasons}.")
     chosen = min(seconds, key=seconds.__getitem__) if wanted == "auto" else wanted
     if chosen not in seconds:
-        why = options.get(chosen, "unknown")
         raise InputError(
             f"`solver` must be one of {sorted(seconds)} or 'auto' for {operator}, got "
-            f"{wanted!r} ({why})."
+            f"{wanted!r} ({why.get(chosen, 'unknown')})."
         )
-    rejected = tuple(
-        Alternative(name, seconds.get(name), "" if isinstance(cost, Cost) else cost)
-        for name, cost in options.items()
-        if name != chosen
-    )
-    return Choice(step, operator, chosen, seconds[chosen], rejected=rejected)
+    others = [Alternative(n, value) for n, value in seconds.items() if n != chosen]
+    others += [Alternative(name, None, text) for name, text in why.items()]
+    return Choice(step, operator, chosen, seconds[chosen], rejected=tuple(others))
 
 
 def plan_after(estimator: object, choice: Choice, started: float) -> Plan:

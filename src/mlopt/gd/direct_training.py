@@ -21,16 +21,15 @@ from numpy.typing import NDArray
 
 from mlopt.gd.at_once import SolvedAtOnce
 from mlopt.gd.estimator_base import resources_of
-from mlopt.gd.least_squares_plan import choose_solver
-from mlopt.gd.least_squares_solvers import SOLVERS, Task, shape_of
+from mlopt.gd.least_squares_fit import SOLVERS, squares_problem
 from mlopt.gd.normal_equations import Moments, Solution
+from mlopt.gd.plans.fitting import Chosen, choose
+from mlopt.gd.plans.sparse_cg import left_out
+from mlopt.gd.plans.stop import CoefficientError
 from mlopt.gd.ridge_path import moments_of_sets, solve_path
 from mlopt.gd.sample import local_executor
 from mlopt.gd.sizes import LOST
 from mlopt.rows import Block
-
-_STEPS = 10_000
-"""Steps of conjugate gradients, where nothing else can be used, that count as failure."""
 
 
 class DirectLeastSquares(SolvedAtOnce):
@@ -65,7 +64,8 @@ class DirectLeastSquares(SolvedAtOnce):
         What is cheapest for one penalty is so for many: they share the matrix.
         """
         rowset, numbers = next(iter(sets.items()))
-        if self._solver(self._task(numbers[:1], rowset, target, intercept)) != "cholesky":
+        chosen = self._chosen(numbers[:1], rowset, target, intercept)
+        if chosen.choice.chosen != "cholesky":
             return list(sets)
         found = moments_of_sets(self.rows, target, intercept)
         paths = [(found[s], self._alphas(own, s)) for s, own in sets.items()]
@@ -84,33 +84,26 @@ class DirectLeastSquares(SolvedAtOnce):
         self, numbers: Sequence[int], rowset: int, target: int, intercept: bool
     ) -> None:
         """Solve for some penalties as for so many targets."""
-        task = self._task(numbers, rowset, target, intercept)
-        fit = SOLVERS[self._solver(task)](task)
-        self._converged[list(numbers)] = fit.converged
-        self._take(numbers, fit.coef, fit.intercept)
+        outcome = self._chosen(numbers, rowset, target, intercept).run()
+        self._converged[list(numbers)] = outcome.converged
+        self._take(numbers, outcome.coef.T, outcome.intercept)
 
     def _alphas(self, numbers: Sequence[int], rowset: int) -> NDArray[np.float64]:
         penalties = np.array([self.models[number].l2 for number in numbers])
         return np.asarray(penalties * self._sums.weights[rowset])
 
-    def _task(
+    def _chosen(
         self, numbers: Sequence[int], rowset: int, target: int, intercept: bool
-    ) -> Task:
+    ) -> Chosen:
         rows = self.rows.compute_beside(_as_outputs, rowset, target, len(numbers))
+        penalties = [self.models[number].l2 for number in numbers]
+        problem = squares_problem(rows, penalties, intercept, positive=False)
         eps = float(np.finfo(np.float64).eps)
-        return Task(
-            rows=rows,
-            alphas=self._alphas(numbers, rowset),
-            intercept=intercept,
-            tol=eps**0.5,
-            max_iter=_STEPS,
-            accuracy=LOST,
-            cutoff=max(rows.n, rows.d) * eps,
-        )
-
-    def _solver(self, task: Task) -> str:
-        here = resources_of(task.rows.executor)
-        return choose_solver("least squares", "auto", shape_of(task), here).chosen
+        stop = CoefficientError(LOST, eps**0.5, max(rows.n, rows.d) * eps)
+        return choose(
+            "least squares", "auto", SOLVERS, problem, stop, resources_of(rows.executor),
+            left_out(rows.sparse),
+        )  # fmt: skip
 
     def _take(
         self, numbers: Sequence[int], coef: NDArray[Any], intercept: NDArray[Any]

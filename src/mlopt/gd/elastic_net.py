@@ -17,7 +17,7 @@ from mlopt.gd.as_scikit_learn import check_parameters, fit_as_scikit_learn
 from mlopt.gd.choosing import plan_after
 from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import Sample, read, resources_of
-from mlopt.gd.explained import Explained, beside
+from mlopt.gd.explained import MAX_ITER, Explained, beside
 from mlopt.gd.linear_regressor import LinearRegressor
 from mlopt.gd.plans.fitting import Chosen, choose
 from mlopt.gd.plans.method import Start
@@ -27,9 +27,6 @@ from mlopt.gd.plans.task import Problem, Task
 from mlopt.gd.working_set import WAY
 
 Array = NDArray[Any]
-
-_MAX_ITER = 1000
-"""Sweeps, as scikit-learn's default."""
 
 
 class ElasticNet(Explained, LinearRegressor, linear_model.ElasticNet):
@@ -136,7 +133,7 @@ class ElasticNet(Explained, LinearRegressor, linear_model.ElasticNet):
         with closing(executor(n_jobs=None)) as where:
             sample, chosen = self._prepare(X, y, sample_weight, where)
             outcome = chosen.run(
-                _MAX_ITER if self.max_iter is None else self.max_iter,
+                MAX_ITER if self.max_iter is None else self.max_iter,
                 self._start(1 if sample.y.ndim == 1 else sample.y.shape[1]),
             )  # fmt: skip
             self._learn(sample, outcome)

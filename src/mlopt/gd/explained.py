@@ -24,6 +24,9 @@ from mlopt.rows import Rows
 
 Array = NDArray[Any]
 
+MAX_ITER = 1000
+"""Steps or sweeps where `max_iter` is None, as in scikit-learn."""
+
 
 class Explained:
     """An estimator that prepares its fit, and the choice of a solver, in `_prepare`."""

@@ -25,7 +25,7 @@ from mlopt.gd.columns import Model
 from mlopt.gd.penalty import Penalty
 from mlopt.gd.plans.by_columns import Columns
 from mlopt.gd.plans.condensed import condensed, worth_condensing
-from mlopt.gd.plans.stop import RelativeGap, Stop
+from mlopt.gd.plans.stop import Minimum, RelativeGap
 from mlopt.gd.ridge_path import moments_of_sets
 from mlopt.gd.working_set import WorkingSet
 from mlopt.rows import Block, Rows
@@ -41,7 +41,7 @@ class Path:
     ----------
     numbers : tuple of int
     models : tuple of Model
-    stop : Stop
+    stop : Minimum
     sweeps : int
         Of each model, at most.
     found : tuple of Found
@@ -52,7 +52,7 @@ class Path:
 
     numbers: tuple[int, ...]
     models: tuple[Model, ...]
-    stop: Stop
+    stop: Minimum
     sweeps: int
     found: tuple[Found, ...] = ()
     start: tuple[Array, float] | None = None
@@ -76,7 +76,7 @@ class L1Training(SolvedAtOnce):
     ----------
     rows, models
         See `LinearTraining`.
-    stop : Stop
+    stop : Minimum
         A gap; or the ``tol`` of an estimator: see `WorkingSet.settle`.
     max_iter : int
         Sweeps of each model.
@@ -97,7 +97,7 @@ class L1Training(SolvedAtOnce):
         rows: Rows,
         models: Sequence[Model],
         *,
-        stop: Stop,
+        stop: Minimum,
         max_iter: int,
         kept: dict[str, Any] | None = None,
         start: tuple[Any, Any] | None = None,
@@ -244,5 +244,5 @@ def _free(model: Model) -> bool:
     return model.fit_intercept and not model.intercept_l1
 
 
-def _finest(stop: Stop) -> float:
+def _finest(stop: Minimum) -> float:
     return stop.tolerance if isinstance(stop, RelativeGap) else stop.tol

@@ -8,27 +8,14 @@ import numpy as np
 from sklearn import linear_model
 from sklearn.utils._param_validation import StrOptions
 
-from mlopt.gd.as_scikit_learn import (
-    check_parameters,
-    fit_as_scikit_learn,
-    plan_as_scikit_learn,
-)
-from mlopt.gd.least_squares_fit import (
-    Settings,
-    explain_least_squares,
-    fit_least_squares,
-    problem_shape,
-)
-from mlopt.gd.least_squares_shape import Shape
-from mlopt.gd.least_squares_solvers import SOLVERS
-from mlopt.gd.linear_regressor import LinearRegressor
-from mlopt.plan import Plan
+from mlopt.gd.as_scikit_learn import check_parameters, fit_as_scikit_learn
+from mlopt.gd.least_squares_fit import SOLVERS, Regressor, Settings
 
 _POSITIVE = "`positive`=True"
 _THEIRS = ("lsqr", "sag", "saga", "lbfgs")
 
 
-class Ridge(LinearRegressor, linear_model.Ridge):
+class Ridge(Regressor, linear_model.Ridge):
     """Least squares with an L2 penalty: ``||y - Xw||^2 + alpha ||w||^2``.
 
     The problem, the parameters and the attributes are those of
@@ -123,43 +110,23 @@ class Ridge(LinearRegressor, linear_model.Ridge):
         self
         """
         check_parameters(self)
-        if why := self._not_ours():
+        if why := self._not_ours(y):
             fit_as_scikit_learn(self, linear_model.Ridge, why, X, y, sample_weight)
         else:
-            fit_least_squares(self, X, y, sample_weight, self.alpha, self._settings())
+            self._fit(X, y, sample_weight)
         return self
 
-    def explain(self, X: Any, y: Any, sample_weight: Any = None) -> Plan:
-        """The plan of `fit` for the same arguments; fits nothing.
-
-        Returns
-        -------
-        Plan
-            What would be chosen and rejected, with predicted seconds.
-        """
-        check_parameters(self)
-        if why := self._not_ours():
-            return plan_as_scikit_learn(self, why)
-        settings = self._settings()
-        return explain_least_squares(self, X, y, sample_weight, self.alpha, settings)
-
-    def _not_ours(self) -> str:
+    def _not_ours(self, y: Any) -> str:
+        del y
         if self.positive:
             return "" if self.solver == "auto" and np.all(self.alpha) else _POSITIVE
         return f"`solver`={self.solver!r}" if self.solver in _THEIRS else ""
 
     def _settings(self) -> Settings:
-        return Settings(
-            solver=self.solver,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            accuracy=float(np.clip(self.tol, 1e-12, 1e-6)),
-            cutoff=None,
-            positive=self.positive,
-        )
+        return Settings(self.alpha, float(np.clip(self.tol, 1e-12, 1e-6)))
 
 
-class LinearRegression(LinearRegressor, linear_model.LinearRegression):
+class LinearRegression(Regressor, linear_model.LinearRegression):
     """Ordinary least squares; of several solutions, the one of least norm.
 
     The problem, the parameters and the attributes are those of
@@ -234,35 +201,20 @@ class LinearRegression(LinearRegressor, linear_model.LinearRegression):
         self
         """
         check_parameters(self)
-        if self.positive:
-            kind, why = linear_model.LinearRegression, _POSITIVE
+        if why := self._not_ours(y):
+            kind = linear_model.LinearRegression
             fit_as_scikit_learn(self, kind, why, X, y, sample_weight)
             return self
-        fit = fit_least_squares(self, X, y, sample_weight, 0.0, self._settings())
+        found = self._fit(X, y, sample_weight).learnt[0]
         for name in ("rank_", "singular_"):
             self.__dict__.pop(name, None)
-        if fit.rank is not None:
-            self.rank_, self.singular_ = fit.rank, fit.singular
+            if name in found:
+                setattr(self, name, found[name])
         return self
 
-    def explain(self, X: Any, y: Any, sample_weight: Any = None) -> Plan:
-        """The plan of `fit` for the same arguments; fits nothing. See `Ridge.explain`."""
-        check_parameters(self)
-        if self.positive:
-            return plan_as_scikit_learn(self, _POSITIVE)
-        return explain_least_squares(self, X, y, sample_weight, 0.0, self._settings())
+    def _not_ours(self, y: Any) -> str:
+        del y
+        return _POSITIVE if self.positive else ""
 
     def _settings(self) -> Settings:
-        return Settings(
-            solver=self.solver,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            accuracy=1e-10,
-            cutoff=self.tol,
-            n_jobs=self.n_jobs,
-        )
-
-
-def shape_of_fit(estimator: Ridge, X: Any, y: Any) -> Shape:
-    """What the costs of ``estimator.fit(X, y)`` depend on; fits nothing."""
-    return problem_shape(estimator, X, y, estimator._settings())
+        return Settings(0.0, accuracy=1e-10, cutoff=self.tol)

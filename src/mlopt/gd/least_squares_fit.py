@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,16 +17,27 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mlopt.cluster import Executor, executor
 from mlopt.errors import InputError
-from mlopt.gd.choosing import plan_after, plan_before
+from mlopt.gd.choosing import plan_after
+from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import Sample, read, resources_of
-from mlopt.gd.least_squares_plan import block_rows, choose_solver
-from mlopt.gd.least_squares_shape import Shape
-from mlopt.gd.least_squares_solvers import SOLVERS, Fit, Task, shape_of
+from mlopt.gd.explained import MAX_ITER, Explained, beside
 from mlopt.gd.linear_regressor import LinearRegressor
-from mlopt.gd.positive_squares import choose_positive, fit_positive
-from mlopt.plan import Choice, Plan
+from mlopt.gd.passes import Sums
+from mlopt.gd.plans.fitting import Chosen, choose
+from mlopt.gd.plans.outline import Outline
+from mlopt.gd.plans.running import Outcome
+from mlopt.gd.plans.sparse_cg import left_out
+from mlopt.gd.plans.stop import CoefficientError, GradientNorm
+from mlopt.gd.plans.task import Problem, Task
+from mlopt.gd.row_products import block_rows
+from mlopt.gd.working_set import WAY
+from mlopt.rows import Rows
 
-_MAX_ITER = 1000
+SOLVERS = (
+    "cholesky", "svd", "sparse_cg", "sketched_cg", "mixed_cholesky", "block",
+    "dual_cholesky",
+)  # fmt: skip
+"""Of least squares whose coefficients may have any sign."""
 _NEAR = 0.2
 """Of `tol`, where there are fewer rows than columns: directions that the rows do not have
 are as near the optimum as scikit-learn's conjugate gradients leave them."""
@@ -35,109 +45,114 @@ are as near the optimum as scikit-learn's conjugate gradients leave them."""
 
 @dataclass(frozen=True)
 class Settings:
-    """What the estimators ask of their fit; see `Task`.
+    """What the estimators ask of their fit; see `CoefficientError`.
 
-    A ``max_iter`` of None is 1000, a ``cutoff`` of None whatever rounding allows.
+    A ``cutoff`` of None is whatever rounding allows.
     """
+
+    alpha: Any
+    accuracy: float
+    cutoff: float | None = None
+
+
+class Regressor(Explained, LinearRegressor):
+    """Reads the data, chooses a solver, runs it and sets the attributes that it learns."""
 
     solver: str
     tol: float
     max_iter: int | None
-    accuracy: float
-    cutoff: float | None
-    n_jobs: int | None = None
-    positive: bool = False
+    fit_intercept: bool
+    positive: bool
+    plan_: Any
 
+    def _settings(self) -> Settings:
+        raise NotImplementedError
 
-def fit_least_squares(
-    estimator: LinearRegressor,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    alpha: Any,
-    settings: Settings,
-) -> Fit:
-    """Read the data, choose a solver, run it and set the estimator's attributes."""
-    started = time.perf_counter()
-    with closing(executor(n_jobs=settings.n_jobs)) as where:
-        sample, task, solve, choice = _prepare(
-            estimator, X, y, sample_weight, alpha, settings, where
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Outcome:
+        started = time.perf_counter()
+        with closing(executor(n_jobs=getattr(self, "n_jobs", None))) as where:
+            sample, chosen = self._prepare(X, y, sample_weight, where)
+            limit = MAX_ITER if self.max_iter is None else self.max_iter
+            outcome = chosen.run(limit)
+        self._learn(outcome, sample)
+        notes = (*outcome.notes, *chosen.choice.notes)
+        self.plan_ = plan_after(self, replace(chosen.choice, notes=notes), started)
+        if not outcome.converged:
+            warnings.warn(
+                f"`{self.solver_}` stopped at {limit} steps above the accuracy that "
+                f"`tol`={self.tol} asks for: increase `max_iter`, scale the features, or "
+                "choose another `solver`.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return outcome
+
+    def _prepare(
+        self, X: Any, y: Any, sample_weight: Any, where: Executor
+    ) -> tuple[Sample, Chosen]:
+        sample = read(
+            self, X, y, sample_weight, executor=where, numeric=True, block_rows=block_rows
         )
-        fit = solve(task)
-    _learn(estimator, fit, sample)
-    estimator.plan_ = plan_after(estimator, replace(choice, notes=fit.notes), started)
-    if not fit.converged:
-        warnings.warn(
-            f"`{fit.solver}` stopped at {task.max_iter} steps above the accuracy that "
-            f"`tol`={task.tol} asks for: increase `max_iter`, scale the features, or "
-            "choose another `solver`.",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
-    return fit
+        problem, name, here = self._problem(sample), str(self), resources_of(where)
+        asked = self._settings()
+        if self.positive:
+            stop = GradientNorm(asked.accuracy)
+            return sample, choose(name, "auto", (WAY,), problem, stop, here)
+        rows = problem.rows
+        near = _NEAR if rows.d >= rows.n else 1.0
+        exact = CoefficientError(asked.accuracy, near * self.tol, _cutoff(asked, rows))
+        aside = left_out(rows.sparse)
+        return sample, choose(name, self.solver, SOLVERS, problem, exact, here, aside)
+
+    def _problem(self, sample: Sample) -> Problem:
+        targets = sample.y.reshape(sample.rows.n, -1)
+        alphas = _check_alphas(self._settings().alpha, targets.shape[1])
+        rows = beside(sample.rows, targets, sample.weights[:, None])
+        sums = Sums.of(rows)
+        penalties = alphas / float(sums.weights[0])
+        problem = squares_problem(rows, penalties, self.fit_intercept, self.positive)
+        return replace(problem, known=sums)
+
+    def _learn(self, outcome: Outcome, sample: Sample) -> None:
+        """Coefficients and intercepts in the dtype of X and the shape of y."""
+        dtype = sample.rows.dtype
+        coef, intercept = outcome.coef.astype(dtype), outcome.intercept.astype(dtype)
+        self.coef_ = coef
+        self.intercept_ = intercept if self.fit_intercept else 0.0
+        if sample.y.ndim == 1:
+            self.coef_ = coef[0]
+            self.intercept_ = intercept[0] if self.fit_intercept else 0.0
+        elif len(coef) == 1 and isinstance(self, linear_model.Ridge):
+            self.coef_ = coef[0]  # as scikit-learn's, of a column of y
+        steps = [found["n_iter_"] for found in outcome.learnt]
+        self.n_iter_ = np.array(steps, np.int64)
+        self.solver_ = outcome.learnt[0].get("solver_", outcome.methods[-1])
 
 
-def explain_least_squares(
-    estimator: LinearRegressor,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    alpha: Any,
-    settings: Settings,
-) -> Plan:
-    """The plan of `fit_least_squares` for the same arguments; fits nothing."""
-    twin = clone(estimator)
-    with closing(executor(n_jobs=settings.n_jobs)) as where:
-        choice = _prepare(twin, X, y, sample_weight, alpha, settings, where)[-1]
-    return plan_before(estimator, choice)
-
-
-def problem_shape(estimator: Any, X: Any, y: Any, settings: Settings) -> Shape:
-    """What the costs of an estimator's solvers depend on; fits nothing."""
-    with closing(executor(n_jobs=settings.n_jobs)) as where:
-        task = _prepare(clone(estimator), X, y, None, estimator.alpha, settings, where)[1]
-    return shape_of(task)
-
-
-def _prepare(
-    estimator: LinearRegressor,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    alpha: Any,
-    settings: Settings,
-    where: Executor,
-) -> tuple[Sample, Task, Callable[[Task], Fit], Choice]:
-    sample = read(
-        estimator, X, y, sample_weight, executor=where, numeric=True, block_rows=block_rows
+def squares_problem(
+    rows: Rows, penalties: Sequence[float] | NDArray[Any], intercept: bool, positive: bool
+) -> Problem:
+    """Least squares of the targets beside rows, each with a penalty of the mean loss."""
+    models = tuple(
+        Model("squared", float(l2), target=k, fit_intercept=intercept, positive=positive)
+        for k, l2 in enumerate(penalties)
     )
-    task = _task(sample, alpha, estimator.fit_intercept, settings)
-    here, name = resources_of(where), str(estimator)
-    if settings.positive:
-        chosen = choose_positive(name, task, here)
-        return sample, task, partial(fit_positive, chosen=chosen), chosen.choice
-    choice = choose_solver(name, settings.solver, shape_of(task), here)
-    return sample, task, SOLVERS[choice.chosen], choice
+    task = Task("squared", models[0].l2, intercept, positive=positive)
+    return Problem(task, rows, models)
 
 
-def _task(sample: Sample, alpha: Any, intercept: bool, settings: Settings) -> Task:
-    targets = sample.y.reshape(sample.rows.n, -1)
-    rows = sample.rows
-    limit = settings.max_iter
-    return Task(
-        rows=rows.attach(
-            targets=targets.astype(rows.dtype),
-            weights=sample.weights[:, None].astype(rows.dtype),
-        ),
-        alphas=_check_alphas(alpha, targets.shape[1]),
-        intercept=intercept,
-        tol=settings.tol * (_NEAR if rows.d >= rows.n else 1.0),
-        max_iter=_MAX_ITER if limit is None else limit,
-        accuracy=settings.accuracy,
-        cutoff=max(rows.n, rows.d) * np.finfo(np.float64).eps
-        if settings.cutoff is None
-        else settings.cutoff,
-    )
+def outline_of_fit(estimator: Any, X: Any, y: Any) -> Outline:
+    """What the prices of ``estimator.fit(X, y)`` depend on; fits nothing."""
+    with closing(executor(n_jobs=None)) as where:
+        chosen: Chosen = clone(estimator)._prepare(X, y, None, where)[1]
+    first = chosen.ranked[0]
+    return replace(first.problem.outline, stop=first.stop)
+
+
+def _cutoff(asked: Settings, rows: Rows) -> float:
+    if asked.cutoff is not None:
+        return asked.cutoff
+    return max(rows.n, rows.d) * float(np.finfo(np.float64).eps)
 
 
 def _check_alphas(alpha: Any, outputs: int) -> NDArray[np.float64]:
@@ -151,21 +166,3 @@ def _check_alphas(alpha: Any, outputs: int) -> NDArray[np.float64]:
     if not (np.isfinite(alphas).all() and alphas.min() >= 0):
         raise InputError(f"`alpha` must be finite and at least 0, got {alpha!r}.")
     return np.broadcast_to(alphas, (outputs,))
-
-
-def _learn(estimator: Any, fit: Fit, sample: Sample) -> None:
-    """Coefficients and intercepts in the dtype of X and the shape of y."""
-    dtype = sample.rows.dtype
-    coef, intercept = fit.coef.T.astype(dtype), fit.intercept.astype(dtype)
-    if not estimator.fit_intercept:
-        estimator.coef_, estimator.intercept_ = coef, 0.0
-    else:
-        estimator.coef_, estimator.intercept_ = coef, intercept
-    if sample.y.ndim == 1:
-        estimator.coef_ = coef[0]
-        estimator.intercept_ = intercept[0] if estimator.fit_intercept else 0.0
-    elif len(coef) == 1 and isinstance(estimator, linear_model.Ridge):
-        estimator.coef_ = coef[0]  # as scikit-learn's, of a column of y
-    steps = fit.iterations
-    estimator.n_iter_ = np.ones(len(coef), np.int64) if steps is None else steps
-    estimator.solver_ = fit.solver

@@ -15,12 +15,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlopt.gd.panels import Layout, panel_gram
+from mlopt.gd.pricing import sparse_product_pays
 from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]
-
-# A sparse product of scipy costs about 500 times what BLAS takes for one multiplication.
-_SPARSE_PRICE = 500.0
 
 
 @dataclass(frozen=True)
@@ -61,11 +59,6 @@ def centred(found: Array, layout: Layout) -> Moments:
 def multiplies_sparse(rows: Rows) -> bool:
     """Whether a sparse product beats densifying panel by panel."""
     return rows.sparse and sparse_product_pays(rows.nonzero / rows.n, rows.d)
-
-
-def sparse_product_pays(stored: float, d: int) -> bool:
-    """Whether ``stored`` values of a row multiply faster with each other than all d do."""
-    return _SPARSE_PRICE * stored**2 < d**2
 
 
 def sparse_gram(block: Block, layout: Layout) -> Array:

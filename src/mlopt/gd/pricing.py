@@ -11,6 +11,7 @@ from mlopt.costs import Cost
 from mlopt.prices import price
 from mlopt.resources import Resources
 from mlopt.rows import Rows
+from mlopt.stats import Stats
 
 _LOSS = price("pass.loss")
 _SCATTERED = price("pass.scattered")
@@ -19,6 +20,7 @@ _HISTORY = price("pass.history")
 _HANDED = price("pass.handed")
 _PAIR = price("gram.pair")
 _NARROW = price("gram.narrow")
+_SPARSE_PRICE = price("gram.sparse-product")
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Shape:
     Parameters
     ----------
     n, d, columns : int
-        Rows, features, columns of weights: 1, or one a class.
+        Rows, features, columns of weights: 1, or one a class or target.
     nonzero : int
         Stored values; ``n * d`` when dense.
     itemsize : int
@@ -56,6 +58,11 @@ class Shape:
         """Bytes of all stored values."""
         return self.nonzero * self.value_bytes
 
+    @property
+    def multiplies_sparse(self) -> bool:
+        """Whether the rows' Gram matrix is a sparse product."""
+        return self.sparse and sparse_product_pays(self.nonzero / self.n, self.d)
+
 
 def shape_of(rows: Rows, columns: int) -> Shape:
     """Of a problem with so many columns of weights on these rows."""
@@ -63,6 +70,21 @@ def shape_of(rows: Rows, columns: int) -> Shape:
         n=rows.n, d=rows.d, columns=columns, nonzero=rows.nonzero,
         itemsize=rows.dtype.itemsize, sparse=rows.sparse, blocks=len(rows.lengths),
     )  # fmt: skip
+
+
+def shape_of_stats(stats: Stats) -> Shape:
+    """Of data of which nothing but the size is known, with a column for each output."""
+    sparse, values = stats.sparse, stats.rows * stats.columns
+    return Shape(
+        n=stats.rows, d=stats.columns, columns=stats.outputs,
+        nonzero=round(stats.nonzeros) if sparse else values,
+        itemsize=stats.itemsize, sparse=sparse, blocks=stats.partitions,
+    )  # fmt: skip
+
+
+def sparse_product_pays(stored: float, d: int) -> bool:
+    """Whether ``stored`` values of a row multiply faster with each other than all d do."""
+    return _SPARSE_PRICE * stored**2 < d**2
 
 
 def handing(blocks: int, resources: Resources) -> float:

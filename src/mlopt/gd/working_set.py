@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from mlopt.gd.penalty import Penalty
 from mlopt.gd.plans.by_columns import Columns
 from mlopt.gd.plans.column_products import Products
-from mlopt.gd.plans.stop import RelativeGap, Stop
+from mlopt.gd.plans.stop import Minimum, RelativeGap
 from mlopt.gd.sizes import ROUNDED, SUFFICIENT
 from mlopt.gd.subproblem import ByGram, ByRows, Model
 from mlopt.kernels.one_row import combination
@@ -166,7 +166,7 @@ class WorkingSet:
             if not self._improve(penalty, gradient, chosen, limits):
                 return False
 
-    def settle(self, penalty: Penalty, stop: Stop, sweeps: int) -> bool:
+    def settle(self, penalty: Penalty, stop: Minimum, sweeps: int) -> bool:
         """As `solve`, to a relative gap, or to what an estimator's ``tol`` asks for.
 
         Least squares: a gap of ``tol`` times the spread of y, and no step along a column

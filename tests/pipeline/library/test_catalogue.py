@@ -14,11 +14,11 @@ from sklearn.base import BaseEstimator
 
 import mlopt
 from mlopt.costs import Cost
-from mlopt.gd import least_squares_plan
+from mlopt.gd.least_squares_fit import SOLVERS
+from mlopt.gd.pricing import shape_of_stats
 from mlopt.pipeline import library
 from mlopt.pipeline.library import pca_plan
 from mlopt.pipeline.library.catalogue import ENTRIES, Entry
-from mlopt.pipeline.library.catalogue.models import squares
 from mlopt.pipeline.library.catalogue.page import EXAMPLE, page
 from mlopt.pipeline.library.image.convolution_ways import WAYS
 from mlopt.resources import Calibration, Factors, Resources
@@ -96,9 +96,9 @@ def named(name: str) -> dict[str, Any]:
 
 
 def test_implementations_are_those_that_there_are() -> None:
-    shape = squares(EXAMPLE)
+    shape = shape_of_stats(EXAMPLE)
     pca = pca_plan.Shape(shape, 10, needs_all=False, oversamples=10, iterations=4)
-    assert set(named("Ridge")) == set(least_squares_plan.solver_costs(shape, Resources()))
+    assert set(named("Ridge")) == set(SOLVERS)
     assert set(named("PCA")) == set(pca_plan.solver_costs(pca, Resources()))
     assert set(named("Convolver")) == set(WAYS)
 

@@ -8,7 +8,7 @@ import pytest
 
 from mlopt.costs import Cost
 from mlopt.errors import InputError
-from mlopt.gd import least_squares_plan
+from mlopt.gd import pricing
 from mlopt.pipeline.library.pca_plan import (
     Shape,
     choose_solver,
@@ -21,17 +21,14 @@ MACHINE = Resources(threads=4, memory=16 * 2**30)
 
 
 def shape(n: int, d: int, k: int, *, nonzero: int = 0, **changed: Any) -> Shape:
-    rows = least_squares_plan.Shape(
+    rows = pricing.Shape(
         n=n,
         d=d,
-        outputs=0,
+        columns=0,
         nonzero=nonzero or n * d,
         itemsize=8,
         sparse=bool(nonzero),
-        multiplies_sparse=bool(nonzero),
         blocks=16,
-        tol=1.0,
-        ranked=False,
     )
     settings: dict[str, Any] = {"needs_all": False, "oversamples": 10, "iterations": 7}
     return Shape(rows, k, **{**settings, **changed})

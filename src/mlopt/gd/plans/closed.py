@@ -1,80 +1,57 @@
-"""Least squares in closed form and by conjugate gradients, as a training."""
+"""Least squares in closed form and by conjugate gradients, as a training and as methods."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mlopt.gd import least_squares_solvers as solvers
+from mlopt.costs import Cost
 from mlopt.gd.conjugate_gradients import ConjugateGradients
+from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least
+from mlopt.gd.plans.outline import Outline
+from mlopt.gd.plans.squares import Fit, Iteration, Squares, Way, accuracy_for
+from mlopt.gd.plans.stop import CoefficientError, RelativeGap
 from mlopt.gd.plans.task import Problem
-from mlopt.gd.plans.wide import sketch_rank
-from mlopt.gd.sizes import HALF, ROUNDED
-
-_COARSEST = 1e-3
-"""Relative error of coefficients that is asked for at least, whatever the tolerance."""
-_MARGIN = 30.0
-"""By which an error is smaller than the root of the tolerance: for an R^2 up to 0.999."""
+from mlopt.gd.pricing import Shape
+from mlopt.resources import Resources
 
 Array = NDArray[Any]
 
-
-def accuracy_for(tolerance: float) -> float:
-    """The relative error of coefficients at which the objective is within the tolerance.
-
-    The objective grows with the square of the error, ``R^2 / (1 - R^2)`` times of its
-    minimum. The margin is for an R^2 up to 0.999.
-    """
-    return min(max(float(np.sqrt(tolerance)) / _MARGIN, HALF), _COARSEST)
+OPERATOR = "Ridge"
+"""What calibrations call these methods."""
 
 
 class LeastSquares:
-    """A `mlopt.training.Training` by one of `mlopt.gd.least_squares_solvers`.
+    """A `mlopt.training.Training` of one model a target.
 
-    What goes step by step takes one a pass; what is solved at once takes one pass in all.
+    What goes step by step takes one a pass, after one that prepares it; what is solved at
+    once takes one pass in all.
 
     Parameters
     ----------
-    problem : Problem
-        With the squared loss.
-    solver : str
-        A name in its ``SOLVERS``.
-    tolerance : float
-        Of the objective, relative to its minimum.
-    gtol : float
-        Conjugate gradients without a preconditioner stop at this relative gradient.
+    squares : Squares
+    name : str
+        Of the method.
+    way : callable
     max_passes : int
 
     Attributes
     ----------
     passes : int
     converged : bool
-        Whether it is solved by the solver's own rule.
+        Whether it is solved by the method's own rule.
     direct : bool
         Whether that was at once, to rounding.
     """
 
-    def __init__(
-        self, problem: Problem, solver: str, tolerance: float, gtol: float, max_passes: int
-    ) -> None:
-        self._task = solvers.Task(
-            rows=problem.rows,
-            alphas=np.array([problem.task.l2 * problem.weight]),
-            intercept=problem.task.fit_intercept,
-            tol=gtol,
-            max_iter=max_passes,
-            accuracy=accuracy_for(tolerance),
-            cutoff=ROUNDED,
-            gap=tolerance,
-            rank=sketch_rank(problem.outline) if solver == "sketched_cg" else None,
-            certain=True,
-        )
-        self._solver = solver
-        self._steps: solvers.Iteration | None = None
-        self._weights = np.zeros((problem.rows.d + 1, 1))
+    def __init__(self, squares: Squares, name: str, way: Way, max_passes: int) -> None:
+        self._squares, self._name, self._way = squares, name, way
+        self._steps: Iteration | None = None
+        self._found: Fit | None = None
         self._max_passes, self._ended = max_passes, False
         self.passes, self.converged, self.direct = 0, False, False
 
@@ -87,12 +64,12 @@ class LeastSquares:
         """Go on to another tolerance, where it goes step by step."""
         if self._steps is None:
             return
-        training, accuracy = self._steps.training, accuracy_for(tolerance)
+        training = self._steps.training
         if isinstance(training, ConjugateGradients):
             training.ask(tolerance)
         else:
-            training.ask(accuracy / 10)
-        self._judge(training)
+            training.ask(accuracy_for(tolerance) / 10)
+        self._judge()
 
     def advance(self, passes: int) -> None:
         """Up to ``passes`` steps; or all at once."""
@@ -102,32 +79,45 @@ class LeastSquares:
             self._advance()
 
     def _advance(self) -> None:
-        if self._solver not in solvers.ITERATIONS:
-            self._take(solvers.SOLVERS[self._solver](self._task))
-            return
         if self._steps is None:
-            # Sums of all columns, and what a preconditioner needs.
-            self._steps = solvers.ITERATIONS[self._solver](self._task)
-        elif self._steps.gives_up and self._steps.steps.max() >= self._steps.most:
-            self._take(self._steps.instead(self._task))
+            # Sums of all columns, and what a preconditioner needs; or the solution.
+            found = self._way(self._squares)
+            if isinstance(found, Fit):
+                self._take(found)
+                return
+            self._steps = found
+        elif self._steps.gives_up and self._steps.instead is not None:
+            why = f"`{self._name}` had not converged in {self._steps.patience} steps"
+            note = f"{why}, so the normal equations were solved instead"
+            found = self._steps.instead()
+            self._take(replace(found, notes=(note, *found.notes)))
             return
         else:
             self._steps.training.advance(1)
-            found = self._steps.fit()
-            self._weights = np.vstack([found.coef, found.intercept[None]])
         self.passes += 1
-        self._judge(self._steps.training)
+        self._judge()
 
-    def _judge(self, training: solvers.Steps) -> None:
+    def _judge(self) -> None:
+        assert self._steps is not None
+        training = self._steps.training
         self._ended = training.done
         self.converged = bool(np.all(training.converged))
 
-    def _take(self, found: solvers.Fit) -> None:
+    def _take(self, found: Fit) -> None:
         """What was solved at once; the normal equations may have led to a QR."""
-        self._weights = np.vstack([found.coef, found.intercept[None]])
-        self.passes += 2 if found.solver == "svd" != self._solver else 1
-        self._steps, self._ended = None, True
+        self.passes += 2 if found.solver == "svd" != self._name else 1
+        self._found, self._steps, self._ended = found, None, True
         self.converged = self.direct = found.converged
+
+    @property
+    def found(self) -> Fit | None:
+        """What it has come to; None before the first pass."""
+        return self._found if self._steps is None else self._steps.fit()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a plan has to say of the run."""
+        return () if self.found is None else self.found.notes
 
     @property
     def gap(self) -> float:
@@ -144,26 +134,109 @@ class LeastSquares:
         return float(self._ended)
 
     def coefficients(self, number: int = 0) -> tuple[Array, Array]:
-        """Weights (1, d) and intercept (1,)."""
-        del number
-        return self._weights[:-1].T.copy(), self._weights[-1].copy()
+        """Weights (1, d) and intercept (1,) of one target."""
+        if (found := self.found) is None:
+            return np.zeros((1, self._squares.rows.d)), np.zeros(1)
+        return found.coef[:, [number]].T.copy(), found.intercept[[number]]
+
+    def learnt(self, number: int) -> dict[str, Any]:
+        """Attributes of a fitted estimator that only its solver knows, by name."""
+        if (found := self.found) is None:
+            return {}
+        steps = 1 if found.iterations is None else int(found.iterations[number])
+        own: dict[str, Any] = {"n_iter_": steps, "solver_": found.solver}
+        if found.rank is not None:
+            own |= {"rank_": found.rank, "singular_": found.singular}
+        return own
 
     def state(self) -> dict[str, Any]:
         """A checkpoint: plain arrays and numbers."""
         return {
-            "weights": self._weights.copy(),
+            "found": None if self._found is None else vars(self._found).copy(),
             "steps": None if self._steps is None else self._steps.training.state(),
             **{name: getattr(self, name) for name in _STATE},
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a checkpoint."""
-        self._weights = np.array(state["weights"])
+        self._found = None if state["found"] is None else Fit(**state["found"])
         for name in _STATE:
             setattr(self, name, state[name])
         if state["steps"] is not None:
-            self._steps = solvers.ITERATIONS[self._solver](self._task)
+            started = self._way(self._squares)
+            assert isinstance(started, Iteration)
+            self._steps = started
             self._steps.training.restore(state["steps"])
 
 
 _STATE = ("passes", "converged", "direct", "_ended")
+
+
+def _once(outline: Outline, stop: CoefficientError) -> float:
+    del outline, stop
+    return 1.0
+
+
+def least_squares(
+    name: str,
+    cost: Callable[[Outline, Resources, float], Cost | str],
+    way: Way,
+    steps: Callable[[Outline, CoefficientError], float] = _once,
+    *,
+    passes: Callable[[Shape], float] = lambda shape: 1.0,
+    least: float = 0.0,
+    **options: Any,
+) -> Method:
+    """A method of the squared loss.
+
+    Parameters
+    ----------
+    name : str
+        As `mlopt.Ridge` has it.
+    cost : callable
+        Of so many passes, or why it cannot be used.
+    way : callable
+    steps : callable, optional
+        See `Method`.
+    passes : callable, optional
+        See `Method`.
+    least : float, default=0.0
+        Passes that it takes at least.
+    **options
+        Of `Method`.
+    """
+
+    def price(outline: Outline, resources: Resources) -> Price | str:
+        factors = resources.calibration.of(OPERATOR, name)
+        once = cost(outline, resources, 1.0)
+        if isinstance(once, str):
+            return once
+
+        def of(passes: float) -> Cost:
+            found = cost(outline, resources, max(1, round(passes)))
+            assert isinstance(found, Cost)
+            return found.scaled(factors)
+
+        return of
+
+    def begin(
+        problem: Problem,
+        stop: RelativeGap | CoefficientError,
+        max_passes: int,
+        start: Start,
+    ) -> Solver:
+        del start
+        return LeastSquares(Squares.of(problem, stop), name, way, max_passes)
+
+    given = {"iterates": False, "factors": True, **options}
+    return Method(
+        name, frozenset({"squared"}), passes, price, begin,
+        stops=(RelativeGap, CoefficientError), steps=steps, least=at_least(least), **given,
+    )  # fmt: skip
+
+
+def penalised(outline: Outline) -> str | None:
+    """Why a method for positive penalties alone cannot take a problem, or None."""
+    if outline.l2 > 0:
+        return None
+    return "needs a positive penalty: without one it finds neither ranks nor least norms"

@@ -21,7 +21,7 @@ from mlopt.gd.columns import Model
 from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least, digits
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.sequential import DualGap, without_dual
-from mlopt.gd.plans.stop import GradientNorm, RelativeGap, Stop
+from mlopt.gd.plans.stop import GradientNorm, Minimum, RelativeGap
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import Shape, alone
 from mlopt.gd.sizes import ROUNDED
@@ -292,7 +292,7 @@ def _price(outline: Outline, resources: Resources) -> Price | str:
     return lambda epochs: cost(outline.shape, resources, epochs)
 
 
-def _begin(problem: Problem, stop: Stop, max_passes: int, start: Start) -> Solver:
+def _begin(problem: Problem, stop: Minimum, max_passes: int, start: Start) -> Solver:
     del start  # weights alone do not tell the dual variables
     if isinstance(stop, RelativeGap):
         return DualDescent(problem, stop.tolerance, max_passes)

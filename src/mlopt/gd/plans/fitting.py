@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from mlopt import plan as plans
 from mlopt.costs import Cost
-from mlopt.errors import InputError
+from mlopt.gd.choosing import decide
 from mlopt.gd.plans.method import Start
 from mlopt.gd.plans.methods import BY_NAME
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.ranker import Ranker
 from mlopt.gd.plans.running import Alternative, Outcome, raced
 from mlopt.gd.plans.solver_plan import passes_of
-from mlopt.gd.plans.stop import Stop
+from mlopt.gd.plans.speculation import typical
+from mlopt.gd.plans.stop import CoefficientError, Stop
 from mlopt.gd.plans.task import Problem
 from mlopt.plan import Choice
 from mlopt.resources import Resources
@@ -35,9 +35,9 @@ class Chosen:
     choice: Choice
     ranked: tuple[Alternative, ...]
 
-    def run(self, max_iter: int, start: Start = None) -> Outcome:
+    def run(self, max_iter: int | None = None, start: Start = None) -> Outcome:
         """Fit, for so many passes at most."""
-        most = max_iter + self.ranked[0].method.free
+        most = None if max_iter is None else max_iter + self.ranked[0].method.free
         return raced(self.ranked, max_iter=most, start=start).outcome()
 
 
@@ -64,40 +64,29 @@ def choose(
     stop : Stop
     resources : Resources
     left_out : mapping of str to str, optional
-        Names that "auto" does not take, and why.
+        Names that "auto" takes only where nothing else can be used, and why.
 
     Raises
     ------
     InputError
         When ``wanted`` cannot be used here, or nothing can.
     """
-    left_out = dict(left_out or {}) if wanted == "auto" else {}
     why = {n: w for n in names if (w := BY_NAME[n].unfit(problem.outline, stop))}
-    able = tuple(BY_NAME[name] for name in names if name not in {*why, *left_out})
+    aside = dict(left_out or {}) if wanted == "auto" else {}
+    able = tuple(BY_NAME[name] for name in names if name not in why)
     ranker = Ranker(problem, resources, stop, able)
-    found = ranker.ranked(able)
-    why |= left_out | ranker.refused
-    if not found:
-        reasons = "; ".join(f"`{name}`: {text}" for name, text in why.items())
-        raise InputError(f"No solver can fit {operator} here. {reasons}.")
-    if wanted != "auto":
-        first = next((a for a in found if a.name == wanted), None)
-        if first is None:
-            raise InputError(
-                f"`solver` must be one of {sorted(a.name for a in found)} or 'auto' for "
-                f"{operator}, got {wanted!r} ({why.get(wanted, 'unknown')})."
-            )
-        others = [a for a in found if a is not first]
-        found = (first,)  # what the user names is not left for another
-    else:
-        first, *others = found
-    rejected = [plans.Alternative(a.name, a.predicted_seconds) for a in others]
-    rejected += [plans.Alternative(name, None, text) for name, text in why.items()]
-    choice = Choice(
-        "fit", operator, first.name, first.predicted_seconds, rejected=tuple(rejected),
-        notes=(f"predicted for {passes_of(first)}",),
-    )  # fmt: skip
-    return Chosen(choice, found)
+    preferred = ranker.ranked(m for m in able if m.name not in aside)
+    found = {one.name: one for one in preferred or ranker.ranked(able)}
+    seconds = {name: one.predicted_seconds for name, one in found.items()}
+    set_aside = {name: text for name, text in aside.items() if name not in found}
+    choice = decide(operator, wanted, seconds, set_aside | why | ranker.refused)
+    first = found[choice.chosen]
+    if first.passes.expected != 1:
+        choice = replace(choice, notes=(f"predicted for {passes_of(first)}",))
+    if wanted != "auto" or isinstance(stop, CoefficientError):
+        # What the user names, or has a patience of its own, is not left for another.
+        return Chosen(choice, (first,))
+    return Chosen(choice, (first, *(one for one in found.values() if one is not first)))
 
 
 def prices(
@@ -114,12 +103,19 @@ def prices(
     outline : Outline
     resources : Resources
     passes : float, optional
-        As many as the shape lets expect, unless given.
+        As many as shape and criterion let expect, unless given.
     """
     found: dict[str, Cost | str] = {}
     for name in names:
-        method = BY_NAME[name]
-        price = method.price(outline, resources)
-        count = method.passes(outline.shape) if passes is None else passes
+        price = BY_NAME[name].price(outline, resources)
+        count = passes_to_expect(name, outline) if passes is None else passes
         found[name] = price if isinstance(price, str) else price(count)
     return found
+
+
+def passes_to_expect(name: str, outline: Outline) -> float:
+    """Of a method, where nothing is known of the data but their shape."""
+    method = BY_NAME[name]
+    if isinstance(outline.stop, CoefficientError):
+        return typical(method, outline, outline.stop).expected
+    return method.passes(outline.shape)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from mlopt.costs import Cost
 from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least
 from mlopt.gd.plans.outline import Outline
-from mlopt.gd.plans.stop import GradientNorm, RelativeGap, Stop
+from mlopt.gd.plans.stop import GradientNorm, Minimum, RelativeGap
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import Shape, arithmetic, pass_cost, weighted_gram
 from mlopt.gd.quasi_newton import QuasiNewton
@@ -155,7 +155,7 @@ def _usual(outline: Outline, tolerance: float) -> tuple[float, float] | None:
     return _LOOSE_WIDE if outline.shape.d >= WIDEST else _LOOSE
 
 
-def _begin(problem: Problem, stop: Stop, max_passes: int, start: Start) -> Solver:
+def _begin(problem: Problem, stop: Minimum, max_passes: int, start: Start) -> Solver:
     rows, first = problem.rows, problem.split(start)
     if isinstance(stop, RelativeGap):
         return QuasiNewton(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mlopt.costs import Cost
 from mlopt.gd.plans.outline import Outline
-from mlopt.gd.plans.stop import RelativeGap, Stop
+from mlopt.gd.plans.stop import CoefficientError, RelativeGap, Stop
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import Shape
 from mlopt.prices import price
@@ -102,6 +102,11 @@ class Method:
     passes : callable
         Passes to expect, to eight digits, where nothing is known of the data but their
         shape.
+    steps : callable, optional
+        From an outline and a `CoefficientError` to the passes until it is met; for methods
+        that can stop there.
+    factors : bool, default=False
+        Whether it is made of factorizations, for which BLAS has all threads.
     price : callable
         From an outline and resources to the cost of so many passes, or why it cannot be
         used there.
@@ -161,6 +166,8 @@ class Method:
     foreseen: Callable[[Outline, float], float | None] = _unforeseen
     usual: Callable[[Outline, float], tuple[float, float] | None] = _unforeseen
     believed: float = 0.5
+    steps: Callable[[Outline, CoefficientError], float] | None = None
+    factors: bool = False
     algorithm: str = ""
     unit: str = "passes"
     stride: int = 1

@@ -6,14 +6,20 @@ A new method is a file with a `Method` of its own, and a line here.
 from __future__ import annotations
 
 from mlopt.gd.operators.plans import MORE_PLANS, PLANS
+from mlopt.gd.plans.block import BLOCK
+from mlopt.gd.plans.cholesky import CHOLESKY
 from mlopt.gd.plans.descents import descent
+from mlopt.gd.plans.dual_cholesky import DUAL_CHOLESKY
 from mlopt.gd.plans.dual_coordinate import DUAL_COORDINATE
 from mlopt.gd.plans.dual_logistic import DUAL_LOGISTIC
 from mlopt.gd.plans.lbfgs import LBFGS
-from mlopt.gd.plans.least_squares import LEAST_SQUARES
 from mlopt.gd.plans.method import Method
+from mlopt.gd.plans.mixed_cholesky import MIXED_CHOLESKY
 from mlopt.gd.plans.newton_cholesky import NEWTON_CHOLESKY
 from mlopt.gd.plans.primal_coordinate import PRIMAL_COORDINATE
+from mlopt.gd.plans.sketched_cg import SKETCHED_CG
+from mlopt.gd.plans.sparse_cg import SPARSE_CG
+from mlopt.gd.plans.svd import SVD
 from mlopt.gd.plans.variance_reduced import SVRG
 from mlopt.gd.plans.working_sets import WORKING_SET
 
@@ -25,7 +31,13 @@ METHODS: tuple[Method, ...] = (
     PRIMAL_COORDINATE,
     SVRG,
     WORKING_SET,
-    *LEAST_SQUARES,
+    CHOLESKY,
+    SVD,
+    SPARSE_CG,
+    SKETCHED_CG,
+    MIXED_CHOLESKY,
+    BLOCK,
+    DUAL_CHOLESKY,
     *map(descent, (*PLANS, *MORE_PLANS)),
 )
 BY_NAME = {method.name: method for method in METHODS}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mlopt.gd.pricing import Shape
+from mlopt.gd.plans.stop import Stop
+from mlopt.gd.pricing import Shape, shape_of_stats
 from mlopt.gd.spectrum import Spectrum
 from mlopt.stats import Stats
 
@@ -33,6 +34,8 @@ class Outline:
         Whether the rows are in this process.
     spectrum : Spectrum, optional
         Of wide rows, where some were looked at.
+    stop : Stop, optional
+        When a solution is good enough, where it is known.
     """
 
     loss: str
@@ -44,6 +47,7 @@ class Outline:
     blind: bool = False
     here: bool = True
     spectrum: Spectrum | None = None
+    stop: Stop | None = None
 
     def held(self, rows: float) -> bool:
         """Whether there are so many rows for each weight, so that data hold the weights.
@@ -55,10 +59,4 @@ class Outline:
     @staticmethod
     def of_stats(loss: str, stats: Stats, *, free_intercept: bool = True) -> Outline:
         """Of data of which nothing but the size is known."""
-        sparse = stats.sparse
-        shape = Shape(
-            n=stats.rows, d=stats.columns, columns=stats.outputs,
-            nonzero=round(stats.nonzeros) if sparse else stats.rows * stats.columns,
-            itemsize=stats.itemsize, sparse=sparse, blocks=stats.partitions,
-        )  # fmt: skip
-        return Outline(loss, shape, free_intercept=free_intercept)
+        return Outline(loss, shape_of_stats(stats), free_intercept=free_intercept)

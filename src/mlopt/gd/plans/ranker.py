@@ -10,15 +10,16 @@ out when somebody looks at them.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from mlopt.costs import Cost
 from mlopt.gd.plans.forecast import Forecast
 from mlopt.gd.plans.method import Method, Price, digits
+from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.running import Alternative
 from mlopt.gd.plans.speculation import Passes, typical
-from mlopt.gd.plans.stop import RelativeGap, Stop
+from mlopt.gd.plans.stop import CoefficientError, RelativeGap, Stop
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import handing
 from mlopt.prices import price
@@ -49,11 +50,16 @@ class Ranker:
     refused: dict[str, str] = field(default_factory=dict)
     _prices: dict[str, Price] = field(default_factory=dict)
 
+    @cached_property
+    def outline(self) -> Outline:
+        """What prices depend on."""
+        return replace(self.problem.outline, stop=self.stop)
+
     def contenders(self, methods: Iterable[Method]) -> Alternatives:
         """Of these, those that may turn out the cheapest, cheapest first."""
         stop, around = self.stop, self._around
         part = digits(stop.tolerance) if isinstance(stop, RelativeGap) else 1.0
-        of = self.problem.outline, self.resources
+        of = self.outline, self.resources
         bounds = [(around + part * m.least(*of), m) for m in methods]
         found: list[Alternative] = []
         for bound, method in sorted(bounds, key=lambda pair: pair[0]):
@@ -78,7 +84,7 @@ class Ranker:
 
     def _price(self, method: Method) -> Price | None:
         if method.name not in self._prices and method.name not in self.refused:
-            price = method.price(self.problem.outline, self.resources)
+            price = method.price(self.outline, self.resources)
             if isinstance(price, str):
                 self.refused[method.name] = price
             else:
@@ -94,7 +100,7 @@ class Ranker:
 
     def _alternative(self, method: Method) -> Alternative:
         if method.name not in self.passes:
-            self.passes[method.name] = typical(method, self.problem.outline, self.stop)
+            self.passes[method.name] = typical(method, self.outline, self.stop)
         forecast = self._forecast(method, self.passes[method.name])
         passes = forecast.corrected_passes()
         low, mean, high = forecast.corrected_interval(passes)
@@ -119,6 +125,8 @@ class Ranker:
     def _around(self) -> float:
         """Seconds for sums of weights before the passes and the objective after them."""
         rows, resources = self.problem.rows, self.resources
+        if isinstance(self.stop, CoefficientError):
+            return 0.0  # nobody asks for the objective
         remote = resources.workers > 1
         work = Cost(
             memory=rows.nbytes / resources.workers,

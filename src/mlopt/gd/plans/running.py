@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import InitVar, dataclass, field
 from typing import Any
 
@@ -102,6 +103,8 @@ class Outcome:
     """That were at work, in order: more than one if the first was left."""
     learnt: tuple[dict[str, Any], ...] = ()
     """Of each model, attributes of a fitted estimator that only its solver knows."""
+    notes: tuple[str, ...] = ()
+    """What a plan has to say of the run."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +183,7 @@ def raced(
     most = max(_MOST[a.method.unit] for a in alternatives)
     limits = Limits(passes=max_iter or most, seconds=time_limit)
     able = [a for a in alternatives[1:] if a.method.continues or not a.method.iterates]
-    with between_passes():
+    with nullcontext() if alternatives[0].method.factors else between_passes():
         race = Race(alternatives[0], limits, max_iter, start)
         for following in able:
             if race.run(following):
@@ -329,12 +332,13 @@ class Race:
         models, (coef, intercept) = len(self.alternative.problem.models), self._planes()
         passes, training = self.passes - self.alternative.method.free, self.training
         learnt: list[dict[str, Any]] = []
-        if isinstance(training, LinearTraining):
+        if isinstance(training, LinearTraining | LeastSquares):
             learnt = [training.learnt(number) for number in range(models)]
+        notes = training.notes if isinstance(training, LeastSquares) else ()
         passes = max(passes, 1, *(one.get("n_iter_", 1) for one in learnt))
         converged = bool(np.all(training.converged))
         names = tuple(self.names)
-        return Outcome(coef, intercept, passes, converged, names, tuple(learnt))
+        return Outcome(coef, intercept, passes, converged, names, tuple(learnt), notes)
 
     def _planes(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """Weights (columns, d) and intercepts (columns,) of all models."""

@@ -26,7 +26,7 @@ from mlopt.gd.iterations import FEWEST, estimate
 from mlopt.gd.plans.method import Method, digits
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.samples import Samples
-from mlopt.gd.plans.stop import RelativeGap, Stop
+from mlopt.gd.plans.stop import CoefficientError, RelativeGap, Stop
 from mlopt.prices import count, price
 from mlopt.training import Limits
 
@@ -81,6 +81,8 @@ class Passes:
 
 def typical(method: Method, outline: Outline, stop: Stop) -> Passes:
     """What is known before a look at the data; passes grow with the digits asked for."""
+    if isinstance(stop, CoefficientError):
+        return Passes.known(method.steps(outline, stop) if method.steps else 1.0)
     gap = stop.tolerance if isinstance(stop, RelativeGap) else None
     if gap and (passes := method.foreseen(outline, gap)) is not None:
         return Passes.about(passes, _FORESEEN, "foreseen")

@@ -61,4 +61,34 @@ class GradientNorm:
         return "gradient"
 
 
-Stop = RelativeGap | GradientNorm
+@dataclass(frozen=True)
+class CoefficientError:
+    """Coefficients of least squares are as good as a factorization would make them.
+
+    Parameters
+    ----------
+    accuracy : float
+        Their relative error that is acceptable.
+    gradient : float
+        Conjugate gradients without a preconditioner stop where the gradient's norm is so
+        many times that at zero, and with a penalty coefficients are certain to be as good.
+    cutoff : float
+        Singular values below this fraction of the largest count as zero.
+    """
+
+    accuracy: float
+    gradient: float
+    cutoff: float = 0.0
+
+    def __str__(self) -> str:
+        return f"coefficients to {self.accuracy:g}"
+
+    @property
+    def kind(self) -> str:
+        """In a word."""
+        return "coefficients"
+
+
+Minimum = RelativeGap | GradientNorm
+"""How near an objective is to its minimum."""
+Stop = Minimum | CoefficientError

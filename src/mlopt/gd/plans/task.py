@@ -149,6 +149,8 @@ class Problem:
         Whether all rows weigh the same.
     seed : int
         Of what is drawn.
+    known : Sums, optional
+        Sums of row weights, where they were added up before.
     """
 
     task: Task
@@ -157,6 +159,7 @@ class Problem:
     classes: Array | None = None
     even: bool = True
     seed: int = 0
+    known: Sums | None = None
 
     @property
     def model(self) -> Model:
@@ -178,19 +181,20 @@ class Problem:
 
     def on(self, rows: Rows) -> Problem:
         """The same task on other rows, such as a sample."""
-        return replace(self, rows=rows)
+        return replace(self, rows=rows, known=None)
 
     @cached_property
     def sums(self) -> Sums:
         """Sums of row weights."""
-        return Sums.of(self.rows)
+        return self.known or Sums.of(self.rows)
 
     @cached_property
     def outline(self) -> Outline:
         """What its price depends on."""
         rows, penalised = self.rows, self.model.intercept_l2 > 0
         return Outline(
-            self.task.loss_name, shape_of(rows, self.outputs), self.task.l2,
+            self.task.loss_name, shape_of(rows, self.outputs),
+            min(model.l2 for model in self.models),
             free_intercept=self.task.intercept and not penalised,
             sharp=any(model.sharp for model in self.models), even=self.even,
             blind=self.task.blind, here=isinstance(rows.executor, Threads),

@@ -8,7 +8,7 @@ from mlopt.gd.plans import primal_coordinate
 from mlopt.gd.plans.gathered import gathering
 from mlopt.gd.plans.method import Method, Solver, Start, at_least
 from mlopt.gd.plans.outline import Outline
-from mlopt.gd.plans.stop import GradientNorm, RelativeGap, Stop
+from mlopt.gd.plans.stop import GradientNorm, Minimum, RelativeGap
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.working_set import LOSSES, WAY
 from mlopt.prices import price
@@ -24,7 +24,7 @@ def epochs_cost(outline: Outline, resources: Resources, passes: float) -> Cost:
     return outline.shape.columns * each
 
 
-def _begin(problem: Problem, stop: Stop, max_passes: int, start: Start) -> Solver:
+def _begin(problem: Problem, stop: Minimum, max_passes: int, start: Start) -> Solver:
     return L1Training(
         problem.rows, problem.models, stop=stop, max_iter=max_passes, start=start
     )

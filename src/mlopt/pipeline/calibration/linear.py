@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from mlopt.costs import Cost
-from mlopt.gd.least_squares import Ridge, shape_of_fit
-from mlopt.gd.least_squares_plan import (
-    OPERATOR,
-    choose_solver,
-    solver_cost,
-    solver_costs,
-)
+from mlopt.gd.choosing import choose
+from mlopt.gd.least_squares import Ridge
+from mlopt.gd.least_squares_fit import SOLVERS, outline_of_fit
+from mlopt.gd.plans.closed import OPERATOR
+from mlopt.gd.plans.fitting import prices
+from mlopt.gd.plans.sparse_cg import left_out
 from mlopt.pipeline.calibration.cases import Case
 from mlopt.resources import Calibration, Resources
 
@@ -98,7 +97,7 @@ def case(
 
     The last model of each solver is put into ``kept``, if that is given.
     """
-    shape = shape_of_fit(estimator, X, y)
+    outline = outline_of_fit(estimator, X, y)
     plain = replace(resources, calibration=Calibration())
 
     def solve(name: str) -> Cost | None:
@@ -111,13 +110,14 @@ def case(
         if model.solver_ != name:  # it gave up, and another one has solved the problem
             return None
         steps = int(np.max(model.n_iter_))
-        found = solver_cost(name, replace(shape, steps=steps), plain)
+        found = prices([name], outline, plain, steps)[name]
         return found if isinstance(found, Cost) else None
 
-    def choose(machine: Resources) -> str:
-        return choose_solver(OPERATOR, "auto", shape, machine).chosen
+    def chosen(machine: Resources) -> str:
+        options, aside = prices(SOLVERS, outline, machine), left_out(sp.issparse(X))
+        return choose(OPERATOR, "auto", options, machine, left_out=aside).chosen
 
     n, d = X.shape
     kind = "sparse" if sp.issparse(X) else "dense"
     label = f"{n} x {d}, {1 if y.ndim == 1 else y.shape[1]} targets, {kind}"
-    return Case(OPERATOR, label, solver_costs(shape, plain), solve, choose)
+    return Case(OPERATOR, label, prices(SOLVERS, outline, plain), solve, chosen)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from mlopt.gd import least_squares_plan
+from mlopt.gd.plans.closed import OPERATOR
 from mlopt.pipeline.calibration import components, convolution, linear
 from mlopt.pipeline.calibration.cases import Case
 from mlopt.pipeline.library import pca_plan
@@ -22,7 +22,7 @@ class Design(Protocol):
 
 
 DESIGNS: dict[str, Design] = {
-    least_squares_plan.OPERATOR: linear.cases,
+    OPERATOR: linear.cases,
     pca_plan.OPERATOR: components.cases,
     convolution_plan.OPERATOR: convolution.cases,
 }

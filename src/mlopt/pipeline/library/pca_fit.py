@@ -14,12 +14,11 @@ from sklearn.utils.validation import validate_data
 
 from mlopt.cluster import Executor, executor
 from mlopt.errors import InputError
-from mlopt.gd import least_squares_plan
 from mlopt.gd.choosing import plan_after
 from mlopt.gd.estimator_base import FLOATS, is_dask, resources_of, see_columns
-from mlopt.gd.least_squares_plan import block_rows
-from mlopt.gd.normal_equations import multiplies_sparse
 from mlopt.gd.parameters import check_count
+from mlopt.gd.pricing import shape_of
+from mlopt.gd.row_products import block_rows
 from mlopt.pipeline.library.pca_plan import Shape, choose_solver
 from mlopt.pipeline.library.pca_solvers import SOLVERS, Spectrum, Task
 from mlopt.plan import Choice
@@ -95,20 +94,8 @@ def _read(estimator: Any, X: Any, where: Executor) -> Rows:
 
 def _shape(rows: Rows, settings: Settings) -> Shape:
     components = _components(settings.n_components, min(rows.n, rows.d))
-    problem = least_squares_plan.Shape(
-        n=rows.n,
-        d=rows.d,
-        outputs=0,
-        nonzero=rows.nonzero,
-        itemsize=rows.dtype.itemsize,
-        sparse=rows.sparse,
-        multiplies_sparse=multiplies_sparse(rows),
-        blocks=len(rows.lengths),
-        tol=1.0,
-        ranked=False,
-    )
     return Shape(
-        rows=problem,
+        rows=shape_of(rows, 0),
         components=components,
         needs_all=not isinstance(settings.n_components, Integral),
         oversamples=check_count("n_oversamples", settings.n_oversamples),

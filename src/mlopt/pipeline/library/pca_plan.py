@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 
 from mlopt.costs import Cost
 from mlopt.errors import InputError
-from mlopt.gd import least_squares_plan
+from mlopt.gd import pricing
 from mlopt.gd.choosing import Options, calibrated, choose
-from mlopt.gd.least_squares_plan import gram_cost, qr_flops, triangle_cost
-from mlopt.gd.least_squares_shape import scan
+from mlopt.gd.row_products import gram_cost, qr_flops, scan, triangle_cost
 from mlopt.pipeline.library.pca_lanczos import krylov
 from mlopt.plan import Alternative, Choice, format_bytes
 from mlopt.resources import Resources
@@ -36,7 +35,7 @@ class Shape:
 
     Parameters
     ----------
-    rows : least_squares_plan.Shape
+    rows : pricing.Shape
         The matrix, with no targets.
     components : int
         Components to find, at most ``min(n, d)``.
@@ -48,7 +47,7 @@ class Shape:
         Its power iterations.
     """
 
-    rows: least_squares_plan.Shape
+    rows: pricing.Shape
     components: int
     needs_all: bool
     oversamples: int

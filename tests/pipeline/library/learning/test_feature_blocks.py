@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 import mlopt
 from mlopt.costs import Cost
 from mlopt.errors import InputError
-from mlopt.gd.least_squares_shape import Shape
+from mlopt.gd.pricing import Shape
 from mlopt.pipeline.library.learning import BlockLeastSquares
 from mlopt.pipeline.library.learning.block_cost import (
     WAYS,
@@ -103,7 +103,7 @@ def test_features_are_made_block_by_block(budget: Any, times: int) -> None:
 
 def work(**changes: Any) -> Work:
     given = {"passes": 3, "features": 8192, "size": 1024, "per_value": 2000.0} | changes
-    shape = Shape(60_000, 784, 10, 60_000 * 784, 4, False, False, 8, 0.0, False)
+    shape = Shape(60_000, 784, 10, 60_000 * 784, 4, False, 8)
     return Work(shape, **given)
 
 

@@ -13,9 +13,9 @@ from sklearn.utils import check_random_state
 
 from mlopt.costs import Cost
 from mlopt.errors import InputError
-from mlopt.gd.least_squares_shape import scan
+from mlopt.gd.pricing import shape_of_stats
+from mlopt.gd.row_products import scan
 from mlopt.pipeline.fits.base import ManyPasses
-from mlopt.pipeline.fits.models.regressions import squares_shape
 from mlopt.pipeline.fits.models.twin import nonzero, with_columns
 from mlopt.pipeline.library.lloyd import Clusters, lloyd
 from mlopt.pipeline.library.moments import column_moments, join
@@ -54,7 +54,7 @@ class KMeans(ManyPasses):
         passes: float | None = None,
     ) -> Cost | None:
         centres = estimator.n_clusters * _starts(estimator)
-        shape = squares_shape(stats, estimator)
+        shape = shape_of_stats(stats)
         products = Cost(flops=6.0 * nonzero(stats) * centres / resources.workers)
         one = scan(shape, resources, 8.0 * centres * stats.columns) | products
         return (passes or self.passes(estimator, stats)) * one

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn import decomposition
 
 from mlopt.costs import Cost
-from mlopt.pipeline.fits.models.regressions import squares_shape
+from mlopt.gd.pricing import shape_of_stats
 from mlopt.pipeline.fits.models.twin import Twin, same
 from mlopt.pipeline.library import pca_plan
 from mlopt.pipeline.library.pca import PCA
@@ -78,7 +78,7 @@ def _shape(stats: Stats, estimator: Any) -> pca_plan.Shape | str:
     if not isinstance(iterations, int):
         iterations = 7 if components < 0.1 * rank else 4
     return pca_plan.Shape(
-        rows=squares_shape(stats, estimator),
+        rows=shape_of_stats(stats),
         components=components,
         needs_all=not whole,
         oversamples=estimator.n_oversamples,

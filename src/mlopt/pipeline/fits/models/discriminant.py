@@ -20,8 +20,8 @@ from sklearn.utils.validation import validate_data
 
 from mlopt.costs import Cost
 from mlopt.errors import InputError
-from mlopt.gd.least_squares_plan import gram_cost
-from mlopt.pipeline.fits.models.regressions import squares_shape
+from mlopt.gd.pricing import shape_of_stats
+from mlopt.gd.row_products import gram_cost
 from mlopt.pipeline.fits.numbers.blockwise import Blockwise, Columns
 from mlopt.pipeline.fits.numbers.classes import placed
 from mlopt.pipeline.fits.numbers.spread import together
@@ -88,7 +88,7 @@ class MergedScatter(Blockwise):
     ) -> Cost | None:
         del passes  # there is one
         last = Cost(flops=20.0 * float(stats.columns) ** 3)
-        return gram_cost(squares_shape(stats, estimator), resources) + last
+        return gram_cost(shape_of_stats(stats), resources) + last
 
     def learn(self, model: Any, X: Any, y: Any, weight: Any) -> Scatter:
         columns = Columns.of(model, X)

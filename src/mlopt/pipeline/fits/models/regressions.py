@@ -12,10 +12,13 @@ from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils.class_weight import compute_sample_weight
 
 from mlopt.costs import Cost
-from mlopt.gd import least_squares, least_squares_plan
-from mlopt.gd.preconditioned_plan import BLOCK_COLUMNS
+from mlopt.gd import least_squares
+from mlopt.gd.plans.block import COLUMNS
+from mlopt.gd.plans.fitting import passes_to_expect, prices
+from mlopt.gd.plans.outline import Outline
+from mlopt.gd.plans.stop import CoefficientError
 from mlopt.pipeline.fits.models.objectives import dense_only, squares_differ
-from mlopt.pipeline.fits.models.twin import Twin, nonzero, same
+from mlopt.pipeline.fits.models.twin import Twin, same
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.stats import Stats
@@ -65,13 +68,13 @@ class Penalised(Twin):
 
     def passes(self, estimator: Any, stats: Stats) -> float:
         if self.solver in _ITERATE:
-            return float(squares_shape(stats, estimator).iterations)
+            return passes_to_expect("sparse_cg", squares_outline(stats, estimator))
         return 1.0
 
     def speculate(self, estimator: Any, X: Any, y: Any, stats: Stats) -> float | None:
         if self.solver not in _SPECULATED or y is None:
             return None
-        if self.solver == "block" and stats.columns <= BLOCK_COLUMNS:
+        if self.solver == "block" and stats.columns <= COLUMNS:
             return None  # one block is solved at once
         sample, target = Rows.of(X), np.asarray(y)
         target = target[:, 0] if target.ndim == 2 else target
@@ -81,8 +84,8 @@ class Penalised(Twin):
         # depend on the condition of what is solved, as steps of conjugate gradients do on
         # its root: there are not fewer of them.
         twin = self.twin(estimator, sample)
-        shape = squares_shape(stats, estimator)
-        twin.set_params(solver="sparse_cg", tol=min(shape.tol, 0.1) or 1e-4)
+        asked = _asked(estimator)
+        twin.set_params(solver="sparse_cg", tol=min(asked.gradient, 0.1) or 1e-4)
         # Steps depend on the spectrum against the penalty: both shrink with the rows.
         shrunk = np.max(getattr(estimator, "alpha", 0.0)) * sample.n / stats.rows
         if shrunk:
@@ -90,7 +93,7 @@ class Penalised(Twin):
         twin.fit(sample, target.astype(sample.dtype))
         steps = float(np.max(twin.n_iter_))
         if self.solver == "block":  # which goes on to another accuracy
-            steps *= math.log(shape.accuracy / 10) / math.log(twin.tol)
+            steps *= math.log(asked.accuracy / 10) / math.log(twin.tol)
         # Few rows have few directions: what is usual is the least to expect.
         return max(steps, self.passes(estimator, stats))
 
@@ -101,14 +104,14 @@ class Penalised(Twin):
         resources: Resources,
         passes: float | None = None,
     ) -> Cost | str:
-        shape = squares_shape(stats, estimator)
+        outline, asked = squares_outline(stats, estimator), _asked(estimator)
         if self.solver in _REFINED and _is_exact(estimator, stats.sparse):
-            exact = _exact(shape.itemsize)
-            shape = replace(shape, tol=min(shape.tol, exact), accuracy=exact)
-        if passes is not None and self.solver in _SPECULATED:
-            shape = replace(shape, steps=math.ceil(passes))
-        options = least_squares_plan.solver_costs(shape, resources)
-        return options.get(self.solver, "there is no such solver")
+            exact = _exact(stats.itemsize)
+            asked = CoefficientError(exact, min(asked.gradient, exact))
+            outline = replace(outline, stop=asked)
+        known = self.solver in _SPECULATED and passes is not None
+        steps = math.ceil(passes or 0.0) if known else None
+        return prices([self.solver], outline, resources, steps)[self.solver]
 
 
 class Ordinary(Penalised):
@@ -172,22 +175,16 @@ def _exact(itemsize: int) -> float:
     return _EXACT32 if itemsize < 8 else _EXACT
 
 
-def squares_shape(stats: Stats, estimator: Any) -> least_squares_plan.Shape:
-    """The problem, as far as the costs of its solvers depend on it."""
+def _asked(estimator: Any) -> CoefficientError:
     tol = float(getattr(estimator, "tol", 1e-4) or 0.0)
-    return least_squares_plan.Shape(
-        n=stats.rows,
-        d=stats.columns,
-        outputs=stats.outputs,
-        nonzero=nonzero(stats),
-        itemsize=stats.itemsize,
-        sparse=stats.sparse,
-        multiplies_sparse=stats.sparse and stats.density < 0.1,
-        blocks=stats.partitions,
-        tol=tol,
-        ranked=False,
-        accuracy=float(np.clip(tol, 1e-12, 1e-6)),
-    )
+    return CoefficientError(float(np.clip(tol, 1e-12, 1e-6)), tol)
+
+
+def squares_outline(stats: Stats, estimator: Any) -> Outline:
+    """The problem, as far as the prices of its solvers depend on it."""
+    penalty = float(np.min(getattr(estimator, "alpha", 0.0))) / stats.rows
+    outline = Outline.of_stats("squared", stats)
+    return replace(outline, l2=penalty, stop=_asked(estimator))
 
 
 SOLVERS = (

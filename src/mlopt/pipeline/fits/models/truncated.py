@@ -10,8 +10,8 @@ from sklearn.utils import check_random_state
 
 from mlopt.costs import Cost
 from mlopt.errors import InputError
+from mlopt.gd.pricing import shape_of_stats
 from mlopt.pipeline.fits.base import ManyPasses
-from mlopt.pipeline.fits.models.regressions import squares_shape
 from mlopt.pipeline.fits.models.twin import with_columns
 from mlopt.pipeline.library import pca_plan
 from mlopt.pipeline.library.truncated_svd import by_lanczos, by_sketch
@@ -75,7 +75,7 @@ class Truncated(ManyPasses):
     def _priced(self, estimator: Any, stats: Stats, resources: Resources) -> Cost | str:
         rank = min(stats.rows, stats.columns)
         shape = pca_plan.Shape(
-            rows=squares_shape(stats, estimator),
+            rows=shape_of_stats(stats),
             components=min(int(estimator.n_components), rank),
             needs_all=False,
             oversamples=int(estimator.n_oversamples),

@@ -11,9 +11,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from mlopt.costs import Cost
-from mlopt.gd import least_squares_plan, logistic, svm
+from mlopt.gd import logistic, svm
+from mlopt.gd.least_squares_fit import SOLVERS
 from mlopt.gd.plans.fitting import prices
 from mlopt.gd.plans.outline import Outline
+from mlopt.gd.plans.stop import CoefficientError
+from mlopt.gd.pricing import shape_of_stats
 from mlopt.gd.working_set import WAY
 from mlopt.pipeline.library import fisher, pca_plan
 from mlopt.pipeline.library.image import convolution_plan
@@ -34,31 +37,27 @@ _SKINNY, _ITERATIONS = 4.0, 30
 """Products with few columns against large ones; passes of EM."""
 
 
-def squares(stats: Stats) -> least_squares_plan.Shape:
-    """A problem of `Ridge` with its default tolerance."""
-    return least_squares_plan.Shape(
-        n=stats.rows, d=stats.columns, outputs=stats.outputs,
-        nonzero=round(stats.nonzeros) if stats.sparse else stats.rows * stats.columns,
-        itemsize=stats.itemsize, sparse=stats.sparse,
-        multiplies_sparse=stats.sparse and stats.density < 0.1,
-        blocks=stats.partitions, tol=1e-4, ranked=False, accuracy=1e-6,
-    )  # fmt: skip
+_DEFAULT = CoefficientError(1e-6, 1e-4)
+"""What `Ridge` asks for with its default tolerance."""
 
 
 def least_squares(stats: Stats, resources: Resources) -> Options:
     """`Ridge`."""
-    return least_squares_plan.solver_costs(squares(stats), resources)
+    outline = Outline.of_stats("squared", stats)
+    asked = replace(outline, l2=1.0 / stats.rows, stop=_DEFAULT)
+    return prices(SOLVERS, asked, resources)
 
 
 def ordinary_least_squares(stats: Stats, resources: Resources) -> Options:
     """`LinearRegression`, which finds ranks too."""
-    return least_squares_plan.solver_costs(replace(squares(stats), ranked=True), resources)
+    outline = Outline.of_stats("squared", stats)
+    return prices(SOLVERS, replace(outline, stop=_DEFAULT), resources)
 
 
 def components(stats: Stats, resources: Resources) -> Options:
     """`PCA`, as many components as ``outputs``."""
     shape = pca_plan.Shape(
-        rows=replace(squares(stats), outputs=0),
+        rows=replace(shape_of_stats(stats), columns=0),
         components=min(stats.outputs, stats.rows, stats.columns),
         needs_all=False, oversamples=10, iterations=4,
     )  # fmt: skip
@@ -125,7 +124,7 @@ def fisher_vectors(stats: Stats, resources: Resources) -> Options:
 def block_least_squares(stats: Stats, resources: Resources) -> Options:
     """`BlockLeastSquares` on the columns of X, three sweeps."""
     work = block_cost.Work(
-        squares(stats), stats.columns, _BLOCK, feature_blocks.OWN_FLOPS, passes=3
+        shape_of_stats(stats), stats.columns, _BLOCK, feature_blocks.OWN_FLOPS, passes=3
     )
     return {
         name: block_cost.cost(work, keeping, resources)
@@ -141,4 +140,4 @@ def per_class_least_squares(stats: Stats, resources: Resources) -> Options:
 
 def kernel_ridge(stats: Stats, resources: Resources) -> Options:
     """`KernelRidge`, ten sweeps."""
-    return kernel_costs(squares(stats), _BLOCK, 10, resources)
+    return kernel_costs(shape_of_stats(stats), _BLOCK, 10, resources)

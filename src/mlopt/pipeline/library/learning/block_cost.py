@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from mlopt.costs import Cost
 from mlopt.gd.choosing import choose
-from mlopt.gd.least_squares_shape import Shape, scan
+from mlopt.gd.pricing import Shape
+from mlopt.gd.row_products import scan
 from mlopt.pipeline.library.learning.block_descent import Keeping
 from mlopt.pipeline.library.learning.feature_blocks import PANEL_BYTES
 from mlopt.plan import Choice, format_bytes
@@ -116,7 +117,7 @@ def _sweep(work: Work, keeping: Keeping, resources: Resources, *, grams: bool) -
     size, D = min(work.size, work.features), work.features
     values = share * rows.n * D
     made = _flops(values * work.per_value, rows.itemsize)
-    products = _flops(2 * values * 2.0 * rows.outputs * _NARROW, rows.itemsize)
+    products = _flops(2 * values * 2.0 * rows.columns * _NARROW, rows.itemsize)
     moved = Cost(memory=_TRAVELS * values * rows.itemsize)
     reading = work.blocks * 2 * scan(rows, resources, rows.itemsize * float(size**2))
     total = made + products + moved + reading

@@ -15,8 +15,8 @@ from sklearn.base import is_regressor
 from mlopt.cluster import Executor, executor
 from mlopt.errors import InputError
 from mlopt.gd.estimator_base import Sample, read, resources_of
-from mlopt.gd.least_squares_shape import Shape
 from mlopt.gd.parameters import check_count, check_positive
+from mlopt.gd.pricing import shape_of
 from mlopt.pipeline.budget import budget_bytes
 from mlopt.pipeline.library.learning.block_cost import Work, choose_keeping, working_bytes
 from mlopt.pipeline.library.learning.block_descent import BlockDescent, Keeping
@@ -126,22 +126,6 @@ def prepare(
 def plan_of(estimator: Any, choice: Choice) -> Plan:
     """The plan of one fit, not yet measured."""
     return Plan(f"fit {estimator}", (choice,), choice.predicted)
-
-
-def shape_of(rows: Rows, outputs: int) -> Shape:
-    """The rows, as far as costs depend on them."""
-    return Shape(
-        n=rows.n,
-        d=rows.d,
-        outputs=outputs,
-        nonzero=rows.nonzero,
-        itemsize=rows.dtype.itemsize,
-        sparse=rows.sparse,
-        multiplies_sparse=False,
-        blocks=len(rows.lengths),
-        tol=0.0,
-        ranked=False,
-    )
 
 
 def work_of(rows: Rows, features: Features, outputs: int, size: int, passes: int) -> Work:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mlopt.costs import Cost
-from mlopt.gd.least_squares_shape import Shape
+from mlopt.gd.pricing import Shape
 from mlopt.resources import Resources
 
 KEPT, MADE = "keep the kernel", "make columns anew"
@@ -37,7 +37,7 @@ def kernel_costs(
     made = flops(share * n * n * (2.0 * stored + _EXPONENTIAL))
     # Factors are made here, on one thread: a cost is what all threads share.
     factors = Cost(flops=resources.threads * 2.0 * n * float(size) ** 2 / 3)
-    used = flops(share * 12.0 * n * n * rows.outputs)
+    used = flops(share * 12.0 * n * n * rows.columns)
     used += Cost(memory=3.0 * share * n * n * rows.itemsize)
     return {
         KEPT: made + factors + passes * used,

@@ -20,8 +20,8 @@ from mlopt.costs import Cost
 from mlopt.gd.choosing import choose
 from mlopt.gd.estimator_base import Sample, apply, read, resources_of
 from mlopt.gd.parameters import check_count, check_positive
+from mlopt.gd.pricing import shape_of
 from mlopt.pipeline.budget import budget_bytes
-from mlopt.pipeline.library.learning.block_fit import shape_of
 from mlopt.pipeline.library.learning.by_scores import _Classifies, _Regresses
 from mlopt.pipeline.library.learning.feature_blocks import block_rows
 from mlopt.pipeline.library.learning.kernel_blocks import KernelDescent, kernel_scores

@@ -1,0 +1,45 @@
+"""Least squares by a Gram matrix in float32, refined in float64."""
+
+from __future__ import annotations
+
+from mlopt.costs import Cost
+from mlopt.gd import gram_inverse
+from mlopt.gd.column_sums import ColumnSums
+from mlopt.gd.plans.closed import least_squares, penalised
+from mlopt.gd.plans.outline import Outline
+from mlopt.gd.plans.refined import CLOSE, refine, steps_cost
+from mlopt.gd.plans.squares import Iteration, Squares
+from mlopt.gd.row_products import beyond, panels_cost
+from mlopt.prices import count, price
+from mlopt.resources import Resources
+
+_STEPS = price("mixed_cholesky.steps")
+_PATIENCE = count("mixed_cholesky.patience")
+DENSE = "needs dense rows: sparse ones stay sparse under `sparse_cg`"
+
+
+def begin(squares: Squares) -> Iteration:
+    """The factor in float32, before the first step."""
+    sums = ColumnSums.of(squares.rows, squares.intercept)
+    inverse = gram_inverse.of_float32(squares.rows, sums, squares.alphas)
+    # Each coefficient is to be that good, not only all of them together.
+    tol = squares.accuracy / 100
+    return refine(squares, "mixed_cholesky", sums, inverse, _PATIENCE, tol, CLOSE)
+
+
+def _cost(outline: Outline, resources: Resources, passes: float) -> Cost | str:
+    shape, d = outline.shape, outline.shape.d
+    if why := penalised(outline) or (DENSE if shape.sparse else None):
+        return why
+    needed = 4.0 * d**2 * (resources.threads + 3)
+    if why := beyond(needed, resources, "its factors"):
+        return why
+    factor = Cost(flops32=2.0 * d**3 / 3, memory=6 * 4.0 * d**2)
+    product = panels_cost(shape, resources, d, single=True)
+    return product + factor + steps_cost(shape, resources, passes)
+
+
+MIXED_CHOLESKY = least_squares(
+    "mixed_cholesky", _cost, begin, lambda outline, stop: _STEPS,
+    passes=lambda shape: _STEPS, least=4, free=1,
+)  # fmt: skip

@@ -1,0 +1,54 @@
+"""Conjugate gradients with a preconditioner that is near the inverse: few steps."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from mlopt.costs import Cost
+from mlopt.gd.column_sums import ColumnSums
+from mlopt.gd.conjugate_gradients import ConjugateGradients, Inverse
+from mlopt.gd.plans.cholesky import by_cholesky
+from mlopt.gd.plans.squares import Iteration, Squares
+from mlopt.gd.pricing import Shape
+from mlopt.gd.row_products import normal_pass, scan
+from mlopt.gd.sizes import ROUNDED
+from mlopt.prices import count, price
+from mlopt.resources import Resources
+
+CLOSE = 0.25
+"""Eigenvalues of all rows' system by a sample's, one with 16 rows a column, are above 0.64
+where rows are much alike (Marchenko, Pastur, 1967); the rest is for those that are not."""
+_FACTORED = count("cholesky.columns")
+_SUMS = price("sums.value")
+
+
+def refine(
+    squares: Squares,
+    name: str,
+    sums: ColumnSums,
+    inverse: Inverse,
+    patience: int,
+    tol: float,
+    least: float | None = None,
+) -> Iteration:
+    """Steps until the error is ``tol``; normal equations where they are too many.
+
+    Rounding of the rows' products keeps errors from being estimated far below that.
+    With a gap to reach, and ``least`` to judge it by, it alone counts.
+    """
+    tol = ROUNDED if squares.gap and least is not None else max(tol, ROUNDED)
+    training = ConjugateGradients(
+        squares.rows, squares.alphas, squares.intercept, tol, sums, inverse, squares.gap,
+        least, squares.certain,
+    )  # fmt: skip
+    if squares.rows.d > _FACTORED:
+        return Iteration(name, training)
+    return Iteration(name, training, patience, partial(by_cholesky, squares))
+
+
+def steps_cost(shape: Shape, resources: Resources, steps: float) -> Cost:
+    """Checking the rows, the sums of columns, and so many passes."""
+    reply, share = 8.0 * (shape.d + 1) * shape.columns, 1.0 / resources.workers
+    reading = scan(shape, resources, reply)
+    sums = reading | Cost(flops=_SUMS * share * shape.nonzero)
+    return reading + sums + steps * normal_pass(shape, resources)

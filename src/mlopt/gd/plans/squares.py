@@ -1,0 +1,163 @@
+"""Least squares as its methods see them, and what these come to.
+
+    minimise  sum_i weight_i (y_i - x_i.w - b)^2 + alpha ||w||^2     for each target
+
+Shapes: ``X`` (n, d), targets (n, T), coefficients (d, T).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlopt.gd.block_solve import BlockSolve
+from mlopt.gd.conjugate_gradients import ConjugateGradients
+from mlopt.gd.plans.outline import Outline
+from mlopt.gd.plans.stop import CoefficientError, RelativeGap
+from mlopt.gd.plans.task import Problem
+from mlopt.gd.plans.wide import sketch_rank
+from mlopt.gd.sizes import HALF, ROUNDED
+from mlopt.rows import Rows
+
+Array = NDArray[np.float64]
+
+_COARSEST = 1e-3
+"""Relative error of coefficients that is asked for at least, whatever the tolerance."""
+_MARGIN = 30.0
+"""By which an error is smaller than the root of the tolerance: for an R^2 up to 0.999."""
+_FLAT = 1e-3
+"""Gradient, relative to a gap, at which least squares are solved for certain."""
+
+
+@dataclass(frozen=True)
+class Squares:
+    """A least-squares problem.
+
+    Parameters
+    ----------
+    rows : Rows
+        With "targets" (n, T) and "weights" (n, 1) beside them.
+    alphas : ndarray of shape (T,)
+    intercept : bool
+    tol : float
+        Relative gradient at which conjugate gradients stop.
+    accuracy : float
+        Relative rounding error of the coefficients that is acceptable.
+    cutoff : float
+        Singular values below this fraction of the largest count as zero.
+    gap : float, default=0.0
+        Conjugate gradients stop, too, where the objective is estimated to be within so much
+        of its minimum, relative to it.
+    rank : int, optional
+        Of a sketch, where it is known what rows ask for.
+    certain : bool, default=False
+        Whether ``gap`` must be a bound, not an estimate, for targets with a penalty.
+    """
+
+    rows: Rows
+    alphas: Array
+    intercept: bool
+    tol: float
+    accuracy: float
+    cutoff: float
+    gap: float = 0.0
+    rank: int | None = None
+    certain: bool = False
+
+    @staticmethod
+    def of(problem: Problem, stop: RelativeGap | CoefficientError) -> Squares:
+        """Of a problem with a model for each target, in their order."""
+        alphas = np.array([model.l2 for model in problem.models]) * problem.weight
+        intercept, rank = problem.model.fit_intercept, sketch_rank(problem.outline)
+        if isinstance(stop, CoefficientError):
+            tol, accuracy, cutoff = stop.gradient, stop.accuracy, stop.cutoff
+            return Squares(
+                problem.rows, alphas, intercept, tol, accuracy, cutoff, rank=rank
+            )
+        gap = stop.tolerance
+        return Squares(
+            problem.rows, alphas, intercept, _FLAT * gap, accuracy_for(gap), ROUNDED,
+            gap, rank, certain=True,
+        )  # fmt: skip
+
+
+def accuracy_for(gap: float) -> float:
+    """The relative error of coefficients at which the objective is within the gap.
+
+    The objective grows with the square of the error, ``R^2 / (1 - R^2)`` times of its
+    minimum. The margin is for an R^2 up to 0.999.
+    """
+    return min(max(float(np.sqrt(gap)) / _MARGIN, HALF), _COARSEST)
+
+
+def asked(outline: Outline) -> tuple[float, float]:
+    """The relative error of coefficients, and of the objective, that are asked for."""
+    stop = outline.stop
+    if isinstance(stop, RelativeGap):
+        return accuracy_for(stop.tolerance), stop.tolerance
+    return stop.accuracy if isinstance(stop, CoefficientError) else HALF, 0.0
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A solution and how it was found."""
+
+    coef: Array
+    mean: Array
+    solver: str
+    rank: int | None = None
+    singular: Array | None = None
+    iterations: NDArray[Any] | None = None
+    converged: bool = True
+    notes: tuple[str, ...] = ()
+
+    @property
+    def intercept(self) -> Array:
+        """Of each target, (T,)."""
+        d = len(self.coef)
+        return np.asarray(self.mean[d:] - self.mean[:d] @ self.coef)
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """A solver that goes step by step, before its first one.
+
+    Attributes
+    ----------
+    name : str
+    training : ConjugateGradients or BlockSolve
+    patience : int, optional
+        Steps after which it gives up.
+    instead : callable, optional
+        What then solves the problem.
+    """
+
+    name: str
+    training: ConjugateGradients | BlockSolve
+    patience: int | None = None
+    instead: Callable[[], Fit] | None = None
+
+    @property
+    def steps(self) -> NDArray[np.int64]:
+        """Steps of each target so far, (T,)."""
+        if isinstance(self.training, ConjugateGradients):
+            return self.training.iterations
+        return np.full(self.training.coef.shape[1], self.training.passes)
+
+    @property
+    def gives_up(self) -> bool:
+        """Whether it has used up its patience."""
+        return self.patience is not None and int(self.steps.max()) >= self.patience
+
+    def fit(self) -> Fit:
+        """What it has come to."""
+        one = self.training
+        return Fit(one.coef, one.mean, self.name, iterations=self.steps, converged=one.done)
+
+
+Way = Callable[[Squares], Fit | Iteration]
+"""Solves at once, or prepares the steps of a solver."""

@@ -1,0 +1,126 @@
+"""What sums of products of all rows cost: ``X' X``, its triangle, and ``X' (X w)``."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import scipy.sparse as sp
+
+from mlopt.costs import Cost
+from mlopt.gd.pricing import Shape, handing
+from mlopt.prices import count, price
+from mlopt.resources import Resources
+
+SPARSE_PRODUCT = price("gram.sparse.value")
+_PANEL = price("gram.panel")
+_SYMMETRIC, _SYMMETRIC32 = price("gram.symmetric"), price("gram.symmetric.float32")
+_NARROW = price("gram.symmetric.narrow")
+_SPARSE_ROW = price("gram.sparse.row")
+_PASS, _TARGET = price("normal.value"), price("normal.target")
+_SPARSE_STEP = price("normal.sparse")
+_SCAN = price("scan.call")
+_CALL = price("normal.call")
+_QR, _QR_NARROW = price("qr.product"), price("qr.narrow")
+PANELS = count("gram.reads")
+_WIDE = count("gram.wide")
+
+
+def scan(shape: Shape, resources: Resources, reply: float, *, times: int = 1) -> Cost:
+    """Reading all rows ``times`` times, and sending ``reply`` bytes for each worker."""
+    remote = resources.workers > 1
+    return Cost(
+        memory=times * shape.nbytes / resources.workers,
+        network=reply * math.log2(2 * resources.workers) if remote else 0.0,
+        tasks=float(shape.blocks) if remote else 0.0,
+        round_trips=1.0 if remote else 0.0,
+        python=_SCAN + handing(shape.blocks, resources),
+    )
+
+
+def normal_pass(shape: Shape, resources: Resources) -> Cost:
+    """``X' (X w)`` for each target, each row read once, and a few vectors beside."""
+    reply, share = 8.0 * (shape.d + 1) * shape.columns, 1.0 / resources.workers
+    reading = scan(shape, resources, reply)
+    if shape.sparse:
+        products = _SPARSE_STEP * share * 4.0 * shape.nonzero * shape.columns
+        return (reading | Cost(flops=products)) + Cost(memory=10 * reply)
+    products = (_PASS + _TARGET * shape.columns) * share * shape.nonzero
+    calls = Cost(memory=10 * reply, python=_CALL * share * shape.blocks)
+    # The old rows' gradient is added while new ones come, but waits for cache as well.
+    return reading + Cost(flops=products) + calls
+
+
+def bordered(shape: Shape) -> int:
+    """Columns of ``[1 | X | y]``."""
+    return 1 + shape.d + shape.columns
+
+
+def gram_cost(shape: Shape, resources: Resources) -> Cost:
+    """The Gram matrix of ``[1 | X | y]``: one pass, and adding up those of blocks."""
+    m, share = bordered(shape), 1.0 / resources.workers
+    if not shape.multiplies_sparse:
+        return panels_cost(shape, resources, m)
+    pairs = SPARSE_PRODUCT * shape.nonzero**2 / shape.n + _SPARSE_ROW * shape.n
+    sums = Cost(memory=3 * 8.0 * share * shape.blocks * m**2)
+    reading = scan(shape, resources, 8.0 * m**2, times=PANELS)
+    return (reading | Cost(flops=share * pairs)) + sums
+
+
+def panels_cost(
+    shape: Shape, resources: Resources, columns: int, *, single: bool = False
+) -> Cost:
+    """Checking all rows, and Gram matrices of ``columns`` of them, panel by panel."""
+    share = 1.0 / resources.workers
+    width = 4.0 if single else 8.0
+    price = (_SYMMETRIC32 if single else _SYMMETRIC) + _NARROW / columns
+    products = price * share * shape.n * float(columns) * bordered(shape)
+    reading = scan(shape, resources, width * columns**2)
+    values = share * shape.n * bordered(shape)
+    prepared = Cost(memory=reading.memory, flops=_PANEL * values)
+    # Every block makes a matrix, which is read and added to another one.
+    sums = Cost(memory=3 * width * share * shape.blocks * columns * bordered(shape))
+    product = Cost(flops32=products) if single else Cost(flops=products)
+    return reading + prepared + product + sums
+
+
+def triangle_cost(shape: Shape, resources: Resources) -> Cost:
+    """The triangle of a QR of ``[1 | X | y]``: one pass."""
+    m, share = bordered(shape), 1.0 / resources.workers
+    reading = scan(shape, resources, 8.0 * min(shape.n, m) * m, times=PANELS)
+    panels = Cost(flops=_PANEL * share * shape.n * m)
+    return replace(reading, flops=share * qr_flops(shape.n, m)) + panels
+
+
+def qr_flops(n: int, m: int) -> float:
+    """Operations of a matrix product that take as long as the QR of a matrix (n, m)."""
+    least = min(n, m)
+    return (_QR + _QR_NARROW / least) * 2.0 * n * m * least
+
+
+def beyond(needed: float, resources: Resources, what: str) -> str | None:
+    """Why so many bytes are too many for one process, if they are."""
+    most = resources.memory / resources.workers / 2
+    if needed <= most:
+        return None
+    return f"needs {needed / 2**30:.3g} of {most / 2**30:.3g} GiB for {what}"
+
+
+def no_room(shape: Shape, resources: Resources) -> str | None:
+    """Why matrices of d x d do not fit, if they do not."""
+    # One partial result a thread, and two on their way up the tree.
+    needed = 8.0 * bordered(shape) ** 2 * (resources.threads + 2)
+    return beyond(needed, resources, "matrices of d x d")
+
+
+def block_rows(X: Any) -> int | None:
+    """Rows of a block of dense data in memory with many columns; None for the default.
+
+    Every block makes a matrix of d x d: with fewer than about 2 d rows, adding these up
+    would take longer than making them. But eight blocks must be left to share.
+    """
+    if sp.issparse(X) or X.shape[1] < _WIDE:
+        return None
+    n, d = X.shape
+    return int(max(2**20 // d, min(2 * d, n // 8), math.ceil(n / 64)))
