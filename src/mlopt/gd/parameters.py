@@ -29,9 +29,9 @@ def check_count(name: str, value: Any) -> int:
     raise InputError(f"`{name}` must be an integer of at least 1, got {value!r}.")
 
 
-def check_choice(name: str, value: Any, allowed: Sequence[Any], hint: str = "") -> Any:
+def check_choice(name: str, value: Any, allowed: Sequence[Any]) -> Any:
     """One of the values that are implemented."""
     if any(value is one or (type(value) is type(one) and value == one) for one in allowed):
         return value
     known = ", ".join(repr(one) for one in allowed)
-    raise InputError(f"`{name}` must be one of {known}; got {value!r}. {hint}".rstrip())
+    raise InputError(f"`{name}` must be one of {known}; got {value!r}.")

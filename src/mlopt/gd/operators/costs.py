@@ -211,7 +211,6 @@ def operator_costs(
     stats: Stats,
     medium: Medium,
     resources: Resources,
-    units: Units | None = None,
 ) -> dict[str, Cost]:
     """The cost of one call of each operator in a plan (formula 6).
 
@@ -226,10 +225,8 @@ def operator_costs(
     medium : Medium
         Where the source lies.
     resources : Resources
-    units : Units, optional
-        Measured ones, in place of those of `units_of`.
     """
-    units = units or units_of(stats, text=not medium.memory)
+    units = units_of(stats, text=not medium.memory)
     cap = resources.slots
     share = max(1, stats.bytes // max(1, stats.partitions))
     held = replace(medium, nbytes=stats.bytes, partition_bytes=share, seek=0.0, memory=True)
@@ -271,10 +268,9 @@ def plan_cost(
     stats: Stats,
     medium: Medium,
     resources: Resources,
-    units: Units | None = None,
 ) -> Cost:
     """The cost of a whole plan for a number of iterations T; see `operator_costs`."""
-    once, each = priced(row, settings, stats, medium, resources, units)
+    once, each = priced(row, settings, stats, medium, resources)
     return once + iterations * each
 
 
@@ -284,10 +280,9 @@ def priced(
     stats: Stats,
     medium: Medium,
     resources: Resources,
-    units: Units | None = None,
 ) -> tuple[Cost, Cost]:
     """What a plan costs before its first iteration, and for each; see `operator_costs`."""
-    costs = operator_costs(row, settings, stats, medium, resources, units)
+    costs = operator_costs(row, settings, stats, medium, resources)
     kind = "all" if row.sampling is None else row.transform
     return once_and_each(costs, kind)
 
