@@ -69,39 +69,13 @@ def draw(rows: Rows, size: int) -> Rows:
     if size >= rows.n and isinstance(rows.executor, Threads):
         return rows
     picks = sample_rows(rows.lengths, size, SEED)
-    here = isinstance(rows.executor, Threads) and not rows.sparse
-    X, parts = _copied(rows, picks) if here else _joined(rows, picks)
+    parts = rows.map(_beside, picks)
     extra = {name: np.concatenate([part[name] for part in parts]) for name in _BESIDE}
-    return Rows.of(X, executor=local_executor(rows)).attach(**extra)
+    return Rows.of(rows.pick(picks), executor=local_executor(rows)).attach(**extra)
 
 
-def _joined(rows: Rows, picks: list[Any]) -> tuple[Any, list[dict[str, Floats]]]:
-    parts = rows.map(_pick, picks)
-    matrices = [part[0] for part in parts]
-    X = sp.vstack(matrices, format="csr") if rows.sparse else np.concatenate(matrices)
-    return X, [part[1] for part in parts]
-
-
-def _pick(block: Block, picks: list[Any]) -> tuple[Any, dict[str, Floats]]:
-    chosen = picks[block.index]
-    return block.X[chosen], _beside(block, chosen)
-
-
-def _copied(rows: Rows, picks: list[Any]) -> tuple[Any, list[dict[str, Floats]]]:
-    """Every row copied once, each block's to their place by its own thread."""
-    places = np.cumsum([0, *map(len, picks)])
-    X = np.empty((int(places[-1]), rows.d), rows.dtype)
-
-    def copy(block: Block) -> dict[str, Floats]:
-        chosen, i = picks[block.index], block.index
-        np.take(block.X, chosen, axis=0, out=X[places[i] : places[i + 1]], mode="clip")
-        return _beside(block, chosen)
-
-    return X, rows.map(copy)
-
-
-def _beside(block: Block, chosen: Any) -> dict[str, Floats]:
-    return {name: block.extra[name][chosen] for name in _BESIDE}
+def _beside(block: Block, picks: list[Any]) -> dict[str, Floats]:
+    return {name: block.extra[name][picks[block.index]] for name in _BESIDE}
 
 
 @dataclass(frozen=True)

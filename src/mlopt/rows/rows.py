@@ -222,16 +222,26 @@ class Rows:
         if wanted.size and not (wanted.min() >= 0 and wanted.max() < self.n):
             raise InputError(f"`indices` must lie in 0 ... {self.n - 1}.")
         order = np.argsort(wanted, kind="stable")
-        lasts = np.cumsum(self.sizes)
-        firsts = np.append(0, np.cumsum(self.lengths)[lasts - 1])
-        edges = np.searchsorted(wanted[order], firsts)
-        parts = [
-            self.executor.submit(_take, shelf, wanted[order[a:b]])
-            for shelf, a, b in zip(self.shelves, edges[:-1], edges[1:], strict=True)
-            if b > a
-        ]
-        stacked = self._stack([self.executor.result(part) for part in parts])
-        return stacked[np.argsort(order)]
+        inside = wanted[order]
+        parts = np.split(inside, np.searchsorted(inside, self.starts[1:]))
+        picks = [part - start for part, start in zip(parts, self.starts, strict=True)]
+        return self.pick(picks)[np.argsort(order)]
+
+    def pick(self, picks: Sequence[np.ndarray]) -> Any:
+        """Rows of each block by their numbers within it, block after block, as one matrix.
+
+        Dense rows of this process are copied once, to their places.
+        """
+        if isinstance(self.executor, Threads) and not self.sparse:
+            places = np.cumsum([0, *map(len, picks)])
+            X = np.empty((int(places[-1]), self.d), self.dtype)
+            self.map(_copy, picks, X, places)
+            return X
+        ends, found = np.cumsum(self.sizes), []
+        for shelf, size, end in zip(self.shelves, self.sizes, ends, strict=True):
+            if any(map(len, own := picks[end - size : end])):
+                found.append(self.executor.submit(_picked, shelf, own))
+        return self._stack([self.executor.result(one) for one in found])
 
     def collect(self) -> Any:
         """All rows as one ndarray or `csr_array`, in this process.
@@ -376,10 +386,12 @@ def _adjacent(parts: Sequence[np.ndarray]) -> np.ndarray | None:
     )
 
 
-def _take(shelf: Shelf, rows: np.ndarray) -> Any:
-    edges = np.searchsorted(rows, [block.start for block in shelf[1:]])
-    parts = np.split(rows, edges)
-    taken = [b.X[part - b.start] for b, part in zip(shelf, parts, strict=True)]
-    return (
-        sp.vstack(taken, format="csr") if sp.issparse(taken[0]) else np.concatenate(taken)
-    )
+def _copy(block: Block, picks: Sequence[np.ndarray], X: np.ndarray, places: Any) -> None:
+    i = block.index
+    np.take(block.X, picks[i], axis=0, out=X[places[i] : places[i + 1]], mode="clip")
+
+
+def _picked(shelf: Shelf, picks: Sequence[np.ndarray]) -> Any:
+    taken = [block.X[own] for block, own in zip(shelf, picks, strict=True)]
+    sparse = sp.issparse(taken[0])
+    return sp.vstack(taken, format="csr") if sparse else np.concatenate(taken)
