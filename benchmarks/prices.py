@@ -1,19 +1,32 @@
-"""Prices of methods beside what they took, passes given: constants are fitted to this.
+"""Prices of methods beside what they took, passes given; and the price list fitted to that.
 
 Rows are drawn for a grid of shapes, dense and sparse; each method runs three times, for two
 seconds and 60 passes at most, and its price for the passes that it took stands beside the
 median. A ratio below 1 says that the price is too low. Foreseeing passes is another matter:
 `foresight.py`.
 
-usage: prices.py [--seed 0] [--methods lbfgs,svrg]
+With --fit the prices of `src/mlopt/prices/prices.csv` that name this script are fitted to
+the measurements: logarithms of ratios are to be small, large ones count linearly, and a
+price that no run tells anything about stays where it is. Printed are ratios by method
+before and after, and the lines of the list that change, with today's date.
+
+usage: prices.py [--seed 0] [--methods lbfgs,svrg] [--fit]
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
+import csv
+import datetime
 import os
 import statistics
+import sys
 import warnings
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
 
 THREADS = "2"
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
@@ -23,9 +36,16 @@ warnings.filterwarnings("ignore")
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.optimize import least_squares
 
 import mlopt
 from mlopt.errors import MloptError
+from mlopt.gd.plans.method import Method
+from mlopt.gd.plans.ranker import Ranker
+from mlopt.pipeline.calibration.fitting import MOST as FACTOR
+from mlopt.pipeline.calibration.fitting import RIDGE, robust
+from mlopt.prices import PRICES
+from mlopt.resources import Calibration
 
 LOSSES = ("logistic", "squared", "squared_hinge")
 SHAPES = (
@@ -36,9 +56,106 @@ SHAPES = (
 )  # fmt: skip
 METHODS = (
     "lbfgs", "newton-cholesky", "primal-coordinate-descent", "svrg", "cholesky",
-    "sparse_cg", "sketched_cg", "mixed_cholesky", "svd",
+    "sparse_cg", "sketched_cg", "mixed_cholesky", "svd", "dual-coordinate-descent",
+    "dual-coordinate-descent-logistic",
 )  # fmt: skip
 TOLERANCE, L2, MOST, SECONDS, REPEATS, HOPELESS = 1e-4, 1e-4, 60, 2.0, 3, 20.0
+SCRIPT = "prices.py"
+UNITS = {"s", "operations", "times", "reads", "vectors", "visits", "columns"}
+"""Of prices that seconds tell something about; passes are judged by `foresight.py`."""
+DIGITS = 2
+"""Of a price: what is measured has no more."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A method that took so many passes, in so many seconds."""
+
+    ranker: Ranker
+    method: Method
+    passes: int
+    seconds: float
+
+    def priced(self) -> float:
+        """Seconds by the list as it is now."""
+        ranker = self.ranker
+        fresh = Ranker(ranker.problem, ranker.resources, ranker.stop, ranker.methods)
+        return fresh.seconds(self.method, self.passes)
+
+
+class Bindings:
+    """The constants of all modules that come from the price list, to be set together."""
+
+    def __init__(self) -> None:
+        self._places: list[tuple[ModuleType, str, CodeType, set[str] | None]] = []
+        self._modules = [
+            m for name, m in sys.modules.items() if name.startswith("mlopt.") and m.__file__
+        ]
+        for module in self._modules:
+            for node in ast.parse(Path(str(module.__file__)).read_text()).body:
+                if isinstance(node, ast.Assign) and _asks(node.value):
+                    code = compile(ast.Expression(node.value), module.__name__, "eval")
+                    name = ast.unparse(node.targets[0])
+                    self._places.append((module, name, code, _asked(node.value)))
+
+    def set(self, values: dict[str, float]) -> None:
+        """Let the list have these values, wherever it was asked."""
+        values = {n: value for n, value in values.items() if PRICES[n].value != value}
+        for name, value in values.items():
+            PRICES[name] = replace(PRICES[name], value=value)
+        for module, name, code, asked in self._places:
+            if asked is not None and asked.isdisjoint(values):
+                continue
+            old, new = getattr(module, name), eval(code, vars(module))
+            for other in self._modules:  # those that import it from there
+                if getattr(other, name, None) is old:
+                    setattr(other, name, new)
+
+
+def _asks(node: ast.expr) -> bool:
+    calls = (one.func for one in ast.walk(node) if isinstance(one, ast.Call))
+    return any(isinstance(f, ast.Name) and f.id in ("price", "count") for f in calls)
+
+
+def _asked(node: ast.expr) -> set[str] | None:
+    """The names that are asked for; None where they are put together."""
+    parts = list(ast.walk(node))
+    if any(isinstance(one, ast.JoinedStr) for one in parts):
+        return None
+    return {str(one.value) for one in parts if isinstance(one, ast.Constant)}
+
+
+def fitted(seen: list[Seen]) -> dict[str, float]:
+    """The prices that name this script, by least squares of logarithms; now in the list."""
+    bindings = Bindings()
+    names = [p.name for p in PRICES.values() if p.script == SCRIPT and p.unit in UNITS]
+    first = np.array([PRICES[name].value for name in names])
+    measured = np.log([one.seconds for one in seen])
+
+    def errors(logs: np.ndarray[Any, np.dtype[np.float64]]) -> Any:
+        bindings.set(dict(zip(names, (first * np.exp(logs)).tolist(), strict=True)))
+        off = np.log([one.priced() for one in seen]) - measured
+        return np.concatenate([robust(off), RIDGE * logs])
+
+    bound = np.log(FACTOR)
+    found = least_squares(
+        errors, np.zeros(len(names)), bounds=(-bound, bound), diff_step=1e-3
+    )
+    values = [float(f"{v:.{DIGITS}g}") for v in first * np.exp(found.x)]
+    bindings.set(dict(zip(names, values, strict=True)))
+    return dict(zip(names, values, strict=True))
+
+
+def summary(seen: list[Seen], title: str) -> None:
+    """Ratios of price and measurement, method by method."""
+    print(title)
+    for name in dict.fromkeys(one.method.name for one in seen):
+        ratios = [one.priced() / one.seconds for one in seen if one.method.name == name]
+        near = np.mean([0.5 <= ratio <= 2 for ratio in ratios])
+        print(
+            f"{name:34s} price / measured: median {statistics.median(ratios):.2f}, "
+            f"within 2x {near:.0%} of {len(ratios)}"
+        )
 
 
 def rows(rng, n, d, density):
@@ -58,17 +175,20 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--fit", action="store_true", help="the price list to these runs")
     options = parser.parse_args()
     rng = np.random.default_rng(options.seed)
-    ratios = {name: [] for name in options.methods.split(",")}
+    seen: list[Seen] = []
     for n, d, density in SHAPES:
         X = rows(rng, n, d, density)
         z = X @ rng.normal(size=d)
         z = z / z.std() + rng.normal(size=n)
         for loss in LOSSES:
-            task = mlopt.gd.Task(loss, l2=L2)
             y = z if loss == "squared" else (z > 0).astype(int)
-            for name, found in ratios.items():
+            for name in options.methods.split(","):
+                # A dual has no intercept.
+                free = not name.startswith("dual-coordinate")
+                task = mlopt.gd.Task(loss, l2=L2, fit_intercept=free)
                 try:
                     plan = mlopt.gd.plan(
                         task, X, y, tolerance=TOLERANCE, methods=[name], speculation=False,
@@ -83,21 +203,29 @@ def main():
                     for _ in range(REPEATS)
                 ]
                 run = sorted(runs, key=lambda one: one.seconds)[REPEATS // 2]
-                price = plan.ranker.seconds(plan.chosen.method, run.n_iter)
-                found.append(price / run.seconds)
+                plan.ranker.resources = replace(
+                    plan.ranker.resources, calibration=Calibration()
+                )
+                one = Seen(plan.ranker, plan.chosen.method, run.n_iter, run.seconds)
+                seen.append(one)
+                price = one.priced()
                 print(
                     f"{name:34s} {loss:13s} {n:6d} x {d:<5d} {density:5.3f} "
                     f"{run.n_iter:4d} passes {1e3 * run.seconds:9.2f} ms  price "
-                    f"{1e3 * price:9.2f} ms  {found[-1]:5.2f}",
+                    f"{1e3 * price:9.2f} ms  {price / run.seconds:5.2f}",
                     flush=True,
                 )
-    for name, found in ratios.items():
-        if found:
-            near = np.mean([0.5 <= ratio <= 2 for ratio in found])
-            print(
-                f"{name:34s} price / measured: median {statistics.median(found):.2f}, "
-                f"within 2x {near:.0%} of {len(found)}"
-            )
+    summary(seen, "\nthe list as it is")
+    if not options.fit:
+        return
+    before = dict(PRICES)
+    found = fitted(seen)
+    summary(seen, "\nas it would be with these lines")
+    today, writer = datetime.date.today().isoformat(), csv.writer(sys.stdout)
+    for name, value in found.items():
+        if value != before[name].value:
+            one = before[name]
+            writer.writerow((name, value, one.unit, one.script, today, one.what))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlopt.report.machine import describe
-from mlopt.resources import Calibration, Resources, cache, probe, remembering
+from mlopt.resources import Calibration, Resources, cache, probe
+from mlopt.resources import experience as remembering
 from mlopt.resources.experience import SECONDS, Experience, Ratio, Seen
 
 SEEN = [Seen("lbfgs", SECONDS, "dense", 2.0)]
@@ -68,7 +69,7 @@ def test_a_machine_that_changes_is_followed() -> None:
 
 def test_what_is_remembered_is_found_by_another_process(folder: Path) -> None:
     remembering.remember(SEEN)
-    assert cache.load_experience(remembering._machine()) == Experience().after(SEEN)
+    assert remembering._load(remembering._file()) == Experience().after(SEEN)
     assert Resources.remembered().experience == Experience().after(SEEN)
     assert not [f for f in folder.iterdir() if f.suffix not in (".json", ".lock")]
 
@@ -93,7 +94,7 @@ def test_ratios_of_other_formulas_are_not_used(
 ) -> None:
     remembering.remember(SEEN)
     monkeypatch.setattr(cache, "FORMULAS", "other")
-    assert cache.load_experience(remembering._machine()) == Experience()
+    assert remembering._load(remembering._file()) == Experience()
 
 
 def test_where_nothing_can_be_written_this_process_remembers(
@@ -106,13 +107,13 @@ def test_where_nothing_can_be_written_this_process_remembers(
     assert count() == 100
     folder.unlink()
     remembering.remember(SEEN)
-    assert len(cache.load_experience(remembering._machine()).entries) == 1
+    assert len(remembering._load(remembering._file()).entries) == 1
 
 
 def test_a_fit_that_meets_another_writer_is_not_lost(folder: Path) -> None:
     with remembering._only_writer(remembering._file()):
         remembering.remember(SEEN)
-        assert cache.load_experience(remembering._machine()) == Experience()
+        assert remembering._load(remembering._file()) == Experience()
         assert count() == 1
     remembering.remember(SEEN)
     assert count() == 2
@@ -123,10 +124,9 @@ def test_processes_add_to_one_file(folder: Path) -> None:
     """Each sees what the other has written before."""
     code = (
         "from pathlib import Path\n"
-        "from mlopt.resources import cache, remembering\n"
-        "from mlopt.resources.experience import Seen\n"
+        "from mlopt.resources import cache, experience\n"
         f"cache.directory = lambda: Path({str(folder)!r})\n"
-        "remembering.remember([Seen('lbfgs', 'seconds', 'dense', 2.0)])\n"
+        "experience.remember([experience.Seen('lbfgs', 'seconds', 'dense', 2.0)])\n"
     )
     settings = os.environ | {"DASK_MLOPT__REMEMBER": "true"}
     remembering.remember(SEEN)

@@ -277,7 +277,7 @@ def resources(
     refresh
         Measure again, even if there is a result of an earlier time.
     calibrate
-        Also run the implementations of operators, in about a minute, and keep how far their
+        Also run the implementations of operators, in a few minutes, and keep how far their
         costs are off here: later choices take it into account.
     operators
         Operators to calibrate, separated by commas. [default: all]
@@ -286,7 +286,7 @@ def resources(
     """
     from mlopt.report.machine import describe
     from mlopt.resources import Resources
-    from mlopt.resources.remembering import forget as forget_fits
+    from mlopt.resources.experience import forget as forget_fits
 
     if forget:
         forget_fits()

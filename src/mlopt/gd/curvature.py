@@ -24,7 +24,8 @@ from mlopt.rows import Block, Rows
 
 PROBE_ROWS = count("hessian.probe")
 MAX_GROUPS = 4
-"""Hessians of a training: each takes the memory of d x d, and its share of a pass."""
+"""Hessians or factors of a training: each takes the memory of d x d. What is beyond shares
+one with a neighbour."""
 RADIUS = 0.1
 """Curvatures this close (relative, in the mean) share a Hessian."""
 _MEMBERS = 4

@@ -24,6 +24,7 @@ from scipy.linalg import lapack
 
 from mlopt.errors import InputError
 from mlopt.gd.column_sums import ColumnSums
+from mlopt.gd.curvature import MAX_GROUPS
 from mlopt.gd.panels import Layout, panel_gram
 from mlopt.gd.preconditioner import merged
 from mlopt.gd.sample import draw
@@ -31,8 +32,6 @@ from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]
 
-_MOST_FACTORS = 4
-"""Distinct penalties beyond these share a factor with a neighbour."""
 _UNSEEN = 0.25
 """A column with less than this share of its squares in the sample counts as unseen."""
 
@@ -90,13 +89,13 @@ def of_sample(rows: Rows, size: int, sums: ColumnSums, alphas: Array) -> GramInv
     # A rare column may be missing from the sample: its own scale is known all the same.
     unseen = diagonal < _UNSEEN * sums.squares
     diagonal[unseen] = sums.squares[unseen]
-    return factorise(gram, merged(alphas, _MOST_FACTORS))
+    return factorise(gram, merged(alphas, MAX_GROUPS))
 
 
 def of_float32(rows: Rows, sums: ColumnSums, alphas: Array) -> GramInverse:
     """From the Gram matrix of all rows in float32; as `of_sample`."""
     gram = _centred_gram(rows, sums.mean, np.float32)
-    return factorise(gram, merged(alphas, _MOST_FACTORS))
+    return factorise(gram, merged(alphas, MAX_GROUPS))
 
 
 def _centred_gram(rows: Rows, mean: Array, dtype: Any) -> NDArray[Any]:

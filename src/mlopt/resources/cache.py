@@ -1,4 +1,4 @@
-"""Measured rates, calibrations and experience on disk: a machine is measured once."""
+"""Measured rates and calibrations on disk, so that a machine is measured once."""
 
 from __future__ import annotations
 
@@ -20,15 +20,12 @@ import numpy as np
 from mlopt.prices import VERSION
 from mlopt.resources.calibration import Calibration
 from mlopt.resources.descriptor import Resources
-from mlopt.resources.experience import Experience
 
 WEEK = 7 * 24 * 3600.0
 PROBE = 2
 """Raised when there is more to measure: what was kept before then does not do."""
 FORMULAS = f"1, {VERSION}"
 """Of costs and their prices: factors say nothing of others."""
-EXPERIENCE = "experience"
-"""The kind of file that `mlopt.resources.remembering` keeps."""
 
 
 def identity(threads: int) -> dict[str, str]:
@@ -89,7 +86,7 @@ def store(key: Mapping[str, str], rates: Mapping[str, float]) -> bool:
         "machine": dict(key),
         "rates": dict(rates),
     }
-    return _write(path(key), record)
+    return write(path(key), record)
 
 
 def load_calibration(key: Mapping[str, str]) -> Calibration:
@@ -111,24 +108,7 @@ def store_calibration(key: Mapping[str, str], calibration: Calibration) -> bool:
     """Keep ``calibration``; False where nothing can be written."""
     factors = calibration.to_dict()
     record = {"machine": dict(key), "formulas": FORMULAS, "factors": factors}
-    return _write(path(of_one_thread(key), "calibration"), record)
-
-
-def load_experience(key: Mapping[str, str]) -> Experience:
-    """What is remembered of ``key``; nothing where the file is absent or damaged."""
-    try:
-        record = json.loads(path(key, EXPERIENCE).read_text())
-        if record["formulas"] != FORMULAS:
-            return Experience()
-        return Experience.from_dict(record["methods"])
-    except (OSError, RuntimeError, ValueError, KeyError, TypeError, AttributeError):
-        return Experience()
-
-
-def store_experience(key: Mapping[str, str], found: Experience) -> bool:
-    """Keep ``found``; False where nothing can be written."""
-    record = {"machine": dict(key), "formulas": FORMULAS, "methods": found.to_dict()}
-    return _write(path(key, EXPERIENCE), record)
+    return write(path(of_one_thread(key), "calibration"), record)
 
 
 def of_one_thread(key: Mapping[str, str]) -> dict[str, str]:
@@ -136,7 +116,7 @@ def of_one_thread(key: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in key.items() if name != "threads"}
 
 
-def _write(target: Path, record: Mapping[str, Any]) -> bool:
+def write(target: Path, record: Mapping[str, Any]) -> bool:
     """Readers see the old file or the new one, never a part."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

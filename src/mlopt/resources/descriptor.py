@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlopt.errors import InputError
 from mlopt.resources.calibration import Calibration
-from mlopt.resources.experience import Experience
+
+if TYPE_CHECKING:
+    from mlopt.resources.experience import Experience
 
 GIB = 2**30
 RATES = (

@@ -3,14 +3,26 @@
 A ratio is kept as the mean of its logarithms and their mean distance from it. One fit moves
 either by a bounded step, so that a machine that was busy once does no harm; the last ones
 count, so that a machine that changes is followed; and few fits are believed in part only.
+
+They are on disk, beside the rates of the machine. Several processes write one file: each
+adds its fits to what the file holds now, under a lock, and moves a whole new file into
+place. What cannot be written waits in this process, where it counts all the same.
 """
 
 from __future__ import annotations
 
+import fcntl
+import json
 import math
-from collections.abc import Iterable, Mapping
+import os
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass
+from pathlib import Path
 from typing import Any
+
+from mlopt.resources import cache
 
 SECONDS = "seconds"
 """What a run took over what was predicted for the passes that it took."""
@@ -26,6 +38,10 @@ _SPREAD = 0.3
 """The distance from the mean that is assumed before there are two ratios, a logarithm."""
 _USUAL = 1.6
 """Mean distances that hold four fifths of all ratios, where these are normal."""
+SETTING = "mlopt.remember"
+"""Of ``dask.config``, and DASK_MLOPT__REMEMBER of the environment; on unless false."""
+_MOST = 100
+"""Fits that wait for a file that can be written; older ones are forgotten."""
 
 
 @dataclass(frozen=True)
@@ -134,3 +150,94 @@ class Seen:
     what: str
     kind: str
     ratio: float
+
+
+_lock = threading.Lock()
+_waiting: list[Seen] = []
+_last: tuple[object, Experience] = (None, Experience())
+
+
+def remembers() -> bool:
+    """Whether the user lets fits be remembered."""
+    import dask.config
+
+    return bool(dask.config.get(SETTING, True))
+
+
+def experience() -> Experience | None:
+    """What this machine remembers; None where it must not."""
+    if not remembers():
+        return None
+    with _lock:
+        return _read(_file()).after(_waiting)
+
+
+def remember(seen: Iterable[Seen]) -> None:
+    """Add fits to what is remembered, unless the user does not want that."""
+    if not remembers():
+        return
+    with _lock:
+        _waiting.extend(seen)
+        del _waiting[:-_MOST]
+        with suppress(OSError, RuntimeError), _only_writer(_file()):  # no home, no matter
+            found = _read(_file()).after(_waiting)
+            record = {"formulas": cache.FORMULAS, "methods": found.to_dict()}
+            if cache.write(_file(), {"machine": _machine(), **record}):
+                _waiting.clear()
+
+
+def forget() -> None:
+    """Remember nothing of this machine."""
+    with _lock, suppress(OSError, RuntimeError):
+        _waiting.clear()
+        _file().unlink(missing_ok=True)
+
+
+def _machine() -> dict[str, str]:
+    return cache.of_one_thread(cache.identity(1))
+
+
+def _file() -> Path:
+    return cache.path(_machine(), "experience")
+
+
+def _read(file: Path) -> Experience:
+    """What the file holds; it is read again when it is another one."""
+    global _last
+    try:
+        status = file.stat()
+    except (OSError, RuntimeError):
+        return Experience()
+    stamp = str(file), status.st_ino, status.st_mtime_ns, status.st_size
+    if _last[0] != stamp:
+        _last = stamp, _load(file)
+    return _last[1]
+
+
+def _load(file: Path) -> Experience:
+    """Nothing where the file is damaged, or of another price list."""
+    try:
+        record = json.loads(file.read_text())
+        if record["formulas"] != cache.FORMULAS:
+            return Experience()
+        return Experience.from_dict(record["methods"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return Experience()
+
+
+@contextmanager
+def _only_writer(file: Path) -> Iterator[None]:
+    """Holds the lock of the file.
+
+    Raises
+    ------
+    OSError
+        When another process holds it, or there cannot be one: nobody waits for it.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    number = os.open(file.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(number)

@@ -13,8 +13,8 @@ from mlopt.resources.calibration import Calibration
 from mlopt.resources.cluster_probe import cluster_counts, measure_cluster
 from mlopt.resources.control_groups import group_limits
 from mlopt.resources.descriptor import Resources
+from mlopt.resources.experience import experience, forget
 from mlopt.resources.measure import measure
-from mlopt.resources.remembering import experience, forget
 
 _known: dict[str, dict[str, float]] = {}
 _lock = threading.Lock()

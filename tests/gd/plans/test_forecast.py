@@ -22,7 +22,8 @@ from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.running import Alternative
 from mlopt.gd.plans.speculation import Passes
 from mlopt.gd.pricing import Shape
-from mlopt.resources import Resources, cache, remembering
+from mlopt.resources import Resources, cache
+from mlopt.resources import experience as remembering
 from mlopt.resources.experience import PASSES, SECONDS, Experience, Seen
 
 DENSE = Outline("logistic", Shape(1000, 10, 1, 10_000, 8, sparse=False, blocks=1))

@@ -16,25 +16,19 @@ from mlopt.errors import InputError
 from mlopt.gd.operators.plans import PlanRow
 from mlopt.gd.operators.references import Settings
 from mlopt.gd.operators.waves import Waves
+from mlopt.prices import price
 from mlopt.resources import Resources
 from mlopt.stats import Stats
 
 OPERATORS = ("transform", "stage", "sample", "compute", "update", "converge", "loop")
 
-PARSE = 3e-7
-"""Seconds to parse one number of text in one thread."""
-LOSS = 1.5e-8
-"""Seconds for the loss and the slope of one row."""
-STORED = 5.5e-9
-"""Seconds for one stored value of a sparse row, in both products of a gradient."""
-COIN = 1e-8
-"""Seconds to decide about one row, or to put it in a random order."""
-CALL = 1.2e-5
-"""Seconds that one call of an operator takes, whatever it works on."""
-BLOCK = 3e-4
-"""Seconds that a partition takes in a pass over all, whatever is in it."""
-TOUCH = 2e-5
-"""Seconds that a partition takes from which single rows are drawn."""
+PARSE = price("operator.parse")
+LOSS = price("operator.loss")
+STORED = price("operator.stored")
+COIN = price("operator.coin")
+CALL = price("operator.call")
+BLOCK = price("operator.block")
+TOUCH = price("operator.touch")
 
 
 @dataclass(frozen=True)

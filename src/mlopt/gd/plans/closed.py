@@ -207,7 +207,6 @@ def least_squares(
     """
 
     def price(outline: Outline, resources: Resources) -> Price | str:
-        factors = resources.calibration.of(OPERATOR, name)
         once = cost(outline, resources, 1.0)
         if isinstance(once, str):
             return once
@@ -215,7 +214,7 @@ def least_squares(
         def of(passes: float) -> Cost:
             found = cost(outline, resources, max(1, round(passes)))
             assert isinstance(found, Cost)
-            return found.scaled(factors)
+            return found
 
         return of
 
@@ -228,7 +227,7 @@ def least_squares(
         del start
         return LeastSquares(Squares.of(problem, stop), name, way, max_passes)
 
-    given = {"iterates": False, "factors": True, **options}
+    given = {"iterates": False, "factors": True, "operator": OPERATOR, **options}
     return Method(
         name, frozenset({"squared"}), passes, price, begin,
         stops=(RelativeGap, CoefficientError), steps=steps, least=at_least(least), **given,

@@ -107,7 +107,7 @@ def prices(
     """
     found: dict[str, Cost | str] = {}
     for name in names:
-        price = BY_NAME[name].price(outline, resources)
+        price = BY_NAME[name].calibrated(outline, resources)
         count = passes_to_expect(name, outline) if passes is None else passes
         found[name] = price if isinstance(price, str) else price(count)
     return found

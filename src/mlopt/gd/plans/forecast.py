@@ -18,8 +18,14 @@ from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.speculation import SAMPLED, Passes
 from mlopt.kernels.compiling import compiled
 from mlopt.prices import price
-from mlopt.resources.experience import FEW, PASSES, SECONDS, Experience, Ratio, Seen
-from mlopt.resources.remembering import remember
+from mlopt.resources.experience import (
+    FEW,
+    PASSES,
+    SECONDS,
+    Experience,
+    Seen,
+    remember,
+)
 
 _SHORTEST = price("remember.shortest")
 _BUSY = price("remember.busy")
@@ -64,8 +70,11 @@ class Forecast:
 
     def corrected_passes(self) -> Passes:
         """Passes to expect, as far as problems like this one were seen here."""
-        ratio, passes = self._ratio(PASSES, self.kind), self.passes
-        if not ratio.count or passes.low == passes.high:
+        passes = self.passes
+        if self.experience is None or passes.low == passes.high:
+            return passes
+        ratio = self.experience.of(self.method, PASSES, self.kind)
+        if not ratio.count:
             return passes
         doubt = max(ratio.doubt(math.sqrt(passes.high / passes.low)), _LEAST_DOUBT)
         source = "seen" if ratio.count >= FEW else passes.source
@@ -73,19 +82,16 @@ class Forecast:
 
     def corrected_interval(self, passes: Passes) -> tuple[float, float, float]:
         """Seconds for the fewest passes, for the mean of them, and for the most."""
-        ratio = self._ratio(SECONDS, self.form)
-        low = mean = high = ratio.factor * self.seconds(passes.low)
+        low = mean = high = self.seconds(passes.low)
         if passes.high > passes.low:
-            high = ratio.factor * self.seconds(passes.high)
+            high = self.seconds(passes.high)
         if high > low:
             mean = (high - low) / math.log(high / low)
-        doubt = ratio.doubt(1.0)
-        return low / doubt, mean, high * doubt
-
-    def _ratio(self, what: str, kind: str) -> Ratio:
         if self.experience is None:
-            return Ratio()
-        return self.experience.of(self.method, what, kind)
+            return low, mean, high
+        ratio = self.experience.of(self.method, SECONDS, self.form)
+        factor, doubt = ratio.factor, ratio.doubt(1.0)
+        return factor * low / doubt, factor * mean, factor * high * doubt
 
     def seen(self, took: float, passes: int, ended: bool) -> list[Seen]:
         """What a run of this method tells.

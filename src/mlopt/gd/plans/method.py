@@ -47,6 +47,8 @@ class Solver(Training, Protocol):
         ...
 
 
+OPERATOR = "gd"
+"""What calibrations call the methods of the table, unless these have another name."""
 _CALL = price("method.call")
 _USUAL_DIGITS = 8.0
 """Decimal digits that typical passes are to."""
@@ -146,6 +148,8 @@ class Method:
     waves : bool, default=False
         Whether its costs are those of the thread that takes longest, and not those of all
         threads together.
+    operator : str, default="gd"
+        What calibrations call it, before its name.
     least : callable, optional
         From an outline and resources to seconds that it certainly takes to eight digits: a
         bound that costs next to nothing, so that what cannot be the cheapest needs no
@@ -173,7 +177,16 @@ class Method:
     stride: int = 1
     free: int = 0
     waves: bool = False
+    operator: str = OPERATOR
     least: Callable[[Outline, Resources], float] = _nothing
+
+    def calibrated(self, outline: Outline, resources: Resources) -> Price | str:
+        """The price, with the factors that were measured on this machine."""
+        counted = self.price(outline, resources)
+        if isinstance(counted, str) or not resources.calibration.entries:
+            return counted
+        factors = resources.calibration.of(self.operator, self.name)
+        return lambda passes: counted(passes).scaled(factors)
 
     def unfit(self, outline: Outline, stop: Stop) -> str:
         """Why it is of no use for a problem and a criterion; "" where it is."""

@@ -84,7 +84,7 @@ class Ranker:
 
     def _price(self, method: Method) -> Price | None:
         if method.name not in self._prices and method.name not in self.refused:
-            price = method.price(self.outline, self.resources)
+            price = method.calibrated(self.outline, self.resources)
             if isinstance(price, str):
                 self.refused[method.name] = price
             else:

@@ -34,6 +34,7 @@ from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.plans.watch import watch
 from mlopt.gd.pricing import alone
+from mlopt.gd.sizes import CACHE
 from mlopt.kernels.one_row import combination, products
 from mlopt.kernels.pointwise import losses_and_slopes
 from mlopt.kernels.variance_reduced import variance_reduced_steps
@@ -59,8 +60,6 @@ _CUT = 0.5
 """Of the length of steps, after an epoch that was taken back."""
 _LEAST_RATE = 1e-6
 """Of the first length, at which no step helps any more."""
-_CHUNK = 4096
-"""Rows whose squares are in memory at once."""
 
 
 class VarianceReduced(Sequential):
@@ -166,10 +165,15 @@ def _mean_squares(data: Gathered) -> Array:
         found = np.bincount(X.indices, weights * X.data**2.0, minlength=X.shape[1])
         return np.asarray(found, np.float64)
     total = np.zeros(X.shape[1])
-    for start in range(0, len(X), _CHUNK):
-        part = slice(start, start + _CHUNK)
+    for part in _parts(X):
         total += c[part] @ np.square(X[part], dtype=np.float64)
     return total
+
+
+def _parts(X: Array) -> list[slice]:
+    """Rows whose squares are near the core together."""
+    size = max(CACHE // (8 * X.shape[1]), 64)
+    return [slice(start, start + size) for start in range(0, len(X), size)]
 
 
 def _lengths(X: Any, scale: Array) -> Array:
@@ -177,8 +181,7 @@ def _lengths(X: Any, scale: Array) -> Array:
     if sp.issparse(X):
         squared = sp.csr_array((X.data**2.0, X.indices, X.indptr), shape=X.shape)
         return np.asarray(squared @ scale[:-1] + scale[-1])
-    parts = (X[start : start + _CHUNK] for start in range(0, len(X), _CHUNK))
-    found = [np.square(part, dtype=np.float64) @ scale[:-1] for part in parts]
+    found = [np.square(X[part], dtype=np.float64) @ scale[:-1] for part in _parts(X)]
     return np.asarray(np.concatenate(found) + scale[-1])
 
 

@@ -101,7 +101,7 @@ def _factors(group: Sequence[Measurement], resources: Resources) -> Factors:
         factors = _of(terms, logs)
         seconds = [m.cost.scaled(factors).seconds(resources) for m in group]
         off = np.log(np.maximum(seconds, 1e-12)) - measured
-        return np.concatenate([_robust(off), RIDGE * logs])
+        return np.concatenate([robust(off), RIDGE * logs])
 
     bound = np.log(MOST)
     # A common factor first: it brings every term to where its share is seen.
@@ -116,7 +116,7 @@ def _of(terms: Sequence[str], logs: NDArray[np.float64]) -> Factors:
     return Factors(**dict(zip(terms, values, strict=True)))
 
 
-def _robust(off: NDArray[np.float64]) -> NDArray[np.float64]:
+def robust(off: NDArray[np.float64]) -> NDArray[np.float64]:
     """Errors whose squares grow linearly beyond `_SMALL` (soft L1)."""
     scaled = (off / _SMALL) ** 2
     return np.asarray(np.sign(off) * _SMALL * np.sqrt(2 * (np.sqrt(1 + scaled) - 1)))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from mlopt.gd.plans.closed import OPERATOR
-from mlopt.pipeline.calibration import components, convolution, linear
+from mlopt.gd.plans import closed, method
+from mlopt.pipeline.calibration import components, convolution, linear, methods
 from mlopt.pipeline.calibration.cases import Case
 from mlopt.pipeline.library import pca_plan
 from mlopt.pipeline.library.image import convolution_plan
@@ -22,7 +22,8 @@ class Design(Protocol):
 
 
 DESIGNS: dict[str, Design] = {
-    OPERATOR: linear.cases,
+    closed.OPERATOR: linear.cases,
+    method.OPERATOR: methods.cases,
     pca_plan.OPERATOR: components.cases,
     convolution_plan.OPERATOR: convolution.cases,
 }

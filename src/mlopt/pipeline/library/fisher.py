@@ -28,6 +28,7 @@ from mlopt.gd.parameters import check_choice
 from mlopt.pipeline.library.descriptors import as_descriptors, as_rows, sample_rows
 from mlopt.pipeline.library.gaussian_em import Mixture, posteriors
 from mlopt.pipeline.library.mixture import GaussianMixture, centred
+from mlopt.prices import price
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 
@@ -35,14 +36,11 @@ Array = NDArray[Any]
 Moments = tuple[Array, Array, Array]
 """Mean posteriors (n, k), and of X and its squares times posteriors, (n, k, d)."""
 
-_CALL = 80e-6
-"""Seconds of the calls that work on one image takes, whatever its size."""
-_SKINNY, _EXPONENTIAL = 3.0, 60.0
-"""How many times slower than those of a large product the operations of these are, and how
-many of such operations a posterior takes."""
-_TRAVELS, _RESULTS = 6.0, 16.0
-"""How often descriptors and posteriors go between memory and a core when all images are
-worked on at once, and how often what comes out does, in both ways."""
+_CALL = price("fisher.call")
+_SKINNY = price("fisher.skinny")
+_EXPONENTIAL = price("fisher.exponential")
+_TRAVELS = price("fisher.travels")
+_RESULTS = price("fisher.results")
 
 
 @dataclass(frozen=True)

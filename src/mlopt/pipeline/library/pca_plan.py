@@ -16,16 +16,15 @@ from mlopt.gd.choosing import Options, calibrated, choose
 from mlopt.gd.row_products import gram_cost, qr_flops, scan, triangle_cost
 from mlopt.pipeline.library.pca_lanczos import krylov
 from mlopt.plan import Alternative, Choice, format_bytes
+from mlopt.prices import price
 from mlopt.resources import Resources
 
 OPERATOR = "PCA"
 """What calibrations call these solvers."""
 
-# How many times slower than a matrix product, operation for operation.
-_NARROW, _SPARSE = 1.5, 10.0
-# ARPACK's products with a vector, in multiples of the vectors that it keeps: 1.1 to 1.9
-# were seen where variances fall by a power law; many more where they hardly fall.
-_RESTARTS = 2.5
+_NARROW = price("pca.narrow")
+_SPARSE = price("pca.sparse")
+_RESTARTS = price("pca.restarts")
 _APPROXIMATE = 'approximate; ask for it with solver="randomized"'
 
 

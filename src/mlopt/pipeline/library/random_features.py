@@ -21,6 +21,7 @@ from mlopt.errors import InputError
 from mlopt.gd.estimator_base import FLOATS, apply, dtype_of, is_dask, see_columns
 from mlopt.gd.parameters import check_choice, check_count, check_positive
 from mlopt.pipeline.library.moments import join
+from mlopt.prices import price
 from mlopt.rows import Block, Rows
 
 Array = NDArray[Any]
@@ -30,8 +31,7 @@ Spectrum = Callable[[Any, float, tuple[int, ...]], Array]
 _TILE = 512
 """Rows and columns of one matrix product. With the shape of a product its rounding may
 change, so the grid of tiles is the same whichever columns are asked for."""
-_COSINE = 400.0
-"""Operations of a matrix product in float32 that take as long as one cosine: 2 ns."""
+_COSINE = price("features.cosine")
 _DRAWN = 1 << 20
 """Random numbers drawn in float64 at a time."""
 

@@ -24,17 +24,14 @@ from mlopt.pipeline.graph.operators import Given, Learn, Operator, Source
 from mlopt.pipeline.graph.walking import Sinks, walk
 from mlopt.pipeline.profiling.trial import Trial, timed
 from mlopt.pipeline.tasks import fitting
+from mlopt.prices import price
 from mlopt.resources import Resources
 from mlopt.stats import Stats
 
 _NOTHING = Line.of([1.0], [0.0])
-_MATTERS = 0.25
-"""Seconds of one thread for all rows, from which threads are tried together."""
-_SPECULATE = 1.0
-"""Seconds of an iterative fit, with what makes its rows anew, from which it is tried."""
-_TASK = 2e-4
-"""Seconds of one thread that a task takes beside its work: to hand it out, and to limit
-the threads of its libraries."""
+_MATTERS = price("profile.matters")
+_SPECULATE = price("profile.speculate")
+_TASK = price("profile.task")
 _GROWING = 0.3
 """Share of the time on the largest sample that grows with the rows, at least."""
 

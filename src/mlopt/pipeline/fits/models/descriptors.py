@@ -13,14 +13,14 @@ from mlopt.pipeline.fits.models.twin import with_columns
 from mlopt.pipeline.library.column_pca import ColumnPCA
 from mlopt.pipeline.library.fisher import FisherVector
 from mlopt.pipeline.library.mixture import GaussianMixture
+from mlopt.prices import count, price
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.stats import Stats
 
-_ITERATIONS, _BESIDE = 30, 3
-"""Iterations where nobody has tried; passes for means, sizes and first components."""
-_SKINNY = 4.0
-"""How many times slower than large products those with a few components are."""
+_ITERATIONS = count("mixture.iterations")
+_BESIDE = count("mixture.beside")
+_SKINNY = price("mixture.skinny")
 
 
 class Mixture(ManyPasses):

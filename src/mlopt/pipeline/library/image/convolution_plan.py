@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from mlopt.costs import Cost
 from mlopt.gd.choosing import Options, calibrated
+from mlopt.prices import price
 from mlopt.resources import Resources
 
 OPERATOR = "Convolver"
@@ -25,13 +26,13 @@ OPERATOR = "Convolver"
 PANEL = 1 << 19
 """Bytes of results that a product adds to: they stay in the second-level cache."""
 
-# How many times slower than a large matrix product an operation is: with columns and rows
-# of a filter, of a product of few columns, of a transform, of transforms with each other.
-_SEPARABLE, _MATRIX, _FFT, _PRODUCT = 4.5, 1.3, 12.0, 12.0
-_COPIED = 3.0
-"""Reads in whose time a value of overlapping windows is copied."""
-_CALL, _STEP = 5e-6, 1e-5
-"""Seconds of a call of BLAS, and of a step of a loop over filters."""
+_SEPARABLE = price("convolution.separable")
+_MATRIX = price("convolution.matrix")
+_FFT = price("convolution.fft")
+_PRODUCT = price("convolution.product")
+_COPIED = price("convolution.copied")
+_CALL = price("convolution.call")
+_STEP = price("convolution.step")
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from mlopt.gd.row_products import scan
 from mlopt.pipeline.library.learning.block_descent import Keeping
 from mlopt.pipeline.library.learning.feature_blocks import PANEL_BYTES
 from mlopt.plan import Choice, format_bytes
+from mlopt.prices import count, price
 from mlopt.resources import Resources
 
 WAYS: dict[str, Keeping] = {
@@ -25,13 +26,10 @@ WAYS: dict[str, Keeping] = {
     "keep nothing": Keeping(features=False, factors=False),
 }
 
-# Operations of a product with itself, and with few columns, beside those of a square one.
-_SYMMETRIC, _NARROW = 1.1, 6.0
-# Operations that take as long as one value of a matrix (b, b) does in each step of scaling
-# it, adding it up and factoring it.
-_CHOLESKY = 2.0
-# Times a feature travels: written, shifted, read by each of three products.
-_TRAVELS = 4
+_SYMMETRIC = price("block.symmetric")
+_NARROW = price("block.narrow")
+_CHOLESKY = price("block.cholesky")
+_TRAVELS = count("block.travels")
 
 
 @dataclass(frozen=True)

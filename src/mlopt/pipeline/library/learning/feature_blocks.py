@@ -21,6 +21,7 @@ from sklearn.base import clone
 
 from mlopt.cluster import Threads
 from mlopt.errors import InputError
+from mlopt.prices import price
 from mlopt.rows import Block, Rows
 
 Array = NDArray[Any]
@@ -32,8 +33,7 @@ PANEL_BYTES = 1 << 25
 _FEWEST = 256
 
 
-OWN_FLOPS = 50.0
-"""Operations that take as long as the copy of a value."""
+OWN_FLOPS = price("block.copy")
 
 
 class Features(Protocol):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from mlopt.costs import Cost
 from mlopt.gd.pricing import Shape
+from mlopt.prices import price
 from mlopt.resources import Resources
 
 KEPT, MADE = "keep the kernel", "make columns anew"
 
-_EXPONENTIAL = 300.0
-"""Operations of a matrix product that take as long as one value of the kernel."""
+_EXPONENTIAL = price("kernel.exponential")
 
 
 def kernel_costs(
