@@ -10,7 +10,6 @@ import time
 from typing import Any
 
 from sklearn.base import is_regressor
-from sklearn.utils._param_validation import InvalidParameterError
 
 from mlopt.errors import InputError
 from mlopt.gd.estimator_base import in_memory, is_dask, numbers
@@ -18,20 +17,6 @@ from mlopt.plan import Choice, Plan
 from mlopt.rows import Rows
 
 WAY = "scikit-learn"
-
-
-def check_parameters(estimator: Any) -> None:
-    """Refuse parameters as scikit-learn does.
-
-    Raises
-    ------
-    InputError
-        With scikit-learn's own words.
-    """
-    try:
-        estimator._validate_params()
-    except InvalidParameterError as error:
-        raise InputError(str(error)) from None
 
 
 def plan_as_scikit_learn(estimator: Any, why: str) -> Plan:

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import time
-import warnings
-from contextlib import closing
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import linear_model
-from sklearn.exceptions import ConvergenceWarning
 
-from mlopt.cluster import Executor, executor
-from mlopt.gd.as_scikit_learn import check_parameters, fit_as_scikit_learn
-from mlopt.gd.choosing import plan_after
+from mlopt.cluster import Executor
 from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import Sample, read, resources_of
-from mlopt.gd.explained import MAX_ITER, Explained, beside
+from mlopt.gd.explained import Explained, beside
 from mlopt.gd.linear_regressor import LinearRegressor
 from mlopt.gd.plans.fitting import Chosen, choose
 from mlopt.gd.plans.method import Start
@@ -125,20 +119,7 @@ class ElasticNet(Explained, LinearRegressor, linear_model.ElasticNet):
         self
         """
         del check_input
-        started = time.perf_counter()
-        check_parameters(self)
-        if why := self._not_ours(y):
-            fit_as_scikit_learn(self, self._kind, why, X, y, sample_weight)
-            return self
-        with closing(executor(n_jobs=None)) as where:
-            sample, chosen = self._prepare(X, y, sample_weight, where)
-            outcome = chosen.run(
-                MAX_ITER if self.max_iter is None else self.max_iter,
-                self._start(1 if sample.y.ndim == 1 else sample.y.shape[1]),
-            )  # fmt: skip
-            self._learn(sample, outcome)
-        self.plan_ = plan_after(self, chosen.choice, started)
-        return self
+        return self._fitted(X, y, sample_weight)
 
     def _not_ours(self, y: Any) -> str:
         del y
@@ -176,8 +157,8 @@ class ElasticNet(Explained, LinearRegressor, linear_model.ElasticNet):
         task = Task("squared", l2, self.fit_intercept, l1=l1, positive=self.positive)
         return Problem(task, rows, tuple(models))
 
-    def _learn(self, sample: Sample, outcome: Outcome) -> None:
-        dtype, single = sample.rows.dtype, len(outcome.coef) == 1
+    def _learn(self, given: Sample, outcome: Outcome) -> tuple[str, ...]:
+        dtype, single = given.rows.dtype, len(outcome.coef) == 1
         coef, intercept = outcome.coef.astype(dtype), outcome.intercept.astype(dtype)
         gaps = np.array([found["dual_gap_"] for found in outcome.learnt])
         sweeps = [found["n_iter_"] for found in outcome.learnt]
@@ -186,19 +167,22 @@ class ElasticNet(Explained, LinearRegressor, linear_model.ElasticNet):
         self.dual_gap_ = gaps[0] if single else gaps
         self.intercept_: Any = 0.0
         if self.fit_intercept:
-            self.intercept_ = intercept[0] if sample.y.ndim == 1 else intercept
-        if not outcome.converged:
-            warnings.warn(
-                "Objective did not converge. You might want to increase the number of "
-                f"iterations (`max_iter`={self.max_iter}) or `tol`, or to scale the "
-                f"features: after {max(sweeps)} sweeps the duality gap is "
-                f"{gaps.max():.3g}, more than `tol`={self.tol} asks for.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+            self.intercept_ = intercept[0] if given.y.ndim == 1 else intercept
+        return ()
 
-    def _start(self, targets: int) -> Start:
+    def _what_lacks(self, outcome: Outcome, limit: int) -> str:
+        gap = max(found["dual_gap_"] for found in outcome.learnt)
+        sweeps = max(found["n_iter_"] for found in outcome.learnt)
+        return (
+            "Objective did not converge. You might want to increase the number of "
+            f"iterations (`max_iter`={limit}) or `tol`, or to scale the features: after "
+            f"{sweeps} sweeps the duality gap is {gap:.3g}, more than `tol`={self.tol} "
+            "asks for."
+        )
+
+    def _start(self, given: Sample) -> Start:
         """The last fit, if it was one of the same shape."""
+        targets = 1 if given.y.ndim == 1 else given.y.shape[1]
         shape = (targets, self.n_features_in_)
         if not self.warm_start or np.size(getattr(self, "coef_", ())) != np.prod(shape):
             return None

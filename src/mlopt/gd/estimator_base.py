@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.validation import check_array, validate_data
 
 from mlopt.cluster import Executor
@@ -127,6 +128,20 @@ def numbers(y: Any) -> Any:
         what = "NaN" if np.isnan(y).any() else "infinity"
         raise InputError(f"Input y contains {what}: leave rows without a target out.")
     return y
+
+
+def check_parameters(estimator: Any) -> None:
+    """Refuse parameters as scikit-learn does.
+
+    Raises
+    ------
+    InputError
+        With scikit-learn's own words.
+    """
+    try:
+        estimator._validate_params()
+    except InvalidParameterError as error:
+        raise InputError(str(error)) from None
 
 
 def check_weights(sample_weight: Any, n: int) -> NDArray[np.float64]:

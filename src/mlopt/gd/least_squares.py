@@ -8,8 +8,9 @@ import numpy as np
 from sklearn import linear_model
 from sklearn.utils._param_validation import StrOptions
 
-from mlopt.gd.as_scikit_learn import check_parameters, fit_as_scikit_learn
+from mlopt.gd.estimator_base import Sample
 from mlopt.gd.least_squares_fit import SOLVERS, Regressor, Settings
+from mlopt.gd.plans.running import Outcome
 
 _POSITIVE = "`positive`=True"
 _THEIRS = ("lsqr", "sag", "saga", "lbfgs")
@@ -70,6 +71,7 @@ class Ridge(Regressor, linear_model.Ridge):
         As in scikit-learn.
     """
 
+    _kind = linear_model.Ridge
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **linear_model.Ridge._parameter_constraints,
         "solver": [StrOptions({"auto", *SOLVERS, *_THEIRS})],
@@ -109,12 +111,7 @@ class Ridge(Regressor, linear_model.Ridge):
         -------
         self
         """
-        check_parameters(self)
-        if why := self._not_ours(y):
-            fit_as_scikit_learn(self, linear_model.Ridge, why, X, y, sample_weight)
-        else:
-            self._fit(X, y, sample_weight)
-        return self
+        return self._fitted(X, y, sample_weight)
 
     def _not_ours(self, y: Any) -> str:
         del y
@@ -162,6 +159,7 @@ class LinearRegression(Regressor, linear_model.LinearRegression):
         See `Ridge`.
     """
 
+    _kind = linear_model.LinearRegression
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **linear_model.LinearRegression._parameter_constraints,
         "solver": [StrOptions({"auto", *SOLVERS})],
@@ -200,17 +198,14 @@ class LinearRegression(Regressor, linear_model.LinearRegression):
         -------
         self
         """
-        check_parameters(self)
-        if why := self._not_ours(y):
-            kind = linear_model.LinearRegression
-            fit_as_scikit_learn(self, kind, why, X, y, sample_weight)
-            return self
-        found = self._fit(X, y, sample_weight).learnt[0]
+        return self._fitted(X, y, sample_weight)
+
+    def _learn(self, given: Sample, outcome: Outcome) -> tuple[str, ...]:
         for name in ("rank_", "singular_"):
             self.__dict__.pop(name, None)
-            if name in found:
-                setattr(self, name, found[name])
-        return self
+            if name in outcome.learnt[0]:
+                setattr(self, name, outcome.learnt[0][name])
+        return super()._learn(given, outcome)
 
     def _not_ours(self, y: Any) -> str:
         del y

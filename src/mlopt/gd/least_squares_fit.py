@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-import warnings
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -13,14 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import linear_model
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
 from mlopt.cluster import Executor, executor
 from mlopt.errors import InputError
-from mlopt.gd.choosing import plan_after
 from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import Sample, read, resources_of
-from mlopt.gd.explained import MAX_ITER, Explained, beside
+from mlopt.gd.explained import Explained, beside
 from mlopt.gd.linear_regressor import LinearRegressor
 from mlopt.gd.passes import Sums
 from mlopt.gd.plans.fitting import Chosen, choose
@@ -68,25 +64,6 @@ class Regressor(Explained, LinearRegressor):
     def _settings(self) -> Settings:
         raise NotImplementedError
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Outcome:
-        started = time.perf_counter()
-        with closing(executor(n_jobs=getattr(self, "n_jobs", None))) as where:
-            sample, chosen = self._prepare(X, y, sample_weight, where)
-            limit = MAX_ITER if self.max_iter is None else self.max_iter
-            outcome = chosen.run(limit)
-        self._learn(outcome, sample)
-        notes = (*outcome.notes, *chosen.choice.notes)
-        self.plan_ = plan_after(self, replace(chosen.choice, notes=notes), started)
-        if not outcome.converged:
-            warnings.warn(
-                f"`{self.solver_}` stopped at {limit} steps above the accuracy that "
-                f"`tol`={self.tol} asks for: increase `max_iter`, scale the features, or "
-                "choose another `solver`.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        return outcome
-
     def _prepare(
         self, X: Any, y: Any, sample_weight: Any, where: Executor
     ) -> tuple[Sample, Chosen]:
@@ -113,13 +90,13 @@ class Regressor(Explained, LinearRegressor):
         problem = squares_problem(rows, penalties, self.fit_intercept, self.positive)
         return replace(problem, known=sums)
 
-    def _learn(self, outcome: Outcome, sample: Sample) -> None:
+    def _learn(self, given: Sample, outcome: Outcome) -> tuple[str, ...]:
         """Coefficients and intercepts in the dtype of X and the shape of y."""
-        dtype = sample.rows.dtype
+        dtype = given.rows.dtype
         coef, intercept = outcome.coef.astype(dtype), outcome.intercept.astype(dtype)
         self.coef_ = coef
         self.intercept_ = intercept if self.fit_intercept else 0.0
-        if sample.y.ndim == 1:
+        if given.y.ndim == 1:
             self.coef_ = coef[0]
             self.intercept_ = intercept[0] if self.fit_intercept else 0.0
         elif len(coef) == 1 and isinstance(self, linear_model.Ridge):
@@ -127,6 +104,14 @@ class Regressor(Explained, LinearRegressor):
         steps = [found["n_iter_"] for found in outcome.learnt]
         self.n_iter_ = np.array(steps, np.int64)
         self.solver_ = outcome.learnt[0].get("solver_", outcome.methods[-1])
+        return outcome.notes
+
+    def _what_lacks(self, outcome: Outcome, limit: int) -> str:
+        return (
+            f"`{self.solver_}` stopped at {limit} steps above the accuracy that "
+            f"`tol`={self.tol} asks for: increase `max_iter`, scale the features, or "
+            "choose another `solver`."
+        )
 
 
 def squares_problem(

@@ -21,6 +21,8 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from mlopt.errors import InputError
 from mlopt.gd.estimator_base import apply
 from mlopt.gd.explained import Explained
+from mlopt.gd.plans.running import Outcome
+from mlopt.gd.plans.task import Problem
 
 Array = NDArray[Any]
 
@@ -29,6 +31,7 @@ class LinearClassifier(Explained, ClassifierMixin, BaseEstimator):
     """Decides from ``classes_`` (K,), ``coef_`` (planes, d), ``intercept_`` (planes,)."""
 
     class_weight: Any
+    tol: float
     classes_: Array
     coef_: Array
     intercept_: Array
@@ -63,6 +66,20 @@ class LinearClassifier(Explained, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         function = partial(_labels, classes=self.classes_)
         return self._apply(function, X, None, self.classes_.dtype)
+
+    def _learn(self, given: Problem, outcome: Outcome) -> tuple[str, ...]:
+        self.coef_ = np.ascontiguousarray(outcome.coef, given.rows.dtype)
+        self.intercept_ = outcome.intercept.astype(given.rows.dtype)
+        *left, last = outcome.methods
+        then = f" by {' and '.join(left)}, and then {last}" if left else ""
+        return (f"took {outcome.passes} passes{then}",)
+
+    def _what_lacks(self, outcome: Outcome, limit: int) -> str:
+        return (
+            f"{outcome.methods[-1]} failed to converge: {type(self).__name__} did not "
+            f"reach `tol`={self.tol} in {outcome.passes} passes. Scale the features, or "
+            f"increase `max_iter` ({limit}) or `tol`."
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

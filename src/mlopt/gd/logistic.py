@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from contextlib import closing
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -14,11 +12,10 @@ from sklearn import linear_model
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from mlopt.cluster import Executor, executor
-from mlopt.gd.as_scikit_learn import check_parameters, fit_as_scikit_learn
+from mlopt.cluster import Executor
 from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import Sample, in_memory, read, resources_of
-from mlopt.gd.explained import beside, learn
+from mlopt.gd.explained import beside
 from mlopt.gd.linear_classifier import LinearClassifier, decide
 from mlopt.gd.plans.fitting import Chosen, choose
 from mlopt.gd.plans.method import Start
@@ -92,6 +89,7 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
         As in scikit-learn.
     """
 
+    _kind = linear_model.LogisticRegression
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **linear_model.LogisticRegression._parameter_constraints,
         "solver": [StrOptions({*_OURS, *_THEIRS})],
@@ -143,24 +141,7 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
         -------
         self
         """
-        started = time.perf_counter()
-        check_parameters(self)
-        if why := self._not_ours(y):
-            kind = linear_model.LogisticRegression
-            solver = self._their_solver()
-            fit_as_scikit_learn(
-                self, kind, why, X, y, sample_weight, solver=solver, n_jobs=None
-            )
-            return self
-        with closing(executor(n_jobs=self.n_jobs)) as where:
-            problem, chosen = self._prepare(X, y, sample_weight, where)
-            start = self._start(problem.outputs, problem.rows.d)
-            outcome = chosen.run(self.max_iter, start)
-        if problem.outputs > 1:
-            outcome = settled(outcome)
-        self.n_iter_ = np.array([max(outcome.passes, 1)], np.int32)
-        learn(self, outcome, problem.rows.dtype, chosen.choice, started)
-        return self
+        return self._fitted(X, y, sample_weight)
 
     def predict_proba(self, X: Any) -> Any:
         """Probability of each class.
@@ -195,11 +176,10 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
             return "`max_iter`=0"
         return "it reports to callbacks" if getattr(self, "_skl_callbacks", None) else ""
 
-    def _their_solver(self) -> str:
-        if self.solver != "auto":
-            return self.solver
+    def _theirs(self) -> dict[str, Any]:
         sparse = self.penalty in ("l1", "elasticnet") or self.l1_ratio not in (0, None)
-        return "saga" if sparse else "lbfgs"
+        usual = "saga" if sparse else "lbfgs"
+        return {"solver": usual if self.solver == "auto" else self.solver, "n_jobs": None}
 
     def _prepare(
         self, X: Any, y: Any, sample_weight: Any, where: Executor
@@ -233,12 +213,17 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
             resources, {"newton-cholesky": _SAME} if same else None,
         )  # fmt: skip
 
-    def _start(self, planes: int, d: int) -> Start:
+    def _learn(self, given: Problem, outcome: Outcome) -> tuple[str, ...]:
+        self.n_iter_ = np.array([max(outcome.passes, 1)], np.int32)
+        return super()._learn(given, settled(outcome) if given.outputs > 1 else outcome)
+
+    def _start(self, given: Problem) -> Start:
         """The last fit, if it was one of the same shape."""
-        if not self.warm_start or getattr(self, "coef_", np.empty(0)).shape != (planes, d):
+        shape = given.outputs, given.rows.d
+        if not self.warm_start or getattr(self, "coef_", np.empty(0)).shape != shape:
             return None
-        held = self.intercept_ if self.fit_intercept else np.zeros(planes)
-        return self.coef_, np.broadcast_to(held, (planes,))
+        held = self.intercept_ if self.fit_intercept else np.zeros(given.outputs)
+        return self.coef_, np.broadcast_to(held, (given.outputs,))
 
 
 def _many(y: Any) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -11,13 +9,13 @@ from numpy.typing import NDArray
 from sklearn import svm
 from sklearn.utils import check_random_state
 
-from mlopt.cluster import Executor, executor
-from mlopt.gd.as_scikit_learn import check_parameters, fit_as_scikit_learn
+from mlopt.cluster import Executor
 from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import Sample, read, resources_of
-from mlopt.gd.explained import beside, learn
+from mlopt.gd.explained import beside
 from mlopt.gd.linear_classifier import LinearClassifier
 from mlopt.gd.plans.fitting import Chosen, choose
+from mlopt.gd.plans.running import Outcome
 from mlopt.gd.plans.stop import GradientNorm
 from mlopt.gd.plans.task import Problem, Task
 from mlopt.gd.working_set import WAY
@@ -84,6 +82,8 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
         As in scikit-learn.
     """
 
+    _kind = svm.LinearSVC
+
     def __init__(
         self,
         penalty: str = "l2",
@@ -126,17 +126,11 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
         -------
         self
         """
-        started = time.perf_counter()
-        check_parameters(self)
-        if why := self._not_ours(y):
-            fit_as_scikit_learn(self, svm.LinearSVC, why, X, y, sample_weight)
-            return self
-        with closing(executor()) as where:
-            problem, chosen = self._prepare(X, y, sample_weight, where)
-            outcome = chosen.run(self.max_iter)
+        return self._fitted(X, y, sample_weight)
+
+    def _learn(self, given: Problem, outcome: Outcome) -> tuple[str, ...]:
         self.n_iter_ = max(outcome.passes, 1)
-        learn(self, outcome, problem.rows.dtype, chosen.choice, started)
-        return self
+        return super()._learn(given, outcome)
 
     def _prepare(
         self, X: Any, y: Any, sample_weight: Any, where: Executor
