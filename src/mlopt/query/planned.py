@@ -14,7 +14,7 @@ from mlopt.errors import ConstraintError, InputError
 from mlopt.gd.plans import SolverPlan, Task
 from mlopt.gd.plans import plan as ranked
 from mlopt.gd.plans.methods import METHODS
-from mlopt.gd.plans.running import ESTIMATED, Result
+from mlopt.gd.plans.result import ESTIMATED, Result
 from mlopt.query.labels import checked
 from mlopt.query.model import Features, Model
 from mlopt.query.request import Request

@@ -17,10 +17,9 @@ from tests.gd.plans.test_choosing import correlated
 from mlopt import LogisticRegression
 from mlopt.gd import Task, plan
 from mlopt.gd.plans import forecast
-from mlopt.gd.plans.forecast import Forecast, Stint
+from mlopt.gd.plans.forecast import Forecast, Passes, Stint
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.running import Alternative
-from mlopt.gd.plans.speculation import Passes
 from mlopt.gd.pricing import Shape
 from mlopt.resources import Resources, cache
 from mlopt.resources import experience as remembering

@@ -12,9 +12,9 @@ import pytest
 from numpy.typing import NDArray
 
 from mlopt.gd.plans import SolverPlan, Task, plan
+from mlopt.gd.plans.forecast import Passes
 from mlopt.gd.plans.methods import METHODS
 from mlopt.gd.plans.running import solve
-from mlopt.gd.plans.speculation import Passes
 
 Array = NDArray[Any]
 N, D = 600, 60

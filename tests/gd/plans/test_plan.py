@@ -16,8 +16,8 @@ from sklearn.svm import SVC
 import mlopt
 from mlopt.errors import InputError
 from mlopt.gd.plans import SolverPlan, Task, descents, plan
+from mlopt.gd.plans.forecast import Passes
 from mlopt.gd.plans.running import solve
-from mlopt.gd.plans.speculation import Passes
 
 Array = NDArray[Any]
 X, Y = make_classification(3000, 12, n_informative=6, n_redundant=0, random_state=0)

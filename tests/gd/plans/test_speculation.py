@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 import mlopt.gd.plans.samples as sizes
 from mlopt.cluster import executor as executor_for
 from mlopt.gd.plans import Task, plan, ranking
+from mlopt.gd.plans.forecast import Passes
 from mlopt.gd.plans.methods import METHODS
 from mlopt.gd.plans.samples import Samples
-from mlopt.gd.plans.speculation import Passes, _led, _Run, speculate
+from mlopt.gd.plans.speculation import _led, _Run, speculate
 from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import Problem, problem_of
 

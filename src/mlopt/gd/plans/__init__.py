@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mlopt.gd.plans.ranking import plan
-    from mlopt.gd.plans.running import Alternative, Result
+    from mlopt.gd.plans.result import Result
+    from mlopt.gd.plans.running import Alternative
     from mlopt.gd.plans.solver_plan import SolverPlan
     from mlopt.gd.plans.task import Task
 
 __all__ = ["Alternative", "Result", "SolverPlan", "Task", "plan"]
 _HOMES = {
     "Alternative": "running",
-    "Result": "running",
+    "Result": "result",
     "SolverPlan": "solver_plan",
     "Task": "task",
     "plan": "ranking",

@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 
 from mlopt.costs import Cost
 from mlopt.gd.choosing import decide
+from mlopt.gd.plans.forecast import typical
 from mlopt.gd.plans.method import Start
 from mlopt.gd.plans.methods import BY_NAME
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.ranker import Ranker
 from mlopt.gd.plans.running import Alternative, Outcome, raced
-from mlopt.gd.plans.solver_plan import passes_of
-from mlopt.gd.plans.speculation import typical
 from mlopt.gd.plans.stop import CoefficientError, Stop
 from mlopt.gd.plans.task import Problem
 from mlopt.plan import Choice
@@ -82,7 +81,7 @@ def choose(
     choice = decide(operator, wanted, seconds, set_aside | why | ranker.refused)
     first = found[choice.chosen]
     if first.passes.expected != 1:
-        choice = replace(choice, notes=(f"predicted for {passes_of(first)}",))
+        choice = replace(choice, notes=(f"predicted for {first.passes_in_words}",))
     if wanted != "auto" or isinstance(stop, CoefficientError):
         # What the user names, or has a patience of its own, is not left for another.
         return Chosen(choice, (first,))

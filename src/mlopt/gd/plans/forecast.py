@@ -14,8 +14,9 @@ import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from mlopt.gd.plans.method import Method, digits
 from mlopt.gd.plans.outline import Outline
-from mlopt.gd.plans.speculation import SAMPLED, Passes
+from mlopt.gd.plans.stop import CoefficientError, RelativeGap, Stop
 from mlopt.kernels.compiling import compiled
 from mlopt.prices import price
 from mlopt.resources.experience import (
@@ -30,6 +31,58 @@ from mlopt.resources.experience import (
 _SHORTEST = price("remember.shortest")
 _BUSY = price("remember.busy")
 _LEAST_DOUBT = price("remember.doubt")
+_FORESEEN = price("speculation.doubt.shape")
+SAMPLED = ("sampled", "extrapolated", "worst case")
+"""Where passes come from that were seen on a sample."""
+
+
+@dataclass(frozen=True)
+class Passes:
+    """Passes to expect.
+
+    Parameters
+    ----------
+    expected, low, high : float
+        ``low <= expected <= high``.
+    source : str
+        How that is known: "sampled" and "extrapolated", by a run on a sample; "worst case",
+        where that run showed only that they are many; "foreseen", by shape or spectrum;
+        "typical", of such shapes; "seen", of such problems on this machine; "known", they
+        do not depend on the data.
+    """
+
+    expected: float
+    low: float
+    high: float
+    source: str
+
+    @staticmethod
+    def known(passes: float) -> Passes:
+        """Passes that do not depend on the data."""
+        return Passes(passes, passes, passes, "known")
+
+    @staticmethod
+    def about(passes: float, factor: float, source: str) -> Passes:
+        """``passes``, give or take a factor."""
+        return Passes(passes, max(1.0, passes / factor), passes * factor, source)
+
+
+def typical(method: Method, outline: Outline, stop: Stop) -> Passes:
+    """What is known before a look at the data; passes grow with the digits asked for."""
+    if isinstance(stop, CoefficientError):
+        return Passes.known(method.steps(outline, stop) if method.steps else 1.0)
+    gap = stop.tolerance if isinstance(stop, RelativeGap) else None
+    if gap and (passes := method.foreseen(outline, gap)) is not None:
+        return Passes.about(passes, _FORESEEN, "foreseen")
+    expected = method.passes(outline.shape)
+    if not method.iterates:
+        return Passes.known(expected)
+    doubt = method.doubt
+    if gap and (usual := method.usual(outline, gap)) is not None:
+        expected, doubt = usual
+    elif gap:
+        expected *= digits(gap)
+    return Passes.about(max(2.0, expected), doubt, "typical")
 
 
 @dataclass(frozen=True, eq=False)

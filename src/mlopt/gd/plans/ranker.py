@@ -14,11 +14,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from mlopt.costs import Cost
-from mlopt.gd.plans.forecast import Forecast
+from mlopt.gd.plans.forecast import Forecast, Passes, typical
 from mlopt.gd.plans.method import Method, Price, digits
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.running import Alternative
-from mlopt.gd.plans.speculation import Passes, typical
 from mlopt.gd.plans.stop import CoefficientError, RelativeGap, Stop
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import handing

@@ -18,13 +18,14 @@ import numpy as np
 from mlopt.cluster import executor as executor_for
 from mlopt.errors import InputError
 from mlopt.gd.estimator_base import resources_of
+from mlopt.gd.plans.forecast import Passes
 from mlopt.gd.plans.method import Method
 from mlopt.gd.plans.methods import BY_NAME, METHODS
 from mlopt.gd.plans.ranker import Ranker
 from mlopt.gd.plans.running import Alternative
 from mlopt.gd.plans.samples import Samples
-from mlopt.gd.plans.solver_plan import SolverPlan, interval_of, passes_of
-from mlopt.gd.plans.speculation import Passes, speculate
+from mlopt.gd.plans.solver_plan import SolverPlan
+from mlopt.gd.plans.speculation import speculate
 from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import Problem, Task, problem_of
 from mlopt.prices import price
@@ -184,14 +185,14 @@ def _within(
     if time_limit is not None and fastest.interval[0] > time_limit:
         raise InputError(
             f"`time_limit` cannot be kept: the fastest plan, {fastest.name}, is predicted "
-            f"to take {interval_of(fastest)}, and {time_limit:g} s are allowed. Allow more "
-            "time, or a larger `tolerance`."
+            f"to take {fastest.time_in_words}, and {time_limit:g} s are allowed. Allow "
+            "more time, or a larger `tolerance`."
         )
     fewest = min(found, key=lambda a: a.passes.low)
     if max_iter is not None and fewest.passes.low > max_iter:
         raise InputError(
             f"`max_iter` cannot be kept: {fewest.name} is predicted to take "
-            f"{passes_of(fewest)}, and {max_iter} are allowed. Allow more, or a "
+            f"{fewest.passes_in_words}, and {max_iter} are allowed. Allow more, or a "
             "larger `tolerance`."
         )
     most = float("inf") if max_iter is None else max_iter

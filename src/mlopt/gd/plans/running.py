@@ -12,27 +12,19 @@ from numpy.typing import NDArray
 
 from mlopt.cluster import between_passes
 from mlopt.gd.linear_training import LinearTraining
-from mlopt.gd.newton import Newton
 from mlopt.gd.plans.closed import LeastSquares
-from mlopt.gd.plans.descent import Descent
-from mlopt.gd.plans.forecast import Forecast, Stint
+from mlopt.gd.plans.forecast import Forecast, Passes, Stint
 from mlopt.gd.plans.method import Method, Solver, Start
-from mlopt.gd.plans.proof import Proof, prove, why_unproven
-from mlopt.gd.plans.speculation import Passes
+from mlopt.gd.plans.proof import Proof, prove
+from mlopt.gd.plans.result import Result, Step, result_of
 from mlopt.gd.plans.stop import RelativeGap, Stop
 from mlopt.gd.plans.task import Problem
+from mlopt.plan import format_seconds
 from mlopt.prices import price
 from mlopt.training import Limits
 
 _MOST = {"passes": 10_000, "iterations": 10_000_000}
 """Of each unit, where the caller sets no limit."""
-_MESSAGES = {
-    "passes": "stopped at the limit of {passes} passes before the tolerance was reached",
-    "seconds": "stopped at the limit of {seconds:g} s before the tolerance was reached",
-}
-
-PROVEN, DIRECT, ESTIMATED, NOTHING = "proven", "direct", "estimated", "nothing"
-"""How it is known that a result is within the tolerance."""
 _TIGHTER = 0.5
 """Of what a proof found lacking, the share that a method is asked for next."""
 _TIGHTEST = 1e-3
@@ -41,54 +33,13 @@ _FEWEST = 3
 """Gaps that tell how fast they fall."""
 _TRIFLE = price("run.trifle")
 _SURE = price("run.sure")
-Step = tuple[int, float, float]
-
-
-@dataclass(frozen=True)
-class Result:
-    """What a run came to.
-
-    Attributes
-    ----------
-    coef : ndarray of shape (d,) or (d, K)
-    intercept : float or ndarray of shape (K,)
-    n_iter : int
-        Passes over the rows, or iterations where these touch a few rows only.
-    objective : float
-        At these weights, over all rows.
-    history : tuple of (int, float, float)
-        After each pass: passes, seconds, and how far the objective may be above its
-        minimum, relative to it, as the method sees it; infinite while that is unknown.
-    seconds : float
-    converged : bool
-        Whether the objective is certain to be within the tolerance: ``claim`` is "proven"
-        or "direct".
-    message : str
-        Why it stopped.
-    methods : tuple of str
-        The methods that were at work, in order: more than one if a plan was left.
-    classes : ndarray of shape (K,) or None
-    gap : float
-        The objective is at most so much above its minimum, relative to itself: a bound.
-        Infinite where nothing proves it; 0 for what is solved directly.
-    claim : str
-        How that is known: "proven" by `mlopt.gd.plans.proof` or a duality gap; "direct",
-        least squares without a penalty solved to rounding; "estimated", the tolerance is
-        reached by the method's own rule, and nothing proves it; "nothing".
-    """
-
-    coef: NDArray[Any]
-    intercept: Any
-    n_iter: int
-    objective: float
-    history: tuple[Step, ...]
-    seconds: float
-    converged: bool
-    message: str
-    methods: tuple[str, ...]
-    classes: NDArray[Any] | None = None
-    gap: float = float("inf")
-    claim: str = "nothing"
+_HOW = {
+    "sampled": "speculated on a sample",
+    "extrapolated": "speculated on a sample",
+    "foreseen": "by its shape",
+    "typical": "typical of its shape",
+    "seen": "like problems seen on this machine",
+}
 
 
 @dataclass(frozen=True)
@@ -131,6 +82,21 @@ class Alternative:
     predicted_seconds: float
     interval: tuple[float, float]
     forecast: Forecast
+
+    @property
+    def time_in_words(self) -> str:
+        """Predicted seconds."""
+        low, high = map(format_seconds, self.interval)
+        return low if low == high else f"{low} to {high}"
+
+    @property
+    def passes_in_words(self) -> str:
+        """Predicted passes, and how they are known."""
+        passes, unit = self.passes, self.method.unit
+        if passes.low == passes.high:
+            return f"{passes.expected:.0f} {unit}"
+        how = _HOW.get(passes.source, passes.source)
+        return f"{passes.low:.0f} to {passes.high:.0f} {unit} ({how})"
 
     def run(
         self, *, time_limit: float | None = None, max_iter: int | None = None
@@ -221,12 +187,12 @@ class Race:
         usual, asked = _MOST[one.method.unit], self.max_iter or 0
         most = asked or usual if one.method.sharp else max(usual, asked)
         self.began = self.limits.elapsed
-        self.asked = self._wanted or 0.0
+        self.asked = self.wanted or 0.0
         self.stint = Stint(one.forecast)
         self.training = one.method.begin(one.problem, one.stop, most, start)
 
     @property
-    def _wanted(self) -> float | None:
+    def wanted(self) -> float | None:
         """The relative gap that was asked for, if it was one."""
         stop = self.alternative.stop
         return stop.tolerance if isinstance(stop, RelativeGap) else None
@@ -251,7 +217,7 @@ class Race:
         while not self._ended() or self._goes_on():
             if following is not None and self._disappoints(following):
                 return False
-            if self._wanted is None:
+            if self.wanted is None:
                 self.training.advance(self._stride())
                 continue
             self.training.advance(1)
@@ -268,7 +234,7 @@ class Race:
         """
         one, spent = self.alternative, self.limits.elapsed - self.began
         late, most = self.training.passes > one.passes.high, following.interval[1]
-        if self._wanted is None:
+        if self.wanted is None:
             pace = one.predicted_seconds / one.passes.expected
             return late and self.training.passes * pace > most
         late |= spent > max(one.interval[1], most, _TRIFLE)
@@ -280,11 +246,11 @@ class Race:
         end = self.limits.elapsed
         half = 0.5 * (self.began + end)
         seen = [(s, gap) for _, s, gap in self.history if s >= half and 0 < gap < np.inf]
-        if len(seen) < _FEWEST or self._wanted is None:
+        if len(seen) < _FEWEST or self.wanted is None:
             return 0.0
         (first, before), (last, now) = seen[0], seen[-1]
         fell = np.log(before / now)
-        digits = np.log(now / self._wanted)
+        digits = np.log(now / self.wanted)
         return float(digits * (last - first) / fell) if fell > 0 else np.inf
 
     def _stride(self) -> int:
@@ -295,7 +261,7 @@ class Race:
 
     def _goes_on(self) -> bool:
         """Whether a training that is done is not at the tolerance, and can go further."""
-        wanted = self._wanted
+        wanted = self.wanted
         if self.reason != "done" or self.proof is not None or wanted is None:
             return False
         training, problem, proof = self.training, self.alternative.problem, None
@@ -349,66 +315,4 @@ class Race:
 
     def result(self) -> Result:
         """What it came to: of one model, to a gap."""
-        problem, proof = self.alternative.problem, self.proof
-        coef, intercept = self.training.coefficients(0)
-        gap, claim = self._claim()
-        if proof is not None:
-            intercept = proof.intercept.astype(intercept.dtype)
-        many = len(coef) > 1
-        return Result(
-            coef=coef.T.copy() if many else coef[0],
-            intercept=intercept if many else float(intercept[0]),
-            n_iter=self.passes,
-            objective=self._objective() if proof is None else proof.objective,
-            history=tuple(self.history),
-            seconds=self.limits.elapsed,
-            converged=claim in (PROVEN, DIRECT),
-            message=self._message(gap, claim),
-            methods=tuple(self.names),
-            classes=problem.classes,
-            gap=gap,
-            claim=claim,
-        )
-
-    def _claim(self) -> tuple[float, str]:
-        """How far from the minimum it is at most, and how that is known."""
-        training, wanted = self.training, self._wanted or 0.0
-        if self.proof is not None:
-            return self.proof.gap, PROVEN if self.proof.gap <= wanted else NOTHING
-        reached = bool(np.all(training.converged))
-        if self.alternative.method.bounds:
-            return training.gap, PROVEN if training.gap <= wanted else NOTHING
-        if why_unproven(self.alternative.problem) is None or not reached:
-            return np.inf, NOTHING
-        if isinstance(training, LeastSquares) and training.direct:
-            return training.gap, DIRECT
-        return np.inf, ESTIMATED
-
-    def _objective(self) -> float:
-        """What the training knows of its last weights; otherwise one more pass."""
-        if isinstance(self.training, LinearTraining | Newton) and self.training.passes:
-            return float(self.training.objective()[0])
-        coef, intercept = self.training.coefficients(0)
-        return self.alternative.problem.objective(coef, np.asarray(intercept))
-
-    def _message(self, gap: float, claim: str) -> str:
-        name, tolerance = self.alternative.name, self._wanted
-        if claim == PROVEN:
-            return f"within {gap:.1g} of the minimum, proven; {tolerance:g} was asked for"
-        if claim == DIRECT:
-            return f"solved by {name} to rounding, without a penalty"
-        if claim == ESTIMATED:
-            why = why_unproven(self.alternative.problem)
-            return (
-                f"estimated to be within {tolerance:g} of the minimum, by the rule of "
-                f"{name}, and not certain: {why}"
-            )
-        if self.reason in _MESSAGES:
-            limits = self.limits
-            return _MESSAGES[self.reason].format(
-                passes=limits.passes, seconds=limits.seconds
-            )
-        if isinstance(self.training, Descent) and self.training.message:
-            return f"{name} {self.training.message}"
-        found = "" if self.proof is None else f": it may be {gap:.1g} above the minimum"
-        return f"{name} found no step that helps before the tolerance was reached{found}"
+        return result_of(self)

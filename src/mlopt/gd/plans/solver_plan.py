@@ -7,7 +7,8 @@ from functools import cached_property
 
 from mlopt import plan as plans
 from mlopt.gd.plans.ranker import Ranker
-from mlopt.gd.plans.running import Alternative, Result, solve
+from mlopt.gd.plans.result import Result
+from mlopt.gd.plans.running import Alternative, solve
 from mlopt.gd.plans.task import Task
 
 
@@ -68,12 +69,12 @@ class SolverPlan:
         """The same as a `mlopt.Plan`."""
         first, *others = self.alternatives
         rejected = [
-            plans.Alternative(a.name, a.predicted_seconds, interval_of(a)) for a in others
+            plans.Alternative(a.name, a.predicted_seconds, a.time_in_words) for a in others
         ]
         rejected += [
             plans.Alternative(name, None, why) for name, why in self.refused.items()
         ]
-        notes = [f"{passes_of(first)}; {interval_of(first)}"]
+        notes = [f"{first.passes_in_words}; {first.time_in_words}"]
         if self.ties:
             notes.append(f"about as good: {', '.join(self.ties)}")
         choice = plans.Choice(
@@ -93,27 +94,3 @@ class SolverPlan:
 
     def __repr__(self) -> str:
         return self.explain()
-
-
-def interval_of(alternative: Alternative) -> str:
-    """Predicted seconds in words."""
-    low, high = map(plans.format_seconds, alternative.interval)
-    return low if low == high else f"{low} to {high}"
-
-
-def passes_of(alternative: Alternative) -> str:
-    """Predicted passes in words."""
-    passes, unit = alternative.passes, alternative.method.unit
-    if passes.low == passes.high:
-        return f"{passes.expected:.0f} {unit}"
-    how = _HOW.get(passes.source, passes.source)
-    return f"{passes.low:.0f} to {passes.high:.0f} {unit} ({how})"
-
-
-_HOW = {
-    "sampled": "speculated on a sample",
-    "extrapolated": "speculated on a sample",
-    "foreseen": "by its shape",
-    "typical": "typical of its shape",
-    "seen": "like problems seen on this machine",
-}

@@ -23,10 +23,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlopt.gd.iterations import FEWEST, estimate
-from mlopt.gd.plans.method import Method, digits
-from mlopt.gd.plans.outline import Outline
+from mlopt.gd.plans.forecast import Passes, typical
+from mlopt.gd.plans.method import Method
 from mlopt.gd.plans.samples import Samples
-from mlopt.gd.plans.stop import CoefficientError, RelativeGap, Stop
+from mlopt.gd.plans.stop import RelativeGap
 from mlopt.prices import count, price
 from mlopt.training import Limits
 
@@ -34,7 +34,6 @@ _MOST_PASSES = 10**6
 """Passes over a sample: time ends a run before."""
 _LEAST_FACTOR = price("speculation.doubt.least")
 _DOUBT = price("speculation.doubt.one")
-_FORESEEN = price("speculation.doubt.shape")
 _FAR = price("speculation.far")
 """Looks that make a curve, and how far beyond the most that were guessed it may lead."""
 _ALIKE = price("speculation.alike")
@@ -42,59 +41,8 @@ _MORE = price("speculation.more")
 _LAST = count("speculation.last")
 _FIRST = price("speculation.first")
 _WIDER = count("speculation.wider")
-SAMPLED = ("sampled", "extrapolated", "worst case")
-"""Where passes come from that were seen on a sample."""
 Count = tuple[int, int]
 """Rows of a sample and the passes over it."""
-
-
-@dataclass(frozen=True)
-class Passes:
-    """Passes to expect.
-
-    Parameters
-    ----------
-    expected, low, high : float
-        ``low <= expected <= high``.
-    source : str
-        How that is known: "sampled" and "extrapolated", by a run on a sample; "worst case",
-        where that run showed only that they are many; "foreseen", by shape or spectrum;
-        "typical", of such shapes; "seen", of such problems on this machine; "known", they
-        do not depend on the data.
-    """
-
-    expected: float
-    low: float
-    high: float
-    source: str
-
-    @staticmethod
-    def known(passes: float) -> Passes:
-        """Passes that do not depend on the data."""
-        return Passes(passes, passes, passes, "known")
-
-    @staticmethod
-    def about(passes: float, factor: float, source: str) -> Passes:
-        """``passes``, give or take a factor."""
-        return Passes(passes, max(1.0, passes / factor), passes * factor, source)
-
-
-def typical(method: Method, outline: Outline, stop: Stop) -> Passes:
-    """What is known before a look at the data; passes grow with the digits asked for."""
-    if isinstance(stop, CoefficientError):
-        return Passes.known(method.steps(outline, stop) if method.steps else 1.0)
-    gap = stop.tolerance if isinstance(stop, RelativeGap) else None
-    if gap and (passes := method.foreseen(outline, gap)) is not None:
-        return Passes.about(passes, _FORESEEN, "foreseen")
-    expected = method.passes(outline.shape)
-    if not method.iterates:
-        return Passes.known(expected)
-    doubt = method.doubt
-    if gap and (usual := method.usual(outline, gap)) is not None:
-        expected, doubt = usual
-    elif gap:
-        expected *= digits(gap)
-    return Passes.about(max(2.0, expected), doubt, "typical")
 
 
 def speculate(
