@@ -15,6 +15,8 @@ the interval of their prediction says. Runs that said they were done and were no
 counted. With --likely the rivals are the methods of whole passes and epochs alone, without
 the plans of the ML4all paper, which are never near the best and take most of the time.
 
+Nothing is remembered from run to run unless DASK_MLOPT__REMEMBER=true asks for it.
+
 usage: foresight.py [--seed 0] [--problems 60] [--limit 30] [--values 20e6] [--likely]
 """
 

@@ -57,14 +57,14 @@ def test_factors_lie_between_one_and_what_was_measured(ratio: float, times: int)
     for _ in range(times):
         found = found.after(ratio)
     low, high = sorted((1.0, ratio))
-    assert low * (1 - 1e-9) <= found.factor <= high * (1 + 1e-9)
+    assert low * (1 - 1e-9) <= found.factor() <= high * (1 + 1e-9)
 
 
 def test_a_machine_that_changes_is_followed() -> None:
     found = Ratio()
     for ratio in [1.0] * 500 + [2.0] * 100:
         found = found.after(ratio)
-    assert found.factor == pytest.approx(2.0, rel=0.15)
+    assert found.factor() == pytest.approx(2.0, rel=0.15)
 
 
 def test_what_is_remembered_is_found_by_another_process(folder: Path) -> None:

@@ -37,7 +37,7 @@ def _remembered(found: Experience | None) -> list[str]:
         return ["", "no fit is remembered yet"]
     head = f"{'measured / predicted':<34}{'fits':>6}{'mean':>8}{'used':>8}"
     lines = (
-        f"{method:<34}{ratio.count:>6}{math.exp(ratio.mean):>8.2f}{ratio.factor:>8.2f}"
+        f"{method:<34}{ratio.count:>6}{math.exp(ratio.mean):>8.2f}{ratio.factor():>8.2f}"
         f"   {what}: {kind}"
         for (method, what, kind), ratio in found.entries
     )

@@ -28,6 +28,9 @@ SECONDS = "seconds"
 """What a run took over what was predicted for the passes that it took."""
 PASSES = "passes"
 """Passes that a run took over those that were foreseen."""
+ANY = "any method"
+"""All methods together: a machine that is slower than its price list is so for all of them,
+and those that nobody has tried are no better for it."""
 FEW = 3
 """Fits that count as much as the prediction itself, and make a kind of problem known."""
 _LAST = 30
@@ -80,10 +83,10 @@ class Ratio:
         """From 0, nothing was measured, to nearly 1."""
         return self.count / (self.count + FEW)
 
-    @property
-    def factor(self) -> float:
-        """What predictions are to be multiplied by; 1 where nothing was measured."""
-        return math.exp(self.belief * self.mean)
+    def factor(self, assumed: float = 1.0) -> float:
+        """What predictions are to be multiplied by: ``assumed`` without a fit."""
+        known = self.belief * self.mean
+        return math.exp(known + (1 - self.belief) * math.log(assumed))
 
     def doubt(self, assumed: float) -> float:
         """By which factor a corrected prediction may be off: ``assumed`` without a fit."""
@@ -106,6 +109,18 @@ class Experience:
     def of(self, method: str, what: str, kind: str) -> Ratio:
         """The ratio of a method on a kind of problems; one of no fits if it has none."""
         return dict(self.entries).get((method, what, kind), Ratio())
+
+    def pace(self, method: str, form: str) -> tuple[float, float]:
+        """What a method's seconds are to be multiplied by, and how far off that may be.
+
+        Parameters
+        ----------
+        method : str
+        form : str
+            Of the rows: "dense" or "sparse".
+        """
+        one, all_ = self.of(method, SECONDS, form), self.of(ANY, SECONDS, form)
+        return one.factor(all_.factor()), one.doubt(1.0)
 
     def after(self, seen: Iterable[Seen]) -> Experience:
         """With fits that were seen since."""

@@ -85,6 +85,14 @@ def test_fits_that_took_twice_as_long_raise_what_is_predicted() -> None:
     assert seconds[1] == pytest.approx(0.2, rel=0.1)
 
 
+def test_a_machine_that_is_slow_is_so_for_methods_that_nobody_tried() -> None:
+    known = learnt(*[(0.4, 20)] * 20)
+    other = replace(known, method="svrg")
+    tried, untried = (f.corrected_interval(Passes.known(10.0))[1] for f in (known, other))
+    assert untried == pytest.approx(tried, rel=0.15)
+    assert other.corrected_passes() == GUESS
+
+
 def test_passes_that_were_fewer_lead_to_fewer_and_to_a_narrower_interval() -> None:
     found = learnt(*[(0.1, 8), (0.1, 12)] * 8).corrected_passes()
     assert found.expected == pytest.approx(10.0, rel=0.15)
@@ -120,14 +128,14 @@ def test_what_was_seen_of_one_kind_of_problem_says_nothing_of_another() -> None:
 
 def test_a_run_that_was_left_tells_that_passes_are_many_not_that_they_are_few() -> None:
     one = of(Experience())
-    assert [s.what for s in one.seen(1.0, 50, ended=False)] == [SECONDS, PASSES]
-    assert [s.what for s in one.seen(1.0, 3, ended=False)] == [SECONDS]
+    assert [s.what for s in one.seen(1.0, 50, ended=False)] == [SECONDS, SECONDS, PASSES]
+    assert [s.what for s in one.seen(1.0, 3, ended=False)] == [SECONDS, SECONDS]
     exact = of(Experience(), Passes.known(1.0))
-    assert [s.what for s in exact.seen(1.0, 1, ended=True)] == [SECONDS]
+    assert [s.what for s in exact.seen(1.0, 1, ended=True)] == [SECONDS, SECONDS]
 
 
 @pytest.mark.parametrize(
-    ("seconds", "busy", "kept"), [(1.0, 1.0, 2), (1.0, 0.4, 0), (0.004, 1.0, 0)]
+    ("seconds", "busy", "kept"), [(1.0, 1.0, 3), (1.0, 0.4, 0), (0.004, 1.0, 0)]
 )
 def test_short_runs_and_runs_under_load_are_not_remembered(
     folder: Path, clock: SimpleNamespace, seconds: float, busy: float, kept: int

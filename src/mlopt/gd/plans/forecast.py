@@ -20,6 +20,7 @@ from mlopt.gd.plans.stop import CoefficientError, RelativeGap, Stop
 from mlopt.kernels.compiling import compiled
 from mlopt.prices import price
 from mlopt.resources.experience import (
+    ANY,
     FEW,
     PASSES,
     SECONDS,
@@ -113,7 +114,7 @@ class Forecast:
     @property
     def form(self) -> str:
         """The rows that a price is for."""
-        return "sparse" if self.outline.shape.sparse else "dense"
+        return form_of(self.outline)
 
     @property
     def kind(self) -> str:
@@ -131,7 +132,7 @@ class Forecast:
             return passes
         doubt = max(ratio.doubt(math.sqrt(passes.high / passes.low)), _LEAST_DOUBT)
         source = "seen" if ratio.count >= FEW else passes.source
-        return Passes.about(max(1.0, passes.expected * ratio.factor), doubt, source)
+        return Passes.about(max(1.0, passes.expected * ratio.factor()), doubt, source)
 
     def corrected_interval(self, passes: Passes) -> tuple[float, float, float]:
         """Seconds for the fewest passes, for the mean of them, and for the most."""
@@ -142,8 +143,7 @@ class Forecast:
             mean = (high - low) / math.log(high / low)
         if self.experience is None:
             return low, mean, high
-        ratio = self.experience.of(self.method, SECONDS, self.form)
-        factor, doubt = ratio.factor, ratio.doubt(1.0)
+        factor, doubt = self.experience.pace(self.method, self.form)
         return factor * low / doubt, factor * mean, factor * high * doubt
 
     def seen(self, took: float, passes: int, ended: bool) -> list[Seen]:
@@ -160,12 +160,18 @@ class Forecast:
         """
         if took < _SHORTEST or passes < 1:
             return []
-        found = [Seen(self.method, SECONDS, self.form, took / self.seconds(passes))]
+        ratio = took / self.seconds(passes)
+        found = [Seen(name, SECONDS, self.form, ratio) for name in (self.method, ANY)]
         guess = self.passes
         if guess.low < guess.high and (ended or passes > guess.expected):
-            ratio = passes / guess.expected
-            found.append(Seen(self.method, PASSES, self.kind, ratio))
+            share = passes / guess.expected
+            found.append(Seen(self.method, PASSES, self.kind, share))
         return found
+
+
+def form_of(outline: Outline) -> str:
+    """What kind of rows a price is for."""
+    return "sparse" if outline.shape.sparse else "dense"
 
 
 _lock = threading.Lock()

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from mlopt.costs import Cost
-from mlopt.gd.plans.forecast import Forecast, Passes, typical
+from mlopt.gd.plans.forecast import Forecast, Passes, form_of, typical
 from mlopt.gd.plans.method import Method, Price, digits
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.running import Alternative
@@ -59,7 +59,7 @@ class Ranker:
         stop, around = self.stop, self._around
         part = digits(stop.tolerance) if isinstance(stop, RelativeGap) else 1.0
         of = self.outline, self.resources
-        bounds = [(around + part * m.least(*of), m) for m in methods]
+        bounds = [(self._quicker(m) * (around + part * m.least(*of)), m) for m in methods]
         found: list[Alternative] = []
         for bound, method in sorted(bounds, key=lambda pair: pair[0]):
             worst = min((a.interval[1] for a in found), default=float("inf"))
@@ -80,6 +80,13 @@ class Ranker:
         """All methods that are not among the known ones."""
         names = {a.name for a in known}
         return self.ranked(m for m in self.methods if m.name not in names)
+
+    def _quicker(self, method: Method) -> float:
+        """What a bound of a method is to be multiplied by, where it was quicker here."""
+        known = self.resources.experience
+        if known is None:
+            return 1.0
+        return min(known.pace(method.name, form_of(self.outline))[0], 1.0)
 
     def _price(self, method: Method) -> Price | None:
         if method.name not in self._prices and method.name not in self.refused:
