@@ -30,9 +30,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A cache of its own, where fits are remembered."""
     monkeypatch.setattr(cache, "directory", lambda: tmp_path / "cache")
     monkeypatch.setattr(remembering, "_waiting", [])
+    monkeypatch.setattr(remembering, "_APART", 0.0)
     monkeypatch.setattr(probe, "_known", {})
     with dask.config.set({"mlopt.remember": True}):
         yield tmp_path / "cache"
+
+
+def cache_count() -> int:
+    return sum(ratio.count for _, ratio in remembering._load(remembering._file()).entries)
 
 
 def count() -> int:
@@ -136,6 +141,19 @@ def test_processes_add_to_one_file(folder: Path) -> None:
     off = os.environ | {"DASK_MLOPT__REMEMBER": "false"}
     subprocess.run([sys.executable, "-c", code], check=True, env=off)
     assert count() == 3
+
+
+def test_fits_that_come_one_after_the_other_are_written_together(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remembering, "_APART", 1e9)
+    monkeypatch.setattr(remembering, "_written", -1e18)
+    for _ in range(5):
+        remembering.remember(SEEN)
+    assert count() == 5
+    assert cache_count() == 1
+    remembering._end()  # as Python does when it ends
+    assert cache_count() == 5
 
 
 def test_what_was_remembered_can_be_seen_and_forgotten(folder: Path) -> None:

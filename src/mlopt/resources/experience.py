@@ -11,11 +11,13 @@ place. What cannot be written waits in this process, where it counts all the sam
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import json
 import math
 import os
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass
@@ -43,6 +45,8 @@ _USUAL = 1.6
 """Mean distances that hold four fifths of all ratios, where these are normal."""
 SETTING = "mlopt.remember"
 """Of ``dask.config``, and DASK_MLOPT__REMEMBER of the environment; on unless false."""
+_APART = 1.0
+"""Seconds between two writings: short fits must not wait for the disk one by one."""
 _MOST = 100
 """Fits that wait for a file that can be written; older ones are forgotten."""
 
@@ -170,6 +174,7 @@ class Seen:
 _lock = threading.Lock()
 _waiting: list[Seen] = []
 _last: tuple[object, Experience] = (None, Experience())
+_written = -math.inf
 
 
 def remembers() -> bool:
@@ -194,11 +199,31 @@ def remember(seen: Iterable[Seen]) -> None:
     with _lock:
         _waiting.extend(seen)
         del _waiting[:-_MOST]
+        if time.monotonic() - _written >= _APART:
+            _write()
+
+
+def _write() -> None:
+    """Whoever calls it holds the lock of this process."""
+    global _written
+    if _waiting:
+        _written = time.monotonic()
         with suppress(OSError, RuntimeError), _only_writer(_file()):  # no home, no matter
             found = _read(_file()).after(_waiting)
             record = {"formulas": cache.FORMULAS, "methods": found.to_dict()}
             if cache.write(_file(), {"machine": _machine(), **record}):
                 _waiting.clear()
+
+
+@atexit.register
+def _end() -> None:
+    """Short fits that came one after the other are not lost."""
+    if _waiting and remembers():
+        _write()
+
+
+if hasattr(os, "register_at_fork"):  # what waits is the parent's to write
+    os.register_at_fork(after_in_child=_waiting.clear)
 
 
 def forget() -> None:

@@ -34,6 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A cache of its own, where fits are remembered."""
     monkeypatch.setattr(cache, "directory", lambda: tmp_path)
     monkeypatch.setattr(remembering, "_waiting", [])
+    monkeypatch.setattr(remembering, "_APART", 0.0)
     with dask.config.set({"mlopt.remember": True}):
         yield tmp_path
 
