@@ -43,8 +43,8 @@ from scipy.optimize import least_squares
 
 import mlopt
 from mlopt.errors import MloptError
+from mlopt.gd.plans.fitting import Ranker
 from mlopt.gd.plans.method import Method
-from mlopt.gd.plans.ranker import Ranker
 from mlopt.gd.plans.running import Alternative
 from mlopt.pipeline.calibration.fitting import MOST as FACTOR
 from mlopt.pipeline.calibration.fitting import RIDGE, robust

@@ -11,8 +11,7 @@ from sklearn import linear_model
 from mlopt.cluster import Executor
 from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import Sample, read, resources_of
-from mlopt.gd.explained import Explained, beside
-from mlopt.gd.linear_regressor import LinearRegressor
+from mlopt.gd.linear_model import LinearRegressor, beside
 from mlopt.gd.plans.fitting import Chosen, choose
 from mlopt.gd.plans.method import Start
 from mlopt.gd.plans.running import Outcome
@@ -23,7 +22,7 @@ from mlopt.gd.working_set import WAY
 Array = NDArray[Any]
 
 
-class ElasticNet(Explained, LinearRegressor, linear_model.ElasticNet):
+class ElasticNet(LinearRegressor, linear_model.ElasticNet):
     """Least squares with an L1 and an L2 penalty.
 
     It minimises ``sum_i c_i (y_i - x_i w - b)^2 / (2 sum_i c_i) + alpha l1_ratio ||w||_1 +

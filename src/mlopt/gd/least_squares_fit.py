@@ -16,8 +16,7 @@ from mlopt.cluster import Executor, executor
 from mlopt.errors import InputError
 from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import Sample, read, resources_of
-from mlopt.gd.explained import Explained, beside
-from mlopt.gd.linear_regressor import LinearRegressor
+from mlopt.gd.linear_model import LinearRegressor, beside
 from mlopt.gd.passes import Sums
 from mlopt.gd.plans.fitting import Chosen, choose
 from mlopt.gd.plans.outline import Outline
@@ -51,7 +50,7 @@ class Settings:
     cutoff: float | None = None
 
 
-class Regressor(Explained, LinearRegressor):
+class Regressor(LinearRegressor):
     """Reads the data, chooses a solver, runs it and sets the attributes that it learns."""
 
     solver: str

@@ -15,8 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from mlopt.cluster import Executor
 from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import Sample, in_memory, read, resources_of
-from mlopt.gd.explained import beside
-from mlopt.gd.linear_classifier import LinearClassifier, decide
+from mlopt.gd.linear_model import LinearClassifier, beside, decide
 from mlopt.gd.plans.fitting import Chosen, choose
 from mlopt.gd.plans.method import Start
 from mlopt.gd.plans.newton_cholesky import rows_of_hessian

@@ -12,8 +12,7 @@ from sklearn.utils import check_random_state
 from mlopt.cluster import Executor
 from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import Sample, read, resources_of
-from mlopt.gd.explained import beside
-from mlopt.gd.linear_classifier import LinearClassifier
+from mlopt.gd.linear_model import LinearClassifier, beside
 from mlopt.gd.plans.fitting import Chosen, choose
 from mlopt.gd.plans.running import Outcome
 from mlopt.gd.plans.stop import GradientNorm

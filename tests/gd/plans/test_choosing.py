@@ -13,9 +13,9 @@ from scipy import sparse
 
 from mlopt.cluster import Threads
 from mlopt.gd.plans import Task, plan
+from mlopt.gd.plans.fitting import Ranker
 from mlopt.gd.plans.forecast import Passes
 from mlopt.gd.plans.methods import BY_NAME
-from mlopt.gd.plans.ranker import Ranker
 from mlopt.gd.plans.running import raced
 from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import problem_of

@@ -18,10 +18,10 @@ import numpy as np
 from mlopt.cluster import executor as executor_for
 from mlopt.errors import InputError
 from mlopt.gd.estimator_base import resources_of
+from mlopt.gd.plans.fitting import Ranker
 from mlopt.gd.plans.forecast import Passes
 from mlopt.gd.plans.method import Method
 from mlopt.gd.plans.methods import BY_NAME, METHODS
-from mlopt.gd.plans.ranker import Ranker
 from mlopt.gd.plans.running import Alternative
 from mlopt.gd.plans.samples import Samples
 from mlopt.gd.plans.solver_plan import SolverPlan

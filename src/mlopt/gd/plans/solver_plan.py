@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from mlopt import plan as plans
-from mlopt.gd.plans.ranker import Ranker
+from mlopt.gd.plans.fitting import Ranker
 from mlopt.gd.plans.result import Result
 from mlopt.gd.plans.running import Alternative, solve
 from mlopt.gd.plans.task import Task

@@ -16,9 +16,9 @@ import numpy as np
 
 from mlopt.cluster import executor
 from mlopt.costs import Cost
+from mlopt.gd.plans.fitting import Ranker
 from mlopt.gd.plans.method import OPERATOR, Price
 from mlopt.gd.plans.methods import METHODS
-from mlopt.gd.plans.ranker import Ranker
 from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import Problem, Task, problem_of
 from mlopt.pipeline.calibration import linear

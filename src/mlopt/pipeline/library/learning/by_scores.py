@@ -19,7 +19,7 @@ from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mlopt.gd.estimator_base import Sample
-from mlopt.gd.linear_classifier import winners
+from mlopt.gd.linear_model import winners
 from mlopt.pipeline.library.learning.labels import indicators
 
 Array = NDArray[Any]

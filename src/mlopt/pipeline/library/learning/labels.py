@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.gd.estimator_base import Sample
-from mlopt.gd.linear_classifier import encode
+from mlopt.gd.linear_model import encode
 
 Array = NDArray[Any]
 

@@ -16,7 +16,7 @@ from mlopt.cluster import Executor, executor
 from mlopt.errors import InputError
 from mlopt.gd.choosing import choose
 from mlopt.gd.estimator_base import Sample, read, resources_of
-from mlopt.gd.linear_classifier import encode
+from mlopt.gd.linear_model import encode
 from mlopt.gd.parameters import check_count, check_positive
 from mlopt.pipeline.library.learning.block_cost import cost
 from mlopt.pipeline.library.learning.block_descent import Keeping

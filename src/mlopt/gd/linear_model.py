@@ -1,0 +1,276 @@
+"""What linear models share: one way to be fitted and explained, and to predict.
+
+Shapes: ``n`` rows, ``d`` features, ``K`` classes, ``T`` targets. Two classes have one
+plane, more have one each.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from mlopt.cluster import Executor, executor
+from mlopt.errors import InputError
+from mlopt.gd.as_scikit_learn import fit_as_scikit_learn, plan_as_scikit_learn
+from mlopt.gd.choosing import plan_after, plan_before
+from mlopt.gd.estimator_base import apply, check_parameters
+from mlopt.gd.plans.fitting import Chosen
+from mlopt.gd.plans.method import Start
+from mlopt.gd.plans.running import Outcome
+from mlopt.gd.plans.task import Problem
+from mlopt.plan import Plan
+from mlopt.rows import Rows
+
+Array = NDArray[Any]
+
+MAX_ITER = 1000
+"""Steps or sweeps where `max_iter` is None, as in scikit-learn."""
+
+
+class LinearModel:
+    """An estimator that prepares its fit, and the choice of a solver, in `_prepare`."""
+
+    _kind: ClassVar[type]
+    """Of scikit-learn, whose own fit does what only it has a solver for."""
+    max_iter: int | None
+    plan_: Any
+    coef_: Array
+    intercept_: Any
+
+    def _fitted(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """Itself, when the method that was chosen has run, or scikit-learn's own fit."""
+        started = time.perf_counter()
+        check_parameters(self)
+        if why := self._not_ours(y):
+            kind, theirs = self._kind, self._theirs()
+            fit_as_scikit_learn(self, kind, why, X, y, sample_weight, **theirs)
+            return self
+        with closing(executor(n_jobs=getattr(self, "n_jobs", None))) as where:
+            given, chosen = self._prepare(X, y, sample_weight, where)
+            limit = MAX_ITER if self.max_iter is None else self.max_iter
+            outcome = chosen.run(limit, self._start(given))
+        notes = (*self._learn(given, outcome), *chosen.choice.notes)
+        self.plan_ = plan_after(self, replace(chosen.choice, notes=notes), started)
+        if getattr(self, "verbose", 0):
+            sys.stderr.write(f"{self.plan_}\n")
+        if not outcome.converged:
+            why = self._what_lacks(outcome, limit)
+            warnings.warn(why, ConvergenceWarning, stacklevel=3)
+        return self
+
+    def explain(self, X: Any, y: Any, sample_weight: Any = None) -> Plan:
+        """The plan of `fit` for the same arguments; fits nothing.
+
+        Returns
+        -------
+        Plan
+            What would be chosen and rejected, with predicted seconds.
+        """
+        twin = clone(self)
+        check_parameters(twin)
+        if why := twin._not_ours(y):
+            return plan_as_scikit_learn(self, why)
+        with closing(executor(n_jobs=getattr(self, "n_jobs", None))) as where:
+            _, chosen = twin._prepare(X, y, sample_weight, where)
+        return plan_before(self, chosen.choice)
+
+    @abstractmethod
+    def _not_ours(self, y: Any) -> str:
+        """Which parameter asks for what only scikit-learn has a solver for; or ""."""
+
+    @abstractmethod
+    def _prepare(
+        self, X: Any, y: Any, sample_weight: Any, where: Executor
+    ) -> tuple[Any, Chosen]:
+        """What `fit` trains on, and the solver that it chose."""
+
+    @abstractmethod
+    def _learn(self, given: Any, outcome: Outcome) -> tuple[str, ...]:
+        """Set the attributes; returns what the plan has to say of the run."""
+
+    @abstractmethod
+    def _what_lacks(self, outcome: Outcome, limit: int) -> str:
+        """What to tell who gets a fit that did not converge, and what to do."""
+
+    def _start(self, given: Any) -> Start:
+        """Where to begin; None for the method's own start."""
+        del given
+        return None
+
+    def _theirs(self) -> dict[str, Any]:
+        """Parameters that scikit-learn's own fit takes otherwise."""
+        return {}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.sparse = True
+        tags.array_api_support = False
+        return tags
+
+    def _apply(
+        self, function: Callable[..., Array], X: Any, columns: int | None, dtype: Any
+    ) -> Any:
+        rowwise = partial(function, coef=self.coef_, intercept=self.intercept_)
+        return apply(self, X, rowwise, columns, dtype)
+
+
+def beside(rows: Rows, targets: Array, weights: Array) -> Rows:
+    """The rows with targets (n, T) and weights (n, S) in their dtype."""
+    return rows.attach(
+        targets=targets.astype(rows.dtype), weights=weights.astype(rows.dtype)
+    )
+
+
+class LinearClassifier(LinearModel, ClassifierMixin, BaseEstimator):
+    """Decides from ``classes_`` (K,), ``coef_`` (planes, d), ``intercept_`` (planes,)."""
+
+    class_weight: Any
+    tol: float
+    classes_: Array
+
+    def decision_function(self, X: Any) -> Any:
+        """Signed distance, up to a factor, from the plane of each class.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
+
+        Returns
+        -------
+        ndarray or lazy dask array of shape (n,) for two classes, else (n, K)
+        """
+        check_is_fitted(self)
+        planes = self.coef_.shape[0]
+        columns = planes if planes > 1 else None
+        return self._apply(decide, X, columns, self.coef_.dtype)
+
+    def predict(self, X: Any) -> Any:
+        """Predict the class of each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
+
+        Returns
+        -------
+        ndarray or lazy dask array of shape (n,)
+        """
+        check_is_fitted(self)
+        function = partial(_labels, classes=self.classes_)
+        return self._apply(function, X, None, self.classes_.dtype)
+
+    def _learn(self, given: Problem, outcome: Outcome) -> tuple[str, ...]:
+        self.coef_ = np.ascontiguousarray(outcome.coef, given.rows.dtype)
+        self.intercept_ = outcome.intercept.astype(given.rows.dtype)
+        *left, last = outcome.methods
+        then = f" by {' and '.join(left)}, and then {last}" if left else ""
+        return (f"took {outcome.passes} passes{then}",)
+
+    def _what_lacks(self, outcome: Outcome, limit: int) -> str:
+        return (
+            f"{outcome.methods[-1]} failed to converge: {type(self).__name__} did not "
+            f"reach `tol`={self.tol} in {outcome.passes} passes. Scale the features, or "
+            f"increase `max_iter` ({limit}) or `tol`."
+        )
+
+    def _encode(self, y: Any, weights: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Set ``classes_`` and return the code 0 ... K-1 of every row.
+
+        Raises
+        ------
+        InputError
+            Unless two classes at least have rows of positive weight.
+        """
+        self.classes_, codes = encode(self, y, weights)
+        return codes
+
+    def _class_weights(
+        self, codes: NDArray[np.intp], weights: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """What ``class_weight`` says of each class, shape (K,)."""
+        found = compute_class_weight(
+            self.class_weight,
+            classes=self.classes_,
+            y=self.classes_[codes],
+            sample_weight=weights,
+        )
+        return np.asarray(found, np.float64)
+
+
+class LinearRegressor(LinearModel, BaseEstimator):
+    """Predicts from ``coef_`` of shape (d,) or (T, d) and ``intercept_``."""
+
+    def predict(self, X: Any) -> Any:
+        """Predict the targets.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
+
+        Returns
+        -------
+        ndarray or lazy dask array of shape (n,) or (n, T)
+        """
+        check_is_fitted(self)
+        columns = len(self.coef_) if self.coef_.ndim == 2 else None
+        return self._apply(_predict, X, columns, self.coef_.dtype)
+
+
+def encode(
+    estimator: Any, y: Any, weights: NDArray[np.float64]
+) -> tuple[Array, NDArray[np.intp]]:
+    """The classes (K,) in order, and the code of each row, (n,).
+
+    Raises
+    ------
+    InputError
+        Unless two classes at least have rows of positive weight; it names ``estimator``.
+    """
+    y = column_or_1d(y, warn=True)
+    check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    present = np.unique(codes[weights > 0])
+    if len(present) < 2:
+        raise InputError(
+            f"{type(estimator).__name__} needs rows of at least two classes in y, got one "
+            f"class of positive weight: {classes[present].tolist()}."
+        )
+    return classes, np.asarray(codes, np.intp)
+
+
+def winners(scores: Array, classes: Array) -> Array:
+    """The class of the largest score; by the sign of (n,) or (n, 1), those of two."""
+    if scores.ndim == 1 or scores.shape[1] == 1:
+        return np.asarray(classes[(scores.ravel() > 0).astype(np.intp)])
+    return np.asarray(classes[scores.argmax(axis=1)])
+
+
+def decide(X: Any, coef: Array, intercept: Array) -> Array:
+    """Margins of shape (n,) for one plane, else (n, K)."""
+    # Sparsified coefficients of sparse rows would give sparse margins.
+    margins = np.asarray(safe_sparse_dot(X, coef.T, dense_output=True) + intercept)
+    return margins[:, 0] if margins.shape[1] == 1 else margins
+
+
+def _labels(X: Any, coef: Array, intercept: Array, classes: Array) -> Array:
+    return winners(decide(X, coef, intercept), classes)
+
+
+def _predict(X: Any, coef: Array, intercept: Any) -> Array:
+    return np.asarray(X @ coef.T + intercept)
