@@ -11,13 +11,13 @@ import pytest
 
 from mlopt.costs import Cost
 from mlopt.errors import InputError
-from mlopt.gd.choosing import choose
 from mlopt.gd.least_squares_fit import SOLVERS
 from mlopt.gd.plans.fitting import prices
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import CoefficientError
 from mlopt.gd.pricing import Shape
 from mlopt.pipeline.library import pca_plan
+from mlopt.pipeline.library.choosing import choose
 from mlopt.pipeline.library.image import Convolver
 from mlopt.pipeline.library.image.convolution_plan import Sizes
 from mlopt.plan import Choice

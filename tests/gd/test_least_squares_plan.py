@@ -10,7 +10,6 @@ from scipy import sparse
 
 from mlopt.costs import Cost
 from mlopt.errors import InputError
-from mlopt.gd.choosing import choose
 from mlopt.gd.least_squares_fit import SOLVERS
 from mlopt.gd.plans.fitting import passes_to_expect, prices
 from mlopt.gd.plans.outline import Outline
@@ -18,6 +17,7 @@ from mlopt.gd.plans.sparse_cg import left_out
 from mlopt.gd.plans.stop import CoefficientError
 from mlopt.gd.pricing import Shape
 from mlopt.gd.row_products import block_rows
+from mlopt.pipeline.library.choosing import choose
 from mlopt.resources import Resources
 
 HERE = Resources(threads=2, memory=8 * 2**30)

@@ -6,6 +6,7 @@ would load them: their blocks are checked where they are, and predictions stay l
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,9 @@ from sklearn.utils.validation import check_array, validate_data
 
 from mlopt.cluster import Executor
 from mlopt.errors import InputError
+from mlopt.kernels.compiling import notes as notes_of_compiling
+from mlopt.kernels.compiling import worked
+from mlopt.plan import Choice, Plan
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.rows.arrays import check_unmasked
@@ -217,6 +221,19 @@ def see_columns(estimator: Any, X: Any) -> None:
     names = np.asarray(getattr(X, "columns", ()), dtype=object)
     if len(names) and all(isinstance(name, str) for name in names):
         estimator.feature_names_in_ = names
+
+
+def plan_after(estimator: object, choice: Choice, started: float) -> Plan:
+    """The plan of a fit that has run since ``started``; kernels' compilation apart."""
+    seconds, notes = worked(started), notes_of_compiling(started)
+    plan = Plan(f"fit {estimator}", (choice,), choice.predicted, notes=notes)
+    total = time.perf_counter() - started
+    return plan.with_measured({choice.step: seconds}, total=total)
+
+
+def plan_before(estimator: object, choice: Choice) -> Plan:
+    """The plan of a fit that has not run."""
+    return Plan(f"fit {estimator}", (choice,), choice.predicted)
 
 
 def _check_y(estimator: Any, y: Any, n: int, numeric: bool) -> NDArray[Any]:

@@ -28,8 +28,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from mlopt.cluster import Executor, executor
 from mlopt.errors import InputError
 from mlopt.gd.as_scikit_learn import fit_as_scikit_learn, plan_as_scikit_learn
-from mlopt.gd.choosing import plan_after, plan_before
-from mlopt.gd.estimator_base import apply, check_parameters
+from mlopt.gd.estimator_base import apply, check_parameters, plan_after, plan_before
 from mlopt.gd.plans.fitting import Chosen
 from mlopt.gd.plans.method import Start
 from mlopt.gd.plans.running import Outcome

@@ -1,6 +1,6 @@
 """The plan: what was chosen, what was rejected at what cost, and what it really took."""
 
-from mlopt.plan.tree import Alternative, Choice, Plan
+from mlopt.plan.tree import Alternative, Choice, Plan, decide
 from mlopt.plan.units import format_bytes, format_seconds
 
-__all__ = ["Alternative", "Choice", "Plan", "format_bytes", "format_seconds"]
+__all__ = ["Alternative", "Choice", "Plan", "decide", "format_bytes", "format_seconds"]

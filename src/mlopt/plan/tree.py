@@ -239,3 +239,42 @@ def _settle(record: Any, **values: Any) -> None:
     """Replace fields of a frozen record while it is being made."""
     for name, value in values.items():
         object.__setattr__(record, name, value)
+
+
+def decide(
+    operator: str,
+    wanted: str,
+    seconds: Mapping[str, float],
+    why: Mapping[str, str],
+    step: str = "fit",
+) -> Choice:
+    """The way that takes the fewest seconds, or ``wanted`` unless that is "auto".
+
+    Parameters
+    ----------
+    operator : str
+        What is fitted, as the user would write it.
+    wanted : str
+        A name among ``seconds``, or "auto".
+    seconds : mapping of str to float
+        Predicted.
+    why : mapping of str to str
+        Names of ways without a prediction, and why these cannot be used.
+
+    Raises
+    ------
+    InputError
+        When ``wanted`` is unknown or cannot be used here, or when nothing can.
+    """
+    if not seconds:
+        reasons = "; ".join(f"`{name}`: {text}" for name, text in why.items())
+        raise InputError(f"No solver can fit {operator} here. {reasons}.")
+    chosen = min(seconds, key=seconds.__getitem__) if wanted == "auto" else wanted
+    if chosen not in seconds:
+        raise InputError(
+            f"`solver` must be one of {sorted(seconds)} or 'auto' for {operator}, got "
+            f"{wanted!r} ({why.get(chosen, 'unknown')})."
+        )
+    others = [Alternative(n, value) for n, value in seconds.items() if n != chosen]
+    others += [Alternative(name, None, text) for name, text in why.items()]
+    return Choice(step, operator, chosen, seconds[chosen], rejected=tuple(others))

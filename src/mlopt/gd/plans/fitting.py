@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from mlopt.costs import Cost
-from mlopt.gd.choosing import decide
 from mlopt.gd.plans.forecast import Forecast, Passes, form_of, typical
 from mlopt.gd.plans.method import Method, Price, Start, digits
 from mlopt.gd.plans.methods import BY_NAME
@@ -24,7 +23,7 @@ from mlopt.gd.plans.running import Alternative, Outcome, raced
 from mlopt.gd.plans.stop import CoefficientError, RelativeGap, Stop
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import handing
-from mlopt.plan import Choice
+from mlopt.plan import Choice, decide
 from mlopt.prices import price
 from mlopt.resources import Resources
 

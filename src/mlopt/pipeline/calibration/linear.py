@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from mlopt.costs import Cost
-from mlopt.gd.choosing import choose
 from mlopt.gd.least_squares import Ridge
 from mlopt.gd.least_squares_fit import SOLVERS, outline_of_fit
 from mlopt.gd.plans.closed import OPERATOR
 from mlopt.gd.plans.fitting import prices
 from mlopt.gd.plans.sparse_cg import left_out
 from mlopt.pipeline.calibration.cases import Case
+from mlopt.pipeline.library.choosing import choose
 from mlopt.resources import Calibration, Resources
 
 _FACTORS, _LEAST, _STEPS = 20, 5, 30

@@ -18,13 +18,13 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from mlopt.cluster import executor
 from mlopt.errors import InputError
 from mlopt.gd.as_scikit_learn import fit_as_scikit_learn, plan_as_scikit_learn
-from mlopt.gd.choosing import plan_before
 from mlopt.gd.estimator_base import (
     FLOATS,
     apply,
     check_parameters,
     dtype_of,
     is_dask,
+    plan_before,
 )
 from mlopt.pipeline.library.pca_fit import WAYS, Settings, fit_pca, prepare
 from mlopt.pipeline.library.pca_plan import Shape

@@ -14,8 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from mlopt.cluster import Executor, executor
 from mlopt.errors import InputError
-from mlopt.gd.choosing import plan_after
-from mlopt.gd.estimator_base import FLOATS, is_dask, resources_of, see_columns
+from mlopt.gd.estimator_base import FLOATS, is_dask, plan_after, resources_of, see_columns
 from mlopt.gd.parameters import check_count
 from mlopt.gd.pricing import shape_of
 from mlopt.gd.row_products import block_rows

@@ -17,7 +17,7 @@ import math
 from dataclasses import dataclass
 
 from mlopt.costs import Cost
-from mlopt.gd.choosing import Options, calibrated
+from mlopt.pipeline.library.choosing import Options, calibrated
 from mlopt.prices import price
 from mlopt.resources import Resources
 

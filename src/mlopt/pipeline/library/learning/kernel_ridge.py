@@ -17,11 +17,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mlopt.cluster import Executor, executor
 from mlopt.costs import Cost
-from mlopt.gd.choosing import choose
 from mlopt.gd.estimator_base import Sample, apply, read, resources_of
 from mlopt.gd.parameters import check_count, check_positive
 from mlopt.gd.pricing import shape_of
 from mlopt.pipeline.budget import budget_bytes
+from mlopt.pipeline.library.choosing import choose
 from mlopt.pipeline.library.learning.by_scores import _Classifies, _Regresses
 from mlopt.pipeline.library.learning.feature_blocks import block_rows
 from mlopt.pipeline.library.learning.kernel_blocks import KernelDescent, kernel_scores

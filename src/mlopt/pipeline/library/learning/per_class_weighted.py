@@ -14,10 +14,10 @@ from sklearn.base import clone
 
 from mlopt.cluster import Executor, executor
 from mlopt.errors import InputError
-from mlopt.gd.choosing import choose
 from mlopt.gd.estimator_base import Sample, read, resources_of
 from mlopt.gd.linear_model import encode
 from mlopt.gd.parameters import check_count, check_positive
+from mlopt.pipeline.library.choosing import choose
 from mlopt.pipeline.library.learning.block_cost import cost
 from mlopt.pipeline.library.learning.block_descent import Keeping
 from mlopt.pipeline.library.learning.block_fit import penalties, plan_of, work_of
