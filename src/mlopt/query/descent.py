@@ -23,7 +23,7 @@ from mlopt.gd.operators import (
     UserGradient,
     references,
 )
-from mlopt.gd.operators.plans import SAMPLINGS
+from mlopt.gd.operators.references import SAMPLINGS
 from mlopt.gd.operators.stopping import AverageDelta
 from mlopt.gd.operators.updates import InverseRoot
 from mlopt.plan import Choice, Plan

@@ -22,8 +22,7 @@ from mlopt.gd.operators.costs import (
     plan_cost,
     sample_cost,
 )
-from mlopt.gd.operators.plans import PLANS, PlanRow, plan_row
-from mlopt.gd.operators.references import Settings
+from mlopt.gd.operators.references import PLANS, PlanRow, Settings, plan_row
 from mlopt.gd.operators.waves import Waves
 from mlopt.resources import Resources
 from mlopt.stats import Stats

@@ -2,14 +2,13 @@
 
 from mlopt.gd.operators.algorithm import Algorithm
 from mlopt.gd.operators.compute import TABLE_3, Gradient, UserGradient
-from mlopt.gd.operators.formats import CsvSource, LibsvmSource
 from mlopt.gd.operators.interfaces import Batch, Context, Sums, per_unit
-from mlopt.gd.operators.plans import MORE_PLANS, PLANS, PlanRow, plan_row
-from mlopt.gd.operators.references import Settings
+from mlopt.gd.operators.references import MORE_PLANS, PLANS, PlanRow, Settings, plan_row
 from mlopt.gd.operators.running import Record, Result, Run
 from mlopt.gd.operators.samplers import Bernoulli, RandomPartition, ShuffledPartition
 from mlopt.gd.operators.sources import MatrixSource, Source
 from mlopt.gd.operators.speculation import Speculation, drawn, speculate
+from mlopt.gd.operators.text import CsvSource, LibsvmSource
 
 __all__ = [
     "MORE_PLANS",

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from mlopt.costs import Cost
 from mlopt.errors import InputError
-from mlopt.gd.operators.plans import PlanRow
-from mlopt.gd.operators.references import Settings
+from mlopt.gd.operators.references import PlanRow, Settings
 from mlopt.gd.operators.waves import Waves
 from mlopt.prices import price
 from mlopt.resources import Resources

@@ -1,4 +1,9 @@
-"""Reference algorithms, each an assembly of the seven operators and nothing else."""
+"""Reference algorithms, each an assembly of the seven operators, and their plan space.
+
+The space has one row for each way to run an algorithm (ML4all, Figure 5). Bernoulli
+sampling reads everything anyway, so there is no lazy plan with it. Batch gradient descent
+uses all rows in every iteration, so it has one plan.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,13 @@ from typing import Any
 from mlopt.errors import InputError
 from mlopt.gd.operators.algorithm import Algorithm
 from mlopt.gd.operators.compute import Gradient, UserGradient
-from mlopt.gd.operators.samplers import Flattened, RandomPartition, Sampler
+from mlopt.gd.operators.samplers import (
+    Bernoulli,
+    Flattened,
+    RandomPartition,
+    Sampler,
+    ShuffledPartition,
+)
 from mlopt.gd.operators.stopping import (
     GradientNorm,
     ObjectiveDecrease,
@@ -180,3 +191,101 @@ def adam(
     if sample is not None:
         sample = replace(sample, size=settings.batch)
     return assembled(settings, Adam(settings.step), "adam", sample=sample, lazy=lazy)
+
+
+SAMPLINGS: dict[str, Sampler] = {
+    "bernoulli": Bernoulli(),
+    "random-partition": RandomPartition(),
+    "shuffled-partition": ShuffledPartition(),
+}
+
+
+@dataclass(frozen=True)
+class PlanRow:
+    """One row of the plan space.
+
+    Attributes
+    ----------
+    algorithm : str
+        What costs and iterations depend on: "bgd", "mgd", "sgd".
+    transform : {"eager", "lazy"}
+    sampling : str or None
+        One of `SAMPLINGS`; None for all rows.
+    make : callable
+        From settings, and for a sampling one also from a Sampler and ``lazy``, to the
+        algorithm.
+    single : bool, default=False
+        Whether a sample is one row, whatever the settings.
+    """
+
+    algorithm: str
+    transform: str
+    sampling: str | None
+    make: Callable[..., Algorithm]
+    single: bool = False
+
+    @property
+    def name(self) -> str:
+        """Such as "mgd/lazy/shuffled-partition"."""
+        parts = (self.algorithm, self.transform, self.sampling)
+        return "/".join(part for part in parts if part is not None)
+
+    @property
+    def lazy(self) -> bool:
+        """Whether only sampled rows are transformed."""
+        return self.transform == "lazy"
+
+    def rows(self, settings: Settings, n: int) -> int:
+        """How many rows an iteration computes on."""
+        if self.sampling is None:
+            return n
+        return min(1 if self.single else settings.batch, n)
+
+    def build(self, settings: Settings) -> Algorithm:
+        """The algorithm, ready to run over a source."""
+        if self.sampling is None:
+            return replace(self.make(settings), name=self.name)
+        sampler = SAMPLINGS[self.sampling]
+        return replace(self.make(settings, sampler, lazy=self.lazy), name=self.name)
+
+
+PLANS: tuple[PlanRow, ...] = (
+    PlanRow("bgd", "eager", None, bgd),
+    PlanRow("mgd", "eager", "bernoulli", mgd),
+    PlanRow("mgd", "eager", "random-partition", mgd),
+    PlanRow("mgd", "eager", "shuffled-partition", mgd),
+    PlanRow("mgd", "lazy", "random-partition", mgd),
+    PlanRow("mgd", "lazy", "shuffled-partition", mgd),
+    PlanRow("sgd", "eager", "bernoulli", sgd, single=True),
+    PlanRow("sgd", "eager", "random-partition", sgd, single=True),
+    PlanRow("sgd", "eager", "shuffled-partition", sgd, single=True),
+    PlanRow("sgd", "lazy", "random-partition", sgd, single=True),
+    PlanRow("sgd", "lazy", "shuffled-partition", sgd, single=True),
+)
+"""The paper's eleven plans."""
+
+MORE_PLANS: tuple[PlanRow, ...] = (
+    PlanRow("line-search", "eager", None, line_search),
+    PlanRow("barzilai-borwein", "eager", None, barzilai_borwein),
+    PlanRow("momentum", "eager", None, momentum),
+    PlanRow("nesterov", "eager", None, nesterov),
+    PlanRow("adam", "eager", None, adam),
+    PlanRow("adam", "eager", "shuffled-partition", adam),
+    PlanRow("adam", "lazy", "shuffled-partition", adam),
+)
+"""Further algorithms: each is a row, and nothing else. SVRG mixes two kinds of iterations,
+which the cost formulas do not know; build it with `svrg`."""
+
+
+def plan_row(name: str) -> PlanRow:
+    """The row of a name.
+
+    Raises
+    ------
+    InputError
+        When there is none.
+    """
+    rows = {row.name: row for row in (*PLANS, *MORE_PLANS)}
+    if name not in rows:
+        raise InputError(f"`plan` must be one of {sorted(rows)}, got {name!r}.")
+    return rows[name]

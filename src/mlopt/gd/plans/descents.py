@@ -1,4 +1,4 @@
-"""The plan space of ML4all as methods: one for each row of `mlopt.gd.operators.plans`.
+"""The plan space of ML4all as methods: one for each row of `mlopt.gd.operators.references`.
 
 Steps are as long as the curvature of the loss allows: constant where every iteration sees
 all rows, and divided by the square root of the iteration where it sees samples.
@@ -16,8 +16,7 @@ import numpy as np
 from mlopt.costs import Cost
 from mlopt.gd.curvature import STEEPEST
 from mlopt.gd.operators.costs import BLOCK, CALL, LOSS, Medium, priced
-from mlopt.gd.operators.plans import PlanRow
-from mlopt.gd.operators.references import Settings
+from mlopt.gd.operators.references import PlanRow, Settings
 from mlopt.gd.operators.stopping import AverageDelta, always
 from mlopt.gd.operators.updates import Constant, InverseRoot, Step
 from mlopt.gd.plans.descent import Descent, looks

@@ -5,7 +5,7 @@ A new method is a file with a `Method` of its own, and a line here.
 
 from __future__ import annotations
 
-from mlopt.gd.operators.plans import MORE_PLANS, PLANS
+from mlopt.gd.operators.references import MORE_PLANS, PLANS
 from mlopt.gd.plans.block import BLOCK
 from mlopt.gd.plans.cholesky import CHOLESKY
 from mlopt.gd.plans.descents import descent
