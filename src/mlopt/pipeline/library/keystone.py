@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from mlopt.costs import Cost
 from mlopt.errors import InputError
-from mlopt.gd import choosing
+from mlopt.pipeline.library import choosing
 from mlopt.plan import Choice, format_bytes
 from mlopt.resources import Resources
 
