@@ -20,10 +20,10 @@ from mlopt.errors import InputError
 from mlopt.gd.columns import Model
 from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least, digits
 from mlopt.gd.plans.outline import Outline
-from mlopt.gd.plans.sequential import DualGap, without_dual
+from mlopt.gd.plans.sequential import EPOCH, DualGap, without_dual
 from mlopt.gd.plans.stop import GradientNorm, Minimum, RelativeGap
 from mlopt.gd.plans.task import Problem
-from mlopt.gd.pricing import Shape, alone
+from mlopt.gd.pricing import Shape, alone, pass_cost
 from mlopt.gd.sizes import ROUNDED
 from mlopt.kernels.dual import DualState, dual_epochs, squared_norms
 from mlopt.prices import count, price
@@ -38,6 +38,7 @@ _EPOCHS_OF_GAP = price("dual.epochs.gap")
 _DOUBT = price("dual.doubt")
 _STEP_DENSE = price("dual.step.dense")
 _STEP_SPARSE = price("dual.step.sparse")
+_STEP_ROW = price("dual.step.row")
 _LOOK = count("dual.look")
 
 
@@ -50,7 +51,8 @@ def cost(shape: Shape, resources: Resources, epochs: float) -> Cost:
     """Epochs of single steps: each problem on one thread, problems in parallel."""
     busy = min(resources.threads, shape.columns)
     price = _STEP_SPARSE if shape.sparse else _STEP_DENSE
-    steps = price * epochs * 4.0 * shape.nonzero * shape.columns
+    each = price * 4.0 * shape.nonzero + _STEP_ROW * shape.n
+    steps = epochs * each * shape.columns
     gathered = float(shape.nbytes) if resources.workers > 1 else 0.0
     return alone(steps, resources, busy) + Cost(network=gathered)
 
@@ -289,7 +291,10 @@ class DualDescent(DualGap):
 def _price(outline: Outline, resources: Resources) -> Price | str:
     if why := without_dual(outline):
         return why
-    return lambda epochs: cost(outline.shape, resources, epochs)
+    look = Cost()
+    if not isinstance(outline.stop, GradientNorm):  # a gap takes a pass over all rows
+        look = pass_cost(outline.shape, resources, 0.0) + EPOCH
+    return lambda epochs: cost(outline.shape, resources, epochs) + epochs * look
 
 
 def _begin(problem: Problem, stop: Minimum, max_passes: int, start: Start) -> Solver:

@@ -88,11 +88,12 @@ def problem(sizes: _Sizes) -> Problem:
 def case(sizes: _Sizes, resources: Resources) -> Case:
     """A problem of all methods that can solve it."""
     one = problem(sizes)
+    outline = replace(one.outline, stop=_STOP)
     plain = replace(resources, calibration=Calibration(), experience=None)
     options: dict[str, Cost | str] = {}
     prices: dict[str, Price] = {}
     for method in _MEASURED:
-        found = method.unfit(one.outline, _STOP) or method.price(one.outline, plain)
+        found = method.unfit(outline, _STOP) or method.price(outline, plain)
         if isinstance(found, str):
             options[method.name] = found
         else:
