@@ -73,8 +73,7 @@ def constants(path: Path) -> Iterator[Constant]:
         )  # fmt: skip
 
 
-LATER = {"batch_cost.py"}
-FILES = [path for path in sorted(GD.rglob("*.py")) if path.name not in LATER]
+FILES = sorted(GD.rglob("*.py"))
 ALL = [one for path in FILES for one in constants(path)]
 
 

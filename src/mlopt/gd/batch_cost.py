@@ -3,10 +3,8 @@
 Shapes: ``n`` rows, ``d`` columns of data, ``B`` columns of the weight matrix, that is
 models times columns of one model (folds, classes).
 
-A pass reads X once. For each block of rows that fits the cache it takes two products of
-``2 n d B`` flops, and an element-wise step of ``n B`` loss values and slopes. Per model,
-reading X and packing it for the products gets cheaper with B; what is left is the rate of
-the products (TuPAQ, section 3.3: "Advanced batching").
+Per model, reading X and packing it for the products gets cheaper with B; what is left is
+the rate of the products (TuPAQ, section 3.3: "Advanced batching").
 """
 
 from __future__ import annotations
@@ -16,37 +14,23 @@ from dataclasses import dataclass, replace
 
 from mlopt.costs import Cost
 from mlopt.errors import InputError
+from mlopt.gd.pricing import gradient_pass, shape_of_stats
 from mlopt.plan import Alternative, Choice, format_bytes
+from mlopt.prices import count, price
 from mlopt.resources import Resources
 from mlopt.stats import Stats
 
-LARGEST = 512
-TOLERANCE = 0.10
-"""A larger batch must be this much cheaper per model to be worth later feedback."""
-
-EFFICIENCY = 0.75
-"""Of a square product's rate, what two products with B columns reach as B grows."""
-PACKING = 12
-"""Columns of work that bringing X into the products' own layout costs, whatever B is."""
-FUSED = 4
-"""The same for one column, where a fused kernel takes the place of the products."""
-SPARSE_EFFICIENCY, SPARSE_PACKING = 0.15, 3
-ELEMENT_FLOPS = 40
-"""A loss value and its slope, in flops at the rate of a product."""
-
-CACHE = 2**20
-"""Bytes near one core. W and its gradient beyond it are read anew for every block."""
-BLOCK = 2**19
-FEWEST_ROWS = 64
-
-STATE_VECTORS = 26
-"""Vectors of length d kept for a column: ten pairs of L-BFGS, weights, gradient, trial."""
-
-TASK, ROUND_TRIP = 2e-4, 1e-3
-"""Seconds per block and per pass that `choose_batch_size` counts on every machine."""
+LARGEST = count("batch.largest")
+TOLERANCE = price("batch.worth")
+STATE_VECTORS = count("batch.state")
 
 
-def pass_cost(stats: Stats, columns: int, dtype: str | None = None) -> Cost:
+def pass_cost(
+    stats: Stats,
+    columns: int,
+    dtype: str | None = None,
+    resources: Resources = Resources(),  # noqa: B008
+) -> Cost:
     """Cost of losses and gradients of ``columns`` columns in one pass over the rows.
 
     Parameters
@@ -57,50 +41,18 @@ def pass_cost(stats: Stats, columns: int, dtype: str | None = None) -> Cost:
         B: columns of the weight matrix.
     dtype : str, optional
         Of the arithmetic; that of the data unless given.
+    resources : Resources, optional
+        Whose workers share the rows; this process unless given.
 
     Returns
     -------
     Cost
-        One leaf: arithmetic and memory traffic overlap. A task for each partition and one
-        round trip for the pass.
-
-    References
-    ----------
-    Sparks et al., "TuPAQ" (2015), section 3.3.1 (equation 2 and the roofline) and 3.3.2.
+        One leaf: arithmetic and memory traffic overlap.
     """
     if columns < 1:
         raise InputError(f"`columns` must be at least 1, got {columns!r}.")
-    kind = replace(stats, dtype=dtype or stats.dtype, bytes=-1)
-    products = _sparse_flops(kind, columns) if kind.sparse else _dense_flops(kind, columns)
-    flops = products + ELEMENT_FLOPS * kind.rows * columns
-    single = kind.dtype == "float32"
-    return Cost(
-        flops=0.0 if single else flops,
-        flops32=flops if single else 0.0,
-        memory=kind.bytes + _weights_traffic(kind, columns),
-        tasks=kind.partitions,
-        round_trips=1,
-    )
-
-
-def _dense_flops(stats: Stats, columns: int) -> float:
-    packing = PACKING if columns > 1 else FUSED
-    return 4 * stats.rows * stats.columns * (columns + packing) / EFFICIENCY
-
-
-def _sparse_flops(stats: Stats, columns: int) -> float:
-    return 4 * stats.nonzeros * (columns + SPARSE_PACKING) / SPARSE_EFFICIENCY
-
-
-def _weights_traffic(stats: Stats, columns: int) -> float:
-    """Bytes of W read, and of its gradient read and written, when they leave the cache."""
-    one = stats.columns * columns * stats.itemsize
-    if 2 * one <= CACHE:
-        return 0.0
-    if stats.sparse:  # a row of W and one of the gradient for every entry of X
-        return 3 * stats.nonzeros * columns * stats.itemsize
-    rows = max(FEWEST_ROWS, BLOCK / (stats.itemsize * (stats.columns + columns)))
-    return 3 * one * stats.rows / rows
+    kind = replace(stats, dtype=dtype or stats.dtype, bytes=-1, outputs=columns)
+    return gradient_pass(shape_of_stats(kind), resources)
 
 
 def batch_memory(
@@ -223,12 +175,10 @@ def _explain(
 
 
 def coarse_rates(resources: Resources) -> Resources:
-    """``resources`` with rates rounded to powers of two, and nominal overheads."""
+    """``resources`` with rates rounded to powers of two, and Python at nominal speed."""
     names = ("gemm_f64", "gemm_f32", "bandwidth")
     rounded = {name: 2.0 ** round(math.log2(getattr(resources, name))) for name in names}
-    return resources.with_rates(
-        {**rounded, "task": TASK, "round_trip": ROUND_TRIP, "python": 1.0}
-    )
+    return resources.with_rates({**rounded, "python": 1.0})
 
 
 def _candidates(n_models: int | None) -> list[int]:

@@ -5,19 +5,24 @@ Constants are those of `benchmarks/prices.py`, which prints price beside measure
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 from mlopt.costs import Cost
+from mlopt.gd.sizes import CACHE
 from mlopt.prices import price
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.stats import Stats
 
+_EFFICIENCY, _PACKING = price("pass.products"), price("pass.packing")
+_FUSED, _READ = price("pass.fused"), price("pass.read")
+_SPARSE_EFFICIENCY = price("pass.sparse.products")
+_SPARSE_PACKING = price("pass.sparse.packing")
+_BLOCK, _FEWEST_ROWS = price("pass.block"), price("pass.block.rows")
 _LOSS = price("pass.loss")
-_SCATTERED = price("pass.scattered")
-_READ = price("pass.read")
+_SCAN, _HANDED = price("pass.call"), price("pass.handed")
 _HISTORY = price("pass.history")
-_HANDED = price("pass.handed")
 _PAIR = price("gram.pair")
 _NARROW = price("gram.narrow")
 _SPARSE_PRICE = price("gram.sparse-product")
@@ -92,29 +97,66 @@ def handing(blocks: int, resources: Resources) -> float:
     return _HANDED * blocks if blocks > 1 and resources.workers == 1 else 0.0
 
 
-def pass_cost(shape: Shape, resources: Resources, step: float) -> Cost:
-    """One pass over all rows, objective and gradient, and what a step costs beside it.
+def scan(shape: Shape, resources: Resources, reply: float, *, times: int = 1) -> Cost:
+    """All rows read once, or ``times`` times, and ``reply`` bytes sent by each worker.
 
-    Parameters
-    ----------
-    shape : Shape
-    resources : Resources
-    step : float
-        Seconds in Python that a method takes between two passes.
+    Whoever looks at all rows pays this: it is one call, and one round trip, of all blocks.
     """
-    share, remote = 1.0 / resources.workers, resources.workers > 1
-    vector = 8.0 * (shape.d + 1) * shape.columns
-    scan = Cost(
-        memory=share * _READ * shape.nbytes,
-        network=vector if remote else 0.0,
+    remote = resources.workers > 1
+    return Cost(
+        memory=times * shape.nbytes / resources.workers,
+        network=reply * math.log2(2 * resources.workers) if remote else 0.0,
         tasks=float(shape.blocks) if remote else 0.0,
         round_trips=1.0 if remote else 0.0,
+        python=_SCAN + handing(shape.blocks, resources),
     )
-    price = _SCATTERED if shape.sparse else 4.0
-    products = price * shape.nonzero * shape.columns + _LOSS * shape.n * shape.columns
-    calls = step + handing(shape.blocks, resources)
-    vectors = Cost(memory=_HISTORY * vector, python=calls)
-    return (scan | arithmetic(shape, share * products)) + vectors
+
+
+def gradient_pass(shape: Shape, resources: Resources) -> Cost:
+    """Losses of all columns of weights, and their gradients: one pass over all rows.
+
+    X is read once. For each block of rows that fits the cache it takes two products of
+    ``2 n d B`` flops, and an element-wise step of ``n B`` losses and slopes, B columns.
+
+    References
+    ----------
+    Sparks et al., "TuPAQ" (2015), section 3.3.1 (equation 2 and the roofline) and 3.3.2.
+    """
+    share, vectors = 1.0 / resources.workers, 8.0 * (shape.d + 1) * shape.columns
+    read, work = scan(shape, resources, vectors), gradient_work(shape)
+    memory = read.memory + share * (work.memory - shape.nbytes)
+    flops, flops32 = share * work.flops, share * work.flops32
+    return replace(read, memory=memory, flops=flops, flops32=flops32)
+
+
+def gradient_work(shape: Shape) -> Cost:
+    """Arithmetic and memory traffic of a pass, whoever calls for it, and where."""
+    columns = shape.columns
+    packing = _PACKING if columns > 1 else _FUSED
+    if shape.sparse:
+        products = 4.0 * shape.nonzero * (columns + _SPARSE_PACKING) / _SPARSE_EFFICIENCY
+    else:
+        products = 4.0 * shape.nonzero * (columns + packing) / _EFFICIENCY
+    work = arithmetic(shape, products + _LOSS * shape.n * columns)
+    return replace(work, memory=_READ * shape.nbytes + _weights_traffic(shape))
+
+
+def _weights_traffic(shape: Shape) -> float:
+    """Bytes of W read, and of its gradient read and written, when they leave the cache."""
+    row = shape.columns * shape.itemsize
+    if 2 * shape.d * row <= CACHE:
+        return 0.0
+    if shape.sparse:  # a row of W and one of the gradient for every entry of X
+        return 3.0 * shape.nonzero * row
+    rows = max(_FEWEST_ROWS, _BLOCK / (shape.itemsize * (shape.d + shape.columns)))
+    return 3.0 * shape.d * row * shape.n / rows
+
+
+def pass_cost(shape: Shape, resources: Resources, step: float) -> Cost:
+    """One pass, and beside it a step: so many seconds in Python, and vectors."""
+    vector = 8.0 * (shape.d + 1) * shape.columns
+    beside = Cost(memory=_HISTORY * vector, python=step)
+    return gradient_pass(shape, resources) + beside
 
 
 def arithmetic(shape: Shape, operations: float) -> Cost:

@@ -9,7 +9,7 @@ from typing import Any
 import scipy.sparse as sp
 
 from mlopt.costs import Cost
-from mlopt.gd.pricing import Shape, handing
+from mlopt.gd.pricing import Shape, gradient_pass, scan
 from mlopt.prices import count, price
 from mlopt.resources import Resources
 
@@ -18,38 +18,18 @@ _PANEL = price("gram.panel")
 _SYMMETRIC, _SYMMETRIC32 = price("gram.symmetric"), price("gram.symmetric.float32")
 _NARROW = price("gram.symmetric.narrow")
 _SPARSE_ROW = price("gram.sparse.row")
-_PASS, _TARGET = price("normal.value"), price("normal.target")
-_SPARSE_STEP = price("normal.sparse")
-_SCAN = price("scan.call")
-_CALL = price("normal.call")
 _QR, _QR_NARROW = price("qr.product"), price("qr.narrow")
 PANELS = count("gram.reads")
 _WIDE = count("gram.wide")
 
 
-def scan(shape: Shape, resources: Resources, reply: float, *, times: int = 1) -> Cost:
-    """Reading all rows ``times`` times, and sending ``reply`` bytes for each worker."""
-    remote = resources.workers > 1
-    return Cost(
-        memory=times * shape.nbytes / resources.workers,
-        network=reply * math.log2(2 * resources.workers) if remote else 0.0,
-        tasks=float(shape.blocks) if remote else 0.0,
-        round_trips=1.0 if remote else 0.0,
-        python=_SCAN + handing(shape.blocks, resources),
-    )
-
-
 def normal_pass(shape: Shape, resources: Resources) -> Cost:
-    """``X' (X w)`` for each target, each row read once, and a few vectors beside."""
-    reply, share = 8.0 * (shape.d + 1) * shape.columns, 1.0 / resources.workers
-    reading = scan(shape, resources, reply)
-    if shape.sparse:
-        products = _SPARSE_STEP * share * 4.0 * shape.nonzero * shape.columns
-        return (reading | Cost(flops=products)) + Cost(memory=10 * reply)
-    products = (_PASS + _TARGET * shape.columns) * share * shape.nonzero
-    calls = Cost(memory=10 * reply, python=_CALL * share * shape.blocks)
-    # The old rows' gradient is added while new ones come, but waits for cache as well.
-    return reading + Cost(flops=products) + calls
+    """``X' (X w)`` for each target, each row read once, and a few vectors beside.
+
+    The kernel is that of the squared loss.
+    """
+    vectors = Cost(memory=10 * 8.0 * (shape.d + 1) * shape.columns)
+    return gradient_pass(shape, resources) + vectors
 
 
 def bordered(shape: Shape) -> int:

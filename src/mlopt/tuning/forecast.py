@@ -107,8 +107,9 @@ def forecast(
     """
     parts, task, splits = way.parts, way.task, len(problem.splits)
     if brief and task is not None and not parts.steps:
-        scan = pass_cost(_shape(problem.matrix), n_models * splits * problem.outputs)
-        sample = sample and (_passes(task) * scan).seconds(Resources.probe()) > WORTH
+        columns, here = n_models * splits * problem.outputs, Resources.probe()
+        scan = pass_cost(_shape(problem.matrix), columns, resources=here)
+        sample = sample and (_passes(task) * scan).seconds(here) > WORTH
     known = _profile(problem, parts, sample=sample)
     alone = None if known.fit is None else splits * known.fit
     if task is None:

@@ -128,7 +128,7 @@ def units_of(stats: Stats, *, text: bool) -> Units:
     filled = max(1.0, stats.density * stats.columns)
     vector = Cost(flops=2 * stats.columns, memory=16 * stats.columns)
     calls = Cost(python=CALL)
-    # X is read for the margins, and once more for the gradient.
+    # X is read for the margins, and once more for the gradient: these are no fused passes.
     products = Cost(flops=4 * filled, memory=2 * stats.itemsize * filled)
     if stats.sparse:
         products = Cost(fixed=STORED * filled)

@@ -11,8 +11,8 @@ from mlopt.gd.plans.mixed_cholesky import DENSE
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.squares import Iteration, Squares
 from mlopt.gd.plans.stop import CoefficientError
-from mlopt.gd.pricing import Shape
-from mlopt.gd.row_products import beyond, normal_pass, scan
+from mlopt.gd.pricing import Shape, scan
+from mlopt.gd.row_products import beyond, normal_pass
 from mlopt.gd.sizes import HALF, ROUNDED
 from mlopt.prices import count, price
 from mlopt.resources import Resources

@@ -9,8 +9,8 @@ from mlopt.gd.plans.closed import least_squares, penalised
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.squares import Fit, Squares
 from mlopt.gd.plans.svd import instead
-from mlopt.gd.pricing import Shape
-from mlopt.gd.row_products import PANELS, SPARSE_PRODUCT, beyond, scan
+from mlopt.gd.pricing import Shape, scan
+from mlopt.gd.row_products import PANELS, SPARSE_PRODUCT, beyond
 from mlopt.resources import Resources
 
 

@@ -9,8 +9,8 @@ from mlopt.gd.column_sums import ColumnSums
 from mlopt.gd.conjugate_gradients import ConjugateGradients, Inverse
 from mlopt.gd.plans.cholesky import by_cholesky
 from mlopt.gd.plans.squares import Iteration, Squares
-from mlopt.gd.pricing import Shape
-from mlopt.gd.row_products import normal_pass, scan
+from mlopt.gd.pricing import Shape, scan
+from mlopt.gd.row_products import normal_pass
 from mlopt.gd.sizes import ROUNDED
 from mlopt.prices import count, price
 from mlopt.resources import Resources

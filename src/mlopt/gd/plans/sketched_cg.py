@@ -14,8 +14,7 @@ from mlopt.gd.plans.refined import CLOSE, refine, steps_cost
 from mlopt.gd.plans.squares import Iteration, Squares, asked
 from mlopt.gd.plans.stop import CoefficientError
 from mlopt.gd.preconditioned_plan import sample_rows, sample_steps, samples, sketch_rank
-from mlopt.gd.pricing import Shape
-from mlopt.gd.row_products import scan
+from mlopt.gd.pricing import Shape, scan
 from mlopt.gd.spectrum import Spectrum
 from mlopt.prices import count, price
 from mlopt.resources import Resources

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from mlopt.costs import Cost
 from mlopt.errors import InputError
 from mlopt.gd import pricing
-from mlopt.gd.row_products import gram_cost, qr_flops, scan, triangle_cost
+from mlopt.gd.pricing import scan
+from mlopt.gd.row_products import gram_cost, qr_flops, triangle_cost
 from mlopt.pipeline.library.choosing import Options, calibrated, choose
 from mlopt.pipeline.library.pca_lanczos import krylov
 from mlopt.plan import Alternative, Choice, format_bytes

@@ -13,8 +13,7 @@ from sklearn.utils import check_random_state
 
 from mlopt.costs import Cost
 from mlopt.errors import InputError
-from mlopt.gd.pricing import shape_of_stats
-from mlopt.gd.row_products import scan
+from mlopt.gd.pricing import scan, shape_of_stats
 from mlopt.pipeline.fits.base import ManyPasses
 from mlopt.pipeline.fits.models.twin import nonzero, with_columns
 from mlopt.pipeline.library.lloyd import Clusters, lloyd

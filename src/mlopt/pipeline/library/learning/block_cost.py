@@ -10,8 +10,7 @@ import math
 from dataclasses import dataclass
 
 from mlopt.costs import Cost
-from mlopt.gd.pricing import Shape
-from mlopt.gd.row_products import scan
+from mlopt.gd.pricing import Shape, scan
 from mlopt.pipeline.library.choosing import choose
 from mlopt.pipeline.library.learning.block_descent import Keeping
 from mlopt.pipeline.library.learning.feature_blocks import PANEL_BYTES

@@ -1,0 +1,65 @@
+"""A pass over the same rows has one price, whoever makes it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mlopt.costs import Cost
+from mlopt.gd import batch_cost
+from mlopt.gd.plans.methods import BY_NAME
+from mlopt.gd.plans.outline import Outline
+from mlopt.gd.pricing import Shape, gradient_pass, scan, shape_of_stats
+from mlopt.prices import price
+from mlopt.resources import Resources
+from mlopt.stats import Stats
+
+HERE = Resources(threads=2)
+THERE = Resources(threads=2, workers=4, task=1e-3, round_trip=1e-2)
+DENSE = Stats(200_000, 300, partitions=8)
+SPARSE = Stats(200_000, 30_000, density=1e-3, sparse=True, partitions=8)
+
+
+def one_more(name: str, loss: str, shape: Shape, where: Resources) -> float:
+    """Seconds that a further pass of a method takes."""
+    found = BY_NAME[name].price(Outline(loss, shape, l2=1e-3), where)
+    assert not isinstance(found, str)
+    return found(8).seconds(where, 2) - found(7).seconds(where, 2)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("where", [HERE, THERE], ids=["here", "workers"])
+@pytest.mark.parametrize("stats", [DENSE, SPARSE], ids=["dense", "sparse"])
+def test_a_pass_has_one_price(stats: Stats, where: Resources, dtype: str) -> None:
+    """Of one column of weights: whatever vectors and calls a method has beside it."""
+    shape = shape_of_stats(replace(stats, dtype=dtype, bytes=-1))
+
+    def with_vectors(count: float, step: str = "") -> float:
+        calls = price(step) if step else 0.0
+        beside = Cost(memory=count * 8.0 * (shape.d + 1), python=calls)
+        return (gradient_pass(shape, where) + beside).seconds(where, 2)
+
+    shared = batch_cost.pass_cost(stats, 1, dtype, where)
+    assert shared.seconds(where, 2) == with_vectors(0)
+    assert one_more("sparse_cg", "squared", shape, where) == pytest.approx(with_vectors(10))
+    steps = with_vectors(price("pass.history"), "lbfgs.step")
+    assert one_more("lbfgs", "logistic", shape, where) == pytest.approx(steps)
+
+
+@pytest.mark.parametrize("name", ["sketched_cg", "mixed_cholesky"])
+def test_preconditioned_passes_are_priced_as_others(name: str) -> None:
+    shape = shape_of_stats(DENSE)
+    plain = one_more("sparse_cg", "squared", shape, HERE)
+    solves = Cost(memory=8.0 * shape.d**2).seconds(HERE, 2)
+    assert plain <= one_more(name, "squared", shape, HERE) <= plain + 1.01 * solves
+
+
+def test_rows_are_read_by_one_definition() -> None:
+    """One call, a round trip of all blocks, and the bytes of a worker's share."""
+    shape = shape_of_stats(SPARSE)
+    read, made = scan(shape, THERE, 8.0 * (shape.d + 1)), gradient_pass(shape, THERE)
+    for name in ("network", "tasks", "round_trips", "python"):
+        assert getattr(made, name) == getattr(read, name)
+    assert read.memory == shape.nbytes / 4
+    assert scan(shape, THERE, 0.0, times=3).memory == 3 * read.memory
