@@ -182,7 +182,7 @@ def test_runs_of_plans_and_estimators_are_remembered(
     found = remembering.experience()
     assert found is not None
     assert {(m, kind) for (m, what, kind), _ in found.entries if what == PASSES} >= {
-        ("lbfgs", "squared, dense, gap, typical")
+        ("lbfgs", "squared, dense, gap, foreseen")
     }
     assert any("gradient" in kind for (_, _, kind), _ in found.entries)
     later = plan(Task("squared", l2=1e-3), X, y, methods=["lbfgs"], speculation=False)
@@ -210,12 +210,12 @@ def test_a_run_that_fails_is_not_remembered(
 
 def test_the_plan_says_how_it_knows() -> None:
     X, y = correlated(200, 5)
-    known = [Seen("lbfgs", PASSES, "squared, dense, gap, typical", 0.5)] * 5
+    known = [Seen("lbfgs", PASSES, "squared, dense, gap, foreseen", 0.5)] * 5
     there = Resources(experience=Experience().after(known))
     found = plan(Task("squared", l2=1e-3), X, y, methods=["lbfgs"], speculation=False)
     ranker = replace(found.ranker, resources=there, _prices={})
     (seen,) = ranker.ranked([found.chosen.method])
-    assert "typical of its shape" in found.explain()
+    assert "by its shape" in found.explain()
     assert (
         "like problems seen on this machine"
         in replace(found, contenders=(seen,), ranker=ranker).explain()

@@ -14,6 +14,7 @@ import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from mlopt.gd.plans.expected import expected as expected_of
 from mlopt.gd.plans.method import Method, digits
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import CoefficientError, RelativeGap, Stop
@@ -79,6 +80,11 @@ def typical(method: Method, outline: Outline, stop: Stop) -> Passes:
     if not method.iterates:
         return Passes.known(expected)
     doubt = method.doubt
+    if gap and (seen := expected_of(method.name, outline, gap)) is not None:
+        passes, doubt = seen
+        # What is known as well as from a sample needs none.
+        source = "foreseen" if doubt <= _FORESEEN else "typical"
+        return Passes.about(max(1.0, passes), doubt, source)
     if gap and (usual := method.usual(outline, gap)) is not None:
         expected, doubt = usual
     elif gap:

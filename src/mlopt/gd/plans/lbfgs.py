@@ -15,7 +15,7 @@ from mlopt.gd.plans.stop import GradientNorm, Minimum, RelativeGap
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import Shape, arithmetic, pass_cost, weighted_gram
 from mlopt.gd.quasi_newton import QuasiNewton
-from mlopt.gd.sample import WIDEST, left_by_step, sample_size, start_gap
+from mlopt.gd.sample import WIDEST, sample_size
 from mlopt.prices import price
 from mlopt.resources import Resources
 
@@ -25,16 +25,6 @@ LOSSES = frozenset({"logistic", "multinomial", "squared", "squared_hinge", "hube
 _PASSES_WITH_HESSIAN = price("lbfgs.passes.hessian")
 _PASSES_WITH_DIAGONAL = price("lbfgs.passes.diagonal")
 _PASSES_OF_SOFTMAX = price("lbfgs.passes.softmax")
-_PASSES_OF_SPARSE = price("lbfgs.passes.sparse")
-_WEAK = price("lbfgs.weak")
-_NEGLIGIBLE = price("lbfgs.negligible")
-HELD = price("lbfgs.held")
-_LOOSE = (price("lbfgs.loose.passes"), price("lbfgs.loose.doubt"))
-_LOOSE_KINKED = (price("lbfgs.loose-kinked.passes"), price("lbfgs.loose-kinked.doubt"))
-_LOOSE_WIDE = (price("lbfgs.loose-wide.passes"), price("lbfgs.loose-wide.doubt"))
-_DOUBT = price("lbfgs.sparse-doubt")
-_FIRST_PASSES = price("lbfgs.first-passes")
-_CURVATURE = price("lbfgs.curvature")
 _NESTED = (price("lbfgs.start.passes"), price("lbfgs.start.hessians"))
 _INNERMOST = (price("lbfgs.innermost.passes"), price("lbfgs.innermost.hessians"))
 _WIDE_START = price("lbfgs.wide-start")
@@ -77,58 +67,6 @@ def _start(shape: Shape, resources: Resources) -> Cost:
     return squares + drawn + before + trained
 
 
-def looseness(shape: Shape, l2: float) -> float:
-    """How many times the gap its bound is, ``||g||^2 / (2 l2)``, a sample's noise away.
-
-    The mean eigenvalue of the Hessian over the penalty: about `_CURVATURE` times the mean
-    square of a value. 1 without a penalty, where there is no bound.
-    """
-    density = shape.nonzero / (shape.n * shape.d)
-    return max(_CURVATURE * density / l2, 1.0) if l2 > 0 else 1.0
-
-
-def passes_after_sample(shape: Shape, tolerance: float, l2: float = 0.0) -> float | None:
-    """Passes from the solution of a sample, with its Hessian.
-
-    Parameters
-    ----------
-    shape : Shape
-    tolerance : float
-        Of the gap, relative to the minimum.
-    l2 : float, default=0.0
-        The penalty that bounds the gap; 0 where the gap is estimated.
-
-    Returns
-    -------
-    float or None
-        None where there is no such start, or the sample has all rows.
-    """
-    rows = sample_size(shape.n, shape.d, shape.columns)
-    if shape.d >= WIDEST or rows >= shape.n:
-        return None
-    parameters = (shape.d + 1) * shape.columns
-    digits = math.log(start_gap(parameters, rows) * looseness(shape, l2) / tolerance)
-    share = left_by_step(parameters, rows, shape.sparse)
-    return _FIRST_PASSES + max(0.0, digits / -math.log(share))
-
-
-def passes_of_sparse(shape: Shape, l2: float, tolerance: float) -> float | None:
-    """Passes for logistic losses: the fewer, the larger the penalty.
-
-    Columns that few rows have are held by the penalty alone, and need no passes. As seen
-    on words, penalties from 1e-6 to 1e-4 and two to six digits.
-
-    Returns
-    -------
-    float or None
-        None where rows are not sparse and wide.
-    """
-    if not shape.sparse or shape.d < WIDEST or shape.columns > 1:
-        return None
-    held = (_WEAK / max(l2, _NEGLIGIBLE)) ** 0.3
-    return float(_PASSES_OF_SPARSE * held * (0.16 - 0.28 * math.log10(tolerance)))
-
-
 def _price(outline: Outline, resources: Resources) -> Price | str:
     shape = outline.shape
     if outline.loss == "squared" and shape.d >= WIDEST:
@@ -137,22 +75,6 @@ def _price(outline: Outline, resources: Resources) -> Price | str:
             "take fewer passes to least squares, and tell better when to stop"
         )
     return lambda passes: cost(shape, resources, passes)
-
-
-def _foreseen(outline: Outline, tolerance: float) -> float | None:
-    return passes_after_sample(outline.shape, tolerance, outline.l2)
-
-
-def _usual(outline: Outline, tolerance: float) -> tuple[float, float] | None:
-    if outline.loss == "logistic":
-        passes = passes_of_sparse(outline.shape, outline.l2, tolerance)
-        if passes is not None:
-            return passes, _DOUBT
-    if outline.held(HELD) or outline.loss in ("squared", "multinomial"):
-        return None
-    if outline.loss == "squared_hinge":
-        return _LOOSE_KINKED
-    return _LOOSE_WIDE if outline.shape.d >= WIDEST else _LOOSE
 
 
 def _begin(problem: Problem, stop: Minimum, max_passes: int, start: Start) -> Solver:
@@ -171,5 +93,5 @@ def _begin(problem: Problem, stop: Minimum, max_passes: int, start: Start) -> So
 
 LBFGS = Method(
     "lbfgs", LOSSES, passes, _price, _begin, stops=(RelativeGap, GradientNorm),
-    continues=True, least=at_least(6), foreseen=_foreseen, usual=_usual, free=1,
+    continues=True, least=at_least(6), free=1,
 )  # fmt: skip

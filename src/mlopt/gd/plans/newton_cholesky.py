@@ -7,13 +7,11 @@ from typing import cast
 
 from mlopt.costs import Cost
 from mlopt.gd.newton import LARGEST, Newton, hessian_rows, start_rows
-from mlopt.gd.plans.lbfgs import HELD, looseness
 from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least, priced
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import GradientNorm, RelativeGap, Stop
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import Shape, alone, gram_operations, pass_cost, weighted_gram
-from mlopt.gd.sample import start_gap
 from mlopt.prices import price
 from mlopt.resources import Resources
 
@@ -23,7 +21,6 @@ _PASSES_OF_SAMPLED = price("newton.passes.sampled")
 LOSSES = frozenset({"logistic", "multinomial", "squared_hinge"})
 """What it can minimise."""
 _CHOLESKY = price("newton.cholesky")
-_LOOSE_KINKED = (price("newton.loose-kinked.passes"), price("newton.loose-kinked.doubt"))
 _STEP = price("newton.step")
 _BESIDE = price("newton.beside")
 _START_PASSES = price("newton.start")
@@ -73,34 +70,10 @@ def cost(shape: Shape, resources: Resources, passes: float) -> Cost | str:
     return start + passes * each + renewals * (hessian + factor)
 
 
-def passes_after_sample(shape: Shape, tolerance: float, l2: float = 0.0) -> float | None:
-    """Passes with exact Hessians from the solution of a sample; None without a start.
-
-    The start is as near as that of L-BFGS; each step squares the gap.
-    """
-    rows = rows_of_start(shape)
-    if not rows:
-        return None
-    gap = min(start_gap((shape.d + 1) * shape.columns, rows), 0.5)
-    wanted = tolerance / looseness(shape, l2)
-    steps = math.log2(max(math.log(wanted) / math.log(gap), 1.0))
-    return 1.0 + math.ceil(steps)
-
-
-def _foreseen(outline: Outline, tolerance: float) -> float | None:
-    return passes_after_sample(outline.shape, tolerance, outline.l2)
-
-
 def _price(outline: Outline, resources: Resources) -> Price | str:
     if outline.shape.columns > 1 and outline.loss != "multinomial":
         return "its Hessian is that of one column of weights, or of a softmax"
     return priced(cost)(outline, resources)
-
-
-def _usual(outline: Outline, tolerance: float) -> tuple[float, float] | None:
-    del tolerance
-    kinked = outline.loss == "squared_hinge" and not outline.held(HELD)
-    return _LOOSE_KINKED if kinked else None
 
 
 def _begin(problem: Problem, stop: Stop, max_passes: int, start: Start) -> Solver:
@@ -116,5 +89,5 @@ def _begin(problem: Problem, stop: Stop, max_passes: int, start: Start) -> Solve
 NEWTON_CHOLESKY = Method(
     "newton-cholesky", LOSSES, passes, _price, _begin,
     stops=(RelativeGap, GradientNorm), continues=True, least=at_least(3),
-    foreseen=_foreseen, usual=_usual, free=1,
+    free=1,
 )  # fmt: skip

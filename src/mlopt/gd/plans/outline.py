@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from mlopt.gd.plans.stop import Stop
@@ -34,6 +35,8 @@ class Outline:
         Whether the rows are in this process.
     spectrum : Spectrum, optional
         Of wide rows, where some were looked at.
+    length : callable, optional
+        The mean squared length of a row, of some of them; looks at them when it is called.
     stop : Stop, optional
         When a solution is good enough, where it is known.
     """
@@ -47,14 +50,8 @@ class Outline:
     blind: bool = False
     here: bool = True
     spectrum: Spectrum | None = None
+    length: Callable[[], float] | None = None
     stop: Stop | None = None
-
-    def held(self, rows: float) -> bool:
-        """Whether there are so many rows for each weight, so that data hold the weights.
-
-        Where there are fewer, the penalty does, and what counts is how weak that is.
-        """
-        return self.shape.n >= rows * (self.shape.d + 1) * self.shape.columns
 
     @staticmethod
     def of_stats(loss: str, stats: Stats, *, free_intercept: bool = True) -> Outline:

@@ -42,11 +42,6 @@ LOSSES = frozenset({"logistic", "squared", "squared_hinge", "huber"})
 """What it can minimise."""
 
 _EPOCHS = price("primal.epochs")
-_HELD = price("primal.held")
-_LOOSE = tuple(
-    (price(f"primal.loose.{form}.passes"), price(f"primal.loose.{form}.doubt"))
-    for form in ("dense", "sparse")
-)
 _VISIT = (price("primal.visit.dense"), price("primal.visit.sparse"))
 _LOGARITHMS = price("primal.logarithms")
 _COLUMNS_PER_INTERCEPT = price("primal.intercept")
@@ -171,11 +166,6 @@ def epochs_cost(outline: Outline, resources: Resources, epochs: float) -> Cost:
     return alone(all_ * price * shape.nonzero, resources) + all_ * EPOCH
 
 
-def _usual(outline: Outline, tolerance: float) -> tuple[float, float] | None:
-    del tolerance
-    return None if outline.held(_HELD) else _LOOSE[outline.shape.sparse]
-
-
 def _begin(problem: Problem, stop: RelativeGap, max_passes: int, start: Start) -> Solver:
     return PrimalCoordinate(problem, stop.tolerance, max_passes, start)
 
@@ -183,5 +173,4 @@ def _begin(problem: Problem, stop: RelativeGap, max_passes: int, start: Start) -
 PRIMAL_COORDINATE = Method(
     "primal-coordinate-descent", LOSSES, lambda shape: _EPOCHS, gathering(epochs_cost),
     _begin, continues=True, least=at_least(16), doubt=DOUBT, foreseen=wide.epochs,
-    usual=_usual,
 )  # fmt: skip

@@ -22,14 +22,17 @@ from mlopt.gd.passes import Sums, evaluate
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.preconditioned_plan import samples
 from mlopt.gd.pricing import shape_of
+from mlopt.gd.sample import SEED
 from mlopt.gd.spectrum import Spectrum
 from mlopt.kernels.losses import LOSSES
 from mlopt.prices import count
 from mlopt.rows import Block, Rows
+from mlopt.stats import sample_rows
 
 Array = NDArray[Any]
 Compute = Gradient | UserGradient
 _LARGE = count("spectrum.values")
+_LOOKED, _FEW = count("length.values"), count("length.rows")
 USER = "user"
 """The name of a loss that the user brings as a gradient."""
 
@@ -198,7 +201,7 @@ class Problem:
             free_intercept=self.task.intercept and not penalised,
             sharp=any(model.sharp for model in self.models), even=self.even,
             blind=self.task.blind, here=isinstance(rows.executor, Threads),
-            spectrum=self._spectrum,
+            spectrum=self._spectrum, length=lambda: self._length,
         )  # fmt: skip
 
     @cached_property
@@ -210,6 +213,15 @@ class Problem:
         rows = self.rows
         large = self.task.loss == "squared" and rows.nonzero > _LARGE
         return Spectrum.of(rows) if large and not samples(rows.n, rows.d) else None
+
+    @cached_property
+    def _length(self) -> float:
+        """The mean squared length of some rows."""
+        rows = self.rows
+        size = min(max(_LOOKED * rows.n // max(rows.nonzero, 1), 1), _FEW)
+        X = rows.pick(sample_rows(rows.lengths, size, SEED))
+        total = float((X.multiply(X) if rows.sparse else X * X).sum())
+        return total / int(X.shape[0])
 
     @property
     def weight(self) -> float:

@@ -47,8 +47,6 @@ LOSSES = frozenset({"logistic", "squared", "squared_hinge", "huber"})
 """What it can minimise."""
 
 _EPOCHS = price("svrg.epochs")
-_HELD = price("svrg.held")
-_LOOSE = (price("svrg.loose.passes"), price("svrg.loose.doubt"))
 _DOUBT = price("svrg.doubt")
 _STEP_DENSE = price("svrg.step.dense")
 _STEP_SPARSE = price("svrg.step.sparse")
@@ -194,11 +192,6 @@ def epochs_cost(outline: Outline, resources: Resources, epochs: float) -> Cost:
     return alone(all_ * work, resources) + all_ * EPOCH
 
 
-def _usual(outline: Outline, tolerance: float) -> tuple[float, float] | None:
-    del tolerance
-    return None if outline.held(_HELD) else _LOOSE
-
-
 def _begin(problem: Problem, stop: RelativeGap, max_passes: int, start: Start) -> Solver:
     return VarianceReduced(problem, stop.tolerance, max_passes, start)
 
@@ -206,5 +199,4 @@ def _begin(problem: Problem, stop: RelativeGap, max_passes: int, start: Start) -
 SVRG = Method(
     "svrg", LOSSES, lambda shape: _EPOCHS, gathering(epochs_cost), _begin, continues=True,
     least=at_least(16), believed=1.0, doubt=_DOUBT, foreseen=wide.epochs,
-    usual=_usual,
 )  # fmt: skip

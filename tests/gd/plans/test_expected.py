@@ -1,9 +1,10 @@
-"""How many passes wide sparse rows are said to take, before anything has run."""
+"""How many passes problems are said to take, before anything has run."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,12 +12,17 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mlopt.gd.plans import Task, plan
-from mlopt.gd.plans.lbfgs import passes_of_sparse
+from mlopt.gd.plans.expected import expected
+from mlopt.gd.plans.outline import Outline
 from mlopt.gd.pricing import Shape
 
 TEXT = Shape(
     n=10_000, d=50_000, columns=1, nonzero=500_000, itemsize=8, sparse=True, blocks=8
 )
+
+
+def outline(loss: str = "logistic", l2: float = 1e-5, **shape: Any) -> Outline:
+    return Outline(loss, replace(TEXT, **shape), l2=l2, length=lambda: 1.0)
 
 
 @cache
@@ -33,18 +39,32 @@ def words() -> tuple[sparse.csr_matrix, NDArray[np.int64]]:
     return X, (rng.random(n) < 1 / (1 + np.exp(-z))).astype(int)
 
 
-def test_the_larger_the_penalty_and_the_tolerance_the_fewer() -> None:
-    by_penalty = [passes_of_sparse(TEXT, l2, 1e-3) for l2 in (0.0, 1e-6, 1e-4, 1e-2)]
-    by_tolerance = [passes_of_sparse(TEXT, 1e-5, tol) for tol in (1e-8, 1e-4, 1e-2)]
-    for passes in (by_penalty, by_tolerance):
-        assert passes == sorted(passes, key=lambda count: -float(count or 0.0))
-        assert len(set(passes)) == len(passes)
+def test_beyond_what_was_seen_is_as_the_last_that_was() -> None:
+    last = expected("lbfgs", outline(l2=1e-12), 1e-3)
+    assert last is not None
+    assert expected("lbfgs", outline(l2=0.0), 1e-3) == last
+    assert expected("lbfgs", outline(l2=1e-4), 1e-3) != last
 
 
-def test_other_rows_have_no_such_rule() -> None:
-    assert passes_of_sparse(TEXT, 1e-5, 1e-3) is not None
-    for other in ({"sparse": False}, {"d": 100}, {"columns": 3}):
-        assert passes_of_sparse(replace(TEXT, **other), 1e-5, 1e-3) is None
+def test_the_smaller_the_gap_the_more() -> None:
+    dense = outline(n=2000, d=20, nonzero=40_000, sparse=False)
+    for method, *outlines in (
+        ("lbfgs", outline(), dense),
+        ("primal-coordinate-descent", outline(), dense),
+        ("newton-cholesky", dense),
+    ):
+        for one in outlines:
+            found = [expected(method, one, gap) for gap in (1e-2, 1e-4, 1e-6)]
+            passes = [few[0] for few in found if few is not None]
+            assert len(passes) == 3
+            assert passes == sorted(passes)
+
+
+def test_of_what_nobody_looked_at_nothing_is_said() -> None:
+    assert expected("svrg", outline("huber"), 1e-3) is None
+    assert expected("lbfgs", outline("multinomial", columns=3), 1e-3) is None
+    assert expected("lbfgs", replace(outline(), sharp=True), 1e-3) is None
+    assert expected("working-set", outline(), 1e-3) is None
 
 
 @pytest.mark.parametrize("l2", [1e-6, 1e-5, 1e-4, 1e-3])
@@ -56,7 +76,6 @@ def test_words_take_about_as_many_passes(l2: float, tolerance: float) -> None:
         speculation=False,
     )  # fmt: skip
     (only,) = found.alternatives
-    assert only.passes.source == "typical"
     taken = found.run().n_iter
     assert only.passes.low <= taken <= only.passes.high
     assert only.passes.expected / 2.5 <= taken <= 2.5 * only.passes.expected

@@ -1,0 +1,236 @@
+"""How many passes methods take: problems drawn and real, and the fit of what is expected.
+
+Problems are those that `foresight.py` draws, by seeds of its own, and parts of the tables
+that `tables` finds: some rows, some columns, some rescaled, any loss, penalty and gap. Each
+method that iterates solves each of them; what has not ended in the time counts as twice
+the passes so far. Passes do not depend on the machine or on what else it does.
+
+With --fit a quadratic in what is known of a problem before a look at the data is fitted to
+their logarithms (`mlopt.gd.plans.expected`), by method and loss, and printed as the lines
+of `src/mlopt/prices/passes.csv`; its doubt is what four of five problems were off by, of
+groups left out: a table is in one group. Judge it by `foresight.py`, on fresh seeds.
+
+usage: passes.py FILE [--seed 0] [--drawn 600] [--real 400] [--fit]
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import sys
+import warnings
+from itertools import islice
+from pathlib import Path
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+os.environ.setdefault("DASK_MLOPT__REMEMBER", "false")  # what this one sees is written here
+warnings.filterwarnings("ignore")
+
+import datasets
+import foresight
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from sklearn.datasets import load_breast_cancer, load_digits, load_svmlight_file
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import RidgeCV
+
+import mlopt
+from mlopt.errors import MloptError
+from mlopt.gd.plans.expected import QUANTITIES, quantities, terms
+from mlopt.gd.plans.outline import Outline
+from mlopt.gd.pricing import Shape
+
+COMMON = ("lbfgs", "primal-coordinate-descent", "svrg")
+METHODS = {
+    "logistic": (*COMMON, "newton-cholesky"),
+    "squared_hinge": (*COMMON, "newton-cholesky", "dual-coordinate-descent"),
+    "squared": (*COMMON, "sparse_cg"),
+}
+VALUES, SECONDS, WIDEST = 1.2e6, 3.0, 1200
+"""Stored values of a problem at most, seconds of a run, columns that Newton factors."""
+FOLDS, FEWEST, COVERED = 8, 30, 0.8
+"""Of problems left out; problems of a fit; the share that its doubt covers."""
+RARE = 0.02
+"""The share of problems beyond either end of what counts as seen."""
+PENALTIES = np.logspace(-1, 3, 9)
+
+
+def drawn(rng):
+    """A problem as `foresight.py` draws it: (name, X, y, loss, l2, gap)."""
+    problem = foresight.draw(rng, VALUES)
+    return "drawn", *foresight.rows_of(problem), problem.loss, problem.l2, problem.tolerance
+
+
+def tables():
+    """Real ones by name: (X, y), of two classes."""
+    folder, found = datasets.FOLDER, {}
+    cancer, digits = load_breast_cancer(), load_digits()
+    found["cancer"] = cancer.data, cancer.target
+    found["digits"] = digits.data, (digits.target == 3).astype(int)
+    for name, header in (
+        ("covtype/covtype.csv", 0), ("spambase/spambase.data", None),
+        ("california_housing/housing.csv", 0), ("letter/letter-recognition.data", None),
+        ("diamonds/diamonds.csv", 0), ("adult/adult.data", None),
+    ):  # fmt: skip
+        if (file := folder / f"{name}.gz").exists():
+            found[name.partition("/")[0]] = read(file, header)
+    for name in ("a9a/a9a.gz", "agaricus/agaricus.txt.train.gz"):
+        if (file := folder / name).exists():
+            X, y = load_svmlight_file(str(file))
+            found[name.partition("/")[0]] = sp.csr_array(X), (y > 0).astype(int)
+    if (file := folder / "imdb/imdb_train.jsonl.gz").exists():
+        with gzip.open(file, "rt") as lines:
+            reviews = [json.loads(line) for line in islice(lines, 6000)]
+        X = TfidfVectorizer(min_df=3).fit_transform([one["text"] for one in reviews])
+        found["imdb"] = sp.csr_array(X), np.array([int(one["label"]) for one in reviews])
+    return found
+
+
+def read(file: Path, header):
+    """Numbers and one-hot columns; is the last column its most frequent value, or large?"""
+    table = pd.read_csv(file, nrows=60_000, header=header)
+    if "letter" in file.name:
+        table = table.iloc[:, ::-1]
+    y = table.iloc[:, -1]
+    many = y.dtype != object and y.nunique() > 30
+    y = (y > y.median()) if many else (y == y.mode()[0])
+    X = pd.get_dummies(table.iloc[:, :-1]).astype(float).fillna(0)
+    return X.to_numpy(), y.to_numpy().astype(int)
+
+
+def part(name, X, y, rng):
+    """A problem of some rows and columns of a table; None where it is too large."""
+    n = int(min(X.shape[0], 10 ** rng.uniform(2.7, 4.6)))
+    d = int(min(X.shape[1], 10 ** rng.uniform(0.7, np.log10(X.shape[1]) + 0.5)))
+    rows = np.sort(rng.permutation(X.shape[0])[:n])
+    X, y = X[rows][:, np.sort(rng.permutation(X.shape[1])[:d])], y[rows]
+    if not sp.issparse(X):
+        if rng.random() < 0.5:
+            X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12)
+        if rng.random() < 0.3:
+            X = X * np.exp(rng.normal(size=d))
+    loss = str(rng.choice(foresight.LOSSES))
+    if loss == "squared":
+        y = y + 0.1 * rng.normal(size=n)
+    elif len(np.unique(y)) < 2:
+        return None
+    if (X.nnz if sp.issparse(X) else X.size) > VALUES:
+        return None
+    return name, X, y, loss, 10 ** rng.uniform(-7, -2), 10.0 ** rng.integers(-6, -1)
+
+
+def look(name, X, y, loss, l2, gap):
+    """What every method took: a record."""
+    n, d = X.shape
+    found = {}
+    for method in METHODS[loss]:
+        if method == "newton-cholesky" and d > WIDEST:
+            continue
+        task = mlopt.gd.Task(loss, l2=l2)
+        try:
+            plan = mlopt.gd.plan(
+                task, X, y, tolerance=gap, n_jobs=1, methods=[method], speculation=False
+            )
+        except MloptError:
+            continue  # not for such rows
+        result = plan.chosen.run(time_limit=SECONDS)
+        found[method] = result.n_iter, result.converged
+    nonzero = int(X.nnz) if sp.issparse(X) else n * d
+    length = float((X.multiply(X) if sp.issparse(X) else X * X).sum()) / n
+    return {
+        "src": name, "loss": loss, "l2": float(l2), "tolerance": float(gap), "n": n, "d": d,
+        "nnz": nonzero, "length": length, "sparse": bool(sp.issparse(X)), "passes": found,
+    }  # fmt: skip
+
+
+def collect(file: Path, seed: int, count: int, real: int):
+    """Solve problems and append what they took to a file."""
+    rng, known = np.random.default_rng([seed, 1]), list(tables().items())
+    problems = [lambda: drawn(rng)] * count
+    for number in range(real):
+        name, (X, y) = known[number % len(known)]
+        problems.append(lambda name=name, X=X, y=y: part(name, X, y, rng))
+    with file.open("a") as out:
+        for problem in problems:
+            if (found := problem()) is not None:
+                out.write(json.dumps(look(*found)) + "\n")
+                out.flush()
+
+
+def fit(records):
+    """Print the lines of passes.csv."""
+    head = [f"{name}.{end}" for end in ("low", "high") for name in QUANTITIES]
+    first, second = np.triu_indices(len(QUANTITIES))
+    pairs = [f"{QUANTITIES[i]}*{QUANTITIES[j]}" for i, j in zip(first, second, strict=True)]
+    print(",".join(["method", "loss", "doubt", *head, "1", *QUANTITIES, *pairs]))
+    for loss, methods in METHODS.items():
+        for method in methods:
+            own = [r for r in records if r["loss"] == loss and took(r, method) > 0]
+            if len(own) >= FEWEST:
+                line(method, loss, own)
+
+
+def took(record, method):
+    """Passes; twice as many where these were not enough."""
+    passes, ended, *_ = record["passes"].get(method, (0, True))
+    return passes if ended else 2 * passes
+
+
+def line(method, loss, own):
+    """A fit, and beside it on stderr how good it is."""
+    found = np.array([
+        quantities(outline(one), one["tolerance"], one["length"]) for one in own
+    ])  # fmt: skip
+    logs = np.log([took(one, method) for one in own])
+    names = [one["src"] for one in own]
+    groups = np.array([
+        number % FOLDS if name == "drawn" else FOLDS + sorted(set(names)).index(name)
+        for number, name in enumerate(names)
+    ])  # fmt: skip
+    off = np.empty(len(own))
+    for group in np.unique(groups):
+        out = groups == group
+        low, high, model = fitted(found[~out], logs[~out])
+        off[out] = np.abs(logs[out] - terms(found[out], low, high) @ model)
+    low, high, model = fitted(found, logs)
+    numbers = (np.exp(np.quantile(off, COVERED)), *low, *high, *model)
+    print(",".join([method, loss, *(f"{number:.4g}" for number in numbers)]))
+    real = np.array(names) != "drawn"
+    shares = [np.mean(off[which] < np.log(2)) for which in (~real, real)]
+    text = f"{len(own)} problems, within 2x: drawn {shares[0]:.0%}, real {shares[1]:.0%}"
+    print(f"# {method}, {loss}: {text}", file=sys.stderr)
+
+
+def outline(record):
+    """Of a record."""
+    shape = Shape(
+        n=record["n"], d=record["d"], columns=1, nonzero=record["nnz"], itemsize=8,
+        sparse=record["sparse"], blocks=1,
+    )  # fmt: skip
+    return Outline(record["loss"], shape, l2=record["l2"])
+
+
+def fitted(found, logs):
+    """Lowest and highest of each quantity, and coefficients."""
+    low, high = np.quantile(found, (RARE, 1 - RARE), axis=0)
+    inputs = terms(found, low, high)
+    model = RidgeCV(PENALTIES).fit(inputs[:, 1:], logs)
+    return low, high, np.concatenate([[model.intercept_], model.coef_])
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--drawn", type=int, default=600)
+    parser.add_argument("--real", type=int, default=400)
+    parser.add_argument("--fit", action="store_true")
+    options = parser.parse_args()
+    if options.fit:
+        fit([json.loads(text) for text in options.file.read_text().splitlines()])
+    else:
+        collect(options.file, options.seed, options.drawn, options.real)

@@ -1,0 +1,107 @@
+"""Passes to expect of a problem, as problems of many kinds took them.
+
+For a method and a loss, the logarithm of the passes is a quadratic in what is known before
+a look at the data. `mlopt/prices/passes.csv` holds its coefficients, a line each, fitted by
+``benchmarks/passes.py`` to drawn problems and to real ones; beyond what was seen there, a
+quantity counts as the last that was.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlopt.gd.plans.outline import Outline
+from mlopt.prices import EXPECTED
+
+QUANTITIES = ("digits", "penalty", "rows", "columns", "values")
+"""Logarithms to base 10: of the relative gap, negative; of the penalty of the mean loss,
+over the mean squared length of a row; of rows for each weight; of columns; of stored values
+in a row."""
+_LEAST = 1e-12
+"""Of what may be 0, so that it has a logarithm."""
+
+Array = NDArray[np.float64]
+
+
+def quantities(outline: Outline, gap: float, length: float) -> Array:
+    """`QUANTITIES` of a problem (5,), ``length`` the mean squared one of a row."""
+    shape = outline.shape
+    values = (
+        1.0 / gap,
+        max(outline.l2 / max(length, _LEAST), _LEAST),
+        shape.n / (shape.d + 1),
+        shape.d,
+        max(shape.nonzero / shape.n, _LEAST),
+    )
+    return np.log10(values)
+
+
+def terms(found: Array, low: Array, high: Array) -> Array:
+    """1, quantities and their products (..., 21), between what was seen as from -1 to 1."""
+    middle, half = (high + low) / 2, np.maximum(high - low, _LEAST) / 2
+    scaled = (np.clip(found, low, high) - middle) / half
+    first, second = np.triu_indices(scaled.shape[-1])
+    ones = np.ones_like(scaled[..., :1])
+    products = scaled[..., first] * scaled[..., second]
+    return np.concatenate([ones, scaled, products], axis=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A line of the file.
+
+    Parameters
+    ----------
+    doubt : float
+        The factor by which four of five problems were off at most.
+    low, high : ndarray of shape (5,)
+        Of each quantity, among the problems.
+    coefficients : ndarray of shape (21,)
+        Of `terms`.
+    """
+
+    doubt: float
+    low: Array
+    high: Array
+    coefficients: Array
+
+
+def _read(line: list[str]) -> Fitted:
+    numbers, size = np.array(line, np.float64), len(QUANTITIES)
+    low, high, rest = np.split(numbers[1:], [size, 2 * size])
+    return Fitted(float(numbers[0]), low, high, rest)
+
+
+FITTED = {
+    (method, loss): _read(numbers)
+    for method, loss, *numbers in list(csv.reader(EXPECTED.splitlines()))[1:]
+}
+"""By method and loss."""
+
+
+def expected(method: str, outline: Outline, gap: float) -> tuple[float, float] | None:
+    """Passes, and by which factor they may be off.
+
+    Parameters
+    ----------
+    method : str
+    outline : Outline
+    gap : float
+        Of the objective, relative to its minimum.
+
+    Returns
+    -------
+    (float, float) or None
+        None where no such problems were seen.
+    """
+    fitted = FITTED.get((method, outline.loss))
+    if fitted is None or outline.sharp or outline.length is None:
+        return None
+    if outline.shape.columns > 1:
+        return None
+    found = terms(quantities(outline, gap, outline.length()), fitted.low, fitted.high)
+    return float(np.exp(found @ fitted.coefficients)), fitted.doubt
