@@ -55,7 +55,7 @@ def watch(problem: Problem, tolerance: float, *, noisy: bool = False) -> Looks:
     """What is certain of gaps where there is a penalty; otherwise what is estimated.
 
     The gradients of ``noisy`` methods never get small: a Hessian, where there is one, tells
-    their gap far better, and `mlopt.gd.plans.dual_step` proves it.
+    their gap far better, and `mlopt.gd.plans.proof` proves it.
     """
     estimated = problem.task.l2 == 0 or (noisy and problem.rows.d < WIDEST)
     return Watch(problem, tolerance) if estimated else Bounded(problem)
