@@ -58,6 +58,11 @@ class Passes:
     high: float
     source: str
 
+    @property
+    def fewest(self) -> float:
+        """As good as never fewer: twice as far off, in digits, as ``low``."""
+        return self.low**2 / self.expected
+
     @staticmethod
     def known(passes: float) -> Passes:
         """Passes that do not depend on the data."""

@@ -188,14 +188,14 @@ def _within(
             f"to take {fastest.time_in_words}, and {time_limit:g} s are allowed. Allow "
             "more time, or a larger `tolerance`."
         )
-    fewest = min(found, key=lambda a: a.passes.low)
-    if max_iter is not None and fewest.passes.low > max_iter:
+    fewest = min(found, key=lambda a: a.passes.fewest)
+    if max_iter is not None and fewest.passes.fewest > max_iter:
         raise InputError(
             f"`max_iter` cannot be kept: {fewest.name} is predicted to take "
             f"{fewest.passes_in_words}, and {max_iter} are allowed. Allow more, or a "
             "larger `tolerance`."
         )
     most = float("inf") if max_iter is None else max_iter
-    able = tuple(a for a in found if a.passes.low <= most)
+    able = tuple(a for a in found if a.passes.fewest <= most)
     likely = tuple(a for a in able if a.passes.expected <= most)
     return (*likely, *(a for a in able if a not in likely))
