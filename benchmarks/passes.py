@@ -7,8 +7,8 @@ the passes so far. Passes do not depend on the machine or on what else it does.
 
 With --fit a quadratic in what is known of a problem before a look at the data is fitted to
 their logarithms (`mlopt.gd.plans.expected`), by method and loss, and printed as the lines
-of `src/mlopt/prices/passes.csv`; its doubt is what four of five problems were off by, of
-groups left out: a table is in one group. Judge it by `foresight.py`, on fresh seeds.
+of `src/mlopt/prices/passes.csv`; another one to what problems of groups left out were
+off by, so that it covers four of five: a table is in one group. Judge it by `foresight.py`, on fresh seeds.
 
 usage: passes.py FILE [--seed 0] [--drawn 600] [--real 400] [--fit]
 """
@@ -54,6 +54,8 @@ VALUES, SECONDS, WIDEST = 1.2e6, 3.0, 1200
 """Stored values of a problem at most, seconds of a run, columns that Newton factors."""
 FOLDS, FEWEST, COVERED = 8, 30, 0.8
 """Of problems left out; problems of a fit; the share that its doubt covers."""
+LEAST = 0.1
+"""Of a logarithm: what is always doubted."""
 RARE = 0.02
 """The share of problems beyond either end of what counts as seen."""
 PENALTIES = np.logspace(-1, 3, 9)
@@ -163,10 +165,13 @@ def collect(file: Path, seed: int, count: int, real: int):
 
 def fit(records):
     """Print the lines of passes.csv."""
-    head = [f"{name}.{end}" for end in ("low", "high") for name in QUANTITIES]
+    head = [f"{end}.{name}" for end in ("low", "high") for name in QUANTITIES]
     first, second = np.triu_indices(len(QUANTITIES))
     pairs = [f"{QUANTITIES[i]}*{QUANTITIES[j]}" for i, j in zip(first, second, strict=True)]
-    print(",".join(["method", "loss", "doubt", *head, "1", *QUANTITIES, *pairs]))
+    what = [
+        f"{of}.{term}" for of in ("passes", "doubt") for term in ("1", *QUANTITIES, *pairs)
+    ]
+    print(",".join(["method", "loss", *head, *what]))
     for loss, methods in METHODS.items():
         for method in methods:
             own = [r for r in records if r["loss"] == loss and took(r, method) > 0]
@@ -197,7 +202,10 @@ def line(method, loss, own):
         low, high, model = fitted(found[~out], logs[~out])
         off[out] = np.abs(logs[out] - terms(found[out], low, high) @ model)
     low, high, model = fitted(found, logs)
-    numbers = (np.exp(np.quantile(off, COVERED)), *low, *high, *model)
+    # Of those that are far off, the same quadratic says where they are.
+    doubt = fitted(found, off)[2]
+    wide = np.maximum(terms(found, low, high) @ doubt, LEAST)
+    numbers = (*low, *high, *model, *(np.quantile(off / wide, COVERED) * doubt))
     print(",".join([method, loss, *(f"{number:.4g}" for number in numbers)]))
     real = np.array(names) != "drawn"
     shares = [np.mean(off[which] < np.log(2)) for which in (~real, real)]

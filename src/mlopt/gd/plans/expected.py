@@ -1,7 +1,8 @@
 """Passes to expect of a problem, as problems of many kinds took them.
 
 For a method and a loss, the logarithm of the passes is a quadratic in what is known before
-a look at the data. `mlopt/prices/passes.csv` holds its coefficients, a line each, fitted by
+a look at the data, and so is the logarithm of the factor by which these are off at most on
+four problems of five. `mlopt/prices/passes.csv` holds the coefficients, fitted by
 ``benchmarks/passes.py`` to drawn problems and to real ones; beyond what was seen there, a
 quantity counts as the last that was.
 """
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.gd.plans.outline import Outline
-from mlopt.prices import EXPECTED
+from mlopt.prices import EXPECTED, price
 
 QUANTITIES = ("digits", "penalty", "rows", "columns", "values")
 """Logarithms to base 10: of the relative gap, negative; of the penalty of the mean loss,
@@ -23,6 +24,7 @@ over the mean squared length of a row; of rows for each weight; of columns; of s
 in a row."""
 _LEAST = 1e-12
 """Of what may be 0, so that it has a logarithm."""
+_SUREST = price("passes.surest")
 
 Array = NDArray[np.float64]
 
@@ -56,24 +58,22 @@ class Fitted:
 
     Parameters
     ----------
-    doubt : float
-        The factor by which four of five problems were off at most.
     low, high : ndarray of shape (5,)
         Of each quantity, among the problems.
-    coefficients : ndarray of shape (21,)
-        Of `terms`.
+    passes, doubt : ndarray of shape (21,)
+        Coefficients of `terms`.
     """
 
-    doubt: float
     low: Array
     high: Array
-    coefficients: Array
+    passes: Array
+    doubt: Array
 
 
 def _read(line: list[str]) -> Fitted:
     numbers, size = np.array(line, np.float64), len(QUANTITIES)
-    low, high, rest = np.split(numbers[1:], [size, 2 * size])
-    return Fitted(float(numbers[0]), low, high, rest)
+    low, high, rest = np.split(numbers, [size, 2 * size])
+    return Fitted(low, high, *np.split(rest, 2))
 
 
 FITTED = {
@@ -104,4 +104,5 @@ def expected(method: str, outline: Outline, gap: float) -> tuple[float, float] |
     if outline.shape.columns > 1:
         return None
     found = terms(quantities(outline, gap, outline.length()), fitted.low, fitted.high)
-    return float(np.exp(found @ fitted.coefficients)), fitted.doubt
+    doubt = max(float(found @ fitted.doubt), np.log(_SUREST))
+    return float(np.exp(found @ fitted.passes)), float(np.exp(doubt))
