@@ -8,7 +8,8 @@ the passes so far. Passes do not depend on the machine or on what else it does.
 With --fit a quadratic in what is known of a problem before a look at the data is fitted to
 their logarithms (`mlopt.gd.plans.expected`), by method and loss, and printed as the lines
 of `src/mlopt/prices/passes.csv`; another one to what problems of groups left out were
-off by, so that it covers four of five: a table is in one group. Judge it by `foresight.py`, on fresh seeds.
+off by, so that it covers four of five: a table is in one group. Judge it by
+`foresight.py`, on fresh seeds.
 
 usage: passes.py FILE [--seed 0] [--drawn 600] [--real 400] [--fit]
 """
