@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from mlopt.errors import InputError
 from mlopt.gd.batch_cost import (
     TOLERANCE,
-    batch_memory,
     choose_batch_size,
     coarse_rates,
     pass_cost,
@@ -71,7 +70,10 @@ def test_arithmetic_is_counted_in_its_own_precision(stats: Stats, columns: int) 
 
 
 def test_single_precision_halves_the_traffic() -> None:
-    assert pass_cost(TALL, 8, "float32").memory == pass_cost(TALL, 8).memory / 2
+    assert (
+        pass_cost(dataclasses.replace(TALL, dtype="float32", bytes=-1), 8).memory
+        == pass_cost(TALL, 8).memory / 2
+    )
 
 
 def test_dense_batches_reach_the_rate_of_products() -> None:
@@ -130,33 +132,10 @@ def test_a_noisy_probe_does_not_change_the_choice(stats: Stats, a: float, b: flo
     assert choose_batch_size(stats, noisy)[0] == choose_batch_size(stats, quiet)[0]
 
 
-@given(shapes, st.integers(1, 600), st.integers(0, 2**34))
-def test_a_batch_fits_the_budget_and_the_models_there_are(
-    stats: Stats, n_models: int, budget: int
-) -> None:
-    size, choice = choose_batch_size(
-        stats, MACHINE, columns_per_model=5, memory_budget=budget, n_models=n_models
-    )
+@given(shapes, st.integers(1, 600))
+def test_a_batch_has_no_more_models_than_there_are(stats: Stats, n_models: int) -> None:
+    size, _ = choose_batch_size(stats, MACHINE, columns_per_model=5, n_models=n_models)
     assert 1 <= size <= n_models
-    if size > 1:
-        assert batch_memory(stats, 5 * size) <= budget
-    if batch_memory(stats, 5) > budget:
-        assert any("over the memory budget" in note for note in choice.notes)
-
-
-def test_more_memory_never_makes_the_choice_slower() -> None:
-    took = []
-    for budget in (2**14, 2**17, 2**20, 2**23, 2**26):
-        size, choice = choose_batch_size(TALL, MACHINE, memory_budget=budget)
-        took.append(choice.predicted or 0.0)
-        assert size >= 1
-    assert took == sorted(took, reverse=True)
-
-
-def test_margins_that_are_kept_count_against_the_budget() -> None:
-    free, _ = choose_batch_size(TALL, MACHINE, memory_budget=2**28)
-    kept, _ = choose_batch_size(TALL, MACHINE, memory_budget=2**28, margins=True)
-    assert kept == 32 < free
 
 
 def test_tiny_data_shares_one_scan_to_pay_its_overhead_once() -> None:
@@ -166,12 +145,11 @@ def test_tiny_data_shares_one_scan_to_pay_its_overhead_once() -> None:
 
 
 def test_the_decision_can_be_read() -> None:
-    size, choice = choose_batch_size(
-        TALL, MACHINE, columns_per_model=5, memory_budget=2**23
-    )
+    size, choice = choose_batch_size(TALL, MACHINE, columns_per_model=5)
     text = Plan("search", (choice,)).explain(verbose=True)
     assert f"{size} models a scan" in text
-    assert "rejected: 512 models (needs 26 MiB)" in text
+    assert "rejected: " in text
+    assert "512 models" in text
     assert "per model and pass" in text
 
 

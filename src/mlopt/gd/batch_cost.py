@@ -10,25 +10,23 @@ the rate of the products (TuPAQ, section 3.3: "Advanced batching").
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mlopt.costs import Cost
 from mlopt.errors import InputError
 from mlopt.gd.pricing import gradient_pass, shape_of_stats
-from mlopt.plan import Alternative, Choice, format_bytes
+from mlopt.plan import Alternative, Choice
 from mlopt.prices import count, price
 from mlopt.resources import Resources
 from mlopt.stats import Stats
 
 LARGEST = count("batch.largest")
 TOLERANCE = price("batch.worth")
-STATE_VECTORS = count("batch.state")
 
 
 def pass_cost(
     stats: Stats,
     columns: int,
-    dtype: str | None = None,
     resources: Resources = Resources(),  # noqa: B008
 ) -> Cost:
     """Cost of losses and gradients of ``columns`` columns in one pass over the rows.
@@ -39,8 +37,6 @@ def pass_cost(
         Of the rows; `Stats.sparse` decides between the dense and the CSR kernel.
     columns : int
         B: columns of the weight matrix.
-    dtype : str, optional
-        Of the arithmetic; that of the data unless given.
     resources : Resources, optional
         Whose workers share the rows; this process unless given.
 
@@ -51,23 +47,8 @@ def pass_cost(
     """
     if columns < 1:
         raise InputError(f"`columns` must be at least 1, got {columns!r}.")
-    kind = replace(stats, dtype=dtype or stats.dtype, bytes=-1, outputs=columns)
+    kind = replace(stats, bytes=-1, outputs=columns)
     return gradient_pass(shape_of_stats(kind), resources)
-
-
-def batch_memory(
-    stats: Stats, columns: int, dtype: str | None = None, *, margins: bool = False
-) -> int:
-    """Bytes that training ``columns`` columns keeps besides the data.
-
-    Parameters
-    ----------
-    margins : bool, default=False
-        Whether the margins of every row are kept too, as scores that rank rows need.
-    """
-    kind = replace(stats, dtype=dtype or stats.dtype)
-    vectors = STATE_VECTORS * (kind.columns + 1) + (kind.rows if margins else 0)
-    return columns * vectors * kind.itemsize
 
 
 def choose_batch_size(
@@ -75,13 +56,10 @@ def choose_batch_size(
     resources: Resources,
     *,
     columns_per_model: int = 1,
-    memory_budget: int | None = None,
     n_models: int | None = None,
-    dtype: str | None = None,
-    margins: bool = False,
     at_once: int = 1,
 ) -> tuple[int, Choice]:
-    """How many models should share a scan: the fewest within 10% of the best that fit.
+    """How many models should share a scan: the fewest within 10% of the best.
 
     Fewer models a scan mean earlier feedback to the search (TuPAQ, section 4.3); but not
     among models that train at once, of which as many share one as is cheapest.
@@ -95,14 +73,8 @@ def choose_batch_size(
         models a search trains together.
     columns_per_model : int, default=1
         Folds times classes.
-    memory_budget : int, optional
-        Bytes for the models' own state.
     n_models : int, optional
         Models there will be; a batch is never larger.
-    dtype : str, optional
-        Of the arithmetic; that of the data unless given.
-    margins : bool, default=False
-        See `batch_memory`.
     at_once : int, default=1
         Models that train between two decisions of the search, in one scan or in several.
 
@@ -117,61 +89,26 @@ def choose_batch_size(
             "`columns_per_model` and `n_models` must be at least 1, got "
             f"{columns_per_model!r} and {n_models!r}."
         )
-    scan = _Scan(stats, columns_per_model, dtype, margins)
-    sizes = _candidates(n_models)
-    fits = [s for s in sizes if memory_budget is None or scan.memory(s) <= memory_budget]
-    coarse = coarse_rates(resources)
-    took = {size: scan.seconds_per_model(size, coarse) for size in fits or [1]}
+
+    def seconds_per_model(size: int, here: Resources) -> float:
+        return pass_cost(stats, size * columns_per_model).seconds(here) / size
+
+    coarse, sizes = coarse_rates(resources), _candidates(n_models)
+    took = {size: seconds_per_model(size, coarse) for size in sizes}
     chosen = min(s for s in took if took[s] <= (1 + TOLERANCE) * min(took.values()))
     chosen = min(
         (s for s in took if chosen <= s <= max(chosen, at_once)), key=took.__getitem__
     )
-    return chosen, _explain(scan, chosen, sizes, fits, resources)
-
-
-@dataclass(frozen=True)
-class _Scan:
-    """A pass whose number of models is still open."""
-
-    stats: Stats
-    columns_per_model: int
-    dtype: str | None
-    margins: bool
-
-    def seconds_per_model(self, size: int, resources: Resources) -> float:
-        cost = pass_cost(self.stats, size * self.columns_per_model, self.dtype)
-        return cost.seconds(resources) / size
-
-    def memory(self, size: int) -> int:
-        columns = size * self.columns_per_model
-        return batch_memory(self.stats, columns, self.dtype, margins=self.margins)
-
-
-def _explain(
-    scan: _Scan, chosen: int, sizes: list[int], fits: list[int], resources: Resources
-) -> Choice:
-    """The decision with every other size at its price, at the rates as measured."""
-    notes = ["seconds are per model and pass, on one thread"]
-    if not fits:
-        notes.append(
-            f"over the memory budget: one model needs {format_bytes(scan.memory(1))}"
-        )
-    return Choice(
-        step="batch size",
-        operator=f"{scan.columns_per_model} columns a model",
-        chosen=f"{_models(chosen)} a scan",
-        predicted=scan.seconds_per_model(chosen, resources),
-        rejected=tuple(
-            Alternative(_models(size), scan.seconds_per_model(size, resources))
-            if size in fits
-            else Alternative(
-                _models(size), reason=f"needs {format_bytes(scan.memory(size))}"
-            )
-            for size in sizes
-            if size != chosen
-        ),
-        notes=tuple(notes),
+    rejected = tuple(
+        Alternative(_models(size), seconds_per_model(size, resources))
+        for size in sizes
+        if size != chosen
     )
+    return chosen, Choice(
+        "batch size", f"{columns_per_model} columns a model", f"{_models(chosen)} a scan",
+        seconds_per_model(chosen, resources), rejected=rejected,
+        notes=("seconds are per model and pass, on one thread",),
+    )  # fmt: skip
 
 
 def coarse_rates(resources: Resources) -> Resources:
