@@ -14,6 +14,7 @@ from mlopt.errors import InputError
 from mlopt.gd.operators.costs import (
     Medium,
     Units,
+    Waves,
     cpu,
     io,
     once_and_each,
@@ -23,7 +24,6 @@ from mlopt.gd.operators.costs import (
     sample_cost,
 )
 from mlopt.gd.operators.references import PLANS, PlanRow, Settings, plan_row
-from mlopt.gd.operators.waves import Waves
 from mlopt.resources import Resources
 from mlopt.stats import Stats
 
