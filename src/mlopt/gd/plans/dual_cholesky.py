@@ -1,9 +1,24 @@
-"""Least squares by the system of the rows, where they are fewer than columns."""
+"""Least squares by the system of the rows, where they are fewer than columns.
+
+    coef = X' (X X' + alpha I)^-1 y      for centred X and y, rows scaled by sqrt(weight)
+
+Saunders, Gammerman, Vovk, "Ridge regression learning algorithm in dual variables", ICML
+1998, equation (8).
+
+Shapes: ``X`` (n, d), targets (n, T), coefficients (d, T).
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
 from mlopt.costs import Cost
-from mlopt.gd import dual_squares
+from mlopt.gd.normal_equations import Moments, solve
 from mlopt.gd.plans.cholesky import CHOLESKY_FLOPS
 from mlopt.gd.plans.closed import least_squares, penalised
 from mlopt.gd.plans.outline import Outline
@@ -11,12 +26,112 @@ from mlopt.gd.plans.squares import Fit, Squares
 from mlopt.gd.plans.svd import instead
 from mlopt.gd.pricing import Shape, scan
 from mlopt.gd.row_products import PANELS, SPARSE_PRODUCT, beyond
+from mlopt.gd.sizes import CACHE
 from mlopt.resources import Resources
+from mlopt.rows import Block, Rows
+
+Array = NDArray[np.float64]
+
+_PANEL = CACHE
+"""Values of a panel of columns, in float64: few calls of a product."""
+
+
+@dataclass(frozen=True)
+class Dual:
+    """Coefficients (d, T), means of features and targets (d + T,), and a bound on the
+    relative error of the dual variables from rounding."""
+
+    coef: Array
+    mean: Array
+    error: float
+
+
+def solve_dual(rows: Rows, alphas: Array, intercept: bool) -> Dual:
+    """Gather the rows, and solve for a variable each.
+
+    Parameters
+    ----------
+    rows : Rows
+        With "targets" (n, T) and "weights" (n, 1) beside them.
+    alphas : ndarray of shape (T,)
+        All positive.
+    intercept : bool
+    """
+    parts = rows.map(_part)
+    targets, weights = (
+        np.concatenate([part[k] for part in parts]).astype(np.float64) for k in (1, 2)
+    )
+    matrices = [part[0] for part in parts]
+    X = sp.vstack(matrices, format="csr") if rows.sparse else np.concatenate(matrices)
+    n, outputs = rows.n, len(alphas)
+    mean, center = np.zeros(rows.d), np.zeros(outputs)
+    if intercept:
+        share = weights[:, 0] / weights.sum()
+        mean, center = np.asarray(share @ X, np.float64), share @ targets
+    root = np.sqrt(weights)
+    gram = np.zeros((n + outputs, n + outputs))
+    apply = _Sparse(X, mean, root) if rows.sparse else _Dense(X, mean, root)
+    gram[:n, :n] = apply.gram()
+    gram[:n, n:] = root * (targets - center)
+    found = solve(Moments(mean, gram), alphas)
+    return Dual(apply.transposed(found.coef), np.r_[mean, center], found.error)
+
+
+def _part(block: Block) -> tuple[Any, Any, Any]:
+    return block.X, block.extra["targets"], block.extra["weights"]
+
+
+@dataclass(frozen=True, eq=False)
+class _Dense:
+    """Centred rows times ``root`` (n, 1), some columns of them in float64 at a time."""
+
+    X: Any
+    mean: Array
+    root: Array
+
+    def gram(self) -> Array:
+        """Products of rows with each other, (n, n)."""
+        total = np.zeros((len(self.X), len(self.X)))
+        for columns in self._panels():
+            part = self._part(columns)
+            total += part @ part.T
+        return total
+
+    def transposed(self, dual: Array) -> Array:
+        """Sums of the rows, weighted by ``dual`` (n, T)."""
+        return np.concatenate([self._part(one).T @ dual for one in self._panels()])
+
+    def _panels(self) -> list[slice]:
+        n, d = self.X.shape
+        step = max(64, _PANEL // n)
+        return [slice(a, min(a + step, d)) for a in range(0, d, step)]
+
+    def _part(self, columns: slice) -> Array:
+        return np.asarray(self.root * (self.X[:, columns] - self.mean[columns]))
+
+
+@dataclass(frozen=True, eq=False)
+class _Sparse:
+    """The same without a dense copy: centres are taken off the products."""
+
+    X: Any
+    mean: Array
+    root: Array
+
+    def gram(self) -> Array:
+        X = self.X.astype(np.float64)
+        along = X @ self.mean
+        total = (X @ X.T).toarray() - along[:, None] - along + self.mean @ self.mean
+        return np.asarray(total * (self.root * self.root.T))
+
+    def transposed(self, dual: Array) -> Array:
+        scaled = self.root * dual
+        return np.asarray(self.X.T @ scaled - np.outer(self.mean, scaled.sum(axis=0)))
 
 
 def by_rows(squares: Squares) -> Fit:
     """Gathered in one process; by a QR where the system loses too many digits."""
-    found = dual_squares.solve_dual(squares.rows, squares.alphas, squares.intercept)
+    found = solve_dual(squares.rows, squares.alphas, squares.intercept)
     if found.error > squares.accuracy:
         return instead(squares, f"they may be off by {found.error:.0e}")
     return Fit(found.coef, found.mean, "dual_cholesky")
