@@ -1,9 +1,10 @@
 """How many passes methods take: problems drawn and real, and the fit of what is expected.
 
 Problems are those that `foresight.py` draws, by seeds of its own, and parts of the tables
-that `tables` finds: some rows, some columns, some rescaled, any loss, penalty and gap. Each
-method that iterates solves each of them; what has not ended in the time counts as twice
-the passes so far. Passes do not depend on the machine or on what else it does.
+that `tables` finds: some rows, some columns, some rescaled, any loss, penalty and gap; or,
+for the estimators, a gradient. Each method that iterates solves each of them; what has not
+ended in the time, or in the passes, counts as twice the passes so far. Passes do not depend
+on the machine or on what else it does.
 
 With --fit a quadratic in what is known of a problem before a look at the data is fitted to
 their logarithms (`mlopt.gd.plans.expected`), by method and loss, and printed as the lines
@@ -11,7 +12,7 @@ of `src/mlopt/prices/passes.csv`; another one to what problems of groups left ou
 off by, so that it covers four of five: a table is in one group. Judge it by
 `foresight.py`, on fresh seeds.
 
-usage: passes.py FILE [--seed 0] [--drawn 600] [--real 400] [--fit]
+usage: passes.py FILE [--seed 0] [--drawn 600] [--real 400] [--stop gap|gradient] [--fit]
 """
 
 from __future__ import annotations
@@ -45,14 +46,31 @@ from mlopt.gd.plans.expected import QUANTITIES, quantities, terms
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.pricing import Shape
 
+STOPS = ("gap", "gradient")
 COMMON = ("lbfgs", "primal-coordinate-descent", "svrg")
 METHODS = {
     "logistic": (*COMMON, "newton-cholesky"),
     "squared_hinge": (*COMMON, "newton-cholesky", "dual-coordinate-descent"),
     "squared": (*COMMON, "sparse_cg"),
 }
-VALUES, SECONDS, WIDEST = 1.2e6, 3.0, 1200
-"""Stored values of a problem at most, seconds of a run, columns that Newton factors."""
+DUAL = "dual-coordinate-descent"
+_SOLVERS = {name: {"solver": name} for name in ("lbfgs", "newton-cholesky")}
+METHODS_OF = {
+    "logistic": _SOLVERS,
+    "multinomial": _SOLVERS,
+    "squared_hinge": {"lbfgs": {"dual": False}, DUAL: {"dual": True}},
+    "hinge": {DUAL: {"loss": "hinge"}},
+}
+"""Of estimators: parameters that make them take a method, by loss."""
+ESTIMATORS = {
+    loss: mlopt.LinearSVC if "hinge" in loss else mlopt.LogisticRegression
+    for loss in METHODS_OF
+}
+VALUES, SECONDS, WIDEST, MOST = 1.2e6, 3.0, 1200, 1000
+"""Stored values of a problem at most, seconds of a run, columns that Newton factors, and
+passes of an estimator."""
+MANY = 0.5
+"""Of logistic problems of estimators: the share with more classes than two."""
 FOLDS, FEWEST, COVERED = 8, 30, 0.8
 """Of problems left out; problems of a fit; the share that its doubt covers."""
 LEAST = 0.1
@@ -69,11 +87,11 @@ def drawn(rng):
 
 
 def tables():
-    """Real ones by name: (X, y), of two classes."""
+    """Real ones by name: (X, y), of two classes or a few."""
     folder, found = datasets.FOLDER, {}
     cancer, digits = load_breast_cancer(), load_digits()
     found["cancer"] = cancer.data, cancer.target
-    found["digits"] = digits.data, (digits.target == 3).astype(int)
+    found["digits"] = digits.data, digits.target
     for name, header in (
         ("covtype/covtype.csv", 0), ("spambase/spambase.data", None),
         ("california_housing/housing.csv", 0), ("letter/letter-recognition.data", None),
@@ -94,13 +112,13 @@ def tables():
 
 
 def read(file: Path, header):
-    """Numbers and one-hot columns; is the last column its most frequent value, or large?"""
+    """Numbers and one-hot columns; classes by the last column, its median or its values."""
     table = pd.read_csv(file, nrows=60_000, header=header)
     if "letter" in file.name:
         table = table.iloc[:, ::-1]
     y = table.iloc[:, -1]
     many = y.dtype != object and y.nunique() > 30
-    y = (y > y.median()) if many else (y == y.mode()[0])
+    y = (y > y.median()) if many else y.astype("category").cat.codes
     X = pd.get_dummies(table.iloc[:, :-1]).astype(float).fillna(0)
     return X.to_numpy(), y.to_numpy().astype(int)
 
@@ -126,12 +144,17 @@ def part(name, X, y, rng):
     return name, X, y, loss, 10 ** rng.uniform(-7, -2), 10.0 ** rng.integers(-6, -1)
 
 
+def split(X, y, rng):
+    """More classes of drawn rows: each of two in halves, by a few columns."""
+    side = X @ (rng.normal(size=X.shape[1]) * (rng.random(X.shape[1]) < 0.3))
+    return 2 * y + (side > np.median(side))
+
+
 def look(name, X, y, loss, l2, gap):
     """What every method took: a record."""
-    n, d = X.shape
     found = {}
     for method in METHODS[loss]:
-        if method == "newton-cholesky" and d > WIDEST:
+        if method == "newton-cholesky" and X.shape[1] > WIDEST:
             continue
         task = mlopt.gd.Task(loss, l2=l2)
         try:
@@ -142,15 +165,40 @@ def look(name, X, y, loss, l2, gap):
             continue  # not for such rows
         result = plan.chosen.run(time_limit=SECONDS)
         found[method] = result.n_iter, result.converged
+    return record(name, X, loss, l2, gap, "gap", found)
+
+
+def look_at_estimators(name, X, y, loss, l2, tol):
+    """What the methods of an estimator took: a record."""
+    if loss == "squared":
+        loss, y = "hinge", (y > np.median(y)).astype(int)
+    columns = len(np.unique(y))
+    columns = columns if columns > 2 else 1
+    if columns > 1 and loss == "logistic":
+        loss = "multinomial"
+    kind, found = ESTIMATORS[loss], {}
+    for method, given in METHODS_OF[loss].items():
+        if method == "newton-cholesky" and X.shape[1] * columns > WIDEST:
+            continue
+        model = kind(C=1 / (X.shape[0] * l2), tol=tol, max_iter=MOST, **given).fit(X, y)
+        passes = int(np.max(model.n_iter_))
+        found[method] = passes, passes < MOST
+    return record(name, X, loss, l2, tol, "gradient", found, columns)
+
+
+def record(name, X, loss, l2, tol, stop, found, columns=1):
+    """A problem and what was found, for a file."""
+    n, d = X.shape
     nonzero = int(X.nnz) if sp.issparse(X) else n * d
     length = float((X.multiply(X) if sp.issparse(X) else X * X).sum()) / n
     return {
-        "src": name, "loss": loss, "l2": float(l2), "tolerance": float(gap), "n": n, "d": d,
-        "nnz": nonzero, "length": length, "sparse": bool(sp.issparse(X)), "passes": found,
+        "src": name, "stop": stop, "columns": columns, "loss": loss, "l2": float(l2),
+        "tolerance": float(tol), "n": n, "d": d, "nnz": nonzero,
+        "length": length, "sparse": bool(sp.issparse(X)), "passes": found,
     }  # fmt: skip
 
 
-def collect(file: Path, seed: int, count: int, real: int):
+def collect(file: Path, seed: int, count: int, real: int, stop: str):
     """Solve problems and append what they took to a file."""
     rng, known = np.random.default_rng([seed, 1]), list(tables().items())
     problems = [lambda: drawn(rng)] * count
@@ -159,9 +207,17 @@ def collect(file: Path, seed: int, count: int, real: int):
         problems.append(lambda name=name, X=X, y=y: part(name, X, y, rng))
     with file.open("a") as out:
         for problem in problems:
-            if (found := problem()) is not None:
-                out.write(json.dumps(look(*found)) + "\n")
-                out.flush()
+            if (found := problem()) is None:
+                continue
+            name, X, y, loss, *rest = found
+            many = stop == "gradient" and loss == "logistic" and rng.random() < MANY
+            if many and name == "drawn":
+                y = split(X, y, rng)
+            elif loss != "squared" and not many:
+                y = (y == np.bincount(y).argmax()).astype(int)
+            how = look if stop == "gap" else look_at_estimators
+            out.write(json.dumps(how(name, X, y, loss, *rest)) + "\n")
+            out.flush()
 
 
 def fit(records):
@@ -172,12 +228,13 @@ def fit(records):
     what = [
         f"{of}.{term}" for of in ("passes", "doubt") for term in ("1", *QUANTITIES, *pairs)
     ]
-    print(",".join(["method", "loss", *head, *what]))
-    for loss, methods in METHODS.items():
-        for method in methods:
-            own = [r for r in records if r["loss"] == loss and took(r, method) > 0]
-            if len(own) >= FEWEST:
-                line(method, loss, own)
+    print(",".join(["method", "loss", "stop", *head, *what]))
+    kinds = {(r["loss"], r["stop"], m): None for r in records for m in r["passes"]}
+    for loss, stop, method in sorted(kinds):
+        own = [r for r in records if r["loss"] == loss and r["stop"] == stop]
+        own = [r for r in own if took(r, method) > 0]
+        if len(own) >= FEWEST:
+            line(method, loss, stop, own)
 
 
 def took(record, method):
@@ -186,7 +243,7 @@ def took(record, method):
     return passes if ended else 2 * passes
 
 
-def line(method, loss, own):
+def line(method, loss, stop, own):
     """A fit, and beside it on stderr how good it is."""
     found = np.array([
         quantities(outline(one), one["tolerance"], one["length"]) for one in own
@@ -207,18 +264,18 @@ def line(method, loss, own):
     doubt = fitted(found, off)[2]
     wide = np.maximum(terms(found, low, high) @ doubt, LEAST)
     numbers = (*low, *high, *model, *(np.quantile(off / wide, COVERED) * doubt))
-    print(",".join([method, loss, *(f"{number:.4g}" for number in numbers)]))
+    print(",".join([method, loss, stop, *(f"{number:.4g}" for number in numbers)]))
     real = np.array(names) != "drawn"
     shares = [np.mean(off[which] < np.log(2)) for which in (~real, real)]
     text = f"{len(own)} problems, within 2x: drawn {shares[0]:.0%}, real {shares[1]:.0%}"
-    print(f"# {method}, {loss}: {text}", file=sys.stderr)
+    print(f"# {method}, {loss}, {stop}: {text}", file=sys.stderr)
 
 
 def outline(record):
     """Of a record."""
     shape = Shape(
-        n=record["n"], d=record["d"], columns=1, nonzero=record["nnz"], itemsize=8,
-        sparse=record["sparse"], blocks=1,
+        n=record["n"], d=record["d"], columns=record["columns"], nonzero=record["nnz"],
+        itemsize=8, sparse=record["sparse"], blocks=1,
     )  # fmt: skip
     return Outline(record["loss"], shape, l2=record["l2"])
 
@@ -237,9 +294,10 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--drawn", type=int, default=600)
     parser.add_argument("--real", type=int, default=400)
+    parser.add_argument("--stop", choices=STOPS, default="gap")
     parser.add_argument("--fit", action="store_true")
     options = parser.parse_args()
     if options.fit:
         fit([json.loads(text) for text in options.file.read_text().splitlines()])
     else:
-        collect(options.file, options.seed, options.drawn, options.real)
+        collect(*(getattr(options, n) for n in ("file", "seed", "drawn", "real", "stop")))

@@ -14,6 +14,7 @@ from scipy import sparse
 from mlopt.gd.plans import Task, plan
 from mlopt.gd.plans.expected import expected
 from mlopt.gd.plans.outline import Outline
+from mlopt.gd.plans.stop import GradientNorm, RelativeGap
 from mlopt.gd.pricing import Shape
 
 TEXT = Shape(
@@ -40,10 +41,10 @@ def words() -> tuple[sparse.csr_matrix, NDArray[np.int64]]:
 
 
 def test_beyond_what_was_seen_is_as_the_last_that_was() -> None:
-    last = expected("lbfgs", outline(l2=1e-12), 1e-3)
+    last = expected("lbfgs", outline(l2=1e-12), RelativeGap(1e-3))
     assert last is not None
-    assert expected("lbfgs", outline(l2=0.0), 1e-3) == last
-    assert expected("lbfgs", outline(l2=1e-4), 1e-3) != last
+    assert expected("lbfgs", outline(l2=0.0), RelativeGap(1e-3)) == last
+    assert expected("lbfgs", outline(l2=1e-4), RelativeGap(1e-3)) != last
 
 
 def test_the_smaller_the_gap_the_more() -> None:
@@ -54,17 +55,18 @@ def test_the_smaller_the_gap_the_more() -> None:
         ("newton-cholesky", dense),
     ):
         for one in outlines:
-            found = [expected(method, one, gap) for gap in (1e-2, 1e-4, 1e-6)]
+            found = [expected(method, one, RelativeGap(gap)) for gap in (1e-2, 1e-4, 1e-6)]
             passes = [few[0] for few in found if few is not None]
             assert len(passes) == 3
             assert passes == sorted(passes)
 
 
 def test_of_what_nobody_looked_at_nothing_is_said() -> None:
-    assert expected("svrg", outline("huber"), 1e-3) is None
-    assert expected("lbfgs", outline("multinomial", columns=3), 1e-3) is None
-    assert expected("lbfgs", replace(outline(), sharp=True), 1e-3) is None
-    assert expected("working-set", outline(), 1e-3) is None
+    assert expected("svrg", outline("huber"), RelativeGap(1e-3)) is None
+    assert expected("lbfgs", outline("multinomial", columns=3), RelativeGap(1e-3)) is None
+    assert expected("lbfgs", replace(outline(), sharp=True), RelativeGap(1e-3)) is None
+    assert expected("sparse_cg", outline("squared"), GradientNorm(1e-3)) is None
+    assert expected("working-set", outline(), RelativeGap(1e-3)) is None
 
 
 @pytest.mark.parametrize("l2", [1e-6, 1e-5, 1e-4, 1e-3])

@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.gd.plans.outline import Outline
+from mlopt.gd.plans.stop import Minimum, RelativeGap
 from mlopt.prices import EXPECTED, price
 
 QUANTITIES = ("digits", "penalty", "rows", "columns", "values")
-"""Logarithms to base 10: of the relative gap, negative; of the penalty of the mean loss,
-over the mean squared length of a row; of rows for each weight; of columns; of stored values
-in a row."""
+"""Logarithms to base 10: of the relative gap or the gradient asked for, negative; of the
+penalty of the mean loss, over the mean squared length of a row; of rows for each weight; of
+columns; of stored values in a row."""
 _LEAST = 1e-12
 """Of what may be 0, so that it has a logarithm."""
 _SUREST = price("passes.surest")
@@ -29,13 +30,13 @@ _SUREST = price("passes.surest")
 Array = NDArray[np.float64]
 
 
-def quantities(outline: Outline, gap: float, length: float) -> Array:
+def quantities(outline: Outline, tol: float, length: float) -> Array:
     """`QUANTITIES` of a problem (5,), ``length`` the mean squared one of a row."""
     shape = outline.shape
     values = (
-        1.0 / gap,
+        1.0 / max(tol, _LEAST),
         max(outline.l2 / max(length, _LEAST), _LEAST),
-        shape.n / (shape.d + 1),
+        shape.n / (shape.d + 1) / shape.columns,
         shape.d,
         max(shape.nonzero / shape.n, _LEAST),
     )
@@ -77,32 +78,30 @@ def _read(line: list[str]) -> Fitted:
 
 
 FITTED = {
-    (method, loss): _read(numbers)
-    for method, loss, *numbers in list(csv.reader(EXPECTED.splitlines()))[1:]
+    (method, loss, stop): _read(numbers)
+    for method, loss, stop, *numbers in list(csv.reader(EXPECTED.splitlines()))[1:]
 }
-"""By method and loss."""
+"""By method, loss and kind of stop."""
 
 
-def expected(method: str, outline: Outline, gap: float) -> tuple[float, float] | None:
+def expected(method: str, outline: Outline, stop: Minimum) -> tuple[float, float] | None:
     """Passes, and by which factor they may be off.
 
     Parameters
     ----------
     method : str
     outline : Outline
-    gap : float
-        Of the objective, relative to its minimum.
+    stop : RelativeGap or GradientNorm
 
     Returns
     -------
     (float, float) or None
         None where no such problems were seen.
     """
-    fitted = FITTED.get((method, outline.loss))
+    fitted = FITTED.get((method, outline.loss, stop.kind))
     if fitted is None or outline.sharp or outline.length is None:
         return None
-    if outline.shape.columns > 1:
-        return None
-    found = terms(quantities(outline, gap, outline.length()), fitted.low, fitted.high)
+    tol = stop.tolerance if isinstance(stop, RelativeGap) else stop.tol
+    found = terms(quantities(outline, tol, outline.length()), fitted.low, fitted.high)
     doubt = max(float(found @ fitted.doubt), np.log(_SUREST))
     return float(np.exp(found @ fitted.passes)), float(np.exp(doubt))

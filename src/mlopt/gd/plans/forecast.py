@@ -85,7 +85,7 @@ def typical(method: Method, outline: Outline, stop: Stop) -> Passes:
     if not method.iterates:
         return Passes.known(expected)
     doubt = method.doubt
-    if gap and (seen := expected_of(method.name, outline, gap)) is not None:
+    if (seen := expected_of(method.name, outline, stop)) is not None:
         passes, doubt = seen
         # What is known as well as from a sample needs none.
         source = "foreseen" if doubt <= _FORESEEN else "typical"
