@@ -81,7 +81,7 @@ class CoefficientError:
     cutoff: float = 0.0
 
     def __str__(self) -> str:
-        return f"coefficients to {self.accuracy:g}"
+        return f"coefficient error of {self.accuracy:g}"
 
     @property
     def kind(self) -> str:
