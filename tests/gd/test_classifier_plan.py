@@ -10,6 +10,7 @@ import pytest
 from mlopt.costs import Cost
 from mlopt.gd.plans import lbfgs, methods
 from mlopt.gd.plans.outline import Outline
+from mlopt.gd.plans.stop import GradientNorm
 from mlopt.gd.pricing import Shape
 from mlopt.resources import Resources
 
@@ -24,7 +25,8 @@ TEXT = Shape(
 
 def price(name: str, shape: Shape, resources: Resources = HERE) -> Any:
     loss = "multinomial" if name == "newton-cholesky" else "squared_hinge"
-    outline = Outline(loss, shape, l2=1e-3, free_intercept=False)
+    stop = GradientNorm(1e-4)  # of estimators; a gap would take looks at all rows
+    outline = Outline(loss, shape, l2=1e-3, free_intercept=False, stop=stop)
     return methods.BY_NAME[name].price(outline, resources)
 
 
