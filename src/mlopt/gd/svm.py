@@ -22,10 +22,10 @@ from mlopt.resources import Resources
 
 Array = NDArray[Any]
 
-_PRIMAL, _DUAL = "lbfgs", "dual-coordinate-descent"
-SOLVERS = (_PRIMAL, _DUAL)
+_PRIMAL, _DUAL = ("lbfgs", "newton-cholesky"), "dual-coordinate-descent"
+SOLVERS = (*_PRIMAL, _DUAL)
 """Methods of the table that fit it."""
-_WANTED = {"auto": "auto", False: _PRIMAL, True: _DUAL}
+_NAMES = {"auto": SOLVERS, False: _PRIMAL, True: (_DUAL,)}
 _SLOW = "fewer features than rows: it may take any number of passes"
 
 
@@ -44,9 +44,10 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
         most ``tol / 100`` of its objective.
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
     dual : bool or "auto", default="auto"
-        True: dual coordinate descent. False: quasi-Newton on the primal, for the squared
-        hinge only. "auto": for the squared hinge, and where there are no fewer features
-        than rows, the one with the least predicted time; otherwise the only one that suits.
+        True: dual coordinate descent. False: quasi-Newton, or for two classes Newton, on
+        the primal, for the squared hinge only. "auto": for the squared hinge, and where
+        there are no fewer features than rows, the one with the least predicted time;
+        otherwise the only one that suits.
     tol : float, default=1e-4
         In the primal, done when no component of the gradient of the mean loss plus penalty
         is larger; in the dual, when no variable violates its optimality by more; with an L1
@@ -159,11 +160,10 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
     def _choose(self, problem: Problem, resources: Resources) -> Chosen:
         shape = problem.outline.shape
         tall = self.loss == "squared_hinge" and shape.d < shape.n
-        sharp = self.penalty == "l1"
+        names = (WAY,) if self.penalty == "l1" else _NAMES[self.dual]
         return choose(
-            str(self), "auto" if sharp else _WANTED[self.dual],
-            (WAY,) if sharp else SOLVERS, problem, GradientNorm(self.tol), resources,
-            {_DUAL: _SLOW} if tall else None,
+            str(self), "auto", names, problem, GradientNorm(self.tol), resources,
+            {_DUAL: _SLOW} if tall and _PRIMAL[0] in names else None,
         )  # fmt: skip
 
     def _problem(self, sample: Sample, codes: Array) -> Problem:
