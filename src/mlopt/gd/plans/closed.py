@@ -137,7 +137,7 @@ class LeastSquares:
         """Weights (1, d) and intercept (1,) of one target."""
         if (found := self.found) is None:
             return np.zeros((1, self._squares.rows.d)), np.zeros(1)
-        return found.coef[:, [number]].T.copy(), found.intercept[[number]]
+        return found.plane(number)
 
     def learnt(self, number: int) -> dict[str, Any]:
         """Attributes of a fitted estimator that only its solver knows, by name."""

@@ -115,11 +115,10 @@ class Fit:
     converged: bool = True
     notes: tuple[str, ...] = ()
 
-    @property
-    def intercept(self) -> Array:
-        """Of each target, (T,)."""
-        d = len(self.coef)
-        return np.asarray(self.mean[d:] - self.mean[:d] @ self.coef)
+    def plane(self, target: int) -> tuple[Array, Array]:
+        """Weights (1, d) and intercept (1,) of one target."""
+        d, coef = len(self.coef), self.coef[:, [target]]
+        return coef.T.copy(), self.mean[[d + target]] - self.mean[:d] @ coef
 
 
 @dataclass(frozen=True)
