@@ -91,7 +91,7 @@ class Bindings:
     """The constants of all modules that come from the price list, to be set together."""
 
     def __init__(self) -> None:
-        self._places: list[tuple[ModuleType, str, CodeType, set[str] | None]] = []
+        self._places: list[tuple[ModuleType, list[str], CodeType, set[str] | None]] = []
         self._modules = [
             m for name, m in sys.modules.items() if name.startswith("mlopt.") and m.__file__
         ]
@@ -99,21 +99,24 @@ class Bindings:
             for node in ast.parse(Path(str(module.__file__)).read_text()).body:
                 if isinstance(node, ast.Assign) and _asks(node.value):
                     code = compile(ast.Expression(node.value), module.__name__, "eval")
-                    name = ast.unparse(node.targets[0])
-                    self._places.append((module, name, code, _asked(node.value)))
+                    target = node.targets[0]
+                    names = [ast.unparse(one) for one in getattr(target, "elts", [target])]
+                    self._places.append((module, names, code, _asked(node.value)))
 
     def set(self, values: dict[str, float]) -> None:
         """Let the list have these values, wherever it was asked."""
         values = {n: value for n, value in values.items() if PRICES[n].value != value}
         for name, value in values.items():
             PRICES[name] = replace(PRICES[name], value=value)
-        for module, name, code, asked in self._places:
+        for module, names, code, asked in self._places:
             if asked is not None and asked.isdisjoint(values):
                 continue
-            old, new = getattr(module, name), eval(code, vars(module))
-            for other in self._modules:  # those that import it from there
-                if getattr(other, name, None) is old:
-                    setattr(other, name, new)
+            found = eval(code, vars(module))
+            for name, new in zip(names, found if len(names) > 1 else [found], strict=True):
+                old = getattr(module, name)
+                for other in self._modules:  # those that import it from there
+                    if getattr(other, name, None) is old:
+                        setattr(other, name, new)
 
 
 def _asks(node: ast.expr) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mlopt.gd import Task, plan
+from mlopt.gd import Task, plan, pricing
 from mlopt.gd.plans import lbfgs, primal_coordinate, sequential
 from mlopt.prices import PRICES
 
@@ -46,6 +46,8 @@ def test_a_price_changes_wherever_it_was_asked_for(bindings: Any) -> None:
     assert lbfgs._STEP == 1.0
     assert sequential.EPOCH.python == vars(primal_coordinate)["EPOCH"].python == 2.0
     assert primal_coordinate._VISIT[1] == 3.0
+    bindings.set({"pass.read": 4.0})  # asked for beside others in one line
+    assert pricing._READ == 4.0
 
 
 def test_prices_follow_what_was_measured(script: ModuleType, bindings: Any) -> None:

@@ -21,6 +21,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -110,9 +111,13 @@ class Experience:
 
     entries: tuple[tuple[tuple[str, str, str], Ratio], ...] = ()
 
+    @cached_property
+    def _by_key(self) -> dict[tuple[str, str, str], Ratio]:
+        return dict(self.entries)
+
     def of(self, method: str, what: str, kind: str) -> Ratio:
         """The ratio of a method on a kind of problems; one of no fits if it has none."""
-        return dict(self.entries).get((method, what, kind), Ratio())
+        return self._by_key.get((method, what, kind), Ratio())
 
     def pace(self, method: str, form: str) -> tuple[float, float]:
         """What a method's seconds are to be multiplied by, and how far off that may be.
