@@ -6,6 +6,7 @@ import inspect
 import re
 import warnings
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -191,8 +192,8 @@ def _of_chance(case: Case, parts: set[str]) -> Iterator[Difference]:
     others = [one for one in theirs if isinstance(one, Raised)]
     if len(raised) == len(fits) or len(others) == len(theirs):
         # What was drawn may decide whether a step can be fitted at all.
-        tries = (_fitted(case, given) for _ in range(20 if raised else 0))
-        others += [one for one in tries if isinstance(one, Raised)]
+        tries = (_fitted(case, given) for _ in range(20 if raised and not others else 0))
+        others += islice((one for one in tries if isinstance(one, Raised)), 1)
         mine, other = raised[0] if raised else fits[0][1], (others or theirs)[0]
         yield from differences("fit", mine, other, ROUNDING)
         return
