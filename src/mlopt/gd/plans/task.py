@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -201,7 +201,7 @@ class Problem:
             free_intercept=self.task.intercept and not penalised,
             sharp=any(model.sharp for model in self.models), even=self.even,
             blind=self.task.blind, here=isinstance(rows.executor, Threads),
-            spectrum=self._spectrum, length=lambda: self._length,
+            spectrum=self._spectrum, length=cache(partial(_length, rows)),
         )  # fmt: skip
 
     @cached_property
@@ -213,15 +213,6 @@ class Problem:
         rows = self.rows
         large = self.task.loss == "squared" and rows.nonzero > _LARGE
         return Spectrum.of(rows) if large and not samples(rows.n, rows.d) else None
-
-    @cached_property
-    def _length(self) -> float:
-        """The mean squared length of some rows."""
-        rows = self.rows
-        size = min(max(_LOOKED * rows.n // max(rows.nonzero, 1), 1), _FEW)
-        X = rows.pick(sample_rows(rows.lengths, size, SEED))
-        total = float((X.multiply(X) if rows.sparse else X * X).sum())
-        return total / int(X.shape[0])
 
     @property
     def weight(self) -> float:
@@ -337,3 +328,11 @@ def _encode(task: Task, labels: Array) -> tuple[Array, Array | None]:
             "'multinomial', or an estimator, which trains one class against the rest."
         )
     return np.where(codes == 1, 1.0, -1.0), classes
+
+
+def _length(rows: Rows) -> float:
+    """The mean squared length of some rows."""
+    size = min(max(_LOOKED * rows.n // max(rows.nonzero, 1), 1), _FEW)
+    X = rows.pick(sample_rows(rows.lengths, size, SEED))
+    total = float((X.multiply(X) if rows.sparse else X * X).sum())
+    return total / int(X.shape[0])
