@@ -18,13 +18,15 @@ def test_an_interruption_at_any_moment(tmp_path: Path) -> None:
     whole = [sweep(table, tmp_path / f"whole-{again}", None) for again in range(2)]
     assert all(one.status == 0 for one in whole), whole[0].err
     # The first finds files that nobody has read yet, and takes longer than what follows.
-    step = (min(one.seconds for one in whole) - LOADED) / MOMENTS
+    shortest = min(one.seconds for one in whole)
     done = 0
     for moment in range(MOMENTS):
-        ended = sweep(table, tmp_path / str(moment), LOADED + moment * step)
+        part = (shortest - LOADED) * moment / MOMENTS
+        ended = sweep(table, tmp_path / str(moment), LOADED + part)
         assert not ended.orphans
         if ended.status == 0:  # it was done before the signal came
             assert ended.files >= OUTPUTS
+            shortest = min(shortest, ended.seconds)  # what else ran here may have ended
             done += 1
             continue
         assert ended.status == 130, (moment, ended.err)
