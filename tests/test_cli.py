@@ -43,6 +43,7 @@ def people(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_sweep_writes_tells_on_stderr_and_prints_on_stdout(
     people: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -56,6 +57,7 @@ def test_a_sweep_writes_tells_on_stderr_and_prints_on_stdout(
     assert (output / "result.json").is_file()
 
 
+@pytest.mark.slow
 def test_json_prints_the_result_and_nothing_else(
     people: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

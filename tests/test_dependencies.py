@@ -47,6 +47,7 @@ def imported() -> set[str]:
     return found - set(sys.stdlib_module_names) - {"mlopt"}
 
 
+@pytest.mark.slow
 def test_what_is_imported_is_declared_and_nothing_else() -> None:
     packages = declared("images", "polars")
     assert imported() == {MODULES.get(name, name) for name in packages}

@@ -125,6 +125,7 @@ def test_a_fit_that_meets_another_writer_is_not_lost(folder: Path) -> None:
     assert not remembering._waiting
 
 
+@pytest.mark.slow
 def test_processes_add_to_one_file(folder: Path) -> None:
     """Each sees what the other has written before."""
     code = (

@@ -68,6 +68,7 @@ def test_fit_does_not_write_over_its_data(
         assert f"`{output}` is the file `people.csv`" in said
 
 
+@pytest.mark.slow
 def test_predict_writes_neither_over_the_model_nor_over_the_rows(
     people: Path, model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

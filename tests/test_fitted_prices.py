@@ -41,6 +41,7 @@ def bindings(script: ModuleType) -> Iterator[Any]:
     assert before["lbfgs.step"] == lbfgs._STEP
 
 
+@pytest.mark.slow
 def test_a_price_changes_wherever_it_was_asked_for(bindings: Any) -> None:
     bindings.set({"lbfgs.step": 1.0, "sequential.epoch": 2.0, "primal.visit.sparse": 3.0})
     assert lbfgs._STEP == 1.0
@@ -50,6 +51,7 @@ def test_a_price_changes_wherever_it_was_asked_for(bindings: Any) -> None:
     assert pricing._READ == 4.0
 
 
+@pytest.mark.slow
 def test_prices_follow_what_was_measured(script: ModuleType, bindings: Any) -> None:
     """Runs that took what a dearer list says lead to prices that say so."""
     rng = np.random.default_rng(0)

@@ -49,6 +49,7 @@ def test_every_public_name_is_there(name: str) -> None:
         assert value.__name__.rpartition(".")[2] == name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "module", ["mlopt.gd.l1_training", "mlopt.gd.working_set", "mlopt.gd.subproblem"]
 )

@@ -100,6 +100,7 @@ def test_a_probe_takes_at_most_two_seconds_and_is_remembered(
     assert len(list(folder.iterdir())) == 1
 
 
+@pytest.mark.slow
 def test_measured_rates_are_finite_and_positive() -> None:
     rates = measure(2)
     assert set(rates) <= set(Resources.names())

@@ -156,6 +156,7 @@ def test_going_on_from_a_checkpoint_equals_not_stopping() -> None:
             )
 
 
+@pytest.mark.slow
 def test_merged_penalties_survive_a_checkpoint() -> None:
     X, y = binary(600, 100)
     rows = rows_of(X, y, folds(len(y)))

@@ -22,6 +22,7 @@ KEYS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_every_promised_file_is_there_and_nothing_else_is_left(swept: Any) -> None:
     names = {p.name for p in swept.folder.iterdir() if not p.name.endswith(".lock")}
     assert names >= {

@@ -54,6 +54,7 @@ def test_what_is_done_is_told(swept: Any) -> None:
     assert times == sorted(times)
 
 
+@pytest.mark.slow
 def test_the_same_sweep_again_goes_on_where_it_was(
     table: pd.DataFrame, tmp_path: Path
 ) -> None:

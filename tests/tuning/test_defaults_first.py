@@ -51,6 +51,7 @@ def test_every_default_is_looked_at_once_and_ended_before_any_other_begins() -> 
     assert all(trial not in OWN | PLAIN for trial, _ in scored[8:])
 
 
+@pytest.mark.slow
 def test_with_as_much_time_as_it_takes_a_default_is_looked_at_as_seldom() -> None:
     scored = looks(happened(timeout=None))
     assert [passes for trial, passes in scored if trial == 2] == [10, 100]

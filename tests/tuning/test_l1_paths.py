@@ -75,6 +75,7 @@ def test_scores_are_those_of_a_fit_each(model: Any, sparse: bool) -> None:
         assert np.shape(getattr(best, name)) == np.shape(getattr(same, name)), name
 
 
+@pytest.mark.slow
 @ignore_warnings
 @pytest.mark.parametrize("scoring", [None, "roc_auc"])
 @pytest.mark.parametrize(

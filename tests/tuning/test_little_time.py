@@ -115,6 +115,7 @@ def test_where_time_is_short_every_familys_default_comes_first() -> None:
     assert {e.trial for e in happened[:first] if isinstance(e, ended)} == {0, 1}
 
 
+@pytest.mark.slow
 def test_after_the_end_no_trial_is_told_as_if_it_went_on(tmp_path: Path) -> None:
     """What waits in the storage is told as waiting, and why."""
     told = search(tmp_path / "study.db", seconds=0.05, n_trials=12, timeout=1e-6)[0]

@@ -76,6 +76,7 @@ def test_a_killed_search_resumes_to_the_same_result(tmp_path: Path, sampler: str
     assert 0 < len(trained_again) < len(trained)
 
 
+@pytest.mark.slow
 def test_a_finished_search_again_trains_nothing(tmp_path: Path) -> None:
     storage = str(tmp_path / "study.db")
     first, trained = finish(storage, "random")

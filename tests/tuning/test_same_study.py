@@ -58,6 +58,7 @@ def run(storage: Path, data: Settings | None = None, **settings: Any) -> tuple[A
     return search, len(trained)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "before", "after"),
     [

@@ -83,6 +83,7 @@ def search_a_while(store: Store, n: int = 6) -> Proposer:
     return search
 
 
+@pytest.mark.slow
 def test_what_is_written_is_found_again(tmp_path: Path) -> None:
     with open_store(tmp_path / "study.db") as store:
         search = search_a_while(store)
@@ -111,6 +112,7 @@ def test_the_stored_study_is_optunas(tmp_path: Path) -> None:
     assert study.trials[-1].number == 6
 
 
+@pytest.mark.slow
 def test_the_same_is_stored_as_optuna_would(tmp_path: Path) -> None:
     """Row by row, against Optuna's own writing of the same trials."""
     with open_store(tmp_path / "ours.db") as store:
@@ -144,6 +146,7 @@ def query(path: Path, statement: str) -> list[tuple]:
     return rows
 
 
+@pytest.mark.slow
 def test_a_finished_trial_never_changes(tmp_path: Path) -> None:
     with open_store(tmp_path / "study.db") as store:
         before = [recorded(t) for t in search_a_while(store).study.trials]
@@ -429,6 +432,7 @@ def test_the_lock_of_a_server_names_no_secret() -> None:
     assert Path(locks[0].lock_file).name.startswith(".mlopt-")
 
 
+@pytest.mark.slow
 def test_a_search_without_a_storage_loads_no_database() -> None:
     code = (
         "import sys; from mlopt.tuning.storage.store import open_store; open_store(None); "

@@ -75,6 +75,7 @@ FAMILIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [10.0, 25.0, 50.0, 100.0])
 def test_boosting_is_not_given_up_before_it_has_had_as_much_time_as_the_forests(
     clock: Clock, seconds: float
@@ -106,6 +107,7 @@ STOPPING = HistGradientBoostingClassifier(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [30.0, 60.0, 90.0, 120.0, 180.0])
 def test_a_final_fit_that_may_stop_early_ends_in_time(clock: Clock, seconds: float) -> None:
     """Some stop at once, others go on: what is kept for the best is what it has taken."""

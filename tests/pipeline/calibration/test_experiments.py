@@ -17,6 +17,7 @@ ANYTHING = 1e9
 """Seconds that nothing is predicted to take."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", DESIGNS)
 def test_every_implementation_is_measured(operator: str) -> None:
     names: dict[str, None] = {}

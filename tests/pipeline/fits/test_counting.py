@@ -169,6 +169,7 @@ def test_a_changed_vocabulary_is_noticed() -> None:
     assert apply_counts(estimator, ["one two two"]).toarray().tolist() == [[0, 2]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ngram_range", [(1, 1), (1, 2)])
 def test_reviews(data: Path, ngram_range: tuple[int, int]) -> None:
     with gzip.open(data / "imdb/imdb_test.jsonl.gz") as lines:
