@@ -41,6 +41,10 @@ def _shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiling, "_SHOWN", 0.0)
 
 
+ROUNDING = 0.05
+"""Seconds that `said` is off by at most; what is compiled takes much longer."""
+
+
 def said(plan: mlopt.Plan) -> float:
     (line,) = [note for note in plan.notes if note.startswith("compiling kernels, once: ")]
     return float(line.split()[-2])
@@ -78,7 +82,8 @@ def test_a_fit_does_not_count_compilation_as_its_own(
     train = fitting.Chosen.run
 
     def compiles_first(*given: Any) -> Any:
-        compile_something()
+        for _ in range(5):
+            compile_something()
         return train(*given)
 
     monkeypatch.setattr(fitting.Chosen, "run", compiles_first)
@@ -86,7 +91,7 @@ def test_a_fit_does_not_count_compilation_as_its_own(
     (choice,) = plan.choices
     assert plan.measured is not None
     assert choice.measured is not None
-    assert choice.measured <= plan.measured - said(plan) + 0.05
+    assert choice.measured <= plan.measured - said(plan) + 2 * ROUNDING
 
 
 def test_a_pipeline_says_what_compilation_took() -> None:
@@ -104,7 +109,8 @@ def test_a_search_says_what_compilation_took(monkeypatch: pytest.MonkeyPatch) ->
     advance = batching.BatchCrew._advance
 
     def compiles_first(self: Any, *given: Any) -> None:
-        compile_something()
+        for _ in range(5):
+            compile_something()
         advance(self, *given)
 
     monkeypatch.setattr(batching.BatchCrew, "_advance", compiles_first)
@@ -115,4 +121,4 @@ def test_a_search_says_what_compilation_took(monkeypatch: pytest.MonkeyPatch) ->
     family = plan.choices[0]
     assert family.measured is not None
     assert plan.measured is not None
-    assert family.measured <= plan.measured - said(plan) + 0.05
+    assert family.measured <= plan.measured - said(plan) + 2 * ROUNDING
