@@ -119,7 +119,7 @@ class Experience:
         """The ratio of a method on a kind of problems; one of no fits if it has none."""
         return self._by_key.get((method, what, kind), Ratio())
 
-    def pace(self, method: str, form: str) -> tuple[float, float]:
+    def pace(self, method: str, form: str, assumed: float = 1.0) -> tuple[float, float]:
         """What a method's seconds are to be multiplied by, and how far off that may be.
 
         Parameters
@@ -127,9 +127,11 @@ class Experience:
         method : str
         form : str
             Of the rows: "dense" or "sparse".
+        assumed : float, default=1.0
+            How far off it may be where nothing ran yet.
         """
         one, all_ = self.of(method, SECONDS, form), self.of(ANY, SECONDS, form)
-        return one.factor(all_.factor()), one.doubt(1.0)
+        return one.factor(all_.factor()), one.doubt(assumed)
 
     def after(self, seen: Iterable[Seen]) -> Experience:
         """With fits that were seen since."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +18,7 @@ from mlopt.gd.plans import Task, plan
 from mlopt.gd.plans.fitting import Ranker
 from mlopt.gd.plans.forecast import Passes
 from mlopt.gd.plans.methods import BY_NAME
+from mlopt.gd.plans.proof import proof_cost
 from mlopt.gd.plans.running import raced
 from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import problem_of
@@ -45,6 +48,37 @@ def test_the_less_is_known_of_a_plan_the_more_it_counts() -> None:
     assert 2 < guess.predicted_seconds / sure.predicted_seconds < 4
     for one in (sure, guess):
         assert one.interval[0] < one.predicted_seconds < one.interval[1]
+
+
+def test_a_gap_that_must_be_proven_costs_a_look_at_the_rows() -> None:
+    X, y = correlated(2000, 20)
+    seconds = {}
+    for l2 in (0.0, 1e-3):  # without a penalty there is no proof
+        problem = problem_of(Task("squared", l2=l2), X, y, Threads(1))
+        ranker = Ranker(problem, Resources(), RelativeGap(1e-6), (BY_NAME["lbfgs"],))
+        seconds[l2] = ranker.seconds(BY_NAME["lbfgs"], 10)
+    proof = proof_cost(problem.outline.shape, Resources()).seconds(Resources(), 1)
+    assert seconds[1e-3] - seconds[0.0] == pytest.approx(proof)
+
+
+def test_small_factors_are_made_by_the_threads_of_the_passes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X, y = correlated(500, 20)
+    (one,) = plan(Task("squared", l2=1e-3), X, y, methods=["cholesky"]).alternatives
+    kept: list[int] = []
+
+    @contextmanager
+    def seen() -> Iterator[None]:
+        kept.append(1)
+        yield
+
+    monkeypatch.setattr("mlopt.gd.plans.running.between_passes", seen)
+    one.run()
+    assert len(kept) == 1
+    monkeypatch.setattr("mlopt.gd.plans.running._SHARED", 20)
+    one.run()
+    assert len(kept) == 1
 
 
 class Steady:
@@ -87,10 +121,10 @@ def test_a_plan_is_left_when_another_ends_before_it(
     far = Passes(5.0, 1.0, 1000.0, "typical")
     slow = replace(
         one, method=replace(one.method, begin=begin), passes=far, predicted_seconds=4.0,
-        interval=(1.0, 4.0),
+        span=(1.0, 4.0),
     )  # fmt: skip
     race = raced(
-        [slow, replace(other, passes=Passes.known(9.0), interval=(9.0, 9.0))], max_iter=60
+        [slow, replace(other, passes=Passes.known(9.0), span=(9.0, 9.0))], max_iter=60
     )
     assert len(race.names) == plans
 

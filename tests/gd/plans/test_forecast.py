@@ -74,14 +74,26 @@ def test_nothing_is_corrected_before_anything_ran() -> None:
     for known in (None, Experience()):
         one = of(known)
         assert one.corrected_passes() == GUESS
-        low, mean, high = one.corrected_interval(GUESS)
+        low, mean, high = one.corrected_seconds(GUESS)
         assert (low, high) == pytest.approx((0.05, 0.8))
         assert low < mean < high
 
 
+def test_what_is_known_of_passes_leaves_the_doubt_of_prices() -> None:
+    known, guess = of(None), of(Experience())
+    low, high = known.interval(0.2, 0.2)
+    assert low < 0.2 < high
+    assert high / 0.2 == pytest.approx(0.2 / low)
+    wider = guess.interval(0.1, 0.4)
+    assert wider[0] < min(low, 0.1)
+    assert wider[1] > max(high, 0.4)
+    often = learnt(*[(0.2, 20)] * 40)
+    assert np.ptp(often.interval(0.2, 0.2)) < high - low
+
+
 def test_fits_that_took_twice_as_long_raise_what_is_predicted() -> None:
     once, often = (learnt(*[(0.4, 20)] * times) for times in (1, 20))
-    seconds = [f.corrected_interval(Passes.known(10.0))[1] for f in (once, often)]
+    seconds = [f.corrected_seconds(Passes.known(10.0))[1] for f in (once, often)]
     assert 0.1 < seconds[0] < 0.15  # one fit may be chance
     assert seconds[1] == pytest.approx(0.2, rel=0.1)
 
@@ -89,7 +101,7 @@ def test_fits_that_took_twice_as_long_raise_what_is_predicted() -> None:
 def test_a_machine_that_is_slow_is_so_for_methods_that_nobody_tried() -> None:
     known = learnt(*[(0.4, 20)] * 20)
     other = replace(known, method="svrg")
-    tried, untried = (f.corrected_interval(Passes.known(10.0))[1] for f in (known, other))
+    tried, untried = (f.corrected_seconds(Passes.known(10.0))[1] for f in (known, other))
     assert untried == pytest.approx(tried, rel=0.15)
     assert other.corrected_passes() == GUESS
 
@@ -111,7 +123,7 @@ def test_one_fit_on_a_busy_machine_hardly_counts() -> None:
     usual = [(0.2, 20)] * 10
     calm, once = learnt(*usual), learnt(*usual, (100.0, 20))
     known = Passes.known(10.0)
-    one, other = (f.corrected_interval(known)[1] for f in (calm, once))
+    one, other = (f.corrected_seconds(known)[1] for f in (calm, once))
     assert one <= other < 1.15 * one
 
 

@@ -98,7 +98,7 @@ def test_a_bad_plan_is_left_for_the_next_that_can_go_on_whatever_its_rank() -> N
     found = plan(task, X, (y > 0).astype(int), tolerance=1e-9, methods=names)
     first, other, last = ({a.name: a for a in found.alternatives}[name] for name in names)
     assert (other.method.continues, last.method.continues) == (False, True)
-    last = replace(last, passes=Passes.known(1.0), interval=(0.0, 0.0))
+    last = replace(last, passes=Passes.known(1.0), span=(0.0, 0.0))
     result = solve([replace(first, passes=Passes.known(3.0)), other, last])
     assert result.methods == ("primal-coordinate-descent", "lbfgs")
     assert result.history[4][0] == 5

@@ -212,9 +212,7 @@ def test_a_plan_that_proves_bad_is_left_with_its_weights() -> None:
     result = solve(
         [
             wrong,
-            replace(
-                by_name["newton-cholesky"], passes=Passes.known(1.0), interval=(0.0, 0.0)
-            ),
+            replace(by_name["newton-cholesky"], passes=Passes.known(1.0), span=(0.0, 0.0)),
         ]
     )
 

@@ -19,6 +19,7 @@ from mlopt.gd.plans.forecast import Forecast, Passes, form_of, typical
 from mlopt.gd.plans.method import Method, Price, Start, digits
 from mlopt.gd.plans.methods import BY_NAME
 from mlopt.gd.plans.outline import Outline
+from mlopt.gd.plans.proof import proof_cost, why_unproven
 from mlopt.gd.plans.running import Alternative, Outcome, raced
 from mlopt.gd.plans.stop import CoefficientError, RelativeGap, Stop
 from mlopt.gd.plans.task import Problem
@@ -65,7 +66,7 @@ class Ranker:
         bounds = [(self._quicker(m) * (around + part * m.least(*of)), m) for m in methods]
         found: list[Alternative] = []
         for bound, method in sorted(bounds, key=lambda pair: pair[0]):
-            worst = min((a.interval[1] for a in found), default=float("inf"))
+            worst = min((a.span[1] for a in found), default=float("inf"))
             if bound <= worst:
                 found += self.ranked([method])
         return _sorted(found)
@@ -105,14 +106,15 @@ class Ranker:
         price = self._price(method)
         assert price is not None
         threads = 1 if method.waves else self.resources.threads
-        return price(passes).seconds(self.resources, threads) + self._around
+        after = 0.0 if method.bounds else self._proof
+        return price(passes).seconds(self.resources, threads) + self._around + after
 
     def _alternative(self, method: Method) -> Alternative:
         if method.name not in self.passes:
             self.passes[method.name] = typical(method, self.outline, self.stop)
         forecast = self._forecast(method, self.passes[method.name])
         passes = forecast.corrected_passes()
-        low, mean, high = forecast.corrected_interval(passes)
+        low, mean, high = forecast.corrected_seconds(passes)
         return Alternative(
             method.name,
             method,
@@ -144,6 +146,15 @@ class Ranker:
             round_trips=2.0 if remote else 0.0,
         )
         return work.seconds(resources, resources.threads)
+
+    @cached_property
+    def _proof(self) -> float:
+        """Seconds for a look at how far from the minimum a method that is done may be."""
+        relative = isinstance(self.stop, RelativeGap)
+        if not relative or why_unproven(self.problem) is not None:
+            return 0.0
+        cost = proof_cost(self.outline.shape, self.resources)
+        return cost.seconds(self.resources, self.resources.threads)
 
 
 def _sorted(found: Iterable[Alternative]) -> Alternatives:

@@ -34,6 +34,7 @@ _SHORTEST = price("remember.shortest")
 _BUSY = price("remember.busy")
 _LEAST_DOUBT = price("remember.doubt")
 _FORESEEN = price("speculation.doubt.shape")
+_PRICED = price("run.doubt")
 SAMPLED = ("sampled", "extrapolated", "worst case")
 """Where passes come from that were seen on a sample."""
 
@@ -145,17 +146,27 @@ class Forecast:
         source = "seen" if ratio.count >= FEW else passes.source
         return Passes.about(max(1.0, passes.expected * ratio.factor()), doubt, source)
 
-    def corrected_interval(self, passes: Passes) -> tuple[float, float, float]:
-        """Seconds for the fewest passes, for the mean of them, and for the most."""
+    def corrected_seconds(self, passes: Passes) -> tuple[float, float, float]:
+        """For the fewest passes, for the mean of them, and for the most."""
         low = mean = high = self.seconds(passes.low)
         if passes.high > passes.low:
             high = self.seconds(passes.high)
         if high > low:
             mean = (high - low) / math.log(high / low)
-        if self.experience is None:
-            return low, mean, high
-        factor, doubt = self.experience.pace(self.method, self.form)
-        return factor * low / doubt, factor * mean, factor * high * doubt
+        factor, _ = self._pace
+        return factor * low, factor * mean, factor * high
+
+    def interval(self, low: float, high: float) -> tuple[float, float]:
+        """Seconds that a run takes four times of five, low and high as passes have it."""
+        middle, part = math.sqrt(low * high), math.log(high / low) / 2 if low else 0.0
+        width = math.exp(math.hypot(part, math.log(self._pace[1])))
+        return middle / width, middle * width
+
+    @property
+    def _pace(self) -> tuple[float, float]:
+        """What prices are to be multiplied by here, and how far off that may be."""
+        known = self.experience or Experience()
+        return known.pace(self.method, self.form, _PRICED)
 
     def seen(self, took: float, passes: int, ended: bool) -> list[Seen]:
         """What a run of this method tells.

@@ -108,7 +108,8 @@ class Method:
         From an outline and a `CoefficientError` to the passes until it is met; for methods
         that can stop there.
     factors : bool, default=False
-        Whether it is made of factorizations, for which BLAS has all threads.
+        Whether it is made of factorizations, for which BLAS has all threads if they are
+        large: between passes, its threads wait for more at the cost of the passes.
     price : callable
         From an outline and resources to the cost of so many passes, or why it cannot be
         used there.

@@ -25,12 +25,16 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import logsumexp
 
+from mlopt.costs import Cost
 from mlopt.gd.gap import strong_convexity_bound
 from mlopt.gd.plans.energy import SampledEnergy
 from mlopt.gd.plans.task import Problem
+from mlopt.gd.pricing import Shape, alone, arithmetic, scan
 from mlopt.gd.sample import WIDEST
 from mlopt.gd.sizes import CACHE, ROUNDED
 from mlopt.kernels.pointwise import losses_and_slopes
+from mlopt.prices import price
+from mlopt.resources import Resources
 from mlopt.rows import Block
 
 Array = NDArray[np.float64]
@@ -43,6 +47,7 @@ _PASSES = 8
 """Passes towards a better bound: a sample's Hessian that needs more tells too little."""
 _ROUNDING = 8 * float(np.finfo(np.float64).eps)
 """Of an objective: it is a mean, so that errors of its terms do not add up."""
+_OPERATIONS, _SLOPE = price("proof.value"), price("proof.slope")
 _STEPS = 60
 """Of a search for the intercept: steps that grow eightfold leave any sensible range."""
 _CHUNK = CACHE // 4
@@ -75,6 +80,15 @@ def why_unproven(problem: Problem) -> str | None:
     if problem.task.l2 == 0:
         return "nothing bounds the gap without a penalty (`l2`=0)"
     return None
+
+
+def proof_cost(shape: Shape, resources: Resources) -> Cost:
+    """Of `prove`, where the first bound is good enough: margins, slopes, a gradient."""
+    columns = shape.columns
+    products = arithmetic(shape, _OPERATIONS * shape.nonzero * columns)
+    slopes = alone(_SLOPE * shape.n * columns, resources)
+    reads = scan(shape, resources, 8.0 * shape.d * columns, times=2)
+    return reads + products + slopes
 
 
 def prove(

@@ -126,7 +126,7 @@ def _sampled(
     open_, budget = list(found), float(given)
     if given is True:
         budget = min(SHARE * found[0].predicted_seconds, MOST)
-        open_ = [a for a in found if a.interval[0] <= found[0].interval[1]]
+        open_ = [a for a in found if a.span[0] <= found[0].span[1]]
         if budget < LEAST:
             return {}
     if len(open_) < 2 or not any(a.method.iterates for a in open_):

@@ -20,7 +20,7 @@ from mlopt.gd.plans.result import Result, Step, result_of
 from mlopt.gd.plans.stop import RelativeGap, Stop
 from mlopt.gd.plans.task import Problem
 from mlopt.plan import format_seconds
-from mlopt.prices import price
+from mlopt.prices import count, price
 from mlopt.training import Limits
 
 _MOST = {"passes": 10_000, "iterations": 10_000_000}
@@ -33,6 +33,7 @@ _FEWEST = 3
 """Gaps that tell how fast they fall."""
 _TRIFLE = price("run.trifle")
 _SURE = price("run.sure")
+_SHARED = count("factor.shared")
 _HOW = {
     "sampled": "speculated on a sample",
     "extrapolated": "speculated on a sample",
@@ -68,8 +69,9 @@ class Alternative:
     passes : Passes
     predicted_seconds : float
         The mean over the interval, whose logarithm lies anywhere in it.
-    interval : (float, float)
-        Seconds for the fewest and the most passes to expect.
+    span : (float, float)
+        Seconds for the fewest and the most passes to expect, if prices are right: what is
+        wrong with these is mostly wrong with all of them, and does not tell which is best.
     forecast : Forecast
         What that was before experience corrected it.
     """
@@ -80,8 +82,13 @@ class Alternative:
     stop: Stop
     passes: Passes
     predicted_seconds: float
-    interval: tuple[float, float]
+    span: tuple[float, float]
     forecast: Forecast
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Seconds that it takes four times of five."""
+        return self.forecast.interval(*self.span)
 
     @property
     def time_in_words(self) -> str:
@@ -149,7 +156,10 @@ def raced(
     most = max(_MOST[a.method.unit] for a in alternatives)
     limits = Limits(passes=max_iter or most, seconds=time_limit)
     able = [a for a in alternatives[1:] if a.method.continues or not a.method.iterates]
-    with nullcontext() if alternatives[0].method.factors else between_passes():
+    one = alternatives[0]
+    rows = one.problem.rows
+    shared = one.method.factors and min(rows.n, rows.d) >= _SHARED
+    with nullcontext() if shared else between_passes():
         race = Race(alternatives[0], limits, max_iter, start)
         for following in able:
             if race.run(following):
@@ -233,11 +243,11 @@ class Race:
         must be known: where one guess was wrong, so may be the next.
         """
         one, spent = self.alternative, self.limits.elapsed - self.began
-        late, most = self.training.passes > one.passes.high, following.interval[1]
+        late, most = self.training.passes > one.passes.high, following.span[1]
         if self.wanted is None:
             pace = one.predicted_seconds / one.passes.expected
             return late and self.training.passes * pace > most
-        late |= spent > max(one.interval[1], most, _TRIFLE)
+        late |= spent > max(one.span[1], most, _TRIFLE)
         known = following.passes.high <= _SURE * following.passes.low
         return late and known and self._left() > most
 

@@ -52,9 +52,9 @@ class SolverPlan:
 
     @property
     def ties(self) -> tuple[str, ...]:
-        """Names of plans whose interval reaches below what the chosen one is predicted."""
+        """Names of plans that with few passes end before the chosen one is predicted to."""
         best = self.chosen.predicted_seconds
-        return tuple(a.name for a in self.alternatives[1:] if a.interval[0] <= best)
+        return tuple(a.name for a in self.alternatives[1:] if a.span[0] <= best)
 
     def run(self) -> Result:
         """Run the chosen plan within the limits given to `plan`, and watch it.
