@@ -118,6 +118,42 @@ def test_it_obeys_the_laws_of_a_training(n: int, d: int) -> None:
         np.testing.assert_array_equal(other.coefficients()[0], whole.coefficients()[0])
 
 
+def separable() -> Rows:
+    """More columns than rows, of many scales: the least loss is as good as 0."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 130)) * 10 ** rng.normal(size=130)
+    y = np.sign(rng.normal(size=(120, 1)))
+    return Rows.of(X, executor=Threads(1)).attach(targets=y, weights=np.ones((120, 1)))
+
+
+def test_classes_that_can_be_separated_take_few_steps(monkeypatch: Any) -> None:
+    model = Model("squared_hinge", 1e-7)
+    training = Newton(separable(), model, tol=1e-6, max_passes=300, certain=True)
+    training.advance(300)
+    assert training.converged[0]
+    assert training.passes <= 20
+    monkeypatch.setattr("mlopt.gd.newton._LEAPS", 0)
+    slow = Newton(separable(), model, tol=1e-6, max_passes=100, certain=True)
+    slow.advance(100)
+    assert not slow.converged[0]
+    assert slow.objective()[0] > training.objective()[0]
+
+
+def test_steps_that_go_up_first_can_be_interrupted_anywhere() -> None:
+    model = Model("squared_hinge", 1e-7)
+    whole, parts = (Newton(separable(), model, max_passes=60) for _ in range(2))
+    whole.advance(12)
+    least = np.inf
+    for _ in range(12):
+        resumed = Newton(separable(), model, max_passes=60)
+        resumed.restore(parts.state())
+        parts = resumed
+        parts.advance(1)
+        assert parts.objective()[0] <= least  # what is shown never gets worse
+        least = parts.objective()[0]
+    np.testing.assert_array_equal(parts.coefficients()[0], whole.coefficients()[0])
+
+
 def test_rare_columns_of_rare_classes_do_not_run_away() -> None:
     rng = np.random.default_rng(0)
     X = np.zeros((20_000, 6))

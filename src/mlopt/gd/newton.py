@@ -5,12 +5,17 @@
     few values   start        the same on an eighth of the rows, where that is enough
                  each step    Hessian of all rows, its factor is the first guess
                               pass: objective and gradient at the point it leads to
+    kinked loss  after a step that was too long, full steps all the same, up to some twenty
     many rows    each step    L-BFGS corrects the last first guess
                               pass
                  at steps 1, 2, 4, 8 ...    Hessian of a sample, factor
 
 Byrd, Chin, Neveitt, Nocedal, "On the use of stochastic Hessian information in optimization
-methods for machine learning", SIAM J. Optim. 21, 2011.
+methods for machine learning", SIAM J. Optim. 21, 2011. Hintermueller, Ito, Kunisch, "The
+primal-dual active set strategy as a semismooth Newton method", SIAM J. Optim. 13, 2002: a
+full step of a squared hinge solves for the rows that are active now, and where no other row
+becomes so it ends at the minimum, though the objective rose on the way. Classes that can be
+separated take a dozen of these, and thousands of steps that must each go down.
 """
 
 from __future__ import annotations
@@ -42,6 +47,7 @@ _PART = count("newton.start.part")
 _FEWEST = count("newton.start.fewest")
 _EACH = count("newton.start.each")
 _STEPS = count("newton.start.steps")
+_LEAPS = count("newton.leaps")
 
 
 def hessian_rows(n: int, d: int, columns: int, stored: float | None = None) -> int:
@@ -134,6 +140,9 @@ class Newton:
         self._due, self._seen = 1, weights
         self._inverse: Inverse | None = None
         self._idle = 0
+        # Full steps that may still be taken, and the point where the last of them led.
+        self._leaps = _LEAPS if self._exact and model.loss == "squared_hinge" else 0
+        self._ahead: Batch | None = None
 
     @property
     def passes(self) -> int:
@@ -209,14 +218,42 @@ class Newton:
         for _ in range(passes):
             if self.done:
                 return
-            batch = self._batch
+            batch = self._batch if self._ahead is None else self._ahead
             trial = batch.trial()
             found = evaluate(self._rows, trial, self._plan, self._sums)
             self._passes += 1
             moved = batch.settle(trial, found)
-            if moved.any() and not self.converged[0]:
+            if not moved.any() and self._leaps and np.isfinite(found.value).all():
+                batch = self._ahead = self._at(trial)
+                moved = batch.settle(trial, found)
+            if self._ahead is not None:
+                self._leap(self._ahead)
+            elif moved.any() and not self.converged[0]:
                 self._aim(moved)
                 self._count_idle()
+
+    def _at(self, weights: Floats) -> Batch:
+        return Batch.at(weights, self._plan, [0], 0)
+
+    def _leap(self, ahead: Batch) -> None:
+        """Take a full step from there; or go back to the best point, if that is of no use.
+
+        What counts as the result is the best point, here or on the way.
+        """
+        one = np.array([True])
+        self._leaps -= 1
+        if ahead.value[0] < self._batch.value[0]:
+            self._batch = ahead
+        if self.converged[0]:
+            return
+        if np.isfinite(ahead.value[0]) and self._leaps:
+            self._look(ahead.weights)
+            assert self._inverse is not None
+            ahead.aim(one, self._inverse, False)
+            self._ahead = self._at(ahead.trial())
+        else:
+            self._leaps, self._ahead = 0, None
+            self._aim(one)
 
     def _aim(self, moved: NDArray[np.bool_]) -> None:
         if self._inverse is None or self._exact or self._passes >= self._due:
@@ -247,6 +284,8 @@ class Newton:
             "idle": self._idle,
             "seen": self._seen.copy(),
             "batch": self._batch.state(),
+            "leaps": self._leaps,
+            "ahead": None if self._ahead is None else self._ahead.state(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -255,5 +294,7 @@ class Newton:
         self._idle = int(state["idle"])
         memory = self._batch.pairs.size
         self._batch = Batch.restored(state["batch"], self._plan, memory)
+        self._leaps, ahead = int(state["leaps"]), state["ahead"]
+        self._ahead = None if ahead is None else Batch.restored(ahead, self._plan, 0)
         if self._passes:
             self._look(np.asarray(state["seen"]))
