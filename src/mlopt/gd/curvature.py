@@ -8,6 +8,7 @@ models mostly do, and at zero weights, or for the squared loss, all do.
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from typing import Any
 
@@ -197,7 +198,7 @@ def shared_hessians(
     sums = sample.map_reduce(weight_sums, np.add)
     share = _rowset_shares(plan, group, sums)
     parts = (weights[:, taken], narrow.segments, narrow.deltas, mean, share)
-    total = sample.map_reduce(_block_hessians, np.add, sample.executor.put(parts))
+    total = sample.map_reduce(_block_hessians, operator.iadd, sample.executor.put(parts))
     if moments is not None:
         _complete(total, sample, moments)
     return Hessians(total, group)

@@ -56,7 +56,7 @@ def joint_hessian(
         column that it never met would be free to run away.
     """
     total = sample.map_reduce(
-        _block_hessian, operator.add, sample.executor.put((weights, model))
+        _block_hessian, operator.iadd, sample.executor.put((weights, model))
     )
     hessian = _completed(total[:-1] / total[-1, 0], weights, model, lacking)
     return hessian.reshape(total.shape[1], total.shape[1])

@@ -288,4 +288,6 @@ def sparse_gram(X: Any, h: Array) -> Array:
     weights = np.ascontiguousarray(h, np.float64)
     _accumulate(X.data, X.indices, X.indptr, weights, half)
     # Each pair of stored values was added once, in whichever order they are stored.
-    return np.asarray(half + half.T - np.diag(np.diag(half)))
+    total = half + half.T
+    total.flat[:: d + 1] *= 0.5
+    return np.asarray(total)
