@@ -26,6 +26,7 @@ ESTIMATORS = [
     LogisticRegression(),
     LogisticRegression(class_weight="balanced"),
     LogisticRegression(solver="newton-cholesky"),
+    LogisticRegression(l1_ratio=0.5),
     Lasso(0.1),
     ElasticNet(0.1, l1_ratio=0.3),
     LinearSVC(),

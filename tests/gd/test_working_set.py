@@ -124,9 +124,12 @@ def test_two_classes_are_those_of_saga(ratio: float, C: float, sparse: bool) -> 
     assert ours.plan_.choices[0].chosen == WAY
 
 
-def test_more_classes_are_fitted_by_scikit_learn() -> None:
-    X, _, _ = drawn(0, "squared")
-    y = np.arange(len(X)) % 3
-    model = mlopt.LogisticRegression(l1_ratio=1.0, max_iter=2000).fit(X / X.std(0), y)
-    assert model.plan_.choices[0].chosen == "scikit-learn"
-    assert model.coef_.shape == (3, X.shape[1])
+def test_a_start_that_is_worse_than_zeros_is_left() -> None:
+    X, y, c = drawn(2, "logistic")
+    columns = Columns.of(X, y, c, intercept=True)
+    far = np.random.default_rng(0).normal(scale=1e4, size=(X.shape[1],))
+    model = WorkingSet(columns, "logistic", intercept=True, start=(far, -1e3))
+    alone = WorkingSet(columns, "logistic", intercept=True)
+    for one in (model, alone):
+        assert one.solve(Penalty(0.01), 1e-9, 1000)
+    np.testing.assert_allclose(model.w, alone.w, atol=1e-4)

@@ -154,9 +154,22 @@ def test_what_is_another_problem_is_fitted_alone(model: Any, why: str) -> None:
     assert linear_task(model) is None
 
 
-def test_more_than_two_classes_are_fitted_alone() -> None:
-    X, _ = classes()
-    search = grid(mlopt.LogisticRegression(l1_ratio=1.0), {"C": [0.1]}, cv=2)
-    with ignore_warnings():
-        search.fit(X, np.arange(len(X)) % 3)
-    assert "two classes, not more" in str(search.plan_)
+@pytest.mark.parametrize("scoring", [None, "neg_log_loss"])
+@pytest.mark.parametrize("ratio", [1.0, 0.5])
+def test_more_classes_score_as_with_a_fit_each(ratio: float, scoring: Any) -> None:
+    X, y = make_classification(
+        150, 10, n_informative=4, n_classes=3, flip_y=0.1, random_state=0
+    )
+    model = mlopt.LogisticRegression(l1_ratio=ratio, class_weight="balanced", **TIGHT)
+    ours = grid(model, STRENGTHS, scoring=scoring).fit(X, y)
+    theirs = GridSearchCV(model, STRENGTHS, cv=CV, scoring=scoring).fit(X, y)
+    assert batched(ours)
+    for split in range(3):
+        name = f"split{split}_test_score"
+        found, wanted = ours.cv_results_[name], theirs.cv_results_[name]
+        np.testing.assert_allclose(found, wanted, atol=1e-5)
+    best, same = ours.best_estimator_, theirs.best_estimator_
+    assert best.coef_.shape == (3, X.shape[1])
+    assert ((best.coef_ == 0) == (same.coef_ == 0)).all()
+    np.testing.assert_allclose(best.coef_, same.coef_, atol=1e-4)
+    np.testing.assert_allclose(best.intercept_, same.intercept_, atol=1e-4)

@@ -120,8 +120,7 @@ class ElasticNet(LinearRegressor, linear_model.ElasticNet):
         del check_input
         return self._fitted(X, y, sample_weight)
 
-    def _not_ours(self, y: Any) -> str:
-        del y
+    def _not_ours(self) -> str:
         if self.alpha == 0:
             return "`alpha`=0 is least squares without a penalty: see `LinearRegression`"
         return "" if isinstance(self.precompute, bool) else "`precompute` is a matrix"
@@ -153,8 +152,7 @@ class ElasticNet(LinearRegressor, linear_model.ElasticNet):
             for number in range(targets.shape[1])
         ]
         rows = beside(sample.rows, targets, sample.weights[:, None])
-        task = Task("squared", l2, self.fit_intercept, l1=l1, positive=self.positive)
-        return Problem(task, rows, tuple(models))
+        return Problem(Task.of(models[0]), rows, tuple(models))
 
     def _learn(self, given: Sample, outcome: Outcome) -> tuple[str, ...]:
         dtype, single = given.rows.dtype, len(outcome.coef) == 1

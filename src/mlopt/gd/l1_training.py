@@ -27,6 +27,7 @@ from mlopt.gd.plans.by_columns import Columns
 from mlopt.gd.plans.condensed import condensed, worth_condensing
 from mlopt.gd.plans.stop import Minimum, RelativeGap
 from mlopt.gd.ridge_path import moments_of_sets
+from mlopt.gd.softmax_working_set import SoftmaxWorkingSet
 from mlopt.gd.working_set import WorkingSet
 from mlopt.rows import Block, Rows
 
@@ -46,8 +47,8 @@ class Path:
         Of each model, at most.
     found : tuple of Found
         Of the models that are done.
-    start : (w, b), optional
-        Of the first model.
+    start : (W, b), optional
+        Of the first model, as in `Found`.
     """
 
     numbers: tuple[int, ...]
@@ -55,22 +56,22 @@ class Path:
     stop: Minimum
     sweeps: int
     found: tuple[Found, ...] = ()
-    start: tuple[Array, float] | None = None
+    start: tuple[Array, Array] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """A model's weights (d,), and how it got there."""
+    """A model's weights (K, d) and intercepts (K,), and how it got there."""
 
-    w: Array
-    intercept: float
+    W: Array
+    b: Array
     gap: float
     sweeps: int
     converged: bool
 
 
 class L1Training(SolvedAtOnce):
-    """Minima in the first pass; for the squared loss, and for two classes.
+    """Minima in the first pass; for the squared loss, and for classes.
 
     Parameters
     ----------
@@ -83,7 +84,7 @@ class L1Training(SolvedAtOnce):
     kept : dict, optional
         What trainings of the same rows, targets and weights leave for each other.
     start : (coef, intercept), optional
-        Arrays (models, d) and (models,).
+        Arrays (columns, d) and (columns,), model by model.
     """
 
     _blank: ClassVar[Mapping[str, bool | float]] = {
@@ -172,8 +173,8 @@ class L1Training(SolvedAtOnce):
         groups: dict[Hashable, list[int]] = {}
         for number in np.flatnonzero(~self._solved).tolist():
             model = self.models[number]
-            key = model.loss, model.rowset, model.target, _constant(model), _free(model)
-            groups.setdefault(key, []).append(number)
+            kind = model.loss, model.outputs, model.rowset, model.target
+            groups.setdefault((*kind, _constant(model), _free(model)), []).append(number)
         return [
             self._path(sorted(numbers, key=lambda i: -_strength(self.models[i])))
             for numbers in groups.values()
@@ -184,13 +185,14 @@ class L1Training(SolvedAtOnce):
         path = Path(tuple(numbers), models, self.stop, self.max_passes)
         if self._start is None:
             return path
-        coef, intercept = self._start
-        return replace(path, start=(coef[numbers[0]], float(intercept[numbers[0]])))
+        first = sum(model.outputs for model in self.models[: numbers[0]])
+        own = slice(first, first + models[0].outputs)
+        return replace(path, start=(self._start[0][own], self._start[1][own]))
 
     def _arrive(self, path: Path) -> None:
         for number, found in zip(path.numbers, path.found, strict=True):
-            column = self._layout.columns(number).start
-            self._weights[:-1, column], self._weights[-1, column] = found.w, found.intercept
+            own = self._layout.columns(number)
+            self._weights[:-1, own], self._weights[-1, own] = found.W.T, found.b
             self._gaps[number], self._sweeps[number] = found.gap, found.sweeps
             self._converged[number] = found.converged
             self._solved[number], self._stale[:, number] = True, True
@@ -220,18 +222,27 @@ def _along_columns(given: tuple[Path, Columns]) -> Path:
     first, start = path.models[0], path.start
     intercept, constant = _free(first) and not columns.centred, _constant(first)
     if start is not None and constant:
-        start = np.append(start[0], start[1] / constant), 0.0
-    one = WorkingSet(columns, first.loss, intercept=intercept, start=start)
+        start = np.column_stack((start[0], start[1] / constant)), np.zeros(1)
+    one = _working_set(columns, first, intercept, start)
     found = []
     for model in path.models:
         before = one.sweeps
         penalty = Penalty(model.l1, model.l2, model.positive)
         done = one.settle(penalty, path.stop, path.sweeps)
-        w, b = one.w.copy(), one.intercept
+        W, b = one.w.reshape(model.outputs, -1).copy(), np.atleast_1d(one.intercept)
         if constant:
-            w, b = w[:-1], constant * w[-1]
-        found.append(Found(w, float(b), one.gap, one.sweeps - before, done))
+            W, b = W[:, :-1], constant * W[:, -1]
+        found.append(Found(W, b, one.gap, one.sweeps - before, done))
     return replace(path, found=tuple(found))
+
+
+def _working_set(
+    columns: Columns, model: Model, intercept: bool, start: tuple[Array, Array] | None
+) -> WorkingSet:
+    if model.loss == "multinomial":
+        return SoftmaxWorkingSet(columns, model.outputs, intercept=intercept, start=start)
+    alone = None if start is None else (start[0][0], float(start[1][0]))
+    return WorkingSet(columns, model.loss, intercept=intercept, start=alone)
 
 
 def _constant(model: Model) -> float:

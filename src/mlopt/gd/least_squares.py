@@ -113,8 +113,7 @@ class Ridge(Regressor, linear_model.Ridge):
         """
         return self._fitted(X, y, sample_weight)
 
-    def _not_ours(self, y: Any) -> str:
-        del y
+    def _not_ours(self) -> str:
         if self.positive:
             return "" if self.solver == "auto" and np.all(self.alpha) else _POSITIVE
         return f"`solver`={self.solver!r}" if self.solver in _THEIRS else ""
@@ -207,8 +206,7 @@ class LinearRegression(Regressor, linear_model.LinearRegression):
                 setattr(self, name, outcome.learnt[0][name])
         return super()._learn(given, outcome)
 
-    def _not_ours(self, y: Any) -> str:
-        del y
+    def _not_ours(self) -> str:
         return _POSITIVE if self.positive else ""
 
     def _settings(self) -> Settings:

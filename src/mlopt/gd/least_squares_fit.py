@@ -121,8 +121,7 @@ def squares_problem(
         Model("squared", float(l2), target=k, fit_intercept=intercept, positive=positive)
         for k, l2 in enumerate(penalties)
     )
-    task = Task("squared", models[0].l2, intercept, positive=positive)
-    return Problem(task, rows, models)
+    return Problem(Task.of(models[0]), rows, models)
 
 
 def outline_of_fit(estimator: Any, X: Any, y: Any) -> Outline:

@@ -56,7 +56,7 @@ class LinearModel:
         """Itself, when the method that was chosen has run, or scikit-learn's own fit."""
         started = time.perf_counter()
         check_parameters(self)
-        if why := self._not_ours(y):
+        if why := self._not_ours():
             kind, theirs = self._kind, self._theirs()
             fit_as_scikit_learn(self, kind, why, X, y, sample_weight, **theirs)
             return self
@@ -83,14 +83,14 @@ class LinearModel:
         """
         twin = clone(self)
         check_parameters(twin)
-        if why := twin._not_ours(y):
+        if why := twin._not_ours():
             return plan_as_scikit_learn(self, why)
         with closing(executor(n_jobs=getattr(self, "n_jobs", None))) as where:
             _, chosen = twin._prepare(X, y, sample_weight, where)
         return plan_before(self, chosen.choice)
 
     @abstractmethod
-    def _not_ours(self, y: Any) -> str:
+    def _not_ours(self) -> str:
         """Which parameter asks for what only scikit-learn has a solver for; or ""."""
 
     @abstractmethod

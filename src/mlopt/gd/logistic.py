@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mlopt.cluster import Executor
 from mlopt.gd.columns import Model
-from mlopt.gd.estimator_base import Sample, in_memory, read, resources_of
+from mlopt.gd.estimator_base import Sample, read, resources_of
 from mlopt.gd.linear_model import LinearClassifier, beside, decide
 from mlopt.gd.plans.fitting import Chosen, choose
 from mlopt.gd.plans.method import Start
@@ -47,9 +47,8 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
         Inverse of the penalty, positive; ``np.inf`` for none.
     l1_ratio : float, default=0.0
         Share of the L1 penalty, in [0, 1]: ``C sum_i c_i loss_i + l1_ratio ||w||_1 +
-        (1 - l1_ratio)/2 ||w||^2``. Two classes go by working sets of columns, in this
-        process, until the duality gap is at most ``tol / 100`` of the objective; more
-        classes are fitted by scikit-learn.
+        (1 - l1_ratio)/2 ||w||^2``. It goes by working sets of columns, in this process,
+        until the duality gap is at most ``tol / 100`` of the objective.
     fit_intercept : bool, default=True
         The intercept is not penalised.
     class_weight : dict, "balanced" or None, default=None
@@ -160,13 +159,13 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
         """Logarithms of `predict_proba`, shape (n, K)."""
         return np.log(self.predict_proba(X))
 
-    def _not_ours(self, y: Any) -> str:
+    def _not_ours(self) -> str:
         if self.penalty != "deprecated":
             return f"`penalty`={self.penalty!r}"
         if self.l1_ratio is None:
             return "`l1_ratio`=None"
-        if self.l1_ratio and (self.solver != "auto" or np.isinf(self.C) or _many(y)):
-            return f"`l1_ratio`={self.l1_ratio!r}, and not two classes by solver 'auto'"
+        if self.l1_ratio and (self.solver != "auto" or np.isinf(self.C)):
+            return f"`l1_ratio`={self.l1_ratio!r}, and no penalty, or not solver 'auto'"
         if self.solver not in _OURS:
             return f"`solver`={self.solver!r}"
         if self.dual:
@@ -199,13 +198,13 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
             l1=l1 * total,
         )  # fmt: skip
         rows = beside(sample.rows, targets[:, None], weights[:, None])
-        return Problem(Task(loss, model.l2, self.fit_intercept), rows, (model,))
+        return Problem(Task.of(model), rows, (model,))
 
     def _choose(self, problem: Problem, resources: Resources) -> Chosen:
         shape = problem.outline.shape
         # Sparse rows with few values have exact Hessians at little cost.
-        exact = shape.sparse and rows_of_hessian(shape) >= shape.n
-        same = problem.outputs == 1 and not exact and not self.l1_ratio
+        same = problem.outputs == 1 and not self.l1_ratio
+        same = same and not (shape.sparse and rows_of_hessian(shape) >= shape.n)
         names = (WAY,) if self.l1_ratio else SOLVERS
         return choose(
             str(self), self.solver, names, problem, GradientNorm(self.tol),
@@ -214,7 +213,7 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
 
     def _learn(self, given: Problem, outcome: Outcome) -> tuple[str, ...]:
         self.n_iter_ = np.array([max(outcome.passes, 1)], np.int32)
-        return super()._learn(given, settled(outcome) if given.outputs > 1 else outcome)
+        return super()._learn(given, settled(outcome, given.model))
 
     def _start(self, given: Problem) -> Start:
         """The last fit, if it was one of the same shape."""
@@ -225,20 +224,13 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
         return self.coef_, np.broadcast_to(held, (given.outputs,))
 
 
-def _many(y: Any) -> bool:
-    """Whether there are more than two classes; whatever is no y scikit-learn refuses."""
-    try:
-        return len(np.unique(np.asarray(in_memory(y)))) > 2
-    except TypeError:
-        return True
-
-
-def settled(outcome: Outcome) -> Outcome:
-    """Softmax does not see what all classes share; without it the penalty is least."""
+def settled(outcome: Outcome, model: Model) -> Outcome:
+    """Softmax does not see what all classes share; without it the L2 penalty is least."""
+    if model.outputs == 1:
+        return outcome
     coef, intercept = outcome.coef, outcome.intercept
-    return replace(
-        outcome, coef=coef - coef.mean(axis=0), intercept=intercept - intercept.mean()
-    )
+    coef = coef if model.sharp else coef - coef.mean(axis=0)
+    return replace(outcome, coef=coef, intercept=intercept - intercept.mean())
 
 
 def _probabilities(X: Any, coef: Array, intercept: Array) -> Array:

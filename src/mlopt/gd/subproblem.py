@@ -126,6 +126,15 @@ class ByRows(Descent):
         )
         self.slopes, self.shift = slopes.copy(), np.zeros(1)
 
+    def visit(self, slopes: Array) -> float:
+        """One sweep with slopes (n,) that something else has moved."""
+        self.slopes[:], self.shift[:] = slopes, 0.0
+        return self._sweep()
+
+    def take(self, w: Array) -> None:
+        """Other weights of the chosen columns."""
+        self.w = self._all[self._model.chosen] = w
+
     def _sweep(self) -> float:
         model, penalty = self._model, self._penalty
         worst = shrink(
@@ -141,14 +150,83 @@ class ByRows(Descent):
 
     def _put(self, point: Array) -> None:
         size = len(self.w)
-        self.w, self.shift[:] = point[:size], point[size]
-        self._all[self._model.chosen] = self.w
+        self.take(point[:size])
+        self.shift[:] = point[size]
         self.slopes[:] = point[size + 1 :]
 
     def _value(self) -> float:
         slopes = self.slopes + self.shift[0] * self._model.h
         own = self._penalty.value(self.w)
         return 0.5 * float((slopes * self._inverse) @ slopes) + own
+
+
+class ByClasses(Descent):
+    """Softmax: class after class by rows, beside the margins of the others as they are.
+
+    The slopes of class k are ``start + h_k z_k - c p_k (sum_l p_l z_l - p_k z_k)``, where
+    ``z`` (K, n) is what margins moved by.
+
+    Parameters
+    ----------
+    penalty : Penalty
+    models : list of Model
+        Of each class alone, its own intercept eliminated.
+    W : ndarray of shape (K, d)
+    slopes, p : ndarray of shape (K, n)
+        Slopes to begin with, and probabilities.
+    c : ndarray of shape (n,)
+    inverse : ndarray of shape (K, K)
+        Of the Hessian of the intercepts; zeros without.
+    """
+
+    def __init__(
+        self, penalty: Penalty, models: list[Model], W: Array, slopes: Array, p: Array,
+        c: Array, inverse: Array,
+    ) -> None:  # fmt: skip
+        chosen = [w[model.chosen] for model, w in zip(models, W, strict=True)]
+        super().__init__(penalty, np.concatenate(chosen))
+        self._ends = np.cumsum([len(part) for part in chosen])[:-1]
+        self._parts = [
+            ByRows(penalty, *each) for each in zip(models, W, slopes, strict=True)
+        ]
+        self._start, self._p, self._cp, self._inverse = slopes, p, c * p, inverse
+        self._h = np.array([model.h for model in models])
+        self._z, self._mean = np.zeros_like(p), np.zeros_like(c)
+
+    def _slopes(self, k: int) -> Array:
+        """Of class k, less those to begin with."""
+        others = self._mean - self._p[k] * self._z[k]
+        return np.asarray(self._h[k] * self._z[k] - self._cp[k] * others)
+
+    def _sweep(self) -> float:
+        worst = 0.0
+        for k, part in enumerate(self._parts):
+            if len(part.w):
+                before = self._start[k] + self._slopes(k)
+                worst = max(worst, part.visit(before))
+                along = (part.slopes - before) / self._h[k] + part.shift
+                self._z[k] += along
+                self._mean += self._p[k] * along
+        self.w = np.concatenate([part.w for part in self._parts])
+        sums = (self._cp * (self._z - self._mean)).sum(axis=1)
+        self._z -= (self._inverse @ sums)[:, None]
+        self._mean = (self._p * self._z).sum(axis=0)
+        return worst
+
+    def _point(self) -> Array:
+        return np.concatenate((self.w, self._z.ravel()))
+
+    def _put(self, point: Array) -> None:
+        self.w = point[: len(self.w)].copy()
+        for part, w in zip(self._parts, np.split(self.w, self._ends), strict=True):
+            part.take(w)
+        self._z = point[len(self.w) :].reshape(self._z.shape).copy()
+        self._mean = (self._p * self._z).sum(axis=0)
+
+    def _value(self) -> float:
+        moved = sum(float(z @ self._slopes(k)) for k, z in enumerate(self._z))
+        linear = float(np.vdot(self._start, self._z))
+        return linear + 0.5 * moved + self._penalty.value(self.w)
 
 
 class ByGram(Descent):

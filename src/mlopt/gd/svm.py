@@ -147,8 +147,7 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
         classes = len(self.classes_)
         return classes if classes > 2 else 1
 
-    def _not_ours(self, y: Any) -> str:
-        del y
+    def _not_ours(self) -> str:
         if self.penalty != "l2" and (self.loss == "hinge" or self.dual is True):
             return f"`penalty`={self.penalty!r}"
         if self.multi_class != "ovr":
@@ -179,9 +178,8 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
             for number, total in enumerate(weights.sum(axis=0))
         ]
         rows = beside(sample.rows, targets, weights)
-        task = Task(self.loss, models[0].l2, self.fit_intercept)
         seed = int(check_random_state(self.random_state).randint(2**31))
-        return Problem(task, rows, tuple(models), seed=seed)
+        return Problem(Task.of(models[0]), rows, tuple(models), seed=seed)
 
     def _against_the_rest(
         self, sample: Sample, codes: Array, costs: Array

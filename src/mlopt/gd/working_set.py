@@ -15,6 +15,8 @@ Shapes: ``n`` rows, ``d`` columns.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -37,7 +39,7 @@ Limits = tuple[float, int]
 WAY = "working-set"
 """The name of the method, in plans."""
 LOSSES = ("squared", "logistic", "squared_hinge")
-"""What it can minimise."""
+"""What it can minimise; softmax is in `mlopt.gd.softmax_working_set`."""
 _GAP = 0.01
 """Of the tolerance for classes: see `settle`."""
 _STILL = 0.01
@@ -46,7 +48,7 @@ lead to predictions that agree to 1e-7, as scikit-learn's checks of estimators a
 _FEWEST = count("columns.working-set")
 _SWEEPS = count("columns.sweeps")
 _CLOSER = price("columns.closer")
-_FLAT = {"logistic": 1e-10, "squared_hinge": 1e-3}
+FLAT = {"logistic": 1e-10, "multinomial": 1e-10, "squared_hinge": 1e-3}
 """Least curvature of a row's loss: Newton's model needs some, the more where the curvature
 jumps to zero at the edge of the margin."""
 _HALVINGS = 40
@@ -95,22 +97,37 @@ class WorkingSet:
         start: tuple[Array, float] | None = None,
     ) -> None:
         self._columns, self._loss, self._intercept = columns, loss, intercept
-        self.w, self._b = np.zeros(columns.X.shape[0]), 0.0
-        if start is not None:
-            self.w = np.array(start[0], np.float64)
-            at_means = start[1] + float(columns.centre @ self.w) - columns.about
-            self._b = at_means if intercept else 0.0
+        self.w, self._b = self._begun(start)
         self.gap, self.sweeps, self.rounds, self._round = np.inf, 0, 0, 0
         self._look()
 
+    def _begun(self, start: tuple[Array, Any] | None) -> tuple[Array, Any]:
+        """Weights and the intercept of the columns as they are here."""
+        if start is None:
+            return np.zeros(self._columns.X.shape[0]), 0.0
+        w = np.array(start[0], np.float64)
+        at_means = start[1] + float(self._columns.centre @ w) - self._columns.about
+        return w, at_means if self._intercept else 0.0
+
     def _look(self) -> None:
         """Margins of the present weights, and the intercept that is best beside them."""
-        self._z = combination(self._columns.X, self.w) + self._b
+        self._z = self._margins(self.w) + self._b
         self._refresh()
         self._centre()
 
+    def _margins(self, w: Array) -> Array:
+        """What weights make of the rows, without an intercept."""
+        return combination(self._columns.X, w)
+
+    def _tidy(self, penalty: Penalty) -> None:
+        """Weights that mean the same and cost no more."""
+
+    def _gradient(self) -> Array:
+        """Of the loss, along all weights."""
+        return self._columns.times(self._slopes)
+
     @property
-    def intercept(self) -> float:
+    def intercept(self) -> Any:
         """The intercept for rows as they were given."""
         return self._b + self._columns.about - float(self._columns.centre @ self.w)
 
@@ -146,9 +163,12 @@ class WorkingSet:
         if penalty.positive and (self.w < 0).any():
             self.w = np.maximum(self.w, 0.0)
             self._look()
+        if not self.rounds and self.w.any():
+            self._leave_bad_start(penalty)
         end, last, least, lowest = self.sweeps + sweeps, self.rounds, np.inf, np.inf
         while True:
-            gradient = self._columns.times(self._slopes)
+            self._tidy(penalty)
+            gradient = self._gradient()
             violations = penalty.violations(self.w, gradient)
             self.gap = self._dual_gap(penalty, gradient)
             value = self.loss + penalty.value(self.w)
@@ -181,6 +201,15 @@ class WorkingSet:
             return self.solve(penalty, wanted, sweeps, still=_STILL * tol)
         return self.solve(penalty, _GAP * tol, sweeps, relative=True)
 
+    def _leave_bad_start(self, penalty: Penalty) -> None:
+        """For zeros if these are better: where rows are far off, curvature says nothing."""
+        start, value = (self.w, self._b), self.loss + penalty.value(self.w)
+        self.w, self._b = self._begun(None)
+        self._look()
+        if self.loss > value:
+            self.w, self._b = start
+            self._look()
+
     def _is_still(self, violations: Array, most: float) -> bool:
         if np.isinf(most):
             return True
@@ -202,7 +231,7 @@ class WorkingSet:
             h = np.asarray(np.abs(raw) * (1.0 - np.abs(raw)))
         else:
             h = 2.0 * (raw != 0)
-        return np.asarray(np.maximum(h, _FLAT[self._loss]) * c)
+        return np.asarray(np.maximum(h, FLAT[self._loss]) * c)
 
     def _weight(self, h: Array) -> float:
         """The sum of all rows' curvatures."""
@@ -220,19 +249,24 @@ class WorkingSet:
     def _centre(self) -> None:
         """Newton steps along the intercept until slopes cancel."""
         for _ in range(_TURNS if self._intercept else 0):
-            total = float(self._slopes.sum())
-            if abs(total) <= _CENTRED * float(np.abs(self._slopes).sum()):
+            total = self._slopes.sum(axis=-1)
+            before = float(np.abs(total).max())
+            if before <= _CENTRED * float(np.abs(self._slopes).sum()):
                 return
-            if not self._shift(-total / self._weight(self._curvatures()), abs(total)):
+            if not self._shift(self._best_shift(total), before):
                 return
 
-    def _shift(self, step: float, before: float) -> bool:
+    def _best_shift(self, total: Any) -> Any:
+        """Newton's step along the intercept, from the sum of the slopes."""
+        return -total / self._weight(self._curvatures())
+
+    def _shift(self, step: Any, before: float) -> bool:
         """Move the intercept; whether slopes cancel better: too far may lead anywhere."""
         z, b = self._z, self._b
         for _ in range(_HALVINGS):
             self._z, self._b = z + step, b + step
             self._refresh()
-            if abs(float(self._slopes.sum())) < before:
+            if float(np.abs(self._slopes.sum(axis=-1)).max()) < before:
                 return True
             step *= 0.5
         self._z, self._b = z, b
@@ -244,9 +278,9 @@ class WorkingSet:
     ) -> bool:
         """A Newton step over the chosen columns; whether the objective fell."""
         old, before = self.w, self.loss + penalty.value(self.w)
-        step, shift = self._newton(penalty, gradient, chosen, limits)
-        along = combination(self._columns.X, step) + shift
-        promised = float(gradient @ step) + float(self._slopes.sum()) * shift
+        step, along, shift = self._newton(penalty, gradient, chosen, limits)
+        promised = float(gradient @ step)
+        promised += float(np.vdot(self._slopes.sum(axis=-1), shift))
         promised += penalty.value(old + step) - penalty.value(old)
         rounding = _ROUNDING * abs(before)
         before += rounding
@@ -269,8 +303,8 @@ class WorkingSet:
 
     def _newton(
         self, penalty: Penalty, gradient: Array, chosen: Indices, limits: Limits
-    ) -> tuple[Array, float]:
-        """What the quadratic model adds to the weights, and to the intercept."""
+    ) -> tuple[Array, Array, Any]:
+        """What the quadratic model adds to weights, margins, and the intercept."""
         h = self._curvatures()
         weight = self._weight(h)
         mean, H = self._about_means(*self._moments(chosen, h), weight)
@@ -278,7 +312,8 @@ class WorkingSet:
         step, before = np.zeros_like(self.w), self.sweeps
         step[chosen] = self._minimised(penalty, gradient, model, limits) - self.w[chosen]
         self._round = self.sweeps - before
-        return step, -float(mean @ step)
+        shift = -float(mean @ step)
+        return step, self._margins(step) + shift, shift
 
     def _minimised(
         self, penalty: Penalty, gradient: Array, model: Model, limits: Limits

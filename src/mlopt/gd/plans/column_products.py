@@ -5,6 +5,7 @@ Shapes: ``n`` rows, ``d`` columns, ``k`` of them chosen.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,36 @@ def gram(X: Any, one: Indices, other: Indices, h: Array) -> Array:
         right = left if same else _weighted(panel, other, weights)
         total += left @ right.T  # one symmetric product where both are the same
     return total * h if len(h) == 1 else total
+
+
+def stacked(X: Any, parts: Sequence[Indices], roots: Array) -> tuple[Array, Array]:
+    """``B B'`` and ``B roots'``, where B stacks ``x_j roots_k`` for the columns of part k.
+
+    Parameters
+    ----------
+    X : ndarray or CSR array of shape (d, n)
+    parts : K arrays of int64
+        Column numbers, k of them in all.
+    roots : ndarray of shape (K, n)
+
+    Returns
+    -------
+    ndarray of shape (k, k)
+    ndarray of shape (k, K)
+    """
+    n, k = X.shape[1], sum(map(len, parts))
+    pairs = [(one, at) for at, one in enumerate(parts) if len(one)]
+    if sp.issparse(X):
+        B = sp.vstack([X[one].multiply(roots[at][None]) for one, at in pairs]).tocsr()
+        return (B @ B.T).toarray(), np.asarray(B @ roots.T)
+    among, beside = np.zeros((k, k)), np.zeros((k, len(parts)))
+    size = max(_PANEL // k, 64)
+    for start in range(0, n, size):
+        rows = slice(start, start + size)
+        B = np.concatenate([X[one, rows] * roots[at, rows] for one, at in pairs])
+        among += B @ B.T
+        beside += B @ roots[:, rows].T
+    return among, beside
 
 
 def _weighted(X: NDArray, chosen: Indices, root: Array) -> Array:

@@ -60,8 +60,8 @@ class Task:
     batched : bool, default=False
         Whether your own functions take many rows, x (m, d) and y (m,), and return sums.
     l1 : float, default=0.0
-        A penalty ``l1 ||w||_1`` beside: for the squared loss and the smooth ones of two
-        classes.
+        A penalty ``l1 ||w||_1`` beside: for "squared", "logistic", "squared_hinge" and
+        "multinomial".
     positive : bool, default=False
         Whether weights may not be negative; for the same losses.
 
@@ -97,6 +97,14 @@ class Task:
             if not (least and np.isfinite(value)):
                 sign = "positive" if name == "delta" else "at least 0"
                 raise InputError(f"`{name}` must be finite and {sign}, got {value!r}.")
+
+    @classmethod
+    def of(cls, model: Model) -> Task:
+        """What one model of an estimator minimises."""
+        return cls(
+            model.loss, model.l2, model.fit_intercept, model.delta, l1=model.l1,
+            positive=model.positive,
+        )  # fmt: skip
 
     @property
     def loss_name(self) -> str:

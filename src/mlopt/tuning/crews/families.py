@@ -80,8 +80,6 @@ def _in_a_scan(problem: Problem, parts: Parts, form: LinearTask) -> Way:
         return Way(parts, None, "a class has no weight")
     if given is not None and form.one_against_rest and problem.outputs > 1:
         return Way(parts, None, "the weight of a class does not count for the other models")
-    if form.by_columns and problem.outputs > 1:
-        return Way(parts, None, "working sets train two classes, not more")
     if not parts.steps:
         try:
             matrix = problem.matrix
