@@ -173,6 +173,8 @@ def _decided(theirs: Any, X: Any, left: Any, right: Any, tolerance: float) -> An
         margin = np.asarray(getattr(theirs, method)(X))
         if margin.ndim > 1:
             top = np.sort(margin, axis=1)
+            if top.shape[1] == 1:  # of one class nothing is left to decide
+                continue
             margin = top[:, -1] - top[:, -2]
         clear = ~(np.abs(margin) <= tolerance * max(1.0, float(np.abs(margin).max())))
         return left[clear], right[clear]
@@ -232,6 +234,7 @@ def _of_consequences(
     tolerance = SOLVED if parts & ITERATIVE else ROUNDING
     rows, y = given.theirs[:2]
     plain = ours.export()
+    before: list[Any] = []
     recipes = [*case.steps, None]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -245,9 +248,27 @@ def _of_consequences(
                 last = recipe is None and nearer(case.last, fitted, fresh, rows, y)
                 if not last:
                     where = f"{name} behind chance"
-                    yield from differences(where, fitted, fresh, tolerance)
+                    found = list(differences(where, fitted, fresh, tolerance))
+                    if found:
+                        own = _own_step(where, fresh, before, given, tolerance)
+                        found = beyond(found, own)
+                    yield from found
             if number < len(case.steps) and fitted != "passthrough":
                 rows = fitted.transform(rows)
+                before.append(fitted)
+
+
+def _own_step(
+    where: str, fitted: Any, before: list[Any], given: Any, tolerance: float
+) -> Iterator[Difference]:
+    """Of scikit-learn's step from itself, when those before it round otherwise."""
+    for number in range(FITS):
+        rows, y = given.theirs[:2]
+        with rounded_otherwise(number):
+            for one in before:
+                rows = one.transform(rows)
+            other = outcome(lambda: clone(fitted).fit(rows, y))  # noqa: B023
+        yield from differences(where, other, fitted, tolerance)
 
 
 def shown(case: Case) -> str:

@@ -5,7 +5,8 @@ last digits. Where a value depends on these digits (a mean that cancels, numbers
 counted as categories, rows at equal distance), no two ways of computing it agree, nor do
 two ways of scikit-learn's. So that is asked of scikit-learn: its pipeline is fitted again
 with what its steps compute moved by as much as a sum may be off. What comes in stays as it
-is, and so does what a step only hands on, and whole numbers.
+is, and so does what a step only hands on, and whole numbers. Of exact rows `KMeans` still
+compares rounded distances, and `SelectKBest` rounded scores: these are moved as well.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.feature_selection import SelectKBest
@@ -64,6 +66,11 @@ def rounded_otherwise(seed: int) -> Iterator[None]:
         self.scores_ = _rescored(self.scores_, X, rng)
         return self
 
+    cluster = KMeans.fit
+
+    def clustered(self: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        return cluster(self, _apart(X, rng), y, sample_weight)
+
     count = CountVectorizer.fit_transform
 
     def counted(self: Any, raw_documents: Any, y: Any = None) -> Any:
@@ -74,6 +81,7 @@ def rounded_otherwise(seed: int) -> Iterator[None]:
         mock.patch.object(CountVectorizer, "fit_transform", counted),
         mock.patch.object(_set_output, "_wrap_data_with_container", moved),
         mock.patch.object(SelectKBest, "fit", scored),
+        mock.patch.object(KMeans, "fit", clustered),
     ):
         yield
 
@@ -136,6 +144,25 @@ def _rescored(scores: Any, X: Any, rng: np.random.Generator) -> Any:
     cancels = np.divide(squares, spread, out=np.ones_like(spread), where=spread > 0)
     off = float(np.finfo(float).eps) * np.sqrt(len(rows)) * cancels
     return scores * (1.0 + off * rng.uniform(-1, 1, len(scores)))
+
+
+def _apart(X: Any, rng: np.random.Generator) -> Any:
+    """Rows whose distances round otherwise: to two centres as far, one is now the nearer.
+
+    Equal rows stay equal.
+    """
+    rows = np.asarray(X.toarray() if sp.issparse(X) else X)
+    rows = rows if rows.dtype.kind == "f" else rows.astype(float)
+    kinds, kind = np.unique(rows, axis=0, return_inverse=True)
+    top = np.abs(rows) if sp.issparse(X) else np.max(np.abs(rows), axis=0)
+    off = float(np.finfo(rows.dtype).eps) * np.sqrt(len(rows))
+    shift = off * rng.uniform(-1, 1, kinds.shape)[np.ravel(kind)]
+    rows = (rows + top * shift).astype(rows.dtype)
+    if sp.issparse(X):
+        return sp.csr_array(rows)
+    if isinstance(X, pd.DataFrame):
+        return pd.DataFrame(rows, index=X.index, columns=X.columns)
+    return rows
 
 
 def _values(X: Any) -> Any:

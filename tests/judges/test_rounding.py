@@ -1,0 +1,106 @@
+"""What rounding decides is measured on scikit-learn, and nothing else is excused by it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+from sklearn.cluster import KMeans
+from sklearn.ensemble import RandomForestClassifier
+from tests.judges.compare import ROUNDING, differences
+from tests.judges.differential import _decided, judge
+from tests.judges.outcomes import Difference
+from tests.judges.pipelines import Case
+from tests.judges.rounding import FITS, rounded_otherwise
+from tests.judges.tables import Table
+
+import mlopt
+from mlopt.pipeline.library.lloyd import lloyd
+
+
+def _places(X: Any) -> set[str]:
+    """Where k-means differs from itself when it rounds otherwise."""
+    fitted = KMeans(2, n_init=1, random_state=0).fit(X)
+    found: list[Difference] = []
+    for number in range(FITS):
+        with rounded_otherwise(number):
+            other = KMeans(2, n_init=1, random_state=0).fit(X)
+        found += differences("fit", other, fitted, ROUNDING)
+    return {difference.where for difference in found}
+
+
+def test_clusters_of_whole_rows_as_far_from_two_centres_hang_on_rounding() -> None:
+    rows = [[*np.eye(3)[i], *np.eye(4)[j]] for i, j in product(range(3), range(4))]
+    assert "fit:KMeans.cluster_centers_" in _places(np.repeat(rows, 20, axis=0))
+
+
+def test_clusters_that_lie_apart_do_not_hang_on_rounding() -> None:
+    rows = np.random.default_rng(0).normal(size=(200, 3))
+    assert not _places(rows + np.where(np.arange(200) < 90, 0.0, 20.0)[:, None])
+
+
+def test_predictions_of_one_class_are_all_compared() -> None:
+    X = np.arange(12.0)[:, None]
+    forest = RandomForestClassifier(2, random_state=0).fit(X, np.zeros(12, dtype=int))
+    ours, theirs = np.arange(12), forest.predict(X)
+    left, right = _decided(forest, X, ours, theirs, ROUNDING)
+    assert np.array_equal(left, ours)
+    assert np.array_equal(right, theirs)
+
+
+SINGULAR = Case(
+    Table("dask array", ("normal", "wide"), 60, "three", 3, (0.35, 0.5)),
+    ("jitter", ("union", "root", "nystroem"), ("union", "scale", "splines")),
+    "discriminant",
+    "pandas",
+)
+"""One of the splines is constant; the rounding of its mean gives it a variance."""
+
+REGULAR = Case(
+    Table("array", ("normal", "wide"), 60, "three", 3), ("jitter",), "discriminant"
+)
+
+
+def _planted(name: str) -> Callable[[Any], Any]:
+    """`mlopt.Pipeline.export` of a last step that has learnt something else."""
+    export = mlopt.Pipeline.export
+
+    def wrong(self: Any) -> Any:
+        plain = export(self)
+        setattr(plain[-1], name, getattr(plain[-1], name) * 1.01)
+        return plain
+
+    return wrong
+
+
+def test_what_hangs_on_rounding_behind_chance_is_no_difference() -> None:
+    judge(SINGULAR)
+
+
+@pytest.mark.parametrize(
+    ("case", "name"), [(REGULAR, "coef_"), (SINGULAR, "means_"), (SINGULAR, "priors_")]
+)
+def test_a_defect_behind_chance_is_found(case: Case, name: str) -> None:
+    with (
+        mock.patch.object(mlopt.Pipeline, "export", _planted(name)),
+        pytest.raises(Difference, match=name),
+    ):
+        judge(case)
+
+
+def test_a_defect_of_clusters_is_found() -> None:
+    case = Case(Table("array", ("normal", "wide"), 4500, "two", 0), ("scale",), "clusters")
+
+    def wrong(rows: Any, starts: Any, *rest: Any) -> Any:
+        return lloyd(rows, starts[:, ::-1], *rest)
+
+    judge(case)
+    with (
+        mock.patch("mlopt.pipeline.fits.models.clusters.lloyd", wrong),
+        pytest.raises(Difference, match="KMeans"),
+    ):
+        judge(case)
