@@ -31,6 +31,7 @@ ALGORITHMS = (
     "SVRG",
     "lbfgs",
     "newton-cholesky",
+    "dual-newton",
     "dual-coordinate-descent",
     "primal-coordinate-descent",
     "cholesky",

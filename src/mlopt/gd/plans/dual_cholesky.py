@@ -129,6 +129,12 @@ class _Sparse:
         return np.asarray(self.X.T @ scaled - np.outer(self.mean, scaled.sum(axis=0)))
 
 
+def row_products(X: Any) -> Array:
+    """Products of rows (n, d) with each other, (n, n), in float64."""
+    zero, one = np.zeros(X.shape[1]), np.ones((X.shape[0], 1))
+    return (_Sparse if sp.issparse(X) else _Dense)(X, zero, one).gram()
+
+
 def by_rows(squares: Squares) -> Fit:
     """Gathered in one process; by a QR where the system loses too many digits."""
     found = solve_dual(squares.rows, squares.alphas, squares.intercept)
@@ -137,7 +143,8 @@ def by_rows(squares: Squares) -> Fit:
     return Fit(found.coef, found.mean, "dual_cholesky")
 
 
-def _why_not(outline: Outline, resources: Resources) -> str | None:
+def why_not(outline: Outline, resources: Resources) -> str | None:
+    """Why a problem is not one for the products of its rows with each other, or None."""
     shape = outline.shape
     if why := penalised(outline):
         return why
@@ -149,10 +156,11 @@ def _why_not(outline: Outline, resources: Resources) -> str | None:
 
 def _cost(outline: Outline, resources: Resources, passes: float) -> Cost | str:
     del passes
-    return _why_not(outline, resources) or _price(outline.shape, resources)
+    return why_not(outline, resources) or with_products(outline.shape, resources)
 
 
-def _price(shape: Shape, resources: Resources) -> Cost:
+def with_products(shape: Shape, resources: Resources) -> Cost:
+    """Of products of all rows with each other, a factor, and a combination of rows."""
     n, remote = shape.n, resources.workers > 1
     products = float(n) ** 2 * shape.d
     if shape.sparse:

@@ -12,6 +12,7 @@ from mlopt.gd.plans.descents import descent
 from mlopt.gd.plans.dual_cholesky import DUAL_CHOLESKY
 from mlopt.gd.plans.dual_coordinate import DUAL_COORDINATE
 from mlopt.gd.plans.dual_logistic import DUAL_LOGISTIC
+from mlopt.gd.plans.dual_newton import DUAL_NEWTON
 from mlopt.gd.plans.lbfgs import LBFGS
 from mlopt.gd.plans.method import Method
 from mlopt.gd.plans.mixed_cholesky import MIXED_CHOLESKY
@@ -26,6 +27,7 @@ from mlopt.gd.plans.working_sets import WORKING_SET
 METHODS: tuple[Method, ...] = (
     LBFGS,
     NEWTON_CHOLESKY,
+    DUAL_NEWTON,
     DUAL_COORDINATE,
     DUAL_LOGISTIC,
     PRIMAL_COORDINATE,
