@@ -135,7 +135,7 @@ def test_stopping_early_warns_and_keeps_the_result() -> None:
 
 
 def test_the_plan_shows_what_was_rejected_and_what_it_took() -> None:
-    X, y, _ = problem()
+    X, y, _ = problem(n=13_000)
     plan = Ridge().fit(X, y).plan_
     assert plan.choices[0].chosen == "cholesky"
     rejected = {one.name: one.seconds for one in plan.choices[0].rejected}

@@ -105,16 +105,17 @@ def test_a_weight_of_two_is_the_row_twice_and_of_zero_is_no_row(
 
 
 def test_primal_and_dual_are_both_in_the_plan() -> None:
-    X, y, _ = problem()
+    X, y, _ = problem(n=20_000)
     tall = fitted(X, y).plan_.choices[0]
     primal, dual = {"lbfgs", "newton-cholesky"}, "dual-coordinate-descent"
     assert tall.chosen in primal
     reasons = {one.name: one.reason for one in tall.rejected}
     assert "fewer features than rows" in reasons[dual]
-    wide = fitted(X[:5], [0, 1, 0, 1, 1]).plan_.choices[0]
+    X, y = np.random.default_rng(0).normal(size=(200, 600)), np.arange(200) % 2
+    wide = fitted(X, y).plan_.choices[0]
     assert {wide.chosen, *(one.name for one in wide.rejected)} == {*primal, dual}
     assert all(one.seconds >= wide.predicted for one in wide.rejected)
-    asked = fitted(X[:5], [0, 1, 0, 1, 1], dual=False).plan_.choices[0]
+    asked = fitted(X, y, dual=False).plan_.choices[0]
     assert {asked.chosen, *(one.name for one in asked.rejected)} == primal
     hinge = fitted(X, y, loss="hinge").plan_.choices[0]
     assert hinge.chosen == "dual-coordinate-descent"

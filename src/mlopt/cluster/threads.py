@@ -85,12 +85,17 @@ class Threads(Executor):
         return handle
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Handle:
-        if not inside_task():
-            awaited = {f for f in _handles(args) if not f.done()}
-            if not awaited:
-                return self._pool.submit(_call, function, args)
-            # A call that waits for another must not hold a thread meanwhile.
-            return _Later(self._pool.submit, function, args, awaited)
+        if inside_task():
+            return self._at_once(function, *args)
+        if not (awaited := _awaited(args)):
+            return self._pool.submit(_call, function, args)
+        # A call that waits for another must not hold a thread meanwhile.
+        return _Later(self._pool.submit, function, args, awaited)
+
+    def derive(self, function: Callable[..., Any], *args: Any) -> Handle:
+        return (self.submit if _awaited(args) else self._at_once)(function, *args)
+
+    def _at_once(self, function: Callable[..., Any], *args: Any) -> Handle:
         handle: futures.Future[Any] = futures.Future()
         try:
             handle.set_result(_call(function, args))
@@ -150,7 +155,8 @@ class Threads(Executor):
             crew.stop.set()
             for helper in helpers:
                 helper.cancel()
-            futures.wait(helpers)
+            if helpers:
+                futures.wait(helpers)
         if crew.errors:
             raise crew.errors[min(crew.errors)]
 
@@ -219,6 +225,10 @@ class _Later(futures.Future[Any]):
 
 def _nothing() -> None:
     """What is left of a call that has run."""
+
+
+def _awaited(args: Sequence[Any]) -> set[futures.Future[Any]]:
+    return {handle for handle in _handles(args) if not handle.done()}
 
 
 def _handles(value: Any) -> Iterator[futures.Future[Any]]:

@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.gd.at_once import SolvedAtOnce
-from mlopt.gd.estimator_base import resources_of
 from mlopt.gd.least_squares_fit import SOLVERS, squares_problem
 from mlopt.gd.normal_equations import Moments, Solution
 from mlopt.gd.plans.fitting import Chosen, choose
@@ -101,9 +100,8 @@ class DirectLeastSquares(SolvedAtOnce):
         eps = float(np.finfo(np.float64).eps)
         stop = CoefficientError(LOST, eps**0.5, max(rows.n, rows.d) * eps)
         return choose(
-            "least squares", "auto", SOLVERS, problem, stop, resources_of(rows.executor),
-            left_out(rows.sparse),
-        )  # fmt: skip
+            "least squares", "auto", SOLVERS, problem, stop, left_out(rows.sparse)
+        )
 
     def _take(
         self, numbers: Sequence[int], coef: NDArray[Any], intercept: NDArray[Any]

@@ -10,7 +10,7 @@ from sklearn import linear_model
 
 from mlopt.cluster import Executor
 from mlopt.gd.columns import Model
-from mlopt.gd.estimator_base import Sample, read, resources_of
+from mlopt.gd.estimator_base import Sample, read
 from mlopt.gd.linear_model import LinearRegressor, beside
 from mlopt.gd.plans.fitting import Chosen, choose
 from mlopt.gd.plans.method import Start
@@ -132,9 +132,8 @@ class ElasticNet(LinearRegressor, linear_model.ElasticNet):
             self, X, y, sample_weight, executor=where, numeric=True, block_rows=_all_rows
         )
         chosen = choose(
-            str(self), "auto", (WAY,), self._problem(sample), GradientNorm(self.tol),
-            resources_of(where),
-        )  # fmt: skip
+            str(self), "auto", (WAY,), self._problem(sample), GradientNorm(self.tol)
+        )
         return sample, chosen
 
     def _problem(self, sample: Sample) -> Problem:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.validation import check_array, validate_data
 
@@ -21,11 +22,14 @@ from mlopt.errors import InputError
 from mlopt.kernels.compiling import notes as notes_of_compiling
 from mlopt.kernels.compiling import worked
 from mlopt.plan import Choice, Plan
+from mlopt.prices import count
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.rows.arrays import check_unmasked
 
 FLOATS = (np.float64, np.float32)
+SMALL = count("small.values")
+"""Values up to which a fit is not worth predictions, nor a second thread."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,7 @@ def read(
     numeric : bool
         Whether y holds numbers, perhaps of several targets; else it holds labels.
     block_rows : callable, optional
-        From X in memory to the rows of a block, or None for the default.
+        From X in memory to the rows of a block, or None for the default; small X are one.
 
     Raises
     ------
@@ -100,6 +104,7 @@ def read(
             multi_output=numeric,
         )
         size = block_rows(X) if block_rows else None
+        size = len(y) if (X.nnz if issparse(X) else X.size) <= SMALL else size
         rows = Rows.of(X, executor=executor, block_rows=size)
     return Sample(rows, y, check_weights(sample_weight, rows.n))
 
@@ -223,17 +228,17 @@ def see_columns(estimator: Any, X: Any) -> None:
         estimator.feature_names_in_ = names
 
 
-def plan_after(estimator: object, choice: Choice, started: float) -> Plan:
+def plan_after(choice: Choice, started: float) -> Plan:
     """The plan of a fit that has run since ``started``; kernels' compilation apart."""
     seconds, notes = worked(started), notes_of_compiling(started)
-    plan = Plan(f"fit {estimator}", (choice,), choice.predicted, notes=notes)
+    plan = replace(plan_before(choice), notes=notes)
     total = time.perf_counter() - started
     return plan.with_measured({choice.step: seconds}, total=total)
 
 
-def plan_before(estimator: object, choice: Choice) -> Plan:
+def plan_before(choice: Choice) -> Plan:
     """The plan of a fit that has not run."""
-    return Plan(f"fit {estimator}", (choice,), choice.predicted)
+    return Plan(f"fit {choice.operator}", (choice,), choice.predicted)
 
 
 def _check_y(estimator: Any, y: Any, n: int, numeric: bool) -> NDArray[Any]:

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from mlopt.cluster import Executor, executor
 from mlopt.errors import InputError
 from mlopt.gd.columns import Model
-from mlopt.gd.estimator_base import Sample, read, resources_of
+from mlopt.gd.estimator_base import Sample, read
 from mlopt.gd.linear_model import LinearRegressor, beside
 from mlopt.gd.passes import Sums
 from mlopt.gd.plans.fitting import Chosen, choose
@@ -69,16 +69,17 @@ class Regressor(LinearRegressor):
         sample = read(
             self, X, y, sample_weight, executor=where, numeric=True, block_rows=block_rows
         )
-        problem, name, here = self._problem(sample), str(self), resources_of(where)
+        problem, name = self._problem(sample), str(self)
         asked = self._settings()
         if self.positive:
             stop = GradientNorm(asked.accuracy)
-            return sample, choose(name, "auto", (WAY,), problem, stop, here)
+            return sample, choose(name, "auto", (WAY,), problem, stop)
         rows = problem.rows
         near = _NEAR if rows.d >= rows.n else 1.0
         exact = CoefficientError(asked.accuracy, near * self.tol, _cutoff(asked, rows))
-        aside = left_out(rows.sparse)
-        return sample, choose(name, self.solver, SOLVERS, problem, exact, here, aside)
+        return sample, choose(
+            name, self.solver, SOLVERS, problem, exact, left_out(rows.sparse)
+        )
 
     def _problem(self, sample: Sample) -> Problem:
         targets = sample.y.reshape(sample.rows.n, -1)

@@ -65,7 +65,7 @@ class LinearModel:
             limit = MAX_ITER if self.max_iter is None else self.max_iter
             outcome = chosen.run(limit, self._start(given))
         notes = (*self._learn(given, outcome), *chosen.choice.notes)
-        self.plan_ = plan_after(self, replace(chosen.choice, notes=notes), started)
+        self.plan_ = plan_after(replace(chosen.choice, notes=notes), started)
         if getattr(self, "verbose", 0):
             sys.stderr.write(f"{self.plan_}\n")
         if not outcome.converged:
@@ -87,7 +87,7 @@ class LinearModel:
             return plan_as_scikit_learn(self, why)
         with closing(executor(n_jobs=getattr(self, "n_jobs", None))) as where:
             _, chosen = twin._prepare(X, y, sample_weight, where)
-        return plan_before(self, chosen.choice)
+        return plan_before(chosen.choice)
 
     @abstractmethod
     def _not_ours(self) -> str:

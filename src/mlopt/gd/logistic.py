@@ -14,21 +14,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from mlopt.cluster import Executor
 from mlopt.gd.columns import Model
-from mlopt.gd.estimator_base import Sample, read, resources_of
+from mlopt.gd.estimator_base import Sample, read
 from mlopt.gd.linear_model import LinearClassifier, beside, decide
+from mlopt.gd.newton import hessian_rows
 from mlopt.gd.plans.fitting import Chosen, choose
 from mlopt.gd.plans.method import Start
-from mlopt.gd.plans.newton_cholesky import rows_of_hessian
 from mlopt.gd.plans.running import Outcome
 from mlopt.gd.plans.stop import GradientNorm
 from mlopt.gd.plans.task import Problem, Task
 from mlopt.gd.working_set import WAY
-from mlopt.resources import Resources
 
 Array = NDArray[Any]
 
 _SAME = "with two classes, lbfgs starts from the same Hessian"
-SOLVERS = ("lbfgs", "newton-cholesky")
+SOLVERS = ("newton-cholesky", "lbfgs")
 """Methods of the table that fit it without an L1 penalty."""
 _OURS = ("auto", *SOLVERS)
 _THEIRS = ("liblinear", "newton-cg", "sag", "saga")
@@ -184,7 +183,7 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
     ) -> tuple[Problem, Chosen]:
         sample = read(self, X, y, sample_weight, executor=where, numeric=False)
         problem = self._problem(sample)
-        return problem, self._choose(problem, resources_of(where))
+        return problem, self._choose(problem)
 
     def _problem(self, sample: Sample) -> Problem:
         codes = self._encode(sample.y, sample.weights)
@@ -200,15 +199,11 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
         rows = beside(sample.rows, targets[:, None], weights[:, None])
         return Problem(Task.of(model), rows, (model,))
 
-    def _choose(self, problem: Problem, resources: Resources) -> Chosen:
-        shape = problem.outline.shape
-        # Sparse rows with few values have exact Hessians at little cost.
-        same = problem.outputs == 1 and not self.l1_ratio
-        same = same and not (shape.sparse and rows_of_hessian(shape) >= shape.n)
+    def _choose(self, problem: Problem) -> Chosen:
         names = (WAY,) if self.l1_ratio else SOLVERS
         return choose(
             str(self), self.solver, names, problem, GradientNorm(self.tol),
-            resources, {"newton-cholesky": _SAME} if same else None,
+            _left_out(problem),
         )  # fmt: skip
 
     def _learn(self, given: Problem, outcome: Outcome) -> tuple[str, ...]:
@@ -222,6 +217,14 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
             return None
         held = self.intercept_ if self.fit_intercept else np.zeros(given.outputs)
         return self.coef_, np.broadcast_to(held, (given.outputs,))
+
+
+def _left_out(problem: Problem) -> dict[str, str]:
+    """Sparse rows with few values have exact Hessians at little cost."""
+    rows = problem.rows
+    exact = rows.sparse and hessian_rows(rows.n, rows.d, 1, rows.nonzero / rows.n) == rows.n
+    same = problem.outputs == 1 and not exact and not problem.sharp
+    return {"newton-cholesky": _SAME} if same else {}
 
 
 def settled(outcome: Outcome, model: Model) -> Outcome:

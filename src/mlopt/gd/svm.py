@@ -11,18 +11,17 @@ from sklearn.utils import check_random_state
 
 from mlopt.cluster import Executor
 from mlopt.gd.columns import Model
-from mlopt.gd.estimator_base import Sample, read, resources_of
+from mlopt.gd.estimator_base import Sample, read
 from mlopt.gd.linear_model import LinearClassifier, beside
 from mlopt.gd.plans.fitting import Chosen, choose
 from mlopt.gd.plans.running import Outcome
 from mlopt.gd.plans.stop import GradientNorm
 from mlopt.gd.plans.task import Problem, Task
 from mlopt.gd.working_set import WAY
-from mlopt.resources import Resources
 
 Array = NDArray[Any]
 
-_PRIMAL, _DUAL = ("lbfgs", "newton-cholesky"), "dual-coordinate-descent"
+_PRIMAL, _DUAL = ("newton-cholesky", "lbfgs"), "dual-coordinate-descent"
 SOLVERS = (*_PRIMAL, _DUAL)
 """Methods of the table that fit it."""
 _NAMES = {"auto": SOLVERS, False: _PRIMAL, True: (_DUAL,)}
@@ -140,7 +139,7 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
             self, X, y, sample_weight, executor=where, numeric=False, block_rows=size
         )
         problem = self._problem(sample, self._encode(sample.y, sample.weights))
-        return problem, self._choose(problem, resources_of(where))
+        return problem, self._choose(problem)
 
     @property
     def _planes(self) -> int:
@@ -156,13 +155,12 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
             return "`dual`=False for the hinge loss"
         return "`max_iter`=0" if self.max_iter == 0 else ""
 
-    def _choose(self, problem: Problem, resources: Resources) -> Chosen:
-        shape = problem.outline.shape
-        tall = self.loss == "squared_hinge" and shape.d < shape.n
+    def _choose(self, problem: Problem) -> Chosen:
+        tall = self.loss == "squared_hinge" and problem.rows.d < problem.rows.n
         names = (WAY,) if self.penalty == "l1" else _NAMES[self.dual]
         return choose(
-            str(self), "auto", names, problem, GradientNorm(self.tol), resources,
-            {_DUAL: _SLOW} if tall and _PRIMAL[0] in names else None,
+            str(self), "auto", names, problem, GradientNorm(self.tol),
+            {_DUAL: _SLOW} if tall and _PRIMAL[0] in names else {},
         )  # fmt: skip
 
     def _problem(self, sample: Sample, codes: Array) -> Problem:

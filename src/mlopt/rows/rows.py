@@ -142,7 +142,7 @@ class Rows:
         slices = self._slices({name: np.ascontiguousarray(a) for name, a in arrays.items()})
         ends = np.cumsum(self.sizes)
         shelves = [
-            self.executor.submit(
+            self.executor.derive(
                 _beside, shelf, self.executor.put(slices[end - size : end])
             )
             for shelf, size, end in zip(self.shelves, self.sizes, ends, strict=True)

@@ -79,7 +79,9 @@ def test_a_target_without_variance_has_its_mean_as_intercept() -> None:
 
 def test_only_least_squares_can_stop_at_an_error_of_coefficients() -> None:
     outline = problem(100, 3)[0].outline
-    able = {method.name for method in METHODS if not method.unfit(outline, EXACT)}
+    able = {
+        method.name for method in METHODS if not method.unfit(outline.loss, False, EXACT)
+    }
     assert able == set(SOLVERS)
-    why = BY_NAME["lbfgs"].unfit(outline, EXACT)
+    why = BY_NAME["lbfgs"].unfit(outline.loss, False, EXACT)
     assert why == "it cannot stop at a coefficient error of 1e-08"

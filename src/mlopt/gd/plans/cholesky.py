@@ -8,6 +8,7 @@ from mlopt.gd.plans.closed import least_squares
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.squares import Fit, Squares
 from mlopt.gd.plans.svd import instead
+from mlopt.gd.plans.task import Problem
 from mlopt.gd.row_products import gram_cost, no_room
 from mlopt.prices import price
 from mlopt.resources import Resources
@@ -40,4 +41,9 @@ def _cost(outline: Outline, resources: Resources, passes: float) -> Cost | str:
     return gram_cost(shape, resources) + Cost(flops=factor)
 
 
-CHOLESKY = least_squares("cholesky", _cost, by_cholesky)
+def _small(problem: Problem) -> bool:
+    """Dense, and taller than wide: there is one pass, and a factor that is cheaper."""
+    return not problem.rows.sparse and problem.rows.n > problem.rows.d
+
+
+CHOLESKY = least_squares("cholesky", _cost, by_cholesky, small=_small)

@@ -24,6 +24,7 @@ from mlopt.gd.plans.closed import least_squares, penalised
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.squares import Fit, Squares
 from mlopt.gd.plans.svd import instead
+from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import Shape, scan
 from mlopt.gd.row_products import PANELS, SPARSE_PRODUCT, beyond
 from mlopt.gd.sizes import CACHE
@@ -171,4 +172,10 @@ def with_products(shape: Shape, resources: Resources) -> Cost:
     return (reading | Cost(flops=products)) + Cost(flops=last) + gathered
 
 
-DUAL_CHOLESKY = least_squares("dual_cholesky", _cost, by_rows, least=1)
+def _small(problem: Problem) -> bool:
+    """As of the normal equations, the other way round."""
+    rows, models = problem.rows, problem.models
+    return not rows.sparse and rows.n < rows.d and all(model.l2 > 0 for model in models)
+
+
+DUAL_CHOLESKY = least_squares("dual_cholesky", _cost, by_rows, small=_small, least=1)

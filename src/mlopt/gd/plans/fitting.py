@@ -14,16 +14,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
+from mlopt.cluster import Threads
 from mlopt.costs import Cost
+from mlopt.gd.estimator_base import SMALL, resources_of
 from mlopt.gd.plans.forecast import Forecast, Passes, form_of, typical
 from mlopt.gd.plans.method import Method, Price, Start, digits
 from mlopt.gd.plans.methods import BY_NAME
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.proof import proof_cost, why_unproven
-from mlopt.gd.plans.running import Alternative, Outcome, raced
+from mlopt.gd.plans.running import Alternative, Attempt, Outcome, raced
 from mlopt.gd.plans.stop import CoefficientError, RelativeGap, Stop
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import handing
+from mlopt.plan import Alternative as Rejected
 from mlopt.plan import Choice, decide
 from mlopt.prices import price
 from mlopt.resources import Resources
@@ -31,6 +34,7 @@ from mlopt.resources import Resources
 Alternatives = tuple[Alternative, ...]
 
 _AROUND = price("run.around")
+_NOT_PRICED = "not priced"
 
 
 @dataclass(eq=False)
@@ -116,7 +120,6 @@ class Ranker:
         passes = forecast.corrected_passes()
         low, mean, high = forecast.corrected_seconds(passes)
         return Alternative(
-            method.name,
             method,
             self.problem,
             self.stop,
@@ -169,12 +172,12 @@ class Chosen:
     ----------
     choice : Choice
         As a plan has it.
-    ranked : tuple of Alternative
-        The chosen one first.
+    ranked : tuple of Attempt
+        The chosen one first, the others as they are predicted.
     """
 
     choice: Choice
-    ranked: tuple[Alternative, ...]
+    ranked: tuple[Attempt, ...]
 
     def run(self, max_iter: int | None = None, start: Start = None) -> Outcome:
         """Fit, for so many passes at most."""
@@ -188,10 +191,12 @@ def choose(
     names: Sequence[str],
     problem: Problem,
     stop: Stop,
-    resources: Resources,
     left_out: Mapping[str, str] | None = None,
 ) -> Chosen:
     """The method that is predicted to end first, or ``wanted`` unless that is "auto".
+
+    Where values are few, predictions take longer than what they save: the first method that
+    says it is for such a problem is taken.
 
     Parameters
     ----------
@@ -203,7 +208,6 @@ def choose(
         Methods of `mlopt.gd.plans.methods` that fit it.
     problem : Problem
     stop : Stop
-    resources : Resources
     left_out : mapping of str to str, optional
         Names that "auto" takes only where nothing else can be used, and why.
 
@@ -212,7 +216,15 @@ def choose(
     InputError
         When ``wanted`` cannot be used here, or nothing can.
     """
-    why = {n: w for n in names if (w := BY_NAME[n].unfit(problem.outline, stop))}
+    if wanted == "auto" and (first := _unpriced(names, problem, stop)):
+        others = tuple(Rejected(n, None, _NOT_PRICED) for n in names if n != first.name)
+        note = f"{_NOT_PRICED}: a pass goes through {problem.values} values"
+        note = f"{note}, no more than {SMALL}"
+        plain = Choice("fit", operator, first.name, rejected=others, notes=(note,))
+        return Chosen(plain, (first,))
+    resources = resources_of(problem.rows.executor)
+    fits = problem.task.loss_name, problem.sharp, stop
+    why = {n: w for n in names if (w := BY_NAME[n].unfit(*fits))}
     aside = dict(left_out or {}) if wanted == "auto" else {}
     able = tuple(BY_NAME[name] for name in names if name not in why)
     ranker = Ranker(problem, resources, stop, able)
@@ -228,6 +240,17 @@ def choose(
         # What the user names, or has a patience of its own, is not left for another.
         return Chosen(choice, (first,))
     return Chosen(choice, (first, *(one for one in found.values() if one is not first)))
+
+
+def _unpriced(names: Sequence[str], problem: Problem, stop: Stop) -> Attempt | None:
+    """What is taken for a problem of few values here, as long as a method is for it."""
+    rows, fits = problem.rows, (problem.task.loss_name, problem.sharp, stop)
+    if problem.values > SMALL or not isinstance(rows.executor, Threads):
+        return None
+    for method in (BY_NAME[name] for name in names):
+        if method.small and method.small(problem) and not method.unfit(*fits):
+            return Attempt(method, problem, stop)
+    return None
 
 
 def prices(

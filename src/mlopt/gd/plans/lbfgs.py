@@ -91,7 +91,12 @@ def _begin(problem: Problem, stop: Minimum, max_passes: int, start: Start) -> So
     )
 
 
+def _small(problem: Problem) -> bool:
+    """More rows than columns, no softmax: its Hessian of a sample serves to the end."""
+    return problem.rows.n > problem.rows.d and problem.task.loss != "multinomial"
+
+
 LBFGS = Method(
     "lbfgs", LOSSES, passes, _price, _begin, stops=(RelativeGap, GradientNorm),
-    continues=True, least=at_least(6), free=1,
+    continues=True, small=_small, least=at_least(6), free=1,
 )  # fmt: skip

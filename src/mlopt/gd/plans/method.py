@@ -151,6 +151,9 @@ class Method:
         threads together.
     operator : str, default="gd"
         What calibrations call it, before its name.
+    small : callable, optional
+        Whether it can solve a problem of few values, and is to be taken for it without a
+        price unless a method that stands before it in an estimator's list is.
     least : callable, optional
         From an outline and resources to seconds that it certainly takes to eight digits: a
         bound that costs next to nothing, so that what cannot be the cheapest needs no
@@ -179,6 +182,7 @@ class Method:
     free: int = 0
     waves: bool = False
     operator: str = OPERATOR
+    small: Callable[[Problem], bool] | None = None
     least: Callable[[Outline, Resources], float] = _nothing
 
     def calibrated(self, outline: Outline, resources: Resources) -> Price | str:
@@ -189,10 +193,10 @@ class Method:
         factors = resources.calibration.of(self.operator, self.name)
         return lambda passes: counted(passes).scaled(factors)
 
-    def unfit(self, outline: Outline, stop: Stop) -> str:
+    def unfit(self, loss: str, sharp: bool, stop: Stop) -> str:
         """Why it is of no use for a problem and a criterion; "" where it is."""
-        if outline.loss not in self.losses:
-            return f"not for the {outline.loss} loss"
-        if outline.sharp and not self.sharp:
+        if loss not in self.losses:
+            return f"not for the {loss} loss"
+        if sharp and not self.sharp:
             return "not with an L1 penalty or positive weights"
         return "" if isinstance(stop, self.stops) else f"it cannot stop at a {stop}"

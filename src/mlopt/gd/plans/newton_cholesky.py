@@ -12,7 +12,7 @@ from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import GradientNorm, RelativeGap, Stop
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import Shape, alone, gram_operations, pass_cost, weighted_gram
-from mlopt.prices import price
+from mlopt.prices import count, price
 from mlopt.resources import Resources
 
 _PASSES = price("newton.passes")
@@ -24,6 +24,7 @@ _CHOLESKY = price("newton.cholesky")
 _STEP = price("newton.step")
 _BESIDE = price("newton.beside")
 _START_PASSES = price("newton.start")
+_FEW_WEIGHTS = count("small.weights")
 
 
 def rows_of_hessian(shape: Shape) -> int:
@@ -86,8 +87,14 @@ def _begin(problem: Problem, stop: Stop, max_passes: int, start: Start) -> Solve
     )  # fmt: skip
 
 
+def _small(problem: Problem) -> bool:
+    """Few weights: a Hessian and its factor take little beside the calls of a pass."""
+    one = problem.outputs == 1 or problem.task.loss == "multinomial"
+    return one and problem.outputs * (problem.rows.d + 1) <= _FEW_WEIGHTS
+
+
 NEWTON_CHOLESKY = Method(
     "newton-cholesky", LOSSES, passes, _price, _begin,
-    stops=(RelativeGap, GradientNorm), continues=True, least=at_least(3),
+    stops=(RelativeGap, GradientNorm), continues=True, small=_small, least=at_least(3),
     free=1,
 )  # fmt: skip

@@ -94,7 +94,9 @@ def plan(
             f"{tolerance:g}: rounding hides smaller differences. Use float64 for more."
         )
     wanted = _wanted(methods, problem.outline.sharp)
-    unfit = {m.name: why for m in wanted if (why := m.unfit(problem.outline, stop))}
+    unfit = {
+        m.name: why for m in wanted if (why := m.unfit(task.loss_name, problem.sharp, stop))
+    }
     able = tuple(m for m in wanted if m.name not in unfit)
     ranker = Ranker(problem, resources_of(executor), stop, able)
     # A limit of passes may rule out the cheapest.

@@ -60,12 +60,25 @@ class Outcome:
 
 
 @dataclass(frozen=True, eq=False)
-class Alternative:
-    """One way of solving the task.
+class Attempt:
+    """A method for a problem, until a criterion is met."""
+
+    method: Method
+    problem: Problem
+    stop: Stop
+
+    @property
+    def name(self) -> str:
+        """That of the method."""
+        return self.method.name
+
+
+@dataclass(frozen=True, eq=False)
+class Alternative(Attempt):
+    """One way of solving the task, with what is predicted of it.
 
     Attributes
     ----------
-    name : str
     passes : Passes
     predicted_seconds : float
         The mean over the interval, whose logarithm lies anywhere in it.
@@ -76,10 +89,6 @@ class Alternative:
         What that was before experience corrected it.
     """
 
-    name: str
-    method: Method
-    problem: Problem
-    stop: Stop
     passes: Passes
     predicted_seconds: float
     span: tuple[float, float]
@@ -131,21 +140,22 @@ def solve(
 
 
 def raced(
-    alternatives: Sequence[Alternative],
+    attempts: Sequence[Attempt],
     *,
     time_limit: float | None = None,
     max_iter: int | None = None,
     start: Start = None,
 ) -> Race:
-    """Run the first alternative; leave it when it proves worse than thought.
+    """Run the first attempt; leave it when it proves worse than thought.
 
     The best of those after it that can start from its weights, or needs no start, then
     goes on.
 
     Parameters
     ----------
-    alternatives : sequence of Alternative
-        For the same problem, the best first.
+    attempts : sequence of Attempt
+        For the same problem, the best first; those that are no `Alternative` take over
+        from none.
     time_limit : float, optional
         Seconds.
     max_iter : int, optional
@@ -153,14 +163,18 @@ def raced(
     start : (coef, intercept), optional
         Where the first one starts, if it can.
     """
-    most = max(_MOST[a.method.unit] for a in alternatives)
+    most = max(_MOST[a.method.unit] for a in attempts)
     limits = Limits(passes=max_iter or most, seconds=time_limit)
-    able = [a for a in alternatives[1:] if a.method.continues or not a.method.iterates]
-    one = alternatives[0]
+    one, *others = attempts
+    able = [
+        a
+        for a in others
+        if isinstance(a, Alternative) and (a.method.continues or not a.method.iterates)
+    ]
     rows = one.problem.rows
     shared = one.method.factors and min(rows.n, rows.d) >= _SHARED
     with nullcontext() if shared else between_passes():
-        race = Race(alternatives[0], limits, max_iter, start)
+        race = Race(one, limits, max_iter, start)
         for following in able:
             if race.run(following):
                 break
@@ -173,7 +187,7 @@ def raced(
 class Race:
     """The alternative at work, and what the ones before it have spent."""
 
-    alternative: Alternative
+    alternative: Attempt
     limits: Limits
     max_iter: int | None = None
     start: InitVar[Start] = None
@@ -184,7 +198,7 @@ class Race:
     reason: str = ""
     asked: float = 0.0
     began: float = 0.0
-    stint: Stint = field(init=False)
+    stint: Stint | None = field(init=False)
     proof: Proof | None = None
 
     def __post_init__(self, start: Start) -> None:
@@ -198,7 +212,7 @@ class Race:
         most = asked or usual if one.method.sharp else max(usual, asked)
         self.began = self.limits.elapsed
         self.asked = self.wanted or 0.0
-        self.stint = Stint(one.forecast)
+        self.stint = Stint(one.forecast) if isinstance(one, Alternative) else None
         self.training = one.method.begin(one.problem, one.stop, most, start)
 
     @property
@@ -220,7 +234,8 @@ class Race:
             passes = self.training.passes
             done = self.reason == "done" and bool(np.all(self.training.converged))
         finally:
-            self.stint.end(passes, done)
+            if self.stint is not None:
+                self.stint.end(passes, done)
         return ended
 
     def _train(self, following: Alternative | None) -> bool:
@@ -243,6 +258,7 @@ class Race:
         must be known: where one guess was wrong, so may be the next.
         """
         one, spent = self.alternative, self.limits.elapsed - self.began
+        assert isinstance(one, Alternative)
         late, most = self.training.passes > one.passes.high, following.span[1]
         if self.wanted is None:
             pace = one.predicted_seconds / one.passes.expected

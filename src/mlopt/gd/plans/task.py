@@ -182,6 +182,16 @@ class Problem:
         """Columns of weights."""
         return sum(model.outputs for model in self.models)
 
+    @property
+    def values(self) -> int:
+        """That a pass goes through: stored ones and a target a row, for each column."""
+        return (self.rows.nonzero + self.rows.n) * self.outputs
+
+    @property
+    def sharp(self) -> bool:
+        """Whether a penalty has kinks, as L1, or edges, as for positive weights."""
+        return any(model.sharp for model in self.models)
+
     def split(self, start: tuple[Array, Array] | None) -> list[tuple[Array, Array]] | None:
         """Weights (columns, d) and intercepts (columns,) of all models, model by model."""
         if start is None:
@@ -207,7 +217,7 @@ class Problem:
             self.task.loss_name, shape_of(rows, self.outputs),
             min(model.l2 for model in self.models),
             free_intercept=self.task.intercept and not penalised,
-            sharp=any(model.sharp for model in self.models), even=self.even,
+            sharp=self.sharp, even=self.even,
             blind=self.task.blind, here=isinstance(rows.executor, Threads),
             spectrum=self._spectrum, length=cache(partial(_length, rows)),
         )  # fmt: skip

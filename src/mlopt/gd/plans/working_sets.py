@@ -33,5 +33,5 @@ def _begin(problem: Problem, stop: Minimum, max_passes: int, start: Start) -> So
 WORKING_SET = Method(
     WAY, frozenset({*LOSSES, "multinomial"}), lambda shape: 1.0, gathering(epochs_cost),
     _begin, stops=(RelativeGap, GradientNorm), sharp=True, bounds=True, iterates=False,
-    least=at_least(2),
+    small=lambda problem: True, least=at_least(2),
 )  # fmt: skip

@@ -93,7 +93,9 @@ def case(sizes: _Sizes, resources: Resources) -> Case:
     options: dict[str, Cost | str] = {}
     prices: dict[str, Price] = {}
     for method in _MEASURED:
-        found = method.unfit(outline, _STOP) or method.price(outline, plain)
+        found = method.unfit(outline.loss, outline.sharp, _STOP) or method.price(
+            outline, plain
+        )
         if isinstance(found, str):
             options[method.name] = found
         else:

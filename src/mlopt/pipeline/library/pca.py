@@ -172,7 +172,7 @@ class PCA(decomposition.PCA):
             return plan_as_scikit_learn(self, why)
         with closing(executor()) as where:
             choice = prepare(clone(self), X, self._settings(), where)[-1]
-        return plan_before(self, choice)
+        return plan_before(choice)
 
     def transform(self, X: Any) -> Any:
         """Coordinates of rows along the components.

@@ -53,7 +53,7 @@ def fit_pca(estimator: Any, X: Any, settings: Settings) -> None:
         task = Task(rows, shape, check_random_state(settings.random_state))
         found = SOLVERS[choice.chosen](task)
     _learn(estimator, found, rows, settings.n_components)
-    estimator.plan_ = plan_after(estimator, replace(choice, notes=found.notes), started)
+    estimator.plan_ = plan_after(replace(choice, notes=found.notes), started)
 
 
 def prepare(
