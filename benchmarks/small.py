@@ -4,8 +4,9 @@ Problems are drawn by --seed: an estimator, rows and columns, scales, correlatio
 penalty, dense or sparse. Each is fitted without prices and with them, in turn, and the
 processor time of the quickest of five fits counts. Printed are quantiles of the ratio
 (below 1: the rule is quicker, planning included) by values of a pass: where the worst
-begins to grow beyond 1 is `small.values` of the price list. With --weights the ratio is that of
-Newton's method to L-BFGS, both by rule, by weights: where that passes 1 is `small.weights`.
+begins to grow beyond 1 is `small.values` of the price list. With --weights the ratio is
+that of Newton's method to L-BFGS, both by rule (or what prices choose, if none holds),
+by weights: where that passes 1 is `small.weights`.
 
 usage: small.py [--seed 0] [--problems 60] [--weights]
 """
@@ -61,7 +62,8 @@ def drawn(rng, weights):
         "lasso": (mlopt.Lasso(alpha=0.1 * strength / 100), Z[:, 0]),
     }[kind]
     stored = (X.nnz if sparse.issparse(X) else X.size) + n
-    return model, X, y, f"{kind}{' sparse' if sparse.issparse(X) else ''}", planes * stored, planes
+    kind += " sparse" * sparse.issparse(X)
+    return model, X, y, kind, planes * stored, planes
 
 
 def least(model, X, y, ways):

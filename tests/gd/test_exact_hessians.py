@@ -10,8 +10,8 @@ from scipy import sparse
 
 from mlopt.cluster import Threads
 from mlopt.gd import gap
-from mlopt.gd.newton import Newton
 from mlopt.gd.plans import Task
+from mlopt.gd.plans.newton_cholesky import Newton
 from mlopt.gd.plans.task import problem_of
 from mlopt.gd.quasi_newton import QuasiNewton
 

@@ -12,9 +12,9 @@ from scipy import sparse
 from mlopt.cluster import Threads
 from mlopt.gd.columns import Model, layout
 from mlopt.gd.joint_hessian import inverse_of, joint_hessian
-from mlopt.gd.newton import Newton, hessian_rows, start_rows
 from mlopt.gd.passes import Sums, evaluate
 from mlopt.gd.plans import Task, plan
+from mlopt.gd.plans.newton_cholesky import Newton, hessian_rows, start_rows
 from mlopt.rows import Rows
 from mlopt.training import Training
 
@@ -132,7 +132,7 @@ def test_classes_that_can_be_separated_take_few_steps(monkeypatch: Any) -> None:
     training.advance(300)
     assert training.converged[0]
     assert training.passes <= 20
-    monkeypatch.setattr("mlopt.gd.newton._LEAPS", 0)
+    monkeypatch.setattr("mlopt.gd.plans.newton_cholesky._LEAPS", 0)
     slow = Newton(separable(), model, tol=1e-6, max_passes=100, certain=True)
     slow.advance(100)
     assert not slow.converged[0]

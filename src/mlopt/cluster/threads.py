@@ -1,7 +1,11 @@
-"""Work in this process, on threads that release the GIL inside kernels and BLAS."""
+"""Work in this process, on threads that release the GIL inside kernels and BLAS.
+
+That is where work runs unless there is a client of Dask: see `executor`.
+"""
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent import futures
@@ -277,3 +281,37 @@ def count_threads(n_jobs: int | None) -> int:
     from joblib import cpu_count
 
     return max(1, int(cpu_count()) + 1 + (n_jobs or -1))
+
+
+def executor(client: Any = None, n_jobs: int | None = None) -> Executor:
+    """Where to run: on the given client, else on an active one, else in this process.
+
+    Parameters
+    ----------
+    client : distributed.Client, optional
+    n_jobs : int, optional
+        Threads when there is no client; None or -1 for all cores. Inside a call of an
+        executor or a Dask task it is always one: the other cores have their work already.
+    """
+    if client is not None:
+        from mlopt.cluster.workers import Cluster
+
+        return Cluster(client)
+    if inside_task():
+        return Threads(1)
+    # Whoever has an active client has imported distributed; nobody else should pay for it.
+    return _active(n_jobs) if "distributed" in sys.modules else Threads(n_jobs)
+
+
+def _active(n_jobs: int | None) -> Executor:
+    from distributed import default_client, get_worker
+
+    try:
+        get_worker()
+        return Threads(1)
+    except ValueError:
+        pass
+    try:
+        return executor(default_client())
+    except ValueError:
+        return Threads(n_jobs)

@@ -16,9 +16,9 @@ from mlopt.cluster import Executor
 from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import Sample, read
 from mlopt.gd.linear_model import LinearClassifier, beside, decide
-from mlopt.gd.newton import hessian_rows
 from mlopt.gd.plans.fitting import Chosen, choose
 from mlopt.gd.plans.method import Start
+from mlopt.gd.plans.newton_cholesky import hessian_rows
 from mlopt.gd.plans.running import Outcome
 from mlopt.gd.plans.stop import GradientNorm
 from mlopt.gd.plans.task import Problem, Task

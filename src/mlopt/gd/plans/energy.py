@@ -18,8 +18,8 @@ from mlopt.cluster import single_threaded
 from mlopt.gd.columns import layout
 from mlopt.gd.curvature import Probe, distance, margin_curvatures, shared_hessians
 from mlopt.gd.joint_hessian import Inverse, inverse_of
-from mlopt.gd.newton import hessian_rows
 from mlopt.gd.plans import samples
+from mlopt.gd.plans.newton_cholesky import hessian_rows
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.sample import Moments, draw
 from mlopt.gd.sampled_curvature import DRIFT, MANY

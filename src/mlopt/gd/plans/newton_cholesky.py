@@ -1,20 +1,61 @@
-"""Newton's method as a method: few passes over all rows, and Hessians of all columns."""
+"""Newton's method for one logistic model, binary or softmax, with all classes together.
+
+::
+
+    few values   start        the same on an eighth of the rows, where that is enough
+                 each step    Hessian of all rows, its factor is the first guess
+                              pass: objective and gradient at the point it leads to
+    kinked loss  after a step that was too long, full steps all the same, up to some twenty
+    many rows    each step    L-BFGS corrects the last first guess
+                              pass
+                 at steps 1, 2, 4, 8 ...    Hessian of a sample, factor
+
+Byrd, Chin, Neveitt, Nocedal, "On the use of stochastic Hessian information in optimization
+methods for machine learning", SIAM J. Optim. 21, 2011. Hintermueller, Ito, Kunisch, "The
+primal-dual active set strategy as a semismooth Newton method", SIAM J. Optim. 13, 2002: a
+full step of a squared hinge solves for the rows that are active now, and where no other row
+becomes so it ends at the minimum, though the objective rose on the way. Classes that can be
+separated take a dozen of these, and thousands of steps that must each go down.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import cast
+from collections.abc import Mapping
+from typing import Any, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
+from mlopt.cluster import single_threaded
 from mlopt.costs import Cost
-from mlopt.gd.newton import LARGEST, Newton, hessian_rows, start_rows
+from mlopt.gd import gap
+from mlopt.gd.batch import Batch
+from mlopt.gd.columns import Model, layout
+from mlopt.gd.joint_hessian import Inverse, inverse_of, joint_hessian
+from mlopt.gd.passes import Floats, Sums, evaluate
 from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least, priced
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import GradientNorm, RelativeGap, Stop
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import Shape, alone, gram_operations, pass_cost, weighted_gram
+from mlopt.gd.sample import WIDEST, draw, lacking_squares
 from mlopt.prices import count, price
 from mlopt.resources import Resources
+from mlopt.rows import Rows
 
+LARGEST = WIDEST
+"""Beyond so many rows a Hessian is not worth its memory and its factor."""
+_LEAST = count("newton.hessian.least")
+_SHARE = count("newton.hessian.share")
+_MEMORY = 10
+"""Pairs of steps and gradients beside a sampled Hessian, as in L-BFGS."""
+_FEW = price("hessian.few")
+_PART = count("newton.start.part")
+_FEWEST = count("newton.start.fewest")
+_EACH = count("newton.start.each")
+_STEPS = count("newton.start.steps")
+_LEAPS = count("newton.leaps")
 _PASSES = price("newton.passes")
 _PASSES_WITH_START = price("newton.passes.start")
 _PASSES_OF_SAMPLED = price("newton.passes.sampled")
@@ -25,6 +66,256 @@ _STEP = price("newton.step")
 _BESIDE = price("newton.beside")
 _START_PASSES = price("newton.start")
 _FEW_WEIGHTS = count("small.weights")
+
+
+def hessian_rows(n: int, d: int, columns: int, stored: float | None = None) -> int:
+    """Rows from which to make a Hessian, for about the work of four passes over all.
+
+    Parameters
+    ----------
+    n, d, columns : int
+    stored : float, optional
+        Values that a row stores, where rows are sparse.
+    """
+    size = columns * (d + 1)
+    if columns == 1 and stored is not None and stored <= _FEW:
+        return n
+    wanted = max(_LEAST * size, _SHARE * n // size)
+    return n if wanted > n // 2 else wanted
+
+
+def start_rows(n: int, d: int, columns: int) -> int:
+    """Rows whose solution is where a method with exact Hessians starts; 0 for none."""
+    size = n // _PART
+    return size if size >= max(_FEWEST, _EACH * columns * (d + 1)) else 0
+
+
+def _start(rows: Rows, model: Model) -> tuple[Floats, Floats] | None:
+    """The solution on an eighth of the rows, as near to that on all as it can be.
+
+    It is about ``d / (2 m)`` above the minimum for m rows, in units of the loss: to go
+    further on the sample would be to no purpose.
+    """
+    size = start_rows(rows.n, rows.d, model.outputs)
+    if not size:
+        return None
+    near = model.outputs * (rows.d + 1) / size
+    part = Newton(draw(rows, size), model, tol=near, max_passes=_STEPS)
+    part.advance(_STEPS)
+    return part.coefficients()
+
+
+class Newton:
+    """A `mlopt.training.Training` of one model.
+
+    Parameters
+    ----------
+    rows : Rows
+        With "targets" (n, 1) and "weights" (n, 1) beside them.
+    model : Model
+        "multinomial", "logistic" or "squared_hinge".
+    gtol : float
+        Converged when no component of the objective's gradient is larger.
+    tol : float, default=0.0
+        Converged, too, when the objective is within ``tol`` (relative) of the minimum by
+        the estimate of `mlopt.gd.gap`.
+    max_passes : int
+    start : (coef, intercept), optional
+        Arrays (outputs, d) and (outputs,); default the solution on a sample, or 0.
+    certain : bool, default=False
+        With a penalty, ``tol`` counts as reached only where ``||g||^2 / (2 l2)``, which
+        bounds the gap, is within it; what is estimated does not count then.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        model: Model,
+        *,
+        gtol: float = 0.0,
+        tol: float = 0.0,
+        max_passes: int,
+        start: tuple[Any, Any] | None = None,
+        certain: bool = False,
+    ) -> None:
+        self._rows, self._model, self._gtol, self._tol = rows, model, gtol, tol
+        self._bounded = certain and model.l2 > 0
+        self._max_passes, self._passes = max_passes, 0
+        self._plan, self._sums = layout([model]), Sums.of(rows)
+        stored = rows.nonzero / rows.n if rows.sparse else None
+        size = hessian_rows(rows.n, rows.d, model.outputs, stored)
+        self._sample = draw(rows, size)
+        self._lacking = lacking_squares(rows, self._sample)
+        # Where the Hessian is that of all rows, there is nothing to correct.
+        self._exact = size == rows.n
+        if start is None and self._exact:
+            start = _start(rows, model)
+        weights: Floats = np.zeros((rows.d + 1, model.outputs), rows.dtype)
+        if start is not None:
+            weights[:-1], weights[-1] = np.asarray(start[0]).T, start[1]
+        memory = 0 if self._exact else _MEMORY
+        self._batch = Batch.at(weights, self._plan, [0], memory)
+        self._due, self._seen = 1, weights
+        self._inverse: Inverse | None = None
+        self._idle = 0
+        # Full steps that may still be taken, and the point where the last of them led.
+        self._leaps = _LEAPS if self._exact and model.loss == "squared_hinge" else 0
+        self._ahead: Batch | None = None
+
+    @property
+    def passes(self) -> int:
+        """Passes over all rows so far."""
+        return self._passes
+
+    @property
+    def converged(self) -> NDArray[np.bool_]:
+        """Whether the model is at the tolerance, or at all that rounding allows, (1,).
+
+        Where a bound is wanted, what rounding allows is not enough.
+        """
+        return self._reached if self._bounded else self._reached | self._rounded
+
+    @property
+    def _reached(self) -> NDArray[np.bool_]:
+        """Whether the model is at the tolerance, (1,)."""
+        close = np.abs(self._batch.gradient).max() <= self._gtol
+        if self._tol:
+            close |= self.gap <= self._tol
+        return np.asarray(close & np.isfinite(self._batch.value))
+
+    @property
+    def _rounded(self) -> NDArray[np.bool_]:
+        """Whether nothing but rounding is left to gain, (1,)."""
+        batch = self._batch
+        level = np.abs(batch.value) * float(np.finfo(batch.weights.dtype).eps)
+        close = (batch.estimate <= level) & (batch.refusals > 2)
+        # Objectives do not tell steps from here apart, but gradients still shrink.
+        close |= self._idle > (gap.SPARE if self._bounded else 0)
+        return np.asarray(close & np.isfinite(batch.value))
+
+    def _count_idle(self) -> None:
+        """Steps that were accepted when nothing but rounding was left to gain."""
+        batch = self._batch
+        eps = float(np.finfo(batch.weights.dtype).eps)
+        if batch.estimate[0] <= np.abs(batch.value[0]) * eps**1.25:
+            self._idle += 1
+
+    @property
+    def gap(self) -> float:
+        """How far the objective may be above its minimum, relative to it."""
+        batch = self._batch
+        size = max(abs(float(batch.value[0])), np.finfo(np.float64).tiny)
+        if self._bounded:
+            g = batch.gradient.astype(np.float64)
+            squares, l2 = np.array([np.sum(g * g)]), np.array([self._model.l2])
+            bound = float(gap.strong_convexity_bound(squares, l2)[0])
+            return np.inf if np.isinf(batch.value[0]) else bound / size
+        left = gap.safeguarded(batch.value, batch.estimate, batch.values, batch.estimates)
+        return float(left[0] / size)
+
+    def ask(self, tolerance: float) -> None:
+        """Go on to another ``tol``."""
+        self._tol = tolerance
+
+    @property
+    def done(self) -> bool:
+        """Whether another pass would change nothing."""
+        ended = bool(self._reached[0] or self._rounded[0])
+        return self._passes >= self._max_passes or ended
+
+    def quality(self) -> NDArray[np.float64]:
+        """Minus the objective, (1,)."""
+        return -self.objective()
+
+    def objective(self) -> NDArray[np.float64]:
+        """The objective at the present weights, (1,)."""
+        return self._batch.value
+
+    def advance(self, passes: int) -> None:
+        """Evaluate up to ``passes`` trial points; a Hessian is made at every new point."""
+        for _ in range(passes):
+            if self.done:
+                return
+            batch = self._batch if self._ahead is None else self._ahead
+            trial = batch.trial()
+            found = evaluate(self._rows, trial, self._plan, self._sums)
+            self._passes += 1
+            moved = batch.settle(trial, found)
+            if not moved.any() and self._leaps and np.isfinite(found.value).all():
+                batch = self._ahead = self._at(trial)
+                moved = batch.settle(trial, found)
+            if self._ahead is not None:
+                self._leap(self._ahead)
+            elif moved.any() and not self.converged[0]:
+                self._aim(moved)
+                self._count_idle()
+
+    def _at(self, weights: Floats) -> Batch:
+        return Batch.at(weights, self._plan, [0], 0)
+
+    def _leap(self, ahead: Batch) -> None:
+        """Take a full step from there; or go back to the best point, if that is of no use.
+
+        What counts as the result is the best point, here or on the way.
+        """
+        one = np.array([True])
+        self._leaps -= 1
+        if ahead.value[0] < self._batch.value[0]:
+            self._batch = ahead
+        if self.converged[0]:
+            return
+        if np.isfinite(ahead.value[0]) and self._leaps:
+            self._look(ahead.weights)
+            assert self._inverse is not None
+            ahead.aim(one, self._inverse, False)
+            self._ahead = self._at(ahead.trial())
+        else:
+            self._leaps, self._ahead = 0, None
+            self._aim(one)
+
+    def _aim(self, moved: NDArray[np.bool_]) -> None:
+        if self._inverse is None or self._exact or self._passes >= self._due:
+            self._look(self._batch.weights)
+            self._due = 2 * self._passes
+        assert self._inverse is not None
+        self._batch.aim(moved, self._inverse, False)
+
+    def _look(self, weights: Floats) -> None:
+        """Make the first guess from the Hessian at ``weights``."""
+        hessian = joint_hessian(self._sample, weights, self._model, self._lacking)
+        # Factors are small: a second thread of BLAS would mostly wait.
+        with single_threaded():
+            self._inverse = inverse_of(hessian)
+        self._seen = weights
+
+    def coefficients(self, number: int = 0) -> tuple[Floats, Floats]:
+        """Weights (outputs, d) and intercepts (outputs,)."""
+        del number
+        weights = self._batch.weights
+        return np.ascontiguousarray(weights[:-1].T), weights[-1].copy()
+
+    def state(self) -> dict[str, Any]:
+        """A checkpoint: plain arrays and numbers."""
+        return {
+            "passes": self._passes,
+            "due": self._due,
+            "idle": self._idle,
+            "seen": self._seen.copy(),
+            "batch": self._batch.state(),
+            "leaps": self._leaps,
+            "ahead": None if self._ahead is None else self._ahead.state(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a checkpoint of the same model on the same rows."""
+        self._passes, self._due = int(state["passes"]), int(state["due"])
+        self._idle = int(state["idle"])
+        memory = self._batch.pairs.size
+        self._batch = Batch.restored(state["batch"], self._plan, memory)
+        self._leaps, ahead = int(state["leaps"]), state["ahead"]
+        self._ahead = None if ahead is None else Batch.restored(ahead, self._plan, 0)
+        if self._passes:
+            self._look(np.asarray(state["seen"]))
 
 
 def rows_of_hessian(shape: Shape) -> int:

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.gd.linear_training import LinearTraining
-from mlopt.gd.newton import Newton
 from mlopt.gd.plans.closed import LeastSquares
 from mlopt.gd.plans.descent import Descent
+from mlopt.gd.plans.newton_cholesky import Newton
 from mlopt.gd.plans.proof import why_unproven
 
 if TYPE_CHECKING:
