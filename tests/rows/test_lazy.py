@@ -10,7 +10,7 @@ import numpy as np
 
 from mlopt.cluster import Threads
 from mlopt.rows import Rows
-from mlopt.rows.arrays import inspect
+from mlopt.rows.block import inspect
 from mlopt.rows.lazy import LazyShelf
 from mlopt.rows.source import Source
 

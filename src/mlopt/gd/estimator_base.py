@@ -25,7 +25,7 @@ from mlopt.plan import Choice, Plan
 from mlopt.prices import count
 from mlopt.resources import Resources
 from mlopt.rows import Rows
-from mlopt.rows.arrays import check_unmasked
+from mlopt.rows.block import check_unmasked
 
 FLOATS = (np.float64, np.float32)
 SMALL = count("small.values")

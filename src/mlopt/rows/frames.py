@@ -9,7 +9,7 @@ import narwhals as nw
 import numpy as np
 
 from mlopt.errors import InputError
-from mlopt.rows.arrays import float_dtype
+from mlopt.rows.block import float_dtype
 
 
 def is_frame(X: Any) -> bool:

@@ -14,8 +14,7 @@ from mlopt.cluster import Executor, Handle, Threads, Tree
 from mlopt.cluster import executor as default_executor
 from mlopt.errors import InputError
 from mlopt.resources.probe import memory_limit
-from mlopt.rows.arrays import check_finite
-from mlopt.rows.block import Block, beside
+from mlopt.rows.block import Block, beside, check_finite
 from mlopt.rows.lazy import LazyShelf
 from mlopt.rows.source import Shelf, Source, split, split_held
 

@@ -18,8 +18,18 @@ import scipy.sparse as sp
 from mlopt.cluster import Executor, Handle
 from mlopt.errors import InputError
 from mlopt.rows import frames
-from mlopt.rows.arrays import Found, as_matrix, check_shape, convert, float_dtype, inspect
-from mlopt.rows.block import Block, array_bytes, boundaries, row_slice
+from mlopt.rows.block import (
+    Block,
+    Found,
+    array_bytes,
+    as_matrix,
+    boundaries,
+    check_shape,
+    convert,
+    float_dtype,
+    inspect,
+    row_slice,
+)
 
 Shelf = tuple[Block, ...]
 

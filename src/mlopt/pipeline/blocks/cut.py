@@ -20,8 +20,7 @@ from mlopt.cluster import Executor
 from mlopt.errors import InputError
 from mlopt.identity import token_of
 from mlopt.pipeline.blocks import tables
-from mlopt.rows.arrays import check_unmasked
-from mlopt.rows.block import boundaries
+from mlopt.rows.block import boundaries, check_unmasked
 from mlopt.rows.source import check_fits, is_dask
 
 _KILLED, _ITSELF, _AT_ONCE = 0.95, 300e6, 3

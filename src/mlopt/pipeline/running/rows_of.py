@@ -14,7 +14,7 @@ from dask.optimization import cull
 from mlopt.cluster import Executor
 from mlopt.pipeline.blocks import tables
 from mlopt.rows import Block, Rows
-from mlopt.rows.arrays import Found, as_matrix, convert, float_dtype, inspect
+from mlopt.rows.block import Found, as_matrix, convert, float_dtype, inspect
 from mlopt.rows.frames import frame_dtype, frame_matrix, is_frame
 from mlopt.rows.lazy import LazyShelf
 from mlopt.rows.source import Source

@@ -28,8 +28,7 @@ from mlopt.pipeline.steps.declared import declared
 from mlopt.pipeline.steps.kinds import is_row_wise
 from mlopt.pipeline.steps.nested import does_nothing, is_pipeline, is_union, working
 from mlopt.resources.probe import memory_limit
-from mlopt.rows.arrays import check_unmasked
-from mlopt.rows.block import boundaries
+from mlopt.rows.block import boundaries, check_unmasked
 from mlopt.rows.source import is_dask
 
 _MANY, _MANY_IMAGES = 4096, 256
