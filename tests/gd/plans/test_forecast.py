@@ -190,7 +190,7 @@ def test_runs_of_plans_and_estimators_are_remembered(
     X, y = correlated(200, 5)
     first = plan(Task("squared", l2=1e-3), X, y, methods=["lbfgs"], speculation=False)
     before = first.run()
-    LogisticRegression().fit(X, y > 0)
+    LogisticRegression(solver="lbfgs").fit(X, y > 0)
     found = remembering.experience()
     assert found is not None
     assert {(m, kind) for (m, what, kind), _ in found.entries if what == PASSES} >= {
