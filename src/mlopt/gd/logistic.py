@@ -27,7 +27,7 @@ from mlopt.gd.working_set import WAY
 Array = NDArray[Any]
 
 _SAME = "with two classes, lbfgs starts from the same Hessian"
-SOLVERS = ("newton-cholesky", "lbfgs")
+SOLVERS = ("newton-cholesky", "dual-newton", "lbfgs")
 """Methods of the table that fit it without an L1 penalty."""
 _OURS = ("auto", *SOLVERS)
 _THEIRS = ("liblinear", "newton-cg", "sag", "saga")
@@ -58,10 +58,11 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
         Passes over the rows at most; with an L1 penalty sweeps over sets of columns.
     warm_start : bool, default=False
         Start from the last fit's coefficients.
-    solver : {"auto", "lbfgs", "newton-cholesky"}, default="auto"
+    solver : {"auto", "lbfgs", "newton-cholesky", "dual-newton"}, default="auto"
         "lbfgs": quasi-Newton, with the curvature of a sample of the rows to start from.
         "newton-cholesky": the Hessian of all classes together, from a sample where rows are
-        many. "auto" takes the one with the least predicted time. With "liblinear",
+        many. "dual-newton": the same in as many unknowns as there are rows, at most as many
+        as columns. "auto" takes the one with the least predicted time. With "liblinear",
         "newton-cg", "sag", "saga", or parameters that mlopt has no solver for,
         scikit-learn fits, in memory, and the plan says so.
     penalty, dual, intercept_scaling

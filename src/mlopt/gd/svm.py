@@ -21,7 +21,8 @@ from mlopt.gd.working_set import WAY
 
 Array = NDArray[Any]
 
-_PRIMAL, _DUAL = ("newton-cholesky", "lbfgs"), "dual-coordinate-descent"
+_PRIMAL = ("newton-cholesky", "dual-newton", "lbfgs")
+_DUAL = "dual-coordinate-descent"
 SOLVERS = (*_PRIMAL, _DUAL)
 """Methods of the table that fit it."""
 _NAMES = {"auto": SOLVERS, False: _PRIMAL, True: (_DUAL,)}

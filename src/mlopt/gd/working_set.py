@@ -163,7 +163,7 @@ class WorkingSet:
         if penalty.positive and (self.w < 0).any():
             self.w = np.maximum(self.w, 0.0)
             self._look()
-        if not self.rounds and self.w.any():
+        if self._loss in FLAT and not self.rounds and self.w.any():
             self._leave_bad_start(penalty)
         end, last, least, lowest = self.sweeps + sweeps, self.rounds, np.inf, np.inf
         while True:

@@ -22,8 +22,8 @@ def wide(layout: Any = np.asarray, classes: int = 2) -> tuple[Any, Any]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 200)) * (rng.random((60, 200)) < 0.4) + 0.0
     X[1] = X[0]  # rows that depend on others have no factor of their own
-    z = X[:, :classes] @ rng.normal(size=(classes, classes)) + rng.normal(size=(60, classes))
-    return layout(X), z.argmax(axis=1)
+    mixed = X[:, :classes] @ rng.normal(size=(classes, classes))
+    return layout(X), (mixed + rng.normal(size=mixed.shape)).argmax(axis=1)
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])

@@ -37,7 +37,7 @@ def planned(name: str, tolerance: float, n: int = N) -> SolverPlan:
     loss = next(loss for loss in losses if loss in method.losses)
     X, y = data()
     y = y if loss == "squared" else (y > 0).astype(int)
-    wide = name == "dual_cholesky"
+    wide = name in {"dual_cholesky", "dual-newton"}
     task = Task(loss, l2=1e-6, fit_intercept="dual" not in name or wide)
     rows = slice(0, D // 2 if wide else n)
     return plan(

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 
 from mlopt.costs import Cost
-from mlopt.gd.newton import LARGEST, Newton
 from mlopt.gd.plans import newton_cholesky as newton
 from mlopt.gd.plans.dual_cholesky import row_products, why_not, with_products
 from mlopt.gd.plans.method import Method, Price, Solver, Start
@@ -73,7 +72,7 @@ class DualNewton:
         return np.asarray(cholesky(products, lower=True, overwrite_a=True))
 
     @cached_property
-    def _newton(self) -> Newton:
+    def _newton(self) -> newton.Newton:
         """Of v; made at the first pass, since products of all rows take a while."""
         beside, factor = self._problem.beside(), self._factor
         rows = Rows.of(factor, executor=local_executor(self._rows)).attach(**beside)
@@ -82,7 +81,7 @@ class DualNewton:
             coef, intercept = self._start
             (z,) = self._rows.map(lambda block: block.X @ np.asarray(coef, np.float64).T)
             start = solve_triangular(factor, z, lower=True).T, intercept
-        return Newton(
+        return newton.Newton(
             rows, self._problem.model, gtol=self._gtol, tol=self._tol,
             max_passes=self._most, start=start, certain=not self._near,
         )  # fmt: skip
@@ -152,8 +151,8 @@ def _price(outline: Outline, resources: Resources) -> Price | str:
         return "its Hessian is that of one column of weights, or of a softmax"
     if why := why_not(outline, resources):
         return why
-    if (size := shape.columns * (shape.n + 1)) > LARGEST:
-        return f"a Hessian of {size} x {size} is beyond {LARGEST}"
+    if (size := shape.columns * (shape.n + 1)) > newton.LARGEST:
+        return f"a Hessian of {size} x {size} is beyond {newton.LARGEST}"
     square, here = _square(shape), replace(resources, workers=1)
     before = with_products(shape, resources)
 
