@@ -218,3 +218,36 @@ def test_steps_with_a_penalty_below_rounding_end_in_the_solution_of_least_norm()
     model = Ridge(alpha=np.finfo(float).tiny, solver="sparse_cg", tol=1e-12)
     expected = np.linalg.pinv(X - X.mean(axis=0)) @ (y - y.mean())
     np.testing.assert_allclose(model.fit(X, y).coef_, expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("shape", [(300, 7), (6, 20)])
+def test_without_a_penalty_no_singular_vectors_are_made(
+    shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("scipy.linalg.svd", _unwanted)
+    X, y, weights = problem(*shape)
+    ours = LinearRegression(solver="svd").fit(X, y, sample_weight=weights)
+    theirs = linear_model.LinearRegression().fit(X, y, sample_weight=weights)
+    same(ours, theirs)
+    assert ours.rank_ == theirs.rank_
+    rank = theirs.rank_
+    np.testing.assert_allclose(ours.singular_[:rank], theirs.singular_[:rank])
+
+
+@pytest.mark.parametrize(
+    "model", [Ridge(2.0, solver="svd"), LinearRegression(solver="svd")]
+)
+def test_fewer_rows_than_columns_are_centred_without_a_factor(
+    model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("numpy.linalg.qr", _unwanted)
+    X, y, weights = problem(6, 20)
+    theirs = linear_model.LinearRegression()
+    if isinstance(model, Ridge):
+        theirs = linear_model.Ridge(2.0, solver="svd")
+    model.fit(X, y, sample_weight=weights)
+    same(model, theirs.fit(X, y, sample_weight=weights))
+
+
+def _unwanted(*_: Any, **__: Any) -> Any:
+    raise AssertionError("a decomposition that the solution does not need")

@@ -31,7 +31,8 @@ class Factor:
     mean : ndarray of shape (d + T,)
         Weighted means of features and targets; zeros without an intercept.
     triangle : ndarray of shape (r, d + T)
-        ``triangle.T @ triangle`` is the weighted Gram matrix of the centred ``[X | y]``.
+        ``triangle.T @ triangle`` is the weighted Gram matrix of the centred ``[X | y]``;
+        not a triangle where rows are fewer than columns.
     """
 
     mean: Array
@@ -44,8 +45,8 @@ def factor(rows: Rows, outputs: int, intercept: bool) -> Factor:
     stacked = rows.map_reduce(_reduce_block, stack, layout)
     if not intercept:
         return Factor(layout.shift, stacked)
-    # A block of fewer rows than columns was not reduced: eliminate the ones here.
-    last = _triangle(stacked)
+    # Rows that are fewer than columns were not reduced: only the ones are eliminated.
+    last = _reflected(stacked)
     return Factor(layout.shift + last[0, 1:] / last[0, 0], last[1:, 1:])
 
 
@@ -64,6 +65,14 @@ def stack(above: Array, below: Array) -> Array:
 
 def _triangle(matrix: Array) -> Array:
     return np.asarray(np.linalg.qr(matrix, mode="r"))
+
+
+def _reflected(matrix: Array) -> Array:
+    """With the same Gram matrix, and a first column of which all but one value are 0."""
+    across = matrix[:, 0].copy()
+    across[0] += np.copysign(np.linalg.norm(across), across[0])
+    across /= np.linalg.norm(across)
+    return np.asarray(matrix - np.outer(2.0 * across, across @ matrix))
 
 
 @dataclass(frozen=True)
@@ -88,6 +97,11 @@ def solve(factor: Factor, alphas: Array, cutoff: float) -> Solution:
     """
     outputs = len(alphas)
     features, targets = factor.triangle[:, :-outputs], factor.triangle[:, -outputs:]
+    if features.size and not alphas.any():
+        # Singular values alone, and what their vectors do to targets: a third of the work.
+        found = scipy.linalg.lstsq(features, targets, cond=cutoff, check_finite=False)
+        coef, _, rank, s = found
+        return Solution(coef, int(rank), s)
     U, s, Vt = scipy.linalg.svd(features, full_matrices=False, check_finite=False)
     kept = s > cutoff * s.max(initial=0.0)
     U, s_kept, Vt = U[:, kept], s[kept, None], Vt[kept]
