@@ -25,7 +25,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from mlopt.cluster import Executor, executor
+from mlopt.cluster import Executor, Threads, executor
 from mlopt.errors import InputError
 from mlopt.gd.as_scikit_learn import fit_as_scikit_learn, plan_as_scikit_learn
 from mlopt.gd.estimator_base import apply, check_parameters, plan_after, plan_before
@@ -130,7 +130,16 @@ class LinearModel:
 
 
 def beside(rows: Rows, targets: Array, weights: Array) -> Rows:
-    """The rows with targets (n, T) and weights (n, S) in their dtype."""
+    """The rows with targets (n, T) and weights (n, S) in their dtype.
+
+    Where most rows of this process have no weight they are left out: a copy of the others
+    takes less than what a single pass over all would.
+    """
+    kept = np.flatnonzero(weights.any(axis=1))
+    if isinstance(rows.executor, Threads) and 0 < len(kept) <= rows.n // 2:
+        X, size = rows.take(kept), max(rows.lengths)
+        left = Rows.of(X, executor=rows.executor, block_rows=size)
+        rows, targets, weights = left, targets[kept], weights[kept]
     return rows.attach(
         targets=targets.astype(rows.dtype), weights=weights.astype(rows.dtype)
     )
