@@ -44,10 +44,10 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
         most ``tol / 100`` of its objective.
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
     dual : bool or "auto", default="auto"
-        True: dual coordinate descent. False: quasi-Newton, or for two classes Newton, on
-        the primal, for the squared hinge only. "auto": for the squared hinge, and where
-        there are no fewer features than rows, the one with the least predicted time;
-        otherwise the only one that suits.
+        True: dual coordinate descent. False: quasi-Newton on the primal, or Newton for two
+        classes or fewer rows than columns, for the squared hinge only. "auto": for the
+        squared hinge, and where there are no fewer features than rows, the one with the
+        least predicted time; otherwise the only one that suits.
     tol : float, default=1e-4
         In the primal, done when no component of the gradient of the mean loss plus penalty
         is larger; in the dual, when no variable violates its optimality by more; with an L1

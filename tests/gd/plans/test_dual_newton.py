@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,15 @@ import pytest
 from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import expit
+from sklearn import svm
+from sklearn.utils.class_weight import compute_class_weight
 
 from mlopt.cluster import Threads
 from mlopt.gd.plans import Task, plan
 from mlopt.gd.plans.dual_newton import DualNewton
 from mlopt.gd.plans.stop import GradientNorm, RelativeGap
 from mlopt.gd.plans.task import problem_of
+from mlopt.gd.svm import LinearSVC
 from mlopt.training import Training
 
 
@@ -102,6 +106,49 @@ def test_it_is_for_few_rows_and_a_penalty() -> None:
     assert "more equations" in tall
     free = plan(Task("logistic"), X, y).refused["dual-newton"]
     assert "positive penalty" in free
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_classes_of_few_rows_far_from_zero_are_separated(class_weight: Any) -> None:
+    rng = np.random.default_rng(0)
+    factors = rng.normal(size=(90, 5))
+    X = factors @ rng.normal(size=(5, 600)) + rng.normal(size=(90, 600))
+    X, y = X + rng.uniform(5, 10, 600), factors[:, :3].argmax(axis=1)
+    given = {"C": 100.0, "class_weight": class_weight}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ours = LinearSVC(**given).fit(X, y)
+    assert "dual-newton" in str(ours.plan_)
+    costs = compute_class_weight(class_weight, classes=np.arange(3), y=y)
+
+    def objective(model: Any) -> float:
+        own = y[:, None] == np.arange(3)
+        losses = np.maximum(0, 1 - np.where(own, 1, -1) * model.decision_function(X)) ** 2
+        planes = np.column_stack((model.coef_, model.intercept_))
+        costly = 100.0 * (np.where(own, costs, 1.0) * losses).sum()
+        return float(costly + 0.5 * (planes**2).sum())
+
+    theirs = svm.LinearSVC(**given, dual=False).fit(X, y)
+    assert objective(ours) <= 1.001 * objective(theirs)
+
+
+def test_one_class_against_the_others_obeys_the_laws_of_a_training() -> None:
+    X, y = wide(classes=3)
+    problem = LinearSVC()._prepare(X, y, None, Threads(1))[1].ranked[0].problem
+    whole, parts, resumed = (DualNewton(problem, RelativeGap(1e-12), 50) for _ in range(3))
+    whole.advance(4)
+    parts.advance(2)
+    resumed.restore(parts.state())
+    resumed.advance(2)
+    parts.advance(2)
+    found = whole.coefficients()
+    assert found[0].shape == (3, 200)
+    for other in (parts, resumed):
+        assert other.passes == whole.passes
+        np.testing.assert_array_equal(other.coefficients()[0], found[0])
+    again = DualNewton(problem, RelativeGap(1e-8), 50, found)
+    again.advance(1)
+    assert again.gap < parts.gap + 1e-8
 
 
 def test_where_columns_of_many_scales_separate_the_classes_it_is_the_way() -> None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 
 from mlopt.costs import Cost
+from mlopt.gd.columns import Model
 from mlopt.gd.plans import newton_cholesky as newton
 from mlopt.gd.plans.dual_cholesky import row_products, why_not, with_products
 from mlopt.gd.plans.method import Method, Price, Solver, Start
@@ -37,15 +38,19 @@ others."""
 
 
 class DualNewton:
-    """A `mlopt.training.Training` of one model, on few rows of many columns.
+    """A `mlopt.training.Training` of linear models, on few rows of many columns.
+
+    One class against the others is a problem for each class; what a problem needs of the
+    rows is the same for all.
 
     Parameters
     ----------
     problem : Problem
     stop : RelativeGap or GradientNorm
     max_passes : int
+        Of each problem.
     start : (coef, intercept), optional
-        Arrays (outputs, d) and (outputs,).
+        Arrays (outputs, d) and (outputs,), of all models.
     """
 
     def __init__(
@@ -72,59 +77,79 @@ class DualNewton:
         return np.asarray(cholesky(products, lower=True, overwrite_a=True))
 
     @cached_property
-    def _newton(self) -> newton.Newton:
-        """Of v; made at the first pass, since products of all rows take a while."""
+    def _newtons(self) -> list[list[newton.Newton]]:
+        """Those of each model; made at the first pass: products of rows take a while."""
         beside, factor = self._problem.beside(), self._factor
-        rows = Rows.of(factor, executor=local_executor(self._rows)).attach(**beside)
-        start = None
+        rows, v = Rows.of(factor, executor=local_executor(self._rows)), None
         if self._start is not None:
             coef, intercept = self._start
             (z,) = self._rows.map(lambda block: block.X @ np.asarray(coef, np.float64).T)
-            start = solve_triangular(factor, z, lower=True).T, intercept
-        return newton.Newton(
-            rows, self._problem.model, gtol=self._gtol, tol=self._tol,
-            max_passes=self._most, start=start, certain=not self._near,
-        )  # fmt: skip
+            v = solve_triangular(factor, z, lower=True).T
+        made, first = [], 0
+        for model in self._problem.models:
+            weights, own = beside["weights"][:, [model.rowset]], []
+            for one, targets in _planes(model, beside["targets"][:, [model.target]]):
+                part = slice(first, first + one.outputs)
+                own.append(
+                    newton.Newton(
+                        rows.attach(targets=targets, weights=weights), one,
+                        gtol=self._gtol, tol=self._tol, max_passes=self._most,
+                        start=None if v is None else (v[part], intercept[part]),
+                        certain=not self._near,
+                    )
+                )  # fmt: skip
+                first = part.stop
+            made.append(own)
+        return made
 
     @property
     def _begun(self) -> bool:
-        return "_newton" in vars(self)
+        return "_newtons" in vars(self)
+
+    @property
+    def _all(self) -> list[newton.Newton]:
+        return [one for own in self._newtons for one in own]
 
     @property
     def passes(self) -> int:
-        """Passes over the rows of L."""
-        return self._newton.passes if self._begun else 0
+        """Passes over the rows of L, of the problem that took most."""
+        return max(one.passes for one in self._all) if self._begun else 0
 
     @property
     def converged(self) -> NDArray[np.bool_]:
-        """As that of v, (1,)."""
-        return self._newton.converged if self._begun else np.array([False])
+        """As those of v, (M,)."""
+        if not self._begun:
+            return np.zeros(len(self._problem.models), bool)
+        return np.array([all(one.converged[0] for one in own) for own in self._newtons])
 
     @property
     def done(self) -> bool:
         """Whether another pass would change nothing."""
-        return self._begun and self._newton.done
+        return self._begun and all(one.done for one in self._all)
 
     @property
     def gap(self) -> float:
         """How far the objective may be above its minimum, relative to it."""
-        return self._newton.gap if self._begun else np.inf
+        return max(one.gap for one in self._all) if self._begun else np.inf
 
     def ask(self, tolerance: float) -> None:
         """Go on to another gap."""
-        self._newton.ask(tolerance)
+        for one in self._all:
+            one.ask(tolerance)
 
     def quality(self) -> NDArray[np.float64]:
-        """Minus the objective, (1,)."""
-        return self._newton.quality()
+        """Minus the objectives, (M,)."""
+        return np.array([sum(one.quality()[0] for one in own) for own in self._newtons])
 
     def advance(self, passes: int) -> None:
-        """Up to so many passes."""
-        self._newton.advance(passes)
+        """Up to so many passes of each problem."""
+        for one in self._all:
+            one.advance(passes)
 
     def coefficients(self, number: int = 0) -> tuple[NDArray[Any], NDArray[Any]]:
         """Weights (outputs, d) and intercepts (outputs,)."""
-        v, intercept = self._newton.coefficients(number)
+        found = [one.coefficients() for one in self._newtons[number]]
+        v, intercept = (np.concatenate(parts) for parts in zip(*found, strict=True))
         dual = solve_triangular(self._factor, v.T, lower=True, trans="T")
         (coef,) = self._rows.map(lambda block: (block.X.T @ dual).T)
         dtype = self._problem.rows.dtype
@@ -132,11 +157,22 @@ class DualNewton:
 
     def state(self) -> dict[str, Any]:
         """A checkpoint: plain arrays and numbers."""
-        return self._newton.state()
+        return {"planes": [one.state() for one in self._all]}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a checkpoint of the same model on the same rows."""
-        self._newton.restore(state)
+        """Go on from a checkpoint of the same models on the same rows."""
+        for one, kept in zip(self._all, state["planes"], strict=True):
+            one.restore(kept)
+
+
+def _planes(model: Model, targets: NDArray[Any]) -> list[tuple[Model, NDArray[Any]]]:
+    """Problems of one Hessian each, with their targets (n, 1)."""
+    one = replace(model, rowset=0, target=0)
+    if model.outputs == 1 or model.loss == "multinomial":
+        return [(one, targets)]
+    alone = replace(one, outputs=1)
+    codes = range(model.outputs)
+    return [(alone, np.where(targets == code, 1.0, -1.0)) for code in codes]
 
 
 def _square(shape: Shape) -> Shape:
@@ -147,17 +183,16 @@ def _square(shape: Shape) -> Shape:
 
 def _price(outline: Outline, resources: Resources) -> Price | str:
     shape = outline.shape
-    if shape.columns > 1 and outline.loss != "multinomial":
-        return "its Hessian is that of one column of weights, or of a softmax"
     if why := why_not(outline, resources):
         return why
-    if (size := shape.columns * (shape.n + 1)) > newton.LARGEST:
+    planes = 1 if outline.loss == "multinomial" else shape.columns
+    square = replace(_square(shape), columns=shape.columns // planes)
+    if (size := square.columns * (shape.n + 1)) > newton.LARGEST:
         return f"a Hessian of {size} x {size} is beyond {newton.LARGEST}"
-    square, here = _square(shape), replace(resources, workers=1)
-    before = with_products(shape, resources)
+    before, here = with_products(shape, resources), replace(resources, workers=1)
 
     def of(passes: float) -> Cost:
-        return before + cast(Cost, newton.cost(square, here, passes))
+        return before + planes * cast(Cost, newton.cost(square, here, passes))
 
     return of
 
