@@ -249,5 +249,15 @@ def test_fewer_rows_than_columns_are_centred_without_a_factor(
     same(model, theirs.fit(X, y, sample_weight=weights))
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_centred_rows_do_not_depend_on_each_other_for_a_small_penalty(layout: Any) -> None:
+    X, y, weights = problem(30, 200)
+    weights[3] = 0.0
+    ours = Ridge(1e-9, solver="dual_cholesky").fit(layout(X), y, sample_weight=weights)
+    assert ours.solver_ == "dual_cholesky"
+    theirs = linear_model.Ridge(1e-9, solver="svd").fit(X, y, sample_weight=weights)
+    same(ours, theirs)
+
+
 def _unwanted(*_: Any, **__: Any) -> Any:
     raise AssertionError("a decomposition that the solution does not need")

@@ -74,6 +74,10 @@ def solve_dual(rows: Rows, alphas: Array, intercept: bool) -> Dual:
     apply = _Sparse(X, mean, root) if rows.sparse else _Dense(X, mean, root)
     gram[:n, :n] = apply.gram()
     gram[:n, n:] = root * (targets - center)
+    if intercept:
+        # Centring takes a direction away that targets do not have either. With it, no
+        # digits are lost to a penalty that is small beside the products.
+        gram[:n, :n] += gram.trace() / n * (root * root.T) / float(np.sum(root**2))
     found = solve(Moments(mean, gram), alphas)
     return Dual(apply.transposed(found.coef), np.r_[mean, center], found.error)
 
