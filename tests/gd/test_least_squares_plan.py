@@ -46,6 +46,15 @@ def test_tall_data_go_through_one_gram_matrix() -> None:
     assert chosen(TALL) == "cholesky"
 
 
+def test_residuals_of_many_targets_are_not_for_nothing() -> None:
+    few = replace(TALL, d=5, nonzero=5_000_000)
+    assert chosen(replace(few, columns=50)) == "cholesky"
+    found = costs(replace(few, columns=50))["block"], costs(few)["block"]
+    many, one = (cost for cost in found if isinstance(cost, Cost))
+    # Each is written and read at every sweep, and before the first one.
+    assert many.memory - one.memory > 49 * 8.0 * few.n * (1 + 2) * 2
+
+
 def test_text_stays_sparse_under_conjugate_gradients() -> None:
     assert chosen(TEXT) == "sparse_cg"
 

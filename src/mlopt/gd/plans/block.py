@@ -9,6 +9,7 @@ from mlopt.gd.block_solve import BlockSolve
 from mlopt.gd.plans.closed import least_squares, penalised
 from mlopt.gd.plans.mixed_cholesky import DENSE
 from mlopt.gd.plans.outline import Outline
+from mlopt.gd.plans.refined import sums_cost
 from mlopt.gd.plans.squares import Iteration, Squares
 from mlopt.gd.plans.stop import CoefficientError
 from mlopt.gd.pricing import Shape, scan
@@ -18,7 +19,7 @@ from mlopt.prices import count, price
 from mlopt.resources import Resources
 
 COLUMNS = count("block.columns")
-_DIGIT = price("block.digit")
+_DIGIT, _RESIDUAL = price("block.digit"), price("block.residual")
 
 
 def begin(squares: Squares) -> Iteration:
@@ -63,7 +64,11 @@ def _price(shape: Shape, resources: Resources, passes: float) -> Cost:
     waits = Cost(
         tasks=ask.tasks, round_trips=ask.round_trips, python=ask.python, fixed=ask.fixed
     )
-    return grams + factors + passes * (2 * blocks * waits + sweep)
+    # Residuals are kept: made once, read and made anew by each block of columns.
+    values = share * shape.n * shape.columns
+    residuals = Cost(memory=_RESIDUAL * 8.0 * values * (1 + passes * blocks))
+    before = sums_cost(shape, resources) + grams + factors
+    return before + residuals + passes * (2 * blocks * waits + sweep)
 
 
 BLOCK = least_squares(

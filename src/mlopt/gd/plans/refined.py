@@ -48,7 +48,13 @@ def refine(
 
 def steps_cost(shape: Shape, resources: Resources, steps: float) -> Cost:
     """Checking the rows, the sums of columns, and so many passes."""
-    reply, share = 8.0 * (shape.d + 1) * shape.columns, 1.0 / resources.workers
-    reading = scan(shape, resources, reply)
-    sums = reading | Cost(flops=_SUMS * share * shape.nonzero)
+    reading = scan(shape, resources, 8.0 * (shape.d + 1) * shape.columns)
+    sums = sums_cost(shape, resources)
     return reading + sums + steps * normal_pass(shape, resources)
+
+
+def sums_cost(shape: Shape, resources: Resources) -> Cost:
+    """Sums of the columns of features and targets."""
+    reading = scan(shape, resources, 8.0 * (shape.d + 1) * shape.columns)
+    values = (shape.nonzero + shape.n * shape.columns) / resources.workers
+    return reading | Cost(flops=_SUMS * values)
