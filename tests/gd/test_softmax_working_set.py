@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -166,7 +167,7 @@ def test_a_class_without_weight_never_has_a_say() -> None:
     assert (model.predict_proba(X)[:, 2] < 1e-8).all()
 
 
-def test_a_limit_of_sweeps_holds() -> None:
+def test_a_limit_of_steps_holds() -> None:
     X, y, _ = drawn(3)
     model = mlopt.LogisticRegression(C=100.0, l1_ratio=1.0, tol=1e-8, max_iter=2)
     with pytest.warns(ConvergenceWarning):
@@ -194,3 +195,36 @@ def test_scikit_learn_fits_what_has_another_solver_or_no_penalty() -> None:
     for theirs in ({"solver": "saga"}, {"C": np.inf}):
         model = mlopt.LogisticRegression(l1_ratio=1.0, **theirs)
         assert model.explain(X, y).choices[0].chosen == "scikit-learn"
+
+
+def test_classes_of_few_wide_rows_are_separated() -> None:
+    rng = np.random.default_rng(0)
+    factors = rng.normal(size=(60, 6))
+    X = factors @ rng.normal(size=(6, 500)) + rng.normal(size=(60, 500)) + 8.0
+    y, even = factors[:, :4].argmax(axis=1).astype(np.float64), np.ones(60)
+    model = SoftmaxWorkingSet(Columns.of(X, y, even, intercept=True), 4, intercept=True)
+    assert model.solve(Penalty(1e-3), 1e-6, 100, relative=True)
+    assert model.loss < 0.05
+
+
+def test_the_default_limit_is_enough_for_twin_columns() -> None:
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(500, 40))
+    X, y = np.hstack((Z, Z)), (Z[:, :3] + 0.3 * rng.normal(size=(500, 3))).argmax(axis=1)
+    model = mlopt.LogisticRegression(C=10.0, l1_ratio=0.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert model.fit(X, y).n_iter_[0] < 30
+
+
+def test_a_step_that_promises_to_rise_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y, c = drawn(3)
+    columns = Columns.of(X, y.astype(np.float64), c / c.sum(), intercept=True)
+    model, penalty = SoftmaxWorkingSet(columns, 3, intercept=True), Penalty(1e-3)
+    model.solve(penalty, 1e-2, 100, relative=True)
+    before = model.loss + penalty.value(model.w)
+    up = 10.0 * model._gradient()
+    along = np.stack([one @ columns.X for one in up.reshape(3, -1)])
+    monkeypatch.setattr(model, "_newton", lambda *_: (up, along, np.zeros((3, 1))))
+    model._improve(penalty, model._gradient(), np.arange(len(up)), (0.0, 1))
+    assert model.loss + penalty.value(model.w) <= before + 1e-12

@@ -43,8 +43,8 @@ class Path:
     numbers : tuple of int
     models : tuple of Model
     stop : Minimum
-    sweeps : int
-        Of each model, at most.
+    steps : int
+        Of each model, at most: see `WorkingSet`.
     found : tuple of Found
         Of the models that are done.
     start : (W, b), optional
@@ -54,7 +54,7 @@ class Path:
     numbers: tuple[int, ...]
     models: tuple[Model, ...]
     stop: Minimum
-    sweeps: int
+    steps: int
     found: tuple[Found, ...] = ()
     start: tuple[Array, Array] | None = None
 
@@ -66,7 +66,7 @@ class Found:
     W: Array
     b: Array
     gap: float
-    sweeps: int
+    steps: int
     converged: bool
 
 
@@ -80,7 +80,7 @@ class L1Training(SolvedAtOnce):
     stop : Minimum
         A gap; or the ``tol`` of an estimator: see `WorkingSet.settle`.
     max_iter : int
-        Sweeps of each model.
+        Steps of each model, as `WorkingSet.steps` counts them.
     kept : dict, optional
         What trainings of the same rows, targets and weights leave for each other.
     start : (coef, intercept), optional
@@ -88,10 +88,10 @@ class L1Training(SolvedAtOnce):
     """
 
     _blank: ClassVar[Mapping[str, bool | float]] = {
-        **SolvedAtOnce._blank, "_gaps": np.inf, "_sweeps": 0,
+        **SolvedAtOnce._blank, "_gaps": np.inf, "_steps": 0,
     }  # fmt: skip
     _gaps: NDArray[np.float64]
-    _sweeps: NDArray[np.int64]
+    _steps: NDArray[np.int64]
 
     def __init__(
         self,
@@ -122,8 +122,8 @@ class L1Training(SolvedAtOnce):
 
     def learnt(self, number: int) -> dict[str, Any]:
         """Attributes of a fitted estimator that only its solver knows."""
-        sweeps, gap = int(self._sweeps[number]), float(self._gaps[number])
-        return {"n_iter_": sweeps, "dual_gap_": gap}
+        steps, gap = int(self._steps[number]), float(self._gaps[number])
+        return {"n_iter_": steps, "dual_gap_": gap}
 
     def objective(self) -> NDArray[np.float64]:
         """The objective of each model at its present weights, (M,)."""
@@ -193,7 +193,7 @@ class L1Training(SolvedAtOnce):
         for number, found in zip(path.numbers, path.found, strict=True):
             own = self._layout.columns(number)
             self._weights[:-1, own], self._weights[-1, own] = found.W.T, found.b
-            self._gaps[number], self._sweeps[number] = found.gap, found.sweeps
+            self._gaps[number], self._steps[number] = found.gap, found.steps
             self._converged[number] = found.converged
             self._solved[number], self._stale[:, number] = True, True
 
@@ -226,13 +226,13 @@ def _along_columns(given: tuple[Path, Columns]) -> Path:
     one = _working_set(columns, first, intercept, start)
     found = []
     for model in path.models:
-        before = one.sweeps
+        before = one.steps
         penalty = Penalty(model.l1, model.l2, model.positive)
-        done = one.settle(penalty, path.stop, path.sweeps)
+        done = one.settle(penalty, path.stop, path.steps)
         W, b = one.w.reshape(model.outputs, -1).copy(), np.atleast_1d(one.intercept)
         if constant:
             W, b = W[:, :-1], constant * W[:, -1]
-        found.append(Found(W, b, one.gap, one.sweeps - before, done))
+        found.append(Found(W, b, one.gap, one.steps - before, done))
     return replace(path, found=tuple(found))
 
 

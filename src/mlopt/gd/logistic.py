@@ -55,7 +55,7 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
         Done when no component of the gradient of the mean loss plus penalty is larger;
         with an L1 penalty see ``l1_ratio``.
     max_iter : int, default=100
-        Passes over the rows at most; with an L1 penalty sweeps over sets of columns.
+        Passes over the rows at most; with an L1 penalty Newton steps over sets of columns.
     warm_start : bool, default=False
         Start from the last fit's coefficients.
     solver : {"auto", "lbfgs", "newton-cholesky", "dual-newton"}, default="auto"
@@ -80,7 +80,7 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
     coef_ : ndarray of shape (1, d) or (K, d)
     intercept_ : ndarray of shape (1,) or (K,)
     n_iter_ : ndarray of shape (1,)
-        Passes over the rows, or sweeps over sets of columns.
+        Passes over the rows, or Newton steps over sets of columns.
     plan_ : Plan
         What was run, with predicted and measured seconds.
     n_features_in_, feature_names_in_

@@ -203,6 +203,11 @@ class ByClasses(Descent):
         for k, part in enumerate(self._parts):
             if len(part.w):
                 before = self._start[k] + self._slopes(k)
+                # The others have moved since intercepts were the best: its own comes first.
+                first = self._first(before, self._h[k])
+                before += first * self._h[k]
+                self._z[k] += first
+                self._mean += first * self._p[k]
                 worst = max(worst, part.visit(before))
                 along = (part.slopes - before) / self._h[k] + part.shift
                 self._z[k] += along
@@ -212,6 +217,10 @@ class ByClasses(Descent):
         self._z -= (self._inverse @ sums)[:, None]
         self._mean = (self._p * self._z).sum(axis=0)
         return worst
+
+    def _first(self, slopes: Array, h: Array) -> float:
+        """Newton's step along one intercept; none without."""
+        return -float(slopes.sum() / h.sum()) if self._inverse.any() else 0.0
 
     def _point(self) -> Array:
         return np.concatenate((self.w, self._z.ravel()))

@@ -67,7 +67,7 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
     random_state : int, RandomState or None, default=None
         Of the order of rows in the dual.
     max_iter : int, default=1000
-        Passes over the rows at most; with an L1 penalty sweeps over sets of columns.
+        Passes over the rows at most; with an L1 penalty Newton steps over sets of columns.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
     coef_ : ndarray of shape (1, d) or (K, d)
     intercept_ : ndarray of shape (1,) or (K,)
     n_iter_ : int
-        Passes over the rows, or sweeps over sets of columns.
+        Passes over the rows, or Newton steps over sets of columns.
     plan_ : Plan
         What was chosen and rejected, with predicted and measured seconds.
     n_features_in_, feature_names_in_

@@ -136,8 +136,14 @@ class WorkingSet:
         """The mean loss."""
         return float(self._values @ self._columns.c)
 
+    @property
+    def steps(self) -> int:
+        """What limits count, as scikit-learn's: sweeps of least squares, and LIBLINEAR's
+        Newton steps of classes, each of as many sweeps as it needs."""
+        return self.sweeps if self._loss == "squared" else self.rounds
+
     def solve(
-        self, penalty: Penalty, gap: float, sweeps: int, *, relative: bool = False,
+        self, penalty: Penalty, gap: float, steps: int, *, relative: bool = False,
         still: float = np.inf,
     ) -> bool:  # fmt: skip
         """Minimise from where it is until the gap is at most ``gap``.
@@ -147,7 +153,7 @@ class WorkingSet:
         penalty : Penalty
         gap : float
             Of the objective, the mean loss plus the penalty.
-        sweeps : int
+        steps : int
             At most so many more.
         relative : bool, default=False
             Whether ``gap`` is a share of the objective.
@@ -165,7 +171,7 @@ class WorkingSet:
             self._look()
         if self._loss in FLAT and not self.rounds and self.w.any():
             self._leave_bad_start(penalty)
-        end, last, least, lowest = self.sweeps + sweeps, self.rounds, np.inf, np.inf
+        end, last, least, lowest = self.steps + steps, self.rounds, np.inf, np.inf
         while True:
             self._tidy(penalty)
             gradient = self._gradient()
@@ -178,15 +184,16 @@ class WorkingSet:
             least, lowest = min(least, self.gap), min(lowest, value)
             if self.gap <= wanted and self._is_still(violations, still):
                 return True
-            if self.sweeps >= end or self.rounds - last >= _PATIENCE:
+            if self.steps >= end or self.rounds - last >= _PATIENCE:
                 return bool(self.gap <= wanted)
             chosen = _working(self.w, violations)
             self.rounds += 1
-            limits = _CLOSER * float(violations.max()), min(_SWEEPS, end - self.sweeps)
+            left = end - self.sweeps if self._loss == "squared" else _SWEEPS
+            limits = _CLOSER * float(violations.max()), min(_SWEEPS, left)
             if not self._improve(penalty, gradient, chosen, limits):
                 return False
 
-    def settle(self, penalty: Penalty, stop: Minimum, sweeps: int) -> bool:
+    def settle(self, penalty: Penalty, stop: Minimum, steps: int) -> bool:
         """As `solve`, to a relative gap, or to what an estimator's ``tol`` asks for.
 
         Least squares: a gap of ``tol`` times the spread of y, and no step along a column
@@ -194,12 +201,12 @@ class WorkingSet:
         of the objective, 1e-6 as a rule, which leaves some 1e-3 of a coefficient.
         """
         if isinstance(stop, RelativeGap):
-            return self.solve(penalty, stop.tolerance, sweeps, relative=True)
+            return self.solve(penalty, stop.tolerance, steps, relative=True)
         tol = stop.tol
         if self._loss == "squared":
             wanted = tol * self._columns.spread(self._intercept)
-            return self.solve(penalty, wanted, sweeps, still=_STILL * tol)
-        return self.solve(penalty, _GAP * tol, sweeps, relative=True)
+            return self.solve(penalty, wanted, steps, still=_STILL * tol)
+        return self.solve(penalty, _GAP * tol, steps, relative=True)
 
     def _leave_bad_start(self, penalty: Penalty) -> None:
         """For zeros if these are better: where rows are far off, curvature says nothing."""
@@ -293,7 +300,8 @@ class WorkingSet:
             )
             self._refresh()
             now = self.loss + penalty.value(self.w)
-            if -promised <= rounding or now <= before + SUFFICIENT * share * promised:
+            fell = now <= before + SUFFICIENT * share * min(promised, 0.0)
+            if fell or abs(promised) <= rounding:
                 self._centre()
                 return True
             share *= 0.5
