@@ -200,3 +200,18 @@ def test_few_rows_for_each_weight_take_few_passes() -> None:
     assert found.n_iter <= 40
     slow = plan(task, X, y, tolerance=1e-6, methods=["lbfgs"]).run()
     assert found.objective <= slow.objective * (1 + 1e-8)
+
+
+def test_a_sampled_hessian_does_not_mind_where_columns_lie() -> None:
+    near = problem(3, n=6000, d=40)
+    beside = near.map(lambda block: dict(block.extra))
+    extra = {k: np.concatenate([one[k] for one in beside]) for k in beside[0]}
+    far = Rows.of(near.collect() + 1e4, executor=Threads(1)).attach(**extra)
+    model, taken = Model("multinomial", 1e-4, outputs=3), []
+    for rows in (near, far):
+        training = Newton(rows, model, tol=1e-7, max_passes=100)
+        assert not training._exact
+        training.advance(100)
+        assert training.converged[0]
+        taken.append(training.passes)
+    assert taken[1] <= taken[0] + 3, taken

@@ -139,9 +139,15 @@ def test_a_sample_of_everything_is_everything() -> None:
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
-def test_moments_are_mean_squares(kind: str) -> None:
-    rows = rows_of(sp.csr_array(X) if kind == "sparse" else X, y, C)
-    np.testing.assert_allclose(Moments.of(rows).squares, (X**2).mean(axis=0))
+def test_moments_are_mean_squares_and_those_about_means(kind: str) -> None:
+    found = Moments.of(rows_of(sp.csr_array(X) if kind == "sparse" else X, y, C))
+    np.testing.assert_allclose(found.squares, (X**2).mean(axis=0))
+    np.testing.assert_allclose(found.spread, X.var(axis=0))
+
+
+def test_spreads_far_from_zero_keep_their_digits() -> None:
+    far = Moments.of(rows_of(X + 1e8, y, C))
+    np.testing.assert_allclose(far.spread, X.var(axis=0), rtol=1e-6)
 
 
 @pytest.mark.parametrize("n", [10, 1000, 10**5, 10**7])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mlopt.kernels.moments import column_squares, moments
+from mlopt.kernels.moments import moments
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16])
@@ -48,16 +48,3 @@ def test_columns_in_any_order_of_memory() -> None:
         d = rows.shape[1]
         sums, _, _ = moments(rows, np.zeros(d), np.ones(50), np.ones((50, 1)))
         np.testing.assert_allclose(sums, rows.sum(axis=0))
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16])
-@pytest.mark.parametrize("n", [0, 1, 1024, 2063])
-def test_squares_alone(dtype: Any, n: int) -> None:
-    X = np.random.default_rng(n).normal(scale=9, size=(n, 7)).astype(dtype)
-    for rows in (X, X[::-1], np.asfortranarray(X), X[:, ::2]):
-        squares = column_squares(rows)
-        assert squares.dtype == np.float64
-        expected = (rows.astype(np.float64) ** 2).sum(axis=0)
-        np.testing.assert_allclose(squares, expected, rtol=1e-12)
-    many = column_squares(np.full((1_000_003, 1), 0.1, np.float32))
-    assert many[0] == pytest.approx(1_000_003 * float(np.float32(0.1)) ** 2, rel=1e-12)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mlopt.cluster import Executor, Threads
 from mlopt.gd.passes import Floats
-from mlopt.kernels.moments import column_squares
+from mlopt.kernels.moments import moments
 from mlopt.prices import count, price
 from mlopt.rows import Block, Rows
 from mlopt.stats import sample_rows
@@ -80,41 +80,55 @@ def _beside(block: Block, picks: list[Any]) -> dict[str, Floats]:
 
 @dataclass(frozen=True)
 class Moments:
-    """Sums of squares of every column of X over all rows, divided by their number.
+    """Of every column of X, over all rows, each counting alike.
 
     Attributes
     ----------
     squares : ndarray of shape (d,), float64
+        The mean of its squares.
+    spread : ndarray of shape (d,), float64
+        That of its squares about its mean.
     """
 
     squares: Floats
+    spread: Floats
 
     @staticmethod
     def of(rows: Rows) -> Moments:
         """One pass over the rows."""
-        return Moments(rows.map_reduce(_block_squares, np.add) / rows.n)
+        shift = np.zeros(rows.d) if rows.sparse else rows.first(_first_row)
+        sums = rows.map_reduce(_block_sums, np.add, shift) / rows.n
+        spread = np.maximum(sums[1] - sums[0] ** 2, 0.0)
+        return Moments(spread + (sums[0] + shift) ** 2, spread)
 
     def lacking(self, sample: Rows) -> NDArray[np.float64]:
-        """What a sample misses of these squares, and d/m of them, (d,).
+        """What a sample misses of this spread, and d/m of it, (d,).
 
-        A sample of m rows says too little of directions that it barely contains.
+        A sample of m rows says too little of directions that it barely contains. About the
+        means: where columns are far from zero, every row says so.
         """
-        missing = np.maximum(self.squares - Moments.of(sample).squares, 0.0)
-        return np.asarray(missing + self.squares * (sample.d / sample.n), np.float64)
+        missing = np.maximum(self.spread - Moments.of(sample).spread, 0.0)
+        return np.asarray(missing + self.spread * (sample.d / sample.n), np.float64)
 
 
-def _block_squares(block: Block) -> Floats:
-    if sp.issparse(block.X):
-        squares = block.X.data.astype(np.float64) ** 2
-        sums = np.bincount(block.X.indices, squares, minlength=block.X.shape[1])
-        return np.asarray(sums, np.float64)
-    return column_squares(block.X)
+def _first_row(block: Block) -> Floats:
+    return np.asarray(block.X[0], np.float64)
+
+
+def _block_sums(block: Block, shift: Floats) -> Floats:
+    """Sums of the columns less ``shift``, and of their squares, (2, d)."""
+    X, (n, d) = block.X, block.X.shape
+    if sp.issparse(X):
+        data = X.data.astype(np.float64)
+        each = (np.bincount(X.indices, one, minlength=d) for one in (data, data**2))
+        return np.array([*each])
+    return np.array(moments(X, shift, np.ones(n), np.ones((n, 0)))[:2])
 
 
 def lacking_squares(
-    rows: Rows, sample: Rows, moments: Moments | None = None
+    rows: Rows, sample: Rows, known: Moments | None = None
 ) -> NDArray[np.float64]:
-    """Mean squares of the columns of X that ``sample`` misses, (d,)."""
+    """Mean squares of the columns of X, about their means, that it misses, (d,)."""
     if sample.n == rows.n:
         return np.zeros(rows.d)
-    return (moments or Moments.of(rows)).lacking(sample)
+    return (known or Moments.of(rows)).lacking(sample)

@@ -28,7 +28,7 @@ from mlopt.kernels import (
 )
 from mlopt.kernels.linear import linear_pass, sparse_gram
 from mlopt.kernels.losses import LOGISTIC
-from mlopt.kernels.moments import column_squares, moments
+from mlopt.kernels.moments import moments
 from mlopt.kernels.one_row import combination, products, squared_norms
 from mlopt.kernels.permutation import permutation
 from mlopt.kernels.pointwise import losses_and_slopes
@@ -143,8 +143,8 @@ def _single_rows(kind: Kind) -> None:
 
 
 def _moments(kind: Kind) -> None:
-    moments(_rows(kind), np.zeros(_D), np.ones(_N), np.ones((_N, 2)))
-    column_squares(_rows(kind))
+    for vectors in (np.ones((_N, 2)), np.ones((_N, 0))):
+        moments(_rows(kind), np.zeros(_D), np.ones(_N), vectors)
 
 
 def _shrinkage(kind: Kind) -> None:

@@ -105,30 +105,5 @@ def moments(
     return sums, squares, products.T
 
 
-@part
-def _add_squares(row: Array, squares: Array) -> None:
-    stay_apart()
-    for j in range(row.shape[0]):
-        x = np.float64(row[j])
-        squares[j] += x * x
-
-
-@kernel
-def _squares(X: Array, squares: Array) -> None:
-    own = np.empty_like(squares)
-    for start in range(0, X.shape[0], _ROWS):
-        own[:] = 0.0
-        for i in range(start, min(start + _ROWS, X.shape[0])):
-            _add_squares(X[i], own)
-        squares += own
-
-
-def column_squares(X: Array) -> Array:
-    """Sums of the squares of every column of ``X`` (n, d): (d,), float64."""
-    squares = np.zeros(X.shape[1])
-    _squares(read_only(_floating(X)), squares)
-    return squares
-
-
 def _floating(X: Array) -> Array:
     return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
