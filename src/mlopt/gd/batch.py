@@ -226,6 +226,12 @@ class Batch:
             pairs=Pairs(memory),
         )
 
+    @property
+    def unpaired(self) -> NDArray[np.bool_]:
+        """Units that know no curvature along any step, (U,)."""
+        known = [rho > 0 for rho in self.pairs.inverses]
+        return np.asarray(~np.any(known, axis=0) if known else self.slope < np.inf)
+
     def trial(self) -> Floats:
         """The weights that the next pass evaluates."""
         t = self.plan.spread(self.t).astype(self.weights.dtype)
@@ -246,7 +252,7 @@ class Batch:
         moved = self.plan.spread(ok)
         step = np.where(moved, trial - self.weights, 0)
         change = np.where(moved, found.gradient - self.gradient, 0)
-        if not fresh.all():
+        if (ok & ~fresh).any():
             self.pairs.add(step, change, self.plan)
         self.weights = self.weights + step
         self.gradient = self.gradient + change
@@ -285,6 +291,18 @@ class Batch:
             self.pairs.forget(wrong)
             direction = -inverse(self.gradient)
             self._point(wrong, direction, dots(self.gradient, direction, self.plan))
+
+    def shorten(self, curvature: Doubles) -> None:
+        """First steps of units no longer than to the end of the parabola along them.
+
+        Parameters
+        ----------
+        curvature : ndarray of shape (U,)
+            Second derivatives of the objectives along the directions.
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            end = np.where(curvature > 0, -self.slope / curvature, 1.0)
+        self.t = np.where(self.unpaired & (end > 0), np.minimum(end, self.t), self.t)
 
     def _point(
         self, units: NDArray[np.bool_], direction: Floats, slope: NDArray[np.float64]

@@ -85,6 +85,24 @@ class Probe:
         c = self.block.extra["weights"] / sums.weights
         return np.where(c > 0, c, np.nan if self.many else 0.0)[:, plan.rowsets] * h
 
+    def along(self, curvatures: Floats, directions: Floats) -> NDArray[np.float64]:
+        """Mean second derivative of a row's loss along each direction, (B,).
+
+        Parameters
+        ----------
+        curvatures : ndarray of shape (rows, B)
+            As `curvatures` gives them.
+        directions : ndarray of shape (d + 1, B)
+        """
+        Z = decision(self.block.X, directions[:-1], directions[-1])
+        return mean_over(curvatures * np.square(Z, dtype=np.float64))
+
+
+def mean_over(curvatures: Floats) -> NDArray[np.float64]:
+    """Means (B,) over the rows that have them, of (rows, B)."""
+    count = np.maximum(np.isfinite(curvatures).sum(axis=0), 1)
+    return np.asarray(np.nansum(curvatures, axis=0) / count, np.float64)
+
 
 def _extra(block: Block) -> dict[str, Floats]:
     return {name: block.extra[name] for name in ("targets", "weights")}

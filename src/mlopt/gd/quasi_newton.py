@@ -223,6 +223,8 @@ class QuasiNewton(LinearTraining):
             curvature.sharper(*where, ahead=(work + _PYTHON) * self._expected(batch.plan))
         inverse = curvature.current(*where, work=passes * work)
         batch.aim(moved, inverse, inverse.rescaled)
+        if inverse.rescaled and batch.unpaired.any():
+            batch.shorten(curvature.along(batch.weights, batch.direction, batch.plan))
         sharper = curvature.sharper(*where, ahead=work * self._ahead(batch))
         if sharper is not None:
             batch.aim(np.isfinite(batch.value), sharper, sharper.rescaled)

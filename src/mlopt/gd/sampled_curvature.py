@@ -18,6 +18,7 @@ from mlopt.gd.curvature import (
     Probe,
     distance,
     group_columns,
+    mean_over,
     shared_hessians,
     weight_sums,
 )
@@ -167,6 +168,22 @@ class SampledCurvature:
         """Whether the sample has rows of every row set."""
         return bool((self.sample.map_reduce(weight_sums, np.add) > 0).all())
 
+    def along(
+        self, weights: Floats, directions: Floats, plan: Layout
+    ) -> NDArray[np.float64]:
+        """Second derivatives of the units' objectives, about, (U,).
+
+        Parameters
+        ----------
+        weights, directions : ndarray of shape (d + 1, B)
+        plan : Layout
+        """
+        now = self.probe.curvatures(weights, plan, self.sums)
+        loss = self.probe.along(now, directions) * self.rows.n
+        squares = np.einsum("ij,ij->j", directions[:-1], directions[:-1], dtype=np.float64)
+        held = plan.l2 * squares + plan.intercept_l2 * directions[-1].astype(float) ** 2
+        return plan.unit_sum(loss + held)
+
     def _drifted(self, now: Floats) -> bool:
         return self.seen is None or bool(distance(now, self.seen).max() > DRIFT)
 
@@ -194,10 +211,8 @@ class SampledCurvature:
         return int(max(np.clip(affordable, 1, MAX_GROUPS), min(_TRIFLE / one, 64)))
 
     def _diagonal(self, now: Floats, plan: Layout) -> Diagonal:
-        count = np.maximum(np.isfinite(now).sum(axis=0), 1)
-        share = np.nansum(now, axis=0) / count
         # Row weights average to the row set's share of the rows.
-        mean = share * self.rows.n
+        mean = mean_over(now) * self.rows.n
         squares = np.append(self.moments.squares, 1.0)
         return Diagonal(squares, mean, plan.l2, plan.intercept_l2)
 
