@@ -1,16 +1,16 @@
 """How many passes methods take: problems drawn and real, and the fit of what is expected.
 
-Problems are those that `foresight.py` draws, by seeds of its own, and parts of the tables
-that `tables` finds: some rows, some columns, some rescaled, any loss, penalty and gap; or,
-for the estimators, a gradient. Each method that iterates solves each of them; what has not
-ended in the time, or in the passes, counts as twice the passes so far. Passes do not depend
-on the machine or on what else it does.
+Problems are those that `foresight.py` draws, by seeds of its own and a share of them made
+wide, and parts of the tables that `tables` finds: some rows, some columns, some rescaled,
+any loss, penalty and gap; or, for the estimators, a gradient. Each method that iterates
+solves each of them; what has not ended in the time, or in the passes, counts as twice the
+passes so far. Passes do not depend on the machine or on what else it does.
 
-With --fit a quadratic in what is known of a problem before a look at the data is fitted to
-their logarithms (`mlopt.gd.plans.expected`), by method and loss, and printed as the lines
-of `src/mlopt/prices/passes.csv`; another one to what problems of groups left out were
-off by, so that it covers four of five: a table is in one group. Judge it by
-`foresight.py`, on fresh seeds.
+With --fit a quadratic in what is known of a problem before a run is fitted to their
+logarithms (`mlopt.gd.plans.expected`), by method and loss, and printed as the lines of
+`src/mlopt/prices/passes.csv`; another one to what problems of groups left out were off by,
+so that it covers four of five: a table is in one group. Judge it by `foresight.py`, on
+fresh seeds.
 
 usage: passes.py FILE [--seed 0] [--drawn 600] [--real 400] [--stop gap|gradient] [--fit]
 """
@@ -23,8 +23,10 @@ import json
 import os
 import sys
 import warnings
+from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
+from unittest.mock import patch
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
@@ -42,23 +44,28 @@ from sklearn.linear_model import RidgeCV
 
 import mlopt
 from mlopt.errors import MloptError
+from mlopt.gd import svm
 from mlopt.gd.plans.expected import QUANTITIES, quantities, terms
+from mlopt.gd.plans.look import Look
+from mlopt.gd.plans.methods import BY_NAME
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.pricing import Shape
+from mlopt.rows import Rows
 
 STOPS = ("gap", "gradient")
 COMMON = ("lbfgs", "primal-coordinate-descent", "svrg")
+NEWTON = ("newton-cholesky", "dual-newton")
 METHODS = {
-    "logistic": (*COMMON, "newton-cholesky"),
-    "squared_hinge": (*COMMON, "newton-cholesky", "dual-coordinate-descent"),
+    "logistic": (*COMMON, *NEWTON),
+    "squared_hinge": (*COMMON, *NEWTON, "dual-coordinate-descent"),
     "squared": (*COMMON, "sparse_cg"),
 }
 DUAL = "dual-coordinate-descent"
-_SOLVERS = {name: {"solver": name} for name in ("lbfgs", "newton-cholesky")}
+_SOLVERS = {name: {"solver": name} for name in ("lbfgs", *NEWTON)}
 METHODS_OF = {
     "logistic": _SOLVERS,
     "multinomial": _SOLVERS,
-    "squared_hinge": {"lbfgs": {"dual": False}, DUAL: {"dual": True}},
+    "squared_hinge": {name: {"dual": name == DUAL} for name in ("lbfgs", *NEWTON, DUAL)},
     "hinge": {DUAL: {"loss": "hinge"}},
 }
 """Of estimators: parameters that make them take a method, by loss."""
@@ -67,8 +74,11 @@ ESTIMATORS = {
     for loss in METHODS_OF
 }
 VALUES, SECONDS, WIDEST, MOST = 1.2e6, 3.0, 1200, 1000
-"""Stored values of a problem at most, seconds of a run, columns that Newton factors, and
+"""Stored values of a problem at most, seconds of a run, unknowns that Newton factors, and
 passes of an estimator."""
+WIDE, LOW, HIGH = 0.25, (1.7, 3.0), 4.0
+"""The share of drawn problems with more columns than rows; logarithms to base 10 of their
+rows, and of their columns at most."""
 MANY = 0.5
 """Of logistic problems of estimators: the share with more classes than two."""
 FOLDS, FEWEST, COVERED = 8, 30, 0.8
@@ -83,6 +93,10 @@ PENALTIES = np.logspace(-1, 3, 9)
 def drawn(rng):
     """A problem as `foresight.py` draws it: (name, X, y, loss, l2, gap)."""
     problem = foresight.draw(rng, VALUES)
+    if rng.random() < WIDE:
+        n = 10 ** rng.uniform(*LOW)
+        d = 10 ** rng.uniform(np.log10(n), min(HIGH, np.log10(VALUES / n)))
+        problem = replace(problem, n=int(n), d=int(d), density=1.0)
     return "drawn", *foresight.rows_of(problem), problem.loss, problem.l2, problem.tolerance
 
 
@@ -150,11 +164,17 @@ def split(X, y, rng):
     return 2 * y + (side > np.median(side))
 
 
+def too_large(method, n, d, columns=1):
+    """Whether it would factor more than it is for."""
+    unknowns = {NEWTON[0]: d, NEWTON[1]: n if n < d else np.inf}.get(method, 0)
+    return unknowns * columns > WIDEST
+
+
 def look(name, X, y, loss, l2, gap):
     """What every method took: a record."""
     found = {}
     for method in METHODS[loss]:
-        if method == "newton-cholesky" and X.shape[1] > WIDEST:
+        if too_large(method, *X.shape):
             continue
         task = mlopt.gd.Task(loss, l2=l2)
         try:
@@ -178,11 +198,13 @@ def look_at_estimators(name, X, y, loss, l2, tol):
         loss = "multinomial"
     kind, found = ESTIMATORS[loss], {}
     for method, given in METHODS_OF[loss].items():
-        if method == "newton-cholesky" and X.shape[1] * columns > WIDEST:
+        if too_large(method, *X.shape, columns):
             continue
-        model = kind(C=1 / (X.shape[0] * l2), tol=tol, max_iter=MOST, **given).fit(X, y)
-        passes = int(np.max(model.n_iter_))
-        found[method] = passes, passes < MOST
+        model = kind(C=1 / (X.shape[0] * l2), tol=tol, max_iter=MOST, **given)
+        with patch.dict(svm._NAMES, {False: (method,)}):  # it has no name for its solver
+            model.fit(X, y)
+        steps = int(np.max(model.n_iter_))
+        found[method] = steps + BY_NAME[method].free, steps < MOST
     return record(name, X, loss, l2, tol, "gradient", found, columns)
 
 
@@ -190,11 +212,11 @@ def record(name, X, loss, l2, tol, stop, found, columns=1):
     """A problem and what was found, for a file."""
     n, d = X.shape
     nonzero = int(X.nnz) if sp.issparse(X) else n * d
-    length = float((X.multiply(X) if sp.issparse(X) else X * X).sum()) / n
+    seen = Look.of(Rows.of(X))
     return {
         "src": name, "stop": stop, "columns": columns, "loss": loss, "l2": float(l2),
         "tolerance": float(tol), "n": n, "d": d, "nnz": nonzero,
-        "length": length, "sparse": bool(sp.issparse(X)), "passes": found,
+        "look": asdict(seen), "sparse": bool(sp.issparse(X)), "passes": found,
     }  # fmt: skip
 
 
@@ -246,7 +268,7 @@ def took(record, method):
 def line(method, loss, stop, own):
     """A fit, and beside it on stderr how good it is."""
     found = np.array([
-        quantities(outline(one), one["tolerance"], one["length"]) for one in own
+        quantities(outline(one), one["tolerance"], Look(**one["look"])) for one in own
     ])  # fmt: skip
     logs = np.log([took(one, method) for one in own])
     names = [one["src"] for one in own]

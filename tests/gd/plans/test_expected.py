@@ -11,11 +11,14 @@ import pytest
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mlopt import LinearSVC
 from mlopt.gd.plans import Task, plan
 from mlopt.gd.plans.expected import expected
+from mlopt.gd.plans.look import Look
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import GradientNorm, RelativeGap
-from mlopt.gd.pricing import Shape
+from mlopt.gd.pricing import Shape, shape_of
+from mlopt.rows import Rows
 
 TEXT = Shape(
     n=10_000, d=50_000, columns=1, nonzero=500_000, itemsize=8, sparse=True, blocks=8
@@ -23,7 +26,7 @@ TEXT = Shape(
 
 
 def outline(loss: str = "logistic", l2: float = 1e-5, **shape: Any) -> Outline:
-    return Outline(loss, replace(TEXT, **shape), l2=l2, length=lambda: 1.0)
+    return Outline(loss, replace(TEXT, **shape), l2=l2, look=lambda: Look(1.0, 0.01, 0.0))
 
 
 @cache
@@ -81,3 +84,20 @@ def test_words_take_about_as_many_passes(l2: float, tolerance: float) -> None:
     taken = found.run().n_iter
     assert only.passes.low <= taken <= only.passes.high
     assert only.passes.expected / 2.5 <= taken <= 2.5 * only.passes.expected
+
+
+@pytest.mark.parametrize(("n", "d"), [(100, 2000), (200, 3000), (400, 1500)])
+def test_wide_rows_of_noise_take_as_many_epochs_as_foreseen(n: int, d: int) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(n, d)), rng.integers(4, size=n)
+    taken = LinearSVC(dual=True, random_state=0).fit(X, y).n_iter_
+    rows = Rows.of(X)
+    found = expected(
+        "dual-coordinate-descent",
+        Outline("squared_hinge", shape_of(rows, 4), l2=1 / n, look=lambda: Look.of(rows)),
+        GradientNorm(1e-4),
+    )
+    assert found is not None
+    passes, doubt = found
+    assert passes / doubt <= taken <= passes * doubt
+    assert passes / 3 <= taken <= 3 * passes

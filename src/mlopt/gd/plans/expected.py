@@ -1,10 +1,10 @@
 """Passes to expect of a problem, as problems of many kinds took them.
 
-For a method and a loss, the logarithm of the passes is a quadratic in what is known before
-a look at the data, and so is the logarithm of the factor by which these are off at most on
-four problems of five. `mlopt/prices/passes.csv` holds the coefficients, fitted by
-``benchmarks/passes.py`` to drawn problems and to real ones; beyond what was seen there, a
-quantity counts as the last that was.
+For a method and a loss, the logarithm of the passes is a quadratic in shape, criterion and
+what a look at a few rows tells, and so is the logarithm of the factor by which these are
+off at most on four problems of five. `mlopt/prices/passes.csv` holds the coefficients,
+fitted by ``benchmarks/passes.py`` to drawn problems and to real ones; beyond what was seen
+there, a quantity counts as the last that was.
 """
 
 from __future__ import annotations
@@ -15,36 +15,43 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mlopt.gd.plans.look import Look
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import Minimum, RelativeGap
 from mlopt.prices import EXPECTED, price
 
-QUANTITIES = ("digits", "penalty", "rows", "columns", "values")
+QUANTITIES = ("digits", "penalty", "rows", "columns", "values", "alike", "least")
 """Logarithms to base 10: of the relative gap or the gradient asked for, negative; of the
-penalty of the mean loss, over the mean squared length of a row; of rows for each weight; of
-columns; of stored values in a row."""
+penalty of the mean loss, over the mean squared length of a row; of rows for each weight of
+a model; of columns; of stored values in a row; of `Look.alike`; of the least curvature,
+`Look.least` and the penalty, over the mean squared length."""
 _LEAST = 1e-12
 """Of what may be 0, so that it has a logarithm."""
+_ROUNDED = float(np.sqrt(np.finfo(np.float64).eps))
+"""Of curvatures over the mean squared length: what is less may be rounding."""
 _SUREST = price("passes.surest")
 
 Array = NDArray[np.float64]
 
 
-def quantities(outline: Outline, tol: float, length: float) -> Array:
-    """`QUANTITIES` of a problem (5,), ``length`` the mean squared one of a row."""
+def quantities(outline: Outline, tol: float, look: Look) -> Array:
+    """`QUANTITIES` of a problem (7,)."""
     shape = outline.shape
+    together = shape.columns if outline.loss == "multinomial" else 1
     values = (
         1.0 / max(tol, _LEAST),
-        max(outline.l2 / max(length, _LEAST), _LEAST),
-        shape.n / (shape.d + 1) / shape.columns,
+        max(outline.l2 / max(look.length, _LEAST), _LEAST),
+        shape.n / (shape.d + 1) / together,
         shape.d,
         max(shape.nonzero / shape.n, _LEAST),
+        max(look.alike, _ROUNDED),
+        max((look.least + outline.l2) / max(look.length, _LEAST), _ROUNDED),
     )
     return np.log10(values)
 
 
 def terms(found: Array, low: Array, high: Array) -> Array:
-    """1, quantities and their products (..., 21), between what was seen as from -1 to 1."""
+    """1, quantities and their products (..., 36), between what was seen as from -1 to 1."""
     middle, half = (high + low) / 2, np.maximum(high - low, _LEAST) / 2
     scaled = (np.clip(found, low, high) - middle) / half
     first, second = np.triu_indices(scaled.shape[-1])
@@ -59,9 +66,9 @@ class Fitted:
 
     Parameters
     ----------
-    low, high : ndarray of shape (5,)
+    low, high : ndarray of shape (7,)
         Of each quantity, among the problems.
-    passes, doubt : ndarray of shape (21,)
+    passes, doubt : ndarray of shape (36,)
         Coefficients of `terms`.
     """
 
@@ -99,9 +106,9 @@ def expected(method: str, outline: Outline, stop: Minimum) -> tuple[float, float
         None where no such problems were seen.
     """
     fitted = FITTED.get((method, outline.loss, stop.kind))
-    if fitted is None or outline.sharp or outline.length is None:
+    if fitted is None or outline.sharp or outline.look is None:
         return None
     tol = stop.tolerance if isinstance(stop, RelativeGap) else stop.tol
-    found = terms(quantities(outline, tol, outline.length()), fitted.low, fitted.high)
+    found = terms(quantities(outline, tol, outline.look()), fitted.low, fitted.high)
     doubt = max(float(found @ fitted.doubt), np.log(_SUREST))
     return float(np.exp(found @ fitted.passes)), float(np.exp(doubt))

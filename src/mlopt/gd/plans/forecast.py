@@ -76,7 +76,7 @@ class Passes:
 
 
 def typical(method: Method, outline: Outline, stop: Stop) -> Passes:
-    """What is known before a look at the data; passes grow with the digits asked for."""
+    """What is known before a run; passes grow with the digits asked for."""
     if isinstance(stop, CoefficientError):
         return Passes.known(method.steps(outline, stop) if method.steps else 1.0)
     gap = stop.tolerance if isinstance(stop, RelativeGap) else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mlopt.gd.plans.look import Look
 from mlopt.gd.plans.stop import Stop
 from mlopt.gd.pricing import Shape, shape_of_stats
 from mlopt.gd.spectrum import Spectrum
@@ -35,8 +36,8 @@ class Outline:
         Whether the rows are in this process.
     spectrum : Spectrum, optional
         Of wide rows, where some were looked at.
-    length : callable, optional
-        The mean squared length of a row, of some of them; looks at them when it is called.
+    look : callable, optional
+        What some rows tell of the passes; looks at them when it is called.
     stop : Stop, optional
         When a solution is good enough, where it is known.
     """
@@ -50,7 +51,7 @@ class Outline:
     blind: bool = False
     here: bool = True
     spectrum: Spectrum | None = None
-    length: Callable[[], float] | None = None
+    look: Callable[[], Look] | None = None
     stop: Stop | None = None
 
     @staticmethod

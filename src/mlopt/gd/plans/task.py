@@ -19,20 +19,18 @@ from mlopt.gd.estimator_base import check_weights, in_memory
 from mlopt.gd.operators.compute import Gradient, UserGradient
 from mlopt.gd.operators.interfaces import Batch
 from mlopt.gd.passes import Sums, evaluate
+from mlopt.gd.plans.look import Look
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.preconditioned_plan import samples
 from mlopt.gd.pricing import shape_of
-from mlopt.gd.sample import SEED
 from mlopt.gd.spectrum import Spectrum
 from mlopt.kernels.losses import LOSSES
 from mlopt.prices import count
 from mlopt.rows import Block, Rows
-from mlopt.stats import sample_rows
 
 Array = NDArray[Any]
 Compute = Gradient | UserGradient
 _LARGE = count("spectrum.values")
-_LOOKED, _FEW = count("length.values"), count("length.rows")
 USER = "user"
 """The name of a loss that the user brings as a gradient."""
 
@@ -219,7 +217,7 @@ class Problem:
             free_intercept=self.task.intercept and not penalised,
             sharp=self.sharp, even=self.even,
             blind=self.task.blind, here=isinstance(rows.executor, Threads),
-            spectrum=self._spectrum, length=cache(partial(_length, rows)),
+            spectrum=self._spectrum, look=cache(partial(Look.of, rows)),
         )  # fmt: skip
 
     @cached_property
@@ -346,11 +344,3 @@ def _encode(task: Task, labels: Array) -> tuple[Array, Array | None]:
             "'multinomial', or an estimator, which trains one class against the rest."
         )
     return np.where(codes == 1, 1.0, -1.0), classes
-
-
-def _length(rows: Rows) -> float:
-    """The mean squared length of some rows."""
-    size = min(max(_LOOKED * rows.n // max(rows.nonzero, 1), 1), _FEW)
-    X = rows.pick(sample_rows(rows.lengths, size, SEED))
-    total = float((X.multiply(X) if rows.sparse else X * X).sum())
-    return total / int(X.shape[0])
