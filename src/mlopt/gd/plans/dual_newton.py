@@ -1,9 +1,6 @@
 """Newton's method where rows are fewer than columns: in as many unknowns as there are rows.
 
-The minimum is a combination of rows. With ``X X' = L L'`` and ``w = X' inv(L)' v`` the
-margins ``X w`` are ``L v``, and ``|w| = |v|``: the same problem, with the rows of L.
-
-Chapelle, "Training a support vector machine in the primal", Neural Computation 19, 2007.
+See `mlopt.gd.narrow`.
 """
 
 from __future__ import annotations
@@ -15,26 +12,21 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import solve_triangular
 
 from mlopt.costs import Cost
-from mlopt.gd.columns import Model
+from mlopt.gd.narrow import factor_of, gradient_bound, narrowed, square_of
+from mlopt.gd.newton_training import planes_of
 from mlopt.gd.plans import newton_cholesky as newton
-from mlopt.gd.plans.dual_cholesky import row_products, why_not, with_products
+from mlopt.gd.plans.dual_cholesky import why_not, with_products
 from mlopt.gd.plans.method import Method, Price, Solver, Start
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import GradientNorm, RelativeGap, Stop
 from mlopt.gd.plans.task import Problem
-from mlopt.gd.pricing import Shape
-from mlopt.gd.sample import local_executor
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 
 Array = NDArray[np.float64]
-
-_LIFT = 4 * float(np.finfo(np.float64).eps)
-"""Of the mean product, for each row: what rounding may have made of one that depends on
-others."""
 
 
 class DualNewton:
@@ -58,10 +50,11 @@ class DualNewton:
     ) -> None:
         self._problem, self._start, self._most = problem, start, max_passes
         self._near = isinstance(stop, GradientNorm)
-        # No component of a gradient is larger than its length, which is the same for v.
-        rooted = np.sqrt(problem.rows.n)
-        self._gtol = cast(GradientNorm, stop).tol / rooted if self._near else 0.0
-        self._tol = 0.0 if self._near else cast(RelativeGap, stop).tolerance
+        self._gtol = self._tol = 0.0
+        if isinstance(stop, GradientNorm):
+            self._gtol = gradient_bound(problem.rows, stop.tol)
+        else:
+            self._tol = cast(RelativeGap, stop).tolerance
 
     @cached_property
     def _rows(self) -> Rows:
@@ -69,18 +62,13 @@ class DualNewton:
 
     @cached_property
     def _factor(self) -> Array:
-        """L, lower: rows that depend on others are lifted above their rounding."""
-        (X,) = self._rows.map(lambda block: block.X)
-        products = row_products(X)
-        n = len(products)
-        products.flat[:: n + 1] += _LIFT * n * products.trace() / n
-        return np.asarray(cholesky(products, lower=True, overwrite_a=True))
+        return factor_of(self._rows)
 
     @cached_property
     def _newtons(self) -> list[list[newton.Newton]]:
         """Those of each model; made at the first pass: products of rows take a while."""
         beside, factor = self._problem.beside(), self._factor
-        rows, v = Rows.of(factor, executor=local_executor(self._rows)), None
+        rows, v = narrowed(self._rows.in_doubles(), factor), None
         if self._start is not None:
             coef, intercept = self._start
             (z,) = self._rows.map(lambda block: block.X @ np.asarray(coef, np.float64).T)
@@ -88,7 +76,7 @@ class DualNewton:
         made, first = [], 0
         for model in self._problem.models:
             weights, own = beside["weights"][:, [model.rowset]], []
-            for one, targets in _planes(model, beside["targets"][:, [model.target]]):
+            for one, targets in planes_of(model, beside["targets"][:, [model.target]]):
                 part = slice(first, first + one.outputs)
                 own.append(
                     newton.Newton(
@@ -165,28 +153,12 @@ class DualNewton:
             one.restore(kept)
 
 
-def _planes(model: Model, targets: NDArray[Any]) -> list[tuple[Model, NDArray[Any]]]:
-    """Problems of one Hessian each, with their targets (n, 1)."""
-    one = replace(model, rowset=0, target=0)
-    if model.outputs == 1 or model.loss == "multinomial":
-        return [(one, targets)]
-    alone = replace(one, outputs=1)
-    codes = range(model.outputs)
-    return [(alone, np.where(targets == code, 1.0, -1.0)) for code in codes]
-
-
-def _square(shape: Shape) -> Shape:
-    """Of the rows of L."""
-    n = shape.n
-    return replace(shape, d=n, nonzero=n * n, sparse=False, itemsize=8, blocks=1)
-
-
 def _price(outline: Outline, resources: Resources) -> Price | str:
     shape = outline.shape
     if why := why_not(outline, resources):
         return why
     planes = 1 if outline.loss == "multinomial" else shape.columns
-    square = replace(_square(shape), columns=shape.columns // planes)
+    square = replace(square_of(shape), columns=shape.columns // planes)
     if (size := square.columns * (shape.n + 1)) > newton.LARGEST:
         return f"a Hessian of {size} x {size} is beyond {newton.LARGEST}"
     before, here = with_products(shape, resources), replace(resources, workers=1)
@@ -202,6 +174,6 @@ def _begin(problem: Problem, stop: Stop, max_passes: int, start: Start) -> Solve
 
 
 DUAL_NEWTON = Method(
-    "dual-newton", newton.LOSSES, lambda shape: newton.passes(_square(shape)), _price,
+    "dual-newton", newton.LOSSES, lambda shape: newton.passes(square_of(shape)), _price,
     _begin, stops=(RelativeGap, GradientNorm), continues=True, free=1,
 )  # fmt: skip

@@ -78,6 +78,11 @@ class LinearTask:
         return self.l1_ratio is not None
 
     @property
+    def by_passes(self) -> bool:
+        """Whether it is descended to by passes over all rows."""
+        return self.schedule is None and not self.direct and not self.by_columns
+
+    @property
     def shared(self) -> Hashable:
         """What all models of one scan have in common; nothing, where it cannot be told."""
         sgd = self.schedule is not None

@@ -13,6 +13,7 @@ from mlopt.gd.direct_training import DirectLeastSquares
 from mlopt.gd.l1_training import L1Training
 from mlopt.gd.linear_training import LinearTraining
 from mlopt.gd.lockstep import LockstepSGD
+from mlopt.gd.newton_training import NewtonTraining
 from mlopt.gd.passes import decision_values
 from mlopt.gd.plans.stop import GradientNorm
 from mlopt.gd.quasi_newton import QuasiNewton
@@ -21,6 +22,7 @@ from mlopt.tuning.crews import scoring
 from mlopt.tuning.crews.linear_task import LinearTask
 from mlopt.tuning.crews.many_scores import judge_of
 from mlopt.tuning.crews.problem import Problem, View
+from mlopt.tuning.crews.spaces import AS_THEY_ARE, Space, gradient_tolerance, space_of
 from mlopt.tuning.crews.trials import Trial
 
 FloatArray = NDArray[np.floating[Any]]
@@ -44,6 +46,8 @@ class Scan:
     training: LinearTraining | None = None
     view: View | None = None
     saved: Mapping[str, Any] | None = None
+    space: Space | None = None
+    """In which the rows are seen; None until that is asked."""
 
     @property
     def splits(self) -> tuple[int, ...]:
@@ -59,7 +63,13 @@ class Scan:
         """The training, made anew from the saved state when it slept."""
         if self.training is None:
             self.view = seen_by(self.owners[0].task, views[self.part])
-            self.training = training_of(problem, self.view, self.owners, self.max_passes)
+            if self.space is None:
+                tasks = [owner.task for owner in self.owners]
+                self.space = space_of(tasks, self.view.rows, problem)
+            self.view = self.space.see(self.view)
+            self.training = training_of(
+                problem, self.view, self.owners, self.max_passes, space=self.space
+            )
             if self.saved is not None:
                 self.training.restore(self.saved)
         return self.training
@@ -100,6 +110,7 @@ def training_of(
     owners: Sequence[Owner],
     max_passes: int | None,
     *,
+    space: Space = AS_THEY_ARE,
     judge: bool = True,
 ) -> LinearTraining:
     """The columns of all ``owners``, not yet trained; ``judge`` scores them as they go."""
@@ -121,25 +132,15 @@ def training_of(
     if task.direct:
         return DirectLeastSquares(rows, models, max_passes=limit)
     if task.schedule is None:
-        gtol = _gradient_bound(problem, task)
+        gtol = space.bound(view.rows, gradient_tolerance(problem, task))
+        if space.by_newton:
+            return NewtonTraining(rows, models, gtol=gtol, max_iter=limit)
         return QuasiNewton(rows, models, gtol=gtol, max_passes=limit)
     schedules = [o.task.schedule for o in owners if o.task.schedule is not None]
     return LockstepSGD(
         rows, models, schedules, seed=problem.seed, tol=task.tol,
         n_iter_no_change=task.n_iter_no_change, max_passes=limit,
     )  # fmt: skip
-
-
-def _gradient_bound(problem: Problem, task: LinearTask) -> float:
-    """Where the solver that scikit-learn would use stops, for columns of unit scale.
-
-    L-BFGS at ``tol``, LIBLINEAR in the primal at ``tol`` times the share of the rarest
-    class (Lin, Weng and Keerthi, 2008).
-    """
-    if task.loss != "squared_hinge":
-        return task.tol
-    counts = np.bincount(problem.codes)
-    return task.tol * float(counts[counts > 0].min()) / problem.n
 
 
 def scan_scores(problem: Problem, scan: Scan) -> dict[str, FloatArray]:

@@ -1,0 +1,135 @@
+"""Many linear models by Newton's method, one after the other along their penalties."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlopt.cluster.limits import between_passes
+from mlopt.gd.at_once import SolvedAtOnce
+from mlopt.gd.columns import Model
+from mlopt.gd.plans.newton_cholesky import Newton
+from mlopt.rows import Rows
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class _Path:
+    """Models that differ in nothing but the penalty, the strongest first.
+
+    Parameters
+    ----------
+    numbers : tuple of int
+        Of the models in the training.
+    column : int
+        Of weights within each model: one of LIBLINEAR's problems, or the first of all.
+    models : tuple of Model
+    rows : Rows
+        With one column of targets and of weights.
+    """
+
+    numbers: tuple[int, ...]
+    column: int
+    models: tuple[Model, ...]
+    rows: Rows
+
+
+def planes_of(model: Model, targets: Array) -> list[tuple[Model, Array]]:
+    """Problems of one Hessian each, with their targets (n, 1)."""
+    one = replace(model, rowset=0, target=0)
+    if model.outputs == 1 or model.loss == "multinomial":
+        return [(one, targets)]
+    alone = replace(one, outputs=1)
+    codes = range(model.outputs)
+    return [(alone, np.where(targets == code, 1.0, -1.0)) for code in codes]
+
+
+class NewtonTraining(SolvedAtOnce):
+    """Minima in the first pass; "logistic", "multinomial" and "squared_hinge".
+
+    Parameters
+    ----------
+    rows, models
+        See `LinearTraining`. The rows lie in the memory of this process.
+    gtol : float
+        Converged when no component of an objective's gradient is larger.
+    max_iter : int
+        Passes of each model.
+    """
+
+    def __init__(
+        self, rows: Rows, models: Sequence[Model], *, gtol: float, max_iter: int
+    ) -> None:
+        super().__init__(rows, models, max_iter)
+        self._gtol = gtol
+
+    def advance(self, passes: int) -> None:
+        """Solve what is not solved yet."""
+        if self.done or passes < 1:
+            return
+        paths = self._paths()
+        self._converged[~self._solved] = True
+        with between_passes():
+            found = self.rows.executor.map(self._along, paths)
+        for path, ends in zip(paths, found, strict=True):
+            for number, (coef, intercept, converged) in zip(
+                path.numbers, ends, strict=True
+            ):
+                first = self._layout.columns(number).start + path.column
+                own = slice(first, first + len(coef))
+                self._weights[:-1, own], self._weights[-1, own] = coef.T, intercept
+                self._converged[number] &= converged
+                self._solved[number], self._stale[:, number] = True, True
+        self.passes += 1
+
+    def _along(self, path: _Path) -> list[tuple[Array, Array, bool]]:
+        ends: list[tuple[Array, Array, bool]] = []
+        for model in path.models:
+            start = ends[-1][:2] if ends else None
+            one = Newton(
+                path.rows, model, gtol=self._gtol, max_passes=self.max_passes, start=start
+            )
+            one.advance(self.max_passes)
+            ends.append((*one.coefficients(), bool(one.converged[0])))
+        return ends
+
+    def _paths(self) -> list[_Path]:
+        groups: dict[Hashable, list[int]] = {}
+        for number in np.flatnonzero(~self._solved).tolist():
+            model = self.models[number]
+            scaling = model.intercept_l2 / model.l2
+            kind = model.loss, model.rowset, model.target, model.fit_intercept, scaling
+            groups.setdefault(kind, []).append(number)
+        return [
+            path
+            for numbers in groups.values()
+            for path in self._of(sorted(numbers, key=lambda i: -self.models[i].l2))
+        ]
+
+    def _of(self, numbers: Sequence[int]) -> list[_Path]:
+        beside, dtype = self._beside(self.models[numbers[0]]), self.rows.dtype
+        planes = [planes_of(self.models[i], beside["targets"]) for i in numbers]
+        return [
+            _Path(
+                tuple(numbers), k, tuple(model for model, _ in alike),
+                self.rows.attach(**beside | {"targets": alike[0][1].astype(dtype)}),
+            )
+            for k, alike in enumerate(zip(*planes, strict=True))
+        ]  # fmt: skip
+
+    def _beside(self, model: Model) -> dict[str, Array]:
+        """What is beside the rows, (n, 1) each, as far as it is this model's."""
+        parts = self.rows.map(lambda block: block.extra)
+        return {
+            name: np.concatenate([part[name] for part in parts])[:, [column]]
+            for name, column in (
+                ("targets", model.target), ("weights", model.rowset),
+                ("score_weights", model.rowset),
+            )
+            if name in parts[0]
+        }  # fmt: skip

@@ -1,0 +1,148 @@
+"""Scans of few rows of many columns are seen in the rows' own space, and score the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.svm import LinearSVC
+
+from mlopt import ModelSearchCV
+from mlopt.gd.columns import Model
+from mlopt.gd.newton_training import NewtonTraining
+from mlopt.gd.quasi_newton import QuasiNewton
+from mlopt.rows import Rows
+from mlopt.tuning.crews import scan
+from mlopt.tuning.crews.spaces import AS_THEY_ARE, Space, space_of
+
+Array = NDArray[Any]
+SPACES = [Space(narrow=True), Space(narrow=True, by_newton=True), Space(by_newton=True)]
+GRID = {"C": [0.001, 0.01, 0.1]}
+ONES = [LogisticRegression(tol=1e-7, max_iter=1000), LinearSVC(tol=1e-6, max_iter=10**6)]
+
+
+def wide(classes: int = 2, n: int = 60, d: int = 150) -> tuple[Array, Array]:
+    rng = np.random.default_rng(classes)
+    X = rng.normal(size=(n, 5)) @ rng.normal(size=(5, d)) + 0.5 * rng.normal(size=(n, d))
+    z = X @ rng.normal(size=(d, classes)) / 10
+    return X, (z + rng.normal(size=z.shape)).argmax(axis=1)
+
+
+def chosen(monkeypatch: pytest.MonkeyPatch) -> list[Space]:
+    """What scans are trained in from here on."""
+    found: list[Space] = []
+
+    def noted(*given: Any) -> Space:
+        found.append(space_of(*given))
+        return found[-1]
+
+    monkeypatch.setattr(scan, "space_of", noted)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("layout", "classes"), [(np.asarray, 2), (np.asarray, 3), (sparse.csr_matrix, 2)]
+)
+@pytest.mark.parametrize("space", SPACES)
+@pytest.mark.parametrize("one", ONES)
+def test_every_space_gives_the_scores_of_a_grid_search(
+    one: Any, space: Space, classes: int, layout: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = wide(classes)
+    scoring = "neg_log_loss" if isinstance(one, LogisticRegression) else "accuracy"
+    monkeypatch.setattr(scan, "space_of", lambda *given: space)
+    alone: list[Any] = []
+    monkeypatch.setattr(
+        "mlopt.tuning.crews.batching.BatchCrew._dissolve",
+        lambda *given: alone.append(given),
+    )
+    ours = ModelSearchCV(one, GRID, cv=3, scoring=scoring).fit(layout(X), y)
+    theirs = GridSearchCV(one, GRID, cv=3, scoring=scoring).fit(layout(X), y)
+    assert not alone
+    order = np.argsort(ours.cv_results_["param_C"].astype(float))
+    scores = ours.cv_results_["mean_test_score"][order]
+    np.testing.assert_allclose(scores, theirs.cv_results_["mean_test_score"], rtol=1e-4)
+    best = ours.best_estimator_.coef_
+    np.testing.assert_allclose(best, theirs.best_estimator_.coef_, atol=1e-4)
+
+
+def test_rows_are_narrowed_where_columns_are_many_and_only_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = chosen(monkeypatch)
+    X, y = wide(d=3000)
+    ModelSearchCV(LinearSVC(), GRID, cv=3).fit(X, y)
+    assert found
+    assert all(space.narrow for space in found)
+    del found[:]
+    ModelSearchCV(LinearSVC(), GRID, cv=3).fit(X[:, :10], y)
+    assert found
+    assert not any(space.narrow for space in found)
+
+
+def test_what_is_not_descended_to_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = chosen(monkeypatch)
+    X, y = wide(d=3000)
+    ModelSearchCV(Ridge(), {"alpha": [0.1, 1.0]}, cv=3).fit(X, y.astype(float))
+    assert found == [AS_THEY_ARE] * len(found)
+
+
+def beside() -> tuple[Rows, list[Model]]:
+    X, y = wide(3, d=20)
+    rng = np.random.default_rng(0)
+    targets = np.column_stack([y, np.where(y == 1, 1, -1)]).astype(float)
+    rows = Rows.of(X).attach(targets=targets, weights=rng.random((len(y), 2)))
+    models = [
+        Model("multinomial", l2, rowset=s, outputs=3) for l2 in (0.1, 1.0) for s in (0, 1)
+    ]
+    models += [
+        Model("squared_hinge", l2, rowset=1, outputs=3, intercept_l2=l2)
+        for l2 in (2.0, 0.3)
+    ]
+    models += [Model("logistic", 0.1, target=1, fit_intercept=fit) for fit in (True, False)]
+    return rows, models
+
+
+def test_newton_finds_the_minima_of_a_mixed_batch() -> None:
+    rows, models = beside()
+    one = NewtonTraining(rows, models, gtol=1e-9, max_iter=100)
+    assert not one.done
+    one.advance(1)
+    assert one.done
+    assert one.converged.all()
+    other = QuasiNewton(rows, models, gtol=1e-9, max_passes=2000)
+    other.advance(2000)
+    np.testing.assert_allclose(one.objective(), other.objective(), rtol=1e-10)
+    for number in range(len(models)):
+        for ours, theirs in zip(
+            one.coefficients(number), other.coefficients(number), strict=True
+        ):
+            shift = 0.0
+            if models[number].loss == "multinomial" and ours.ndim == 1:
+                shift = float(np.mean(ours - theirs))  # what all classes share is free
+            np.testing.assert_allclose(ours - shift, theirs, atol=1e-6)
+
+
+def test_newton_says_what_its_limit_left_undone_and_goes_on_from_a_state() -> None:
+    rows, models = beside()
+    one = NewtonTraining(rows, models, gtol=1e-12, max_iter=2)
+    state = one.state()
+    one.advance(1)
+    assert one.done
+    assert not one.converged.all()
+    other = NewtonTraining(rows, models, gtol=1e-12, max_iter=2)
+    other.restore(state)
+    other.keep([True] + [False] * (len(models) - 1))
+    other.advance(1)
+    np.testing.assert_array_equal(one.coefficients(0)[0].shape, (3, 20))
+    assert other.objective()[0] >= 0
+    again = NewtonTraining(rows, models, gtol=1e-12, max_iter=2)
+    again.restore(one.state())
+    assert again.finished.all()
+    np.testing.assert_array_equal(again.objective(), one.objective())
