@@ -13,6 +13,7 @@ from sklearn import get_config
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion
+from sklearn.utils._set_output import ADAPTERS_MANAGER
 from sklearn.utils.validation import _get_feature_names
 
 from mlopt.errors import InputError
@@ -227,18 +228,23 @@ class Builder:
         )
 
     def _mixes(self, whole: Any, x: Operator) -> bool:
-        """Whether arrays may be among what is to be joined to a frame."""
-        if frames_of(whole) == "default":
+        """Whether what is to be joined to a frame may be arrays, or lack names."""
+        kind = frames_of(whole)
+        if kind == "default":
             return False
-        return not gives_frames(whole, hasattr(self.example(x), "columns"))
+        rows = self.example(x)
+        passes = ADAPTERS_MANAGER.adapters[kind].is_supported_container(rows)
+        return not gives_frames(whole, passes and _has_names(rows))
 
     def _by_columns(self, path: str, whole: ColumnTransformer, x: Operator) -> Operator:
         _check(path, whole._validate_transformers)
         if self._mixes(whole, x):
             return self._leaf(path, whole, x)
-        self.inputs[path] = x
         example = self.example(x)
         parts, given = split_columns(path, whole, example), tables.columns_of(example)
+        if frames_of(whole) != "default" and _count_on(path, parts, example):
+            return self._leaf(path, whole, x)
+        self.inputs[path] = x
         weights = whole.transformer_weights or {}
         branches = {
             name: self.transformed(f"{path}/{name}", part, Select(path, x, columns, given))
@@ -294,6 +300,15 @@ def _column_numbers(path: str, name: str, example: Any, columns: Any) -> list[in
         raise InputError(f"Step `{path}/{name}` names columns: {error}") from error
 
 
+def _count_on(path: str, parts: list[tuple[str, Any, Any]], example: Any) -> bool:
+    """Whether columns without names are called by their numbers in the whole table, and a
+    part, which counts its own from 0, would call them otherwise."""
+    if _has_names(example):
+        return False
+    numbers = [_column_numbers(path, name, example, columns) for name, _, columns in parts]
+    return any(own != list(range(len(own))) for own in numbers)
+
+
 def _plain(columns: Any) -> Any:
     return columns.tolist() if isinstance(columns, np.ndarray) else columns
 
@@ -309,6 +324,11 @@ def _check_parameters(path: str, estimator: Any) -> None:
     known = getattr(estimator, "_parameter_constraints", None) is not None
     if known and not get_config()["skip_parameter_validation"]:
         _check(path, estimator._validate_params)
+
+
+def _has_names(rows: Any) -> bool:
+    """Whether columns have names of text, as scikit-learn wants them."""
+    return all(isinstance(name, str) for name in getattr(rows, "columns", (None,)))
 
 
 def _names(rows: Any) -> tuple[str, ...]:

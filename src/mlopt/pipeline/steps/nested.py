@@ -40,7 +40,7 @@ def gives_frames(step: Any, given: bool) -> bool:
     ----------
     step : estimator, str or None
     given : bool
-        Whether it is given a frame: what passes is one then.
+        Whether it is given a frame of that kind, with names: what passes is one then.
     """
     if isinstance(step, str) or step is None:
         return given or step == "drop"

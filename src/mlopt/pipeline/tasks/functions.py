@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -206,7 +207,7 @@ def _join_frames(names: Sequence[str], prefix: Any, kind: str, parts: Sequence[A
     adapter = ADAPTERS_MANAGER.adapters[kind]
     if kind == "pandas":
         parts = _of_one_index(parts)
-    renamed = []
+    renamed: list[Any] = []
     for number, (name, part) in enumerate(zip(names, parts, strict=True)):
         given = list(part.columns)
         if isinstance(prefix, Numbered):
@@ -214,7 +215,18 @@ def _join_frames(names: Sequence[str], prefix: Any, kind: str, parts: Sequence[A
         else:
             columns = [_named(prefix, name, column) for column in given]
         renamed.append(adapter.rename_columns(copy(part), columns))
+    if prefix is False:
+        _check_distinct([column for part in renamed for column in part.columns])
     return adapter.hstack(renamed)
+
+
+def _check_distinct(columns: list[str]) -> None:
+    twice = sorted(name for name, count in Counter(columns).items() if count > 1)
+    if twice:
+        raise InputError(
+            f"Output feature names: {twice[:5]} are not unique. Set "
+            "verbose_feature_names_out=True to put the names of the parts before them."
+        )
 
 
 def _of_one_index(parts: Sequence[Any]) -> list[Any]:
