@@ -91,7 +91,10 @@ def _read_again(kind: Any) -> Any:
     return type(kind.__name__, (kind,), {"set_params": set_params})
 
 
-EXACT = {"LogisticRegression", "LinearSVC", "Ridge", "RidgeClassifier"}
+EXACT = {
+    "LogisticRegression", "LinearSVC", "Ridge", "RidgeClassifier", "Lasso", "ElasticNet",
+}  # fmt: skip
+"""Searches that mlopt trains by solvers of its own, to the same minimum by another path."""
 
 
 class Purged(KFold):
