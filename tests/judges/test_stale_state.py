@@ -25,6 +25,7 @@ if "MLOPT_JUDGE_EXAMPLES" in os.environ:  # two minutes of one core: for `make c
     KINDS += [["search of pipelines", "stored search of pipelines"], ["sweep", "query"]]
 
 
+@pytest.mark.timeout(7200)  # thirty pairs of searches, beside whatever else runs
 @pytest.mark.slow
 @pytest.mark.cluster
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the judge forks")
