@@ -48,6 +48,7 @@ _DESIGN = (
     _Sizes("logistic", 2_000, 20),
     _Sizes("logistic", 30_000, 30),
     _Sizes("logistic", 5_000, 400),
+    _Sizes("logistic", 600, 3_000),
     _Sizes("logistic", 20_000, 5_000, 0.005),
     _Sizes("logistic", 10_000, 60, intercept=False),
     _Sizes("logistic", 3_000, 20_000, 0.005, intercept=False),
@@ -62,6 +63,7 @@ _DESIGN = (
 )
 _TINY = (
     _Sizes("logistic", 400, 5, intercept=False),
+    _Sizes("logistic", 30, 60),
     _Sizes("hinge", 200, 5, intercept=False),
     _Sizes("squared", 100, 8, l1=0.05),
 )

@@ -55,7 +55,7 @@ class Case:
     @property
     def rows(self) -> int:
         """How many: what solves for a variable each has fewer than columns."""
-        return D - 1 if self.way.name == "dual_cholesky" else N
+        return D - 1 if self.way.name in {"dual_cholesky", "dual-newton"} else N
 
     @property
     def X(self) -> Any:

@@ -13,8 +13,10 @@ from sklearn.exceptions import ConvergenceWarning
 from mlopt.costs import Cost
 from mlopt.gd import logistic
 from mlopt.gd import svm as mlopt_svm
+from mlopt.gd.plans.dual_newton import DUAL_NEWTON
 from mlopt.gd.plans.fitting import prices
 from mlopt.gd.plans.methods import BY_NAME
+from mlopt.gd.plans.newton_cholesky import NEWTON_CHOLESKY
 from mlopt.gd.plans.outline import Outline
 from mlopt.pipeline.fits.models.objectives import (
     logistic_differs,
@@ -25,6 +27,8 @@ from mlopt.pipeline.fits.models.twin import Twin, same
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.stats import Stats
+
+_OTHER_STEPS = (NEWTON_CHOLESKY.name, DUAL_NEWTON.name)
 
 
 class Classifier(Twin):
@@ -38,12 +42,15 @@ class Classifier(Twin):
 
     losses: ClassVar[tuple[str, str]]
 
-    def outline(self, stats: Stats) -> Outline:
+    def outline(self, estimator: Any, stats: Stats) -> Outline:
         """What prices depend on."""
-        return Outline.of_stats(self.losses[stats.outputs > 1], stats)
+        found = Outline.of_stats(self.losses[stats.outputs > 1], stats)
+        free = penalty_free(estimator)
+        return found if free else replace(found, l2=1.0 / (estimator.C * stats.rows))
 
     def passes(self, estimator: Any, stats: Stats) -> float:
-        return float(BY_NAME[self.solver].passes(self.outline(stats).shape))
+        shape = self.outline(estimator, stats).shape
+        return float(BY_NAME[self.solver].passes(shape))
 
     def priced(
         self,
@@ -52,11 +59,12 @@ class Classifier(Twin):
         resources: Resources,
         passes: float | None = None,
     ) -> Cost | str:
-        return prices([self.solver], self.outline(stats), resources, passes)[self.solver]
+        outline = self.outline(estimator, stats)
+        return prices([self.solver], outline, resources, passes)[self.solver]
 
     def speculate(self, estimator: Any, X: Any, y: Any, stats: Stats) -> float | None:
         # Newton's method has another Hessian on few rows, and takes other steps.
-        if self.solver == "newton-cholesky" or y is None or len(np.unique(y)) < 2:
+        if self.solver in _OTHER_STEPS or y is None or len(np.unique(y)) < 2:
             return None
         sample = Rows.of(X)
         twin = self.twin(estimator, sample)
@@ -102,8 +110,8 @@ class SupportVectors(Classifier):
     def differs(self, estimator: Any, stats: Stats) -> str:
         return svc_differs(estimator)
 
-    def outline(self, stats: Stats) -> Outline:
-        return super().outline(replace(stats, dtype="float64", bytes=-1))
+    def outline(self, estimator: Any, stats: Stats) -> Outline:
+        return super().outline(estimator, replace(stats, dtype="float64", bytes=-1))
 
 
 CLASSIFIERS = (*map(Logistic, logistic.SOLVERS), SupportVectors("lbfgs"))
