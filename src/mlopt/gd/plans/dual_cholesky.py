@@ -136,8 +136,12 @@ class _Sparse:
 
 def row_products(X: Any) -> Array:
     """Products of rows (n, d) with each other, (n, n), in float64."""
-    zero, one = np.zeros(X.shape[1]), np.ones((X.shape[0], 1))
-    return (_Sparse if sp.issparse(X) else _Dense)(X, zero, one).gram()
+    if sp.issparse(X):
+        X = X.astype(np.float64)
+        return np.asarray((X @ X.T).toarray())
+    if X.dtype == np.float64:
+        return np.asarray(X @ X.T)
+    return _Dense(X, np.zeros(X.shape[1]), np.ones((X.shape[0], 1))).gram()
 
 
 def by_rows(squares: Squares) -> Fit:
