@@ -87,3 +87,14 @@ def test_more_components_than_columns_are_an_error() -> None:
     X = matrix(400, 30, "dense")
     with pytest.raises(InputError, match="at most the 30 features"):
         ours(TruncatedSVD(31), X)
+
+
+def test_shares_of_no_variance_are_no_numbers() -> None:
+    estimator = TruncatedSVD(1, random_state=0)
+    for X in (np.zeros((400, 2)), np.full((400, 2), 3.5)):
+        with pytest.warns(RuntimeWarning, match=r"divide"):
+            wanted = clone(estimator).fit(X).explained_variance_ratio_
+        with pytest.warns(RuntimeWarning, match=r"divide"):
+            found = ours(estimator, X).explained_variance_ratio_
+        assert not np.isfinite(wanted).any()
+        assert not np.isfinite(found).any()

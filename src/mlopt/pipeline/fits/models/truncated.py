@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from sklearn import decomposition
 from sklearn.base import clone
 from sklearn.utils import check_random_state
@@ -65,7 +66,7 @@ class Truncated(ManyPasses):
         else:
             found = by_lanczos(rows, k, random)
         fitted = with_columns(clone(estimator), rows)
-        ratios = found.variances / found.total if found.total else 0.0 * found.variances
+        ratios = found.variances / np.float64(found.total)  # 0/0 as in scikit-learn
         fitted.components_ = found.components.astype(rows.dtype)
         fitted.singular_values_ = found.singular.astype(rows.dtype)
         fitted.explained_variance_ = found.variances.astype(rows.dtype)
