@@ -79,7 +79,7 @@ def _leaves(where: str, a: Any, b: Any) -> Iterator[Leaf | Difference]:
             yield Difference(where, f"{type(a).__name__} != {type(b).__name__}")
             return
         yield from (_nodes if isinstance(b, Tree) else _attributes)(where, a, b)
-    elif isinstance(b, np.ndarray) and b.dtype == object and b.ndim:
+    elif _are_objects(b) and not (_are_words(a) and _are_words(b)):
         a = np.asarray(a)
         if a.shape != b.shape:
             yield Difference(where, f"shape {a.shape} != {b.shape}")
@@ -88,6 +88,15 @@ def _leaves(where: str, a: Any, b: Any) -> Iterator[Leaf | Difference]:
             yield from _leaves(f"{where}[{number}]", left, right)
     else:
         yield where, a, b
+
+
+def _are_objects(values: Any) -> bool:
+    return isinstance(values, np.ndarray) and values.dtype == object and values.ndim > 0
+
+
+def _are_words(values: Any) -> bool:
+    """Whether values are an array of text, of which a share may differ."""
+    return _are_objects(values) and all(isinstance(one, str) for one in values.ravel())
 
 
 def _plain(values: Any) -> bool:

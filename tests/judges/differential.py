@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import sklearn.pipeline
 from sklearn.base import clone
+from tests.judges.axes import turned_like
 from tests.judges.compare import ROUNDING, SOLVED, check, differences
 from tests.judges.known import excuse
 from tests.judges.objectives import is_chosen_alike, nearer
@@ -38,6 +39,9 @@ from tests.judges.tables import make
 import mlopt
 
 METHODS = ("predict", "predict_proba", "decision_function", "transform")
+
+SCORES = ("decision_function", "predict_proba")
+"""Methods that tell how far a prediction is from another."""
 
 ITERATIVE = {"from model", "logistic", "svc", "svr", "ridge", "squares", "ridge classifier"}
 ITERATIVE |= {"stacking", "lasso", "discriminant"}
@@ -78,44 +82,37 @@ def _judge_values(case: Case, parts: set[str]) -> None:
     for when in ("", "again: "):
         ours, theirs = mlopt.Pipeline(build(case)), sklearn.pipeline.Pipeline(build(case))
         fitted = outcome(lambda: ours.fit(*given.ours[:2]))  # noqa: B023
-        with watched() as seen, in_order():
+        with watched() as seen, in_order(), turned_like(ours):
             other = outcome(lambda: theirs.fit(*given.theirs[:2]))  # noqa: B023
-        found = list(_all(when, fitted, other, given, tolerance))
+        failed = isinstance(other, Raised)
+        wanted = {} if failed else _outputs(theirs, theirs, given.theirs)
+        found = list(differences(f"{when}fit", fitted, other, tolerance))
+        if not failed and not isinstance(fitted, Raised):
+            made = _outputs(ours, theirs, given.ours)
+            found += _of_outputs(when, made, wanted, tolerance)
         found = [one for one in found if excuse(case, parts, one) is None]
         if found:
             found = _not_solved_alike(case, found, (ours, theirs), given, seen)
         if found:
-            found = beyond(found, _own(case, theirs, given, tolerance))
+            found = beyond(found, _own(case, theirs, wanted, given, tolerance))
         if found:
             raise found[0]
-        if isinstance(other, Raised):
+        if failed:
             return
 
 
-def _all(
-    when: str, ours: Any, theirs: Any, given: Any, tolerance: float
+def _own(
+    case: Case, theirs: Any, wanted: dict[str, Any], given: Any, tolerance: float
 ) -> Iterator[Difference]:
-    """Of what is fitted, and of what it gives."""
-    yield from differences(f"{when}fit", ours, theirs, tolerance)
-    if not isinstance(ours, Raised) and not isinstance(theirs, Raised):
-        rows = (
-            ("X", given.ours[0], given.theirs[0]),
-            ("new", given.ours[2], given.theirs[2]),
-        )
-        yield from _of_outputs(when, ours, theirs, rows, tolerance)
-
-
-def _own(case: Case, theirs: Any, given: Any, tolerance: float) -> Iterator[Difference]:
     """Of scikit-learn's pipeline from itself, with other rounding."""
-    rows, y, new = given.theirs
     for number in range(FITS):
         with rounded_otherwise(number), in_order():
             other = sklearn.pipeline.Pipeline(build(case))
-            other = outcome(lambda: other.fit(rows, y))  # noqa: B023
+            other = outcome(lambda: other.fit(*given.theirs[:2]))  # noqa: B023
             yield from differences("fit", other, theirs, tolerance)
             if not isinstance(other, Raised):
-                same = (("X", rows, rows), ("new", new, new))
-                yield from _of_outputs("", other, theirs, same, tolerance)
+                made = _outputs(other, theirs, given.theirs)
+                yield from _of_outputs("", made, wanted, tolerance)
 
 
 def _not_solved_alike(
@@ -142,35 +139,43 @@ def _not_solved_alike(
     return left
 
 
-def _of_outputs(
-    when: str, ours: Any, theirs: Any, rows: Any, tolerance: float
-) -> Iterator[Difference]:
-    for method in METHODS:
-        if not hasattr(theirs, method):
-            continue
-        for name, mine, others in rows:
-            left = outcome(lambda: getattr(ours, method)(mine))  # noqa: B023
-            right = outcome(lambda: getattr(theirs, method)(others))  # noqa: B023
-            where = f"{when}{method}({name})"
-            if method == "predict":
-                left, right = _decided(theirs, others, left, right, tolerance)
-            yield from differences(where, left, right, tolerance)
+def _outputs(fitted: Any, theirs: Any, given: tuple[Any, Any, Any]) -> dict[str, Any]:
+    """What a pipeline gives for rows and new rows, where scikit-learn's gives something."""
+    rows = {"X": given[0], "new": given[2]}
+    found = {
+        f"{method}({name})": outcome(lambda: getattr(fitted, method)(X))  # noqa: B023
+        for method in METHODS
+        if hasattr(theirs, method)
+        for name, X in rows.items()
+    }
     if hasattr(theirs[-1], "fit_predict") and not hasattr(theirs[-1], "predict"):
-        labels = ours[-1].labels_, theirs[-1].labels_
-        yield from differences(f"{when}labels_", *labels, tolerance)
-    left, right = outcome(ours.get_feature_names_out), outcome(theirs.get_feature_names_out)
-    if not isinstance(right, Raised):
-        yield from differences(f"{when}get_feature_names_out", left, right, tolerance)
+        found["labels_"] = outcome(lambda: fitted[-1].labels_)
+    found["get_feature_names_out"] = outcome(lambda: fitted.get_feature_names_out())
+    return found
 
 
-def _decided(theirs: Any, X: Any, left: Any, right: Any, tolerance: float) -> Any:
+def _of_outputs(
+    when: str, ours: dict[str, Any], theirs: dict[str, Any], tolerance: float
+) -> Iterator[Difference]:
+    for where, right in theirs.items():
+        left = ours[where]
+        if where == "get_feature_names_out" and isinstance(right, Raised):
+            continue
+        method, _, name = where.partition("(")
+        if method == "predict":
+            scores = [theirs.get(f"{one}({name}") for one in SCORES]
+            left, right = _decided(left, right, scores, tolerance)
+        yield from differences(f"{when}{where}", left, right, tolerance)
+
+
+def _decided(left: Any, right: Any, scores: list[Any], tolerance: float) -> Any:
     """Predictions without the rows that lie where rounding decides."""
     if isinstance(left, Raised) or isinstance(right, Raised):
         return left, right
-    for method in ("decision_function", "predict_proba"):
-        if not hasattr(theirs, method) or np.shape(left) != np.shape(right):
+    for score in scores:
+        if score is None or isinstance(score, Raised) or np.shape(left) != np.shape(right):
             continue
-        margin = np.asarray(getattr(theirs, method)(X))
+        margin = np.asarray(score)
         if margin.ndim > 1:
             top = np.sort(margin, axis=1)
             if top.shape[1] == 1:  # of one class nothing is left to decide
@@ -244,7 +249,8 @@ def _of_consequences(
             fresh = LAST[case.last]() if recipe is None else step(recipe)
             by_chance = recipe is not None and names_in(recipe) & set(UNSEEDED)
             if fresh != "passthrough" and not by_chance:
-                with_output(fresh, case.output).fit(rows, y)
+                with turned_like(fitted):
+                    with_output(fresh, case.output).fit(rows, y)
                 last = recipe is None and nearer(case.last, fitted, fresh, rows, y)
                 if not last:
                     where = f"{name} behind chance"

@@ -48,11 +48,6 @@ def _tells_another_step(case: Any, parts: set[str], difference: Any) -> bool:
     return is_of_another_branch(case, difference)
 
 
-def _turns_axes(case: Any, parts: set[str], difference: Any) -> bool:
-    axes = "LinearDiscriminantAnalysis.scalings_" in difference.where
-    return bool(axes and "discriminant" in parts)
-
-
 def _makes_dense(case: Any, parts: set[str], difference: Any) -> bool:
     refused = "!= TypeError: Sparse data was passed" in difference.what
     return refused and "fit: Pipeline" in str(difference)
@@ -69,7 +64,6 @@ KNOWN: tuple[Known, ...] = (
         _tells_another_step,
         "where several branches cannot be fitted, the error of another may be told",
     ),
-    Known(_turns_axes, "axes of a discriminant analysis have no sign of their own"),
 )
 
 

@@ -15,7 +15,7 @@ from tests.judges.compare import ROUNDING, differences
 from tests.judges.differential import _decided, judge
 from tests.judges.outcomes import Difference
 from tests.judges.pipelines import Case
-from tests.judges.rounding import FITS, rounded_otherwise
+from tests.judges.rounding import FITS, place, rounded_otherwise
 from tests.judges.tables import Table
 
 import mlopt
@@ -47,7 +47,7 @@ def test_predictions_of_one_class_are_all_compared() -> None:
     X = np.arange(12.0)[:, None]
     forest = RandomForestClassifier(2, random_state=0).fit(X, np.zeros(12, dtype=int))
     ours, theirs = np.arange(12), forest.predict(X)
-    left, right = _decided(forest, X, ours, theirs, ROUNDING)
+    left, right = _decided(ours, theirs, [forest.predict_proba(X)], ROUNDING)
     assert np.array_equal(left, ours)
     assert np.array_equal(right, theirs)
 
@@ -63,6 +63,32 @@ SINGULAR = Case(
 REGULAR = Case(
     Table("array", ("normal", "wide"), 60, "three", 3), ("jitter",), "discriminant"
 )
+
+
+def test_words_are_compared_as_a_whole_and_by_share() -> None:
+    words = np.array(["no", "no", "yes", "no"], dtype=object)
+    (found,) = differences("predict(X)", np.where(words == "yes", "no", words), words, 0.0)
+    assert found.off == 0.25
+
+
+def test_a_place_has_the_numbers_of_steps_and_not_of_values() -> None:
+    assert place(Difference("again: predict(X)[18]", "")) == "predict(X)"
+    assert place(Difference("fit[1][0]:PCA.mean_[2]", "")) == "fit[1][0]:PCA.mean_"
+    assert place(Difference("fit[1]", "")) == "fit[1]"
+
+
+@pytest.mark.parametrize("container", ["dask array", "dask frame filtered"])
+def test_computed_numbers_are_categories_where_scikit_learn_rounds_alike(
+    container: str,
+) -> None:
+    table = Table(container, ("counts", "peak", "constant"), 1100, "words", 7, (0.1,))
+    judge(Case(table, ("power", "squares", "pca", "target"), "boosting"))
+
+
+def test_equal_rows_may_come_out_equal_where_scikit_learn_s_do_not() -> None:
+    table = Table("dask array mapped", ("constant", "constant"), 4500, "numbers", 4, (1.0,))
+    steps = ("svd", ("union", ("chain", "scale", "scale"), "scale"))
+    judge(Case(table, steps, "ridge"))
 
 
 def _planted(name: str) -> Callable[[Any], Any]:
