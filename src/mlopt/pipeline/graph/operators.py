@@ -129,8 +129,6 @@ class Learn(Operator):
         How; None: scikit-learn's own.
     gathers : bool
         Whether scikit-learn's own fit could learn from ``x``.
-    names : tuple of str
-        Of the columns, where ``x`` are frames.
     """
 
     estimator: Any
@@ -143,7 +141,6 @@ class Learn(Operator):
     transforms: bool = False
     way: Fit | None = field(default=None, metadata=_PHYSICAL)
     gathers: bool = field(default=True, metadata=_PHYSICAL)
-    names: tuple[str, ...] = field(default=(), metadata=_PHYSICAL)
 
     @property
     def gives_rows(self) -> bool:

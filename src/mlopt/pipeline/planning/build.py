@@ -186,6 +186,8 @@ class Builder:
         weight: Operator | None,
     ) -> Learn:
         _check_parameters(path, estimator)
+        if not self.whole:
+            _check_names(self.example(x))
         same = repeats(estimator)
         # Two that give frames of another kind are two models.
         held = "" if frames_of(estimator) == "default" else frames_of(estimator)
@@ -199,7 +201,6 @@ class Builder:
             dict(self.params.get(path, {})),
             same,
             nonce=held if same else uuid.uuid4().hex,
-            names=() if self.whole else _names(self.example(x)),
         )
 
     def _union(self, path: str, union: FeatureUnion, x: Operator) -> Operator:
@@ -331,9 +332,10 @@ def _has_names(rows: Any) -> bool:
     return all(isinstance(name, str) for name in getattr(rows, "columns", (None,)))
 
 
-def _names(rows: Any) -> tuple[str, ...]:
-    found = _get_feature_names(rows) if hasattr(rows, "columns") else None
-    return () if found is None else tuple(map(str, found))
+def _check_names(rows: Any) -> None:
+    """scikit-learn's own check of the names of columns, before other steps are fitted."""
+    if hasattr(rows, "columns"):
+        _get_feature_names(rows)
 
 
 def _content(transformer: Any) -> str:

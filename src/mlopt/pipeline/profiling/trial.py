@@ -158,11 +158,12 @@ class Trial:
         return both.model
 
     def _is_known(self, op: Learn) -> bool:
-        """Whether an earlier trial learnt it: only columns count, and they are as many."""
+        """Whether an earlier trial learnt it: only columns count, and they are the same."""
         before = self.earlier.values if self.earlier else {}
         if op.token not in before or op.transforms or not _by_columns(op.estimator):
             return False
-        columns = [tables.count_columns(of[op.x.token]) for of in (before, self.values)]
+        # What chooses columns may have chosen others on these rows.
+        columns = [tables.columns_of(of[op.x.token]) for of in (before, self.values)]
         return columns[0] == columns[1]
 
     def _one_pass(self, op: Learn, way: OnePass) -> Any:

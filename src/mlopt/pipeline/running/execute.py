@@ -25,7 +25,7 @@ from mlopt.pipeline.rules.base import Draft
 from mlopt.pipeline.running.keeping import Shelf
 from mlopt.pipeline.running.layers import Layers
 from mlopt.pipeline.running.rows_of import rows_of
-from mlopt.pipeline.tasks.functions import Unforeseen, naming
+from mlopt.pipeline.tasks.functions import naming
 from mlopt.pipeline.tasks.timing import watching
 from mlopt.plan import format_bytes
 
@@ -239,13 +239,8 @@ class Execution:
         begin = time.perf_counter()
         with naming(op.step):
             model = way.fit(op.estimator, rows, y, weight)
-        if op.names and len(op.names) != getattr(model, "n_features_in_", len(op.names)):
-            raise Unforeseen(
-                f"Step `{op.step}` was planned for {len(op.names)} columns, as a sample "
-                f"has them, and all rows have {model.n_features_in_}."
-            )
-        if op.names:
-            model.feature_names_in_ = np.asarray(op.names, dtype=object)
+        if rows.names is not None:
+            model.feature_names_in_ = np.asarray(rows.names, dtype=object)
         self.seconds[op.token] = worked(begin)
         self._learnt(op.token, model)
         self._remember(op.token)

@@ -163,11 +163,16 @@ def _apply(step: str, method: str, kind: str, model: Any, x: Any) -> Any:
 
 
 def _of_these_columns(model: Any, x: Any) -> Any:
-    """A stateless step was told of columns by a sample: all rows may have more."""
+    """A stateless step was told of columns by a sample: all rows may have others."""
     known = getattr(model, "n_features_in_", None)
-    if known is None or known == tables.count_columns(x) or type(model) is FrozenEstimator:
+    if known is None or type(model) is FrozenEstimator:
         return model
-    return private_copy(model).fit(x) if is_stateless(model) else model
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None and hasattr(x, "columns"):
+        same = tuple(names) == tables.columns_of(x)
+    else:
+        same = known == tables.count_columns(x)
+    return model if same or not is_stateless(model) else private_copy(model).fit(x)
 
 
 def _join(
