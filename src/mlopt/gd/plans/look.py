@@ -40,12 +40,14 @@ class Look:
         """Look at a few hundred rows at most."""
         size = min(max(_VALUES * rows.n // max(rows.nonzero, 1), 1), _ROWS)
         X = rows.pick(sample_rows(rows.lengths, size, SEED)).astype(np.float64)
-        products = X @ X.T
-        gram = np.asarray(products.toarray() if rows.sparse else products)
-        m, length = len(gram), float(gram.trace()) / len(gram)
+        m, d = X.shape
+        squares = np.asarray((X.multiply(X) if rows.sparse else X * X).sum(axis=1)).ravel()
+        length = float(squares.mean())
         if m < 2 or not 0.0 < length < np.inf:
             return Look(length, 1.0, 0.0)
-        gram /= length
-        others = np.square(gram).sum() - np.square(np.diag(gram)).sum()
-        least = length * float(np.linalg.eigvalsh(gram)[m - min(m, rows.d)]) / m
+        # The smaller of the two Gram matrices: they share what is asked of them.
+        products = X @ X.T if m <= d else X.T @ X
+        gram = np.asarray(products.toarray() if rows.sparse else products) / length
+        others = np.square(gram).sum() - np.square(squares / length).sum()
+        least = length * float(np.linalg.eigvalsh(gram)[0]) / m
         return Look(length, float(others) / (m * (m - 1)), least)
