@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,6 +41,18 @@ class SolvedAtOnce(LinearTraining):
     def finished(self) -> NDArray[np.bool_]:
         """Which models are solved as well as they can be, (M,)."""
         return self._solved.copy()
+
+    def _alike(
+        self, kind: Callable[[Model], Hashable], strength: Callable[[Model], float]
+    ) -> list[list[int]]:
+        """Numbers of unsolved models, kind by kind, the strongest penalties first."""
+        groups: dict[Hashable, list[int]] = {}
+        for number in np.flatnonzero(~self._solved).tolist():
+            groups.setdefault(kind(self.models[number]), []).append(number)
+        return [
+            sorted(numbers, key=lambda i: -strength(self.models[i]))
+            for numbers in groups.values()
+        ]
 
     def _keep(self, numbers: Indices, taken: Indices) -> None:
         del taken

@@ -229,8 +229,10 @@ class Batch:
     @property
     def unpaired(self) -> NDArray[np.bool_]:
         """Units that know no curvature along any step, (U,)."""
-        known = [rho > 0 for rho in self.pairs.inverses]
-        return np.asarray(~np.any(known, axis=0) if known else self.slope < np.inf)
+        known = np.zeros(len(self.t), bool)
+        for rho in self.pairs.inverses:
+            known |= rho > 0
+        return ~known
 
     def trial(self) -> Floats:
         """The weights that the next pass evaluates."""

@@ -170,15 +170,7 @@ class L1Training(SolvedAtOnce):
         return condensed(kept[asked][first.rowset], weight)
 
     def _paths(self) -> list[Path]:
-        groups: dict[Hashable, list[int]] = {}
-        for number in np.flatnonzero(~self._solved).tolist():
-            model = self.models[number]
-            kind = model.loss, model.outputs, model.rowset, model.target
-            groups.setdefault((*kind, _constant(model), _free(model)), []).append(number)
-        return [
-            self._path(sorted(numbers, key=lambda i: -_strength(self.models[i])))
-            for numbers in groups.values()
-        ]
+        return [self._path(numbers) for numbers in self._alike(_kind, _strength)]
 
     def _path(self, numbers: Sequence[int]) -> Path:
         models = tuple(self.models[number] for number in numbers)
@@ -196,6 +188,12 @@ class L1Training(SolvedAtOnce):
             self._gaps[number], self._steps[number] = found.gap, found.steps
             self._converged[number] = found.converged
             self._solved[number], self._stale[:, number] = True, True
+
+
+def _kind(model: Model) -> Hashable:
+    """What models of one path share."""
+    data = model.loss, model.outputs, model.rowset, model.target
+    return *data, _constant(model), _free(model)
 
 
 def _strength(model: Model) -> float:

@@ -10,6 +10,7 @@ Chapelle, "Training a support vector machine in the primal", Neural Computation 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,9 +37,9 @@ def factor_of(rows: Rows) -> Array:
     return np.asarray(cholesky(products, lower=True, overwrite_a=True))
 
 
-def narrowed(rows: Rows, factor: Array) -> Rows:
-    """The rows of ``factor``, in the dtype of ``rows``; nothing is beside them."""
-    return Rows.of(factor.astype(rows.dtype), executor=local_executor(rows))
+def narrowed(rows: Rows, factor: NDArray[Any]) -> Rows:
+    """The rows of ``factor``, in this process; nothing is beside them."""
+    return Rows.of(factor, executor=local_executor(rows))
 
 
 def gradient_bound(rows: Rows, largest: float) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from mlopt.cluster.limits import between_passes
 from mlopt.gd.at_once import SolvedAtOnce
 from mlopt.gd.columns import Model
 from mlopt.gd.plans.newton_cholesky import Newton
+from mlopt.gd.plans.task import beside
 from mlopt.rows import Rows
 
 Array = NDArray[Any]
@@ -99,37 +100,29 @@ class NewtonTraining(SolvedAtOnce):
         return ends
 
     def _paths(self) -> list[_Path]:
-        groups: dict[Hashable, list[int]] = {}
-        for number in np.flatnonzero(~self._solved).tolist():
-            model = self.models[number]
-            scaling = model.intercept_l2 / model.l2
-            kind = model.loss, model.rowset, model.target, model.fit_intercept, scaling
-            groups.setdefault(kind, []).append(number)
+        extra = beside(self.rows)
         return [
             path
-            for numbers in groups.values()
-            for path in self._of(sorted(numbers, key=lambda i: -self.models[i].l2))
+            for numbers in self._alike(_kind, lambda model: model.l2)
+            for path in self._of(numbers, extra)
         ]
 
-    def _of(self, numbers: Sequence[int]) -> list[_Path]:
-        beside, dtype = self._beside(self.models[numbers[0]]), self.rows.dtype
-        planes = [planes_of(self.models[i], beside["targets"]) for i in numbers]
+    def _of(self, numbers: Sequence[int], extra: Mapping[str, Array]) -> list[_Path]:
+        first, dtype = self.models[numbers[0]], self.rows.dtype
+        weights = extra["weights"][:, [first.rowset]]
+        targets = extra["targets"][:, [first.target]]
+        planes = [planes_of(self.models[i], targets) for i in numbers]
         return [
             _Path(
                 tuple(numbers), k, tuple(model for model, _ in alike),
-                self.rows.attach(**beside | {"targets": alike[0][1].astype(dtype)}),
+                self.rows.attach(targets=alike[0][1].astype(dtype), weights=weights),
             )
             for k, alike in enumerate(zip(*planes, strict=True))
         ]  # fmt: skip
 
-    def _beside(self, model: Model) -> dict[str, Array]:
-        """What is beside the rows, (n, 1) each, as far as it is this model's."""
-        parts = self.rows.map(lambda block: block.extra)
-        return {
-            name: np.concatenate([part[name] for part in parts])[:, [column]]
-            for name, column in (
-                ("targets", model.target), ("weights", model.rowset),
-                ("score_weights", model.rowset),
-            )
-            if name in parts[0]
-        }  # fmt: skip
+
+def _kind(model: Model) -> Hashable:
+    """What models of one path share."""
+    scaling = model.intercept_l2 / model.l2
+    data = model.loss, model.outputs, model.rowset, model.target
+    return *data, model.fit_intercept, scaling

@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn import svm
 from sklearn.utils.class_weight import compute_class_weight
+from tests.gd.laws import obeys_the_laws
 
 from mlopt.cluster import Threads
 from mlopt.gd.plans import Task, plan
@@ -19,7 +20,6 @@ from mlopt.gd.plans.dual_newton import DualNewton
 from mlopt.gd.plans.stop import GradientNorm, RelativeGap
 from mlopt.gd.plans.task import problem_of
 from mlopt.gd.svm import LinearSVC
-from mlopt.training import Training
 
 
 def wide(layout: Any = np.asarray, classes: int = 2) -> tuple[Any, Any]:
@@ -68,16 +68,8 @@ def test_the_minimum_is_that_of_an_independent_solver() -> None:
 
 def test_it_obeys_the_laws_of_a_training() -> None:
     problem = problem_of(Task("logistic", l2=1e-4), *wide(), Threads(1))
-    whole, parts, resumed = (DualNewton(problem, RelativeGap(1e-12), 50) for _ in range(3))
-    assert isinstance(whole, Training)
-    whole.advance(6)
-    parts.advance(2)
-    resumed.restore(parts.state())
-    resumed.advance(4)
-    parts.advance(4)
-    for other in (parts, resumed):
-        assert other.passes == whole.passes == 6
-        np.testing.assert_array_equal(other.coefficients()[0], whole.coefficients()[0])
+    whole = obeys_the_laws(lambda: DualNewton(problem, RelativeGap(1e-12), 50), 2, 6)
+    assert whole.passes == 6
 
 
 def test_it_goes_on_from_the_weights_of_another() -> None:
@@ -135,20 +127,12 @@ def test_classes_of_few_rows_far_from_zero_are_separated(class_weight: Any) -> N
 def test_one_class_against_the_others_obeys_the_laws_of_a_training() -> None:
     X, y = wide(classes=3)
     problem = LinearSVC()._prepare(X, y, None, Threads(1))[1].ranked[0].problem
-    whole, parts, resumed = (DualNewton(problem, RelativeGap(1e-12), 50) for _ in range(3))
-    whole.advance(4)
-    parts.advance(2)
-    resumed.restore(parts.state())
-    resumed.advance(2)
-    parts.advance(2)
+    whole = obeys_the_laws(lambda: DualNewton(problem, RelativeGap(1e-12), 50), 2, 4)
     found = whole.coefficients()
     assert found[0].shape == (3, 200)
-    for other in (parts, resumed):
-        assert other.passes == whole.passes
-        np.testing.assert_array_equal(other.coefficients()[0], found[0])
     again = DualNewton(problem, RelativeGap(1e-8), 50, found)
     again.advance(1)
-    assert again.gap < parts.gap + 1e-8
+    assert again.gap < whole.gap + 1e-8
 
 
 def test_where_columns_of_many_scales_separate_the_classes_it_is_the_way() -> None:

@@ -68,7 +68,7 @@ class DualNewton:
     def _newtons(self) -> list[list[newton.Newton]]:
         """Those of each model; made at the first pass: products of rows take a while."""
         beside, factor = self._problem.beside(), self._factor
-        rows, v = narrowed(self._rows.in_doubles(), factor), None
+        rows, v = narrowed(self._rows, factor), None
         if self._start is not None:
             coef, intercept = self._start
             (z,) = self._rows.map(lambda block: block.X @ np.asarray(coef, np.float64).T)

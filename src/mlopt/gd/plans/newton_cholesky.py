@@ -238,7 +238,7 @@ class Newton:
                 return
             batch = self._batch if self._ahead is None else self._ahead
             trial = batch.trial()
-            found = evaluate(self._rows, trial, self._plan, self._sums)
+            found = evaluate(self._rows, trial, self._plan, self._sums, scored=False)
             self._passes += 1
             moved = batch.settle(trial, found)
             if not moved.any() and self._leaps and np.isfinite(found.value).all():

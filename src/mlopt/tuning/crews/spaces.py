@@ -52,7 +52,8 @@ class Space:
             return view
         key = f"narrow {view.rows.dtype}"
         if key not in view.kept:
-            view.kept[key] = narrowed(view.rows, factor_of(view.rows))
+            factor = factor_of(view.rows).astype(view.rows.dtype, copy=False)
+            view.kept[key] = narrowed(view.rows, factor)
         return replace(view, rows=view.kept[key])
 
     def bound(self, rows: Rows, largest: float) -> float:
@@ -75,7 +76,7 @@ def space_of(tasks: Sequence[LinearTask], rows: Rows, problem: Problem) -> Space
         model.loss, shape_of(rows, problem.outputs), model.l2,
         look=cache(partial(Look.of, rows)),
     )  # fmt: skip
-    costs = {Space(): _together(wide, stop, here, models)}
+    costs = {AS_THEY_ARE: _together(wide, stop, here, models)}
     costs |= _one_by_one(Space(by_newton=True), wide, stop, here, models)
     if rows.n < rows.d and rows.n <= WIDEST:
         inside = replace(stop, tol=gradient_bound(rows, stop.tol))
