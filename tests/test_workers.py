@@ -291,6 +291,14 @@ def test_without_workers_an_error_comes_in_time() -> None:
         Cluster(client, patience=0.6).map(abs, [1])
 
 
+def test_a_call_that_no_worker_is_given_is_an_error_not_a_hang(workers: Cluster) -> None:
+    hasty = Cluster(workers.client, patience=0.6)
+    nowhere = hasty.client.submit(abs, 1, workers="tcp://127.0.0.1:1", pure=False)
+    with pytest.raises(ClusterError, match="Dask workers has had any work"):
+        hasty.result(nowhere)
+    assert hasty.result(hasty.submit(time.sleep, 1.5)) is None  # which is work
+
+
 def test_a_lost_scheduler_is_an_error_not_a_hang() -> None:
     before = dask.config.get("scheduler", None)
     with local_cluster(0) as client:

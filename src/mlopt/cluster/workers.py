@@ -13,10 +13,10 @@ import math
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent import futures
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn, cast
 
 import dask
 import distributed
@@ -52,12 +52,14 @@ class Cluster(Executor):
     ----------
     client : distributed.Client
     patience : float, default=45
-        Seconds to wait for a worker to appear when there is none.
+        Seconds to wait for a worker to appear when there is none, and for one to take up
+        work when none does.
 
     Raises
     ------
     ClusterError
-        From any call that waits: the scheduler is gone, or all workers are.
+        From any call that waits: the scheduler is gone, or all workers are, or none of them
+        is given any work (they are paused, or Dask lost track of a call as workers died).
     TaskKilledError
         From any call that waits: a call killed every worker that tried it.
     """
@@ -227,7 +229,7 @@ class Cluster(Executor):
             raise self._lost("while it sent results") from error
 
     def _wait(self, handles: Sequence[Handle], until: str, end: float = math.inf) -> None:
-        """Wait, and look every few seconds whether there is still somebody to wait for."""
+        """Wait, and look every few seconds whether somebody still works."""
         seen = time.monotonic()
         while True:
             look = max(0.0, min(self.patience / 12, end - time.monotonic()))
@@ -236,18 +238,30 @@ class Cluster(Executor):
                     return
                 if time.monotonic() >= end:
                     raise TimeoutError
-                seen = time.monotonic() if self._workers() else seen
+                work = self._work()
+                seen = time.monotonic() if any(work.values()) else seen
             except distributed.CancelledError as error:
                 raise self._lost("and dropped the work") from error
             if time.monotonic() - seen > self.patience:
-                raise ClusterError(
-                    f"No Dask worker has been there for {self.patience:.0f} s: start some "
-                    f"for the scheduler at {self.client.scheduler.address}, and run again."
-                )
+                self._nobody_works(len(work))
 
-    def _workers(self) -> int:
+    def _nobody_works(self, workers: int) -> NoReturn:
+        if workers:
+            raise ClusterError(
+                f"None of the {workers} Dask workers has had any work for "
+                f"{self.patience:.0f} s, yet calls are waiting: the workers are paused, or "
+                "the scheduler lost track of a call when workers died. Look at the logs of "
+                f"the scheduler at {self.client.scheduler.address}, and run again."
+            )
+        raise ClusterError(
+            f"No Dask worker has been there for {self.patience:.0f} s: start some "
+            f"for the scheduler at {self.client.scheduler.address}, and run again."
+        )
+
+    def _work(self) -> Mapping[str, Sequence[Any]]:
+        """What the workers are at, by their addresses."""
         try:
-            return len(self.client.nthreads())
+            return cast("Mapping[str, Sequence[Any]]", self.client.processing())
         except (OSError, distributed.CancelledError) as error:
             raise self._lost("and does not answer") from error
 
