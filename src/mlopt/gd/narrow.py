@@ -24,8 +24,8 @@ from mlopt.rows import Rows
 Array = NDArray[np.float64]
 
 _LIFT = 4 * float(np.finfo(np.float64).eps)
-"""Of the mean product, for each row: what rounding may have made of one that depends on
-others."""
+"""Of each row's product with itself, for each row: what rounding may have made of one that
+depends on others (Higham, Accuracy and Stability of Numerical Algorithms, theorem 10.5)."""
 
 
 def factor_of(rows: Rows) -> Array:
@@ -33,7 +33,10 @@ def factor_of(rows: Rows) -> Array:
     (X,) = rows.in_one_block(must=True).map(lambda block: block.X)
     products = row_products(X)
     n = len(products)
-    products.flat[:: n + 1] += _LIFT * n * products.trace() / n
+    own = products.diagonal()
+    # A row of zeros has no product to take a part of.
+    own = np.where(own > 0, own, _LIFT * (own.mean() or 1.0))
+    products.flat[:: n + 1] += _LIFT * n * own
     return np.asarray(cholesky(products, lower=True, overwrite_a=True))
 
 
