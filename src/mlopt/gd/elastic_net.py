@@ -131,10 +131,11 @@ class ElasticNet(LinearRegressor, linear_model.ElasticNet):
         sample = read(
             self, X, y, sample_weight, executor=where, numeric=True, block_rows=_all_rows
         )
-        chosen = choose(
-            str(self), "auto", (WAY,), self._problem(sample), GradientNorm(self.tol)
-        )
-        return sample, chosen
+        problem, stop = self._problem(sample), GradientNorm(self.tol)
+        return sample, choose(str(self), "auto", self._methods(), problem, stop)
+
+    def _methods(self) -> tuple[str, ...]:
+        return (WAY,)
 
     def _problem(self, sample: Sample) -> Problem:
         targets = sample.y.reshape(sample.rows.n, -1)

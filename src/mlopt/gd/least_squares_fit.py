@@ -73,13 +73,16 @@ class Regressor(LinearRegressor):
         asked = self._settings()
         if self.positive:
             stop = GradientNorm(asked.accuracy)
-            return sample, choose(name, "auto", (WAY,), problem, stop)
+            return sample, choose(name, "auto", self._methods(), problem, stop)
         rows = problem.rows
         near = _NEAR if rows.d >= rows.n else 1.0
         exact = CoefficientError(asked.accuracy, near * self.tol, _cutoff(asked, rows))
         return sample, choose(
-            name, self.solver, SOLVERS, problem, exact, left_out(rows.sparse)
+            name, self.solver, self._methods(), problem, exact, left_out(rows.sparse)
         )
+
+    def _methods(self) -> tuple[str, ...]:
+        return (WAY,) if self.positive else SOLVERS
 
     def _problem(self, sample: Sample) -> Problem:
         targets = sample.y.reshape(sample.rows.n, -1)

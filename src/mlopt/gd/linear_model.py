@@ -94,6 +94,10 @@ class LinearModel:
         """Which parameter asks for what only scikit-learn has a solver for; or ""."""
 
     @abstractmethod
+    def _methods(self) -> tuple[str, ...]:
+        """Names of the methods that fit it with these parameters."""
+
+    @abstractmethod
     def _prepare(
         self, X: Any, y: Any, sample_weight: Any, where: Executor
     ) -> tuple[Any, Chosen]:

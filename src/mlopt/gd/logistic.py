@@ -201,11 +201,13 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
         return Problem(Task.of(model), rows, (model,))
 
     def _choose(self, problem: Problem) -> Chosen:
-        names = (WAY,) if self.l1_ratio else SOLVERS
         return choose(
-            str(self), self.solver, names, problem, GradientNorm(self.tol),
+            str(self), self.solver, self._methods(), problem, GradientNorm(self.tol),
             _left_out(problem),
         )  # fmt: skip
+
+    def _methods(self) -> tuple[str, ...]:
+        return (WAY,) if self.l1_ratio else SOLVERS
 
     def _learn(self, given: Problem, outcome: Outcome) -> tuple[str, ...]:
         self.n_iter_ = np.array([max(outcome.passes, 1)], np.int32)

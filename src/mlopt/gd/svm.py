@@ -83,6 +83,8 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
     """
 
     _kind = svm.LinearSVC
+    _solver: str = "auto"
+    """One of `_methods`, where a pipeline has chosen."""
 
     def __init__(
         self,
@@ -158,11 +160,14 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
 
     def _choose(self, problem: Problem) -> Chosen:
         tall = self.loss == "squared_hinge" and problem.rows.d < problem.rows.n
-        names = (WAY,) if self.penalty == "l1" else _NAMES[self.dual]
+        names = self._methods()
         return choose(
-            str(self), "auto", names, problem, GradientNorm(self.tol),
+            str(self), self._solver, names, problem, GradientNorm(self.tol),
             {_DUAL: _SLOW} if tall and _PRIMAL[0] in names else {},
         )  # fmt: skip
+
+    def _methods(self) -> tuple[str, ...]:
+        return (WAY,) if self.penalty == "l1" else _NAMES[self.dual]
 
     def _problem(self, sample: Sample, codes: Array) -> Problem:
         """One model of K columns; or K models where classes have weights of their own."""

@@ -17,13 +17,14 @@ _WORKERS = 0.5 * 0.6
 """Of a worker's limit: Dask spills from 60%, and the work itself needs room."""
 
 
-def budget_bytes(given: Any, executor: Executor) -> int:
+def budget_bytes(given: Any, executor: Executor | None) -> int:
     """The budget that ``memory_budget`` means.
 
     Parameters
     ----------
     given : int, str or "auto"
-    executor : Executor
+    executor : Executor or None
+        None for this process.
 
     Raises
     ------
@@ -48,7 +49,7 @@ def budget_bytes(given: Any, executor: Executor) -> int:
     return value
 
 
-def _free(executor: Executor) -> int:
+def _free(executor: Executor | None) -> int:
     client = getattr(executor, "client", None)
     if client is None:
         return int(_SHARE * memory_limit())

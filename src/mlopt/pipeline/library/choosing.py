@@ -33,6 +33,12 @@ def calibrated(
     }
 
 
+def least(options: Options, resources: Resources) -> Cost | None:
+    """The cost that takes the fewest seconds; None where nothing can be used."""
+    known = [cost for cost in options.values() if isinstance(cost, Cost)]
+    return min(known, key=lambda c: c.seconds(resources, resources.threads), default=None)
+
+
 def choose(
     operator: str,
     wanted: str,

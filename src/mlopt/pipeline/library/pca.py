@@ -26,7 +26,7 @@ from mlopt.gd.estimator_base import (
     is_dask,
     plan_before,
 )
-from mlopt.pipeline.library.pca_fit import WAYS, Settings, fit_pca, prepare
+from mlopt.pipeline.library.pca_fit import NAMES, WAYS, Settings, fit_pca, prepare
 from mlopt.pipeline.library.pca_plan import Shape
 from mlopt.pipeline.library.pca_randomized import centred_panels
 from mlopt.plan import Plan
@@ -244,6 +244,10 @@ class PCA(decomposition.PCA):
         else:
             odd, how = wanted == "mle" or (wanted == 0 and isinstance(wanted, Integral)), ""
         return f"`n_components`={wanted!r}{how}" if odd else ""
+
+    def _methods(self) -> tuple[str, ...]:
+        """Names of the ways to find components; see `WAYS`."""
+        return tuple(NAMES)
 
     def _settings(self) -> Settings:
         return Settings(

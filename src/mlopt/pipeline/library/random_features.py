@@ -164,6 +164,10 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             slice(start - first, stop - first),
         )
 
+    def count(self, columns: int) -> int:
+        """How many features rows of so many columns have."""
+        return _count(self.n_components, columns)
+
     def flops_per_value(self, stored: float) -> float:
         """Operations of a matrix product that take as long as one feature of one row.
 

@@ -221,7 +221,7 @@ def _option(op: Learn, way: Fit, stats: Stats, found: Profile, trials: Trials) -
     if isinstance(way, OnePass):
         return Option(way, way.name, _one_pass(op, way, found, trials), passes)
     assert isinstance(way, ManyPasses)
-    return Option(way, way.name, None, passes, "no prediction")
+    return Option(way, way.name, _many_passes(op, way, found, trials), passes)
 
 
 def _one_pass(op: Learn, way: OnePass, found: Profile, trials: Trials) -> float:
@@ -244,6 +244,12 @@ def _one_pass(op: Learn, way: OnePass, found: Profile, trials: Trials) -> float:
         return found.by_block(line) + merging
     trials[-1].value(op)
     return merging + trials[-1].seconds[op.token]
+
+
+def _many_passes(op: Learn, way: ManyPasses, found: Profile, trials: Trials) -> float:
+    """A fit without a formula: as long for each row as on the samples."""
+    line = _lines(trials, [trial.many_passes(op, way) for trial in trials]).seconds
+    return line.a * found.rows / found.slots + line.b
 
 
 def _priced(

@@ -16,7 +16,7 @@ from typing import Any
 from mlopt.cluster import single_threaded
 from mlopt.kernels.compiling import worked
 from mlopt.pipeline.blocks import tables
-from mlopt.pipeline.fits.base import OnePass
+from mlopt.pipeline.fits.base import ManyPasses, OnePass
 from mlopt.pipeline.fits.registry import ways_of
 from mlopt.pipeline.graph.operators import Given, Learn, Operator, Outcome, Source
 from mlopt.pipeline.graph.walking import walk
@@ -24,6 +24,7 @@ from mlopt.pipeline.profiling.sampling import Sample
 from mlopt.pipeline.steps.copies import private_copy
 from mlopt.pipeline.tasks import fitting
 from mlopt.pipeline.tasks.functions import block_function
+from mlopt.rows import Rows
 from mlopt.stats import Stats
 
 _REPEAT = 4e-3
@@ -79,6 +80,14 @@ class Trial:
             None if i is None else self.value(i) for i in (op.x, op.y, op.weight)
         )
         return timed(lambda: fitting.part(op.step, way, op.estimator, x, y, weight))
+
+    def many_passes(self, op: Learn, way: ManyPasses) -> float:
+        """Seconds of a fit to the whole sample."""
+        x, y, weight = (
+            None if i is None else self.value(i) for i in (op.x, op.y, op.weight)
+        )
+        rows = Rows.of(tables.flat(x) if way.flattens else x)
+        return timed(lambda: way.fit(op.estimator, rows, y, weight))[1]
 
     def crowding(self, op: Operator, threads: int) -> float:
         """How much longer a call takes when so many threads are at it: 1 to ``threads``."""

@@ -16,16 +16,25 @@ from sklearn import decomposition, feature_selection, linear_model, preprocessin
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import pairwise
 
+from mlopt.gd.elastic_net import ElasticNet, Lasso
+from mlopt.gd.least_squares import Ridge
+from mlopt.gd.logistic import LogisticRegression
+from mlopt.gd.svm import LinearSVC
 from mlopt.identity import identified, is_installed, is_known
 from mlopt.pipeline.library.pca import PCA
 from mlopt.pipeline.steps.declared import declared
 
 _SOLVERS = ("sag", "saga", "liblinear")
 
-_UNSEEDED_USE: dict[type, Callable[[Any], bool]] = {
+_UNSEEDED_USE: dict[type, Callable[[Any], Any]] = {
     decomposition.PCA: lambda e: e.svd_solver in ("auto", "randomized", "arpack"),
     PCA: lambda e: e.svd_solver in ("auto", "randomized", "arpack"),
     preprocessing.KBinsDiscretizer: lambda e: e.strategy == "kmeans" or bool(e.subsample),
+    # mlopt's own draw nothing, where it is not scikit-learn that fits.
+    **dict.fromkeys(
+        (ElasticNet, Lasso, LogisticRegression, Ridge), lambda e: e._not_ours()
+    ),
+    LinearSVC: lambda e: e._not_ours() or e.dual is not False,
     linear_model.LogisticRegression: lambda e: e.solver in _SOLVERS,
     linear_model.Ridge: lambda e: e.solver in _SOLVERS,
     linear_model.RidgeClassifier: lambda e: e.solver in _SOLVERS,
@@ -124,7 +133,7 @@ def _of_object(value: Any, seen: set[int]) -> Iterator[str]:
 
 def _uses_chance(value: Any) -> bool:
     uses = _UNSEEDED_USE.get(type(value))
-    return True if uses is None else uses(value)
+    return True if uses is None else bool(uses(value))
 
 
 def _is_repeating_transform(frozen: Any) -> bool:

@@ -76,7 +76,8 @@ class Case:
         sparse, y = self.layout == "sparse", self.y
         outputs = 1
         if y is not None:
-            outputs = y.shape[1] if y.ndim == 2 else 1 if y.dtype.kind == "f" else 3
+            labels = 1 if y.dtype.kind == "f" else len(np.unique(y))
+            outputs = y.shape[1] if y.ndim == 2 else labels if labels > 2 else 1
         density = float((_ZEROS != 0).mean()) if sparse else 1.0
         return Stats(
             self.rows, D, outputs=outputs, density=density, dtype=self.dtype, sparse=sparse

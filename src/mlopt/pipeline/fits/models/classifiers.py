@@ -1,4 +1,4 @@
-"""scikit-learn's `LogisticRegression` and `LinearSVC` by mlopt's solvers."""
+"""`LogisticRegression` and `LinearSVC`, scikit-learn's and mlopt's, by mlopt's solvers."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Classifier(Twin):
         if self.solver in _OTHER_STEPS or y is None or len(np.unique(y)) < 2:
             return None
         sample = Rows.of(X)
-        twin = self.twin(estimator, sample)
+        twin = self.learner(estimator, sample)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             twin.fit(sample, y)
@@ -77,7 +77,8 @@ class Classifier(Twin):
 class Logistic(Classifier):
     """`LogisticRegression` with an L2 penalty, or none."""
 
-    kinds = (linear_model.LogisticRegression,)
+    ours = logistic.LogisticRegression
+    kinds = (linear_model.LogisticRegression, ours)
     learnt = ("classes_", "coef_", "intercept_", "n_iter_")
     losses = ("logistic", "multinomial")
 
@@ -95,23 +96,37 @@ class Logistic(Classifier):
 class SupportVectors(Classifier):
     """`LinearSVC` with a squared hinge loss, in the primal."""
 
-    kinds = (svm.LinearSVC,)
+    ours = mlopt_svm.LinearSVC
+    asks = "_solver"
+    kinds = (svm.LinearSVC, ours)
     learnt = ("classes_", "coef_", "intercept_", "n_iter_")
     losses = ("squared_hinge", "squared_hinge")
 
     def twin(self, estimator: Any, rows: Rows) -> Any:
         names = "C", "fit_intercept", "class_weight", "tol", "max_iter", "intercept_scaling"
-        return mlopt_svm.LinearSVC(dual=False, **same(estimator, *names))
+        twin = mlopt_svm.LinearSVC(dual=False, **same(estimator, *names))
+        twin._solver = self.solver
+        return twin
 
     def fit(self, estimator: Any, rows: Rows, y: Any, weight: Any) -> Any:
         # LIBLINEAR knows no float32: scikit-learn's coefficients are those of doubles.
-        return super().fit(estimator, rows.in_doubles(), y, weight)
+        rows = rows if type(estimator) is self.ours else rows.in_doubles()
+        return super().fit(estimator, rows, y, weight)
 
     def differs(self, estimator: Any, stats: Stats) -> str:
         return svc_differs(estimator)
 
+    def suits_not(self, estimator: Any, stats: Stats) -> str:
+        hinge = "the hinge loss is not smooth" if estimator.loss == "hinge" else ""
+        return super().suits_not(estimator, stats) or hinge
+
     def outline(self, estimator: Any, stats: Stats) -> Outline:
-        return super().outline(estimator, replace(stats, dtype="float64", bytes=-1))
+        if type(estimator) is not self.ours:
+            stats = replace(stats, dtype="float64", bytes=-1)
+        return super().outline(estimator, stats)
 
 
-CLASSIFIERS = (*map(Logistic, logistic.SOLVERS), SupportVectors("lbfgs"))
+CLASSIFIERS = (
+    *map(Logistic, logistic.SOLVERS),
+    *map(SupportVectors, ("lbfgs", "newton-cholesky", "dual-newton")),
+)

@@ -1,4 +1,4 @@
-"""scikit-learn's `PCA` by mlopt's solvers."""
+"""`PCA`, scikit-learn's and mlopt's, by mlopt's solvers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ _ASKED = {
 class Principal(Twin):
     """`PCA`."""
 
-    kinds = (decomposition.PCA,)
+    ours = PCA
+    asks = "svd_solver"
+    kinds = (decomposition.PCA, ours)
     learnt = (
         "components_", "explained_variance_", "explained_variance_ratio_",
         "singular_values_", "mean_", "n_components_", "n_samples_", "noise_variance_",
@@ -38,6 +40,10 @@ class Principal(Twin):
     def twin(self, estimator: Any, rows: Rows) -> Any:
         names = "n_components", "whiten", "iterated_power", "n_oversamples", "random_state"
         return PCA(svd_solver=NAMES[self.solver], **same(estimator, *names))
+
+    @property
+    def named(self) -> str:
+        return NAMES[self.solver]
 
     def differs(self, estimator: Any, stats: Stats) -> str:
         if estimator.n_components == "mle":

@@ -5,6 +5,7 @@ Each function says in a few words why the two would not minimise the same; "" wh
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 _SOFTMAX = ("deprecated", "auto", "multinomial")
@@ -26,7 +27,7 @@ def logistic_differs(estimator: Any) -> str:
 
 def penalty_free(estimator: Any) -> bool:
     """Whether a `LogisticRegression` has no penalty at all."""
-    return getattr(estimator, "penalty", "deprecated") is None
+    return getattr(estimator, "penalty", "deprecated") is None or math.isinf(estimator.C)
 
 
 def svc_differs(estimator: Any) -> str:

@@ -1,10 +1,10 @@
-"""scikit-learn's least squares by mlopt's solvers."""
+"""Least squares, scikit-learn's and mlopt's estimators, by mlopt's solvers."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn import linear_model
@@ -13,9 +13,11 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from mlopt.costs import Cost
 from mlopt.gd import least_squares
+from mlopt.gd.least_squares_fit import Regressor
 from mlopt.gd.plans.block import COLUMNS
 from mlopt.gd.plans.fitting import passes_to_expect, prices
 from mlopt.gd.plans.outline import Outline
+from mlopt.gd.plans.sparse_cg import left_out
 from mlopt.gd.plans.stop import CoefficientError
 from mlopt.pipeline.fits.models.objectives import dense_only, squares_differ
 from mlopt.pipeline.fits.models.twin import Twin, same
@@ -38,7 +40,8 @@ more than rounding leaves of its normal equations at a condition of 1e6, in floa
 class Penalised(Twin):
     """`Ridge`."""
 
-    kinds: tuple[type, ...] = (linear_model.Ridge,)
+    ours: ClassVar[type | None] = least_squares.Ridge
+    kinds: tuple[type, ...] = (linear_model.Ridge, least_squares.Ridge)
     learnt = ("coef_", "intercept_", "n_iter_", "solver_")
 
     def twin(self, estimator: Any, rows: Rows) -> Any:
@@ -53,6 +56,12 @@ class Penalised(Twin):
             fitted.coef_ = fitted.coef_.ravel()
         return fitted
 
+    def suits_not(self, estimator: Any, stats: Stats) -> str:
+        if reason := super().suits_not(estimator, stats):
+            return reason
+        aside = left_out(stats.sparse) if estimator.solver == "auto" else {}
+        return aside.get(self.solver, "") or self._needs_penalty(estimator)
+
     def differs(self, estimator: Any, stats: Stats) -> str:
         if reason := squares_differ(estimator):
             return reason
@@ -63,6 +72,9 @@ class Penalised(Twin):
             return "`max_iter` may end it before it has converged"
         if exact and self.solver == "sparse_cg":
             return "it stops at a gradient, where scikit-learn solves exactly"
+        return self._needs_penalty(estimator)
+
+    def _needs_penalty(self, estimator: Any) -> str:
         free = not np.all(np.asarray(getattr(estimator, "alpha", 0.0)) > 0)
         return "it needs a penalty" if free and self.solver in _PENALISED else ""
 
@@ -83,7 +95,7 @@ class Penalised(Twin):
         # Sweeps over blocks tell nothing on fewer rows than a block has columns. They
         # depend on the condition of what is solved, as steps of conjugate gradients do on
         # its root: there are not fewer of them.
-        twin = self.twin(estimator, sample)
+        twin = self.learner(estimator, sample)
         asked = _asked(estimator)
         twin.set_params(solver="sparse_cg", tol=min(asked.gradient, 0.1) or 1e-4)
         # Steps depend on the spectrum against the penalty: both shrink with the rows.
@@ -117,7 +129,8 @@ class Penalised(Twin):
 class Ordinary(Penalised):
     """`LinearRegression`, by solvers that find its rank as scikit-learn does."""
 
-    kinds = (linear_model.LinearRegression,)
+    ours = least_squares.LinearRegression
+    kinds = (linear_model.LinearRegression, ours)
     learnt = ("coef_", "intercept_", "rank_", "singular_")
 
     def twin(self, estimator: Any, rows: Rows) -> Any:
@@ -131,6 +144,8 @@ class Ordinary(Penalised):
 
     def fit(self, estimator: Any, rows: Rows, y: Any, weight: Any) -> Any:
         fitted = super().fit(estimator, rows, y, weight)
+        if type(estimator) is self.ours:
+            return fitted
         if np.ndim(y) == 2:
             fitted.coef_ = np.atleast_2d(fitted.coef_)
         if rows.sparse:  # of these scikit-learn iterates, and tells neither
@@ -151,6 +166,7 @@ class Signed(Penalised):
     """`RidgeClassifier`: least squares to -1 and 1, a target for each of many classes."""
 
     kinds = (linear_model.RidgeClassifier,)
+    ours = None
 
     def fit(self, estimator: Any, rows: Rows, y: Any, weight: Any) -> Any:
         binarizer = LabelBinarizer(pos_label=1, neg_label=-1)
@@ -166,6 +182,8 @@ class Signed(Penalised):
 
 def _is_exact(estimator: Any, sparse: bool) -> bool:
     """Whether scikit-learn solves by a factorization, to rounding."""
+    if isinstance(estimator, Regressor):
+        return False  # mlopt's own: as near as it is asked
     solver = getattr(estimator, "solver", "auto")
     return not sparse if solver == "auto" else solver not in _BY_STEPS
 
@@ -177,6 +195,8 @@ def _exact(itemsize: int) -> float:
 
 def _asked(estimator: Any) -> CoefficientError:
     tol = float(getattr(estimator, "tol", 1e-4) or 0.0)
+    if isinstance(estimator, Regressor):
+        return CoefficientError(estimator._settings().accuracy, tol)
     return CoefficientError(float(np.clip(tol, 1e-12, 1e-6)), tol)
 
 

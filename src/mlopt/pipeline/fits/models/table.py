@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from mlopt.pipeline.fits.base import Fit
-from mlopt.pipeline.fits.models.block_learners import BLOCK_LEARNERS
 from mlopt.pipeline.fits.models.classifiers import CLASSIFIERS
 from mlopt.pipeline.fits.models.clusters import CLUSTERS
 from mlopt.pipeline.fits.models.components import COMPONENTS
 from mlopt.pipeline.fits.models.descriptors import DESCRIPTORS
 from mlopt.pipeline.fits.models.discriminant import DISCRIMINANT
+from mlopt.pipeline.fits.models.own import OWN
 from mlopt.pipeline.fits.models.regressions import REGRESSIONS
 from mlopt.pipeline.fits.models.truncated import TRUNCATED
 
@@ -20,5 +20,5 @@ MODELS: tuple[Fit, ...] = (
     *CLUSTERS,
     *DESCRIPTORS,
     *DISCRIMINANT,
-    *BLOCK_LEARNERS,
+    *OWN,
 )

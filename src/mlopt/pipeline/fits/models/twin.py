@@ -1,7 +1,8 @@
-"""A way of fitting scikit-learn's estimator with mlopt's solver of the same problem.
+"""A way of fitting an estimator with mlopt's solver of the same problem.
 
 Each solver is a way of its own, so that a plan names those that were rejected. What is
-learnt is put into a copy of the user's estimator.
+learnt is put into a copy of the user's estimator: of scikit-learn, whose twin of mlopt
+learns; or of mlopt, which learns itself.
 """
 
 from __future__ import annotations
@@ -29,17 +30,25 @@ class Twin(ManyPasses):
 
     Attributes
     ----------
+    ours : type
+        mlopt's own class among ``kinds``, if there is one.
+    asks : str
+        The parameter by which it is told the solver.
     learnt : tuple of str
         The fitted attributes that scikit-learn's estimator has, beside those of its input.
     """
 
+    ours: ClassVar[type | None] = None
+    asks: ClassVar[str] = "solver"
     learnt: ClassVar[tuple[str, ...]]
 
     def __init__(self, solver: str) -> None:
         self.name = self.solver = solver
 
     def refuses(self, estimator: Any, stats: Stats) -> str:
-        if reason := self.differs(estimator, stats):
+        is_ours = type(estimator) is self.ours
+        differs = self.suits_not if is_ours else self.differs
+        if reason := differs(estimator, stats):
             return reason
         cost = self.priced(estimator, stats, Resources())
         return cost if isinstance(cost, str) else ""
@@ -55,13 +64,41 @@ class Twin(ManyPasses):
         return None if isinstance(cost, str) else cost
 
     def fit(self, estimator: Any, rows: Rows, y: Any, weight: Any) -> Any:
-        twin = self.twin(estimator, rows)
-        twin.fit(rows, y, **({} if weight is None else {"sample_weight": weight}))
-        return with_columns(copied(twin, clone(estimator), self.learnt), rows)
+        learner = self.learner(estimator, rows)
+        learner.fit(rows, y, **({} if weight is None else {"sample_weight": weight}))
+        if type(estimator) is self.ours:
+            setattr(learner, self.asks, getattr(estimator, self.asks))
+            return with_columns(learner, rows)
+        return with_columns(copied(learner, clone(estimator), self.learnt), rows)
+
+    def learner(self, estimator: Any, rows: Rows) -> Any:
+        """mlopt's estimator that this solver is to fit."""
+        if type(estimator) is not self.ours:
+            return self.twin(estimator, rows)
+        own = clone(estimator)
+        setattr(own, self.asks, self.named)
+        return own
+
+    @property
+    def named(self) -> str:
+        """The solver as the parameter of mlopt's class has it."""
+        return self.solver
+
+    def suits_not(self, estimator: Any, stats: Stats) -> str:
+        """Why mlopt's own estimator would not take this solver; "" when it would."""
+        del stats
+        if why := estimator._not_ours():
+            return f"scikit-learn fits it: {why}"
+        if getattr(estimator, "warm_start", False):
+            return "it starts where it was"
+        if self.solver not in estimator._methods():
+            return "it does not fit it with these parameters"
+        asked = getattr(estimator, self.asks)
+        return "" if asked in ("auto", self.named) else f"{self.asks}={asked!r} is asked"
 
     @abstractmethod
     def twin(self, estimator: Any, rows: Rows) -> Any:
-        """mlopt's estimator with the same parameters."""
+        """mlopt's estimator with the parameters of scikit-learn's."""
 
     @abstractmethod
     def differs(self, estimator: Any, stats: Stats) -> str:

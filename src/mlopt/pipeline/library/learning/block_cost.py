@@ -73,6 +73,13 @@ def choose_keeping(
     budget : int
         Bytes, in all workers together.
     """
+    options = costs(work, resources, budget)
+    choice = choose(operator, "auto", options, resources)
+    return WAYS[choice.chosen], choice
+
+
+def costs(work: Work, resources: Resources, budget: int) -> dict[str, Cost | str]:
+    """Of each way to keep things, or why there is no room for it."""
     options: dict[str, Cost | str] = {}
     for name, keeping in WAYS.items():
         needed = kept_bytes(work, keeping)
@@ -82,8 +89,7 @@ def choose_keeping(
             options[name] = f"needs {format_bytes(needed)} of {format_bytes(budget)}"
         else:
             options[name] = cost(work, keeping, resources)
-    choice = choose(operator, "auto", options, resources)
-    return WAYS[choice.chosen], choice
+    return options
 
 
 def kept_bytes(work: Work, keeping: Keeping) -> int:

@@ -16,17 +16,19 @@ from mlopt.cluster import Executor, executor
 from mlopt.errors import InputError
 from mlopt.gd.estimator_base import Sample, read, resources_of
 from mlopt.gd.parameters import check_count, check_positive
-from mlopt.gd.pricing import shape_of
+from mlopt.gd.pricing import shape_of, shape_of_stats
 from mlopt.pipeline.budget import budget_bytes
 from mlopt.pipeline.library.learning.block_cost import Work, choose_keeping, working_bytes
 from mlopt.pipeline.library.learning.block_descent import BlockDescent, Keeping
 from mlopt.pipeline.library.learning.feature_blocks import (
     Features,
+    OwnColumns,
     block_rows,
     fitted_features,
 )
 from mlopt.plan import Choice, Plan, format_bytes
 from mlopt.rows import Rows
+from mlopt.stats import Stats
 
 Array = NDArray[Any]
 Targets = Callable[[Sample], Array]
@@ -133,6 +135,17 @@ def work_of(rows: Rows, features: Features, outputs: int, size: int, passes: int
     per_value = features.flops_per_value(rows.nonzero / rows.n)
     shape = shape_of(rows, outputs)
     return Work(shape, features.n_features_out_, size, per_value, passes)
+
+
+def work_to_come(estimator: Any, stats: Stats) -> Work | None:
+    """The same before there are rows; None where only a fit tells how many features."""
+    shape = shape_of_stats(stats)
+    features = estimator.features or OwnColumns(shape.d)
+    count = getattr(features, "count", None)
+    if count is None:
+        return None
+    per_value = features.flops_per_value(shape.nonzero / max(1, shape.n))
+    return Work(shape, count(shape.d), estimator.block_size, per_value, estimator.n_iter)
 
 
 def _descent(estimator: Any, ready: Prepared) -> BlockDescent:

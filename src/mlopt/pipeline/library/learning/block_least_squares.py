@@ -15,16 +15,23 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
 from mlopt.cluster import executor
+from mlopt.costs import Cost
 from mlopt.gd.estimator_base import Sample, apply
+from mlopt.pipeline.budget import budget_bytes
+from mlopt.pipeline.library.choosing import least
+from mlopt.pipeline.library.learning.block_cost import costs
 from mlopt.pipeline.library.learning.block_fit import (
     Found,
     fit_blocks,
     plan_of,
     prepare,
+    work_to_come,
 )
 from mlopt.pipeline.library.learning.by_scores import _Classifies, _Regresses
 from mlopt.pipeline.library.learning.feature_blocks import Features, column_blocks, scores
 from mlopt.plan import Plan
+from mlopt.resources import Resources
+from mlopt.stats import Stats
 
 Array = NDArray[Any]
 
@@ -66,6 +73,12 @@ class BlockModel(BaseEstimator):
         with closing(executor()) as where:
             ready = prepare(twin, X, y, sample_weight, twin._targets, where)
         return plan_of(self, ready.choice)
+
+    def _foreseen(self, stats: Stats, resources: Resources) -> Cost | None:
+        """What a fit would cost, before there are rows."""
+        work = work_to_come(self, stats)
+        budget = budget_bytes(self.memory_budget, None)
+        return None if work is None else least(costs(work, resources, budget), resources)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

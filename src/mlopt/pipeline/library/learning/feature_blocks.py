@@ -39,7 +39,8 @@ OWN_FLOPS = price("block.copy")
 class Features(Protocol):
     """What generates features: `mlopt.RandomFeatures`, or a class with these members.
 
-    Laws: the columns of a range are those of any larger range; each row has its own.
+    Laws: the columns of a range are those of any larger range; each row has its own. A
+    method ``count(d)``, the features of ``d`` columns, lets a fit be priced beforehand.
     """
 
     @property
@@ -70,6 +71,10 @@ class OwnColumns:
         """Nothing is learnt."""
         del X
         return self
+
+    def count(self, columns: int) -> int:
+        """As many as there are columns."""
+        return columns
 
     def columns(self, start: int, stop: int) -> Part:
         """Columns ``start`` to ``stop``, dense."""

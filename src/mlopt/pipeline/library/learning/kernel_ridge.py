@@ -19,14 +19,16 @@ from mlopt.cluster import Executor, executor
 from mlopt.costs import Cost
 from mlopt.gd.estimator_base import Sample, apply, read, resources_of
 from mlopt.gd.parameters import check_count, check_positive
-from mlopt.gd.pricing import shape_of
+from mlopt.gd.pricing import Shape, shape_of, shape_of_stats
 from mlopt.pipeline.budget import budget_bytes
-from mlopt.pipeline.library.choosing import choose
+from mlopt.pipeline.library.choosing import choose, least
 from mlopt.pipeline.library.learning.by_scores import _Classifies, _Regresses
 from mlopt.pipeline.library.learning.feature_blocks import block_rows
 from mlopt.pipeline.library.learning.kernel_blocks import KernelDescent, kernel_scores
 from mlopt.pipeline.library.learning.kernel_cost import KEPT, kernel_costs
 from mlopt.plan import Choice, Plan, format_bytes
+from mlopt.resources import Resources
+from mlopt.stats import Stats
 
 Array = NDArray[Any]
 
@@ -68,6 +70,12 @@ class _Kernel(BaseEstimator):
             choice = clone(self)._prepare(X, y, where)[-1]
         return Plan(f"fit {self}", (choice,), choice.predicted)
 
+    def _foreseen(self, stats: Stats, resources: Resources) -> Cost | None:
+        """What a fit would cost at most, before there are rows."""
+        budget, shape = budget_bytes(self.memory_budget, None), shape_of_stats(stats)
+        found = _options(shape, self.block_size, self.n_iter, resources, budget)
+        return least(found, resources)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -90,13 +98,8 @@ class _Kernel(BaseEstimator):
         )
         targets = self._targets(sample)
         budget, resources = budget_bytes(self.memory_budget, where), resources_of(where)
-        costs = kernel_costs(
-            shape_of(sample.rows, targets.shape[1]), size, passes, resources
-        )
-        options: dict[str, Cost | str] = dict(costs)
-        needed = sample.rows.n**2 * sample.rows.dtype.itemsize + 8 * sample.rows.n * size
-        if needed > budget:
-            options[KEPT] = f"needs {format_bytes(needed)} of {format_bytes(budget)}"
+        shape = shape_of(sample.rows, targets.shape[1])
+        options = _options(shape, size, passes, resources, budget)
         choice = choose(type(self).__name__, "auto", options, resources, "sweeps")
         return sample, targets, choice
 
@@ -246,6 +249,17 @@ class KernelRidgeClassifier(_Classifies, _Kernel):
         """
         self._fit(X, y)
         return self
+
+
+def _options(
+    shape: Shape, size: int, passes: int, resources: Resources, budget: int
+) -> dict[str, Cost | str]:
+    """What there is room for."""
+    options: dict[str, Cost | str] = {**kernel_costs(shape, size, passes, resources)}
+    needed = shape.n**2 * shape.itemsize + 8 * shape.n * size
+    if needed > budget:
+        options[KEPT] = f"needs {format_bytes(needed)} of {format_bytes(budget)}"
+    return options
 
 
 def _applied(X: Any, support: Any, dual: Array, gamma: float, function: Any) -> Array:

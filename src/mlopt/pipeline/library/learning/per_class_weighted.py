@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from mlopt.cluster import Executor, executor
+from mlopt.costs import Cost
 from mlopt.errors import InputError
 from mlopt.gd.estimator_base import Sample, read, resources_of
 from mlopt.gd.linear_model import encode
@@ -20,7 +21,12 @@ from mlopt.gd.parameters import check_count, check_positive
 from mlopt.pipeline.library.choosing import choose
 from mlopt.pipeline.library.learning.block_cost import cost
 from mlopt.pipeline.library.learning.block_descent import Keeping
-from mlopt.pipeline.library.learning.block_fit import penalties, plan_of, work_of
+from mlopt.pipeline.library.learning.block_fit import (
+    penalties,
+    plan_of,
+    work_of,
+    work_to_come,
+)
 from mlopt.pipeline.library.learning.block_least_squares import BlockModel
 from mlopt.pipeline.library.learning.by_scores import _Classifies
 from mlopt.pipeline.library.learning.feature_blocks import (
@@ -30,6 +36,8 @@ from mlopt.pipeline.library.learning.feature_blocks import (
 )
 from mlopt.pipeline.library.learning.per_class_descent import Mixture, PerClassDescent
 from mlopt.plan import Choice, Plan
+from mlopt.resources import Resources
+from mlopt.stats import Stats
 
 Array = NDArray[Any]
 
@@ -142,6 +150,10 @@ class PerClassWeightedLeastSquares(_Classifies, BlockModel):
         with closing(executor()) as where:
             choice = clone(self)._prepare(X, y, where)[-1]
         return plan_of(self, choice)
+
+    def _foreseen(self, stats: Stats, resources: Resources) -> Cost | None:
+        work = work_to_come(self, stats)
+        return None if work is None else cost(work, Keeping(False, False), resources)
 
     def _prepare(
         self, X: Any, y: Any, where: Executor
