@@ -117,7 +117,7 @@ def test_tasks_are_named_after_the_steps(client: Any) -> None:
     fitted("array")
     events = client.get_task_stream()
     names = {str(event["key"]) for event in events}
-    for step in ("fit-scale-", "pca-apply-"):
+    for step in ("scale-fit-", "pca-apply-"):
         assert any(step in name for name in names), step
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mlopt.cluster.executor import Executor, Handle, Tree, tree_reduce
+from mlopt.cluster.executor import Executor, Handle, Tree, calls_of, tell, tree_reduce
 from mlopt.cluster.limits import between_passes, inside_task, single_threaded
 from mlopt.cluster.parcel import usable
 from mlopt.cluster.threads import Threads, count_threads, executor
@@ -24,11 +24,13 @@ __all__ = [
     "Threads",
     "Tree",
     "between_passes",
+    "calls_of",
     "count_threads",
     "executor",
     "inside_task",
     "local_cluster",
     "single_threaded",
+    "tell",
     "tree_reduce",
     "usable",
 ]

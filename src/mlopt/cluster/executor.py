@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import Any
 
 from mlopt.errors import TaskError
@@ -141,6 +143,13 @@ class Executor(ABC):
         started anew, by their nannies.
         """
 
+    def listen(self, topic: str, told: Callable[[Any], None]) -> None:
+        """Call ``told`` with what tasks in other processes log under a topic of Dask.
+
+        What a task logged was told by the time that its result is there.
+        """
+        del topic, told  # there are no other processes
+
     @abstractmethod
     def close(self) -> None:
         """Drop what has not begun and let go of the threads; a client stays open."""
@@ -196,6 +205,33 @@ def tree_reduce(combine: Callable[[Any, Any], Any], partials: Iterable[Any]) -> 
     for leaf, value in enumerate(values):
         tree.add(leaf, value)
     return tree.root
+
+
+_layer: ContextVar[tuple[str, str]] = ContextVar("layer", default=("", ""))
+
+
+@contextmanager
+def calls_of(layer: str, step: str) -> Iterator[None]:
+    """Calls that are started in the block show on Dask's pages as work of this step."""
+    before = _layer.set((layer, step))
+    try:
+        yield
+    finally:
+        _layer.reset(before)
+
+
+def layer_at_work() -> tuple[str, str]:
+    """The name and the step that `calls_of` gives here; empty where nothing does."""
+    return _layer.get()
+
+
+def tell(topic: str, message: Any) -> None:
+    """From a task on a worker: log it for those who `Executor.listen`; else, nothing."""
+    if "distributed" in sys.modules:
+        from distributed import get_worker
+
+        with suppress(ValueError):  # no worker's thread
+            get_worker().log_event(topic, message)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import math
 import threading
 import time
 import uuid
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent import futures
 from contextlib import contextmanager
@@ -21,7 +22,13 @@ from typing import Any, NoReturn, cast
 import dask
 import distributed
 
-from mlopt.cluster.executor import Executor, Handle, contained, tree_reduce
+from mlopt.cluster.executor import (
+    Executor,
+    Handle,
+    contained,
+    layer_at_work,
+    tree_reduce,
+)
 from mlopt.cluster.limits import single_threaded
 from mlopt.cluster.parcel import Parcel, pack, unpack, usable
 from mlopt.cluster.pool import Pool
@@ -43,6 +50,7 @@ _LAST_WORDS, _RESTART = 0.5, 20.0
 _PATIENCE = 5.0
 
 _changing = threading.RLock()
+_heard: weakref.WeakKeyDictionary[Any, set[str]] = weakref.WeakKeyDictionary()
 
 
 class Cluster(Executor):
@@ -171,6 +179,14 @@ class Cluster(Executor):
             # out of time waits for long.
             futures.wait([restart], timeout=_PATIENCE)
 
+    def listen(self, topic: str, told: Callable[[Any], None]) -> None:
+        with _changing:
+            topics = _heard.setdefault(self.client, set())
+            if topic not in topics:
+                # For good: runs that follow each other, or overlap, listen to one topic.
+                self.client.subscribe_topic(topic, lambda event: told(event[1]))
+                topics.add(topic)
+
     def close(self) -> None:
         """Nothing to let go of: the client belongs to who made it."""
 
@@ -205,7 +221,9 @@ class Cluster(Executor):
     def _sending(self) -> Iterator[None]:
         if self.client.status in ("closed", "closing"):
             raise self._lost("for good")
-        with _any_graph_size():
+        _, step = layer_at_work()
+        named = dask.annotate(mlopt={"steps": [step]}) if step else contextlib.nullcontext()
+        with _any_graph_size(), named:
             yield
 
     def _arguments(self, values: Sequence[Any], calls: int) -> list[Any]:
@@ -352,7 +370,8 @@ def _name(function: Any) -> str:
 
 
 def _key(name: str) -> str:
-    return f"{name}-{uuid.uuid4().hex}"
+    layer, _ = layer_at_work()
+    return "-".join([*filter(None, [layer]), name, uuid.uuid4().hex])
 
 
 @contextmanager

@@ -25,8 +25,8 @@ from mlopt.pipeline.explain import plain_plan, to_plan
 from mlopt.pipeline.finishing import put_back
 from mlopt.pipeline.planning.making import Planned, Problem, make_plan
 from mlopt.pipeline.planning.optimizer import left_out
+from mlopt.pipeline.running.drawing import graph_of
 from mlopt.pipeline.running.execute import Execution
-from mlopt.pipeline.running.layers import graph_of
 from mlopt.pipeline.steps import applying
 from mlopt.pipeline.steps.copies import private_copy
 from mlopt.pipeline.steps.exporting import exported

@@ -132,7 +132,9 @@ class _Fitted:
         for key, blocks in zip(keys, zip(*columns, strict=True), strict=True):
             graph[key] = Task(key, _count, *map(TaskRef, blocks))
         executor: Executor = self.run.executor
-        counts = [executor.result(h) for h in executor.run_graph(graph, keys)]
+        counts = [
+            executor.result(h) for h in executor.run_graph(*layers.submitted(graph, keys))
+        ]
         stored, size = (sum(column) for column in zip(*counts, strict=True))
         return float(stored / max(1, size))
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from dask.highlevelgraph import HighLevelGraph
 from dask.task_spec import List, Task, TaskRef
+from dask.utils import key_split
 from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
@@ -18,7 +19,8 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 
 import mlopt
 from mlopt.cluster import Threads
-from mlopt.pipeline.running.merging import merge_blocks
+from mlopt.pipeline.running.layers import Layers
+from mlopt.pipeline.running.merging import merged, together
 
 _RANDOM = np.random.default_rng(0)
 X = _RANDOM.normal(size=(9000, 8)) * np.arange(1, 9)
@@ -36,15 +38,33 @@ def pipeline(**settings: Any) -> mlopt.Pipeline:
 
 
 def prefixes(graph: HighLevelGraph) -> set[str]:
-    """Layer names less the tokens at their ends."""
-    return {name.rsplit("-", 2)[0] for name in graph.layers}
+    """What Dask shows of the layers' names."""
+    return {key_split(name).removesuffix("-source") for name in graph.layers}
 
 
 def test_layers_carry_the_users_names_of_the_steps() -> None:
     graph = pipeline(optimize=False).visualize(X, Y)
     graph.validate()
-    assert {"X", "y", "unit", "scale", "pca"} <= prefixes(graph)
-    assert {"fit-scale", "fit-pca", "fit-clf"} <= prefixes(graph)
+    assert {"X", "y", "scale-fit", "pca-fit", "clf-fit"} <= prefixes(graph)
+
+
+def test_steps_whose_tasks_are_one_are_one_layer_named_after_all() -> None:
+    lazy, labels = da.from_array(X, chunks=(3000, 8)), da.from_array(Y, chunks=3000)
+    graph = pipeline(optimize=False).visualize(lazy, labels)
+    graph.validate()
+    assert {"X+unit+scale-fit", "X+unit+scale+pca-apply"} <= prefixes(graph)
+    (layer,) = (one for name, one in graph.layers.items() if "X+unit+scale-fit" in name)
+    assert layer.annotations["mlopt"]["steps"] == ["X", "unit", "scale"]
+
+
+def test_what_is_drawn_computes_what_is_fitted() -> None:
+    steps = [("scale", StandardScaler()), ("pca", PCA(3, svd_solver="covariance_eigh"))]
+    graph = mlopt.Pipeline(steps).visualize(da.from_array(X, chunks=(3000, 8)))
+    (key,) = (k for k in graph.to_dict() if k[0].startswith("pca-fit") and k[1:] == (0,))
+    wanted = PCA(3).fit(StandardScaler().fit_transform(X))
+    np.testing.assert_allclose(
+        np.abs(dask.get(graph.to_dict(), key).components_), np.abs(wanted.components_)
+    )
 
 
 def test_steps_that_were_fused_are_named_together() -> None:
@@ -55,26 +75,26 @@ def test_steps_that_were_fused_are_named_together() -> None:
     ]
     graph = mlopt.Pipeline([*steps, ("clf", LogisticRegression())]).visualize(X, Y)
     graph.validate()
-    assert any(name.startswith("first-second-") for name in graph.layers)
+    assert any("first+second" in name for name in graph.layers)
 
 
 def test_steps_within_steps_are_named_by_their_path() -> None:
     prepare = make_column_transformer((StandardScaler(), [0, 1]), (Normalizer(), [2, 3]))
     steps = [("prepare", prepare), ("clf", LogisticRegression())]
     names = prefixes(mlopt.Pipeline(steps).visualize(X, Y))
-    assert any("prepare-standardscaler" in name for name in names)
+    assert any("prepare.standardscaler" in name for name in names)
 
 
 def test_a_graph_of_a_dask_array_reads_its_chunks() -> None:
     lazy = da.from_array(X, chunks=(3000, 8))
     graph = pipeline().visualize(lazy, da.from_array(Y, chunks=3000))
     graph.validate()
-    assert "fit-clf" in prefixes(graph)
+    assert "clf-fit" in prefixes(graph)
 
 
 def test_a_path_within_a_name_stays_readable() -> None:
-    graph = mlopt.Pipeline([("my step!", StandardScaler()), ("clf", LogisticRegression())])
-    assert any(name.startswith("fit-my-step-") for name in graph.visualize(X, Y).layers)
+    steps = [("my step 2!", StandardScaler()), ("clf", LogisticRegression())]
+    assert "my_step_2-fit" in prefixes(mlopt.Pipeline(steps).visualize(X, Y))
 
 
 def add(*values: Any) -> Any:
@@ -87,6 +107,10 @@ def made(**tasks: Any) -> dict[Any, Any]:
         key: Task(key, add, *(TaskRef(v) if isinstance(v, str) else v for v in parts))
         for key, parts in tasks.items()
     }
+
+
+def merge_blocks(graph: Any, rows: Any, wanted: Any) -> dict[Any, Any]:
+    return merged(graph, together(graph, rows, wanted))
 
 
 def test_what_one_task_of_a_block_reads_becomes_part_of_it() -> None:
@@ -133,8 +157,6 @@ def test_a_merged_graph_fits_what_scikit_learn_fits(budget: Any) -> None:
 
 
 def test_a_merged_graph_has_fewer_tasks_than_operators_have_blocks() -> None:
-    from mlopt.pipeline.running.layers import Layers
-
     lazy, labels = da.from_array(X, chunks=(2500, 8)), da.from_array(Y, chunks=2500)
     with closing(Threads(1)) as where:
         planned = pipeline()._plan(
@@ -144,4 +166,5 @@ def test_a_merged_graph_has_fewer_tasks_than_operators_have_blocks() -> None:
     (sink,) = planned.draft.sinks
     key = layers.model(sink)
     graph = layers.graph().to_dict()
-    assert len(layers.merged(graph, [key])) < len(graph)
+    found, _ = layers.submitted(graph, [key])
+    assert len(found.to_dict()) < len(graph)

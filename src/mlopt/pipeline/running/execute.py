@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from dask.task_spec import Task, TaskRef
 
-from mlopt.cluster import Executor
+from mlopt.cluster import Executor, calls_of
 from mlopt.errors import InputError
 from mlopt.kernels.compiling import worked
 from mlopt.pipeline.blocks import tables
@@ -26,7 +26,7 @@ from mlopt.pipeline.running.keeping import Shelf
 from mlopt.pipeline.running.layers import Layers
 from mlopt.pipeline.running.rows_of import rows_of
 from mlopt.pipeline.tasks.functions import naming
-from mlopt.pipeline.tasks.timing import watching
+from mlopt.pipeline.tasks.timing import Clock, watching
 from mlopt.plan import format_bytes
 
 
@@ -41,8 +41,8 @@ class Execution:
         Where models, and rows if it has room for them, are looked up and left.
     models : dict of token to fitted model
     seconds : dict of token to float
-        What operators took: of one slot, where blocks are worked on beside each other. What
-        happens on workers is not measured, but for fits of many passes.
+        What operators took: their work over all threads, measured where it ran, by the
+        number of threads. So they add up to no more than the run took.
     shelf : Shelf
         The rows that are kept, and what happened to them.
     reused : list of token
@@ -60,6 +60,7 @@ class Execution:
     _held: dict[str, list[Any]] = field(default_factory=dict)
     _handles: dict[str, Any] = field(default_factory=dict)
     _same: set[str] = field(default_factory=set)
+    _clock: Clock = field(default_factory=Clock)
 
     def __post_init__(self) -> None:
         modest = self.draft.partly[0] if self.draft.partly else ""
@@ -67,10 +68,10 @@ class Execution:
 
     def run(self) -> list[Any]:
         """Learn every model; returns the handles of the blocks of rows that are wanted."""
-        with watching() as clock:
+        with watching(self.executor) as self._clock:
             wanted = self._run()
-        # Beside each other on all slots; a fit of many passes was timed as a whole.
-        for token, seconds in clock.seconds.items():
+        # Work on all slots together: what there is of it takes so long on all of them.
+        for token, seconds in self._clock.seconds.items():
             self.seconds.setdefault(token, seconds / self.executor.threads)
         return wanted
 
@@ -152,7 +153,7 @@ class Execution:
             marks = [key for _, _, key in missing]
         if not (wanted := [*keys, *stay_keys, *marks]):
             return []
-        handles = self.executor.run_graph(layers.merged(graph, wanted), wanted)
+        handles = self.executor.run_graph(*layers.submitted(graph, wanted))
         rest = handles[len(keys) :]
         self._stay(stay, layers, rest[: len(stay_keys)])
         if not self.shelf.here:
@@ -234,14 +235,15 @@ class Execution:
         layers = self._layers()
         keys, graph = layers.rows(op.x), self._woven(layers, [op.x], again=True)
         kept = op.x.token in self._held or self._is_whole(op.x, layers)
-        with naming(op.step):
+        begin, below = time.perf_counter(), sum(self._clock.seconds.values())
+        with naming(op.step), calls_of(layers.named(op), op.step):
             rows = rows_of(graph, keys, self.executor, kept=kept, flat=way.flattens)
-        begin = time.perf_counter()
-        with naming(op.step):
             model = way.fit(op.estimator, rows, y, weight)
         if rows.names is not None:
             model.feature_names_in_ = np.asarray(rows.names, dtype=object)
-        self.seconds[op.token] = worked(begin)
+        # What re-makes the rows in its passes counts for the steps before.
+        below = sum(self._clock.seconds.values()) - below
+        self.seconds[op.token] = max(0.0, worked(begin) - below / self.executor.threads)
         self._learnt(op.token, model)
         self._remember(op.token)
 

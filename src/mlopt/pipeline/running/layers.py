@@ -3,31 +3,34 @@
 Layers carry the user's names of the steps, so that the dashboard, ``visualize`` and
 ``performance_report`` show them. Keys are made of content tokens: what is held under a key
 is what this key always gives.
+
+Steps whose tasks of a block are one task are one layer, that of all their names::
+
+    X ── scale-apply ── pca-fit           X+scale+pca-fit ── pca-fit
+                 (parts, merges)               (parts)      (merges)
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 from dask.optimization import cull
-from dask.task_spec import List, Task, TaskRef
+from dask.task_spec import GraphNode, List, Task, TaskRef
 
 from mlopt.pipeline.blocks.cut import Blocks, have_labels
 from mlopt.pipeline.fits.base import OnePass
 from mlopt.pipeline.graph.operators import Given, Learn, Operator, Outcome, Source
+from mlopt.pipeline.graph.schedule import members
 from mlopt.pipeline.graph.walking import walk
-from mlopt.pipeline.running.merging import merge_blocks
+from mlopt.pipeline.running.merging import merged, together
 from mlopt.pipeline.tasks import fitting
 from mlopt.pipeline.tasks.functions import block_function
 from mlopt.pipeline.tasks.timing import Timed, quietly
-
-if TYPE_CHECKING:
-    from mlopt.pipeline.planning.making import Planned
 
 
 @dataclass
@@ -50,8 +53,11 @@ class Layers:
     tasks: dict[str, dict[Any, Any]] = field(default_factory=dict)
     reads: dict[str, set[str]] = field(default_factory=dict)
     by_block: set[Any] = field(default_factory=set)
+    ops: dict[str, Operator] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
     taken: dict[str, int] = field(default_factory=dict)
+    places: dict[tuple[str, ...], str] = field(default_factory=dict)
+    members: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def labelled(self) -> bool:
@@ -74,15 +80,61 @@ class Layers:
         layers = {name: MaterializedLayer(tasks) for name, tasks in self.tasks.items()}
         return HighLevelGraph(layers, self.reads)
 
-    def merged(self, graph: Mapping[Any, Any], keys: Sequence[Any]) -> dict[Any, Any]:
-        """The tasks that these keys need, those of one block together where they can be."""
-        tasks, _ = cull(graph, list(keys))
-        return merge_blocks(tasks, self.by_block, set(keys))
+    def submitted(
+        self, graph: Mapping[Any, Any], keys: Sequence[Any]
+    ) -> tuple[HighLevelGraph, list[Any]]:
+        """What is given to the executor for these keys, and the keys to ask it for.
 
-    def graph_of(self, op: Operator) -> HighLevelGraph:
-        """All layers, those of this operator among them."""
-        self._layer(op)
-        return self.graph()
+        The tasks that they need, those of one block together where they can be, and what
+        is held under the key that it has.
+
+        Parameters
+        ----------
+        graph : mapping of key to task, value or handle
+            That of all layers, in which keys may lead elsewhere.
+        """
+        tasks, _ = cull(graph, list(keys))
+        inside = together(tasks, self.by_block, set(keys))
+        owners = {key: name for name, own in self.tasks.items() for key in own}
+        places, names = {}, {}
+        for key, those in inside.items():
+            inner = tuple(dict.fromkeys(_owner(one, owners) for one in those))
+            places[key] = self._place(inner)
+            if places[key] not in self.tasks and len(inner) > 1:
+                names[key] = (places[key], *key[1:])
+        for key, value in tasks.items():
+            if not isinstance(value, GraphNode):
+                places[key] = _owner(key, owners)
+                # A handle on workers has the name that its value got there.
+                names[key] = value.key if isinstance(value, TaskRef) else key
+        found: dict[str, dict[Any, Any]] = {}
+        where = {names.get(key, key): place for key, place in places.items()}
+        for key, task in merged(tasks, inside, names).items():
+            found.setdefault(where[key], {})[key] = task
+        layers = {name: self._annotated(name, own) for name, own in found.items()}
+        return connected(layers), [names.get(key, key) for key in keys]
+
+    def _place(self, names: tuple[str, ...]) -> str:
+        """The name of the layer whose tasks are those of several operators in one."""
+        if len(names) == 1 or isinstance(self.ops.get(names[-1]), Source):
+            return names[-1]  # parts of one collection may be those of another
+        if names not in self.places:
+            ops = [self.ops[name] for name in names]
+            steps = "+".join(dict.fromkeys(_label(op) for op in ops))
+            self.places[names] = self._unused(f"{steps}-{_verb(ops[-1])}", ops[-1])
+            self.members[self.places[names]] = names
+        return self.places[names]
+
+    def _annotated(self, name: str, tasks: dict[Any, Any]) -> MaterializedLayer:
+        """With its steps and operators, for the scheduler and its pages."""
+        those = self.members.get(name, (name,))
+        ops = [op for one in those if one in self.ops for op in members(self.ops[one])]
+        steps = list(dict.fromkeys(op.step for op in ops))
+        return MaterializedLayer(
+            tasks,
+            annotations={"mlopt": {"steps": steps}},
+            collection_annotations={op.step: op.describe() for op in ops},
+        )
 
     def _layer(self, op: Operator) -> str:
         """The name of the operator's layer, made now if it is not there."""
@@ -99,7 +151,7 @@ class Layers:
 
     def _make(self, op: Operator) -> None:
         name = self._name(op)
-        self.names[id(op)] = name
+        self.names[id(op)], self.ops[name] = name, op
         known = self._known(op)
         self.reads[name] = set() if known else {self.names[id(i)] for i in op.inputs}
         if op.token in self.held:
@@ -118,11 +170,15 @@ class Layers:
         else:
             self.tasks[name] = self._row_wise(name, op)
 
+    def named(self, op: Operator) -> str:
+        """What stands before the token in the name of an operator's layer."""
+        return f"{_label(op)}-{_verb(op)}"
+
     def _name(self, op: Operator) -> str:
-        verb = "fit-" if isinstance(op, Learn) else ""
-        label = re.sub(r"[^0-9A-Za-z_.]+", "-", op.step).strip("-") or "step"
-        kind = type(op).__name__.lower()
-        base = f"{verb}{label}-{kind}-{op.token[:16]}"
+        return self._unused(self.named(op), op)
+
+    def _unused(self, start: str, op: Operator) -> str:
+        base = f"{start}-{op.token[:16]}"
         again = self.taken[base] = self.taken.get(base, 0) + 1
         return base if again == 1 else f"{base}-{again}"
 
@@ -167,7 +223,7 @@ class Layers:
 
     def _one_pass(self, name: str, op: Learn, way: OnePass) -> dict[Any, Any]:
         columns = [self._keys(i) for i in (op.x, op.y, op.weight)]
-        part = Timed(op.token, fitting.part)
+        part, merge = Timed(op.token, fitting.part), Timed(op.token, fitting.merge)
         tasks: dict[Any, Any] = {}
         level: list[Any] = []
         rows = itertools.zip_longest(*columns)
@@ -183,13 +239,12 @@ class Layers:
             for a in pairs:
                 key = (name, "merge", deep, a // 2)
                 refs = TaskRef(level[a]), TaskRef(level[a + 1])
-                tasks[key] = _task(key, fitting.merge, op.step, way, *refs)
+                tasks[key] = _task(key, merge, op.step, way, *refs)
             odd = level[-1:] if len(level) % 2 else []
             level = [(name, "merge", deep, a // 2) for a in pairs] + odd
         key = (name, 0)
-        tasks[key] = _task(
-            key, fitting.finish, op.step, way, op.estimator, TaskRef(level[0])
-        )
+        finish = Timed(op.token, fitting.finish)
+        tasks[key] = _task(key, finish, op.step, way, op.estimator, TaskRef(level[0]))
         return tasks
 
     def _outcome(self, name: str, op: Outcome) -> dict[Any, Any]:
@@ -205,6 +260,18 @@ class Layers:
         return None if op is None else List(*map(TaskRef, self._keys(op)))
 
 
+def connected(layers: Mapping[str, MaterializedLayer]) -> HighLevelGraph:
+    """Layers as a graph: each reads those that hold what its tasks read."""
+    where = {key: name for name, layer in layers.items() for key in layer}
+    reads = {name: _read(layer.values(), where) - {name} for name, layer in layers.items()}
+    return HighLevelGraph(layers, reads)
+
+
+def _read(tasks: Iterable[Any], where: Mapping[Any, str]) -> set[str]:
+    nodes = (task for task in tasks if isinstance(task, GraphNode))
+    return {where[key] for node in nodes for key in node.dependencies if key in where}
+
+
 def _cut(name: str, whole: Any, count: int) -> dict[Any, Any]:
     return {
         (name, i): Task((name, i), fitting.piece, TaskRef(whole), i) for i in range(count)
@@ -215,21 +282,19 @@ def _task(key: Any, function: Any, *args: Any) -> Task:
     return Task(key, quietly, function, *args)
 
 
-def graph_of(planned: Planned) -> HighLevelGraph:
-    """The graph of a planned fit: a layer an operator, to look at.
+def _label(op: Operator) -> str:
+    """The step's name as Dask shows all of: up to a "-" before what are no letters."""
+    path = op.step.replace("/", ".")
+    return re.sub(r"[^0-9A-Za-z_.+]+", "_", path).strip("_") or "step"
 
-    A model that takes many passes is one task here; when it runs, each pass is a graph of
-    its own.
 
-    Parameters
-    ----------
-    planned : Planned
+def _verb(op: Operator) -> str:
+    return "fit" if isinstance(op, Learn) else type(op).__name__.lower()
 
-    Returns
-    -------
-    dask.highlevelgraph.HighLevelGraph
-    """
-    layers = Layers(planned.sources)
-    for sink in planned.draft.sinks:
-        layers.graph_of(sink)
-    return layers.graph()
+
+def _owner(key: Any, owners: Mapping[Any, str]) -> str:
+    """The layer of a key, or of what it was made for: `("kept", key)`."""
+    name = str(key[0]) if isinstance(key, tuple) else str(key)
+    while key not in owners and isinstance(key, tuple) and len(key) == 2:
+        key = key[1]
+    return owners.get(key, name)

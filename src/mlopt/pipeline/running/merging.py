@@ -12,17 +12,17 @@ beside others that wait for their turn.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from dask.core import reverse_dict
 from dask.task_spec import GraphNode, Task
 
 
-def merge_blocks(
+def together(
     graph: Mapping[Any, Any], rows: Collection[Any], wanted: Collection[Any]
-) -> dict[Any, Any]:
-    """The same graph in fewer tasks.
+) -> dict[Any, list[Any]]:
+    """Which tasks become one, by the key of the last of them.
 
     Parameters
     ----------
@@ -37,19 +37,37 @@ def merge_blocks(
     reads = {key: set(task.dependencies) & tasks.keys() for key, task in tasks.items()}
     readers = reverse_dict(reads)
     inside: dict[Any, list[Any]] = {key: [key] for key in tasks}
-    gone: set[Any] = set()
     for key in _inputs_first(reads):
         for one in reads[key]:
             alone = len(readers[one]) == 1 and one not in wanted
             linear = key in rows or (key not in wanted and len(reads[key]) == 1)
             if alone and linear and _is_block(one, rows, reads):
                 inside[key] = [*inside.pop(one), *inside[key]]
-                gone.add(one)
-    merged = {key: value for key, value in graph.items() if key not in gone}
+    return inside
+
+
+def merged(
+    graph: Mapping[Any, Any],
+    inside: Mapping[Any, Sequence[Any]],
+    names: Mapping[Any, Any] | None = None,
+) -> dict[Any, Any]:
+    """A graph with these tasks as one each.
+
+    Parameters
+    ----------
+    inside : mapping of key to keys
+        As from `together`.
+    names : mapping of key to key, optional
+        Other keys for tasks that are several in one, and for handles.
+    """
+    names = names or {}
+    gone = {key for members in inside.values() for key in members} - inside.keys()
+    found = {names.get(key, key): v for key, v in graph.items() if key not in gone}
     for key, members in inside.items():
-        if len(members) > 1:
-            merged[key] = Task.fuse(*(tasks[member] for member in members), key=key)
-    return merged
+        tasks = [graph[member].substitute(names) for member in members]
+        new = names.get(key, key)
+        found[new] = Task.fuse(*tasks, key=new) if len(tasks) > 1 else tasks[0]
+    return found
 
 
 def _is_block(key: Any, rows: Collection[Any], reads: Mapping[Any, Any]) -> bool:

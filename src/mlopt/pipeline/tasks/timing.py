@@ -1,7 +1,8 @@
-"""How long operators were at work in this process, by their tokens."""
+"""How long operators were at work, and on how many rows, wherever they ran."""
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import defaultdict
@@ -10,8 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from mlopt.cluster import single_threaded
+from mlopt.cluster import Executor, single_threaded, tell
 from mlopt.kernels.compiling import worked
+
+_TOPIC = "mlopt-seconds"
+"""Under which workers log what ran: Dask keeps the last of it, for who asks later."""
 
 _clocks: list[Clock] = []
 _lock = threading.Lock()
@@ -19,15 +23,16 @@ _lock = threading.Lock()
 
 @dataclass(eq=False)
 class Clock:
-    """Seconds at work, over all threads, and how many calls that took."""
+    """Of each operator, by its token: seconds at work, over all threads, and calls."""
 
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     calls: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
 
 @contextmanager
-def watching() -> Iterator[Clock]:
-    """A clock of everything that ends within the block, in this process."""
+def watching(executor: Executor) -> Iterator[Clock]:
+    """A clock of everything that ends within the block, here and on workers."""
+    executor.listen(_TOPIC, _told)
     clock = Clock()
     with _lock:
         _clocks.append(clock)
@@ -53,11 +58,22 @@ class Timed:
         begin = time.perf_counter()
         value = self.function(*args)
         took = worked(begin)
-        with _lock:
-            for clock in _clocks:
-                clock.seconds[self.token] += took
-                clock.calls[self.token] += 1
+        _count(self.token, took)
+        tell(_TOPIC, (os.getpid(), self.token, took))
         return value
+
+
+def _count(token: str, seconds: float) -> None:
+    with _lock:
+        for clock in _clocks:
+            clock.seconds[token] += seconds
+            clock.calls[token] += 1
+
+
+def _told(message: tuple[int, str, float]) -> None:
+    process, token, seconds = message
+    if process != os.getpid():  # workers may be threads of this process
+        _count(token, seconds)
 
 
 def quietly(function: Callable[..., Any], *args: Any) -> Any:
