@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -165,7 +166,7 @@ def test_the_keys_of_the_record_are_stable() -> None:
     ]  # fmt: skip
     assert list(record["choices"][0]) == [
         "step", "operator", "chosen", "predicted", "measured",
-        "rejected", "notes", "children",
+        "rejected", "notes", "children", "runs", "ran",
     ]  # fmt: skip
 
 
@@ -240,3 +241,13 @@ def test_a_share_uses_one_unit_where_that_says_enough() -> None:
     assert format_share(0.4 * 2**30, 2 * 2**30) == "0.4 of 2.0 GiB"
     assert format_share(80 * 2**10, 2 * 2**30) == "80 KiB of 2.0 GiB"
     assert format_share(0, 2**30) == "0.0 of 1.0 GiB"
+
+
+def test_a_step_says_how_often_it_is_run_and_was() -> None:
+    step = Choice(
+        "scale", "StandardScaler()", "merged moments", runs={"fit": 1, "apply": 2}
+    )
+    assert "to run: fit 1 x, apply 2 x" in Plan("fit", (step,)).explain()
+    after = replace(step, ran={"fit": 1, "apply": 2.5})
+    assert "ran: fit 1 x, apply 2.5 x (2 x predicted)" in Plan("fit", (after,)).explain()
+    assert Choice.from_dict(after.to_dict()) == after

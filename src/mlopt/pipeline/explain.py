@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mlopt.identity import is_known
 from mlopt.pipeline.graph.operators import (
     Apply,
+    Convert,
     Fused,
     Given,
     Join,
     Learn,
     Operator,
     Outcome,
+    Select,
 )
 from mlopt.pipeline.graph.schedule import Job, Timetable, executions, schedule
 from mlopt.pipeline.graph.walking import walk
@@ -131,21 +133,34 @@ def _choice(
         predicted = made + (predicted or 0.0)
     notes = [text for token, text in planned.draft.notes if token == op.token]
     notes += [*_gathered_notes(op), *_kept_notes(op, own, planned)]
-    measured = _measured(own, run) if run is not None else None
+    measured, ran = None, {}
+    if run is not None:
+        found = [took for one in own if (took := run.took(one)) is not None]
+        measured = sum(found) if found else None
+        ran = _often(own, run.ran)
+    known = planned.context.known
+    runs = _often(own, lambda one: counts.get(one.token, float(one.token not in known)))
     return Choice(
-        op.step, op.describe(), chosen, predicted, measured, rejected, tuple(notes)
-    )
+        op.step, op.describe(), chosen, predicted, measured, rejected, tuple(notes),
+        runs=runs, ran=ran,
+    )  # fmt: skip
 
 
-def _measured(own: Sequence[Operator], run: Execution) -> float | None:
-    """What the step took: to learn, and to make its rows."""
-    found = [run.seconds[one.token] for one in own if one.token in run.seconds]
-    return sum(found) if found else None
+def _often(own: Sequence[Operator], count: Callable[[Operator], float]) -> dict[str, float]:
+    """How often a step's model is fitted, and its rows are made."""
+    found: dict[str, float] = {}
+    for one in own:
+        name = "fit" if isinstance(one, Learn) else "apply"
+        if isinstance(one, Learn | Apply | Join) and not isinstance(one, Outcome):
+            found[name] = found.get(name, 0.0) + count(one)
+    return found
 
 
 def _of_step(op: Operator, ops: Sequence[Operator]) -> list[Operator]:
-    """The operator, and what its model is applied to."""
-    return [one for one in ops if one is op or (isinstance(one, Apply) and one.model is op)]
+    """The operator, what its model is applied to, and what its columns are cut from."""
+    same = [one for one in ops if one is op or (isinstance(one, Apply) and one.model is op)]
+    inputs = [i for one in same for i in one.inputs if isinstance(i, Select | Convert)]
+    return [*dict.fromkeys([*inputs, *same])]
 
 
 def _way(

@@ -51,8 +51,11 @@ def _learn_missing(planned: Planned, run: Execution) -> None:
         return
     planned_ops = {op.token: op for op in walk(planned.draft.sinks)}
     sinks = tuple(planned_ops.get(token, op) for token, op in missing.items())
-    more = Execution(Draft(sinks), planned.sources, run.executor, run.environment)
+    more = Execution(
+        Draft(sinks), planned.sources, run.executor, run.environment, _clock=run._clock
+    )
     more.run()
+    run.seconds.update(more.seconds)
     run.models.update(more.models)
     run._handles.update(more._handles)
 
@@ -132,9 +135,9 @@ class _Fitted:
         for key, blocks in zip(keys, zip(*columns, strict=True), strict=True):
             graph[key] = Task(key, _count, *map(TaskRef, blocks))
         executor: Executor = self.run.executor
-        counts = [
-            executor.result(h) for h in executor.run_graph(*layers.submitted(graph, keys))
-        ]
+        with self.run.watching():
+            handles = executor.run_graph(*layers.submitted(graph, keys))
+            counts = [executor.result(handle) for handle in handles]
         stored, size = (sum(column) for column in zip(*counts, strict=True))
         return float(stored / max(1, size))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from mlopt.plan.text import by_seconds, facts
+from mlopt.plan.text import by_seconds, counts, facts
 from mlopt.plan.units import format_seconds
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _names(plan: Plan) -> str:
 def _choice(choice: Choice, longest: float) -> str:
     within = (
         _list("rejected", [_alternative(a) for a in by_seconds(choice.rejected)])
-        + _list("notes", [escape(note) for note in choice.notes])
+        + _list("notes", [escape(note) for note in (*counts(choice), *choice.notes)])
         + "".join(_choice(child, longest) for child in choice.children)
     )
     leaf = "" if within else ' class="leaf"'

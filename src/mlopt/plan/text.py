@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 WIDTH = 100
 LONGEST = {"step": 30, "operator": 40, "chosen": 48}
 GAP = "   "
+_MANY = 100.0
+"""Times from which on parts of one do not count."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,23 @@ def facts(plan: Plan) -> list[str]:
     return found
 
 
+def counts(choice: Choice) -> list[str]:
+    """How often it is done, or was; nothing where nobody counts."""
+    said = [f"{name} {_times(often)}" for name, often in choice.ran.items()]
+    if not said:
+        planned = [f"{name} {_times(often)}" for name, often in choice.runs.items()]
+        return [f"to run: {', '.join(planned)}"] if planned else []
+    for number, (name, often) in enumerate(choice.ran.items()):
+        expected = choice.runs.get(name, often)
+        if _times(expected) != _times(often):
+            said[number] += f" ({_times(expected)} predicted)"
+    return [f"ran: {', '.join(said)}"]
+
+
+def _times(often: float) -> str:
+    return f"{often:.3g} x" if often < _MANY else f"{often:.0f} x"
+
+
 def by_seconds(rejected: Sequence[Alternative]) -> list[Alternative]:
     """Cheapest first; what cannot be comes last."""
     return sorted(rejected, key=lambda a: math.inf if a.seconds is None else a.seconds)
@@ -105,7 +124,7 @@ def _row(cells: Sequence[str], widths: Sequence[int], measured: bool) -> str:
 
 def _below(line: Line, verbose: bool, indent: int) -> list[str]:
     """The lines under a choice: what was rejected, then the notes."""
-    notes = [_one_line(note) for note in line.choice.notes]
+    notes = [_one_line(note) for note in (*counts(line.choice), *line.choice.notes)]
     found = [_alternative(a) for a in by_seconds(line.choice.rejected)]
     if not found:
         return notes

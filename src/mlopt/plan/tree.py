@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mlopt.errors import InputError
@@ -61,6 +61,9 @@ class Choice:
         What else was decided, as sentences: "kept in memory: output (80 MiB)".
     children : tuple of Choice
         The decisions within.
+    runs, ran : mapping of str to float
+        How often it is to be done, and how often it was: "fit", "apply" (to all rows),
+        "score".
     """
 
     step: str
@@ -71,6 +74,8 @@ class Choice:
     rejected: tuple[Alternative, ...] = ()
     notes: tuple[str, ...] = ()
     children: tuple[Choice, ...] = ()
+    runs: Mapping[str, float] = field(default_factory=dict)
+    ran: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _settle(
@@ -80,6 +85,8 @@ class Choice:
             rejected=tuple(self.rejected),
             notes=tuple(self.notes),
             children=tuple(self.children),
+            runs={name: float(count) for name, count in self.runs.items()},
+            ran={name: float(count) for name, count in self.ran.items()},
         )
 
     def walk(self, path: str = "") -> Iterator[tuple[str, Choice]]:
@@ -107,6 +114,8 @@ class Choice:
             "rejected": [alternative.to_dict() for alternative in self.rejected],
             "notes": list(self.notes),
             "children": [child.to_dict() for child in self.children],
+            "runs": dict(self.runs),
+            "ran": dict(self.ran),
         }
 
     @classmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,8 +42,7 @@ class Execution:
         Where models, and rows if it has room for them, are looked up and left.
     models : dict of token to fitted model
     seconds : dict of token to float
-        What operators took: their work over all threads, measured where it ran, by the
-        number of threads. So they add up to no more than the run took.
+        What fits of many passes took, less what re-made the rows that they read.
     shelf : Shelf
         The rows that are kept, and what happened to them.
     reused : list of token
@@ -68,12 +68,27 @@ class Execution:
 
     def run(self) -> list[Any]:
         """Learn every model; returns the handles of the blocks of rows that are wanted."""
-        with watching(self.executor) as self._clock:
-            wanted = self._run()
-        # Work on all slots together: what there is of it takes so long on all of them.
-        for token, seconds in self._clock.seconds.items():
-            self.seconds.setdefault(token, seconds / self.executor.threads)
-        return wanted
+        with self.watching():
+            return self._run()
+
+    def watching(self) -> AbstractContextManager[None]:
+        """What operators do within the block counts for this run."""
+        return watching(self._clock, self.executor)
+
+    def took(self, op: Operator) -> float | None:
+        """Seconds of an operator: its work on all slots, by their number.
+
+        Measured where it was done, so that operators add up to no more than the run took.
+        """
+        work = self._clock.seconds.get(op.token)
+        spread = None if work is None else work / self.executor.threads
+        return self.seconds.get(op.token, spread)
+
+    def ran(self, op: Operator) -> float:
+        """How often an operator ran: fitted its model, or made all of its rows."""
+        done = self._clock.done.get(op.token, 0)
+        rows = sum(next(iter(self.sources.values())).lengths or ())
+        return done / rows if op.gives_rows and rows else float(done)
 
     def _run(self) -> list[Any]:
         self._recall()
@@ -244,6 +259,7 @@ class Execution:
         # What re-makes the rows in its passes counts for the steps before.
         below = sum(self._clock.seconds.values()) - below
         self.seconds[op.token] = max(0.0, worked(begin) - below / self.executor.threads)
+        self._clock.add(op.token, 0.0, 1)
         self._learnt(op.token, model)
         self._remember(op.token)
 

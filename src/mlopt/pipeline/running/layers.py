@@ -30,7 +30,7 @@ from mlopt.pipeline.graph.walking import walk
 from mlopt.pipeline.running.merging import merged, together
 from mlopt.pipeline.tasks import fitting
 from mlopt.pipeline.tasks.functions import block_function
-from mlopt.pipeline.tasks.timing import Timed, quietly
+from mlopt.pipeline.tasks.timing import Timed, a_model, on_the_way, quietly
 
 
 @dataclass
@@ -216,14 +216,16 @@ class Layers:
         both = (name, "both")
         given = op.estimator, op.params, op.transforms, op.way
         job = fitting.Job(op.step, *given, self.labelled)
+        fit = Timed(op.token, fitting.fit_gathered, a_model)
         return {
-            both: _task(both, Timed(op.token, fitting.fit_gathered), job, x, y, weight),
+            both: _task(both, fit, job, x, y, weight),
             (name, 0): Task((name, 0), fitting.first, TaskRef(both)),
         }
 
     def _one_pass(self, name: str, op: Learn, way: OnePass) -> dict[Any, Any]:
         columns = [self._keys(i) for i in (op.x, op.y, op.weight)]
-        part, merge = Timed(op.token, fitting.part), Timed(op.token, fitting.merge)
+        part = Timed(op.token, fitting.part, on_the_way)
+        merge = Timed(op.token, fitting.merge, on_the_way)
         tasks: dict[Any, Any] = {}
         level: list[Any] = []
         rows = itertools.zip_longest(*columns)
@@ -243,7 +245,7 @@ class Layers:
             odd = level[-1:] if len(level) % 2 else []
             level = [(name, "merge", deep, a // 2) for a in pairs] + odd
         key = (name, 0)
-        finish = Timed(op.token, fitting.finish)
+        finish = Timed(op.token, fitting.finish, a_model)
         tasks[key] = _task(key, finish, op.step, way, op.estimator, TaskRef(level[0]))
         return tasks
 

@@ -1,4 +1,4 @@
-"""How long operators were at work, and on how many rows, wherever they ran."""
+"""How long operators were at work, and how often, wherever they ran."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 
 from mlopt.cluster import Executor, single_threaded, tell
 from mlopt.kernels.compiling import worked
+from mlopt.pipeline.blocks.tables import count_rows
 
 _TOPIC = "mlopt-seconds"
 """Under which workers log what ran: Dask keeps the last of it, for who asks later."""
@@ -23,21 +24,34 @@ _lock = threading.Lock()
 
 @dataclass(eq=False)
 class Clock:
-    """Of each operator, by its token: seconds at work, over all threads, and calls."""
+    """What operators did, by their tokens.
+
+    Attributes
+    ----------
+    seconds : dict of token to float
+        At work, over all threads.
+    done : dict of token to int
+        Rows made, or models fitted.
+    """
 
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
-    calls: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    done: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+
+    def add(self, token: str, seconds: float, done: int) -> None:
+        """One call."""
+        with _lock:
+            self.seconds[token] += seconds
+            self.done[token] += done
 
 
 @contextmanager
-def watching(executor: Executor) -> Iterator[Clock]:
-    """A clock of everything that ends within the block, here and on workers."""
+def watching(clock: Clock, executor: Executor) -> Iterator[None]:
+    """Everything that ends within the block counts, here and on workers."""
     executor.listen(_TOPIC, _told)
-    clock = Clock()
     with _lock:
         _clocks.append(clock)
     try:
-        yield clock
+        yield
     finally:
         with _lock:
             _clocks.remove(clock)
@@ -45,10 +59,17 @@ def watching(executor: Executor) -> Iterator[Clock]:
 
 @dataclass(frozen=True)
 class Timed:
-    """A function whose calls count for one operator."""
+    """A function whose calls count for one operator.
+
+    Attributes
+    ----------
+    done : callable
+        Of what it returns: how many rows, or models.
+    """
 
     token: str
     function: Callable[..., Any]
+    done: Callable[[Any], int] = count_rows
 
     @property
     def __name__(self) -> str:
@@ -58,22 +79,33 @@ class Timed:
         begin = time.perf_counter()
         value = self.function(*args)
         took = worked(begin)
-        _count(self.token, took)
-        tell(_TOPIC, (os.getpid(), self.token, took))
+        done = int(self.done(value))
+        _count(self.token, took, done)
+        tell(_TOPIC, (os.getpid(), self.token, took, done))
         return value
 
 
-def _count(token: str, seconds: float) -> None:
-    with _lock:
-        for clock in _clocks:
-            clock.seconds[token] += seconds
-            clock.calls[token] += 1
+def a_model(value: Any) -> int:
+    """One was fitted."""
+    del value
+    return 1
 
 
-def _told(message: tuple[int, str, float]) -> None:
-    process, token, seconds = message
+def on_the_way(value: Any) -> int:
+    """Nothing is ready by this."""
+    del value
+    return 0
+
+
+def _count(token: str, seconds: float, done: int) -> None:
+    for clock in tuple(_clocks):
+        clock.add(token, seconds, done)
+
+
+def _told(message: tuple[int, str, float, int]) -> None:
+    process, token, seconds, done = message
     if process != os.getpid():  # workers may be threads of this process
-        _count(token, seconds)
+        _count(token, seconds, done)
 
 
 def quietly(function: Callable[..., Any], *args: Any) -> Any:
