@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from mlopt.gd.svm import LinearSVC
     from mlopt.pipeline.compose import gather, make_pipeline, optimize
     from mlopt.pipeline.estimator import Pipeline
+    from mlopt.pipeline.fits.base import ManyPasses, OnePass, PartialFit
     from mlopt.pipeline.library.pca import PCA
     from mlopt.pipeline.library.random_features import RandomFeatures
+    from mlopt.pipeline.steps.checking import check_operator
     from mlopt.pipeline.steps.declared import register
     from mlopt.plan import Plan
     from mlopt.query.run import run
@@ -35,13 +37,17 @@ __all__ = [
     "LinearRegression",
     "LinearSVC",
     "LogisticRegression",
+    "ManyPasses",
     "ModelSearchCV",
+    "OnePass",
+    "PartialFit",
     "Pipeline",
     "Plan",
     "RandomFeatures",
     "Resources",
     "Ridge",
     "__version__",
+    "check_operator",
     "gather",
     "gd",
     "load",
@@ -58,12 +64,16 @@ _HOMES = {
     "LinearRegression": "mlopt.gd.least_squares",
     "LinearSVC": "mlopt.gd.svm",
     "LogisticRegression": "mlopt.gd.logistic",
+    "ManyPasses": "mlopt.pipeline.fits.base",
     "ModelSearchCV": "mlopt.tuning.search",
+    "OnePass": "mlopt.pipeline.fits.base",
+    "PartialFit": "mlopt.pipeline.fits.base",
     "Pipeline": "mlopt.pipeline.estimator",
     "Plan": "mlopt.plan",
     "RandomFeatures": "mlopt.pipeline.library.random_features",
     "Resources": "mlopt.resources",
     "Ridge": "mlopt.gd.least_squares",
+    "check_operator": "mlopt.pipeline.steps.checking",
     "gather": "mlopt.pipeline.compose",
     "load": "mlopt.sweep.models",
     "make_pipeline": "mlopt.pipeline.compose",

@@ -14,8 +14,9 @@ from sklearn.pipeline import make_pipeline
 
 import mlopt
 from mlopt.errors import InputError
+from mlopt.pipeline.fits.record import Record
+from mlopt.pipeline.fits.registry import RECORDS
 from mlopt.pipeline.library.util import Cacher, Identity
-from mlopt.pipeline.steps.kinds import ROW_WISE
 
 N, CHUNK = 6000, 1500
 X = np.random.default_rng(0).normal(size=(N, 5))
@@ -41,7 +42,7 @@ class Counting(TransformerMixin, BaseEstimator):
 @pytest.fixture
 def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where rows are counted; the class counts as one that goes row by row."""
-    monkeypatch.setattr("mlopt.pipeline.steps.kinds.ROW_WISE", ROW_WISE | {Counting})
+    monkeypatch.setitem(RECORDS, Counting, Record(row_wise=True))
     path = tmp_path / "rows"
     path.touch()
     return path

@@ -21,7 +21,8 @@ from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardSca
 
 import mlopt
 from mlopt.errors import InputError
-from mlopt.pipeline.steps import declared, kinds, repeating
+from mlopt.pipeline.fits import registry
+from mlopt.pipeline.steps import kinds, repeating
 
 N = 5000
 SEEN: list[int] = []
@@ -29,11 +30,11 @@ SEEN: list[int] = []
 
 @pytest.fixture(autouse=True)
 def _nothing_declared() -> Iterator[None]:
-    before = dict(declared._DECLARED)
+    before = dict(registry.RECORDS)
     SEEN.clear()
     yield
-    declared._DECLARED.clear()
-    declared._DECLARED.update(before)
+    registry.RECORDS.clear()
+    registry.RECORDS.update(before)
 
 
 def frame() -> tuple[pd.DataFrame, Any]:
@@ -168,8 +169,8 @@ def test_a_declaration_is_of_the_very_class() -> None:
         pass
 
     mlopt.register(Centre, row_wise=True)
-    assert declared.declared(Centre) is not None
-    assert declared.declared(Heir) is None
+    assert registry.declared(Centre) is not None
+    assert registry.declared(Heir) is None
 
 
 def test_rows_beyond_the_memory_are_refused_with_the_name_of_the_step() -> None:

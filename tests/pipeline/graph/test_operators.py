@@ -54,6 +54,17 @@ def test_how_a_model_is_learnt_is_no_part_of_what_it_is() -> None:
     assert replace(learn, way=way).token == learn.token
 
 
+def test_a_way_is_no_part_of_a_model_whose_code_cannot_be_told() -> None:
+    class Hidden(StandardScaler):
+        def fit(self, X: Any, y: Any = None, **params: Any) -> Any:
+            return globals()["StandardScaler"].fit(self, X)
+
+    learn = Learn("hidden", Hidden(), DATA)
+    (way, *_) = ways_of(PCA(2))
+    assert Learn("hidden", learn.estimator, DATA).token != learn.token
+    assert replace(learn, way=way).token == learn.token
+
+
 def test_a_layout_has_a_token_but_means_the_same() -> None:
     x = scaled("a", DATA)
     dense = Convert("a", x, "dense")

@@ -6,11 +6,14 @@ data frame, or a list of documents.
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from inspect import signature
 from typing import Any, Literal
 
 from mlopt.costs import Cost
+from mlopt.errors import InputError
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.stats import Stats
@@ -29,13 +32,14 @@ class Fit(ABC):
     name : str
         As plans show it.
     kinds : tuple of type
-        The estimators that it can fit, subclasses not included: they may do anything.
+        The estimators that it can fit, subclasses not included: they may do anything. Not
+        needed of ways that are given to `mlopt.register`.
     needs : {"any", "dense", "sparse"}
         How numbers must be laid out.
     """
 
     name: str
-    kinds: tuple[type, ...]
+    kinds: tuple[type, ...] = ()
     needs: Layout = "any"
 
     def refuses(self, estimator: Any, stats: Stats) -> str:
@@ -108,9 +112,12 @@ class ManyPasses(Fit):
     ----------
     flattens : bool
         Whether descriptors of images, (n, m, d), are read as n m rows of d columns.
+    sampled : bool
+        Whether `cost` may be None: fits to samples of the rows then tell what it takes.
     """
 
     flattens: bool = False
+    sampled: bool = False
 
     def speculate(self, estimator: Any, X: Any, y: Any, stats: Stats) -> float | None:
         """Passes until it ends on a sample of the rows; None where that tells nothing.
@@ -142,11 +149,39 @@ class ManyPasses(Fit):
         """
 
 
-class Whole(Fit):
-    """scikit-learn's own ``fit``, on all rows gathered in one place."""
+class PartialFit(Fit):
+    """The estimator's own ``partial_fit``, of one block after the other.
 
-    name = "scikit-learn"
-    kinds = ()
+    Law: of any blocks of the rows, in their order, it learns what ``fit`` learns from all
+    of them. What samples take tells what it costs.
+    """
+
+    name = "partial_fit in turn"
+
+    def turn(self, model: Any, X: Any, y: Any, weight: Any, classes: Any) -> Any:
+        """A copy of ``model`` that has learnt from one block more.
+
+        Parameters
+        ----------
+        model : BaseEstimator
+            Not fitted, before the first block.
+        X : block of n rows
+        y : ndarray of shape (n,) or (n, T), or None
+        weight : ndarray of shape (n,), or None
+        classes : ndarray of shape (K,), or None
+            Of all rows; None for what is no classifier.
+        """
+        fresh = copy.deepcopy(model)  # a block that is worked on again counts once
+        beside = {"sample_weight": weight, "classes": classes}
+        known = signature(fresh.partial_fit).parameters
+        if weight is not None and "sample_weight" not in known:
+            raise InputError(
+                f"`partial_fit` of `{type(model).__name__}` takes no weights of rows: "
+                "leave them out."
+            )
+        beside = {name: v for name, v in beside.items() if v is not None and name in known}
+        fresh.partial_fit(X, y, **beside)
+        return fresh
 
 
 def by_kind(ways: Sequence[Fit]) -> dict[type, tuple[Fit, ...]]:

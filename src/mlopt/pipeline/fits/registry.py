@@ -1,4 +1,4 @@
-"""Which ways there are to fit a class: one table, to which a new way is one line."""
+"""The one table of what is known of classes and functions: ours, and what is registered."""
 
 from __future__ import annotations
 
@@ -6,21 +6,34 @@ from typing import Any
 
 from numpy.random import Generator, RandomState
 
-from mlopt.pipeline.fits.base import Fit, by_kind
-from mlopt.pipeline.fits.images.filters import DrawPatches
-from mlopt.pipeline.fits.models.table import MODELS
-from mlopt.pipeline.fits.numbers.table import FITS
-from mlopt.pipeline.fits.text.table import TEXT
+from mlopt.pipeline.fits.base import Fit
+from mlopt.pipeline.fits.known import known
+from mlopt.pipeline.fits.record import UNKNOWN, Record
 
-WAYS: dict[type, tuple[Fit, ...]] = by_kind([*FITS, *TEXT, *MODELS, DrawPatches()])
+RECORDS: dict[Any, Record] = known()
+"""By class or function; `mlopt.register` writes here."""
+
+
+def record_of(operator: Any) -> Record:
+    """What is known of this very class or function; `UNKNOWN` where nothing is."""
+    try:
+        return RECORDS.get(operator, UNKNOWN)
+    except TypeError:  # nothing that cannot be hashed has a record
+        return UNKNOWN
+
+
+def declared(operator: Any) -> Record | None:
+    """What its author registered of this very class or function, or None."""
+    found = record_of(operator)
+    return found if found.by_author else None
 
 
 def ways_of(estimator: Any) -> tuple[Fit, ...]:
-    """The ways of fitting ``estimator`` besides scikit-learn's own; maybe none.
+    """The ways of fitting ``estimator`` besides its own ``fit``; maybe none.
 
     A generator as ``random_state`` must be the user's own, which moves on with a fit: ways
     work on copies.
     """
     if isinstance(getattr(estimator, "random_state", None), RandomState | Generator):
         return ()
-    return WAYS.get(type(estimator), ())
+    return record_of(type(estimator)).ways

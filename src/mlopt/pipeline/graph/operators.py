@@ -129,9 +129,12 @@ class Learn(Operator):
         How; None: scikit-learn's own.
     gathers : bool
         Whether scikit-learn's own fit could learn from ``x``.
+    content : str
+        The estimator's token, taken once: one that cannot be identified has another token
+        whenever it is asked.
     """
 
-    estimator: Any
+    estimator: Any = field(metadata=_PHYSICAL)
     x: Operator
     y: Operator | None = None
     weight: Operator | None = None
@@ -141,6 +144,11 @@ class Learn(Operator):
     transforms: bool = False
     way: Fit | None = field(default=None, metadata=_PHYSICAL)
     gathers: bool = field(default=True, metadata=_PHYSICAL)
+    content: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "content", self.content or token_of(self.estimator))
+        super().__post_init__()
 
     @property
     def gives_rows(self) -> bool:

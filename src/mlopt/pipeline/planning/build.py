@@ -19,6 +19,7 @@ from sklearn.utils.validation import _get_feature_names
 from mlopt.errors import InputError
 from mlopt.identity import join, token_of
 from mlopt.pipeline.blocks import tables
+from mlopt.pipeline.fits.registry import declared
 from mlopt.pipeline.graph.operators import (
     Apply,
     Given,
@@ -31,7 +32,6 @@ from mlopt.pipeline.graph.operators import (
 )
 from mlopt.pipeline.planning.expansions import expand
 from mlopt.pipeline.steps.copies import blank_copy, keeps_state
-from mlopt.pipeline.steps.declared import declared
 from mlopt.pipeline.steps.kinds import (
     ignores_targets,
     is_pinned,

@@ -18,12 +18,13 @@ from mlopt.caching import Profile as Lines
 from mlopt.costs import Fit as Line
 from mlopt.errors import InputError
 from mlopt.pipeline.blocks import tables
-from mlopt.pipeline.fits.base import Fit, ManyPasses, OnePass
+from mlopt.pipeline.fits.base import Fit, ManyPasses, OnePass, PartialFit
 from mlopt.pipeline.fits.registry import ways_of
 from mlopt.pipeline.graph.operators import Given, Learn, Operator, Source
 from mlopt.pipeline.graph.walking import Sinks, walk
 from mlopt.pipeline.profiling.trial import Trial, timed
 from mlopt.pipeline.tasks import fitting
+from mlopt.plan import format_bytes
 from mlopt.prices import price
 from mlopt.resources import Resources
 from mlopt.stats import Stats
@@ -220,6 +221,10 @@ def _option(op: Learn, way: Fit, stats: Stats, found: Profile, trials: Trials) -
         return Option(way, way.name, seconds, passes)
     if isinstance(way, OnePass):
         return Option(way, way.name, _one_pass(op, way, found, trials), passes)
+    if isinstance(way, PartialFit):
+        times = [trial.in_turn(op, way) for trial in trials]
+        line = _lines(trials, times).seconds
+        return Option(way, way.name, line.a * found.rows + line.b * found.blocks, passes)
     assert isinstance(way, ManyPasses)
     return Option(way, way.name, _many_passes(op, way, found, trials), passes)
 
@@ -262,7 +267,7 @@ def _priced(
 def _whole(line: Line, stats: Stats, found: Profile) -> Option:
     """scikit-learn's own fit: rows are gathered, and must fit."""
     if stats.bytes > found.resources.memory / max(1, found.resources.workers):
-        need = f"{stats.bytes / 2**30:.1f} GB gathered"
+        need = f"{format_bytes(stats.bytes)} gathered"
         return Option(None, "scikit-learn", None, reason=f"needs {need}")
     copying = 2 * stats.bytes / found.resources.bandwidth
     return Option(None, "scikit-learn", line.at(found.rows) + copying)

@@ -16,7 +16,7 @@ from typing import Any
 from mlopt.cluster import single_threaded
 from mlopt.kernels.compiling import worked
 from mlopt.pipeline.blocks import tables
-from mlopt.pipeline.fits.base import ManyPasses, OnePass
+from mlopt.pipeline.fits.base import ManyPasses, OnePass, PartialFit
 from mlopt.pipeline.fits.registry import ways_of
 from mlopt.pipeline.graph.operators import Given, Learn, Operator, Outcome, Source
 from mlopt.pipeline.graph.walking import walk
@@ -80,6 +80,12 @@ class Trial:
             None if i is None else self.value(i) for i in (op.x, op.y, op.weight)
         )
         return timed(lambda: fitting.part(op.step, way, op.estimator, x, y, weight))
+
+    def in_turn(self, op: Learn, way: PartialFit) -> float:
+        """Seconds of ``partial_fit`` of the whole sample, as one block."""
+        block = [None if i is None else self.value(i) for i in (op.x, op.y, op.weight)]
+        classes = fitting.classes_of(op.estimator, None if op.y is None else block[1:2])
+        return timed(lambda: fitting.in_turn(op.step, way, op.estimator, block, classes))[1]
 
     def many_passes(self, op: Learn, way: ManyPasses) -> float:
         """Seconds of a fit to the whole sample."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from mlopt.errors import InputError
+from mlopt.identity import is_known
 from mlopt.pipeline.graph.operators import Learn, Operator
 from mlopt.pipeline.profiling.profile import Option
 from mlopt.pipeline.rules.base import Context, Draft
@@ -45,9 +46,12 @@ def cheapest(op: Learn, options: tuple[Option, ...]) -> Option:
     possible = [option for option in options if option.seconds is not None]
     if not possible:
         reasons = "; ".join(f"{option.name}: {option.reason}" for option in options)
+        kind = type(op.estimator)
+        declare = f"declare ways to fit `{kind.__name__}` with `mlopt.register`, or "
         raise InputError(
-            f"Step `{op.step}` cannot be fitted to these data. {reasons}. Give more "
-            "memory, or data in fewer or smaller blocks."
+            f"Step `{op.step}` cannot be fitted to these data. {reasons}. To go on, "
+            f"{'' if is_known(kind) else declare}give more memory, or data in fewer or "
+            "smaller blocks."
         )
     least = min(option.seconds or 0.0 for option in possible)
     return next(o for o in possible if (o.seconds or 0.0) <= TIE * least + TRIFLE)

@@ -23,7 +23,7 @@ from dask.optimization import cull
 from dask.task_spec import GraphNode, List, Task, TaskRef
 
 from mlopt.pipeline.blocks.cut import Blocks, have_labels
-from mlopt.pipeline.fits.base import OnePass
+from mlopt.pipeline.fits.base import OnePass, PartialFit
 from mlopt.pipeline.graph.operators import Given, Learn, Operator, Outcome, Source
 from mlopt.pipeline.graph.schedule import members
 from mlopt.pipeline.graph.walking import walk
@@ -212,6 +212,8 @@ class Layers:
     def _learn(self, name: str, op: Learn) -> dict[Any, Any]:
         if isinstance(op.way, OnePass):
             return self._one_pass(name, op, op.way)
+        if isinstance(op.way, PartialFit):
+            return self._in_turn(name, op, op.way)
         x, y, weight = self._refs(op.x), self._refs(op.y), self._refs(op.weight)
         both = (name, "both")
         given = op.estimator, op.params, op.transforms, op.way
@@ -247,6 +249,22 @@ class Layers:
         key = (name, 0)
         finish = Timed(op.token, fitting.finish, a_model)
         tasks[key] = _task(key, finish, op.step, way, op.estimator, TaskRef(level[0]))
+        return tasks
+
+    def _in_turn(self, name: str, op: Learn, way: PartialFit) -> dict[Any, Any]:
+        """A chain: each model is learnt from the one before, and a block."""
+        told, key = (name, "classes"), (name, 0)
+        tasks = {
+            told: _task(told, fitting.classes_of, op.estimator, self._refs(op.y)),
+        }
+        turn, model = Timed(op.token, fitting.in_turn), op.estimator
+        columns = [self._keys(i) for i in (op.x, op.y, op.weight)]
+        for number, keys in enumerate(itertools.zip_longest(*columns)):
+            block = List(*(None if k is None else TaskRef(k) for k in keys))
+            last = number == len(columns[0]) - 1
+            one = key if last else (name, "turn", number)
+            tasks[one] = _task(one, turn, op.step, way, model, block, TaskRef(told))
+            model = TaskRef(one)
         return tasks
 
     def _outcome(self, name: str, op: Outcome) -> dict[Any, Any]:

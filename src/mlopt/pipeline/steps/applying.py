@@ -23,8 +23,8 @@ from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.blocks.cut import gathered, usable
 from mlopt.pipeline.blocks.panels import Chain, InPanels, array_bytes
 from mlopt.pipeline.fits.applying import apply_fitted
+from mlopt.pipeline.fits.registry import declared
 from mlopt.pipeline.steps.copies import is_estimator
-from mlopt.pipeline.steps.declared import declared
 from mlopt.pipeline.steps.kinds import is_row_wise
 from mlopt.pipeline.steps.nested import does_nothing, is_pipeline, is_union, working
 from mlopt.resources.probe import memory_limit

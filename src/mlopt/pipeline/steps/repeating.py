@@ -7,45 +7,17 @@ random without a seed, or holds code that nobody declared, is fitted as often as
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn import decomposition, feature_selection, linear_model, preprocessing, svm
+from sklearn import feature_selection
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import pairwise
 
-from mlopt.gd.elastic_net import ElasticNet, Lasso
-from mlopt.gd.least_squares import Ridge
-from mlopt.gd.logistic import LogisticRegression
-from mlopt.gd.svm import LinearSVC
 from mlopt.identity import identified, is_installed, is_known
-from mlopt.pipeline.library.pca import PCA
-from mlopt.pipeline.steps.declared import declared
-
-_SOLVERS = ("sag", "saga", "liblinear")
-
-_UNSEEDED_USE: dict[type, Callable[[Any], Any]] = {
-    decomposition.PCA: lambda e: e.svd_solver in ("auto", "randomized", "arpack"),
-    PCA: lambda e: e.svd_solver in ("auto", "randomized", "arpack"),
-    preprocessing.KBinsDiscretizer: lambda e: e.strategy == "kmeans" or bool(e.subsample),
-    # mlopt's own draw nothing, where it is not scikit-learn that fits.
-    **dict.fromkeys(
-        (ElasticNet, Lasso, LogisticRegression, Ridge), lambda e: e._not_ours()
-    ),
-    LinearSVC: lambda e: e._not_ours() or e.dual is not False,
-    linear_model.LogisticRegression: lambda e: e.solver in _SOLVERS,
-    linear_model.Ridge: lambda e: e.solver in _SOLVERS,
-    linear_model.RidgeClassifier: lambda e: e.solver in _SOLVERS,
-    linear_model.Lasso: lambda e: e.selection == "random",
-    linear_model.ElasticNet: lambda e: e.selection == "random",
-    svm.LinearSVC: lambda e: e.dual is not False,
-    svm.LinearSVR: lambda e: e.dual is not False,
-    svm.SVC: lambda e: bool(e.probability),
-    svm.NuSVC: lambda e: bool(e.probability),
-}
-"""When a class makes use of its `random_state`, where it does not always."""
+from mlopt.pipeline.fits.registry import declared, record_of
 
 _FUNCTIONS = frozenset({
     feature_selection.f_classif, feature_selection.f_regression, feature_selection.chi2,
@@ -132,8 +104,8 @@ def _of_object(value: Any, seen: set[int]) -> Iterator[str]:
 
 
 def _uses_chance(value: Any) -> bool:
-    uses = _UNSEEDED_USE.get(type(value))
-    return True if uses is None else bool(uses(value))
+    draws = record_of(type(value)).draws
+    return True if draws is None else bool(draws(value))
 
 
 def _is_repeating_transform(frozen: Any) -> bool:

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.utils.validation import has_fit_parameter
 
 from mlopt.errors import InputError
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.blocks.panels import panels
-from mlopt.pipeline.fits.base import Fit, ManyPasses, OnePass
+from mlopt.pipeline.fits.base import Fit, ManyPasses, OnePass, PartialFit
 from mlopt.pipeline.steps.copies import private_copy
 from mlopt.pipeline.tasks.functions import naming
 from mlopt.rows import Rows
@@ -69,6 +70,22 @@ def finish(step: str, way: OnePass, estimator: Any, statistics: Any) -> Any:
     """The fitted model."""
     with naming(step):
         return way.finish(estimator, statistics)
+
+
+def in_turn(
+    step: str, way: PartialFit, model: Any, blocks: Sequence[Any], classes: Any
+) -> Any:
+    """The model when it has learnt from one block more: rows, targets, weights."""
+    x, y, weight = blocks
+    with naming(step):
+        return way.turn(model, x, y, weight, classes) if tables.count_rows(x) else model
+
+
+def classes_of(estimator: Any, y: Sequence[Any] | None) -> Any:
+    """The classes of all blocks of targets; None for what is no classifier."""
+    if y is None or not is_classifier(estimator):
+        return None
+    return np.unique(np.concatenate([np.asarray(block) for block in y]))
 
 
 def fit_gathered(job: Job, x: Sequence[Any], y: Any, weight: Any) -> Both:

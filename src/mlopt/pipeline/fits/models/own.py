@@ -41,6 +41,7 @@ class ByBlocks(Own):
     """What learns by blocks of columns, or of rows of a kernel."""
 
     name = "block by block"
+    sampled = True  # where only a fit tells how many features there are
     kinds = (
         BlockLeastSquares,
         BlockLeastSquaresClassifier,

@@ -1,0 +1,45 @@
+"""What is known of a class, or of a function: its traits, and the ways to fit it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from mlopt.pipeline.fits.base import Fit
+
+
+@dataclass(frozen=True)
+class Record:
+    """The one record of a class or a function; see `mlopt.register`.
+
+    Attributes
+    ----------
+    row_wise : bool
+        Whether, once it is fitted, each row depends on its own row alone; and
+        ``fit_transform`` is ``fit`` and then ``transform``.
+    stateless : bool
+        Whether it learns nothing from rows but the names and number of columns.
+    seeded_by : str or None
+        The parameter that seeds it.
+    draws : callable or None
+        From an estimator to whether it makes use of its seed; None where it always does.
+    reads_y : bool
+        Whether ``fit`` looks at the targets.
+    ways : tuple of Fit
+        Of fitting it, besides its own ``fit`` on gathered rows.
+    by_author : bool
+        Whether it was registered, and is no declaration of mlopt's.
+    """
+
+    row_wise: bool = False
+    stateless: bool = False
+    seeded_by: str | None = None
+    draws: Callable[[Any], Any] | None = None
+    reads_y: bool = True
+    ways: tuple[Fit, ...] = ()
+    by_author: bool = False
+
+
+UNKNOWN = Record()
+"""Of a class of which nobody said anything."""

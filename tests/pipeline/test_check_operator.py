@@ -1,0 +1,179 @@
+"""What is declared and does not hold is refuted, with the rows that refute it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.cluster import MiniBatchKMeans
+from sklearn.feature_selection import SelectKBest
+from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler
+
+import mlopt
+from mlopt.errors import InputError
+from mlopt.pipeline.fits import registry
+
+
+@pytest.fixture(autouse=True)
+def _nothing_registered() -> Iterator[None]:
+    before = dict(registry.RECORDS)
+    yield
+    registry.RECORDS.clear()
+    registry.RECORDS.update(before)
+
+
+class Shift(TransformerMixin, BaseEstimator):
+    """Adds what its parameters say; the base of what is declared wrongly below."""
+
+    def __init__(self, seed: Any = None) -> None:
+        self.seed = seed
+
+    def fit(self, X: Any, y: Any = None) -> Shift:
+        self.shift_ = self.learnt(X, y)
+        return self
+
+    def learnt(self, X: Any, y: Any) -> Any:
+        return 1.0
+
+    def transform(self, X: Any) -> Any:
+        return X + self.shift_
+
+
+class ByMean(Shift):
+    def learnt(self, X: Any, y: Any) -> Any:
+        return X.mean()
+
+
+class ByTargets(Shift):
+    def learnt(self, X: Any, y: Any) -> Any:
+        return X[:, 0] @ y
+
+
+class ByChance(Shift):
+    def learnt(self, X: Any, y: Any) -> Any:
+        return np.random.default_rng(self.seed).random()
+
+
+class Ranked(Shift):
+    def transform(self, X: Any) -> Any:
+        return np.argsort(X, axis=0)
+
+
+class Shorter(Shift):
+    def transform(self, X: Any) -> Any:
+        return X[X[:, 0] > 0]
+
+
+class OtherAtOnce(Shift):
+    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
+        return 2.0 * self.fit(X).transform(X)
+
+
+class Sums(mlopt.OnePass):
+    """Of all values, and how many."""
+
+    name = "sums"
+
+    def part(self, estimator: Any, X: Any, y: Any, weight: Any) -> Any:
+        return X.sum(), X.size
+
+    def merge(self, left: Any, right: Any) -> Any:
+        return left[0] + right[0], left[1] + right[1]
+
+    def finish(self, estimator: Any, statistics: Any) -> Any:
+        fitted = ByMean()
+        fitted.shift_ = statistics[0] / statistics[1]
+        return fitted
+
+
+class MeansOfMeans(Sums):
+    """Wrong for blocks of unlike length."""
+
+    def merge(self, left: Any, right: Any) -> Any:
+        means = left[0] / left[1] + right[0] / right[1]
+        return means / 2, 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "declared", "refuted"),
+    [
+        (Ranked, {"row_wise": True}, "`Ranked` is declared row-wise"),
+        (Shorter, {"row_wise": True}, "`Shorter` is declared row-wise"),
+        (OtherAtOnce, {"row_wise": True}, "and by `fit_transform`"),
+        (ByMean, {"row_wise": True, "stateless": True}, "`ByMean` is declared stateless"),
+        (ByTargets, {"reads_y": False}, "`ByTargets` is declared blind to targets"),
+        (ByChance, {}, "`ByChance` is declared repeatable"),
+        (ByMean, {"ways": [MeansOfMeans()]}, "`ByMean` is declared fitted by `sums`"),
+    ],
+)
+def test_what_does_not_hold_is_refuted(kind: Any, declared: Any, refuted: str) -> None:
+    mlopt.register(kind, **declared)
+    with pytest.raises(InputError, match=refuted):
+        mlopt.check_operator(kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "declared"),
+    [
+        (Shift, {"row_wise": True, "stateless": True, "reads_y": False}),
+        (ByMean, {"row_wise": True, "reads_y": False, "ways": [Sums()]}),
+        (ByTargets, {"row_wise": True}),
+        (ByChance, {"row_wise": True, "reads_y": False, "seeded_by": "seed"}),
+        (Ranked, {"reads_y": False}),
+    ],
+)
+def test_what_holds_is_left_alone(kind: Any, declared: Any) -> None:
+    mlopt.register(kind, **declared)
+    estimator = kind()
+    mlopt.check_operator(estimator)
+    assert not hasattr(estimator, "shift_")
+    assert estimator.seed is None
+
+
+def test_a_counterexample_shows_the_row_and_both_outcomes() -> None:
+    def centred(X: Any) -> Any:
+        return X - X.mean(axis=0)
+
+    mlopt.register(centred, row_wise=True)
+    X = np.array([[0.0], [2.0], [4.0], [6.0]])
+    said = r"row 0, 0.0, gives -3.0, and by itself 0.0"
+    with pytest.raises(InputError, match=said):
+        mlopt.check_operator(centred, X)
+
+
+def test_what_is_not_declared_cannot_be_checked() -> None:
+    for operator in (Shift, Shift(), len):
+        with pytest.raises(InputError, match="Nothing is declared"):
+            mlopt.check_operator(operator)
+
+
+def test_partial_fit_that_does_not_learn_what_fit_learns_is_refuted() -> None:
+    for kind in (MiniBatchKMeans, SGDClassifier):
+        mlopt.register(kind, seeded_by="random_state", ways=[mlopt.PartialFit()])
+        with pytest.raises(InputError, match="fitted by `partial_fit in turn`"):
+            mlopt.check_operator(kind(random_state=0))
+    mlopt.register(GaussianNB, ways=[mlopt.PartialFit()])
+    mlopt.check_operator(GaussianNB(var_smoothing=0.0))
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        StandardScaler(), MinMaxScaler(), Normalizer(), Ridge(), mlopt.Ridge(),
+        mlopt.PCA(2), LogisticRegression(tol=1e-10), mlopt.LogisticRegression(tol=1e-10), np.exp,
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_mlopt_declares_itself_holds(estimator: Any) -> None:
+    mlopt.check_operator(estimator, rtol=1e-4)
+
+
+def test_rows_and_targets_of_the_author_are_taken() -> None:
+    X = sp.csr_array(np.abs(np.random.default_rng(0).normal(size=(30, 5))))
+    mlopt.check_operator(SelectKBest(k=2), X, np.arange(30) % 2)

@@ -1,0 +1,232 @@
+"""Ways that the author of a class declares are taken where they are the fastest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
+from sklearn.linear_model import Ridge
+from sklearn.naive_bayes import GaussianNB
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+import mlopt
+from mlopt.costs import Cost
+from mlopt.errors import InputError
+from mlopt.pipeline.fits import registry
+
+N, CHUNK = 6000, 1500
+X = np.random.default_rng(0).normal(2.0, 3.0, (N, 3))
+Y = X @ [1.0, -2.0, 0.5] + 1.0
+LAZY = da.from_array(X, (CHUNK, 3)), da.from_array(Y, CHUNK)
+SEEN: list[int] = []
+
+
+@pytest.fixture(autouse=True)
+def _nothing_registered() -> Iterator[None]:
+    before = dict(registry.RECORDS)
+    SEEN.clear()
+    yield
+    registry.RECORDS.clear()
+    registry.RECORDS.update(before)
+
+
+class Centre(TransformerMixin, BaseEstimator):
+    """Takes away the mean of all rows."""
+
+    def fit(self, X: Any, y: Any = None) -> Centre:
+        SEEN.append(len(X))
+        self.mean_ = X.mean(axis=0)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        return X - self.mean_
+
+
+class Means(mlopt.OnePass):
+    """Sums that are added up."""
+
+    name = "sums"
+
+    def part(self, estimator: Any, X: Any, y: Any, weight: Any) -> Any:
+        SEEN.append(len(X))
+        return X.sum(axis=0), len(X)
+
+    def merge(self, left: Any, right: Any) -> Any:
+        return left[0] + right[0], left[1] + right[1]
+
+    def finish(self, estimator: Any, statistics: Any) -> Any:
+        fitted = Centre()
+        fitted.mean_ = statistics[0] / statistics[1]
+        return fitted
+
+
+class Line(RegressorMixin, BaseEstimator):
+    """Least squares; its sums grow block by block."""
+
+    def fit(self, X: Any, y: Any) -> Line:
+        SEEN.append(len(X))
+        return self._learnt(np.zeros((4, 4)), np.zeros(4), X, y)
+
+    def partial_fit(self, X: Any, y: Any = None) -> Line:
+        SEEN.append(len(X))
+        start = getattr(self, "gram_", np.zeros((4, 4))), getattr(self, "moment_", 0.0)
+        return self._learnt(*start, X, y)
+
+    def _learnt(self, gram: Any, moment: Any, X: Any, y: Any) -> Line:
+        Z = np.column_stack((X, np.ones(len(X))))
+        self.gram_, self.moment_ = gram + Z.T @ Z, moment + Z.T @ y
+        self.coef_ = np.linalg.lstsq(self.gram_, self.moment_, rcond=None)[0]
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return X @ self.coef_[:3] + self.coef_[3]
+
+
+class ByPasses(mlopt.ManyPasses):
+    """The same from `Rows`."""
+
+    name = "passes"
+
+    def __init__(self, seconds: float | None = 1e-6) -> None:
+        self.seconds = seconds
+        self.sampled = seconds is None
+
+    def cost(self, estimator: Any, stats: Any, resources: Any, passes: Any = None) -> Any:
+        return None if self.seconds is None else Cost(fixed=self.seconds)
+
+    def fit(self, estimator: Any, rows: Any, y: Any, weight: Any) -> Any:
+        fitted, start = Line(), 0
+        for block in rows.map(lambda block: block.X):
+            fitted.partial_fit(block, y[start : start + len(block)])
+            start += len(block)
+        return fitted
+
+
+def chosen(pipeline: Any) -> str:
+    return str(pipeline.plan_.choices[-1].chosen)
+
+
+def test_statistics_that_merge_learn_from_blocks() -> None:
+    mlopt.register(Centre, row_wise=True, reads_y=False, ways=[Means()])
+    pipeline = mlopt.make_pipeline(Centre(), Ridge())
+    pipeline.optimize = {"without": "choose_ways"}
+    SEEN.clear()
+    pipeline.fit(*LAZY)
+    np.testing.assert_allclose(pipeline[0].mean_, X.mean(axis=0))
+    assert pipeline.plan_.choices[0].chosen == "sums"
+    assert max(SEEN) <= CHUNK
+
+
+def test_partial_fit_goes_from_block_to_block() -> None:
+    mlopt.register(Line, row_wise=True, ways=[mlopt.PartialFit()])
+    pipeline = mlopt.make_pipeline(StandardScaler(), Line())
+    pipeline.optimize = {"without": "choose_ways"}
+    pipeline.fit(*LAZY)
+    assert chosen(pipeline) == "partial_fit in turn"
+    assert CHUNK in SEEN
+    assert N not in SEEN
+    np.testing.assert_allclose(pipeline.predict(LAZY[0]).compute(), Y)
+    assert pipeline.plan_.choices[-1].predicted is not None
+
+
+def test_partial_fit_of_a_classifier_is_told_all_classes() -> None:
+    mlopt.register(GaussianNB, row_wise=True, ways=[mlopt.PartialFit()])
+    labels = np.repeat(["a", "b", "c", "d"], CHUNK)
+    pipeline = mlopt.make_pipeline(StandardScaler(), GaussianNB())
+    pipeline.optimize = {"without": "choose_ways"}
+    pipeline.fit(LAZY[0], da.from_array(labels, CHUNK))
+    assert chosen(pipeline) == "partial_fit in turn"
+    wanted = GaussianNB().fit(StandardScaler().fit_transform(X), labels)
+    np.testing.assert_allclose(pipeline[-1].theta_, wanted.theta_)
+
+
+def test_an_algorithm_over_rows_is_taken_when_it_is_cheapest() -> None:
+    for seconds, name in ((100.0, "partial_fit in turn"), (0.0, "passes")):
+        mlopt.register(Line, ways=[ByPasses(seconds), mlopt.PartialFit()])
+        pipeline = mlopt.make_pipeline(StandardScaler(), Line()).fit(*LAZY)
+        assert chosen(pipeline) in (name, "scikit-learn")
+        np.testing.assert_allclose(pipeline.predict(X), Y)
+
+
+def test_a_way_without_a_formula_is_priced_by_samples() -> None:
+    mlopt.register(Line, ways=[ByPasses(None)])
+    pipeline = mlopt.make_pipeline(StandardScaler(), Line()).fit(*LAZY)
+    choice = pipeline.plan_.choices[-1]
+    assert choice.predicted is not None
+    assert choice.predicted > 0
+
+
+def test_weights_that_partial_fit_does_not_take_are_refused() -> None:
+    with pytest.raises(InputError, match="takes no weights"):
+        mlopt.PartialFit().turn(Line(), X, Y, np.ones(N), None)
+
+
+def test_a_block_that_is_worked_on_again_counts_once() -> None:
+    way, first = mlopt.PartialFit(), Line()
+    first = way.turn(first, X[:10], Y[:10], None, None)
+    once, again = (way.turn(first, X[10:20], Y[10:20], None, None) for _ in range(2))
+    np.testing.assert_array_equal(once.gram_, again.gram_)
+
+
+def test_a_function_declared_row_wise_streams_in_fit_and_predict() -> None:
+    def halved(X: Any) -> Any:
+        SEEN.append(len(X))
+        return X / 2
+
+    step = FunctionTransformer(mlopt.register(halved, row_wise=True))
+    pipeline = mlopt.make_pipeline(step, StandardScaler(), Ridge()).fit(*LAZY)
+    found = pipeline.predict(LAZY[0])
+    assert isinstance(found, da.Array)
+    found.compute()
+    assert max(SEEN) <= CHUNK
+    assert "not declared" not in pipeline.plan_.explain()
+
+
+def test_an_undeclared_function_is_gathered_and_the_plan_says_so() -> None:
+    def halved(X: Any) -> Any:
+        SEEN.append(len(X))
+        return X / 2
+
+    pipeline = mlopt.make_pipeline(FunctionTransformer(halved), StandardScaler(), Ridge())
+    pipeline.fit(*LAZY)
+    assert N in SEEN
+    note = "halved is not declared row-wise: run on all rows at once"
+    assert note in pipeline.plan_.explain()
+
+
+@pytest.mark.parametrize(
+    ("kind", "declared", "said"),
+    [
+        (np.abs, {"reads_y": True}, "is a function"),
+        (np.abs, {"ways": [mlopt.PartialFit()]}, "is a function"),
+        (BaseEstimator, {"row_wise": True}, "`BaseEstimator` cannot be row-wise"),
+        (Centre, {"stateless": True, "reads_y": True}, "`Centre` cannot learn nothing"),
+        (Centre, {"stateless": True, "ways": [Means()]}, "`Centre` cannot be stateless"),
+        (Centre, {"seeded_by": "seed"}, "'seed' is none of"),
+        (Centre, {"ways": [mlopt.PartialFit()]}, "`Centre` has no `partial_fit`"),
+        (Centre, {"ways": [Means]}, "must be instances of"),
+        (Line, {"ways": [type("Free", (ByPasses,), {"cost": mlopt.ManyPasses.cost})()]},
+         "has no price: define `cost`"),
+    ],
+)  # fmt: skip
+def test_what_contradicts_itself_is_refused(kind: Any, declared: Any, said: str) -> None:
+    before = dict(registry.RECORDS)
+    with pytest.raises(InputError, match=said):
+        mlopt.register(kind, **declared)
+    assert before == registry.RECORDS
+
+
+def test_rows_that_must_be_gathered_and_do_not_fit_name_the_step_and_what_to_do() -> None:
+    resources = mlopt.Resources.probe()
+    small = type(resources)(**{**vars(resources), "memory": 50_000})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mlopt.pipeline.estimator.resources_of", lambda where: small)
+        pipeline = mlopt.make_pipeline(StandardScaler(), Line())
+        with pytest.raises(
+            InputError, match=r"`line`.*KiB gathered.*`Line` with `mlopt\.register"
+        ):
+            pipeline.fit(*LAZY)
