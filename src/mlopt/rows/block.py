@@ -60,6 +60,28 @@ class Block:
         return 200 + self.nbytes
 
 
+@dataclass(frozen=True)
+class Narrow:
+    """Whole numbers in one byte each, to travel and to wait; ``dtype`` is what they are."""
+
+    values: np.ndarray
+    dtype: np.dtype
+
+
+def narrowed(array: np.ndarray) -> np.ndarray | Narrow:
+    """As `Narrow` where that is exact: labels, folds, and weights that only count."""
+    if array.dtype.kind != "f":
+        return array
+    with np.errstate(invalid="ignore"):
+        values = array.astype(np.int8)
+    return Narrow(values, array.dtype) if np.array_equal(values, array) else array
+
+
+def widened(array: np.ndarray | Narrow) -> np.ndarray:
+    """The array that `narrowed` was given."""
+    return array.values.astype(array.dtype) if isinstance(array, Narrow) else array
+
+
 def array_bytes(X: Any) -> int:
     """Bytes of an ndarray or of a CSR array with its indices."""
     if sp.issparse(X):

@@ -4,11 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from mlopt.rows.block import Block
+from mlopt.rows.block import Block, Narrow, widened
+
+
+class _Unmade(Block):
+    """A block whose features are made when they are first read; many look beside them."""
+
+    def __init__(self, shelf: LazyShelf) -> None:
+        extra = {name: widened(array) for name, array in shelf.extra.items()}
+        vars(self).update(
+            make=shelf.make, extra=extra, index=shelf.index, start=shelf.start
+        )
+
+    @cached_property
+    def X(self) -> Any:
+        return vars(self)["make"]()
 
 
 @dataclass(frozen=True)
@@ -23,25 +38,25 @@ class LazyShelf:
         Gives the features, ndarray or csr_array of shape (rows, d), of the data's dtype.
     index, start : int
         As of the `Block`.
-    extra : mapping of name to ndarray
+    extra : mapping of name to ndarray or Narrow
     """
 
     make: Callable[[], Any]
     index: int
     start: int
-    extra: Mapping[str, np.ndarray] = field(default_factory=dict)
+    extra: Mapping[str, np.ndarray | Narrow] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return 1
 
     def __iter__(self) -> Iterator[Block]:
-        yield Block(self.make(), self.extra, self.index, self.start)
+        yield _Unmade(self)
 
     def __getitem__(self, item: int | slice) -> Any:
         if isinstance(item, slice):
             return tuple(self) if 0 in range(*item.indices(1)) else ()
         return next(iter(self))
 
-    def beside(self, extras: Sequence[Mapping[str, np.ndarray]]) -> LazyShelf:
+    def beside(self, extras: Sequence[Mapping[str, np.ndarray | Narrow]]) -> LazyShelf:
         """The same rows with further per-row arrays."""
         return replace(self, extra={**self.extra, **extras[0]})

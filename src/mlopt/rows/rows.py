@@ -14,7 +14,7 @@ from mlopt.cluster import Executor, Handle, Threads, Tree
 from mlopt.cluster import executor as default_executor
 from mlopt.errors import InputError
 from mlopt.resources.probe import memory_limit
-from mlopt.rows.block import Block, beside, check_finite
+from mlopt.rows.block import Block, Narrow, beside, check_finite, narrowed, widened
 from mlopt.rows.lazy import LazyShelf
 from mlopt.rows.source import Shelf, Source, split, split_held
 
@@ -138,7 +138,10 @@ class Rows:
     def attach(self, **arrays: Any) -> Rows:
         """Place per-row arrays (n, ...) beside their rows, once, in ``Block.extra``."""
         # Views of columns are added up in another order than contiguous arrays.
-        slices = self._slices({name: np.ascontiguousarray(a) for name, a in arrays.items()})
+        whole = {name: np.ascontiguousarray(a) for name, a in arrays.items()}
+        slices: list[dict[str, Any]] = self._slices(whole)
+        if not isinstance(self.executor, Threads):  # they travel
+            slices = [{k: narrowed(v) for k, v in one.items()} for one in slices]
         ends = np.cumsum(self.sizes)
         shelves = [
             self.executor.derive(
@@ -341,10 +344,13 @@ def _fold(function: Callable[..., Any], shelf: Shelf, state: Any, *broadcast: An
     return state
 
 
-def _beside(shelf: Any, extras: Sequence[Mapping[str, np.ndarray]]) -> Any:
+def _beside(shelf: Any, extras: Sequence[Mapping[str, np.ndarray | Narrow]]) -> Any:
     if isinstance(shelf, LazyShelf):
         return shelf.beside(extras)
-    return tuple(beside(block, extra) for block, extra in zip(shelf, extras, strict=True))
+    return tuple(
+        beside(block, {name: widened(array) for name, array in extra.items()})
+        for block, extra in zip(shelf, extras, strict=True)
+    )
 
 
 def _in_doubles(shelf: Any) -> Any:

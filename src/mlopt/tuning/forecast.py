@@ -18,6 +18,7 @@ from mlopt.cluster import single_threaded
 from mlopt.costs import Cost, Fit
 from mlopt.gd.batch_cost import choose_batch_size, pass_cost
 from mlopt.kernels.compiling import worked
+from mlopt.pipeline.by_split import Streamed
 from mlopt.plan import Choice
 from mlopt.resources import Resources
 from mlopt.rows import Rows
@@ -143,6 +144,9 @@ def _profile(problem: Problem, parts: Parts, *, sample: bool) -> Profile:
     KeystoneML, section V-D: profile at two sizes, extrapolate time linearly.
     """
     X, train = problem.X, problem.splits[0].train
+    X = X.data if isinstance(X, Streamed) and not X.lazy else X
+    if isinstance(X, Streamed) and X.lazy:
+        return Profile(_behind(X, parts))
     plain = Profile(_shape(X))
     if isinstance(X, Rows) or len(train) < FEWEST or not sample or parts.pairwise:
         return plain
@@ -166,7 +170,7 @@ def _extrapolated(sizes: list[int], seconds: list[float], rows: int) -> Cost:
 
 def _look(problem: Problem, parts: Parts, rows: Any) -> tuple[float, float, Stats]:
     """(seconds of preprocessing, seconds of the final fit, what the latter saw)."""
-    X = _safe_indexing(problem.X, rows)
+    X = _safe_indexing(problem.gathered, rows)
     y = None if problem.y is None else _safe_indexing(problem.y, rows)
     final = clone(parts.final)
     params = cut_params(params_of_final(parts.path, problem.fit_params), problem.n, rows)
@@ -178,6 +182,15 @@ def _look(problem: Problem, parts: Parts, rows: Any) -> tuple[float, float, Stat
         preparing, prepared = worked(start), time.perf_counter()
         final.fit(X, *(() if y is None else (y,)), **params)
         return preparing, worked(prepared), _shape(X)
+
+
+def _behind(X: Streamed, parts: Parts) -> Stats:
+    """Of rows behind preprocessing, by a sample of them."""
+    try:
+        seen = _shape(X.chain(parts.key, parts.steps).example)
+    except Exception:  # a sample may lack what a fit needs: the search will tell
+        return Stats(X.n, X.shape[1])
+    return replace(seen, rows=X.n, bytes=-1)
 
 
 def _shape(X: Any) -> Stats:

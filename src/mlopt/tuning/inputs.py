@@ -10,7 +10,6 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import is_classifier
 from sklearn.model_selection._search import BaseSearchCV
-from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import _routing_enabled as routing_enabled
 from sklearn.utils.metadata_routing import process_routing
@@ -18,15 +17,18 @@ from sklearn.utils.validation import _make_indexable, _num_samples
 
 from mlopt.cluster import Executor
 from mlopt.errors import InputError
+from mlopt.pipeline.blocks.cut import check_room
+from mlopt.pipeline.by_split import GATHERED, Streamed
 from mlopt.resources.probe import memory_limit
 from mlopt.rows import Rows
+from mlopt.rows.source import is_dask
+from mlopt.tuning.crews.chain import cut, is_planned
 from mlopt.tuning.crews.linear_task import ADAPTERS
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.crews.scoring import Metrics, metrics_of
 from mlopt.tuning.crews.splits import make_splits
 
-GATHERED = 0.5
-"""Part of the memory that data of a cluster may take here."""
+_WHOLE = "not every family is a linear model that reads blocks of rows"
 
 
 def problem_of(
@@ -50,8 +52,9 @@ def problem_of(
     estimators = [estimator for estimator, _ in families_of(search).values()]
     classifier = _one_kind(estimators)
     metrics = metrics_of(search.scoring, estimators[0], search.refit, search.error_score)
-    X, y = _features(X, executor, estimators), _here(y, "y")
-    n = X.n if isinstance(X, Rows) else int(_num_samples(X))
+    y = _here(y, "y")
+    X, told = _features(X, y, executor, estimators)
+    n = X.n if isinstance(X, Rows | Streamed) else int(_num_samples(X))
     if y is not None and _num_samples(y) != n:
         raise InputError(
             "X and y must have as many rows as each other (found input variables with "
@@ -74,6 +77,7 @@ def problem_of(
         score_params=routed.score,
         seed=search.random_state or 0,
         train_scores=search.return_train_score,
+        told=told,
         routed=routing_enabled(),
     )
 
@@ -168,27 +172,27 @@ def _one_kind(estimators: list[Any]) -> bool:
     return bool(kinds.pop())
 
 
-def _features(X: Any, executor: Executor, estimators: list[Any]) -> Any:
-    """X as scikit-learn can index it; dask data stay where they are when all can batch."""
-    plain = not any(isinstance(estimator, Pipeline) for estimator in estimators)
-    if _is_dask(X) and plain and all(type(one) in ADAPTERS for one in estimators):
-        return Rows.of(X, executor=executor)
-    return _here(X, "X")
+def _features(X: Any, y: Any, executor: Executor, estimators: list[Any]) -> tuple[Any, str]:
+    """X as scikit-learn can index it; in blocks where they are, when models read those.
 
-
-def _is_dask(value: Any) -> bool:
-    return type(value).__module__.startswith("dask")
+    And what there is to say of it.
+    """
+    parts = [cut(estimator) for estimator in estimators]
+    linear = all(type(one.final) in ADAPTERS for one in parts)
+    if is_dask(X) and linear and not any(one.steps for one in parts):
+        return Rows.of(X, executor=executor), ""
+    if linear and is_dask(X):
+        return Streamed(X, y, executor), ""
+    here = _here(X, "X")
+    if linear and all(map(is_planned, estimators)):
+        return Streamed(here, y, executor), ""
+    return here, f"X was gathered in this process: {_WHOLE}" if is_dask(X) else ""
 
 
 def _here(value: Any, name: str) -> Any:
     """``value`` in this process, such that scikit-learn can index it."""
-    if _is_dask(value):
-        nbytes = getattr(value, "nbytes", None)  # no number where lengths are not known
-        if isinstance(nbytes, int | float) and nbytes > GATHERED * memory_limit():
-            raise InputError(
-                f"`{name}` must fit in memory here, it has {nbytes / 2**30:.3g} GiB: only "
-                "linear models without preprocessing train where the rows are."
-            )
+    if is_dask(value):
+        check_room(value, name, GATHERED * memory_limit(), _WHOLE if name == "X" else "")
         value = value.compute()
     if type(value).__module__.startswith("pyarrow"):
         value = value.to_pandas()

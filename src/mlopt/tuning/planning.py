@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from mlopt.costs import Cost
 from mlopt.kernels import compiling
-from mlopt.plan import Alternative, Choice, Plan
+from mlopt.pipeline.by_split import Streamed
+from mlopt.plan import Alternative, Choice, Plan, format_bytes
 from mlopt.resources import Resources
 from mlopt.tuning.crews.families import Way
 from mlopt.tuning.crews.problem import Problem
@@ -42,7 +43,8 @@ def search_plan(
     )
     if search.refit:
         choices.append(Choice(FINAL, "the best configuration", "all rows"))
-    return Plan(_title(search), tuple(choices), predicted, notes=_notes(search, problem))
+    notes = (*_notes(search, problem), *_where(problem, ways))
+    return Plan(_title(search), tuple(choices), predicted, notes=notes)
 
 
 def measured(plan: Plan, seconds: Mapping[str, float], total: float) -> Plan:
@@ -72,6 +74,29 @@ def _notes(search: Any, problem: Problem) -> tuple[str, ...]:
         f"{executor.threads} thread{'s' if executor.threads > 1 else ''} {where}",
         "predictions: every trial trained to the end; a bandit ends most of them earlier",
     )
+
+
+def _where(problem: Problem, ways: Mapping[str, Sequence[Way]]) -> Iterator[str]:
+    """What happens to the rows of a Dask collection.
+
+    Raises
+    ------
+    InputError
+        When some fits must be given all of them, and they are too large for this process.
+    """
+    if problem.told:
+        yield problem.told
+    if not isinstance(problem.X, Streamed):
+        return
+    every = [way for own in ways.values() for way in own]
+    if any(way.task and problem.streamed(way.parts) for way in every):
+        yield "rows are read block by block where they are, and preprocessed there"
+    for way in every:
+        why = way.reason or problem.X.why_gathered(way.parts.key, way.parts.steps)
+        if why and way.parts.steps and problem.X.lazy:
+            size = format_bytes(problem.X.to_gather(why))
+            yield f"X, {size}, is gathered in this process: {why}"
+            return
 
 
 def _name(thing: Any) -> str:

@@ -22,7 +22,7 @@ from mlopt.tuning.crews.chain import Parts, assemble, fit_steps
 from mlopt.tuning.crews.families import Way
 from mlopt.tuning.crews.fitting import Fold, fit_fold, make_fold
 from mlopt.tuning.crews.linear_task import LinearTask
-from mlopt.tuning.crews.prefixes import as_matrix, cut_rows
+from mlopt.tuning.crews.prefixes import as_matrix, cut_rows, memory_of_views
 from mlopt.tuning.crews.problem import Labels, Problem, View
 from mlopt.tuning.crews.scan import Owner, seen_by, training_of
 from mlopt.tuning.crews.splits import Split
@@ -35,16 +35,20 @@ def refit(problem: Problem, estimator: Any, way: Way, max_passes: int | None = N
     ``max_passes`` ends it early where the user said so for the search.
     """
     ours = type(way.parts.final).__module__.startswith("mlopt.")
-    if way.task is not None and not ours:
+    streams = problem.streamed(way.parts) is not None
+    if way.task is not None and (streams or not ours):
         try:
             fitted = _batched(problem, estimator, way.parts, way.task, max_passes)
         except ClusterError:
             raise
         except Exception:
+            if streams:
+                raise
             fitted = None
         if fitted is not None:
             return fitted
-    rows = every_row(problem.X, problem.y, problem.sample_weight, problem.fit_params)
+    X = problem.X if isinstance(problem.X, Rows) else problem.gathered
+    rows = every_row(X, problem.y, problem.sample_weight, problem.fit_params)
     return fit_alone(estimator, rows, problem.executor.threads)
 
 
@@ -53,8 +57,13 @@ def _batched(
 ) -> Any:
     fitted: dict[str, Any] = {}
     X, names = problem.matrix if not parts.steps else None, problem.X
-    if parts.steps:
-        fitted, names = fit_steps(parts, problem.X, problem.y, problem.fit_params)
+    if (streamed := problem.streamed(parts)) is not None:
+        chain = streamed.chain(parts.key, parts.steps)
+        kept = problem.n * chain.row_bytes <= memory_of_views(problem)
+        fitted, X = streamed.fitted(chain, parts.steps, kept=kept)
+    elif parts.steps:
+        names = problem.gathered
+        fitted, names = fit_steps(parts, names, problem.y, problem.fit_params)
         X = as_matrix(names)
     every = np.arange(problem.n)
     alone = replace(problem, splits=(Split(every, every),))
@@ -70,6 +79,8 @@ def _batched(
     fresh = clone(parts.final)
     if not isinstance(X, Rows):
         validate_data(fresh, names, skip_check_array=True)
+    elif rows.names is not None:
+        fresh.feature_names_in_ = np.asarray(rows.names, dtype=object)
     classes = problem.classes
     passes, learnt = training.passes, training.learnt(0)
     fitted[parts.name] = task.fitted(fresh, coef, intercept, classes, passes, learnt)

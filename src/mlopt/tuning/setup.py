@@ -12,13 +12,12 @@ from optuna.distributions import CategoricalDistribution
 
 from mlopt import events
 from mlopt.errors import InputError
-from mlopt.resources.probe import memory_limit
 from mlopt.training import Limits
 from mlopt.tuning.bandits import bandit_of
 from mlopt.tuning.crews.batching import BatchCrew
 from mlopt.tuning.crews.black_box import BlackBoxCrew
 from mlopt.tuning.crews.families import Views, Way, way_of
-from mlopt.tuning.crews.prefixes import Prefixes
+from mlopt.tuning.crews.prefixes import Prefixes, memory_of_views
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.forecast import forecast
 from mlopt.tuning.inputs import families_of
@@ -45,8 +44,6 @@ MOST_MODELS = 256
 """Models that one scan is planned for when the search sets no number."""
 FEW_FITS = 20
 """A search of fewer fits is not worth a look at samples first."""
-VIEW_MEMORY = 0.25
-"""Part of the memory that preprocessed rows may take."""
 
 
 def prepare(
@@ -99,7 +96,7 @@ def prepare(
         for name, own in ways.items()
     }  # fmt: skip
     batched = [f.trials for f in forecasts.values() if f.batch is not None]
-    prefixes = Prefixes(problem, int(VIEW_MEMORY * memory_limit()))
+    prefixes = Prefixes(problem, memory_of_views(problem))
     views = Views(estimators, problem, prefixes, search.random_state)
     stepwise = search.bandit is not None
     batches = all(f.batch is not None for f in forecasts.values())

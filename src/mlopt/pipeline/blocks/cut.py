@@ -146,16 +146,28 @@ def gathered(data: Mapping[str, Any], room: float) -> dict[str, Any]:
     found = {}
     for name, one in data.items():
         if is_dask(one):
-            size = _size(one)
-            if size > room:
-                raise InputError(
-                    f"`{name}` must be gathered in one place, and takes {size:.0f} "
-                    f"bytes where there are {room:.0f}. Give more memory, or declare "
-                    "steps of your own with `mlopt.register`, so that rows are streamed."
-                )
+            check_room(one, name, room)
             one = one.compute()
         found[name] = one
     return found
+
+
+def check_room(data: Any, name: str, room: float, why: str = "") -> float:
+    """Bytes of a Dask collection that is to be gathered.
+
+    Raises
+    ------
+    InputError
+        When they are more than ``room``, with the reason ``why``.
+    """
+    size = _size(data)
+    if size > room:
+        raise InputError(
+            f"`{name}` must be gathered in one place, and takes {size:.0f} "
+            f"bytes where there are {room:.0f}{why and f': {why}'}. Give more memory, or "
+            "declare steps of your own with `mlopt.register`, so that rows are streamed."
+        )
+    return size
 
 
 def _size(data: Any) -> float:

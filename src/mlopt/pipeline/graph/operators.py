@@ -113,6 +113,20 @@ class Select(Operator):
 
 
 @dataclass(frozen=True, eq=False)
+class Only(Operator):
+    """Some rows of ``x``, in its order; of a block there may be none.
+
+    ``counts`` gives a number a row: how often it comes.
+    """
+
+    x: Operator
+    counts: Operator
+
+    def describe(self) -> str:
+        return "rows of a split"
+
+
+@dataclass(frozen=True, eq=False)
 class Learn(Operator):
     """``estimator.fit(x, y, **params)``: gives a model.
 

@@ -28,6 +28,7 @@ from mlopt.pipeline.profiling.samples import Samples
 from mlopt.pipeline.profiling.settling import settle
 from mlopt.pipeline.profiling.trial import Trial
 from mlopt.pipeline.rules.base import Context, Draft
+from mlopt.pipeline.rules.choose_ways import ChooseWays
 from mlopt.plan import format_bytes
 from mlopt.resources import Resources
 from mlopt.rows.source import is_dask
@@ -95,7 +96,7 @@ def make_plan(
     find out more. They are profiled all the same if the plan is to be ``priced``.
     """
     begin = time.perf_counter()
-    X, y, weight, sources = _bind(problem, executor, environment.remembers)
+    X, y, weight, sources = bind(problem, executor, environment.remembers)
     samples = Samples(sources, executor)
     tiny = samples.total is not None and samples.total <= TINY
     with _generators_as_they_were():
@@ -169,7 +170,7 @@ def _check_gathered(sinks: Sinks, found: Profile) -> None:
             )
 
 
-def _bind(
+def bind(
     problem: Problem, executor: Executor, lasting: bool
 ) -> tuple[Operator, Operator | None, Operator | None, dict[str, Blocks]]:
     """Sources for the data, with what is behind them."""
@@ -225,6 +226,41 @@ def _beside(
             )
         return found.without(sizes)
     return cut(data, executor, name=name, lengths=blocks.lengths, lasting=lasting)
+
+
+def graph_behind(
+    problem: Problem,
+    sources: tuple[Operator, Operator | None, Operator | None],
+    samples: Samples,
+    resources: Callable[[], Resources],
+) -> tuple[Sinks, Builder, Trial]:
+    """The graph of transformers, each in the cheapest way that reads blocks of rows.
+
+    And what a sample gives. Prices are asked for only where there is a choice.
+    """
+
+    def made() -> tuple[Sinks, Builder, Trial]:
+        built = Builder(sources[1], samples.example, sources[2], problem.params)
+        trial = samples.large
+        sinks = settle(_build(problem, built, sources[0]), trial)
+        sinks = _first_ways(sinks, trial, samples.blocks)
+        learns = [op for op in walk(sinks) if isinstance(op, Learn)]
+        if any(op.way and len(ways_of(op.estimator)) > 1 for op in learns):
+            found = profile(sinks, samples.all, samples.blocks, resources())
+            context = Context(found, 0, passes=_passes(found))
+            first = {op.token: op for op in learns}
+
+            def by_blocks(op: Operator) -> Operator:
+                gathers = isinstance(op, Learn) and op.way is None
+                return first[op.token] if gathers else op
+
+            sinks = ChooseWays().rewrite(Draft(sinks), context).sinks
+            sinks = rebuild(sinks, by_blocks)
+        built.models.update(_renewed(built.models, sinks))
+        return sinks, built, samples.large
+
+    with _generators_as_they_were():
+        return samples.enough_for(made)
 
 
 def _build(problem: Problem, built: Builder, X: Operator) -> Sinks:

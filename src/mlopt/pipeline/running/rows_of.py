@@ -133,6 +133,9 @@ def _rows(
     executor: Executor,
 ) -> Rows:
     """On shelves of one block, each made by ``shelf(value, number, first row)``."""
+    # A split may have no row of a block; an empty one has no say in anything.
+    pairs = [(v, one) for v, one in zip(values, found, strict=True) if one.rows]
+    values, found = [v for v, _ in pairs], [one for _, one in pairs]
     starts = np.cumsum([0, *(one.rows for one in found)])[:-1].tolist()
     places = enumerate(zip(values, starts, strict=True))
     shelves = [executor.submit(shelf, v, index, start) for index, (v, start) in places]

@@ -51,8 +51,14 @@ class Both:
     edges: tuple[int, ...] = ()
 
 
+class NoRows:
+    """The statistics of a block of which a split has no rows."""
+
+
 def part(step: str, way: OnePass, estimator: Any, x: Any, y: Any, weight: Any) -> Any:
     """Statistics of one block."""
+    if not tables.count_rows(x):
+        return NoRows()
     with naming(step):
         if not way.panels:
             return way.part(estimator, x, y, weight)
@@ -62,6 +68,8 @@ def part(step: str, way: OnePass, estimator: Any, x: Any, y: Any, weight: Any) -
 
 def merge(step: str, way: OnePass, left: Any, right: Any) -> Any:
     """Statistics of neighbours together."""
+    if isinstance(left, NoRows) or isinstance(right, NoRows):
+        return right if isinstance(left, NoRows) else left
     with naming(step):
         return way.merge(left, right)
 

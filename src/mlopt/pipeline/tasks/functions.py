@@ -26,6 +26,7 @@ from mlopt.pipeline.graph.operators import (
     Fused,
     Join,
     Numbered,
+    Only,
     Operator,
     Select,
 )
@@ -55,6 +56,8 @@ def _function(op: Operator) -> Callable[..., Any]:
         return partial(_join, op.step, *settings, op.layout, op.sparse_below)
     if isinstance(op, Convert):
         return partial(_convert, op.step, op.layout)
+    if isinstance(op, Only):
+        return _only
     raise TypeError(f"{type(op).__name__} is no operator on blocks.")
 
 
@@ -281,3 +284,9 @@ def _convert(step: str, layout: str, x: Any) -> Any:
         if layout == "dense":
             return x.toarray() if sp.issparse(x) else x
         return x if sp.issparse(x) else sp.csr_array(np.asarray(x))
+
+
+def _only(x: Any, counts: np.ndarray) -> Any:
+    if counts.min() == counts.max() == 1:
+        return x
+    return tables.take_rows(x, np.repeat(np.arange(len(counts)), counts))

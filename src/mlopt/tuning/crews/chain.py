@@ -81,6 +81,11 @@ class Parts:
         return tuple(tokens)
 
 
+def is_planned(estimator: Any) -> bool:
+    """Whether an estimator asks for mlopt's ways of fitting its steps."""
+    return type(estimator) is planned.Pipeline
+
+
 def cut(estimator: Any, routed: Iterable[str] = ()) -> Parts:
     """Split a pipeline before its last step; anything else has no preprocessing.
 

@@ -25,11 +25,17 @@ from sklearn.utils import _safe_indexing
 
 from mlopt.cluster import Handle
 from mlopt.errors import ClusterError
+from mlopt.pipeline.budget import budget_bytes
+from mlopt.pipeline.by_split import Streamed
+from mlopt.resources.probe import memory_limit
 from mlopt.rows import Rows
 from mlopt.tuning.crews.chain import Parts, fit_step, params_of
 from mlopt.tuning.crews.fitting import Failed, cut_params
 from mlopt.tuning.crews.problem import Labels, Problem, View, whole_view
 from mlopt.tuning.crews.splits import Split
+
+VIEW_MEMORY = 0.25
+"""Part of the memory that preprocessed rows may take."""
 
 Place = tuple[str, int | None]
 """The token of a chain, and a split; None for the views of all splits."""
@@ -109,8 +115,8 @@ class Prefixes:
         """The views behind ``parts``: one for all splits, or one a split."""
         place = (parts.key, None)
         if place not in self._kept:
-            views = self._make_views(parts) if parts.steps else [whole_view(self.problem)]
-            self._kept[place] = Kept(views, sum(view.rows.nbytes for view in views))
+            views, nbytes = self._make_views(parts)
+            self._kept[place] = Kept(views, nbytes)
             self._drop_halves(parts)
         self._kept.move_to_end(place)
         value: list[View] = self._kept[place].value
@@ -176,14 +182,32 @@ class Prefixes:
             self._sizes[submit(count_bytes, handle)] = place
         return handle
 
-    def _make_views(self, parts: Parts) -> list[View]:
+    def _make_views(self, parts: Parts) -> tuple[list[View], int]:
+        """The views, and the bytes that they hold."""
+        if (streamed := self.problem.streamed(parts)) is not None:
+            return self._streamed(streamed, parts)
+        whole = not parts.steps
+        views = [whole_view(self.problem)] if whole else self._stacked(parts)
+        return views, sum(view.rows.nbytes for view in views)
+
+    def _streamed(self, X: Streamed, parts: Parts) -> tuple[list[View], int]:
+        """In the order of the data, which stay where they are."""
+        chain = X.chain(parts.key, parts.steps)
+        train = [split.train for split in self.problem.splits]
+        kept = X.n * chain.row_bytes * len(train) <= self.memory
+        rows = X.rows(chain, train, kept=kept)
+        views = [View(one, (number,)) for number, one in enumerate(rows)]
+        return views, sum(one.nbytes for one in rows) if kept else 0
+
+    def _stacked(self, parts: Parts) -> list[View]:
         executor, splits = self.problem.executor, self.problem.splits
         handles = [self.rows(parts, split) for split in range(len(splits))]
         stacked = [executor.submit(stack, handle) for handle in handles]
         views = []
         for number, (handle, split) in enumerate(zip(stacked, splits, strict=True)):
             rows = Rows.held(handle, executor=executor)
-            views.append(View(rows, (number,), np.concatenate([split.train, split.test])))
+            order = np.concatenate([split.train, split.test])
+            views.append(View(rows, (number,), order, len(split.train)))
         for handle in self.unsettled:
             self.settle(handle)
         return views
@@ -225,6 +249,13 @@ class Prefixes:
         kept = self._kept.pop(place)
         if place[1] is not None:
             self.problem.executor.release(kept.value)
+
+
+def memory_of_views(problem: Problem) -> int:
+    """Bytes of preprocessed rows that may be kept, here or on workers."""
+    if isinstance(problem.X, Streamed):
+        return budget_bytes("auto", problem.executor)
+    return int(VIEW_MEMORY * memory_limit())
 
 
 def cut_rows(X: Any, split: Split, pairwise: bool = False) -> tuple[Any, Any]:

@@ -16,7 +16,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples
 
 from mlopt.cluster import Executor, Handle
+from mlopt.pipeline.by_split import Streamed
 from mlopt.rows import Rows
+from mlopt.tuning.crews.chain import Parts
 from mlopt.tuning.crews.scoring import Metrics
 from mlopt.tuning.crews.splits import Split, row_sets
 
@@ -38,8 +40,9 @@ class Labels:
 class Problem:
     """Everything about a search that its trials share.
 
-    ``X`` is anything that scikit-learn can index by rows, or `Rows` when the data live on
-    a cluster; ``y`` is anything that goes with it, here in the driver, or None.
+    ``X`` is anything that scikit-learn can index by rows, `Rows` when the data live on a
+    cluster, or `Streamed` when pipelines read them there; ``y`` is anything that goes with
+    it, here in the driver, or None.
     """
 
     X: Any
@@ -53,13 +56,16 @@ class Problem:
     score_params: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
     train_scores: bool = False
+    told: str = ""
+    """What happened to the data before anything else."""
     routed: bool = False
     """Whether scikit-learn's metadata routing says who gets what."""
 
     @cached_property
     def n(self) -> int:
         """How many rows there are."""
-        return self.X.n if isinstance(self.X, Rows) else int(_num_samples(self.X))
+        known = isinstance(self.X, Rows | Streamed)
+        return self.X.n if known else int(_num_samples(self.X))
 
     @cached_property
     def column(self) -> NDArray[Any]:
@@ -94,6 +100,8 @@ class Problem:
         """X as linear models see it: numbers, dense or CSR, or `Rows`."""
         if isinstance(self.X, Rows):
             return self.X
+        if isinstance(self.X, Streamed):
+            return Rows.of(self.X.data, executor=self.executor)
         return check_array(self.X, accept_sparse="csr", dtype=[np.float64, np.float32])
 
     @cached_property
@@ -143,10 +151,27 @@ class Problem:
         """Columns of one linear model: one, or one for each of three or more classes."""
         return len(self.classes) if len(self.classes) > 2 else 1
 
+    def streamed(self, parts: Parts) -> Streamed | None:
+        """X, if it is read block by block and so are the rows behind ``parts``."""
+        X = self.X
+        reads = isinstance(X, Streamed) and bool(parts.steps)
+        return X if reads and not X.why_gathered(parts.key, parts.steps) else None
+
+    @cached_property
+    def gathered(self) -> Any:
+        """X in this process, for fits that need all of it.
+
+        Raises
+        ------
+        InputError
+            When it is larger than this process may hold.
+        """
+        return self.X.collect() if isinstance(self.X, Rows | Streamed) else self.X
+
     @cached_property
     def features(self) -> Handle:
         """A handle on X, sent once."""
-        return self.executor.put(self.X.collect() if isinstance(self.X, Rows) else self.X)
+        return self.executor.put(self.gathered)
 
     @cached_property
     def labels(self) -> Handle:
@@ -190,18 +215,38 @@ class Problem:
 class View:
     """The rows as a final estimator sees them, for the splits that see the same.
 
-    Row ``i`` of the view is row ``order[i]`` of the data (``order`` None: the same row).
+    Row ``i`` of the view is row ``order[i]`` of the data (``order`` None: the same row). Of
+    such an order the first ``train`` are there to train on and the others to judge by, be
+    they the same rows.
     """
 
     rows: Rows
     splits: tuple[int, ...]
     order: NDArray[np.int64] | None = None
+    train: int = 0
     kept: dict[str, Any] = field(default_factory=dict)
     """What trainings leave for later ones: all see its targets and row sets."""
 
     def arrange(self, values: NDArray[Any]) -> NDArray[Any]:
         """Per-row values of the data, in the order of the view."""
         return values if self.order is None else values[self.order]
+
+    def arrange_sets(
+        self, weights: NDArray[Any], judged: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Training and scoring weights, (n, splits), in the order of the view."""
+        if self.order is None:
+            return weights, judged
+        sides = self.order[: self.train], self.order[self.train :]
+        found = []
+        for number, values in enumerate((weights, judged)):
+            # A row that a split has several times has its weight as often already.
+            times = np.maximum(np.bincount(sides[number], minlength=len(values)), 1)
+            shares = (values / times[:, None].astype(values.dtype))[self.order]
+            shares[self.train :] *= number
+            shares[: self.train] *= 1 - number
+            found.append(shares)
+        return found[0], found[1]
 
 
 def whole_view(problem: Problem) -> View:

@@ -116,8 +116,8 @@ def training_of(
     """The columns of all ``owners``, not yet trained; ``judge`` scores them as they go."""
     task, dtype = owners[0].task, view.rows.dtype
     weights, judged = problem.row_weights(view.splits, task.class_weight, dtype)
-    weights = view.arrange(weights)
-    beside = {"score_weights": view.arrange(judged)} if judge else {}
+    weights, judged = view.arrange_sets(weights, judged)
+    beside = {"score_weights": judged} if judge else {}
     targets = view.arrange(problem.targets(dtype))
     rows = view.rows.attach(targets=targets, weights=weights, **beside)
     sums = weights.sum(axis=0, dtype=np.float64)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import check_cv
 
 from mlopt.errors import InputError
+from mlopt.pipeline.by_split import Streamed
 from mlopt.resources.probe import memory_limit
 from mlopt.rows import Rows
 
@@ -41,7 +42,7 @@ def make_splits(
     ----------
     cv : int, splitter or iterable of (train, test)
         As in `sklearn.model_selection.GridSearchCV`; an int stratifies for classifiers.
-    X : array-like or Rows
+    X : array-like, Rows or Streamed
         The data as they were given. `Rows` are gathered for splitters that are not
         scikit-learn's own, which only count them.
     y : array-like, optional
@@ -58,7 +59,7 @@ def make_splits(
         read and that do not fit in memory.
     """
     splitter = check_cv(cv, y, classifier=classifier)
-    rows = _readable(X, splitter) if isinstance(X, Rows) else X
+    rows = _readable(X, splitter) if isinstance(X, Rows | Streamed) else X
     given = dict(params or {})
     expected = splitter.get_n_splits(rows, y, **given)
     splits = tuple(
@@ -94,11 +95,11 @@ def row_sets(
     return weights, judged
 
 
-def _readable(X: Rows, splitter: Any) -> Any:
+def _readable(X: Rows | Streamed, splitter: Any) -> Any:
     """What a splitter is given for rows that live on a cluster."""
     if type(splitter).__module__ == "sklearn.model_selection._split":
         return np.zeros((X.n, 1))  # scikit-learn's own look at the length of X only
-    if X.nbytes > GATHERED * memory_limit():
+    if isinstance(X, Rows) and X.nbytes > GATHERED * memory_limit():
         raise InputError(
             f"`cv` must be one of scikit-learn's splitters for {X.nbytes / 2**30:.3g} GiB "
             f"of rows on a cluster: {type(splitter).__name__} may read the rows, and they "

@@ -1,0 +1,165 @@
+"""A search over a pipeline on rows that fit in no worker: bytes that reach the client.
+
+The rows are a Dask data frame that is drawn, partition by partition, whenever somebody
+reads it. The cluster has a process of its own, so that what this one receives is what a
+client receives. A sample that fits is searched in process too, for comparison.
+
+Run it with ``python benchmarks/streaming_search.py --gigabytes 0.5``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import resource
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+NUMBERS, PARTITION = 28, 32_000_000
+"""Columns of numbers, and bytes of a partition."""
+WIDTH = 8 * (NUMBERS + 2)
+"""Bytes of a row: with two columns of categories."""
+
+
+def draw(number: int, rows: int) -> Any:
+    """A partition: the same whenever it is asked for."""
+    import numpy as np
+    import pandas as pd
+
+    rng = np.random.default_rng(number)
+    values = rng.standard_normal((rows, NUMBERS))
+    values *= 1.0 + np.arange(NUMBERS)
+    kind, place = rng.integers(0, 6, rows), rng.integers(0, 12, rows)
+    margin = values[:, :8].sum(axis=1) / 8 + (kind == 2) - 0.5 * (place % 3)
+    frame = pd.DataFrame(values, columns=[f"x{i}" for i in range(NUMBERS)])
+    frame["kind"], frame["place"] = kind, place
+    frame["y"] = (margin + rng.standard_normal(rows) > 0).astype(np.int8)
+    return frame
+
+
+def frame_of(gigabytes: float) -> Any:
+    """The data frame, drawn lazily."""
+    import dask.dataframe as dd
+
+    rows = PARTITION // WIDTH
+    count = max(2, round(gigabytes * 1e9 / PARTITION))
+    return dd.from_map(draw, range(count), rows=rows, meta=draw(0, 2).iloc[:0])
+
+
+def search_of(trials: int) -> Any:
+    """Numbers scaled, categories encoded, a logistic regression behind them."""
+    from sklearn.compose import ColumnTransformer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+    from mlopt import ModelSearchCV
+
+    columns = ColumnTransformer([
+        ("numbers", StandardScaler(), [f"x{i}" for i in range(NUMBERS)]),
+        ("categories", OneHotEncoder(), ["kind", "place"]),
+    ])  # fmt: skip
+    values = [10.0**-k for k in range(trials)]
+    return ModelSearchCV(
+        make_pipeline(columns, LogisticRegression(tol=1e-5)), {"C": values},
+        n_trials=trials, sampler="grid", bandit=None, cv=3, verbose=1,
+    )  # fmt: skip
+
+
+def serve(pipe: Any, memory: str) -> None:
+    """Two workers until somebody says that it is over."""
+    from distributed import LocalCluster
+
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, memory_limit=memory, dashboard_address=":0"
+    ) as cluster:
+        pipe.send(cluster.scheduler_address)
+        pipe.recv()
+
+
+@contextmanager
+def workers(memory: str) -> Iterator[Any]:
+    """A client of workers that belong to another process."""
+    from distributed import Client
+
+    here, there = multiprocessing.get_context("spawn").Pipe()
+    process = multiprocessing.get_context("spawn").Process(
+        target=serve, args=(there, memory)
+    )
+    process.start()
+    try:
+        with Client(here.recv(), set_as_default=True) as client:
+            yield client
+    finally:
+        here.send("over")
+        process.join(30)
+
+
+def received() -> Callable[[], int]:
+    """Counts the bytes that this process reads from others from now on."""
+    from distributed.comm import tcp
+
+    total, read = [0], tcp.read_bytes_rw
+
+    async def counted(stream: Any, n: int) -> Any:
+        total[0] += n
+        return await read(stream, n)
+
+    tcp.read_bytes_rw = counted
+    return lambda: total[0]
+
+
+def peak() -> tuple[int, int]:
+    """Process and its highest resident bytes: of a worker."""
+    return os.getpid(), 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def main() -> None:
+    """Search, and print what it took."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--gigabytes", type=float, default=0.5)
+    parser.add_argument("--memory", default="600MB")
+    parser.add_argument("--trials", type=int, default=4)
+    parser.add_argument("--sample", type=float, default=0.1, help="gigabytes in process")
+    given = parser.parse_args()
+
+    if given.sample:
+        compare(given.sample, given.trials, given.memory)
+    data = frame_of(given.gigabytes)
+    with workers(given.memory) as client:
+        before = {pid for pid, _ in client.run(peak).values()}
+        count, begin = received(), time.perf_counter()
+        search = search_of(given.trials).fit(data.drop(columns="y"), data["y"])
+        took, seen = time.perf_counter() - begin, client.run(peak)
+        print(search.plan_)
+        after = {pid for pid, _ in seen.values()}
+        rows = data.npartitions * (PARTITION // WIDTH)
+        print(f"{rows} rows, {rows * WIDTH / 1e9:.2f} GB of features")
+        print(f"seconds {took:.1f}; best {search.best_params_}, {search.best_score_:.6f}")
+        print(f"bytes to the client {count()} ({count() / rows:.1f} a row)")
+        print(f"highest resident bytes of workers {[b for _, b in seen.values()]}")
+        print(f"restarts of workers {len(after - before)}")
+
+
+def compare(gigabytes: float, trials: int, memory: str) -> None:
+    """The same search on a sample, in process and on workers."""
+    import numpy as np
+
+    data = frame_of(gigabytes)
+    here = data.compute()
+    inside = search_of(trials).fit(here.drop(columns="y"), here["y"])
+    with workers(memory):
+        outside = search_of(trials).fit(data.drop(columns="y"), data["y"])
+    one, other = (s.cv_results_["mean_test_score"] for s in (inside, outside))
+    weights = [s.best_estimator_[-1].coef_ for s in (inside, outside)]
+    print(f"{len(here)} rows in process and on workers: scores differ by at most "
+          f"{np.abs(one - other).max():.1e}, weights of the best by "
+          f"{np.abs(weights[0] - weights[1]).max():.1e}; "
+          f"{inside.best_params_} and {outside.best_params_}")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

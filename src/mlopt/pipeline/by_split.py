@@ -1,0 +1,275 @@
+"""Rows behind transformers that are fitted once a split, block by block.
+
+::
+
+    X ──┬── rows of split 0 ── fit scale ──┐
+        │                                  ├── scale 0 ── Rows of split 0
+        ├──────────────────────────────────┘
+        ├── rows of split 1 ── fit scale ──┐
+        │                                  ├── scale 1 ── Rows of split 1
+        └──────────────────────────────────┘
+
+One pass over the blocks fits a step of all splits. What comes out is kept where the blocks
+are, or made anew in every pass over it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from mlopt.cluster import Executor
+from mlopt.errors import InputError
+from mlopt.gd.estimator_base import resources_of
+from mlopt.pipeline.blocks import tables
+from mlopt.pipeline.blocks.cut import Blocks, check_room, cut, gathered
+from mlopt.pipeline.environment import environment
+from mlopt.pipeline.finishing import put_back
+from mlopt.pipeline.fits.base import ManyPasses, OnePass
+from mlopt.pipeline.graph.operators import Apply, Learn, Only, Operator, Outcome, Source
+from mlopt.pipeline.graph.walking import Sinks, rebuild, walk
+from mlopt.pipeline.planning.build import Builder
+from mlopt.pipeline.planning.making import Planned, Problem, bind, graph_behind
+from mlopt.pipeline.profiling.samples import Samples
+from mlopt.pipeline.rules.base import Context, Draft
+from mlopt.pipeline.rules.fuse_rows import FuseRows
+from mlopt.pipeline.running.execute import Execution
+from mlopt.pipeline.running.layers import Layers
+from mlopt.pipeline.running.rows_of import rows_of
+from mlopt.resources.probe import memory_limit
+from mlopt.rows import Rows
+from mlopt.rows.source import is_dask
+
+_NOTHING = Context(None, 0)
+Steps = Sequence[tuple[str, Any]]
+
+GATHERED = 0.5
+"""Part of the memory that data of a cluster may take here."""
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """Transformers one after the other, as a graph over the data.
+
+    Attributes
+    ----------
+    sink : Operator
+        The rows behind the last, with everything fitted to all rows.
+    built : Builder
+    row_bytes : float
+        What a row takes there, as numbers; about.
+    example : data
+        Some of these rows.
+    """
+
+    sink: Operator
+    built: Builder
+    row_bytes: float
+    example: Any
+
+    @property
+    def gathers(self) -> str:
+        """Which step needs all rows in one place, and why; "" if none does."""
+        for op in walk([self.sink]):
+            whole = isinstance(op, Outcome) or (isinstance(op, Apply) and op.scope == "all")
+            if whole or (isinstance(op, Apply) and (op.random or op.pinned)):
+                return f"step `{op.step}` is not declared row-wise"
+            if isinstance(op, Learn) and not isinstance(op.way, OnePass | ManyPasses):
+                return f"step `{op.step}` has no way of fitting that reads blocks"
+        return ""
+
+    def of(self, marks: Operator | None) -> Operator:
+        """The same rows, with everything fitted to the rows that ``marks`` counts."""
+        if marks is None:
+            return self.sink
+
+        def restricted(op: Operator) -> Operator:
+            if not isinstance(op, Learn):
+                return op
+            x, y = (i and Only(op.step, i, marks) for i in (op.x, op.y))
+            assert x is not None
+            return replace(op, x=x, y=y)
+
+        return rebuild((self.sink,), restricted)[0]
+
+
+class Streamed:
+    """Data in blocks that are read where they are, and gathered only when asked for.
+
+    Parameters
+    ----------
+    X : Dask collection, or data in memory
+    y : data or None
+        For the transformers that read it.
+    executor : Executor
+
+    Attributes
+    ----------
+    data : the given X
+    n : int
+        How many rows there are.
+
+    Raises
+    ------
+    InputError
+        When there are no rows, or X and y have not as many as each other.
+    """
+
+    def __init__(self, X: Any, y: Any, executor: Executor) -> None:
+        self.data, self.executor = X, executor
+        lasting = environment.remembers
+        self._x, self._y, _, self._sources = bind(Problem((), X, y), executor, lasting)
+        self.lengths = self._blocks.lengths
+        if self.lengths is None:
+            raise InputError("X must have chunks of known length.")
+        self.n = sum(self.lengths)
+        self._samples = Samples(self._sources, executor)
+        self._chains: dict[str, Chain] = {}
+        self._marks: dict[int, tuple[Any, Operator]] = {}
+        self._run: Execution | None = None
+
+    @property
+    def _blocks(self) -> Blocks:
+        return self._sources[self._x.token]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n, columns)."""
+        columns = tables.count_columns(self._samples.example(self._x))
+        return self.n, columns
+
+    def to_gather(self, why: str) -> float:
+        """Bytes that would travel here, if all rows were asked for.
+
+        Raises
+        ------
+        InputError
+            When they are too many, with the reason ``why``.
+        """
+        if not self.lazy:
+            return 0.0
+        return check_room(self.data, "X", GATHERED * memory_limit(), why)
+
+    def collect(self) -> Any:
+        """The data in this process.
+
+        Raises
+        ------
+        InputError
+            With their bytes, when they are too large.
+        """
+        return gathered({"X": self.data}, GATHERED * memory_limit())["X"]
+
+    @property
+    def lazy(self) -> bool:
+        """Whether the rows are those of a Dask collection."""
+        return is_dask(self.data)
+
+    def why_gathered(self, key: str, steps: Steps) -> str:
+        """Why the rows behind ``steps`` cannot be made block by block; "" if they can."""
+        try:
+            return self.chain(key, steps).gathers
+        except Exception as error:  # on a sample; what is fitted to all rows will tell
+            return f"its preprocessing fails on a sample: {error}"
+
+    def chain(self, key: str, steps: Steps) -> Chain:
+        """The graph of ``steps``; ``key`` names their content.
+
+        Raises
+        ------
+        Exception
+            What a step raises on a sample of the rows.
+        """
+        if key not in self._chains:
+            sinks, built, trial = graph_behind(
+                Problem(tuple(steps), None, learns_last=False),
+                (self._x, self._y, None),
+                self._samples,
+                lambda: resources_of(self.executor),
+            )
+            example = trial.value(sinks[0])
+            self._chains[key] = Chain(sinks[0], built, _row_bytes(example), example)
+        return self._chains[key]
+
+    def rows(
+        self, chain: Chain, splits: Sequence[NDArray[np.integer[Any]]], *, kept: bool
+    ) -> list[Rows]:
+        """Behind the steps, for each split fitted to its rows by number.
+
+        Parameters
+        ----------
+        chain : Chain
+        splits : sequence of ndarray
+            Rows to fit to, each as often as it is there.
+        kept : bool
+            Whether the rows are held where they are; else every pass makes them anew.
+        """
+        sinks = tuple(chain.of(self._marked(rows)) for rows in splits)
+        return self._behind(sinks, kept)
+
+    def fitted(
+        self, chain: Chain, steps: Steps, *, kept: bool
+    ) -> tuple[dict[str, Any], Rows]:
+        """(copies of the steps, fitted to all rows, by name; the rows behind them)."""
+        rows = self._behind((chain.sink,), kept)[0]
+        copies = [(name, clone(step)) for name, step in steps]
+        sources = {t: b for t, b in self._sources.items() if t in self._given}
+        draft = Draft((chain.sink,))
+        assert self._run is not None
+        put_back(
+            copies,
+            Planned(draft, chain.built, sources, None, (), _NOTHING, 0.0),
+            self._run,
+        )
+        return dict(copies), rows
+
+    @property
+    def _given(self) -> set[str]:
+        return {op.token for op in (self._x, self._y) if op is not None}
+
+    def _behind(self, sinks: Sinks, kept: bool) -> list[Rows]:
+        """One pass fits a step of all sinks."""
+        learns = tuple(op for op in walk(sinks) if isinstance(op, Learn))
+        run = Execution(Draft(learns), self._sources, self.executor, environment)
+        if self._run is not None:
+            run.models.update(self._run.models)
+            run._handles.update(self._run._handles)
+        run.run()
+        self._run = run
+        found = []
+        fused = FuseRows().rewrite(Draft(sinks), _NOTHING).sinks
+        for sink in fused:
+            layers = Layers(self._sources, {}, run._handles)
+            keys = layers.rows(sink)
+            found.append(rows_of(dict(layers.graph()), keys, self.executor, kept=kept))
+        return found
+
+    def _marked(self, rows: NDArray[np.integer[Any]]) -> Operator:
+        """A source that counts how often each row is among ``rows``."""
+        if id(rows) not in self._marks:
+            counts = np.bincount(rows, minlength=self.n)
+            counts = counts.astype(np.min_scalar_type(int(counts.max())))
+            blocks = cut(
+                counts,
+                self.executor,
+                name="split",
+                lengths=self.lengths,
+                lasting=environment.remembers,
+            )
+            source = Source("split", blocks.token)
+            self._sources = {**self._sources, source.token: blocks}
+            self._marks[id(rows)] = rows, source  # the number is that of living rows
+        return self._marks[id(rows)][1]
+
+
+def _row_bytes(example: Any) -> float:
+    """Bytes of a row as numbers of eight bytes."""
+    n = max(1, tables.count_rows(example))
+    if tables.is_sparse(example):
+        return 4.0 + 12.0 * float(example.nnz) / n
+    return 8.0 * tables.count_columns(example)

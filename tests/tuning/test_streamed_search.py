@@ -1,0 +1,183 @@
+"""A search over a pipeline on Dask rows: read where they are, the same as in process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
+from sklearn.feature_selection import SelectKBest, f_classif
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import KFold, ShuffleSplit
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+import mlopt
+from mlopt.errors import InputError
+from mlopt.pipeline.by_split import Streamed
+
+N, BLOCKS = 1200, 6
+NUMBERS = [f"x{i}" for i in range(5)]
+
+
+def table() -> tuple[pd.DataFrame, pd.Series]:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(3.0, 2.0, (N, 5)), columns=NUMBERS)
+    X["kind"], X["place"] = rng.choice(list("abc"), N), rng.integers(0, 4, N)
+    margin = X.x0 - X.x1 + 2.0 * (X.kind == "b") + rng.normal(0, 2.0, N)
+    return X, (margin > 0).astype(int)
+
+
+def columns() -> ColumnTransformer:
+    return ColumnTransformer([
+        ("numbers", StandardScaler(), NUMBERS),
+        ("words", OneHotEncoder(), ["kind", "place"]),
+    ])  # fmt: skip
+
+
+def search(estimator: Any, **settings: Any) -> mlopt.ModelSearchCV:
+    last = estimator.steps[-1][1]
+    space = {"alpha": [0.1, 9.0]} if hasattr(last, "alpha") else {"C": [0.01, 0.3, 10.0]}
+    given = {"n_trials": 3, "sampler": "grid", "bandit": None, "cv": 3} | settings
+    return mlopt.ModelSearchCV(estimator, space, **given)
+
+
+def logistic() -> LogisticRegression:
+    return LogisticRegression(C=1.0, tol=1e-9, max_iter=1000)
+
+
+@pytest.fixture
+def stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nobody may ask for all rows."""
+
+    def collect(self: Streamed) -> None:
+        raise AssertionError("the rows were gathered")
+
+    monkeypatch.setattr(Streamed, "collect", collect)
+    return
+
+
+def same(one: mlopt.ModelSearchCV, other: mlopt.ModelSearchCV, atol: float = 1e-5) -> None:
+    scores = [s.cv_results_["mean_test_score"] for s in (one, other)]
+    assert scores[0] == pytest.approx(scores[1], abs=1e-7)
+    assert one.best_params_ == other.best_params_
+    weights = [s.best_estimator_[-1].coef_ for s in (one, other)]
+    assert weights[0] == pytest.approx(weights[1], abs=atol)
+
+
+@pytest.mark.usefixtures("stays")
+def test_a_dask_frame_behind_columns_is_searched_as_in_process() -> None:
+    X, y = table()
+    estimator = make_pipeline(columns(), logistic())
+    lazy = dd.from_pandas(X, npartitions=BLOCKS), dd.from_pandas(y, npartitions=BLOCKS)
+    there, here = search(estimator).fit(*lazy), search(estimator).fit(X, y)
+    same(there, here)
+    assert (there.predict(X) == here.predict(X)).all()
+    names = [s.best_estimator_[:-1].get_feature_names_out() for s in (there, here)]
+    assert list(names[0]) == list(names[1])
+    assert list(there.feature_names_in_) == list(X.columns)
+    assert any("block by block" in note for note in there.plan_.notes)
+
+
+@pytest.mark.usefixtures("stays")
+def test_a_dask_array_behind_a_scaler_is_searched_as_in_process() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(2.0, 3.0, (N, 4))
+    y = X @ rng.normal(size=4) + rng.normal(size=N)
+    estimator = make_pipeline(StandardScaler(), Ridge())
+    lazy = da.from_array(X, chunks=(N // BLOCKS, 2)), da.from_array(y, chunks=N // BLOCKS)
+    same(search(estimator).fit(*lazy), search(estimator).fit(X, y))
+
+
+REPEATED = [(np.r_[0:700, 0:50, 30], np.r_[700:N]), (np.r_[500:N], np.r_[0:500])]
+
+
+@pytest.mark.usefixtures("stays")
+@pytest.mark.parametrize(
+    "cv", [KFold(BLOCKS), ShuffleSplit(2, test_size=0.3, random_state=0), REPEATED]
+)
+def test_splits_are_those_of_scikit_learn_whatever_blocks_they_leave_out(cv: Any) -> None:
+    X, y = table()
+    estimator = make_pipeline(columns(), logistic())
+    lazy = dd.from_pandas(X, npartitions=BLOCKS)
+    same(search(estimator, cv=cv).fit(lazy, y), search(estimator, cv=cv).fit(X, y))
+
+
+@pytest.mark.usefixtures("stays")
+@pytest.mark.parametrize("step", [SelectKBest(f_classif, k=3), PCA(3)])
+def test_steps_that_read_y_or_read_rows_again_stream_too(step: Any) -> None:
+    X, y = table()
+    X = X[NUMBERS].to_numpy()
+    estimator = Pipeline([("scale", StandardScaler()), ("step", step), ("fit", logistic())])
+    lazy = da.from_array(X, chunks=(N // BLOCKS, -1))
+    there = search(estimator, cv=KFold(3)).fit(lazy, y)
+    same(there, search(estimator, cv=KFold(3)).fit(X, y))
+
+
+def test_an_undeclared_step_is_gathered_and_the_plan_says_so() -> None:
+    X, y = table()
+    odd = FunctionTransformer(lambda rows: rows - rows.mean())
+    estimator = make_pipeline(odd, logistic())
+    lazy = da.from_array(X[NUMBERS].to_numpy(), chunks=(N // BLOCKS, -1))
+    there = search(estimator).fit(lazy, y)
+    same(there, search(estimator).fit(X[NUMBERS].to_numpy(), y))
+    (told,) = [note for note in there.plan_.notes if "gathered" in note]
+    assert "functiontransformer" in told
+    assert "47 KiB" in told
+
+
+def test_what_must_be_gathered_and_does_not_fit_is_refused_by_its_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X, y = table()
+    monkeypatch.setattr("mlopt.pipeline.by_split.memory_limit", lambda: 50_000)
+    lazy = da.from_array(X[NUMBERS].to_numpy(), chunks=(N // BLOCKS, -1))
+    odd = FunctionTransformer(lambda rows: rows - rows.mean())
+    with pytest.raises(InputError, match=r"functiontransformer.*mlopt.register"):
+        search(make_pipeline(odd, logistic())).fit(lazy, y)
+    # What streams needs no such room.
+    assert search(make_pipeline(StandardScaler(), logistic())).fit(lazy, y).best_score_ > 0
+
+
+def test_a_dask_frame_for_other_models_is_gathered_and_the_plan_says_so() -> None:
+    X, y = table()
+    estimator = make_pipeline(StandardScaler(), DecisionTreeClassifier(random_state=0))
+    given = {"n_trials": 2, "sampler": "grid", "cv": 3, "bandit": None}
+    space = {"max_depth": [2, 3]}
+    lazy = dd.from_pandas(X[NUMBERS], npartitions=BLOCKS)
+    there = mlopt.ModelSearchCV(estimator, space, **given).fit(lazy, y)
+    here = mlopt.ModelSearchCV(estimator, space, **given).fit(X[NUMBERS], y)
+    assert list(there.cv_results_["mean_test_score"]) == list(
+        here.cv_results_["mean_test_score"]
+    )
+    assert any("gathered" in note for note in there.plan_.notes)
+
+
+def test_a_pipeline_of_ours_is_searched_by_its_own_ways(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X, y = table()
+    X = pd.concat([X] * 5, ignore_index=True)  # more than one block
+    y = pd.concat([y] * 5, ignore_index=True)
+    steps = make_pipeline(columns(), logistic()).steps
+    plain = search(Pipeline(steps)).fit(X, y)
+    used: list[int] = []
+    fit = StandardScaler.fit
+
+    def watched(self: StandardScaler, X: Any, *others: Any) -> StandardScaler:
+        used.append(len(X))
+        return fit(self, X, *others)
+
+    monkeypatch.setattr(StandardScaler, "fit", watched)
+    ours = search(mlopt.Pipeline(steps)).fit(X, y)
+    same(ours, plain)
+    assert type(ours.best_estimator_) is mlopt.Pipeline
+    # scikit-learn's own fit saw samples only: statistics of blocks were merged.
+    assert max(used, default=0) < 4000
