@@ -10,7 +10,7 @@ import numpy as np
 
 from mlopt.cluster import Threads
 from mlopt.rows import Rows
-from mlopt.rows.block import inspect
+from mlopt.rows.block import Narrow, inspect, narrowed, widened
 from mlopt.rows.lazy import LazyShelf
 from mlopt.rows.source import Source
 
@@ -46,12 +46,28 @@ def test_a_lazy_shelf_looks_like_a_tuple_of_one_block() -> None:
     assert shelf[1:] == ()
 
 
-def test_a_lazy_shelf_makes_its_block_at_every_read() -> None:
-    shelf = LazyShelf(Make(0, 5), 0, 0)
+def test_a_lazy_shelf_makes_its_block_at_every_read_of_its_features() -> None:
+    shelf = LazyShelf(Make(0, 5), 0, 0, {"y": np.ones(5)})
     made.clear()
-    list(shelf)
-    list(shelf)
+    for (block,) in (shelf, shelf):
+        assert block.X is block.X
     assert made == [0, 0]
+    assert shelf[0].extra["y"].sum() == 5  # looks beside them only
+    assert made == [0, 0]
+
+
+def test_whole_numbers_wait_in_a_byte_and_are_what_they_were() -> None:
+    folds, shares = np.array([0.0, 1.0, 2.0], np.float32), np.array([0.5, np.nan])
+    narrow = narrowed(folds)
+    assert isinstance(narrow, Narrow)
+    assert narrow.values.nbytes == 3
+    assert widened(narrow).dtype == np.float32
+    np.testing.assert_array_equal(widened(narrow), folds)
+    assert narrowed(shares) is shares
+    assert isinstance(narrowed(np.array([-128.0, 127.0])), Narrow)
+    assert not isinstance(narrowed(np.array([0.0, 128.0])), Narrow)
+    lazy = LazyShelf(Make(0, 3), 0, 0).beside([{"y": narrow}])
+    np.testing.assert_array_equal(lazy[0].extra["y"], folds)
 
 
 def test_what_is_beside_lazy_rows_is_made_once_and_stays() -> None:

@@ -123,3 +123,37 @@ def test_paths_of_l1_penalties_are_the_same_on_workers(
     np.testing.assert_allclose(scores(X, client=client), here, atol=1e-9)
     lazy = da.from_array(X, chunks=(100, 8))
     np.testing.assert_allclose(scores(lazy, client=client), here, atol=1e-9)
+
+
+def test_rows_behind_a_pipeline_are_searched_on_workers_and_never_sent_here(
+    client: distributed.Client, data: Data, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import dask.dataframe as dd
+    import pandas as pd
+    from dask.sizeof import sizeof
+
+    X, y = data
+    frame = pd.DataFrame(np.tile(X, (6, 1)), columns=[f"x{i}" for i in range(X.shape[1])])
+    labels = pd.Series(np.tile(y, 6))
+    model = make_pipeline(StandardScaler(), LogisticRegression(tol=1e-9, max_iter=999))
+    search = mlopt.ModelSearchCV(
+        model, {"C": [0.01, 1.0]}, n_trials=2, sampler="grid", bandit=None, cv=3
+    )
+    received: list[int] = []
+    gather = distributed.Client._gather
+
+    async def counted(self: distributed.Client, *args: Any, **settings: Any) -> Any:
+        found = await gather(self, *args, **settings)
+        received.append(sizeof(found))
+        return found
+
+    here = search.fit(frame, labels)
+    scores, weights = here.cv_results_["mean_test_score"], here.best_estimator_[-1].coef_
+    monkeypatch.setattr(distributed.Client, "_gather", counted)
+    there = search.fit(
+        dd.from_pandas(frame, npartitions=12), dd.from_pandas(labels, npartitions=12)
+    )
+    assert there.cv_results_["mean_test_score"] == pytest.approx(scores, abs=1e-7)
+    assert there.best_estimator_[-1].coef_ == pytest.approx(weights, abs=1e-6)
+    drawn = 4 * 500 * 12 * 12 * 8  # a sample of each training: 500 rows a column
+    assert sum(received) < labels.nbytes + drawn + 1_000_000 < frame.memory_usage().sum()

@@ -159,7 +159,7 @@ def test_scores_are_the_same_whatever_the_threads_and_the_budget(
     space = {"pca__n_components": [2, 3], f"{last}__{name}": values}
     one = search(pipeline, space, cv=3, n_jobs=1).fit(X, y)
     two = search(pipeline, space, cv=3, n_jobs=2).fit(X, y)
-    monkeypatch.setattr("mlopt.tuning.setup.VIEW_MEMORY", 0.0)
+    monkeypatch.setattr("mlopt.tuning.crews.prefixes.VIEW_MEMORY", 0.0)
     poor = search(pipeline, space, cv=3, n_jobs=2).fit(X, y)
 
     for other in (two, poor):
