@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import dask.array as da
@@ -45,7 +44,12 @@ def columns() -> ColumnTransformer:
 def search(estimator: Any, **settings: Any) -> mlopt.ModelSearchCV:
     last = estimator.steps[-1][1]
     space = {"alpha": [0.1, 9.0]} if hasattr(last, "alpha") else {"C": [0.01, 0.3, 10.0]}
-    given = {"n_trials": 3, "sampler": "grid", "bandit": None, "cv": 3} | settings
+    given: dict[str, Any] = {
+        "n_trials": 3,
+        "sampler": "grid",
+        "bandit": None,
+        "cv": 3,
+    } | settings
     return mlopt.ModelSearchCV(estimator, space, **given)
 
 
@@ -54,14 +58,13 @@ def logistic() -> LogisticRegression:
 
 
 @pytest.fixture
-def stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def stays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody may ask for all rows."""
 
     def collect(self: Streamed) -> None:
         raise AssertionError("the rows were gathered")
 
     monkeypatch.setattr(Streamed, "collect", collect)
-    return
 
 
 def same(one: mlopt.ModelSearchCV, other: mlopt.ModelSearchCV, atol: float = 1e-5) -> None:
@@ -149,7 +152,7 @@ def test_what_must_be_gathered_and_does_not_fit_is_refused_by_its_step(
 def test_a_dask_frame_for_other_models_is_gathered_and_the_plan_says_so() -> None:
     X, y = table()
     estimator = make_pipeline(StandardScaler(), DecisionTreeClassifier(random_state=0))
-    given = {"n_trials": 2, "sampler": "grid", "cv": 3, "bandit": None}
+    given: dict[str, Any] = {"n_trials": 2, "sampler": "grid", "cv": 3, "bandit": None}
     space = {"max_depth": [2, 3]}
     lazy = dd.from_pandas(X[NUMBERS], npartitions=BLOCKS)
     there = mlopt.ModelSearchCV(estimator, space, **given).fit(lazy, y)
