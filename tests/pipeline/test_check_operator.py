@@ -166,7 +166,8 @@ def test_partial_fit_that_does_not_learn_what_fit_learns_is_refuted() -> None:
     "estimator",
     [
         StandardScaler(), MinMaxScaler(), Normalizer(), Ridge(), mlopt.Ridge(),
-        mlopt.PCA(2), LogisticRegression(tol=1e-10), mlopt.LogisticRegression(tol=1e-10), np.exp,
+        mlopt.PCA(2), LogisticRegression(tol=1e-10),
+        mlopt.LogisticRegression(tol=1e-10), np.exp,
     ],
     ids=str,
 )  # fmt: skip

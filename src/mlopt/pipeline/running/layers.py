@@ -253,16 +253,15 @@ class Layers:
 
     def _in_turn(self, name: str, op: Learn, way: PartialFit) -> dict[Any, Any]:
         """A chain: each model is learnt from the one before, and a block."""
-        told, key = (name, "classes"), (name, 0)
-        tasks = {
-            told: _task(told, fitting.classes_of, op.estimator, self._refs(op.y)),
-        }
+        told: Any = (name, "classes")
+        classes = _task(told, fitting.classes_of, op.estimator, self._refs(op.y))
+        tasks: dict[Any, Any] = {told: classes}
         turn, model = Timed(op.token, fitting.in_turn), op.estimator
         columns = [self._keys(i) for i in (op.x, op.y, op.weight)]
         for number, keys in enumerate(itertools.zip_longest(*columns)):
             block = List(*(None if k is None else TaskRef(k) for k in keys))
             last = number == len(columns[0]) - 1
-            one = key if last else (name, "turn", number)
+            one: Any = (name, 0) if last else (name, "turn", number)
             tasks[one] = _task(one, turn, op.step, way, model, block, TaskRef(told))
             model = TaskRef(one)
         return tasks
