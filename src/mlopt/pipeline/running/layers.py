@@ -256,12 +256,13 @@ class Layers:
         told: Any = (name, "classes")
         classes = _task(told, fitting.classes_of, op.estimator, self._refs(op.y))
         tasks: dict[Any, Any] = {told: classes}
-        turn, model = Timed(op.token, fitting.in_turn), op.estimator
+        model: Any = op.estimator
         columns = [self._keys(i) for i in (op.x, op.y, op.weight)]
         for number, keys in enumerate(itertools.zip_longest(*columns)):
             block = List(*(None if k is None else TaskRef(k) for k in keys))
             last = number == len(columns[0]) - 1
             one: Any = (name, 0) if last else (name, "turn", number)
+            turn = Timed(op.token, fitting.in_turn, a_model if last else on_the_way)
             tasks[one] = _task(one, turn, op.step, way, model, block, TaskRef(told))
             model = TaskRef(one)
         return tasks
