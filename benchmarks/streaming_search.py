@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-NUMBERS, PARTITION = 28, 32_000_000
+NUMBERS, PARTITION = 28, 8_000_000
 """Columns of numbers, and bytes of a partition."""
 WIDTH = 8 * (NUMBERS + 2)
 """Bytes of a row: with two columns of categories."""

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
+from sklearn.exceptions import FitFailedWarning
 from sklearn.feature_selection import SelectKBest, f_classif
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import KFold, ShuffleSplit
@@ -184,3 +185,19 @@ def test_a_pipeline_of_ours_is_searched_by_its_own_ways(
     assert type(ours.best_estimator_) is mlopt.Pipeline
     # scikit-learn's own fit saw samples only: statistics of blocks were merged.
     assert max(used, default=0) < 4000
+
+
+def test_a_scan_that_raises_says_what_it_gathers_and_why() -> None:
+    X, y = table()
+    X.loc[N - 1, "kind"] = "seen by one split alone"
+    estimator = make_pipeline(columns(), logistic())
+    lazy = dd.from_pandas(X, npartitions=BLOCKS)
+    given: dict[str, Any] = {"cv": KFold(3), "error_score": -1.0}
+    with pytest.warns(FitFailedWarning, match="unknown categories|unknown"):
+        there = search(estimator, **given).fit(lazy, y)
+    with pytest.warns(FitFailedWarning, match="unknown categories|unknown"):
+        here = search(estimator, **given).fit(X, y)
+    names = [f"split{split}_test_score" for split in range(3)]
+    for name in names:
+        assert there.cv_results_[name] == pytest.approx(here.cv_results_[name])
+    assert any("gathered" in n and "unknown" in n for n in there.plan_.notes)

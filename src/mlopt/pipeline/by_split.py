@@ -15,8 +15,10 @@ are, or made anew in every pass over it.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,7 +29,7 @@ from mlopt.cluster import Executor
 from mlopt.errors import InputError
 from mlopt.gd.estimator_base import resources_of
 from mlopt.pipeline.blocks import tables
-from mlopt.pipeline.blocks.cut import Blocks, check_room, cut, gathered
+from mlopt.pipeline.blocks.cut import Blocks, ask, check_room, cut
 from mlopt.pipeline.environment import environment
 from mlopt.pipeline.finishing import put_back
 from mlopt.pipeline.fits.base import ManyPasses, OnePass
@@ -41,6 +43,7 @@ from mlopt.pipeline.rules.fuse_rows import FuseRows
 from mlopt.pipeline.running.execute import Execution
 from mlopt.pipeline.running.layers import Layers
 from mlopt.pipeline.running.rows_of import rows_of
+from mlopt.plan import format_bytes
 from mlopt.resources.probe import memory_limit
 from mlopt.rows import Rows
 from mlopt.rows.source import is_dask
@@ -65,12 +68,15 @@ class Chain:
         What a row takes there, as numbers; about.
     example : data
         Some of these rows.
+    row_seconds : float
+        What the steps take to make a row, fitted, on one thread; about.
     """
 
     sink: Operator
     built: Builder
     row_bytes: float
     example: Any
+    row_seconds: float = 0.0
 
     @property
     def gathers(self) -> str:
@@ -113,6 +119,8 @@ class Streamed:
     data : the given X
     n : int
         How many rows there are.
+    told : list of str
+        What plans must say: that rows were gathered.
 
     Raises
     ------
@@ -132,6 +140,7 @@ class Streamed:
         self._chains: dict[str, Chain] = {}
         self._marks: dict[int, tuple[Any, Operator]] = {}
         self._run: Execution | None = None
+        self.told: list[str] = []
 
     @property
     def _blocks(self) -> Blocks:
@@ -143,7 +152,15 @@ class Streamed:
         columns = tables.count_columns(self._samples.example(self._x))
         return self.n, columns
 
-    def to_gather(self, why: str) -> float:
+    @cached_property
+    def row_seconds(self) -> float:
+        """What it takes to read a row; about."""
+        assert self.lengths is not None
+        begin = time.perf_counter()
+        ask(self._blocks, self.executor, "look", tables.count_rows, {0: ()})
+        return (time.perf_counter() - begin) / self.lengths[0]
+
+    def to_gather(self, why: str = "") -> float:
         """Bytes that would travel here, if all rows were asked for.
 
         Raises
@@ -155,6 +172,18 @@ class Streamed:
             return 0.0
         return check_room(self.data, "X", GATHERED * memory_limit(), why)
 
+    def tell(self, why: str) -> None:
+        """Note that all rows are gathered after all.
+
+        Raises
+        ------
+        InputError
+            When they are too many, with the reason ``why``.
+        """
+        if self.lazy:
+            size = format_bytes(self.to_gather(why))
+            self.told.append(f"X, {size}, is gathered in this process: {why}")
+
     def collect(self) -> Any:
         """The data in this process.
 
@@ -163,7 +192,8 @@ class Streamed:
         InputError
             With their bytes, when they are too large.
         """
-        return gathered({"X": self.data}, GATHERED * memory_limit())["X"]
+        self.to_gather()
+        return self.data.compute() if self.lazy else self.data
 
     @property
     def lazy(self) -> bool:
@@ -193,7 +223,10 @@ class Streamed:
                 lambda: resources_of(self.executor),
             )
             example = trial.value(sinks[0])
-            self._chains[key] = Chain(sinks[0], built, _row_bytes(example), example)
+            applied = [op.token for op in walk(sinks) if op.gives_rows]
+            seconds = sum(trial.seconds.get(token, 0.0) for token in applied) / trial.rows
+            bytes_ = _row_bytes(example)
+            self._chains[key] = Chain(sinks[0], built, bytes_, example, seconds)
         return self._chains[key]
 
     def rows(

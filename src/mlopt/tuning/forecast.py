@@ -27,6 +27,7 @@ from mlopt.tuning.crews.chain import Parts, fit_steps, params_of_final
 from mlopt.tuning.crews.families import Way
 from mlopt.tuning.crews.fitting import cut_params
 from mlopt.tuning.crews.linear_task import LinearTask
+from mlopt.tuning.crews.prefixes import keeps
 from mlopt.tuning.crews.problem import Problem
 
 SIZES = (1024, 2048)
@@ -145,8 +146,8 @@ def _profile(problem: Problem, parts: Parts, *, sample: bool) -> Profile:
     """
     X, train = problem.X, problem.splits[0].train
     X = X.data if isinstance(X, Streamed) and not X.lazy else X
-    if isinstance(X, Streamed) and X.lazy:
-        return Profile(_behind(X, parts))
+    if isinstance(X, Streamed):
+        return _streamed(problem, X, parts)
     plain = Profile(_shape(X))
     if isinstance(X, Rows) or len(train) < FEWEST or not sample or parts.pairwise:
         return plain
@@ -184,13 +185,18 @@ def _look(problem: Problem, parts: Parts, rows: Any) -> tuple[float, float, Stat
         return preparing, worked(prepared), _shape(X)
 
 
-def _behind(X: Streamed, parts: Parts) -> Stats:
-    """Of rows behind preprocessing, by a sample of them."""
+def _streamed(problem: Problem, X: Streamed, parts: Parts) -> Profile:
+    """By a sample of the rows; they are made anew in each pass, unless they are kept."""
     try:
-        seen = _shape(X.chain(parts.key, parts.steps).example)
+        chain = X.chain(parts.key, parts.steps)
     except Exception:  # a sample may lack what a fit needs: the search will tell
-        return Stats(X.n, X.shape[1])
-    return replace(seen, rows=X.n, bytes=-1)
+        return Profile(Stats(X.n, X.shape[1]))
+    seen = replace(_shape(chain.example), rows=X.n, bytes=-1)
+    kept = keeps(problem, chain, len(problem.splits))
+    # To fit the steps, to look at what they give, and to train.
+    times = 2 + (0 if kept else TYPICAL_PASSES[False])
+    made = Cost(fixed=times * X.n * (X.row_seconds + chain.row_seconds), source="sampled")
+    return Profile(seen, prepare=made)
 
 
 def _shape(X: Any) -> Stats:

@@ -22,7 +22,7 @@ from mlopt.tuning.crews.chain import Parts, assemble, fit_steps
 from mlopt.tuning.crews.families import Way
 from mlopt.tuning.crews.fitting import Fold, fit_fold, make_fold
 from mlopt.tuning.crews.linear_task import LinearTask
-from mlopt.tuning.crews.prefixes import as_matrix, cut_rows, memory_of_views
+from mlopt.tuning.crews.prefixes import as_matrix, cut_rows, keeps
 from mlopt.tuning.crews.problem import Labels, Problem, View
 from mlopt.tuning.crews.scan import Owner, seen_by, training_of
 from mlopt.tuning.crews.splits import Split
@@ -59,8 +59,7 @@ def _batched(
     X, names = problem.matrix if not parts.steps else None, problem.X
     if (streamed := problem.streamed(parts)) is not None:
         chain = streamed.chain(parts.key, parts.steps)
-        kept = problem.n * chain.row_bytes <= memory_of_views(problem)
-        fitted, X = streamed.fitted(chain, parts.steps, kept=kept)
+        fitted, X = streamed.fitted(chain, parts.steps, kept=keeps(problem, chain, 1))
     elif parts.steps:
         names = problem.gathered
         fitted, names = fit_steps(parts, names, problem.y, problem.fit_params)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -352,7 +353,9 @@ class ModelSearchCV(BaseSearchCV):
 
     def _explain(self, scheduler: Scheduler) -> None:
         seconds = getattr(self, "refit_time_", None) if self.refit else None
-        self.plan_ = scheduler.measured_plan(seconds)
+        plan = scheduler.measured_plan(seconds)
+        told = tuple(getattr(scheduler.batch.problem.X, "told", ()))
+        self.plan_ = replace(plan, notes=(*plan.notes, *told))
 
     def _first_estimator(self) -> Any:
         """The estimator, or that of the first family."""

@@ -22,6 +22,7 @@ from mlopt.cluster import Threads
 from mlopt.errors import ClusterError
 from mlopt.kernels.compiling import compiled, worked
 from mlopt.passes import Passes
+from mlopt.pipeline.by_split import Streamed
 from mlopt.tuning.crews.families import Views
 from mlopt.tuning.crews.prefixes import Prefixes
 from mlopt.tuning.crews.problem import Problem, View
@@ -84,8 +85,11 @@ class BatchCrew:
 
     def _dissolve(self, group: list[Scan], error: Exception) -> None:
         self.scans = [scan for scan in self.scans if scan not in group]
+        reason = f"its scan raised {type(error).__name__}: {error}"
+        if isinstance(X := self.problem.X, Streamed):
+            X.tell(reason)  # for their own fits, if there is room
         for trial in group[0].trials.values():
-            self.views.alone(trial, f"its scan raised {type(error).__name__}: {error}")
+            self.views.alone(trial, reason)
 
     def _views(self, scan: Scan) -> Sequence[View]:
         return self.prefixes.views(self.views.split(scan.owners[0].trial))

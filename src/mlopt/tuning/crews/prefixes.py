@@ -26,7 +26,7 @@ from sklearn.utils import _safe_indexing
 from mlopt.cluster import Handle
 from mlopt.errors import ClusterError
 from mlopt.pipeline.budget import budget_bytes
-from mlopt.pipeline.by_split import Streamed
+from mlopt.pipeline.by_split import Chain, Streamed
 from mlopt.resources.probe import memory_limit
 from mlopt.rows import Rows
 from mlopt.tuning.crews.chain import Parts, fit_step, params_of
@@ -194,7 +194,7 @@ class Prefixes:
         """In the order of the data, which stay where they are."""
         chain = X.chain(parts.key, parts.steps)
         train = [split.train for split in self.problem.splits]
-        kept = X.n * chain.row_bytes * len(train) <= self.memory
+        kept = keeps(self.problem, chain, len(train), self.memory)
         rows = X.rows(chain, train, kept=kept)
         views = [View(one, (number,)) for number, one in enumerate(rows)]
         return views, sum(one.nbytes for one in rows) if kept else 0
@@ -256,6 +256,12 @@ def memory_of_views(problem: Problem) -> int:
     if isinstance(problem.X, Streamed):
         return budget_bytes("auto", problem.executor)
     return int(VIEW_MEMORY * memory_limit())
+
+
+def keeps(problem: Problem, chain: Chain, views: int, memory: int | None = None) -> bool:
+    """Whether there is room for the rows behind ``chain``, so often."""
+    room = memory_of_views(problem) if memory is None else memory
+    return problem.n * chain.row_bytes * views <= room
 
 
 def cut_rows(X: Any, split: Split, pairwise: bool = False) -> tuple[Any, Any]:
