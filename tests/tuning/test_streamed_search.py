@@ -201,3 +201,17 @@ def test_a_scan_that_raises_says_what_it_gathers_and_why() -> None:
     for name in names:
         assert there.cv_results_[name] == pytest.approx(here.cv_results_[name])
     assert any("gathered" in n and "unknown" in n for n in there.plan_.notes)
+
+
+def test_steps_of_a_pipeline_of_ours_go_its_ways_before_any_model() -> None:
+    X, y = table()
+    X, y = pd.concat([X] * 5, ignore_index=True), pd.concat([y] * 5, ignore_index=True)
+    steps = make_pipeline(columns(), DecisionTreeClassifier(max_depth=3)).steps
+    given: dict[str, Any] = {"n_trials": 2, "sampler": "grid", "cv": 3, "bandit": None}
+    space = {"max_depth": [2, 3]}
+    scores = []
+    for kind in (Pipeline, mlopt.Pipeline):
+        found = mlopt.ModelSearchCV(kind(steps), space, **given).fit(X, y)
+        scores.append(found.cv_results_["mean_test_score"])
+        assert type(found.best_estimator_) is kind
+    assert scores[0] == pytest.approx(scores[1], abs=1e-9)

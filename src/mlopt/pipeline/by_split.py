@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from mlopt.cluster import Executor
+from mlopt.cluster import Executor, Handle
 from mlopt.errors import InputError
 from mlopt.gd.estimator_base import resources_of
 from mlopt.pipeline.blocks import tables
@@ -86,7 +86,9 @@ class Chain:
             if whole or (isinstance(op, Apply) and (op.random or op.pinned)):
                 return f"step `{op.step}` is not declared row-wise"
             if isinstance(op, Learn) and not isinstance(op.way, OnePass | ManyPasses):
-                return f"step `{op.step}` has no way of fitting that reads blocks"
+                return (
+                    f"step `{op.step}` has no way of fitting that takes rows in any order"
+                )
         return ""
 
     def of(self, marks: Operator | None) -> Operator:
@@ -245,6 +247,13 @@ class Streamed:
         sinks = tuple(chain.of(self._marked(rows)) for rows in splits)
         return self._behind(sinks, kept)
 
+    def blocks(self, chain: Chain, fit_to: NDArray[np.integer[Any]]) -> list[Handle]:
+        """Handles of the blocks behind the steps, as they come, fitted to these rows."""
+        sink = chain.of(self._marked(fit_to))
+        layers = self._learnt((sink,))
+        keys = layers.rows(sink)
+        return self.executor.run_graph(dict(layers.graph()), keys)
+
     def fitted(
         self, chain: Chain, steps: Steps, *, kept: bool
     ) -> tuple[dict[str, Any], Rows]:
@@ -267,6 +276,14 @@ class Streamed:
 
     def _behind(self, sinks: Sinks, kept: bool) -> list[Rows]:
         """One pass fits a step of all sinks."""
+        layers, found = self._learnt(sinks), []
+        for sink in FuseRows().rewrite(Draft(sinks), _NOTHING).sinks:
+            keys = layers.rows(sink)
+            found.append(rows_of(dict(layers.graph()), keys, self.executor, kept=kept))
+        return found
+
+    def _learnt(self, sinks: Sinks) -> Layers:
+        """Everything is fitted that these need; what they are is still to be made."""
         learns = tuple(op for op in walk(sinks) if isinstance(op, Learn))
         run = Execution(Draft(learns), self._sources, self.executor, environment)
         if self._run is not None:
@@ -274,13 +291,7 @@ class Streamed:
             run._handles.update(self._run._handles)
         run.run()
         self._run = run
-        found = []
-        fused = FuseRows().rewrite(Draft(sinks), _NOTHING).sinks
-        for sink in fused:
-            layers = Layers(self._sources, {}, run._handles)
-            keys = layers.rows(sink)
-            found.append(rows_of(dict(layers.graph()), keys, self.executor, kept=kept))
-        return found
+        return Layers(self._sources, {}, run._handles)
 
     def _marked(self, rows: NDArray[np.integer[Any]]) -> Operator:
         """A source that counts how often each row is among ``rows``."""

@@ -146,7 +146,7 @@ def _profile(problem: Problem, parts: Parts, *, sample: bool) -> Profile:
     """
     X, train = problem.X, problem.splits[0].train
     X = X.data if isinstance(X, Streamed) and not X.lazy else X
-    if isinstance(X, Streamed):
+    if isinstance(X, Streamed) and X.lazy:
         return _streamed(problem, X, parts)
     plain = Profile(_shape(X))
     if isinstance(X, Rows) or len(train) < FEWEST or not sample or parts.pairwise:

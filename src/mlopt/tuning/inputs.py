@@ -184,7 +184,7 @@ def _features(X: Any, y: Any, executor: Executor, estimators: list[Any]) -> tupl
     if linear and is_dask(X):
         return Streamed(X, y, executor), ""
     here = _here(X, "X")
-    if linear and all(map(is_planned, estimators)):
+    if all(map(is_planned, estimators)):
         return Streamed(here, y, executor), ""
     return here, f"X was gathered in this process: {_WHOLE}" if is_dask(X) else ""
 

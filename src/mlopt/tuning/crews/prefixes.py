@@ -14,7 +14,7 @@ needs go first, then those used longest ago, later steps before earlier ones.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +25,7 @@ from sklearn.utils import _safe_indexing
 
 from mlopt.cluster import Handle
 from mlopt.errors import ClusterError
+from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.budget import budget_bytes
 from mlopt.pipeline.by_split import Chain, Streamed
 from mlopt.resources.probe import memory_limit
@@ -171,7 +172,10 @@ class Prefixes:
         if place in self._kept:
             return self._kept[place].value
         rows = self.problem.splits[split]
-        if depth == 0:
+        streamed = self.problem.streamed(parts)
+        if depth and depth == len(parts.steps) and streamed and not streamed.lazy:
+            handle = self._by_blocks(streamed, parts, rows)
+        elif depth == 0:
             handle = submit(cut_rows, self.problem.features, rows, parts.pairwise)
         else:
             before = self._rows(parts, split, depth - 1)
@@ -181,6 +185,18 @@ class Prefixes:
             self._kept[place] = Kept(handle)
             self._sizes[submit(count_bytes, handle)] = place
         return handle
+
+    def _by_blocks(self, X: Streamed, parts: Parts, split: Split) -> Handle:
+        """(training rows, test rows) behind steps fitted in ways of our own."""
+        executor = self.problem.executor
+        try:
+            blocks = X.blocks(X.chain(parts.key, parts.steps), split.train)
+            executor.map(tables.count_rows, blocks)  # all of them are there
+        except ClusterError:
+            raise
+        except Exception as error:  # the trials that need these rows fail, no others
+            return executor.put(Failed(error))
+        return executor.submit(cut_blocks, blocks, split)
 
     def _make_views(self, parts: Parts) -> tuple[list[View], int]:
         """The views, and the bytes that they hold."""
@@ -273,6 +289,11 @@ def cut_rows(X: Any, split: Split, pairwise: bool = False) -> tuple[Any, Any]:
         return _safe_indexing(X, split.train), _safe_indexing(X, split.test)
     columns = split.train
     return X[np.ix_(split.train, columns)], X[np.ix_(split.test, columns)]
+
+
+def cut_blocks(blocks: Sequence[Any], split: Split) -> tuple[Any, Any]:
+    """(training rows, test rows) of the data in blocks."""
+    return cut_rows(tables.stack(blocks), split)
 
 
 def transform(
