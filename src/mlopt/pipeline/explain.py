@@ -22,8 +22,9 @@ from mlopt.pipeline.graph.walking import walk
 from mlopt.pipeline.planning.making import Planned
 from mlopt.pipeline.planning.optimizer import history
 from mlopt.pipeline.profiling.profile import Option, Profile
+from mlopt.pipeline.rules.choose_ways import TRIFLE
 from mlopt.pipeline.running.execute import Execution
-from mlopt.plan import Alternative, Choice, Plan, format_bytes
+from mlopt.plan import Alternative, Choice, Plan, format_bytes, format_seconds
 
 
 def to_plan(
@@ -132,6 +133,7 @@ def _choice(
         made = sum(profile.seconds(one) * counts.get(one.token, 0.0) for one in rows)
         predicted = made + (predicted or 0.0)
     notes = [text for token, text in planned.draft.notes if token == op.token]
+    notes += _input_notes(op, profile, planned)
     notes += [*_gathered_notes(op), *_kept_notes(op, own, planned)]
     measured, ran = None, {}
     if run is not None:
@@ -171,12 +173,31 @@ def _way(
     name = op.way.name if op.way is not None else "scikit-learn"
     options = profile.options.get(op.token, ()) if profile is not None else ()
     predicted = next((o.seconds for o in options if o.way is op.way), None)
-    rejected = tuple(_alternative(o) for o in options if o.way is not op.way)
+    prices = dict(planned.draft.prices).get(op.token, [o.seconds for o in options])
+    rejected = tuple(
+        Alternative(option.name, seconds, _reason(option, seconds))
+        for option, seconds in zip(options, prices, strict=True)
+        if option.way is not op.way
+    )
     return name, predicted, rejected
 
 
-def _alternative(option: Option) -> Alternative:
-    return Alternative(option.name, option.seconds, option.reason)
+def _reason(option: Option, seconds: float | None) -> str:
+    """Why a way is none, where it has a price of its own and none within the plan."""
+    if seconds is None and not option.reason:
+        return f"gathers {format_bytes(option.memory)}, more than `memory_budget`"
+    return option.reason
+
+
+def _input_notes(op: Operator, profile: Profile | None, planned: Planned) -> list[str]:
+    """What learning adds to the run beside the fit itself, as prices of ways count it."""
+    options = profile.options.get(op.token, ()) if profile is not None else ()
+    prices = dict(planned.draft.prices).get(op.token, ())
+    for option, seconds in zip(options, prices, strict=False):
+        making = (seconds or 0.0) - (option.seconds or 0.0)
+        if isinstance(op, Learn) and option.way is op.way and making > TRIFLE:
+            return [f"with what makes its input: {format_seconds(seconds or 0.0)}"]
+    return []
 
 
 def _gathered_notes(op: Operator) -> list[str]:

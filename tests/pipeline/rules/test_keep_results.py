@@ -19,7 +19,8 @@ from mlopt.pipeline.graph.operators import Learn, Operator
 from mlopt.pipeline.graph.walking import walk
 from mlopt.pipeline.profiling.profile import Measure, Profile
 from mlopt.pipeline.rules.base import Context, Draft
-from mlopt.pipeline.rules.keep_results import KEEPERS, Engine, KeepResults, execution_graph
+from mlopt.pipeline.rules.engine import Engine, Run
+from mlopt.pipeline.rules.keep_results import KEEPERS, KeepResults
 from mlopt.resources import Resources
 from mlopt.stats import Stats
 
@@ -86,16 +87,16 @@ def test_without_memory_nothing_is_kept() -> None:
     assert kept(classified(DIAMOND), 0, SIZES) == set()
 
 
-def priced(sink: Operator, found: Context) -> tuple[Engine, list[Operator]]:
+def priced(sink: Operator, found: Context) -> tuple[Run, list[Operator]]:
     assert found.profile is not None
-    ops, graph = execution_graph((sink,), found, found.profile)
-    return Engine((sink,), ops, graph, found, found.profile), ops
+    engine = Engine((sink,), found, found.profile)
+    return engine.run(), engine.ops
 
 
 def test_more_memory_never_makes_the_predicted_run_slower() -> None:
     sink = classified(DIAMOND)
-    engine, _ = priced(sink, context((sink,), 0, SIZES))
-    times = [engine.best(budget).kept.seconds for budget in range(0, 1_500_000, 30_000)]
+    run, _ = priced(sink, context((sink,), 0, SIZES))
+    times = [run.best(budget).kept.seconds for budget in range(0, 1_500_000, 30_000)]
     assert times == sorted(times, reverse=True)
 
 
@@ -104,13 +105,13 @@ def test_no_other_way_of_choosing_runs_faster(keep: str) -> None:
     sink = classified(DIAMOND)
     for budget in range(0, 1_500_000, 100_000):
         found = context((sink,), budget, SIZES, keep)
-        engine, ops = priced(sink, found)
+        run, ops = priced(sink, found)
         draft = KeepResults().rewrite(Draft((sink,)), found)
-        other = engine.price(
+        other = run.price(
             frozenset(v for v, op in enumerate(ops) if op.token in draft.kept)
         )
         if other.bytes <= 0.98 * budget:
-            assert engine.best(budget).kept.seconds <= other.seconds
+            assert run.best(budget).kept.seconds <= other.seconds
 
 
 def test_what_has_room_in_part_is_kept_in_part() -> None:

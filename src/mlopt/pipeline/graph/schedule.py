@@ -6,6 +6,7 @@ Pure: from a graph and what is kept to jobs, and to counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 
 from mlopt.pipeline.fits.base import ManyPasses, OnePass
@@ -58,6 +59,11 @@ def schedule(
     known : collection of token
         Models that are there already.
     """
+    return jobs_of(learnt_by_depth(sinks, known), sinks, passes)
+
+
+def learnt_by_depth(sinks: Sinks, known: Collection[str] = ()) -> list[list[Learn]]:
+    """The models to learn: those of one list read nothing of each other."""
     levels: dict[int, list[Learn]] = {}
     depth: dict[int, int] = {}
     for op in walk(sinks, stop=lambda node: node.token in known):
@@ -66,13 +72,20 @@ def schedule(
         depth[id(op)] = below + learns
         if learns and isinstance(op, Learn):
             levels.setdefault(depth[id(op)], []).append(op)
+    return [learns for _, learns in sorted(levels.items())]
+
+
+def jobs_of(
+    levels: Iterable[Sequence[Learn]], sinks: Sinks, passes: Callable[[Learn], float]
+) -> list[Job]:
+    """Jobs in their order, by the ways that the models of `learnt_by_depth` have."""
     jobs: list[Job] = []
-    for _, learns_ in sorted(levels.items()):
-        together = tuple(one for one in learns_ if isinstance(one.way, OnePass))
+    for learns in levels:
+        together = tuple(one for one in learns if isinstance(one.way, OnePass))
         jobs += [Job(together)] if together else []
         jobs += [
             Job((one,), _scans(one, passes))
-            for one in learns_
+            for one in learns
             if not isinstance(one.way, OnePass)
         ]
     wanted = tuple(sink for sink in sinks if sink.gives_rows)
@@ -151,6 +164,8 @@ class Timetable:
         Rows that are there from the beginning.
     nbytes : callable
         Of an operator's rows.
+    others : sequence of Job
+        Jobs that may be put in their place, by `of`.
     """
 
     def __init__(
@@ -158,8 +173,9 @@ class Timetable:
         jobs: Sequence[Job],
         there: Collection[str] = (),
         nbytes: Callable[[Operator], float] = lambda _: 0.0,
+        others: Sequence[Job] = (),
     ) -> None:
-        reads = [op for job in jobs for op in job.reads]
+        reads = [op for job in (*jobs, *others) for op in job.reads]
         self.ops = below(reads, there)
         self._numbers = {id(op): v for v, op in enumerate(self.ops)}
         self._there = self._bits(op for op in self.ops if op.token in there)
@@ -169,7 +185,36 @@ class Timetable:
         ]
         self._stay = self._bits(op for op in self.ops if must_stay(op))
         self._bytes = [float(nbytes(op)) if takes_memory(op) else 0.0 for op in self.ops]
-        self._jobs = [(self._bits(job.reads), job.passes, job.iterates) for job in jobs]
+        self._jobs = [self._read(job) for job in jobs]
+
+    def of(self, jobs: Sequence[Job]) -> Timetable:
+        """Other jobs over the same operators."""
+        other = copy(self)
+        other._jobs = [self._read(job) for job in jobs]
+        return other
+
+    @property
+    def candidates(self) -> list[int]:
+        """Operators whose rows are worth keeping, if there is room.
+
+        Those that are computed more than once when nothing is kept. Not one with a single
+        reader that is no larger: keeping that one saves as much and more.
+        """
+        counts = self.follow(()).executions
+        free = self._stay | self._there
+        often = [v for v, n in enumerate(counts) if n > 1.0 and not free >> v & 1]
+        able = {v for v in often if takes_memory(self.ops[v])}
+        return [v for v in often if v in able and not self._outdone(v, counts, able)]
+
+    def _outdone(self, v: int, counts: Sequence[float], able: set[int]) -> bool:
+        if any(reads >> v & 1 for reads, _, _ in self._jobs):
+            return False
+        readers = [r for r, i in enumerate(self._inputs) if i >> v & 1 and counts[r]]
+        one = len(readers) == 1 and readers[0] in able
+        return one and self._bytes[readers[0]] <= self._bytes[v]
+
+    def _read(self, job: Job) -> tuple[int, float, bool]:
+        return self._bits(job.reads), job.passes, job.iterates
 
     def follow(self, kept: Iterable[int]) -> Followed:
         """The run that keeps the rows of these operators."""

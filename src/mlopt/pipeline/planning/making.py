@@ -111,7 +111,8 @@ def make_plan(
     known = frozenset(
         op.token for op in ops if isinstance(op, Learn) and op.token in environment
     )
-    keep = str(dask.config.get("mlopt.keep", "best"))
+    keeps = "keep_results" not in without
+    keep = str(dask.config.get("mlopt.keep", "best")) if keeps else "nothing"
     there = frozenset(
         op.token
         for op in ops
@@ -119,7 +120,8 @@ def make_plan(
         and takes_memory(op)
         and environment.has_rows(op.token)
     )
-    context = Context(None if tiny else found, budget(), known, _passes(found), there, keep)
+    passes = (lambda _: 1.0) if found is None else found.passes
+    context = Context(None if tiny else found, budget(), known, passes, there, keep)
     draft, log = optimize(draft, context, without=without)
     took = time.perf_counter() - begin
     return Planned(draft, built, sources, found, log, context, took)
@@ -247,7 +249,7 @@ def graph_behind(
         learns = [op for op in walk(sinks) if isinstance(op, Learn)]
         if any(op.way and len(ways_of(op.estimator)) > 1 for op in learns):
             found = profile(sinks, samples.all, samples.blocks, resources())
-            context = Context(found, 0, passes=_passes(found))
+            context = Context(found, 0, passes=found.passes)
             first = {op.token: op for op in learns}
 
             def by_blocks(op: Operator) -> Operator:
@@ -293,15 +295,3 @@ def _renewed(models: Mapping[str, Operator], sinks: Sinks) -> dict[str, Operator
     """The operators behind the models, as they are in the rewritten graph."""
     by_token = {op.token: op for op in walk(sinks)}
     return {path: by_token.get(op.token, op) for path, op in models.items()}
-
-
-def _passes(found: Profile | None) -> Callable[[Learn], float]:
-    def passes(op: Learn) -> float:
-        if found is None or op.way is None:
-            return 1.0
-        for option in found.options.get(op.token, ()):
-            if option.way is op.way:
-                return option.passes
-        return 1.0
-
-    return passes

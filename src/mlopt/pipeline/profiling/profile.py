@@ -15,12 +15,13 @@ from sklearn.base import is_classifier
 
 from mlopt.caching import Measured
 from mlopt.caching import Profile as Lines
+from mlopt.costs import Cost
 from mlopt.costs import Fit as Line
 from mlopt.errors import InputError
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.fits.base import Fit, ManyPasses, OnePass, PartialFit
 from mlopt.pipeline.fits.registry import ways_of
-from mlopt.pipeline.graph.operators import Given, Learn, Operator, Source
+from mlopt.pipeline.graph.operators import Convert, Given, Learn, Operator, Source
 from mlopt.pipeline.graph.walking import Sinks, walk
 from mlopt.pipeline.profiling.trial import Trial, timed
 from mlopt.pipeline.tasks import fitting
@@ -75,6 +76,8 @@ class Option:
         In all, on all threads; None where ``reason`` says why it cannot be.
     passes : float
         How often it reads its input.
+    memory : int
+        Bytes of rows that it gathers in one place.
     """
 
     way: Fit | None
@@ -82,6 +85,7 @@ class Option:
     seconds: float | None
     passes: float = 1.0
     reason: str = ""
+    memory: int = 0
 
 
 @dataclass
@@ -108,13 +112,26 @@ class Profile:
 
     def seconds(self, op: Operator) -> float:
         """Of one computation of the operator's rows, on all threads; 0 for a model."""
-        measure = self.measures.get(op.token)
-        if measure is None or not op.gives_rows:
-            return 0.0
-        if isinstance(op, Source):
-            return 0.0
         tasks = max(_TASK, self.resources.task) * self.blocks
+        if isinstance(op, Convert):
+            moved = Cost(memory=float(self.bytes(op.x) + 2 * self.bytes(op)))
+            return moved.seconds(self.resources, self.slots) + tasks
+        measure = self.measures.get(op.token)
+        if measure is None or not op.gives_rows or isinstance(op, Source):
+            return 0.0
         return self.by_block(measure.lines.seconds, measure.crowding) + tasks
+
+    def own(self, op: Learn) -> float:
+        """Of its fit as it is learnt, without what makes its input; 0 where unknown."""
+        found = (o for o in self.options.get(op.token, ()) if o.way is op.way)
+        return next((option.seconds or 0.0 for option in found), 0.0)
+
+    def passes(self, op: Learn) -> float:
+        """How often its fit reads its input as it is learnt; 1 where unknown."""
+        if op.way is None:
+            return 1.0
+        found = (o for o in self.options.get(op.token, ()) if o.way is op.way)
+        return next((option.passes for option in found), 1.0)
 
     def by_block(self, line: Line, crowding: float = 1.0) -> float:
         """Seconds of one call a block.
@@ -131,6 +148,10 @@ class Profile:
 
     def bytes(self, op: Operator) -> int:
         """Of the operator's rows."""
+        if isinstance(op, Convert):
+            stats = self.stats(op.x)
+            sparse = op.layout == "sparse"
+            return replace(stats, sparse=sparse, bytes=-1).bytes if stats else 0
         measure = self.measures.get(op.token)
         return 0 if measure is None else round(measure.lines.at(self.rows).bytes)
 
@@ -265,12 +286,19 @@ def _priced(
 
 
 def _whole(line: Line, stats: Stats, found: Profile) -> Option:
-    """scikit-learn's own fit: rows are gathered, and must fit."""
-    if stats.bytes > found.resources.memory / max(1, found.resources.workers):
-        need = f"{format_bytes(stats.bytes)} gathered"
+    """scikit-learn's own fit: rows are gathered in one place, and must fit there."""
+    size = stats.bytes
+    if size > found.resources.memory / max(1, found.resources.workers):
+        need = f"{format_bytes(size)} gathered"
         return Option(None, "scikit-learn", None, reason=f"needs {need}")
-    copying = 2 * stats.bytes / found.resources.bandwidth
-    return Option(None, "scikit-learn", line.at(found.rows) + copying)
+    many = found.resources.workers > 1
+    gathering = Cost(
+        memory=2.0 * size,
+        network=size * (1 - 1 / found.resources.workers) if many else 0.0,
+        tasks=float(found.blocks) if many else 0.0,
+    )
+    seconds = line.at(found.rows) + gathering.seconds(found.resources)
+    return Option(None, "scikit-learn", seconds, memory=0 if found.blocks == 1 else size)
 
 
 def _lines(

@@ -10,6 +10,9 @@ from mlopt.pipeline.graph.operators import Learn, Operator
 from mlopt.pipeline.graph.walking import Sinks, rebuild
 from mlopt.pipeline.profiling.profile import Profile
 
+Prices = tuple[tuple[str, tuple[float | None, ...]], ...]
+"""By the token of a model: seconds of each of its options, in their order."""
+
 
 @dataclass(frozen=True)
 class Draft:
@@ -28,6 +31,9 @@ class Draft:
         are kept where there is room, and drive out nothing.
     notes : tuple of (token, str)
         What plans say of an operator.
+    prices : tuple of (token, (float or None, ...))
+        What learning a model in each of its ways adds to the run, what makes its input
+        included; None for one that cannot be.
     """
 
     sinks: Sinks
@@ -35,6 +41,7 @@ class Draft:
     budget: float = float("inf")
     partly: tuple[str, float] | None = None
     notes: tuple[tuple[str, str], ...] = ()
+    prices: Prices = ()
 
     def rebuilt(self, step: Callable[[Operator], Operator]) -> Draft:
         """With ``step`` applied to every operator; this one when that changes nothing."""

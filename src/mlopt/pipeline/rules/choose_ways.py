@@ -1,17 +1,35 @@
-"""For each model the way of learning it with the least predicted time (KeystoneML, III)."""
+"""For each model the way of learning it with which the whole run is predicted shortest.
+
+KeystoneML (III) takes the least of each model's own costs, and then (IV-C) what to keep. A
+way that reads its input ten times is cheap only where the input is kept, or quickly made:
+so a way is priced with the rows that are kept for it, and both are searched together.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
+from mlopt.caching import Found
+from mlopt.caching.searching import ALL
 from mlopt.errors import InputError
 from mlopt.identity import is_known
+from mlopt.pipeline.fits.base import ManyPasses, OnePass
 from mlopt.pipeline.graph.operators import Learn, Operator
-from mlopt.pipeline.profiling.profile import Option
-from mlopt.pipeline.rules.base import Context, Draft
+from mlopt.pipeline.graph.walking import walk
+from mlopt.pipeline.profiling.profile import Option, Profile
+from mlopt.pipeline.rules.base import Context, Draft, Prices
+from mlopt.pipeline.rules.convert_layouts import suited
+from mlopt.pipeline.rules.engine import Engine, Run
 
 TIE, TRIFLE = 1.2, 1e-3
-"""Times within this factor and so many seconds are equal: the earlier in the table wins."""
+"""Fits within this factor and so many seconds are equal: the earlier in the table wins."""
+RUNS = 4096
+"""Runs up to which all ways with all sets are tried, where bounds do not tell: .1 s."""
+ROUNDS = 4
+"""Turns at most of ways for what is kept, and what to keep for these ways."""
 
 
 @dataclass(frozen=True)
@@ -21,30 +39,41 @@ class ChooseWays:
     name: str = "choose_ways"
 
     def rewrite(self, draft: Draft, context: Context) -> Draft:
-        """Every `Learn` with its cheapest way."""
+        """Every `Learn` with its way, and what the others would have taken."""
         profile = context.profile
         if profile is None:
             return draft
+        options = {
+            op.token: possible(op, profile.options[op.token], profile, context.budget)
+            for op in walk(draft.sinks)
+            if isinstance(op, Learn) and op.token in profile.options.keys() - context.known
+        }
+        if not options:
+            return draft
+        search = WaySearch(Engine(draft.sinks, context, profile, options), options, context)
+        chosen = search.chosen()
 
         def choose(op: Operator) -> Operator:
-            if not isinstance(op, Learn) or op.token not in profile.options:
+            if not isinstance(op, Learn) or op.token not in chosen:
                 return op
-            best = cheapest(op, profile.options[op.token])
-            return op if best.way is op.way else replace(op, way=best.way)
+            way = chosen[op.token].way
+            return op if op.way is way else replace(op, way=way)
 
-        return draft.rebuilt(choose)
+        return replace(draft.rebuilt(choose), prices=search.prices(chosen))
 
 
-def cheapest(op: Learn, options: tuple[Option, ...]) -> Option:
-    """The first option that takes the least time, or as good as.
+def possible(
+    op: Learn, options: Sequence[Option], profile: Profile, budget: float
+) -> list[Learn]:
+    """The model in each way in which it can be learnt here, in the order of the table.
 
     Raises
     ------
     InputError
         When none can be had, with the reason of each.
     """
-    possible = [option for option in options if option.seconds is not None]
-    if not possible:
+    found = [option for option in options if option.seconds is not None]
+    if not found:
         reasons = "; ".join(f"{option.name}: {option.reason}" for option in options)
         kind = type(op.estimator)
         declare = f"declare ways to fit `{kind.__name__}` with `mlopt.register`, or "
@@ -53,5 +82,170 @@ def cheapest(op: Learn, options: tuple[Option, ...]) -> Option:
             f"{'' if is_known(kind) else declare}give more memory, or data in fewer or "
             "smaller blocks."
         )
-    least = min(option.seconds or 0.0 for option in possible)
-    return next(o for o in possible if (o.seconds or 0.0) <= TIE * least + TRIFLE)
+    # Rows that are gathered though they need not be are rows that are kept.
+    found = [option for option in found if option.memory <= budget] or found
+    return [suited(replace(op, way=option.way), profile) for option in found]
+
+
+At = tuple[int, ...]
+"""For each model the number of its way."""
+
+
+class WaySearch:
+    """The ways that make the run shortest with the rows that are best kept for them.
+
+    Up to 4096 combinations of ways and kept sets are all tried, but for those that a bound
+    rules out: their fits alone, with every row made once, take longer than the best run so
+    far. Beyond, from the ways that are cheapest themselves and from those that are when
+    nothing is kept: ways for what is kept and what to keep for these ways, in turn.
+
+    Parameters
+    ----------
+    engine : Engine
+        Of all ``ways``.
+    ways : mapping of token to sequence of Learn
+    context : Context
+    """
+
+    def __init__(
+        self, engine: Engine, ways: Mapping[str, Sequence[Learn]], context: Context
+    ) -> None:
+        assert context.profile is not None
+        self._engine, self._context, self._ways = engine, context, ways
+        self._tokens, self._each = tuple(ways), tuple(ways.values())
+        self._own = [[context.profile.own(op) for op in each] for each in self._each]
+        self._able = [
+            undominated(each, own, context.profile)
+            for each, own in zip(self._each, self._own, strict=True)
+        ]
+        plain = engine.run()
+        self._rows = plain.least - plain.own
+        self._runs: dict[At, Run] = {}
+        self._found: dict[At, Found] = {}
+
+    def best(self) -> tuple[At, Found]:
+        """For each model the number of its way; and what is kept for these."""
+        cheapest = tuple(
+            min(able, key=own.__getitem__)
+            for able, own in zip(self._able, self._own, strict=True)
+        )
+        starts = dict.fromkeys([cheapest, self._descended(cheapest, frozenset())])
+        at = min(map(self._alternated, starts), key=self._seconds)
+        at = min((at, *self._others(at)), key=self._seconds)
+        return at, self.found(at)
+
+    def chosen(self) -> dict[str, Learn]:
+        """Each model in its way; of ways as good as equal, the first in the table."""
+        at, _ = self.best()
+        for place, own in enumerate(self._own):
+            most = self._seconds(at) + (TIE - 1) * own[at[place]] + TRIFLE
+            earlier = (_with(at, place, number) for number in range(at[place]))
+            at = next((one for one in earlier if self._seconds(one) <= most), at)
+        ways = zip(self._tokens, self._each, at, strict=True)
+        return {token: each[number] for token, each, number in ways}
+
+    def prices(self, chosen: Mapping[str, Learn]) -> Prices:
+        """What learning each model in each of its ways adds to the run, its input's rows
+        included; by the way's number in the profile's options."""
+        at = tuple(self._ways[token].index(op) for token, op in chosen.items())
+        near = self.found(at).kept.nodes
+        found = []
+        for place, token in enumerate(self._tokens):
+            run = self._engine.run(chosen, without=token)
+            without = self._best(run, near).kept.seconds
+            ways = [id(op.way) for op in self._each[place]]
+            assert self._context.profile is not None
+            options = self._context.profile.options[token]
+            found.append((token, tuple(
+                self._seconds(_with(at, place, ways.index(id(o.way)))) - without
+                if id(o.way) in ways else None
+                for o in options
+            )))  # fmt: skip
+        return tuple(found)
+
+    def run(self, at: At) -> Run:
+        """With the models learnt in these ways."""
+        if at not in self._runs:
+            ways = zip(self._tokens, self._each, at, strict=True)
+            self._runs[at] = self._engine.run({t: each[n] for t, each, n in ways})
+        return self._runs[at]
+
+    def found(self, at: At, near: frozenset[int] = frozenset()) -> Found:
+        """What is best kept for these ways."""
+        if at not in self._found:
+            self._found[at] = self._best(self.run(at), near)
+        return self._found[at]
+
+    def _best(self, run: Run, near: frozenset[int]) -> Found:
+        if self._context.keep == "nothing":
+            return Found(run.price(frozenset()))
+        return run.best(self._context.budget, [near])
+
+    def _seconds(self, at: At) -> float:
+        return self.found(at).kept.seconds
+
+    def _alternated(self, at: At) -> At:
+        for _ in range(ROUNDS):
+            kept = self.found(at).kept.nodes
+            better = self._descended(at, kept)
+            self.found(better, kept)
+            if not self._seconds(better) < self._seconds(at):
+                return at
+            at = better
+        return at
+
+    def _descended(self, at: At, kept: frozenset[int]) -> At:
+        """One model's way after the other, while the run with these rows kept shortens."""
+        for _ in range(ROUNDS):
+            before = at
+            for place, able in enumerate(self._able):
+                near = [at, *(_with(at, place, number) for number in able)]
+                at = min(near, key=lambda one: self.run(one).price(kept).seconds)
+            if at == before:
+                break
+        return at
+
+    def _others(self, at: At) -> Iterator[At]:
+        """Those that may be better, cheapest fits first, as long as all can be tried."""
+        if math.prod(map(len, self._able)) > RUNS:
+            return
+        least, tried = self._seconds(at), 0
+        for one in sorted(product(*self._able), key=self._bound):
+            if self._bound(one) >= least or tried > RUNS:
+                return
+            tried += 2 ** min(len(self.run(one).able), ALL)
+            least = min(least, self._seconds(one))
+            yield one
+
+    def _bound(self, at: At) -> float:
+        fits = sum(own[n] for own, n in zip(self._own, at, strict=True))
+        return self._rows + fits
+
+
+def undominated(ways: Sequence[Learn], own: Sequence[float], profile: Profile) -> list[int]:
+    """Numbers of the ways that another of the same kind does not outdo: it reads the same
+    as often at most, and takes no longer itself."""
+    shape = [
+        (_kind(op), type(op.x), own[n], profile.passes(op)) for n, op in enumerate(ways)
+    ]
+
+    def outdone(n: int) -> bool:
+        kind, reads, seconds, passes = shape[n]
+        return any(
+            other[:2] == (kind, reads)
+            and other[2] <= seconds
+            and other[3] <= passes
+            and (other[2:] != (seconds, passes) or m < n)
+            for m, other in enumerate(shape)
+            if m != n
+        )
+
+    return [n for n in range(len(ways)) if not outdone(n)]
+
+
+def _kind(op: Learn) -> int:
+    return isinstance(op.way, OnePass) + 2 * isinstance(op.way, ManyPasses)
+
+
+def _with(at: At, place: int, number: int) -> At:
+    return (*at[:place], number, *at[place + 1 :])

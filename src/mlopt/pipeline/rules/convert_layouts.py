@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from mlopt.pipeline.graph.operators import Convert, Learn, Operator
+from mlopt.pipeline.graph.operators import Convert, Learn
 from mlopt.pipeline.profiling.profile import Profile
 from mlopt.pipeline.rules.base import Context, Draft
 
@@ -20,12 +20,15 @@ class ConvertLayouts:
         profile = context.profile
         if profile is None:
             return draft
-        return draft.rebuilt(lambda op: _converted(op, profile))
+        return draft.rebuilt(
+            lambda op: suited(op, profile) if isinstance(op, Learn) else op
+        )
 
 
-def _converted(op: Operator, profile: Profile) -> Operator:
-    stats = profile.stats(op.x) if isinstance(op, Learn) else None
-    if isinstance(op, Learn) and op.way is not None and stats is not None:
+def suited(op: Learn, profile: Profile) -> Learn:
+    """Reading its rows in the layout that its way needs."""
+    stats = profile.stats(op.x)
+    if op.way is not None and stats is not None and not isinstance(op.x, Convert):
         if op.way.needs == "dense" and stats.sparse:
             return replace(op, x=Convert(op.step, op.x, "dense"))
         if op.way.needs == "sparse" and not stats.sparse:
