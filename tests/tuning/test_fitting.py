@@ -25,11 +25,10 @@ from mlopt.tuning.crews.fitting import (
     Step,
     cut_params,
     fit_until,
-    grows,
     make_fold,
-    members,
     train_step,
 )
+from mlopt.tuning.crews.growing import grows, members
 from mlopt.tuning.crews.prefixes import cut_rows, transform
 from mlopt.tuning.crews.problem import Labels
 from mlopt.tuning.crews.scoring import metrics_of

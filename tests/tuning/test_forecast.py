@@ -9,11 +9,15 @@ import pytest
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 import mlopt
 from mlopt.plan import Choice
+from mlopt.tuning.forecast import extrapolated
+from mlopt.tuning.setup import _levels
+from mlopt.tuning.space.space import Space
 
 X, y = make_classification(4000, 10, random_state=0)
 
@@ -47,9 +51,10 @@ def test_the_batch_is_planned_for_what_the_final_estimator_sees() -> None:
         make_pipeline(PolynomialFeatures(3), StandardScaler(), LogisticRegression()), space
     )
 
-    assert plain.predicted is not None
-    assert wide.predicted is not None
-    assert wide.predicted > 2 * plain.predicted
+    seconds = [found.children[0].predicted for found in (plain, wide)]  # of a pass
+    assert seconds[0] is not None
+    assert seconds[1] is not None
+    assert seconds[1] > 2 * seconds[0]
 
 
 @pytest.mark.parametrize("size", [1, 7])
@@ -57,3 +62,63 @@ def test_a_given_batch_size_is_kept(size: int) -> None:
     found = choice_of(LogisticRegression(), {"C": [0.1, 1.0, 2.0, 3.0]}, batch_size=size)
 
     assert found.children[0].chosen == f"{size}, as asked"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [((1.0, 2.0), 4.0), ((1.0, 1.0), 1.0), ((1.0, 4.0), 16.0), ((0.0, 1.0), 2.0)],
+)
+def test_time_grows_as_it_did_between_samples(
+    seconds: tuple[float, float], expected: float
+) -> None:
+    """By a line, or by a power where all pairs of rows count."""
+    found = extrapolated([1000, 2000], [*seconds], 4000)
+    assert found == pytest.approx(expected, rel=0.35)
+    steep = extrapolated([1000, 2000], [1.0, 100.0], 4000)
+    assert steep == pytest.approx(400.0)
+
+
+@pytest.mark.parametrize(
+    ("values", "typical"),
+    [
+        ([7, 15, 31, 63], 31),
+        ([63, 7, 31], 31),
+        ([2, None, 8], 8),
+        (["a", "b"], "a"),
+        ([True, False], True),
+    ],
+)
+def test_a_typical_configuration_is_in_the_middle(values: list[Any], typical: Any) -> None:
+    space = Space.of({"max_depth": values}, RandomForestClassifier())
+    levels = _levels(space.families[0].parameters[0])
+    assert levels[0] == typical
+    assert sorted(map(str, levels)) == sorted(map(str, values))
+
+
+def test_the_price_of_scores_is_that_of_neighbours() -> None:
+    found = choice_of(KNeighborsClassifier(), {"n_neighbors": list(range(1, 9))})
+    search = mlopt.ModelSearchCV(KNeighborsClassifier(), {"n_neighbors": [*range(1, 9)]})
+    final = search.explain(X, y).choices[-1].predicted
+    assert found.predicted is not None
+    assert final is not None
+    assert found.predicted > 8 * final
+
+
+def test_trials_that_the_space_does_not_have_cost_nothing() -> None:
+    found = [
+        mlopt.ModelSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, n_trials=n)
+        .explain(X, y)
+        .choices[1]
+        .predicted
+        for n in (2, 64)
+    ]
+    assert found[0] == found[1]
+
+
+def test_a_plan_adds_up_to_what_it_predicts() -> None:
+    search = mlopt.ModelSearchCV(RandomForestClassifier(5), {"max_depth": [2, 3, 4, 5]})
+    plan = search.explain(X, y)
+    parts = [choice.predicted for choice in plan.choices]
+    assert None not in parts
+    assert plan.predicted is not None
+    assert plan.predicted >= sum(p for p in parts if p is not None)

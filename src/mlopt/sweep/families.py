@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline
 from mlopt.sweep.roles import FEW_LEVELS, Roles
 from mlopt.sweep.tabular import SPELLED_OUT, for_linear, for_trees
 from mlopt.sweep.target import Target
-from mlopt.tuning.crews.fitting import STOPS
+from mlopt.tuning.crews.growing import STOPS
 
 FOREST = 100
 """Trees of scikit-learn's forests, and rounds of its boosting."""

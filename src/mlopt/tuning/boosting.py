@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from mlopt.cluster import single_threaded
-from mlopt.tuning.crews.fitting import is_hist, members, stops_early
+from mlopt.tuning.crews.growing import is_hist, members, stops_early
 
 _FEW = 100
 """Trees from which trying is worth the time."""

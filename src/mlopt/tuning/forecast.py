@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from mlopt.gd.batch_cost import choose_batch_size, pass_cost
 from mlopt.kernels.compiling import worked
 from mlopt.pipeline.by_split import Streamed
 from mlopt.plan import Choice
+from mlopt.prices import price
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.stats import Stats
@@ -32,6 +34,9 @@ from mlopt.tuning.crews.problem import Problem
 
 SIZES = (1024, 2048)
 """Rows of the two samples; a small data set gives a quarter and a half of itself."""
+STEEP, STEEPEST = 1.25, 2.0
+"""How much faster than its rows the time of a sample must grow to be a power of them, and
+the largest power: noise of two short fits must not make hours of seconds."""
 FEWEST = 200
 """Rows below which a fit is not worth predicting."""
 WORTH = 3.0
@@ -44,16 +49,22 @@ SGD_SLOWNESS = 1.5
 time, so that weights come from cache and not from registers."""
 
 
+_STEP, _EPOCH = price("lbfgs.step"), price("sequential.epoch")
+_COLUMN = price("batch.column")
+
+
 @dataclass(frozen=True)
 class Profile:
     """What the final estimator sees, and what one fit on the training rows takes.
 
-    ``fit`` is the whole, ``prepare`` the preprocessing alone; None when not sampled.
+    ``fit`` is the whole but the ``score``, ``prepare`` the preprocessing alone; None when
+    not sampled.
     """
 
     stats: Stats
     fit: Cost | None = None
     prepare: Cost | None = None
+    score: Cost = field(default_factory=Cost)
 
 
 @dataclass(frozen=True)
@@ -69,6 +80,10 @@ class Forecast:
     trials: int = 1
     reason: str = ""
     """Why the family is fitted one by one; "" when it is not."""
+    final: Cost | None = None
+    """Of one fit on all rows, on one thread where it was sampled."""
+    looked: float = 0.0
+    """Seconds that the samples took."""
 
     @property
     def chosen(self) -> Cost | None:
@@ -86,6 +101,7 @@ def forecast(
     sample: bool,
     at_once: int = 1,
     brief: bool = False,
+    looks: float = 0.0,
 ) -> Forecast:
     """Predict one trial that trains this ``way``, and one by one for comparison.
 
@@ -106,16 +122,23 @@ def forecast(
     brief : bool, default=False
         Whether to leave out samples that would only tell what the way not taken costs,
         when the search is short.
+    looks : float, default=0.0
+        What looks before its end add to a fit, as a share of it.
     """
+    begin = time.perf_counter()
     parts, task, splits = way.parts, way.task, len(problem.splits)
     if brief and task is not None and not parts.steps:
         columns, here = n_models * splits * problem.outputs, Resources.probe()
         scan = pass_cost(_shape(problem.matrix), columns, resources=here)
         sample = sample and (_passes(task) * scan).seconds(here) > WORTH
     known = _profile(problem, parts, sample=sample)
-    alone = None if known.fit is None else splits * known.fit
+    looked = time.perf_counter() - begin
+    alone = final = None
+    if known.fit is not None:
+        alone = splits * ((1 + looks) * known.fit + known.score)
+        final = (problem.n / len(problem.splits[0].train)) * known.fit
     if task is None:
-        return Forecast(alone, reason=way.reason)
+        return Forecast(alone, reason=way.reason, final=final, looked=looked)
     per_model = splits * problem.outputs
     size, choice = choose_batch_size(
         known.stats, Resources.probe(), columns_per_model=per_model, n_models=n_models,
@@ -123,12 +146,22 @@ def forecast(
     )  # fmt: skip
     if batch_size != "auto":
         size, choice = int(batch_size), replace(choice, chosen=f"{batch_size}, as asked")
-    batched = (_passes(task) / size) * pass_cost(known.stats, size * per_model)
+    together, scans = min(size, max(1, at_once)), splits if parts.steps else 1
+    training = _training(task, known.stats, together * per_model, scans)
+    batched = (1 / together) * training
     if known.prepare is not None and parts.steps:
         steps = tuple(f"{name}__" for name in parts.names)
         varies = any(name.startswith(steps) for name in searched)
         batched = batched + (splits if varies else splits / n_models) * known.prepare
-    return Forecast(alone, batched, choice, size)
+    final = _training(task, known.stats, problem.outputs, 1)
+    return Forecast(alone, batched, choice, size, final=final, looked=looked)
+
+
+def _training(task: LinearTask, stats: Stats, columns: int, scans: int) -> Cost:
+    """So many ``columns`` of weights to their end, shared out among ``scans``."""
+    step = _EPOCH if task.schedule is not None else _STEP
+    one = pass_cost(stats, -(-columns // scans)) + Cost(python=step)
+    return (scans * _passes(task)) * one + Cost(python=columns * _COLUMN)
 
 
 def _passes(task: LinearTask) -> float:
@@ -138,11 +171,12 @@ def _passes(task: LinearTask) -> float:
 
 
 def _profile(problem: Problem, parts: Parts, *, sample: bool) -> Profile:
-    """Fit to two samples and extrapolate linearly; without samples, the shape alone.
+    """Fit to two samples and extrapolate; without samples, the shape alone.
 
     References
     ----------
-    KeystoneML, section V-D: profile at two sizes, extrapolate time linearly.
+    KeystoneML, section V-D: profile at two sizes, extrapolate time linearly. Here by a
+    power where time has grown faster than that: kernels of all pairs of rows do so.
     """
     X, train = problem.X, problem.splits[0].train
     X = X.data if isinstance(X, Streamed) and not X.lazy else X
@@ -159,18 +193,26 @@ def _profile(problem: Problem, parts: Parts, *, sample: bool) -> Profile:
         looks = [_look(problem, parts, rows[:size]) for size in sizes]
     except Exception:  # a sample may lack what a fit needs: the search will tell
         return plain
-    prepare = _extrapolated(sizes, [seconds for seconds, _, _ in looks], len(train))
-    final = _extrapolated(sizes, [seconds for _, seconds, _ in looks], len(train))
-    seen = replace(looks[-1][2], rows=problem.n, bytes=-1)
-    return Profile(seen, fit=prepare + final, prepare=prepare)
+    prepare, final, score = (
+        Cost(fixed=extrapolated(sizes, [*seconds], len(train)), source="sampled")
+        for seconds in zip(*(look[:3] for look in looks), strict=True)
+    )
+    seen = replace(looks[-1][3], rows=problem.n, bytes=-1)
+    return Profile(seen, fit=prepare + final, prepare=prepare, score=score)
 
 
-def _extrapolated(sizes: list[int], seconds: list[float], rows: int) -> Cost:
-    return Cost(fixed=Fit.of(sizes, seconds).at(rows), source="sampled")
+def extrapolated(sizes: list[int], seconds: list[float], rows: int) -> float:
+    """Seconds on so many ``rows``, from those on two smaller sizes."""
+    (few, many), (quick, slow) = sizes, seconds
+    faster = quick > 0 and slow / quick > STEEP * many / few
+    if not faster:
+        return Fit.of(sizes, seconds).at(rows)
+    power = min(math.log(slow / quick) / math.log(many / few), STEEPEST)
+    return float(slow * (rows / many) ** power)
 
 
-def _look(problem: Problem, parts: Parts, rows: Any) -> tuple[float, float, Stats]:
-    """(seconds of preprocessing, seconds of the final fit, what the latter saw)."""
+def _look(problem: Problem, parts: Parts, rows: Any) -> tuple[float, float, float, Stats]:
+    """Seconds of preprocessing, of the final fit and of its score; what the fit saw."""
     X = _safe_indexing(problem.gathered, rows)
     y = None if problem.y is None else _safe_indexing(problem.y, rows)
     final = clone(parts.final)
@@ -182,7 +224,15 @@ def _look(problem: Problem, parts: Parts, rows: Any) -> tuple[float, float, Stat
         _, X = fit_steps(parts, X, y)
         preparing, prepared = worked(start), time.perf_counter()
         final.fit(X, *(() if y is None else (y,)), **params)
-        return preparing, worked(prepared), _shape(X)
+        fitted, seen = time.perf_counter(), worked(prepared)
+        if problem.metrics.names_only and not problem.score_params:
+            # A scorer of the user's own is not called but for what it is asked to judge.
+            split = problem.splits[0]
+            part = np.arange(len(rows) * len(split.test) // len(split.train) or 1)
+            targets = None if y is None else _safe_indexing(y, part)
+            problem.metrics.score(final, _safe_indexing(X, part), targets)
+            return preparing, seen, worked(fitted), _shape(X)
+        return preparing, seen, 0.0, _shape(X)
 
 
 def _streamed(problem: Problem, X: Streamed, parts: Parts) -> Profile:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -11,13 +12,19 @@ from mlopt.costs import Cost
 from mlopt.kernels import compiling
 from mlopt.pipeline.by_split import Streamed
 from mlopt.plan import Alternative, Choice, Plan, format_bytes
+from mlopt.prices import price
 from mlopt.resources import Resources
 from mlopt.tuning.crews.families import Way
+from mlopt.tuning.crews.growing import helpers
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.forecast import Forecast
+from mlopt.tuning.rungs import Rungs
+from mlopt.tuning.space.space import Space
 
 PROPOSALS, FINAL = "proposals and storage", "final fit"
 """Steps of the plan beside the families."""
+FEW = 3
+"""Sizes of ensembles whose looks are told: those of a wide range differ."""
 
 
 def search_plan(
@@ -25,26 +32,56 @@ def search_plan(
     problem: Problem,
     ways: Mapping[str, Sequence[Way]],
     forecasts: Mapping[str, Forecast],
+    space: Space,
+    rungs: Rungs,
 ) -> Plan:
     """How each family will be trained, before anything runs.
 
     ``ways`` are those of configurations of each family, which the run would take too.
     """
-    trials = None if search.n_trials is None else search.n_trials / len(ways)
+    sizes = [size for size in (search.n_trials, space.size) if size is not None]
+    trials = min(sizes) if sizes else None
+    each = None if trials is None else trials / len(ways)
     choices = [
-        _family(name, own, problem, forecasts[name], trials) for name, own in ways.items()
+        _family(name, own, problem, forecasts[name], each, rungs)
+        for name, own in ways.items()
     ]
+    choices.append(Choice(
+        PROPOSALS, _name(search.sampler), f"bandit: {_name(search.bandit)}",
+        None if trials is None else _overhead(search, space, trials),
+    ))  # fmt: skip
+    if search.refit:
+        seconds = _final(problem, ways, forecasts)
+        choices.append(Choice(FINAL, "the best configuration", "all rows", seconds))
     known = [choice.predicted for choice in choices if choice.predicted is not None]
-    predicted = sum(known) if len(known) == len(choices) else None
+    looked = sum(one.looked for one in forecasts.values())
+    predicted = looked + sum(known) if len(known) == len(choices) else None
     if search.timeout is not None:
         predicted = min(predicted or search.timeout, search.timeout)
-    choices.append(
-        Choice(PROPOSALS, _name(search.sampler), f"bandit: {_name(search.bandit)}")
-    )
-    if search.refit:
-        choices.append(Choice(FINAL, "the best configuration", "all rows"))
     notes = (*_notes(search, problem), *_where(problem, ways))
     return Plan(_title(search), tuple(choices), predicted, notes=notes)
+
+
+def _overhead(search: Any, space: Space, trials: int) -> float:
+    """Seconds of what a search does beside training: in Python, on one thread."""
+    guided = search.sampler not in ("random", "grid")
+    names = sum(len(family.parameters) for family in space.families) / len(space.families)
+    one = price("search.trial") + guided * names * price("search.proposal")
+    return Cost(python=trials * one).seconds(Resources.probe())
+
+
+def _final(
+    problem: Problem, ways: Mapping[str, Sequence[Way]], forecasts: Mapping[str, Forecast]
+) -> float | None:
+    """Seconds of the final fit, of the family for which it takes longest."""
+    seconds, threads = [], problem.executor.threads
+    for name, expected in forecasts.items():
+        if expected.final is None:
+            return None
+        share = threads if expected.batched is not None else 1
+        took = expected.final.seconds(Resources.probe(), share)
+        seconds.append(took / helpers(ways[name][0].parts.final, threads))
+    return max(seconds)
 
 
 def measured(plan: Plan, seconds: Mapping[str, float], total: float) -> Plan:
@@ -115,14 +152,21 @@ def _family(
     problem: Problem,
     expected: Forecast,
     trials: float | None,
+    rungs: Rungs,
 ) -> Choice:
     parts = ways[0].parts
     operator = type(parts.final).__name__
 
-    def seconds(cost: Cost | None) -> float | None:
+    def seconds(cost: Cost | None, batched: bool = False) -> float | None:
+        """Of all trials; fits beside each other, scans one after the other."""
         if cost is None or trials is None:
             return None
-        return trials * cost.seconds(Resources.probe()) / problem.executor.threads
+        threads, here = problem.executor.threads, Resources.probe()
+        if batched:
+            return trials * cost.seconds(here, threads)
+        fits = len(problem.splits)
+        waves = math.ceil(trials * fits / threads) if trials * fits > threads else 1
+        return waves * cost.seconds(here) / fits
 
     notes = []
     if parts.steps:
@@ -133,6 +177,8 @@ def _family(
         notes.append(
             f"one trial, all splits, on one thread: {one:.3g} s ({_source(expected)})"
         )
+    if told := sorted({rungs.explained(way.parts.final) for way in ways} - {""}):
+        notes += told[:FEW] + ([f"{len(told) - FEW} more sizes"] if len(told) > FEW else [])
     if expected.batched is None or expected.batch is None:
         rejected = Alternative("batched", reason=expected.reason)
         return Choice(
@@ -149,7 +195,8 @@ def _family(
     sizes = replace(expected.batch, step="batch", rejected=_few(expected.batch.rejected))
     return Choice(
         name or operator, operator, "batched: configurations and splits share a scan",
-        seconds(expected.batched), rejected=others, notes=tuple(notes), children=(sizes,),
+        seconds(expected.batched, batched=True), rejected=others, notes=tuple(notes),
+        children=(sizes,),
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from mlopt.tuning.crews.families import Views
-from mlopt.tuning.crews.fitting import GROWING, members, stops_early
+from mlopt.tuning.crews.growing import helpers, members, stops_early
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.crews.trials import Outcome, Trial
 
@@ -124,9 +124,7 @@ class Prices:
 
     def _helpers(self, trial: Trial) -> float:
         """Threads that the final fit can use where a split had one."""
-        final = self.views.split(trial).final
-        independent = type(final) in GROWING and getattr(final, "n_jobs", 1) is None
-        return self.problem.executor.threads if independent else 1
+        return helpers(self.views.split(trial).final, self.problem.executor.threads)
 
 
 def _rate(looks: list[tuple[float, float]]) -> float:

@@ -33,6 +33,7 @@ from mlopt.tuning.crews.trials import (
 from mlopt.tuning.planning import FINAL, PROPOSALS, measured
 from mlopt.tuning.prices import Prices
 from mlopt.tuning.replay import Earlier
+from mlopt.tuning.rungs import Rungs
 from mlopt.tuning.samplers.proposer import Proposal, Proposer
 from mlopt.tuning.storage import records
 from mlopt.tuning.storage.store import Store
@@ -52,6 +53,8 @@ class Scheduler:
     ----------
     proposer, bandit, store
         Who proposes, who decides, where it is remembered.
+    rungs : Rungs
+        Where trials that are fitted one by one are looked at.
     batch, black_box : crews
         Who trains: trials with a batched form, and the others.
     is_batched : mapping of family to bool
@@ -68,6 +71,7 @@ class Scheduler:
 
     proposer: Proposer
     bandit: Bandit
+    rungs: Rungs
     store: Store
     batch: BatchCrew
     black_box: BlackBoxCrew
@@ -242,6 +246,9 @@ class Scheduler:
         """Passes at which ``trial`` is looked at next."""
         if self.turns.straight(trial):
             return self.bandit.max_passes
+        views = self.batch.views
+        if self.bandit.optional and not views.is_batched(trial):
+            return self.rungs.next(views.split(trial).final, trial.passes)
         return self.bandit.next_stop(self._progress(trial))
 
     def _train(self, check: Callable[[], None]) -> bool:

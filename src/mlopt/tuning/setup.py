@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from itertools import chain, islice
+from numbers import Real
 from typing import Any
 
 from optuna.distributions import CategoricalDistribution
@@ -22,6 +24,7 @@ from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.forecast import forecast
 from mlopt.tuning.inputs import families_of
 from mlopt.tuning.planning import search_plan
+from mlopt.tuning.rungs import Rungs
 from mlopt.tuning.samplers.proposer import Proposer
 from mlopt.tuning.scheduler import Scheduler
 from mlopt.tuning.space.defaults import class_points, default_points
@@ -85,6 +88,10 @@ def prepare(
         parts=bandit.parts,
     )
     limits = Limits(seconds=search.timeout)
+    batches = all(own[0].task is not None for own in ways.values())
+    short = search.timeout is not None and not batches
+    full = search.max_passes or FULL_TRAINING
+    rungs = Rungs(bandit, full, _judged(problem), short)
     sample = n_models * len(problem.splits) >= FEW_FITS
     varied = {family.name: [p.name for p in family.parameters] for family in space.families}
     forecasts = {
@@ -92,6 +99,7 @@ def prepare(
             problem, own[0], varied[name], n_models=n_models,
             batch_size=search.batch_size, sample=sample,
             at_once=_slots(search, batched=True), brief=remember,
+            looks=rungs.share(own[0].parts.final),
         )
         for name, own in ways.items()
     }  # fmt: skip
@@ -99,16 +107,13 @@ def prepare(
     prefixes = Prefixes(problem, memory_of_views(problem))
     views = Views(estimators, problem, prefixes, search.random_state)
     stepwise = search.bandit is not None
-    batches = all(f.batch is not None for f in forecasts.values())
-    short = search.timeout is not None and not batches
     return Scheduler(
         proposer=proposer,
         bandit=bandit,
+        rungs=rungs,
         store=store,
         batch=BatchCrew(problem, views, search.max_passes, min(batched, default=1)),
-        black_box=BlackBoxCrew(
-            problem, views, search.max_passes or FULL_TRAINING, stepwise
-        ),
+        black_box=BlackBoxCrew(problem, views, full, stepwise),
         metric=problem.metrics.main,
         slots=_slots(search, batches),
         turns=Turns(
@@ -119,7 +124,7 @@ def prepare(
         n_trials=search.n_trials,
         limits=limits,
         observe=_observer(search),
-        plan=search_plan(search, problem, ways, forecasts),
+        plan=search_plan(search, problem, ways, forecasts, space, rungs),
         refits=bool(search.refit),
     )
 
@@ -183,11 +188,16 @@ def ways_of(problem: Problem, family: Family, seed: int | None) -> list[Way]:
 
 
 def _levels(parameter: Parameter) -> list[Any]:
-    values = cut_range(parameter.distribution, 2)
-    middle = at(parameter.distribution, 0.5)
+    drawn = cut_range(parameter.distribution, 2)
     if not isinstance(parameter.distribution, CategoricalDistribution):
-        values = [middle, *values]
-    return [parameter.value(value) for value in values]
+        drawn = [at(parameter.distribution, 0.5), *drawn]
+        return [parameter.value(value) for value in drawn]
+    values = [parameter.value(value) for value in drawn]
+    sizes = [math.inf if value is None else value for value in values]
+    if not all(isinstance(size, Real) and not isinstance(size, bool) for size in sizes):
+        return values
+    middle = sizes.index(sorted(sizes)[len(sizes) // 2])  # None is no limit
+    return [values[middle], *values[:middle], *values[middle + 1 :]]
 
 
 def _max_passes(search: Any, ways: Mapping[str, Sequence[Way]]) -> int:
@@ -196,6 +206,12 @@ def _max_passes(search: Any, ways: Mapping[str, Sequence[Way]]) -> int:
         return int(search.max_passes)
     tasks = [way.task for own in ways.values() for way in own]
     return max(FULL_TRAINING if task is None else task.max_iter for task in tasks)
+
+
+def _judged(problem: Problem) -> float:
+    """Rows that a look at a model predicts, for each row that it trains on."""
+    first = problem.splits[0]
+    return len(first.test) / max(1, len(first.train)) + problem.train_scores
 
 
 def _perfect(problem: Problem) -> float:

@@ -53,7 +53,8 @@ class ActionElimination(Bandit):
     first : int, optional
         Passes before a model may be given up; a tenth of ``max_passes``, at least 3.
     every : int, optional
-        Passes between two looks; ``first`` by default.
+        Passes between two looks; ``first`` by default. With neither given, looks that cost
+        more than they may save are left out.
     """
 
     name: ClassVar[str] = "action-elimination"
@@ -76,6 +77,10 @@ class ActionElimination(Bandit):
         require("against", self.against, known, "'peers' or 'best'")
         for name, value in (("first", self.first), ("every", self.every)):
             require(name, value, value is None or value >= 1, "at least 1")
+
+    @property
+    def optional(self) -> bool:
+        return self.first is None and self.every is None
 
     def next_stop(self, progress: Progress) -> int:
         first = min(self.first or max(3, -(-self.max_passes // 10)), self.max_passes)

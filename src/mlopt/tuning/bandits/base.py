@@ -78,6 +78,11 @@ class Bandit(ABC):
         """Looks come at multiples of one pass through so many; 1: after whole passes."""
         return 1
 
+    @property
+    def optional(self) -> bool:
+        """Whether looks may be left out: nobody has asked for them in particular."""
+        return False
+
     @abstractmethod
     def next_stop(self, progress: Progress) -> Passes:
         """Passes at which the trial is looked at next."""

@@ -7,19 +7,15 @@ arguments, so that a task lost with its worker is simply run again.
 
 from __future__ import annotations
 
-import math
 import time
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from inspect import signature
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 import sklearn
-from sklearn import ensemble
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
@@ -28,66 +24,10 @@ from sklearn.utils.validation import _check_method_params
 from mlopt.errors import ArgumentError
 from mlopt.passes import Passes
 from mlopt.tuning.crews.chain import Names, params_of_final
+from mlopt.tuning.crews.growing import add_members, grows, has_stopped, members, members_at
 from mlopt.tuning.crews.problem import Labels
 from mlopt.tuning.crews.scoring import Metrics
 from mlopt.tuning.crews.splits import Split
-
-GROWING: dict[type, str] = {
-    ensemble.RandomForestClassifier: "n_estimators",
-    ensemble.RandomForestRegressor: "n_estimators",
-    ensemble.ExtraTreesClassifier: "n_estimators",
-    ensemble.ExtraTreesRegressor: "n_estimators",
-    ensemble.GradientBoostingClassifier: "n_estimators",
-    ensemble.GradientBoostingRegressor: "n_estimators",
-    ensemble.BaggingClassifier: "n_estimators",
-    ensemble.BaggingRegressor: "n_estimators",
-    ensemble.HistGradientBoostingClassifier: "max_iter",
-    ensemble.HistGradientBoostingRegressor: "max_iter",
-}
-"""Ensembles that add members under ``warm_start``, and the parameter that says how many."""
-
-
-STOPS = 10_000
-"""Rows above which scikit-learn's "auto" stops early."""
-
-
-def members(model: Any) -> int:
-    """How many members an ensemble that grows will have; 0 of anything else.
-
-    So it is of what can have no members, too, as of ``n_estimators=2.5``: ``fit`` says why.
-    """
-    count: Any = getattr(model, GROWING[type(model)]) if type(model) in GROWING else 0
-    return max(0, int(count)) if isinstance(count, Integral) else 0
-
-
-def grows(model: Any) -> bool:
-    """Whether ``model`` may be grown in steps and come out as if it had grown at once.
-
-    What sets rows aside, or counts rows that a member did not see, does so anew for each
-    step.
-    """
-    if not members(model) or model.warm_start:
-        return False
-    if getattr(model, "n_iter_no_change", None) is not None and not is_hist(model):
-        return False
-    return not (getattr(model, "oob_score", False) or _is_balanced(model))
-
-
-def is_hist(model: Any) -> bool:
-    """Whether it is histogram boosting, as scikit-learn has it."""
-    # Early stopping of histogram boosting draws its rows from a seed that it keeps.
-    return GROWING.get(type(model)) == "max_iter"
-
-
-def stops_early(model: Any, rows: int) -> bool:
-    """Whether histogram boosting on so many ``rows`` may end before its last round."""
-    asked = is_hist(model) and model.early_stopping
-    return bool(rows > STOPS if asked == "auto" else asked)
-
-
-def _is_balanced(model: Any) -> bool:
-    # Weights of classes by their frequency make a warm start warn.
-    return isinstance(getattr(model, "class_weight", None), str)
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +160,10 @@ def train_step(
 def fit_until(model: Any, template: Any, fold: Fold, step: Step) -> bool:
     """Fit up to pass ``step.stop``; whether the model is then fully trained."""
     if step.stepwise and grows(template):
-        return _grow(model, template, fold, step)
+        count, done = members_at(template, step.stop, step.full), step.stop >= step.full
+        if not step.start or count > members(model):
+            add_members(model, count, lambda: fit_fold(model, fold))
+        return bool(done or has_stopped(model))
     fit_fold(model, fold)
     return True
 
@@ -229,27 +172,6 @@ def fit_fold(model: Any, fold: Fold) -> Any:
     """``model``, fitted; without targets it is not given any."""
     targets = () if fold.y is None else (fold.y,)
     return model.fit(fold.X, *targets, **fit_arguments(model, fold))
-
-
-def _grow(model: Any, template: Any, fold: Fold, step: Step) -> bool:
-    name = GROWING[type(model)]
-    part = min(Fraction(step.stop) / step.full, Fraction(1))
-    count = max(1, math.ceil(members(template) * part))
-    if not step.start or count > getattr(model, name):
-        model.set_params(**{name: count, "warm_start": True})
-        fit_fold(model, fold)
-    return bool(step.stop >= step.full or (is_hist(model) and _has_stopped(model)))
-
-
-def _has_stopped(model: Any) -> bool:
-    """Whether early stopping has ended ``model``, maybe with the last tree of a step.
-
-    A warm start would grow one more tree before it asks.
-    """
-    own = model.validation_fraction is None
-    judged = model.train_score_ if own else model.validation_score_
-    asked = model.do_early_stopping_ and model._should_stop(judged)
-    return bool(asked or model.n_iter_ < model.max_iter)
 
 
 def fit_arguments(model: Any, fold: Fold) -> dict[str, Any]:
