@@ -13,7 +13,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.exceptions import FitFailedWarning
 from sklearn.feature_selection import SelectKBest, f_classif
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
@@ -135,6 +135,15 @@ def test_an_undeclared_step_is_gathered_and_the_plan_says_so() -> None:
     (told,) = [note for note in there.plan_.notes if "gathered" in note]
     assert "functiontransformer" in told
     assert "47 KiB" in told
+
+
+def test_an_l1_penalty_gathers_rows_behind_preprocessing_and_the_plan_says_so() -> None:
+    X, _ = table()
+    y = 2.0 * X.x0 + X.x1
+    estimator = make_pipeline(columns(), Lasso())
+    there = search(estimator).fit(dd.from_pandas(X, npartitions=BLOCKS), y)
+    same(there, search(estimator).fit(X, y))
+    assert any("gathered" in note and "L1" in note for note in there.plan_.notes)
 
 
 def test_what_must_be_gathered_and_does_not_fit_is_refused_by_its_step(

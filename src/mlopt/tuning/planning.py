@@ -21,6 +21,7 @@ from mlopt.tuning.forecast import Forecast
 from mlopt.tuning.rungs import Rungs
 from mlopt.tuning.space.space import Space
 
+_BY_COLUMNS = "an L1 penalty looks at columns of all rows, but where their products do"
 PROPOSALS, FINAL = "proposals and storage", "final fit"
 """Steps of the plan beside the families."""
 FEW = 3
@@ -128,6 +129,12 @@ def _where(problem: Problem, ways: Mapping[str, Sequence[Way]]) -> Iterator[str]
     every = [way for own in ways.values() for way in own]
     if any(way.task and problem.streamed(way.parts) for way in every):
         yield "rows are read block by block where they are, and preprocessed there"
+    for way in every:
+        if way.task and way.task.by_columns and (X := problem.streamed(way.parts)):
+            chain = X.chain(way.parts.key, way.parts.steps)
+            size = format_bytes(problem.n * chain.row_bytes)
+            yield f"rows behind preprocessing, {size} a split, are gathered: {_BY_COLUMNS}"
+            break
     for way in every:
         why = way.reason or problem.X.why_gathered(way.parts.key, way.parts.steps)
         if why and way.parts.steps and problem.X.lazy:
