@@ -50,7 +50,7 @@ def test_rows_without_weight_are_left_out_where_they_are_most(
     ours = clone(model).fit(X, y, sample_weight=weights)
     alone = clone(model).fit(X[kept], y[kept], sample_weight=weights[kept])
     # Each of the 90 rows may be off by `tol`; a busy machine may end another plan first.
-    near = {"rtol": 1e-6, "atol": 90 * 1e-8}
+    near: dict[str, Any] = {"rtol": 1e-6, "atol": 90 * 1e-8}
     np.testing.assert_allclose(ours.coef_, alone.coef_, **near)
     np.testing.assert_allclose(ours.intercept_, alone.intercept_, **near)
 

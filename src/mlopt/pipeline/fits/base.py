@@ -114,10 +114,13 @@ class ManyPasses(Fit):
         Whether descriptors of images, (n, m, d), are read as n m rows of d columns.
     sampled : bool
         Whether `cost` may be None: fits to samples of the rows then tell what it takes.
+    gathers : bool
+        Whether ``fit`` brings all rows to one place: they must fit what may be kept.
     """
 
     flattens: bool = False
     sampled: bool = False
+    gathers: bool = False
 
     def speculate(self, estimator: Any, X: Any, y: Any, stats: Stats) -> float | None:
         """Passes until it ends on a sample of the rows; None where that tells nothing.

@@ -239,7 +239,9 @@ def _option(op: Learn, way: Fit, stats: Stats, found: Profile, trials: Trials) -
             passes = way.speculate(op.estimator, x, y, stats) or passes
             seconds = _priced(op, way, stats, found, passes)
     if seconds is not None:
-        return Option(way, way.name, seconds, passes)
+        gathers = isinstance(way, ManyPasses) and way.gathers and found.blocks > 1
+        memory = stats.bytes if gathers else 0
+        return Option(way, way.name, seconds, passes, memory=memory)
     if isinstance(way, OnePass):
         return Option(way, way.name, _one_pass(op, way, found, trials), passes)
     if isinstance(way, PartialFit):

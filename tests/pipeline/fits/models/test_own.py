@@ -21,6 +21,7 @@ from mlopt.pipeline.library.learning import (
     PerClassWeightedLeastSquares,
 )
 from mlopt.pipeline.library.learning.feature_blocks import OwnColumns
+from mlopt.pipeline.rules import choose_ways
 from mlopt.pipeline.steps.repeating import repeats
 from mlopt.resources import Resources
 from mlopt.stats import Stats
@@ -117,6 +118,23 @@ def test_what_scikit_learn_would_fit_or_what_starts_warm_is_gathered() -> None:
         mlopt.PCA("mle"),
     ):
         assert all(way.refuses(estimator, stats) for way in ways_of(estimator))
+
+
+def test_what_gathers_its_rows_takes_the_memory_of_these() -> None:
+    pipeline = mlopt.make_pipeline(StandardScaler(), mlopt.Lasso(alpha=0.1))
+    y, options = on_dask(NUMBERS), {"without": "keep_results"}
+    with pytest.MonkeyPatch.context() as patch:
+        seen: list[Any] = []
+        kept = choose_ways.possible
+
+        def watched(op: Any, given: Any, *rest: Any) -> Any:
+            seen.extend(given)
+            return kept(op, given, *rest)
+
+        patch.setattr(choose_ways, "possible", watched)
+        pipeline.set_params(optimize=options).fit(on_dask(X), y)
+    (memory,) = {option.memory for option in seen if option.name == "working-set"}
+    assert memory == X.nbytes
 
 
 def test_every_one_of_them_has_a_price() -> None:

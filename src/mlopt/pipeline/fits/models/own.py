@@ -68,6 +68,7 @@ class WorkingSets(Own):
     """Penalties with kinks, by working sets of columns: its ``fit`` gathers the rows."""
 
     name = WAY
+    gathers = True
     kinds = (ElasticNet, Lasso, LogisticRegression, LinearSVC, Ridge)
 
     def refuses(self, estimator: Any, stats: Stats) -> str:
