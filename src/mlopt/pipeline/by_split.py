@@ -16,6 +16,7 @@ are, or made anew in every pass over it.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -123,6 +124,8 @@ class Streamed:
         How many rows there are.
     told : list of str
         What plans must say: that rows were gathered.
+    fits : Counter of str
+        How often steps were fitted, by their names.
 
     Raises
     ------
@@ -143,6 +146,7 @@ class Streamed:
         self._marks: dict[int, tuple[Any, Operator]] = {}
         self._run: Execution | None = None
         self.told: list[str] = []
+        self.fits: Counter[str] = Counter()
 
     @property
     def _blocks(self) -> Blocks:
@@ -290,6 +294,7 @@ class Streamed:
             run.models.update(self._run.models)
             run._handles.update(self._run._handles)
         run.run()
+        self.fits.update({op.step: round(run.ran(op)) for op in learns})
         self._run = run
         return Layers(self._sources, {}, run._handles)
 

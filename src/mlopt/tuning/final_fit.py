@@ -45,6 +45,8 @@ class FinalFit:
         self._way, self._max_passes = way, max_passes
         self._begun: dict[int, Future[tuple[Any, float]]] = {}
         self._thread: Pool | None = None
+        self.fits = 0
+        """How many were begun."""
 
     def begin(self, trial: Trial) -> None:
         """Start on ``trial``, whose last passes are still to come, if a core is idle."""
@@ -78,5 +80,6 @@ class FinalFit:
 
     def _fit(self, trial: Trial) -> tuple[Any, float]:
         start = time.perf_counter()
+        self.fits += 1
         way, estimator = self._way(trial), self._configured(trial)
         return refit(self._problem, estimator, way, self._max_passes), worked(start)

@@ -14,6 +14,7 @@ from mlopt.pipeline.by_split import Streamed
 from mlopt.plan import Alternative, Choice, Plan, format_bytes
 from mlopt.prices import price
 from mlopt.resources import Resources
+from mlopt.tuning.counting import FINAL, to_run
 from mlopt.tuning.crews.families import Way
 from mlopt.tuning.crews.growing import helpers
 from mlopt.tuning.crews.problem import Problem
@@ -22,8 +23,8 @@ from mlopt.tuning.rungs import Rungs
 from mlopt.tuning.space.space import Space
 
 _BY_COLUMNS = "an L1 penalty looks at columns of all rows, but where their products do"
-PROPOSALS, FINAL = "proposals and storage", "final fit"
-"""Steps of the plan beside the families."""
+PROPOSALS = "proposals and storage"
+"""A step of the plan beside the families."""
 FEW = 3
 """Sizes of ensembles whose looks are told: those of a wide range differ."""
 
@@ -60,7 +61,8 @@ def search_plan(
     if search.timeout is not None:
         predicted = min(predicted or search.timeout, search.timeout)
     notes = (*_notes(search, problem), *_where(problem, ways))
-    return Plan(_title(search), tuple(choices), predicted, notes=notes)
+    counted = to_run(search, problem, ways, choices, each)
+    return Plan(_title(search), counted, predicted, notes=notes)
 
 
 def _overhead(search: Any, space: Space, trials: int) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -19,6 +20,7 @@ from mlopt.plan import Plan, format_seconds
 from mlopt.training import Limits
 from mlopt.tuning.bandits import Bandit, Progress
 from mlopt.tuning.bandits.base import over
+from mlopt.tuning.counting import FINAL, PREPARING, with_ran
 from mlopt.tuning.crews.batching import BatchCrew
 from mlopt.tuning.crews.black_box import BlackBoxCrew
 from mlopt.tuning.crews.prefixes import Prefixes
@@ -30,7 +32,7 @@ from mlopt.tuning.crews.trials import (
     best_trial,
     check_failures,
 )
-from mlopt.tuning.planning import FINAL, PROPOSALS, measured
+from mlopt.tuning.planning import PROPOSALS, measured
 from mlopt.tuning.prices import Prices
 from mlopt.tuning.replay import Earlier
 from mlopt.tuning.rungs import Rungs
@@ -90,6 +92,8 @@ class Scheduler:
     plan: Plan = field(default_factory=lambda: Plan("search"))
     log: list[events.Event] = field(default_factory=list)
     spent: dict[str, float] = field(default_factory=dict)
+    ran: dict[str, Counter[str]] = field(default_factory=dict)
+    """Fits and scores, by family; of the plan's other steps, by their names."""
     looks: list[Progress] = field(default_factory=list)
     """Every look at every trial: a bandit compares models of the same age."""
     rung: int = 0
@@ -120,9 +124,10 @@ class Scheduler:
         names = {"": self.plan.choices[0].step if self.plan.choices else ""}
         seconds = {names.get(family, family): s for family, s in self.spent.items()}
         seconds[PROPOSALS] = self.asking
+        ran = {names.get(name, name): counts for name, counts in self.ran.items()}
         if refit is not None:
             seconds[FINAL] = refit
-        return measured(self.plan, seconds, self.limits.elapsed)
+        return measured(with_ran(self.plan, ran), seconds, self.limits.elapsed)
 
     def interrupt(self) -> None:
         """Ctrl-C: what is in training stays unfinished; the storage takes it up again."""
@@ -284,6 +289,7 @@ class Scheduler:
         trial = self.trials[outcome.trial]
         took = self.spent.get(trial.family, 0.0) + outcome.seconds
         self.spent[trial.family] = took
+        self.ran.setdefault(trial.family, Counter()).update(outcome.ran)
         self.prices.hear(trial, outcome)
         trial.record(outcome)
         score = trial.mean(self.metric)
@@ -360,6 +366,7 @@ class Scheduler:
 
     def _end_search(self) -> None:
         """What an earlier run knows counts; what is in training waits in the storage."""
+        self.ran[PREPARING] = self.prefixes.fits()
         self._take_in_the_rest()
         for trial in self.active:
             if trial.state == "RUNNING":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -19,6 +20,7 @@ from mlopt.errors import InputError
 from mlopt.interrupts import Interrupts
 from mlopt.passes import plain
 from mlopt.plan import Plan
+from mlopt.tuning.counting import FINAL
 from mlopt.tuning.crews.families import configure
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.crews.scoring import SINGLE, check_refit, metrics_of
@@ -347,9 +349,12 @@ class ModelSearchCV(BaseSearchCV):
         self.best_estimator_, self.refit_time_ = final.of(chosen)
         if hasattr(self.best_estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.best_estimator_.feature_names_in_
+        fits = final.fits
         if self.return_predictions:
             estimator = self._configured(scheduler, chosen)
             self.oof_predictions_ = out_of_fold(problem, estimator)
+            fits += len(problem.splits)
+        scheduler.ran[FINAL] = Counter(fit=fits)
 
     def _explain(self, scheduler: Scheduler) -> None:
         seconds = getattr(self, "refit_time_", None) if self.refit else None

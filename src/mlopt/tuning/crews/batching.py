@@ -123,6 +123,7 @@ class BatchCrew:
 
     def _advance_group(self, group: list[Scan], until: Passes) -> Iterator[Outcome]:
         trials = group[0].trials
+        new = {number for number, trial in trials.items() if not trial.passes}
         start, work = time.perf_counter(), self._work()
         table: dict[int, dict[str, dict[int, float]]] = {number: {} for number in trials}
         done = dict.fromkeys(trials, True)
@@ -151,7 +152,14 @@ class BatchCrew:
                 float(share[:, 1].sum()), train_scores=train or None,
                 work=work, sharing=len(trials),
                 by_split=tuple(map(tuple, share.tolist())),
+                ran=self._ran(begun=number not in new),
             )  # fmt: skip
+
+    def _ran(self, *, begun: bool) -> dict[str, int]:
+        """A column for each split is one model; each look scores all of them."""
+        splits = len(self.problem.splits)
+        scored = {"score": splits * (1 + self.problem.train_scores)}
+        return scored if begun else {"fit": splits, **scored}
 
     def _work(self) -> float:
         """Seconds of cores so far; on a cluster, whose cores are not seen, of a clock."""

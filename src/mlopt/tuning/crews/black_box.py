@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -183,7 +183,7 @@ class BlackBoxCrew:
     def _ended(self, number: int) -> dict[int, Report]:
         """What the splits of a trial gave that have ended: no more time goes into them."""
         return {
-            split: replace(report, seconds=0.0, score_seconds=0.0, work=0.0)
+            split: replace(report, seconds=0.0, score_seconds=0.0, work=0.0, ran={})
             for (trial, split), report in self.ended.items()
             if trial == number
         }
@@ -247,6 +247,7 @@ class BlackBoxCrew:
             work=sum(r.work for r in reports),
             by_split=tuple((r.seconds, r.score_seconds) for r in reports),
             traces=tuple(r.trace for r in reports if r.trace),
+            ran=sum((Counter(r.ran) for r in reports), Counter()),
         )
 
 

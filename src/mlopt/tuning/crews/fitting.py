@@ -7,10 +7,11 @@ arguments, so that a task lost with its worker is simply run again.
 
 from __future__ import annotations
 
+import threading
 import time
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from inspect import signature
 from typing import Any
 
@@ -82,6 +83,8 @@ class Report:
     """Whether its worker died, alone with it."""
     trace: str = ""
     error: Exception | None = None
+    ran: Mapping[str, int] = field(default_factory=dict)
+    """How often a model was fitted and scored."""
 
 
 def failure(error: Exception, seconds: float, metrics: Metrics) -> Report:
@@ -136,12 +139,14 @@ def train_step(
     if isinstance(fold, Failed):
         return failure(fold.error, 0.0, metrics), None
     begin, work = time.perf_counter(), time.thread_time()
+    before = _fits()
     with sklearn.config_context(**fold.config):
         try:
             model = clone(template) if model is None else model
             done = fit_until(model, template, fold, step)
         except Exception as error:
-            return failure(error, time.perf_counter() - begin, metrics), None
+            report = failure(error, time.perf_counter() - begin, metrics)
+            return replace(report, ran={"fit": _fits() - before}), None
         fitted, work = time.perf_counter(), time.thread_time() - work
         try:
             scores = metrics.score(model, fold.X_test, fold.y_test, fold.score_test)
@@ -153,7 +158,10 @@ def train_step(
             )
         except Exception as error:  # what `error_score` does not stand for
             return Report({}, error=error), None
-    report = Report(scores, train, done, fitted - begin, scored - fitted, work=work)
+    ran = {"fit": _fits() - before, "score": 1 + train_scores}
+    report = Report(
+        scores, train, done, fitted - begin, scored - fitted, work=work, ran=ran
+    )
     return report, None if done else model
 
 
@@ -168,9 +176,18 @@ def fit_until(model: Any, template: Any, fold: Fold, step: Step) -> bool:
     return True
 
 
+_counted = threading.local()
+
+
+def _fits() -> int:
+    """Fits that this thread has begun."""
+    return int(getattr(_counted, "fits", 0))
+
+
 def fit_fold(model: Any, fold: Fold) -> Any:
     """``model``, fitted; without targets it is not given any."""
     targets = () if fold.y is None else (fold.y,)
+    _counted.fits = _fits() + 1
     return model.fit(fold.X, *targets, **fit_arguments(model, fold))
 
 

@@ -13,7 +13,7 @@ needs go first, then those used longest ago, later steps before earlier ones.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -66,6 +66,8 @@ class Prefixes:
 
     problem: Problem
     memory: int
+    fitted: Counter[str] = field(default_factory=Counter)
+    """How often each step was fitted, by its name, to rows that are here."""
     _kept: OrderedDict[Place, Kept] = field(default_factory=OrderedDict)
     _readers: dict[int, tuple[Parts, bool]] = field(default_factory=dict)
     _sizes: dict[Handle, Place] = field(default_factory=dict)
@@ -80,6 +82,11 @@ class Prefixes:
     def places(self) -> tuple[Place, ...]:
         """What is kept, the next to go first."""
         return tuple(self._kept)
+
+    def fits(self) -> Counter[str]:
+        """How often each step was fitted so far, by its name."""
+        X = self.problem.X
+        return self.fitted + (X.fits if isinstance(X, Streamed) else Counter())
 
     def expect(self, reader: int, parts: Parts, *, batched: bool) -> None:
         """A trial will read the rows behind ``parts``: as views, or split by split."""
@@ -180,6 +187,7 @@ class Prefixes:
         else:
             before = self._rows(parts, split, depth - 1)
             name, step = parts.steps[depth - 1]
+            self.fitted[name] += 1
             handle = submit(transform, before, self.problem.labels, name, step, rows)
         if depth or not parts.steps:  # the cut alone is quick to make again
             self._kept[place] = Kept(handle)

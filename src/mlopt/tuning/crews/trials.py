@@ -45,6 +45,8 @@ class Outcome:
     """Seconds of fitting and of scoring, a pair a split; empty when nobody measured."""
     traces: tuple[str, ...] = ()
     """What the fits that failed raised, in full."""
+    ran: Mapping[str, int] = field(default_factory=dict)
+    """How many models were fitted, and how often one was scored, for this."""
 
 
 @dataclass(eq=False)

@@ -1,0 +1,171 @@
+"""What a search's plan says was fitted and scored is what was: here and on workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+from tests.recording import Recording, recording, write
+
+import mlopt
+from mlopt.cluster.connect import connect
+from mlopt.tuning.crews import batching, scan
+from mlopt.tuning.scheduler import Scheduler
+
+N = 900
+_RANDOM = np.random.default_rng(3)
+X = _RANDOM.normal(size=(N, 5))
+Y = (X[:, 0] + X[:, 1] ** 2 > 0.5).astype(int)
+
+
+class Scorer:
+    """Accuracy; writes down that it was asked."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __call__(self, model: Any, rows: Any, labels: Any) -> float:
+        write(self.path, "score", "callable", len(rows))
+        return float(np.mean(model.predict(rows) == labels))
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Recording]:
+    yield from _recorded(monkeypatch, tmp_path, None)
+
+
+@pytest.fixture
+def ran_on_workers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, shared_workers: str
+) -> Iterator[Recording]:
+    with connect(shared_workers) as client:
+        yield from _recorded(monkeypatch, tmp_path, client)
+
+
+def _recorded(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, client: Any
+) -> Iterator[Recording]:
+    """From when the trials begin: before, samples tell what they will take."""
+    kinds = [StandardScaler(), LogisticRegression(), DecisionTreeClassifier(),
+             KNeighborsClassifier()]  # fmt: skip
+    with recording(folder / "search", kinds, client) as found:
+        search, path = Scheduler.run, str(found.path)
+
+        def from_here(self: Scheduler, *args: Any) -> None:
+            found.clear()
+            search(self, *args)
+
+        monkeypatch.setattr(Scheduler, "run", from_here)
+        trained, scored = scan.training_of, scan.scan_scores
+
+        def training_of(problem: Any, view: Any, owners: Any, *args: Any, **on: Any) -> Any:
+            for _ in owners:
+                write(path, "fit", "column", 0)
+            return trained(problem, view, owners, *args, **on)
+
+        def scan_scores(problem: Any, one: Any) -> Any:
+            found = scored(problem, one)
+            for value in next(iter(found.values())):
+                write(path, "score", "column", int(np.isfinite(value)))
+            return found
+
+        monkeypatch.setattr(scan, "training_of", training_of)
+        monkeypatch.setattr(batching, "scan_scores", scan_scores)
+        yield found
+
+
+def searched(estimator: Any, space: Any, **settings: Any) -> mlopt.ModelSearchCV:
+    given = {"n_trials": 6, "cv": 3, "random_state": 0, "bandit": None} | settings
+    return mlopt.ModelSearchCV(estimator, space, **given)
+
+
+def said(search: mlopt.ModelSearchCV) -> dict[str, dict[str, float]]:
+    return {choice.step: dict(choice.ran) for choice in search.plan_.choices if choice.ran}
+
+
+def foreseen(search: mlopt.ModelSearchCV) -> dict[str, dict[str, float]]:
+    plan = search.explain(X, Y)
+    return {choice.step: dict(choice.runs) for choice in plan.choices if choice.runs}
+
+
+def check_black_box(ran: Recording) -> None:
+    search = searched(DecisionTreeClassifier(random_state=0), {"max_depth": [1, 2, 3]},
+                      n_trials=3, scoring=Scorer(str(ran.path)))  # fmt: skip
+    expected = foreseen(search)
+    search.fit(X, Y)
+    calls = ran.calls()
+    assert said(search) == expected
+    family = said(search)["DecisionTreeClassifier"]
+    assert calls["fit", "DecisionTreeClassifier"] == family["fit"] + 1 == 10
+    assert calls["score", "callable"] == family["score"] == 9
+
+
+def check_steps(ran: Recording) -> None:
+    chain = make_pipeline(StandardScaler(), KNeighborsClassifier())
+    search = searched(
+        chain, {"kneighborsclassifier__n_neighbors": [1, 3, 5, 7]}, n_trials=4
+    )
+    expected = foreseen(search)
+    search.fit(X, Y)
+    calls = ran.calls()
+    assert said(search) == expected
+    assert (
+        calls["fit", "StandardScaler"]
+        == said(search)["preprocessing"]["standardscaler"] + 1
+    )
+    assert calls["fit", "KNeighborsClassifier"] == 4 * 3 + 1
+
+
+def check_batched(ran: Recording) -> None:
+    search = searched(LogisticRegression(), {"C": [0.1, 1.0, 10.0, 100.0]}, n_trials=4)
+    expected = foreseen(search)
+    search.fit(X, Y)
+    calls = ran.calls()
+    assert said(search) == expected
+    family = said(search)["LogisticRegression"]
+    assert calls["fit", "column"] == family["fit"] == 12
+    assert calls["score", "column"] == family["score"] == 12
+
+
+def check_fit_parameters(ran: Recording) -> None:
+    search = searched(LogisticRegression(), {"C": [0.1, 1.0]}, n_trials=2)
+    search.fit(X, Y, sample_weight=np.ones(N))
+    batched = said(search)["LogisticRegression"]["fit"]
+    assert ran.calls()["fit", "column"] == batched == 6
+    tree = searched(
+        DecisionTreeClassifier(random_state=0), {"max_depth": [1, 2]}, n_trials=2
+    )
+    tree.fit(X, Y, check_input=True)
+    assert ran.calls()["fit", "DecisionTreeClassifier"] == 2 * 3 + 1
+    assert said(tree)["DecisionTreeClassifier"]["fit"] == 6
+
+
+CHECKS = [check_black_box, check_steps, check_batched, check_fit_parameters]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__[6:])
+def test_a_search_does_what_its_plan_says(check: Any, ran: Recording) -> None:
+    check(ran)
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__[6:])
+def test_workers_do_what_the_plan_says(check: Any, ran_on_workers: Recording) -> None:
+    check(ran_on_workers)
+
+
+def test_models_that_are_pruned_are_scored_as_often_as_said(ran: Recording) -> None:
+    search = searched(LogisticRegression(), {"C": list(np.logspace(-4, 4, 12))},
+                      n_trials=12, bandit="successive-halving")  # fmt: skip
+    search.fit(X, Y)
+    family, calls = said(search)["LogisticRegression"], ran.calls()
+    assert calls["fit", "column"] == family["fit"] == 36
+    assert calls["score", "column"] == family["score"]
