@@ -129,6 +129,16 @@ def _wrap(
     setattr(owner, name, wrapped)
 
 
+@contextmanager
+def unseen() -> Iterator[None]:
+    """What this thread does in the block is not written down."""
+    _inside.busy = True
+    try:
+        yield
+    finally:
+        _inside.busy = False
+
+
 def write(path: str, kind: str, name: str, rows: int) -> None:
     """One line; whole, whoever else writes."""
     file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)

@@ -13,10 +13,11 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
-from tests.recording import Recording, recording, write
+from tests.recording import Recording, recording, unseen, write
 
 import mlopt
 from mlopt.cluster.connect import connect
+from mlopt.pipeline.by_split import Streamed
 from mlopt.tuning.crews import batching, scan
 from mlopt.tuning.scheduler import Scheduler
 
@@ -53,7 +54,7 @@ def ran_on_workers(
 def _recorded(
     monkeypatch: pytest.MonkeyPatch, folder: Path, client: Any
 ) -> Iterator[Recording]:
-    """From when the trials begin: before, samples tell what they will take."""
+    """From when the trials begin, without what samples tell."""
     kinds = [StandardScaler(), LogisticRegression(), DecisionTreeClassifier(),
              KNeighborsClassifier()]  # fmt: skip
     with recording(folder / "search", kinds, client) as found:
@@ -77,6 +78,13 @@ def _recorded(
                 write(path, "score", "column", int(np.isfinite(value)))
             return found
 
+        chain = Streamed.chain
+
+        def on_a_sample(self: Streamed, *args: Any) -> Any:
+            with unseen():
+                return chain(self, *args)
+
+        monkeypatch.setattr(Streamed, "chain", on_a_sample)
         monkeypatch.setattr(scan, "training_of", training_of)
         monkeypatch.setattr(batching, "scan_scores", scan_scores)
         yield found
@@ -124,6 +132,16 @@ def check_steps(ran: Recording) -> None:
     assert calls["fit", "KNeighborsClassifier"] == 4 * 3 + 1
 
 
+def check_own_pipeline(ran: Recording) -> None:
+    chain = mlopt.Pipeline([("scale", StandardScaler()), ("near", KNeighborsClassifier())])
+    search = searched(chain, {"near__n_neighbors": [1, 3, 5, 7]}, n_trials=4)
+    expected = foreseen(search)
+    search.fit(X, Y)
+    assert said(search) == expected
+    assert ran.calls()["fit", "StandardScaler"] == 3 + 1
+    assert ran.calls()["fit", "KNeighborsClassifier"] == 4 * 3 + 1
+
+
 def check_batched(ran: Recording) -> None:
     search = searched(LogisticRegression(), {"C": [0.1, 1.0, 10.0, 100.0]}, n_trials=4)
     expected = foreseen(search)
@@ -148,7 +166,8 @@ def check_fit_parameters(ran: Recording) -> None:
     assert said(tree)["DecisionTreeClassifier"]["fit"] == 6
 
 
-CHECKS = [check_black_box, check_steps, check_batched, check_fit_parameters]
+CHECKS = [check_black_box, check_steps, check_own_pipeline, check_batched,
+          check_fit_parameters]  # fmt: skip
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__[6:])
