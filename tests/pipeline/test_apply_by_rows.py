@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import mlopt
 from mlopt.errors import InputError
-from mlopt.pipeline.steps import applying
+from mlopt.pipeline.running import applying
 
 X = np.random.default_rng(0).normal(size=(6000, 3))
 Y = (X[:, 0] > 0).astype(int)

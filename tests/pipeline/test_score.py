@@ -13,7 +13,8 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import StandardScaler
 
 import mlopt
-from mlopt.pipeline.steps import applying
+from mlopt.pipeline.fits import applying as fits
+from mlopt.pipeline.tasks import functions
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6000, 4))
@@ -37,13 +38,14 @@ def test_many_rows_are_scored_block_by_block(monkeypatch: pytest.MonkeyPatch) ->
     y = TARGETS["class"]
     pipe = mlopt.make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
     blocks = []
-    apply_steps = applying.apply_steps
+    apply_fitted = fits.apply_fitted
 
-    def seen(model: Any, method: str, rows: Any, *rest: Any) -> Any:
-        blocks.append(len(rows))
-        return apply_steps(model, method, rows, *rest)
+    def seen(model: Any, rows: Any, method: str) -> Any:
+        if method == "predict":
+            blocks.append(len(rows))
+        return apply_fitted(model, rows, method)
 
-    monkeypatch.setattr(applying, "apply_steps", seen)
+    monkeypatch.setattr(functions, "apply_fitted", seen)
     assert pipe.score(X, y) == np.mean(pipe.predict(X) == y)
     assert len(blocks) > 2
     assert sum(blocks) == 2 * len(X)

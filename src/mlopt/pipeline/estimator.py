@@ -21,13 +21,13 @@ from mlopt.pipeline.blocks.cut import framed, gathered, have_labels
 from mlopt.pipeline.blocks.tables import stack
 from mlopt.pipeline.budget import budget_bytes
 from mlopt.pipeline.environment import environment
-from mlopt.pipeline.explain import plain_plan, to_plan
+from mlopt.pipeline.explain import explain_application, plain_plan, to_plan
 from mlopt.pipeline.finishing import put_back
 from mlopt.pipeline.planning.making import Planned, Problem, make_plan
 from mlopt.pipeline.planning.optimizer import left_out
+from mlopt.pipeline.running import applying
 from mlopt.pipeline.running.drawing import graph_of
 from mlopt.pipeline.running.execute import Execution
-from mlopt.pipeline.steps import applying
 from mlopt.pipeline.steps.copies import private_copy
 from mlopt.pipeline.steps.exporting import exported
 from mlopt.pipeline.steps.nested import PIPELINES, can_transform, does_nothing, row_weights
@@ -140,8 +140,16 @@ class Pipeline(sklearn.pipeline.Pipeline):
             return self.transform(X)
         return self._fit_planned(X, y, routed, outcome=True)
 
-    def explain(self, X: Any, y: Any = None, **params: Any) -> Plan:
+    def explain(self, X: Any, y: Any = None, *, method: str = "fit", **params: Any) -> Plan:
         """The plan of `fit` for the same arguments; fits nothing but samples.
+
+        Parameters
+        ----------
+        X, y, **params
+            As for `fit`.
+        method : str, default="fit"
+            Another method of a fitted pipeline, such as "predict": what that does to X,
+            and which steps gather its rows.
 
         Returns
         -------
@@ -149,7 +157,9 @@ class Pipeline(sklearn.pipeline.Pipeline):
             Every choice with what was rejected, and predicted seconds and bytes.
         """
         if why := self._not_planned(X):
-            return plain_plan(self, None, why)
+            return plain_plan(self, None, why, method)
+        if method != "fit":
+            return explain_application(self, method, framed(X))
         with closing(executor()) as where:
             planned = self._plan(X, y, self._routed("fit", params), where, priced=True)
         return to_plan(self, planned)
@@ -216,6 +226,11 @@ class Pipeline(sklearn.pipeline.Pipeline):
     def decision_function(self, X: Any, **params: Any) -> Any:
         """The last step's decision function, (n,) or (n, K)."""
         return self._apply("decision_function", X, params)
+
+    @available_if(_final_estimator_has("score_samples"))
+    def score_samples(self, X: Any) -> Any:
+        """The last step's score of each row, (n,)."""
+        return self._apply("score_samples", X, {})
 
     @available_if(lambda self: self._can_transform())
     def transform(self, X: Any, **params: Any) -> Any:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from sklearn.utils.validation import check_is_fitted
+
+from mlopt.errors import InputError
 from mlopt.identity import is_known
 from mlopt.pipeline.graph.operators import (
     Apply,
@@ -23,8 +26,10 @@ from mlopt.pipeline.planning.making import Planned
 from mlopt.pipeline.planning.optimizer import history
 from mlopt.pipeline.profiling.profile import Option, Profile
 from mlopt.pipeline.rules.choose_ways import TRIFLE
+from mlopt.pipeline.running.applying import are_few, plan_application, why_plain
 from mlopt.pipeline.running.execute import Execution
 from mlopt.plan import Alternative, Choice, Plan, format_bytes, format_seconds
+from mlopt.rows.source import is_dask
 
 
 def to_plan(
@@ -32,6 +37,7 @@ def to_plan(
     planned: Planned,
     run: Execution | None = None,
     total: float | None = None,
+    method: str = "fit",
 ) -> Plan:
     """The plan as users see it; with what a run measured when there was one."""
     draft, profile = planned.draft, planned.profile
@@ -58,25 +64,55 @@ def to_plan(
     ]
     notes += _kept_in_all(kept, run) if run is not None else []
     return Plan(
-        f"fit {type(pipeline).__name__}",
+        f"{method} {type(pipeline).__name__}",
         tuple(choices),
         predicted,
         total,
         kept,
-        planned.context.budget,
+        planned.context.budget if method == "fit" else None,
         tuple(notes),
         tuple(history(planned.log)),
     )
 
 
-def plain_plan(pipeline: Any, seconds: float | None, reason: str) -> Plan:
+def explain_application(pipeline: Any, method: str, X: Any) -> Plan:
+    """The plan of a method of a fitted pipeline; nothing is run but a few rows.
+
+    Raises
+    ------
+    InputError
+        When the pipeline has no such method for all rows, or has not been fitted.
+    """
+    if method not in _METHODS or not hasattr(pipeline, method):
+        known = [name for name in _METHODS if hasattr(pipeline, name)]
+        raise InputError(f"`method` must be 'fit' or one of {known}, got {method!r}.")
+    check_is_fitted(pipeline)
+    if not is_dask(X) and are_few(X):
+        return plain_plan(pipeline, None, "few rows", method)
+    planned = plan_application(pipeline, method, X)
+    if not is_dask(X) and (why := why_plain(planned)):
+        return plain_plan(pipeline, None, why, method)
+    return to_plan(pipeline, planned, method=method)
+
+
+_METHODS = (
+    "transform", "predict", "predict_proba", "predict_log_proba", "decision_function",
+    "score_samples",
+)  # fmt: skip
+
+
+def plain_plan(
+    pipeline: Any, seconds: float | None, reason: str, method: str = "fit"
+) -> Plan:
     """What is run where no plan holds: scikit-learn's own loop."""
     choices = tuple(
         Choice(name, " ".join(repr(step).split()), "scikit-learn, on all rows at once")
         for name, step in pipeline.steps
     )
     note = f"run as scikit-learn runs it: {reason}"
-    return Plan(f"fit {type(pipeline).__name__}", choices, measured=seconds, notes=(note,))
+    return Plan(
+        f"{method} {type(pipeline).__name__}", choices, measured=seconds, notes=(note,)
+    )
 
 
 def _kept_bytes(planned: Planned, jobs: Sequence[Job]) -> int:

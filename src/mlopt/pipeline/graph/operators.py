@@ -201,6 +201,9 @@ class Apply(Operator):
         What every block must be, as `tables.kind_of` says; "" where nobody looked.
     pinned : bool
         Whether the rows are kept, whatever it saves.
+    settings : mapping, or None
+        scikit-learn's, under which a model of the user is applied as it is; None for what
+        a plan of a fit learns or configures.
     """
 
     model: Operator
@@ -210,6 +213,7 @@ class Apply(Operator):
     random: bool = field(default=False, metadata=_PHYSICAL)
     kind: str = field(default="", metadata=_PHYSICAL)
     pinned: bool = field(default=False, metadata=_PHYSICAL)
+    settings: Mapping[str, Any] | None = field(default=None, metadata=_PHYSICAL)
 
     def describe(self) -> str:
         return self.model.describe()

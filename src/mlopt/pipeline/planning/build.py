@@ -99,10 +99,6 @@ class Builder:
             return self._union(path, transformer, x)
         if type(transformer) is ColumnTransformer and plain:
             return self._by_columns(path, transformer, x)
-        expanded = expand(path, self._configured(transformer), x) if plain else None
-        if expanded is not None:
-            rows, self.models[path] = expanded
-            return rows
         return self._leaf(path, transformer, x)
 
     def last(self, path: str, estimator: Any, x: Operator) -> tuple[Operator, ...]:
@@ -125,6 +121,11 @@ class Builder:
         return (self.models[path],)
 
     def _leaf(self, path: str, transformer: Any, x: Operator) -> Operator:
+        plain = not self.params.get(path)
+        expanded = expand(path, self._configured(transformer), x) if plain else None
+        if expanded is not None:
+            rows, self.models[path] = expanded
+            return rows
         if not hasattr(transformer, "transform"):
             raise InputError(
                 f"Step `{path}` must have `transform`, since steps follow it; "
@@ -132,7 +133,7 @@ class Builder:
             )
         if isinstance(transformer, FrozenEstimator):
             return self._given(path, transformer, transformer, x)
-        if is_stateless(transformer) and not self.params.get(path) and not self.whole:
+        if is_stateless(transformer) and plain and not self.whole:
             # A few rows tell it the names and the number of columns.
             with naming(path):
                 fitted = self._configured(transformer)
@@ -242,7 +243,7 @@ class Builder:
         if self._mixes(whole, x):
             return self._leaf(path, whole, x)
         example = self.example(x)
-        parts, given = split_columns(path, whole, example), tables.columns_of(example)
+        parts, given = self._parts(path, whole, example), tables.columns_of(example)
         if frames_of(whole) != "default" and _count_on(path, parts, example):
             return self._leaf(path, whole, x)
         self.inputs[path] = x
@@ -265,6 +266,11 @@ class Builder:
             frames=frames_of(whole),
         )
         return self.joins[path]
+
+    def _parts(
+        self, path: str, whole: ColumnTransformer, example: Any
+    ) -> list[tuple[str, Any, Any]]:
+        return split_columns(path, whole, example)
 
 
 def _prefix(union: Any, start: str) -> Any:

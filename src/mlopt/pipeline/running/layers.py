@@ -45,11 +45,14 @@ class Layers:
         Rows that are kept: one handle a block.
     models : mapping of token to handle
         What was learnt already.
+    of_none : mapping of token to rows
+        What operators give of no rows, where blocks may be empty: most steps take none.
     """
 
     sources: Mapping[str, Blocks]
     held: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     models: Mapping[str, Any] = field(default_factory=dict)
+    of_none: Mapping[str, Any] = field(default_factory=dict)
     tasks: dict[str, dict[Any, Any]] = field(default_factory=dict)
     reads: dict[str, set[str]] = field(default_factory=dict)
     by_block: set[Any] = field(default_factory=set)
@@ -192,6 +195,9 @@ class Layers:
             for i, keys in zip(op.inputs, inputs, strict=True)
         ]
         function = block_function(op)
+        if op.token in self.of_none:
+            at = [i.gives_rows for i in op.inputs].index(True)
+            function = fitting.OrNone(function, at, self.of_none[op.token])
         tasks = {
             (name, number): _task((name, number), function, *map(TaskRef, keys))
             for number, keys in enumerate(zip(*columns, strict=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +53,26 @@ class Both:
 
 class NoRows:
     """The statistics of a block of which a split has no rows."""
+
+
+@dataclass(frozen=True)
+class OrNone:
+    """A function of blocks that may have no rows.
+
+    Attributes
+    ----------
+    at : int
+        Which argument is a block.
+    none : rows
+        What the function makes of no rows.
+    """
+
+    function: Callable[..., Any]
+    at: int
+    none: Any
+
+    def __call__(self, *values: Any) -> Any:
+        return self.function(*values) if tables.count_rows(values[self.at]) else self.none
 
 
 def part(step: str, way: OnePass, estimator: Any, x: Any, y: Any, weight: Any) -> Any:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from sklearn import config_context
 from sklearn.frozen import FrozenEstimator
+from sklearn.utils import check_array
 from sklearn.utils._set_output import ADAPTERS_MANAGER
 
 from mlopt.errors import InputError
@@ -50,7 +53,7 @@ def _function(op: Operator) -> Callable[..., Any]:
     if isinstance(op, Select):
         return partial(_select, op.step, op.columns, op.given)
     if isinstance(op, Apply):
-        return partial(_apply, op.step, op.method, op.kind)
+        return partial(_apply, op.step, op.method, op.kind, op.settings)
     if isinstance(op, Join):
         settings = op.names, op.weights, op.prefix, op.frames
         return partial(_join, op.step, *settings, op.layout, op.sparse_below)
@@ -106,15 +109,16 @@ class Recipe(Chain):
         return known[-1], largest
 
 
-@contextmanager
-def naming(step: str) -> Iterator[None]:
-    """Errors of the block below name the step; their type stays.
+_OF_A_FIT = MappingProxyType({"transform_output": "default"})
+"""Which frames a step gives is written in the step itself: the setting of the thread, if
+there is one, would reach inner parts that nobody asked about."""
 
-    Which frames a step gives is written in the step itself: the setting of the thread, if
-    there is one, would reach inner parts that nobody asked about.
-    """
+
+@contextmanager
+def naming(step: str, settings: Mapping[str, Any] = _OF_A_FIT) -> Iterator[None]:
+    """Errors of the block below name the step; their type stays."""
     try:
-        with config_context(transform_output="default"):
+        with config_context(**settings):
             yield
     except Exception as error:
         if f"`{step}`" in str(error) or str(error).startswith("Step `"):
@@ -148,9 +152,18 @@ def _select(step: str, columns: Any, given: Any, x: Any) -> Any:
         return tables.take_columns(x, columns)
 
 
-def _apply(step: str, method: str, kind: str, model: Any, x: Any) -> Any:
-    with naming(step):
-        result = apply_fitted(_of_these_columns(model, x), x, method)
+def _apply(
+    step: str,
+    method: str,
+    kind: str,
+    settings: Mapping[str, Any] | None,
+    model: Any,
+    x: Any,
+) -> Any:
+    if settings is None:
+        model = _of_these_columns(model, x)
+    with naming(step, settings or _OF_A_FIT):
+        result = apply_fitted(model, x, method)
     got, expected = tables.count_rows(result), tables.count_rows(x)
     if got != expected:
         raise InputError(
@@ -192,9 +205,11 @@ def _join(
     with naming(step):
         if frames != "default" and all(_is_frame(part) for part in scaled):
             return _join_frames(names, prefix, frames, scaled)
-        pairs = zip(names, scaled, strict=True)
+        given, pairs = scaled, list(zip(names, scaled, strict=True))
+        if sparse_below < float("inf"):  # a `ColumnTransformer`; a union takes them
+            _check_missing(pairs)
         scaled = [_two_dimensional(name, part) for name, part in pairs]
-        if not any(sp.issparse(part) for part in scaled):
+        if layout != "sparse" and not any(sp.issparse(part) for part in scaled):
             return np.hstack(scaled)
         if layout == "auto":
             filled = sum(part.nnz if sp.issparse(part) else part.size for part in scaled)
@@ -208,7 +223,10 @@ def _join(
                 "transformer output to a dense array or disable "
                 f"{frames.capitalize()} output with set_output(transform='default')."
             )
-        return sp.hstack([sp.csr_array(part) for part in scaled], format="csr")
+        # As scikit-learn: an array where a part is one, else a matrix.
+        arrays = any(isinstance(part, sp.sparray) for part in scaled)
+        compressed = sp.csr_array if arrays else sp.csr_matrix
+        return sp.hstack([compressed(_numbers(p)) for p in given], format="csr")
 
 
 def _join_frames(names: Sequence[str], prefix: Any, kind: str, parts: Sequence[Any]) -> Any:
@@ -277,6 +295,32 @@ def _two_dimensional(name: str, part: Any) -> Any:
             f"{part.ndim}. Its output should be 2D, also where it is one column."
         )
     return part
+
+
+def _check_missing(parts: Sequence[tuple[str, Any]]) -> None:
+    """scikit-learn's own check of what an array cannot hold."""
+    for name, part in parts:
+        for column, dtype in getattr(part, "dtypes", pd.Series()).items():
+            if getattr(dtype, "na_value", None) is pd.NA and pd.NA in part[column].values:
+                raise ValueError(
+                    f"The output of the '{name}' transformer for column '{column}' has "
+                    f"dtype {dtype} and uses pandas.NA to represent null values. Set "
+                    "set_output(transform='pandas'), or remove pandas.NA, for example by "
+                    "pandas.DataFrame.astype."
+                )
+
+
+def _numbers(part: Any) -> Any:
+    """What can be compressed: numbers in frames, or kept as objects or text, too."""
+    if sp.issparse(part) or getattr(part, "dtype", np.dtype("O")).kind not in "OUS":
+        return part
+    try:
+        return check_array(part, ensure_all_finite=False)
+    except ValueError as error:
+        raise ValueError(
+            "For a sparse output, all columns should be a numeric or convertible to a "
+            "numeric."
+        ) from error
 
 
 def _convert(step: str, layout: str, x: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What fitted scalers do to plain arrays, in fewer passes over them than scikit-learn."""
+"""What fitted scalers and encoders do to rows, in less time than scikit-learn."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import sklearn
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
+from mlopt.pipeline.fits.numbers.coded import encoded
 from mlopt.pipeline.fits.numbers.scaling import FLOATS
 
 
@@ -44,4 +45,6 @@ def _is_plain(model: Any, X: Any) -> bool:
 
 APPLY_NUMBERS: Mapping[tuple[type, str], Callable[[Any, Any], Any]] = MappingProxyType({
     (StandardScaler, "transform"): standardized,
+    (OneHotEncoder, "transform"): encoded,
+    (OrdinalEncoder, "transform"): encoded,
 })  # fmt: skip

@@ -1,0 +1,308 @@
+"""A fitted pipeline applied to rows: block by block, and lazily to a Dask collection."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from dask.task_spec import Task, TaskRef
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils.validation import check_is_fitted
+
+from mlopt.cluster import Executor, Threads, executor
+from mlopt.errors import InputError
+from mlopt.pipeline.blocks import tables
+from mlopt.pipeline.blocks.cut import (
+    Blocks,
+    ask,
+    check_room,
+    cut,
+    have_labels,
+    usable,
+)
+from mlopt.pipeline.blocks.panels import InPanels
+from mlopt.pipeline.environment import environment
+from mlopt.pipeline.graph.operators import Apply, Given, Operator, Source
+from mlopt.pipeline.graph.walking import walk
+from mlopt.pipeline.planning.fitted import plan_fitted
+from mlopt.pipeline.planning.making import Planned
+from mlopt.pipeline.planning.optimizer import left_out
+from mlopt.pipeline.profiling.sampling import Sample
+from mlopt.pipeline.profiling.trial import Trial
+from mlopt.pipeline.running.execute import Execution
+from mlopt.pipeline.running.layers import Layers
+from mlopt.pipeline.steps.by_rows import gives_lists
+from mlopt.pipeline.tasks.functions import Recipe
+from mlopt.resources.probe import memory_limit
+from mlopt.rows.block import boundaries, check_unmasked
+from mlopt.rows.source import is_dask
+
+log = logging.getLogger("mlopt")
+
+_MANY, _MANY_IMAGES = 4096, 256
+"""Rows from which they are cut: of fewer, scikit-learn's own loop is as fast."""
+_PARALLEL = 8
+"""Blocks of images, of which steps make much more than they are given."""
+_FEW = 4
+"""Rows that tell what comes out."""
+
+
+def apply_pipeline(pipeline: Any, method: str, X: Any) -> Any:
+    """``pipeline.<method>(X)`` by the graph of its fitted steps.
+
+    Returns
+    -------
+    The result; lazily, as a Dask collection, for one where each step is known to go row by
+    row. `NotImplemented` where scikit-learn's own loop does it: see `why_plain`.
+
+    Raises
+    ------
+    InputError
+        When a step must be given all rows of a Dask collection, and they do not fit.
+    """
+    if not (lazy := is_dask(X)):
+        check_unmasked(X, "X")
+        if are_few(X):
+            return NotImplemented
+    check_is_fitted(pipeline)
+    if lazy:
+        return _of_dask(pipeline, method, X)
+    planned = plan_application(pipeline, method, X := usable(X))
+    if why_plain(planned):
+        return NotImplemented
+    with closing(_here()) as where:
+        parts = _in_blocks(planned, X, where)
+    return tables.stack(parts, pipeline.steps[-1][0])
+
+
+def plan_application(pipeline: Any, method: str, X: Any) -> Planned:
+    """The graph of ``pipeline.<method>(X)``: nothing is computed but of a few rows."""
+    without = left_out(pipeline.optimize)
+    if not is_dask(X):
+        trial = _Few(lambda: _few(usable(X)))
+        return plan_fitted(pipeline.steps, method, None, trial.value, without)
+    blocks = cut(X, Threads(1))
+    trial = _Few(lambda: _first_rows(blocks))
+    # What is computed later must not change with the user's steps.
+    steps = pipeline.export().steps
+    return plan_fitted(steps, method, blocks, trial.value, without)
+
+
+def why_plain(planned: Planned) -> str:
+    """Why rows in memory are better given to scikit-learn's own loop; or ""."""
+    (sink,) = planned.draft.sinks
+    if isinstance(sink, Source):
+        return "no step does anything"
+    blind = _blind(planned)
+    return f"step `{blind.step}` is not known to treat each row by itself" if blind else ""
+
+
+class _Few:
+    """What operators give on a few rows; read when first asked for."""
+
+    def __init__(self, read: Callable[[], Any]) -> None:
+        self.read = read
+        self.trial: Trial | None = None
+
+    def value(self, op: Operator) -> Any:
+        if self.trial is None:
+            source = next(one for one in walk([op]) if isinstance(one, Source))
+            self.trial = Trial(Sample({source.token: self.read()}, _FEW))
+        return self.trial.value(op)
+
+
+def _first_rows(blocks: Blocks) -> Any:
+    """Of the first block that has any."""
+    few: Any = None
+    with closing(executor()) as where:
+        for number in range(blocks.count):
+            (few,) = ask(blocks, where, "few", _few, {number: ()})
+            if tables.count_rows(few):
+                break
+    return few
+
+
+def _few(block: Any) -> Any:
+    return tables.row_range(block, 0, min(_FEW, tables.count_rows(block)))
+
+
+def _here() -> Executor:
+    """Threads of this process, though there be a cluster: the rows are here."""
+    where = executor()
+    return where if isinstance(where, Threads) else Threads()
+
+
+def are_few(X: Any) -> bool:
+    """Whether scikit-learn's own loop is as fast."""
+    if not hasattr(X, "__len__") and not hasattr(X, "shape"):
+        return True
+    images = getattr(X, "ndim", 2) > 2
+    return tables.count_rows(X) < (_MANY_IMAGES if images else _MANY)
+
+
+def _blind(planned: Planned) -> Apply | None:
+    """The first step that may look at all rows."""
+    ops = walk(planned.draft.sinks)
+    return next((o for o in ops if isinstance(o, Apply) and o.scope == "all"), None)
+
+
+def _in_blocks(planned: Planned, X: Any, where: Executor) -> list[Any]:
+    """What the blocks give: beside each other, where that gains more than it may wait for.
+
+    Two threads may save half of what is left after the first block, and one of them waits
+    for the other to let go of the interpreter.
+    """
+    n, images = tables.count_rows(X), getattr(X, "ndim", 2) > 2
+    # Text is not read through to be cut.
+    some = tables.row_range(X, 0, min(n, _MANY))
+    nbytes = tables.count_bytes(some) * n // tables.count_rows(some)
+    edges = boundaries(n, nbytes, -(-n // _PARALLEL) if images else None)
+    blocks = list(pairwise(edges))
+    (sink,) = planned.draft.sinks
+    given = [op for op in walk([sink]) if isinstance(op, Given)]
+    reads = [op for op in walk([sink]) if isinstance(op, Source)] + given
+    cut_ones = (True, *(False for _ in given))
+    function = InPanels(Recipe.of(sink, reads), cut_ones)
+    models = [op.model for op in given]
+
+    def made(edge: tuple[int, int]) -> Any:
+        return function(tables.row_range(X, *edge), *models)
+
+    begin = time.perf_counter()
+    first = where.map(made, blocks[:1])
+    left = (time.perf_counter() - begin) * (len(blocks) - 1)
+    long = left / 2 > sys.getswitchinterval()
+    rest = blocks[1:] if long else [(edges[1], n)][: len(blocks) - 1]
+    return [*first, *where.map(made, rest)]
+
+
+def _run(pipeline: Any, planned: Planned, where: Executor) -> Any:
+    """All rows of a Dask collection, as a plan says."""
+    run = Execution(planned.draft, planned.sources, where, environment)
+    parts = [where.result(handle) for handle in run.run()]
+    labelled = have_labels(planned.sources.values())
+    return tables.stack(parts, pipeline.steps[-1][0], labelled=labelled)
+
+
+def _of_dask(pipeline: Any, method: str, X: Any) -> Any:
+    name, last = pipeline.steps[-1]
+    if gives_lists(last, method):
+        reason = f"Step `{name}` gives a list of arrays"
+        return getattr(pipeline.export(), method)(gathered_rows(X, method, reason))
+    planned = plan_application(pipeline, method, X)
+    if isinstance(planned.draft.sinks[0], Source):
+        return NotImplemented
+    if (blind := _blind(planned)) is not None:
+        with closing(executor()) as where:
+            reason = f"Step `{blind.step}` is not known to treat each row by itself"
+            _check_room(X, method, reason, where.memory or memory_limit())
+            return _run(pipeline, _counted(planned, where), where)
+    if (found := _lazily(planned, method)) is None:
+        reason = f"Step `{name}` gives frames that Dask does not have"
+        return getattr(pipeline, method)(gathered_rows(X, method, reason))
+    return found
+
+
+def _counted(planned: Planned, where: Executor) -> Planned:
+    """The same without blocks that have no rows: most steps take none."""
+    counted = {}
+    for token, blocks in planned.sources.items():
+        numbers = dict.fromkeys(range(blocks.count), ())
+        sizes = ask(blocks, where, "rows", tables.count_rows, numbers)
+        counted[token] = blocks.without(sizes)
+    return replace(planned, sources=counted)
+
+
+def _lazily(planned: Planned, method: str) -> Any:
+    """The last layer as a Dask collection; None for rows of a type that Dask has not."""
+    example = planned.built.example
+    (sink,), (blocks,) = planned.draft.sinks, planned.sources.values()
+    made = [op for op in walk([sink]) if op.gives_rows and not isinstance(op, Source)]
+    of_none = {op.token: tables.row_range(example(op), 0, 0) for op in made}
+    none = of_none[sink.token]
+    frames = hasattr(none, "columns")
+    if frames and tables.kind_of(none) != "DataFrame":
+        return None
+    layers = Layers(planned.sources, of_none=of_none)
+    keys, name = layers.rows(sink), f"{method}-{sink.token[:16]}"
+    lengths = blocks.lengths or (np.nan,) * blocks.count
+    starts = np.cumsum([0, *lengths[:-1]])
+    if blocks.labelled or not frames or blocks.lengths is None:
+        starts = np.zeros(len(lengths), int)
+    rest = np.shape(none)[1:]
+    zeros = (0,) * len(rest)
+    ends = [f"{name}-{i}" if frames else (name, i, *zeros) for i in range(len(keys))]
+    layers.tasks[name] = {
+        end: Task(end, _numbered_from, TaskRef(key), int(start))
+        for end, key, start in zip(ends, keys, starts, strict=True)
+    }
+    graph, _ = layers.submitted(dict(layers.graph()), ends)
+    if frames:
+        import dask.dataframe as dd
+        from dask.delayed import Delayed
+
+        parts = [Delayed(end, graph, layer=name) for end in ends]
+        return dd.from_delayed(parts, meta=none, verify_meta=False)
+    import dask.array as da
+
+    chunks = (lengths, *((width,) for width in rest))
+    return da.Array(graph, name, chunks, meta=none)
+
+
+def _numbered_from(rows: Any, start: int) -> Any:
+    """Frames made of rows of an array are numbered on, block after block."""
+    return rows.set_axis(rows.index + start) if start else rows
+
+
+def gathered_rows(X: Any, what: str, reason: str) -> Any:
+    """All rows of a Dask collection in this process, which is said.
+
+    Raises
+    ------
+    InputError
+        When they do not fit: with ``reason`` and bytes.
+    """
+    _check_room(X, what, reason, memory_limit())
+    return X.compute()
+
+
+def _check_room(X: Any, what: str, reason: str, room: float) -> None:
+    try:
+        size = check_room(X, "X", room)
+    except InputError as error:
+        raise InputError(f"{reason}. {error}") from error
+    log.warning("%s: all rows of X are gathered for `%s`, %.0f bytes.", reason, what, size)
+
+
+def score(pipeline: Any, X: Any, y: Any, weight: Any) -> Any:
+    """``pipeline.score`` of what it predicts block by block.
+
+    Returns
+    -------
+    float, or `NotImplemented` for rows in memory and a last step with a score of its own.
+    """
+    check_is_fitted(pipeline)
+    y, weight = (part.compute() if is_dask(part) else part for part in (y, weight))
+    name, last = pipeline.steps[-1]
+    own = getattr(type(last), "score", None)
+    for mixin, metric in _SCORES.items():
+        if own is mixin.score:
+            found = pipeline.predict(X)
+            found = found.compute() if is_dask(found) else found
+            return float(metric(y, found, sample_weight=weight))
+    if not is_dask(X):
+        return NotImplemented
+    rows = gathered_rows(X, "score", f"Step `{name}` has a score of its own")
+    return float(pipeline.export().score(rows, y, sample_weight=weight))
+
+
+_SCORES = {ClassifierMixin: accuracy_score, RegressorMixin: r2_score}
+"""What these score by, unless a class overrides it."""

@@ -1,0 +1,62 @@
+"""Which fitted steps treat each row by itself, with all that is within them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
+
+from mlopt.identity import is_known
+from mlopt.pipeline.fits.registry import declared
+from mlopt.pipeline.steps.copies import is_estimator
+from mlopt.pipeline.steps.kinds import is_row_wise
+from mlopt.pipeline.steps.nested import does_nothing, is_pipeline, is_union
+
+_BY_CHANCE = ("stratified", "uniform")
+"""Strategies of `DummyClassifier` that draw once for all rows."""
+
+
+def goes_by_rows(step: Any, method: str = "transform") -> bool:
+    """Whether what a fitted step makes of a row is known to depend on this row alone."""
+    if does_nothing(step) or isinstance(step, str):
+        return True
+    if is_pipeline(step):
+        *before, last = (inner for _, inner in step.steps)
+        return all(map(goes_by_rows, before)) and goes_by_rows(last, method)
+    if method != "transform":
+        return _predicts_by_rows(step)
+    if is_union(step):
+        return all(goes_by_rows(inner) for _, inner in step.transformer_list)
+    if type(step) is ColumnTransformer:
+        return all(goes_by_rows(inner) for _, inner, _ in step.transformers_)
+    if isinstance(step, FrozenEstimator):
+        return goes_by_rows(step.estimator)
+    return is_row_wise(step)
+
+
+def gives_lists(model: Any, method: str) -> bool:
+    """Whether probabilities come as a list, an array for each target."""
+    kinds = getattr(model, "classes_", None)
+    return method.endswith("_proba") and isinstance(kinds, list)
+
+
+def _predicts_by_rows(model: Any) -> bool:
+    if (said := declared(type(model))) is not None:
+        return said.row_wise
+    if not is_known(type(model)) or getattr(model, "strategy", "") in _BY_CHANCE:
+        return False
+    return all(map(_is_by_rows, model.get_params(deep=False).values()))
+
+
+def _is_by_rows(value: Any) -> bool:
+    """Whether a parameter of a model leaves each row to itself, as far as is known."""
+    if isinstance(value, list | tuple):
+        return all(map(_is_by_rows, value))
+    if is_estimator(value):
+        return goes_by_rows(value, "predict") or goes_by_rows(value)
+    if not callable(value) or isinstance(value, np.ufunc | type):
+        return True
+    said = declared(value)
+    return said is not None and said.row_wise
