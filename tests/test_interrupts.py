@@ -11,7 +11,8 @@ import pytest
 from mlopt import LogisticRegression, ModelSearchCV
 from mlopt.interrupts import Interrupts
 from mlopt.tuning.crews.batching import BatchCrew
-from mlopt.tuning.crews.trials import Order, Outcome
+from mlopt.tuning.crews.trainer import Clock
+from mlopt.tuning.crews.trials import TrainRequest, TrainResult
 
 
 @pytest.fixture(autouse=True)
@@ -65,16 +66,18 @@ def test_other_errors_and_other_threads_are_left_alone() -> None:
 def test_a_search_keeps_what_it_has_whatever_becomes_of_the_signal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    advance = BatchCrew.advance
+    train = BatchCrew.train
     calls = []
 
-    def interrupted(crew: BatchCrew, orders: Sequence[Order]) -> Iterator[list[Outcome]]:
-        calls.append(len(orders))
+    def interrupted(
+        crew: BatchCrew, requests: Sequence[TrainRequest], clock: Clock
+    ) -> Iterator[Sequence[TrainResult]]:
+        calls.append(len(requests))
         if len(calls) == 2:
             disguise()
-        yield from advance(crew, orders)
+        yield from train(crew, requests, clock)
 
-    monkeypatch.setattr(BatchCrew, "advance", interrupted)
+    monkeypatch.setattr(BatchCrew, "train", interrupted)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 4))
     search = ModelSearchCV(

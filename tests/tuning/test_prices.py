@@ -20,7 +20,7 @@ from mlopt import events
 from mlopt.cluster import Threads
 from mlopt.tuning.crews.families import Views
 from mlopt.tuning.crews.prefixes import Prefixes
-from mlopt.tuning.crews.trials import Outcome, Trial
+from mlopt.tuning.crews.trials import TrainResult, Trial
 from mlopt.tuning.inputs import problem_of
 from mlopt.tuning.prices import Prices
 
@@ -34,11 +34,11 @@ def prices(estimator: Any, threads: int = 2) -> tuple[Prices, Trial]:
     return Prices(problem, views, 100), Trial(0, "", {})
 
 
-def look(passes: int, seconds: float, work: float, **more: Any) -> Outcome:
-    return Outcome(0, passes, {"score": (0.5,) * 3}, False, seconds, work=work, **more)
+def look(passes: int, seconds: float, work: float, **more: Any) -> TrainResult:
+    return TrainResult(0, passes, {"score": (0.5,) * 3}, False, seconds, work=work, **more)
 
 
-def hear(found: Prices, trial: Trial, *looks: Outcome) -> float:
+def hear(found: Prices, trial: Trial, *looks: TrainResult) -> float:
     for outcome in looks:
         found.hear(trial, outcome)
         trial.record(outcome)
@@ -76,7 +76,7 @@ def test_a_machine_that_was_busy_then_does_not() -> None:
 STOPPING = HistGradientBoostingClassifier(early_stopping=True)
 
 
-def end(found: Prices, trial: Trial, outcome: Outcome) -> float:
+def end(found: Prices, trial: Trial, outcome: TrainResult) -> float:
     hear(found, trial, replace(outcome, done=True))
     trial.state = "COMPLETE"
     return found.final(trial)

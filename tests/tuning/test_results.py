@@ -6,14 +6,14 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from mlopt.tuning.crews.scoring import metrics_of
-from mlopt.tuning.crews.trials import Outcome, Trial
+from mlopt.tuning.crews.trials import TrainResult, Trial
 from mlopt.tuning.results import cv_results, ranks
 
 
 def trial(number: int, state: str, scores: tuple[float, ...], **params: object) -> Trial:
     one = Trial(number, "", params, state=state)
     if scores:
-        one.record(Outcome(number, 3, {"score": scores}, True, 1.0))
+        one.record(TrainResult(number, 3, {"score": scores}, True, 1.0))
     return one
 
 
@@ -27,7 +27,7 @@ def test_the_table_has_scikit_learns_keys_and_masks_absent_parameters() -> None:
         trial(1, "FAIL", (), gamma=2.0),
     ]
     metrics = metrics_of(None, LogisticRegression(), refit=True)
-    trials[1].record(Outcome(1, 0, {}, True, 1.0, reason="it raised"))
+    trials[1].record(TrainResult(1, 0, {}, True, 1.0, reason="it raised"))
     table = cv_results(trials, metrics, 2)
 
     assert {"split0_test_score", "mean_test_score", "std_test_score", "rank_test_score",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from mlopt.tuning.crews.families import Views
 from mlopt.tuning.crews.growing import helpers, members, stops_early
 from mlopt.tuning.crews.problem import Problem
-from mlopt.tuning.crews.trials import Outcome, Trial
+from mlopt.tuning.crews.trials import TrainResult, Trial
 
 
 @dataclass(eq=False)
@@ -40,7 +40,7 @@ class Prices:
     _stopped: set[str] = field(default_factory=set)
     """Families of which one has stopped early: the others have a measure."""
 
-    def hear(self, trial: Trial, outcome: Outcome) -> None:
+    def hear(self, trial: Trial, outcome: TrainResult) -> None:
         """Take in what a look took; ``trial`` has not recorded it yet."""
         looks = self._work.setdefault(trial.number, [])
         if outcome.work > 0:  # of several looks replayed, the last tells what all took

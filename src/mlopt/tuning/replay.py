@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mlopt.tuning.crews.trials import Outcome, Trial
+from mlopt.tuning.crews.trials import TrainResult, Trial
 from mlopt.tuning.storage.records import Recorded
 
 
@@ -20,7 +20,7 @@ class Earlier:
 
     trials: dict[int, Recorded] = field(default_factory=dict)
 
-    def look(self, trial: Trial, *, late: bool = False) -> Outcome | None:
+    def look(self, trial: Trial, *, late: bool = False) -> TrainResult | None:
         """The next look at a trial that had ended in the storage, as it was then.
 
         ``late``: at one that had not ended, too, since there is no time to train it again.
@@ -34,9 +34,9 @@ class Earlier:
             return None  # a larger budget would have it go on: train it again
         if not later:
             reason = record.reason or "no reason is recorded"
-            return Outcome(number, passes, {}, True, 0.0, reason=reason, replayed=True)
+            return TrainResult(number, passes, {}, True, 0.0, reason=reason, replayed=True)
         last = len(later) == 1
-        return Outcome(
+        return TrainResult(
             number, later[0], record.rungs[later[0]], record.state == "COMPLETE" and last,
             record.seconds if last else 0.0, replayed=True,
             work=record.work if last else 0.0,

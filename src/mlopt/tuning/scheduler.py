@@ -24,10 +24,11 @@ from mlopt.tuning.counting import FINAL, PREPARING, with_ran
 from mlopt.tuning.crews.batching import BatchCrew
 from mlopt.tuning.crews.black_box import BlackBoxCrew
 from mlopt.tuning.crews.prefixes import Prefixes
+from mlopt.tuning.crews.trainer import Clock, Trainer
 from mlopt.tuning.crews.trials import (
     NOT_FINITE,
-    Order,
-    Outcome,
+    TrainRequest,
+    TrainResult,
     Trial,
     best_trial,
     check_failures,
@@ -57,7 +58,7 @@ class Scheduler:
         Who proposes, who decides, where it is remembered.
     rungs : Rungs
         Where trials that are fitted one by one are looked at.
-    batch, black_box : crews
+    batch, black_box : Trainer
         Who trains: trials with a batched form, and the others.
     is_batched : mapping of family to bool
     metric : str
@@ -194,6 +195,11 @@ class Scheduler:
         return len(self.active) == 1 and not ended and not self._may_come()
 
     @property
+    def trainers(self) -> tuple[Trainer, ...]:
+        """Who trains, each its own trials."""
+        return self.batch, self.black_box
+
+    @property
     def prefixes(self) -> Prefixes:
         """The preprocessed rows that trials share."""
         return self.batch.views.prefixes
@@ -268,7 +274,7 @@ class Scheduler:
         heard = False
         while waiting:
             stops = [self._stop(trial) for trial in waiting]
-            orders = [Order(*pair) for pair in zip(waiting, stops, strict=True)]
+            orders = [TrainRequest(*pair) for pair in zip(waiting, stops, strict=True)]
             for together in self._outcomes(orders):
                 check()
                 heard = heard or bool(together)
@@ -284,7 +290,7 @@ class Scheduler:
             waiting = [trial for trial in waiting if trial.reason is None]
         return heard
 
-    def _hear(self, outcome: Outcome) -> Trial:
+    def _hear(self, outcome: TrainResult) -> Trial:
         """Take in what came of a trial; one that failed or is fully trained ends here."""
         trial = self.trials[outcome.trial]
         took = self.spent.get(trial.family, 0.0) + outcome.seconds
@@ -307,21 +313,18 @@ class Scheduler:
             self._end(trial, "COMPLETE", None)  # whatever the others do
         return trial
 
-    def _outcomes(self, orders: Sequence[Order]) -> Iterator[Sequence[Outcome]]:
+    def _outcomes(self, orders: Sequence[TrainRequest]) -> Iterator[Sequence[TrainResult]]:
         """Replayed from the storage where a trial had ended there, trained otherwise."""
         replays = [self.earlier.look(order.trial) for order in orders]
         yield [outcome for outcome in replays if outcome is not None]
         pairs = zip(orders, replays, strict=True)
         fresh = [order for order, replay in pairs if replay is None]
         fresh = self.batch.views.together(fresh)
-        batched = [o for o in fresh if self.batch.views.is_batched(o.trial)]
-        if batched:
-            yield from self.batch.advance(batched)
-        # Those too that turned out to have no batched form.
-        others = [o for o in fresh if not self.batch.views.is_batched(o.trial)]
-        if others:
-            outcomes = self.black_box.advance(others, self._may_start, self._waits)
-            yield from ([outcome] for outcome in outcomes)
+        clock = Clock(self._may_start, self._waits)
+        # One after the other: a trial may turn out to have no batched form.
+        for trainer in self.trainers:
+            if own := [request for request in fresh if trainer.takes(request.trial)]:
+                yield from trainer.train(own, clock)
 
     def _decide(self) -> None:
         """Finished, active or pruned (line 10); failures leave first."""
@@ -338,8 +341,8 @@ class Scheduler:
         if self.n_trials is None and self.proposer.space.size is None:
             check_failures(self.trials.values())
         alive = {trial.number for trial in self.active}
-        self.batch.drop(alive)
-        self.black_box.drop(alive)
+        for trainer in self.trainers:
+            trainer.drop(alive)
         self.prefixes.retain(alive, more=self._may_come())
         start = time.perf_counter()
         self._remember()

@@ -10,7 +10,8 @@ from mlopt.cluster import Threads
 from mlopt.tuning.crews.black_box import BlackBoxCrew
 from mlopt.tuning.crews.families import Views
 from mlopt.tuning.crews.prefixes import Prefixes
-from mlopt.tuning.crews.trials import Order, Trial
+from mlopt.tuning.crews.trainer import Clock
+from mlopt.tuning.crews.trials import TrainRequest, Trial
 from mlopt.tuning.inputs import problem_of
 
 X, Y = make_classification(200, 5, random_state=0)
@@ -31,8 +32,8 @@ def test_a_tenth_of_a_forest_is_not_expected_to_take_as_long_as_the_rest() -> No
     crew = BlackBoxCrew(problem, views, 100, True)
     first, second = Trial(0, "", {}), Trial(1, "", {})
     for trial, until in ((first, 10), (first, 100), (second, 10)):
-        orders, begun = [Order(trial, until)], len(asked)
-        for outcome in crew.advance(orders, may_start, lambda: 60.0):
+        orders, begun = [TrainRequest(trial, until)], len(asked)
+        for (outcome,) in crew.train(orders, Clock(may_start, lambda: 60.0)):
             trial.record(outcome)
         if trial is first:
             expected = crew.unit_seconds[""][10]

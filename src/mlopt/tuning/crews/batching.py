@@ -27,7 +27,8 @@ from mlopt.tuning.crews.families import Views
 from mlopt.tuning.crews.prefixes import Prefixes
 from mlopt.tuning.crews.problem import Problem, View
 from mlopt.tuning.crews.scan import TRAIN, Owner, Scan, scan_scores
-from mlopt.tuning.crews.trials import Order, Outcome, Trial
+from mlopt.tuning.crews.trainer import Clock
+from mlopt.tuning.crews.trials import TrainRequest, TrainResult, Trial
 
 
 @dataclass(eq=False)
@@ -52,15 +53,23 @@ class BatchCrew:
     scans: list[Scan] = field(default_factory=list)
     seconds: float = 0.0
 
-    def advance(self, orders: Sequence[Order]) -> Iterator[list[Outcome]]:
-        """Train every order's trial, all that can in shared scans; outcomes by scan.
+    def takes(self, trial: Trial) -> bool:
+        """Whether it has a batched form."""
+        return self.views.is_batched(trial)
 
-        A trial without an outcome has no batched form any more (`Views.alone`): a scan that
+    def train(
+        self, requests: Sequence[TrainRequest], clock: Clock
+    ) -> Iterator[Sequence[TrainResult]]:
+        """Train every request's trial, all that can in shared scans; results by scan.
+
+        A trial without a result has no batched form any more (`Views.alone`): a scan that
         it was part of raised, and which of its trials is to blame only their own fits tell.
+        A scan that has begun is not given up: a pass takes little time.
         """
+        del clock
         known = {number for scan in self.scans for number in scan.trials}
-        self._open([order.trial for order in orders if order.trial.number not in known])
-        until = {order.trial.number: order.until for order in orders}
+        self._open([order.trial for order in requests if order.trial.number not in known])
+        until = {order.trial.number: order.until for order in requests}
         for group in self._groups():
             if wanted := [until[number] for number in group[0].trials if number in until]:
                 try:
@@ -121,7 +130,7 @@ class BatchCrew:
             groups.setdefault(tuple(scan.trials), []).append(scan)
         return list(groups.values())
 
-    def _advance_group(self, group: list[Scan], until: Passes) -> Iterator[Outcome]:
+    def _advance_group(self, group: list[Scan], until: Passes) -> Iterator[TrainResult]:
         trials = group[0].trials
         new = {number for number, trial in trials.items() if not trial.passes}
         start, work = time.perf_counter(), self._work()
@@ -147,7 +156,7 @@ class BatchCrew:
             scores = {k: v for k, v in by_name.items() if not k.startswith(TRAIN)}
             passes = min(until, made) if done[number] else until
             share = seconds / len(trials)
-            yield Outcome(
+            yield TrainResult(
                 number, passes, scores, done[number], float(share[:, 0].sum()),
                 float(share[:, 1].sum()), train_scores=train or None,
                 work=work, sharing=len(trials),

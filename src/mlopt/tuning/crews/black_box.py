@@ -17,14 +17,15 @@ from mlopt.tuning.crews.families import Views
 from mlopt.tuning.crews.fitting import Report, Step, failure, make_fold, train_step
 from mlopt.tuning.crews.prefixes import Prefixes
 from mlopt.tuning.crews.problem import Problem
-from mlopt.tuning.crews.trials import Order, Outcome, Trial
+from mlopt.tuning.crews.trainer import Clock
+from mlopt.tuning.crews.trials import TrainRequest, TrainResult, Trial
 
 
 @dataclass(eq=False)
 class Unit:
     """One split of a trial to train: up to where, from which model."""
 
-    order: Order
+    order: TrainRequest
     split: int
     model: Any = None
     """A handle on the model of the rung before; None at the first."""
@@ -54,35 +55,32 @@ class BlackBoxCrew:
     seconds: float = 0.0
     _running: dict[Any, Unit] = field(default_factory=dict)
 
-    def advance(
-        self,
-        orders: Sequence[Order],
-        may_start: Callable[[Trial, float], bool],
-        waits: Callable[[], float],
-    ) -> Iterator[Outcome]:
-        """Train every order's trial on all splits; an outcome as soon as one is through.
+    def takes(self, trial: Trial) -> bool:
+        """Whether it has no batched form."""
+        return not self.views.is_batched(trial)
 
-        ``may_start`` is asked before each fit, with the seconds that this trial's fits will
-        still take; without time for all of them there is no use in another, and the trial
-        gives no outcome this time.
+    def train(
+        self, requests: Sequence[TrainRequest], clock: Clock
+    ) -> Iterator[Sequence[TrainResult]]:
+        """Train every request's trial on all splits; a result as soon as one is through.
 
-        What has not ended within the seconds that it ``waits`` is given up. A unit whose
-        workers died is tried once more, with nothing beside it that could be to blame; its
-        trial fails if they die again.
+        Without time for all fits of a trial there is no use in another, and the trial gives
+        no result this time. A unit whose workers died is tried once more, with nothing
+        beside it that could be to blame; its trial fails if they die again.
         """
         begin = time.perf_counter()
         every = range(len(self.problem.splits))
-        units = [Unit(order, split) for order in orders for split in every]
+        units = [Unit(order, split) for order in requests for split in every]
         queue = deque(u for u in units if (u.trial, u.split) not in self.ended)
         reports: dict[int, dict[int, Report]] = {
-            order.trial.number: self._ended(order.trial.number) for order in orders
+            order.trial.number: self._ended(order.trial.number) for order in requests
         }
         try:
             while queue or self._running:
-                self._fill(queue, may_start)
+                self._fill(queue, clock.may_start)
                 if not self._running:
                     break
-                ended = self._next(waits)
+                ended = self._next(clock.waits)
                 if ended is None:
                     break
                 unit, report = ended
@@ -101,7 +99,7 @@ class BlackBoxCrew:
                 outcome = self._outcome(unit.order, reports.pop(unit.trial))
                 if outcome.done:
                     self.prefixes.leave(outcome.trial)
-                yield outcome
+                yield (outcome,)
         finally:
             # Time is up, or somebody has interrupted: what runs may run for ever.
             self._abandon()
@@ -214,7 +212,7 @@ class BlackBoxCrew:
         cut = problem.splits[split]
         return problem.executor.submit(make_fold, rows, problem.labels, parts.path, cut)
 
-    def _rest(self, order: Order, split: int) -> float:
+    def _rest(self, order: TrainRequest, split: int) -> float:
         """Seconds until this fit and those of the trial's later splits will have ended."""
         fits = len(self.problem.splits) - split
         rounds = -(-fits // self.problem.executor.threads)
@@ -223,19 +221,19 @@ class BlackBoxCrew:
         slowest = max((s for passes, s in known.items() if passes <= step), default=0.0)
         return rounds * slowest
 
-    def _learn(self, order: Order, report: Report) -> None:
+    def _learn(self, order: TrainRequest, report: Report) -> None:
         """The slowest of a family so far is what the next is expected to take."""
         known = self.unit_seconds.setdefault(order.trial.family, {})
         took, step = report.seconds + report.score_seconds, _passes(order)
         known[step] = max(known.get(step, 0.0), took)
 
-    def _outcome(self, order: Order, by_split: dict[int, Report]) -> Outcome:
+    def _outcome(self, order: TrainRequest, by_split: dict[int, Report]) -> TrainResult:
         failed = next((r.reason for r in by_split.values() if r.reason is not None), None)
         none = Report({}, reason=failed)  # of the splits that were not tried after a death
         reports = [by_split.get(s, none) for s in range(len(self.problem.splits))]
         metrics = self.problem.metrics
         train = metrics.alike([r.train_scores or {} for r in reports])
-        return Outcome(
+        return TrainResult(
             order.trial.number,
             order.until,
             _by_metric(metrics.alike([r.scores for r in reports])),
@@ -251,7 +249,7 @@ class BlackBoxCrew:
         )
 
 
-def _passes(order: Order) -> Passes:
+def _passes(order: TrainRequest) -> Passes:
     """Passes that it trains for."""
     return order.until - order.trial.passes
 

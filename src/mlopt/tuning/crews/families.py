@@ -15,7 +15,7 @@ from mlopt.tuning.crews.chain import Parts, cut
 from mlopt.tuning.crews.linear_task import ADAPTERS, LinearTask, linear_form
 from mlopt.tuning.crews.prefixes import Prefixes
 from mlopt.tuning.crews.problem import Problem
-from mlopt.tuning.crews.trials import Order, Trial
+from mlopt.tuning.crews.trials import TrainRequest, Trial
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ class Views:
             raise TypeError(f"Trial {trial.number} has no batched form.")
         return task
 
-    def together(self, orders: Iterable[Order]) -> list[Order]:
+    def together(self, orders: Iterable[TrainRequest]) -> list[TrainRequest]:
         """The orders with those side by side that share preprocessing, the more the nearer.
 
         Which comes first stays as it is, so that equal histories give equal scans.

@@ -24,8 +24,8 @@ Scores = Mapping[str, tuple[float, ...]]
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What became of a trial that was trained for a while."""
+class TrainResult:
+    """What became of a trial that was trained for a while; a trainer's answer."""
 
     trial: int
     passes: Passes
@@ -92,7 +92,7 @@ class Trial:
             self._means[metric] = float(np.mean(scores)) if scores else float("nan")
         return self._means[metric]
 
-    def record(self, outcome: Outcome) -> None:
+    def record(self, outcome: TrainResult) -> None:
         """Take in what one round of training gave."""
         self.seconds += outcome.seconds
         self.score_seconds += outcome.score_seconds
@@ -113,7 +113,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Order:
+class TrainRequest:
     """Train ``trial`` until it has made ``until`` passes."""
 
     trial: Trial
