@@ -22,6 +22,8 @@ Price = Callable[[frozenset[int]], Kept]
 
 ALL = 9
 """Candidates up to which every set is tried."""
+_PAIRS = 16
+"""Candidates up to which sets also change by two at a time, of which there are squares."""
 _ROUNDS = 30
 """Moves at most from one beginning."""
 
@@ -55,8 +57,8 @@ def search(
     """The set of ``able`` with the shortest run within the budget; of equal ones the
     smallest.
 
-    Up to 9 candidates every set is tried. Beyond, sets improve by one or two members more,
-    one less, or one for another, from ``starts`` and from nothing.
+    Up to 9 candidates every set is tried. Beyond, sets improve by one member more or less,
+    and up to 16 by two more, or one for another, from ``starts`` and from nothing.
 
     Parameters
     ----------
@@ -134,8 +136,8 @@ def _climbed(price: Price, able: Sequence[int], budget: float, kept: Kept) -> Ke
 def _neighbours(nodes: frozenset[int], able: Sequence[int]) -> Iterator[frozenset[int]]:
     outside = [v for v in able if v not in nodes]
     inside = [v for v in able if v in nodes]
-    for v in inside:
-        yield nodes - {v}
-        yield from ((nodes - {v}) | {other} for other in outside)
+    yield from (nodes - {v} for v in inside)
     yield from (nodes | {v} for v in outside)
-    yield from (nodes | set(pair) for pair in combinations(outside, 2))
+    if len(able) <= _PAIRS:
+        yield from ((nodes - {v}) | {other} for v in inside for other in outside)
+        yield from (nodes | set(pair) for pair in combinations(outside, 2))

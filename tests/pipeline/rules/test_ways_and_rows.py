@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from mlopt.caching import Measured
 from mlopt.caching import Profile as Lines
 from mlopt.pipeline.fits.base import Fit, Layout, ManyPasses, OnePass
 from mlopt.pipeline.graph.operators import Learn, Operator
+from mlopt.pipeline.graph.schedule import Timetable
 from mlopt.pipeline.graph.walking import walk
 from mlopt.pipeline.planning.optimizer import is_same
 from mlopt.pipeline.profiling.profile import Measure, Option, Profile
@@ -213,3 +214,38 @@ def test_no_ways_with_no_kept_rows_are_faster(case: Any, budget: int) -> None:
                 best = min(best, kept.seconds)
     assert chosen.kept.seconds == pytest.approx(best)
     assert search.run(at).price(chosen.kept.nodes).seconds == pytest.approx(best)
+
+
+def test_many_models_take_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thirty models in four ways each, and room for a few rows only."""
+    rows: Operator = LAZY
+    for number in range(29):
+        rows = scaled(f"s{number}", rows)
+    last = Learn("last", object, rows)
+    steps = sorted({op.step for op in walk([last])})
+    found = measured([last], dict.fromkeys(steps, 1.0), dict.fromkeys(steps, 10.0))
+    for op in walk([last]):
+        if isinstance(op, Learn):
+            ways = [
+                (Once(), 3.0, 1.0),
+                (QUICK, 0.1, 9.0),
+                (SLOW, 1.0, 2.0),
+                (None, 2.0, 1.0),
+            ]
+            offered(found, op, *ways)
+    runs = []
+    follow = Timetable.follow
+
+    def counted(table: Timetable, kept: Iterable[int]) -> Any:
+        runs.append(table)
+        return follow(table, kept)
+
+    monkeypatch.setattr(Timetable, "follow", counted)
+    context = Context(found, 10**5, passes=found.passes)
+    draft = ChooseWays().rewrite(Draft((last,)), replace(context, budget=45))
+    assert len(runs) < 6000
+    assert is_same(Draft((last,)), draft)
+    engine = Engine((last,), replace(context, budget=45), found)
+    plain = engine.run().best(45).kept.seconds
+    changed = Engine(draft.sinks, replace(context, budget=45), found).run().best(45)
+    assert changed.kept.seconds < plain

@@ -185,6 +185,8 @@ class Timetable:
         ]
         self._stay = self._bits(op for op in self.ops if must_stay(op))
         self._bytes = [float(nbytes(op)) if takes_memory(op) else 0.0 for op in self.ops]
+        self._memo: dict[tuple[int, int], int] = {}
+        self._reads: dict[Operator, int] = {}
         self._jobs = [self._read(job) for job in jobs]
 
     def of(self, jobs: Sequence[Job]) -> Timetable:
@@ -214,7 +216,12 @@ class Timetable:
         return one and self._bytes[readers[0]] <= self._bytes[v]
 
     def _read(self, job: Job) -> tuple[int, float, bool]:
-        return self._bits(job.reads), job.passes, job.iterates
+        reads = 0
+        for end in job.ends:
+            if end not in self._reads:
+                self._reads[end] = self._bits(Job((end,)).reads)
+            reads |= self._reads[end]
+        return reads, job.passes, job.iterates
 
     def follow(self, kept: Iterable[int]) -> Followed:
         """The run that keeps the rows of these operators."""
@@ -247,29 +254,44 @@ class Timetable:
 
     def _needed(self, start: int, there: int) -> int:
         """What the jobs from ``start`` on read of what is there."""
-        found = 0
-        for reads, _, _ in self._jobs[start:]:
-            found |= self._reached(reads, there)
-        return found & there
+        reads = 0
+        for later, _, _ in self._jobs[start:] if there else ():
+            reads |= later
+        return self._reached(reads, there) & there
 
     def _cone(self, reads: int, there: int) -> int:
         """What is computed for ``reads``."""
         return self._reached(reads, there) & ~there
 
     def _reached(self, reads: int, there: int) -> int:
-        found = reads
-        for v in range(len(self.ops) - 1, -1, -1):
-            if found >> v & 1 and not there >> v & 1:
+        # Asked for again and again: sets of kept rows differ in parts of the graph only.
+        everything = self._memo.get((reads, 0))
+        key = reads, there if everything is None else there & everything
+        if (known := self._memo.get(key)) is not None:
+            return known
+        found = left = reads
+        while left:
+            v = left.bit_length() - 1
+            left ^= 1 << v
+            if not there >> v & 1:
+                left |= self._inputs[v] & ~found
                 found |= self._inputs[v]
+        self._memo[key] = found
         return found
 
     def _count(self, counts: list[float], which: int, times: float) -> None:
-        for v in range(len(counts)):
-            if which >> v & 1:
-                counts[v] += times
+        while which:
+            v = which.bit_length() - 1
+            which ^= 1 << v
+            counts[v] += times
 
     def _size(self, which: int) -> float:
-        return sum(size for v, size in enumerate(self._bytes) if which >> v & 1)
+        found = 0.0
+        while which:
+            v = which.bit_length() - 1
+            which ^= 1 << v
+            found += self._bytes[v]
+        return found
 
     def _bits(self, ops: Iterable[Operator]) -> int:
         found = 0

@@ -18,16 +18,19 @@ from mlopt.errors import InputError
 from mlopt.identity import is_known
 from mlopt.pipeline.fits.base import ManyPasses, OnePass
 from mlopt.pipeline.graph.operators import Learn, Operator
+from mlopt.pipeline.graph.schedule import below, jobs_of
 from mlopt.pipeline.graph.walking import walk
 from mlopt.pipeline.profiling.profile import Option, Profile
 from mlopt.pipeline.rules.base import Context, Draft, Prices
 from mlopt.pipeline.rules.convert_layouts import suited
-from mlopt.pipeline.rules.engine import Engine, Run
+from mlopt.pipeline.rules.engine import MARGIN, Engine, Run
 
 TIE, TRIFLE = 1.2, 1e-3
 """Fits within this factor and so many seconds are equal: the earlier in the table wins."""
-RUNS = 4096
-"""Runs up to which all ways with all sets are tried, where bounds do not tell: .1 s."""
+RUNS = 1024
+"""Runs that are followed at most for combinations of ways that bounds do not rule out."""
+FEW = 64
+"""Combinations up to which none is left out beforehand."""
 ROUNDS = 4
 """Turns at most of ways for what is kept, and what to keep for these ways."""
 
@@ -94,10 +97,10 @@ At = tuple[int, ...]
 class WaySearch:
     """The ways that make the run shortest with the rows that are best kept for them.
 
-    Up to 4096 combinations of ways and kept sets are all tried, but for those that a bound
-    rules out: their fits alone, with every row made once, take longer than the best run so
-    far. Beyond, from the ways that are cheapest themselves and from those that are when
-    nothing is kept: ways for what is kept and what to keep for these ways, in turn.
+    From the ways that are cheapest themselves, and from those that are when nothing is
+    kept: ways for what is kept and what to keep for these ways, in turn. Then all others
+    that a bound does not rule out, their fits alone with every row made once, as long as
+    there are few.
 
     Parameters
     ----------
@@ -118,6 +121,8 @@ class WaySearch:
             undominated(each, own, context.profile)
             for each, own in zip(self._each, self._own, strict=True)
         ]
+        if math.prod(map(len, self._able)) > FEW:
+            self._able = [self._unsurpassed(n) for n in range(len(self._able))]
         plain = engine.run()
         self._rows = plain.least - plain.own
         self._runs: dict[At, Run] = {}
@@ -129,6 +134,8 @@ class WaySearch:
             min(able, key=own.__getitem__)
             for able, own in zip(self._able, self._own, strict=True)
         )
+        if self._seconds(cheapest) <= self._bound(cheapest):
+            return cheapest, self.found(cheapest)
         starts = dict.fromkeys([cheapest, self._descended(cheapest, frozenset())])
         at = min(map(self._alternated, starts), key=self._seconds)
         at = min((at, *self._others(at)), key=self._seconds)
@@ -136,11 +143,13 @@ class WaySearch:
 
     def chosen(self) -> dict[str, Learn]:
         """Each model in its way; of ways as good as equal, the first in the table."""
-        at, _ = self.best()
+        at, found = self.best()
         for place, own in enumerate(self._own):
-            most = self._seconds(at) + (TIE - 1) * own[at[place]] + TRIFLE
-            earlier = (_with(at, place, number) for number in range(at[place]))
-            at = next((one for one in earlier if self._seconds(one) <= most), at)
+            most = self._with(at, found, place) + (TIE - 1) * own[at[place]] + TRIFLE
+            for number in range(at[place]):
+                if self._with(_with(at, place, number), found, place) <= most:
+                    at = _with(at, place, number)
+                    break
         ways = zip(self._tokens, self._each, at, strict=True)
         return {token: each[number] for token, each, number in ways}
 
@@ -148,20 +157,29 @@ class WaySearch:
         """What learning each model in each of its ways adds to the run, its input's rows
         included; by the way's number in the profile's options."""
         at = tuple(self._ways[token].index(op) for token, op in chosen.items())
-        near = self.found(at).kept.nodes
-        found = []
+        found, prices = self.found(at), []
         for place, token in enumerate(self._tokens):
-            run = self._engine.run(chosen, without=token)
-            without = self._best(run, near).kept.seconds
+            without = self._engine.run(chosen, without=token).as_in(found)
             ways = [id(op.way) for op in self._each[place]]
             assert self._context.profile is not None
             options = self._context.profile.options[token]
-            found.append((token, tuple(
-                self._seconds(_with(at, place, ways.index(id(o.way)))) - without
+            prices.append((token, tuple(
+                self._with(_with(at, place, ways.index(id(o.way))), found, place) - without
                 if id(o.way) in ways else None
                 for o in options
             )))  # fmt: skip
-        return tuple(found)
+        return tuple(prices)
+
+    def _with(self, at: At, found: Found, place: int) -> float:
+        """Seconds with the same kept, and what this model reads where that has room."""
+        run, reads = self.run(at), self._engine.reads(self._each[place][at[place]])
+        seconds = run.as_in(found)
+        room = MARGIN * self._context.budget
+        if self._context.keep == "nothing" or reads <= found.kept.nodes:
+            return seconds
+        if run.price(found.kept.nodes | reads).bytes > room:
+            return seconds
+        return min(seconds, run.as_in(found, reads))
 
     def run(self, at: At) -> Run:
         """With the models learnt in these ways."""
@@ -208,14 +226,28 @@ class WaySearch:
     def _others(self, at: At) -> Iterator[At]:
         """Those that may be better, cheapest fits first, as long as all can be tried."""
         if math.prod(map(len, self._able)) > RUNS:
-            return
+            return  # more than are worth putting in order
         least, tried = self._seconds(at), 0
         for one in sorted(product(*self._able), key=self._bound):
+            tried += 2 ** min(len(self.run(one).able), ALL)
             if self._bound(one) >= least or tried > RUNS:
                 return
-            tried += 2 ** min(len(self.run(one).able), ALL)
             least = min(least, self._seconds(one))
             yield one
+
+    def _unsurpassed(self, place: int) -> list[int]:
+        """Without ways whose fit alone takes longer than another with all that it reads
+        made anew in every pass."""
+        profile, able = self._context.profile, self._able[place]
+        assert profile is not None
+
+        def most(number: int) -> float:
+            (job,) = jobs_of([[self._each[place][number]]], (), self._context.passes)
+            rows = sum(map(profile.seconds, below(job.reads, self._context.there)))
+            return self._own[place][number] + job.passes * rows
+
+        least = min(map(most, able))
+        return [n for n in able if self._own[place][n] < least] or able[:1]
 
     def _bound(self, at: At) -> float:
         fits = sum(own[n] for own, n in zip(self._own, at, strict=True))

@@ -57,17 +57,23 @@ class Engine:
         self._sinks, self._context, self._profile = sinks, context, profile
         self._levels = learnt_by_depth(sinks, context.known)
         others = [Job((one,)) for each in (ways or {}).values() for one in each]
-        jobs = self._jobs({})
+        jobs = jobs_of(self._levels, sinks, context.passes)
         self._table = Timetable(jobs, context.there, profile.bytes, others)
         self.ops = self._table.ops
+        self._here = {id(op): v for v, op in enumerate(self.ops)}
+        self._own, self._passes = cache(profile.own), cache(context.passes)
         self._seconds = [profile.seconds(op) for op in self.ops]
 
     def run(self, ways: Ways | None = None, without: str = "") -> Run:
         """With the models learnt in these ways; one of them, by token, not at all."""
         jobs = self._jobs(ways or {}, without)
         learns = (end for job in jobs for end in job.ends if isinstance(end, Learn))
-        own = sum(map(self._profile.own, learns))
+        own = sum(self._own(one) for one in learns)
         return Run(self._table.of(jobs), self._seconds, own, self._profile.blocks)
+
+    def reads(self, op: Learn) -> frozenset[int]:
+        """The number of the rows that a model is learnt from."""
+        return frozenset([self._here[id(op.x)]]) if id(op.x) in self._here else frozenset()
 
     def graph(self) -> tuple[list[Operator], Graph]:
         """The operators as they are in ``sinks``, and what one execution of each takes."""
@@ -93,8 +99,8 @@ class Engine:
 
     def numbers(self, ops: Sequence[Operator]) -> dict[int, int]:
         """From places in ``ops`` to numbers of operators here."""
-        here = {id(op): v for v, op in enumerate(self.ops)}
-        return {v: here[id(op)] for v, op in enumerate(ops) if id(op) in here}
+        places = self._here
+        return {v: places[id(op)] for v, op in enumerate(ops) if id(op) in places}
 
     def begin(self, budget: float) -> frozenset[int]:
         """What the recurrences would keep."""
@@ -107,7 +113,7 @@ class Engine:
             [ways.get(op.token, op) for op in level if op.token != without]
             for level in self._levels
         ]
-        return jobs_of(levels, self._sinks, self._context.passes)
+        return jobs_of(levels, self._sinks, self._passes)
 
 
 class Run:
@@ -145,6 +151,15 @@ class Run:
         counts = self._table.follow(()).executions
         once = sum(s for n, s in zip(counts, self._seconds, strict=True) if n)
         return self.own + once
+
+    def as_in(self, found: Found, more: frozenset[int] = frozenset()) -> float:
+        """Seconds when the same is kept, and ``more``."""
+        nodes = found.kept.nodes | more
+        seconds = self.price(nodes).seconds
+        if found.partly is None or found.partly in nodes:
+            return seconds
+        whole = self.price(nodes | {found.partly}).seconds
+        return found.share * whole + (1.0 - found.share) * seconds
 
     def best(self, budget: float, starts: Iterable[frozenset[int]] = ()) -> Found:
         """The shortest run within the budget."""
