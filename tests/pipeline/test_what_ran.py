@@ -112,6 +112,21 @@ def ran_on_workers(
         yield from _recorded(monkeypatch, tmp_path, client)
 
 
+@pytest.fixture
+def all_of_it(tmp_path: Path) -> Iterator[Recording]:
+    with recording(tmp_path / "all", KINDS) as found:
+        yield found
+
+
+@pytest.fixture
+def all_on_workers(tmp_path: Path, shared_workers: str) -> Iterator[Recording]:
+    with (
+        connect(shared_workers) as client,
+        recording(tmp_path / "a", KINDS, client) as found,
+    ):
+        yield found
+
+
 def _recorded(
     monkeypatch: pytest.MonkeyPatch, folder: Path, client: Any
 ) -> Iterator[Recording]:
@@ -169,6 +184,45 @@ def test_a_fit_that_keeps_nothing_does_what_its_plan_says(
     case: str, ran: Recording
 ) -> None:
     _check(case, 0, ran)
+
+
+PREDICTED = ["linear", "linear, on dask", "shared", "mixed", "text"]
+
+
+def _check_predictions(case: str, ran: Recording) -> None:
+    steps, data = CASES[case]
+    X, y = data()
+    model = mlopt.Pipeline(steps()).fit(X, y)
+    plan = model.explain(X, method="predict")
+    ran.clear()
+    found = model.predict(X)
+    if hasattr(found, "compute"):
+        ran.clear()  # a few rows have told what comes out
+        found.compute()
+    assert seen(ran) == said(plan, "runs"), plan.explain()
+
+
+@pytest.mark.parametrize("case", PREDICTED)
+def test_predictions_do_what_their_plan_says(case: str, all_of_it: Recording) -> None:
+    _check_predictions(case, all_of_it)
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("case", PREDICTED)
+def test_predictions_on_workers_do_what_their_plan_says(
+    case: str, all_on_workers: Recording
+) -> None:
+    _check_predictions(case, all_on_workers)
+
+
+def test_steps_planning_and_what_is_beside_them_are_all_of_a_fit() -> None:
+    plan = mlopt.Pipeline(linear()).fit(*rows_of_dask()).plan_
+    (beside,) = (note for note in plan.notes if note.startswith("beside the steps"))
+    assert "3 graphs" in beside
+    assert "predicted" in beside
+    assert "measured" in beside
+    assert sum(c.measured or 0.0 for c in plan.choices) <= (plan.measured or 0.0)
+    assert sum(c.predicted or 0.0 for c in plan.choices) < (plan.predicted or 0.0)
 
 
 @pytest.mark.cluster

@@ -49,8 +49,9 @@ def to_plan(
         for op in ops
         if isinstance(op, Learn | Join | Outcome) or _is_stateless(op)
     ]
+    trips = len(jobs) * profile.resources.round_trip if profile is not None else None
     # A fit is planned first, which takes what it took now.
-    predicted = _total(choices) + planned.seconds if profile is not None else None
+    predicted = None if trips is None else _total(choices) + planned.seconds + trips
     kept = _kept_bytes(planned, jobs) if profile is not None else None
     changed = ", ".join(one.rule for one in planned.log if one.changed) or "none"
     notes = [
@@ -62,6 +63,7 @@ def to_plan(
         for one in planned.log
         if one.broken
     ]
+    notes += _beside(len(jobs), trips, choices, planned.seconds, total)
     notes += _kept_in_all(kept, run) if run is not None else []
     return Plan(
         f"{method} {type(pipeline).__name__}",
@@ -121,6 +123,22 @@ def _kept_bytes(planned: Planned, jobs: Sequence[Job]) -> int:
     assert profile is not None
     table = Timetable(jobs, planned.context.there, profile.bytes)
     return round(table.follow_tokens(draft.kept, draft.partly).peak)
+
+
+def _beside(
+    graphs: int,
+    predicted: float | None,
+    choices: Sequence[Choice],
+    planning: float,
+    total: float | None,
+) -> list[str]:
+    """What a run takes beside its steps: with these and with planning, all of it."""
+    found = [f"{format_seconds(predicted)} predicted"] if predicted is not None else []
+    if total is not None:
+        steps = sum(choice.measured or 0.0 for choice in choices)
+        found.append(f"{format_seconds(max(0.0, total - planning - steps))} measured")
+    text = f"beside the steps, {graphs} graphs sent and waited for: {', '.join(found)}"
+    return [text] if found and graphs else []
 
 
 def _kept_in_all(predicted: int | None, run: Execution) -> list[str]:

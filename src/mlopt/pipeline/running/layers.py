@@ -80,7 +80,7 @@ class Layers:
 
     def graph(self) -> HighLevelGraph:
         """All layers so far."""
-        layers = {name: MaterializedLayer(tasks) for name, tasks in self.tasks.items()}
+        layers = {name: self._annotated(name, own) for name, own in self.tasks.items()}
         return HighLevelGraph(layers, self.reads)
 
     def submitted(
