@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from typing import Any
 
 NUMBERS, PARTITION = 28, 4_000_000
-"""Columns of numbers, and bytes of a partition: a worker of 600 MB has 365 of libraries, and
-Dask pauses it at 480."""
+"""Columns of numbers, and bytes of a partition: a worker of 600 MB has 365 MB of libraries,
+and Dask pauses it at 480."""
 WIDTH = 8 * (NUMBERS + 2)
 """Bytes of a row: with two columns of categories."""
 
