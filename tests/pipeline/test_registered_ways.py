@@ -8,15 +8,17 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
+from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin, clone
 from sklearn.linear_model import Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import mlopt
+from mlopt.cluster import local_cluster
 from mlopt.costs import Cost
 from mlopt.errors import InputError
 from mlopt.pipeline.fits import registry
+from mlopt.pipeline.library.learning import BlockLeastSquares
 
 N, CHUNK = 6000, 1500
 X = np.random.default_rng(0).normal(2.0, 3.0, (N, 3))
@@ -230,3 +232,25 @@ def test_rows_that_must_be_gathered_and_do_not_fit_name_the_step_and_what_to_do(
             InputError, match=r"`line`.*KiB gathered.*`Line` with `mlopt\.register"
         ):
             pipeline.fit(*LAZY)
+
+
+@pytest.mark.cluster
+@pytest.mark.slow
+def test_ways_learn_on_workers_what_they_learn_on_threads() -> None:
+    mlopt.register(GaussianNB, row_wise=True, ways=[mlopt.PartialFit()])
+    labels = da.from_array(np.repeat(["a", "b", "c", "d"], CHUNK), CHUNK)
+    fits = {
+        "partial_fit in turn": (GaussianNB(), labels, "theta_"),
+        "sparse_cg": (mlopt.Ridge(solver="sparse_cg"), LAZY[1], "coef_"),
+        "lbfgs": (mlopt.LogisticRegression(solver="lbfgs"), labels, "coef_"),
+        "block by block": (BlockLeastSquares(), LAZY[1], "coef_"),
+    }
+    with local_cluster(2, 1):
+        for name, (estimator, y, learnt) in fits.items():
+            pipeline = mlopt.make_pipeline(StandardScaler(), estimator)
+            pipeline.optimize = {"without": "choose_ways"}
+            pipeline.fit(LAZY[0], y)
+            assert chosen(pipeline) == name
+            alone = clone(estimator).fit(StandardScaler().fit_transform(X), y.compute())
+            found, wanted = (getattr(one, learnt) for one in (pipeline[-1], alone))
+            np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-3)
