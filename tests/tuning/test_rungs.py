@@ -18,9 +18,13 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
 import mlopt
+from mlopt.cluster import Threads
 from mlopt.tuning.bandits import ActionElimination, Bandit, Hyperband, SuccessiveHalving
 from mlopt.tuning.crews.growing import LOOKS, price_of_looks
+from mlopt.tuning.inputs import problem_of
 from mlopt.tuning.rungs import Rungs
+from mlopt.tuning.scheduler import Scheduler
+from mlopt.tuning.setup import GENERATION, prepare
 
 HALF = 0.5
 DEFAULT = ActionElimination()
@@ -96,6 +100,15 @@ def test_the_next_look_is_the_next_of_those_or_the_end() -> None:
     assert rungs.next(hist(100), 0) == 100
 
 
+@pytest.mark.parametrize("model", [RandomForestClassifier(30, random_state=0), hist(20)])
+def test_a_plan_counts_a_fit_a_look(model: Any) -> None:
+    keeps = ActionElimination(eps=np.inf)
+    search = mlopt.ModelSearchCV(model, {"max_depth": [1, 2]}, cv=3, bandit=keeps)
+    foreseen = search.explain(X, y).choices[0].runs["fit"]
+    assert foreseen == 2 * 3 * (1 + len(looks(model)))
+    assert search.fit(X, y).plan_.choices[0].ran["fit"] == foreseen
+
+
 def test_boosting_is_fitted_once_a_split(monkeypatch: pytest.MonkeyPatch) -> None:
     fits: list[int] = []
     fit = HistGradientBoostingClassifier.fit
@@ -117,3 +130,21 @@ def test_boosting_is_fitted_once_a_split(monkeypatch: pytest.MonkeyPatch) -> Non
     )
     assert any("no look before its end" in n for n in ours.plan_.choices[0].notes)
     assert "15 of 20 members" in ours.plan_.explain()
+
+
+@pytest.mark.parametrize(("threads", "slots"), [(1, 4), (2, 4), (40, 20)])
+def test_a_search_that_a_clock_ends_keeps_all_threads_at_work(
+    threads: int, slots: int
+) -> None:
+    found = _prepared(threads, n_trials=None, timeout=60.0)
+    assert found.slots == slots
+    assert _prepared(threads).slots == GENERATION  # the same trials on any machine
+
+
+def _prepared(threads: int, **settings: Any) -> Scheduler:
+    search = mlopt.ModelSearchCV(SVC(), {"C": [0.1, 1.0]}, cv=2, **settings)
+    executor = Threads(threads)
+    try:
+        return prepare(search, problem_of(search, executor, X, y, None, None, {}))
+    finally:
+        executor.close()

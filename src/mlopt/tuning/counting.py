@@ -9,6 +9,7 @@ from typing import Any
 from mlopt.plan import Choice, Plan
 from mlopt.tuning.crews.families import Way
 from mlopt.tuning.crews.problem import Problem
+from mlopt.tuning.rungs import Rungs
 
 PREPARING, FINAL = "preprocessing", "final fit"
 """Steps of a search's plan beside the families."""
@@ -20,16 +21,19 @@ def to_run(
     ways: Mapping[str, Sequence[Way]],
     choices: Sequence[Choice],
     trials: float | None,
+    rungs: Rungs,
 ) -> tuple[Choice, ...]:
     """The ``choices``, of the families first, with what so many ``trials`` of each come to.
 
-    Every trial is fitted on every split, as far as is known before a bandit has looked.
+    Every trial is fitted on every split, once a look where it grows, as far as is known
+    before a bandit has looked.
     """
     splits, counted = len(problem.splits), list(choices)
     if trials is not None:
         fits = trials * splits
-        runs = {"fit": fits} | ({} if search.bandit else {"score": fits})
-        for number in range(len(ways)):
+        for number, own in enumerate(ways.values()):
+            looked = fits * (1 if own[0].task else rungs.fits(own[0].parts.final))
+            runs = {"fit": looked} | ({} if search.bandit else {"score": fits})
             counted[number] = replace(counted[number], runs=runs)
     names = dict.fromkeys(name for own in ways.values() for name in own[0].parts.names)
     if names:

@@ -50,7 +50,7 @@ time, so that weights come from cache and not from registers."""
 
 
 _STEP, _EPOCH = price("lbfgs.step"), price("sequential.epoch")
-_COLUMN = price("batch.column")
+_SCAN, _COLUMN = price("batch.scan"), price("batch.column")
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,8 @@ def _training(task: LinearTask, stats: Stats, columns: int, scans: int) -> Cost:
     """So many ``columns`` of weights to their end, shared out among ``scans``."""
     step = _EPOCH if task.schedule is not None else _STEP
     one = pass_cost(stats, -(-columns // scans)) + Cost(python=step)
-    return (scans * _passes(task)) * one + Cost(python=columns * _COLUMN)
+    beside = Cost(python=scans * _SCAN + columns * _COLUMN)
+    return (scans * _passes(task)) * one + beside
 
 
 def _passes(task: LinearTask) -> float:

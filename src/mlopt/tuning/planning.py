@@ -61,7 +61,7 @@ def search_plan(
     if search.timeout is not None:
         predicted = min(predicted or search.timeout, search.timeout)
     notes = (*_notes(search, problem), *_where(problem, ways))
-    counted = to_run(search, problem, ways, choices, each)
+    counted = to_run(search, problem, ways, choices, each, rungs)
     return Plan(_title(search), counted, predicted, notes=notes)
 
 

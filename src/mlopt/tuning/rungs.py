@@ -13,6 +13,7 @@ from mlopt.tuning.crews.growing import (
     LOOKS,
     grows,
     members,
+    members_at,
     price_of_looks,
     worth_a_look,
 )
@@ -59,6 +60,13 @@ class Rungs:
         if not grows(model):
             return 0.0
         return price_of_looks(model, self.before_the_end(model), self.full, self.judged)
+
+    def fits(self, model: Any) -> int:
+        """How often ``model`` is fitted until its end: if it grows, once a look."""
+        if not grows(model):
+            return 1
+        stops = (*self.before_the_end(model), self.bandit.max_passes)
+        return len({members_at(model, stop, self.full) for stop in stops})
 
     def explained(self, model: Any) -> str:
         """The decision in words; "" where there is none to make."""

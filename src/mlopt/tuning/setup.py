@@ -115,7 +115,7 @@ def prepare(
         batch=BatchCrew(problem, views, search.max_passes, min(batched, default=1)),
         black_box=BlackBoxCrew(problem, views, full, stepwise),
         metric=problem.metrics.main,
-        slots=_slots(search, batches),
+        slots=_slots(search, batches, -(-problem.executor.threads // len(problem.splits))),
         turns=Turns(
             len(first),
             frozenset(i for i, point in enumerate(first) if point in plain),
@@ -221,13 +221,18 @@ def _perfect(problem: Problem) -> float:
     return 0.0 if negated else 1.0
 
 
-def _slots(search: Any, batched: bool) -> int:
-    """TuPAQ's BatchSize: how many trials are in training at the same time."""
+def _slots(search: Any, batched: bool, busy: int = 0) -> int:
+    """TuPAQ's BatchSize: how many trials are in training at the same time.
+
+    Where a clock ends the search, ``busy`` at least: so many keep all threads at work.
+    Elsewhere it is the same on any machine, so that the result is.
+    """
     if search.batch_size != "auto":
         return int(search.batch_size)
     if not batched and search.timeout is not None:
         # Every family's default and two more: what is in training at the end is lost.
-        return 2 + (len(search.estimator) if isinstance(search.estimator, Mapping) else 2)
+        several = isinstance(search.estimator, Mapping)
+        return max(busy, 2 + (len(search.estimator) if several else 2))
     learns = search.sampler not in ("random", "grid")
     if learns or search.timeout is not None:
         return GENERATION
