@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mlopt.costs import Cost
 from mlopt.errors import InputError
 from mlopt.gd import pricing
+from mlopt.pipeline.library.pca_lanczos import leading_exact
 from mlopt.pipeline.library.pca_plan import (
     Shape,
     choose_solver,
     memory_needed,
+    passes_over_rows,
     solver_costs,
 )
 from mlopt.resources import Resources
+from mlopt.rows import Rows
 
 MACHINE = Resources(threads=4, memory=16 * 2**30)
 
@@ -127,3 +131,16 @@ def test_workers_share_all_but_the_gathering_solver() -> None:
         assert isinstance(shared, Cost)
         faster = shared.seconds(together) < cost.seconds(alone)
         assert faster == (name != "full-svd")
+
+
+def test_lanczos_is_foreseen_to_read_as_often_as_it_does() -> None:
+    """What makes its rows anew is priced by that: a tenth of it would flatter it."""
+    X = np.random.default_rng(0).normal(size=(800, 60)) * np.arange(1.0, 61.0) ** -0.5
+    *_, taken = leading_exact(Rows.of(X), X.mean(axis=0), 5, np.random.RandomState(0))
+    foreseen = passes_over_rows("arpack", shape(800, 60, 5))
+    assert foreseen / 2.5 < taken < foreseen * 2.5
+
+
+def test_a_sketch_reads_once_for_each_iteration_and_three_times_more() -> None:
+    assert passes_over_rows("randomized", shape(800, 60, 5, iterations=4)) == 7.0
+    assert passes_over_rows("covariance-eigh", shape(800, 60, 5)) == 1.0

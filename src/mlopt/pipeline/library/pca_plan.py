@@ -111,6 +111,15 @@ def solver_costs(shape: Shape, resources: Resources) -> dict[str, Cost | str]:
     return calibrated(OPERATOR, options, resources)
 
 
+def passes_over_rows(name: str, shape: Shape) -> float:
+    """How often a solver reads the rows; its cost is that of as many passes."""
+    if name == "randomized":
+        return shape.iterations + 3.0  # the moments, the sketch, and its singular values
+    if name == "arpack":
+        return 1.0 + _RESTARTS * krylov(shape.components, shape.rows.d)
+    return 1.0
+
+
 def _refusal(name: str, shape: Shape, resources: Resources, most: float) -> str:
     if name == "full-svd" and shape.rows.sparse:
         return "X is sparse, and it would make it dense"

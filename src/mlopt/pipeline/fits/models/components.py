@@ -13,6 +13,7 @@ from mlopt.pipeline.fits.models.twin import Twin, same
 from mlopt.pipeline.library import pca_plan
 from mlopt.pipeline.library.pca import PCA
 from mlopt.pipeline.library.pca_fit import NAMES
+from mlopt.pipeline.library.pca_plan import passes_over_rows
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.stats import Stats
@@ -55,7 +56,8 @@ class Principal(Twin):
         return ""
 
     def passes(self, estimator: Any, stats: Stats) -> float:
-        return 1.0 if self.solver in ("covariance-eigh", "tsqr", "full-svd") else 10.0
+        shape = _shape(stats, estimator)
+        return 1.0 if isinstance(shape, str) else passes_over_rows(self.solver, shape)
 
     def priced(
         self,

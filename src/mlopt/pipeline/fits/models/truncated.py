@@ -41,8 +41,7 @@ class Truncated(ManyPasses):
         return cost if isinstance(cost, str) else ""
 
     def passes(self, estimator: Any, stats: Stats) -> float:
-        # and one each for the sketch, its singular values and the variances
-        return float(estimator.n_iter + 3) if self.name == "randomized" else 30.0
+        return pca_plan.passes_over_rows(self.name, _shape(estimator, stats))
 
     def cost(
         self,
@@ -74,15 +73,19 @@ class Truncated(ManyPasses):
         return fitted
 
     def _priced(self, estimator: Any, stats: Stats, resources: Resources) -> Cost | str:
-        rank = min(stats.rows, stats.columns)
-        shape = pca_plan.Shape(
-            rows=shape_of_stats(stats),
-            components=min(int(estimator.n_components), rank),
-            needs_all=False,
-            oversamples=int(estimator.n_oversamples),
-            iterations=int(estimator.n_iter),
-        )
+        shape = _shape(estimator, stats)
         return pca_plan.solver_costs(shape, resources)[self.name]
+
+
+def _shape(estimator: Any, stats: Stats) -> pca_plan.Shape:
+    rank = min(stats.rows, stats.columns)
+    return pca_plan.Shape(
+        rows=shape_of_stats(stats),
+        components=min(int(estimator.n_components), rank),
+        needs_all=False,
+        oversamples=int(estimator.n_oversamples),
+        iterations=int(estimator.n_iter),
+    )
 
 
 TRUNCATED = (Truncated("randomized"), Truncated("arpack"))
