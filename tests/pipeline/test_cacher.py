@@ -73,12 +73,11 @@ def test_pinned_rows_are_made_once_a_block_where_nothing_else_is_kept(log: Path)
 def test_the_plan_says_what_is_pinned(log: Path) -> None:
     lazy = da.from_array(X, (CHUNK, 5))
     pipe = mlopt.make_pipeline(Counting(str(log)), Cacher(), LogisticRegression())
-    text = str(pipe.explain(lazy, da.from_array(Y, CHUNK)))
+    plan = pipe.explain(lazy, da.from_array(Y, CHUNK))
 
-    cacher = text.splitlines().index(
-        next(line for line in text.splitlines() if "Cacher" in line)
-    )
-    assert "kept in memory: output (234 KiB)" in text.splitlines()[cacher + 1]
+    (cacher,) = (choice for choice in plan.choices if "Cacher" in choice.operator)
+    assert cacher.notes == ("kept in memory: output (234 KiB)",)
+    assert cacher.notes[0] in str(plan)
 
 
 def test_rows_that_are_pinned_must_fit() -> None:
