@@ -1,24 +1,26 @@
 """What a search costs over models that grow or that cannot be trained in part.
 
 For each family: 16 configurations x 3 folds on 10,000 x 28, `GridSearchCV` at its best
-set-up (processes or threads, whichever is faster here) and `ModelSearchCV` with all its
-defaults in turn, final fits included. Printed: the median of the ratios of wall clocks and
-of CPU seconds (children included), best scores, trials pruned, and what the plan predicted.
-With `--page` the example of the front page, measured beside its prediction.
+set-up (one process or two) and `ModelSearchCV` with all its defaults in turn, final fits
+included. Printed: seconds of both, the median of their ratios, best scores, trials pruned,
+and what the plan predicted. With `--page` the example of the front page, measured beside
+its prediction: what the prices "batch.*" and "search.*" say. With `--looks` the prices
+"growth.*": what a look at an ensemble costs, in members and as a share of growing one.
 
-usage: growth.py [--families hist,forest,svc,knn,tree] [--rows 10000] [--runs 3] [--page]
+usage: growth.py [--families hist,forest,svc,knn,tree] [--rows 10000] [--runs 3]
+       growth.py --page | --looks
 """
 
 from __future__ import annotations
 
 import argparse
-import resource
 import statistics
 import time
 import warnings
 
 import numpy as np
 from scipy.stats import loguniform
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, make_classification
 from sklearn.ensemble import (
     GradientBoostingClassifier,
@@ -34,8 +36,10 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import mlopt
+from mlopt.cluster import single_threaded
+from mlopt.tuning.crews.growing import GROWING
 
-TRIALS, FOLDS = 16, 3
+TRIALS, FOLDS, FEW = 16, 3, 10
 FAMILIES = {
     "hist": (
         HistGradientBoostingClassifier(random_state=0),
@@ -59,14 +63,6 @@ FAMILIES = {
         {"max_depth": [2, 4, 8, None], "min_samples_leaf": [1, 5, 20, 100]},
     ),
 }
-
-
-def spent():
-    """CPU seconds of this process and of its children that have ended."""
-    own, children = (
-        resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    )
-    return sum(u.ru_utime + u.ru_stime for u in (own, children))
 
 
 def timed(search, X, y):
@@ -130,6 +126,41 @@ def page():
     print(search.plan_.explain())
 
 
+def looks():
+    """What begins anew under `warm_start`, and what scores take, by CPU of one thread."""
+    for name in ("hist", "forest", "gb"):
+        model = FAMILIES[name][0]
+        count = GROWING[type(model)].parameter
+        for rows, columns in ((1000, 28), (6667, 28), (6667, 100)):
+            X, y = make_classification(rows, columns, n_informative=10, random_state=0)
+            found = [_look(model, count, X, y) for _ in range(3)]
+            few, many, more, score = np.min(found, axis=0)
+            member = (many - few) / FEW
+            print(
+                f"{type(model).__name__} {rows} x {columns}: a member {member:.4f} s, "
+                f"again {(few + more - many) / member:.1f} members, judged "
+                f"{score / (2 * FEW) / member:.3f}",
+                flush=True,
+            )
+
+
+def _look(model, count, X, y):
+    """Seconds of few members, of twice as many, of as many more, and of a score."""
+    few, many = (clone(model).set_params(**{count: n}) for n in (FEW, 2 * FEW))
+    grown = clone(few).set_params(warm_start=True)
+    with single_threaded():
+        took = [_cpu(lambda: few.fit(X, y)), _cpu(lambda: many.fit(X, y))]
+        grown.fit(X, y).set_params(**{count: 2 * FEW})
+        took += [_cpu(lambda: grown.fit(X, y)), _cpu(lambda: grown.score(X, y))]
+    return took
+
+
+def _cpu(call):
+    start = time.thread_time()
+    call()
+    return time.thread_time() - start
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--families", default="hist,forest,svc,knn,tree")
@@ -137,8 +168,12 @@ def main():
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--bandit", default="action-elimination")
     parser.add_argument("--page", action="store_true")
+    parser.add_argument("--looks", action="store_true")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
+    if options.looks:
+        looks()
+        return
     if options.page:
         page()
         return
