@@ -186,3 +186,20 @@ def test_adding_up_statistics_is_part_of_the_price(monkeypatch: Any) -> None:
     slow, *_ = profiled(op).options[op.token]
     assert slow.seconds is not None
     assert slow.seconds == pytest.approx(0.03 * (BLOCKS - 1))
+
+
+def test_what_is_gathered_goes_over_the_network_but_for_one_workers_share() -> None:
+    """A way beside others: scikit-learn's own fit, with what bringing its rows takes."""
+    op = scaled("features", X).model
+    assert isinstance(op, Learn)
+    found = {}
+    for workers, network in ((1, 1e4), (2, 1e12), (2, 1e4)):
+        machine = Resources(workers=workers, threads=2, network=network)
+        options = profile((Apply("f", op, X),), trials(512, 1024), BLOCKS, machine).options
+        found[workers, network] = options[op.token][-1]
+    size = ROWS * 4 * 8
+    assert {one.way for one in found.values()} == {None}
+    assert {one.memory for one in found.values()} == {size}
+    more = [found[2, network].seconds or 0.0 for network in (1e4, 1e12)]
+    assert more[0] - more[1] == pytest.approx(size / 2 / 1e4, rel=0.1)
+    assert (found[1, 1e4].seconds or 0.0) < more[0]
