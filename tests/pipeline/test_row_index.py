@@ -68,3 +68,23 @@ def test_parts_of_a_dask_frame_that_count_from_0_each_keep_their_labels() -> Non
     found, expected = ours.fit_transform(X), theirs.fit_transform(X.compute())
     assert found.index.equals(expected.index)
     np.testing.assert_array_equal(found["label"], expected["label"])
+
+
+def running_sum(data: Any) -> Any:
+    """A table of numbers, and no frame, whatever is given."""
+    return np.cumsum(np.asarray(data), axis=0)
+
+
+@pytest.mark.parametrize("kind", LABELLED)
+def test_behind_a_step_that_gives_an_array_of_all_rows_they_are_counted_through(
+    kind: str,
+) -> None:
+    X = labelled(kind, 2000)
+    given = dd.from_pandas(X, npartitions=4, sort=False)
+    steps = [("f", FunctionTransformer(running_sum)), SCALERS[1]]
+    ours, theirs = with_frames(steps)
+    for step in (ours.steps[0][1], theirs.steps[0][1]):
+        step.set_output(transform="default")
+    expected = theirs.fit_transform(X).index
+    assert ours.fit_transform(given).index.equals(expected)
+    assert ours.transform(given).index.equals(expected)

@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from mlopt.cluster import executor
 from mlopt.gd.estimator_base import resources_of
 from mlopt.kernels import compiling
-from mlopt.pipeline.blocks.cut import framed, gathered, have_labels
+from mlopt.pipeline.blocks.cut import framed, gathered
 from mlopt.pipeline.blocks.tables import stack
 from mlopt.pipeline.budget import budget_bytes
 from mlopt.pipeline.environment import environment
@@ -28,6 +28,7 @@ from mlopt.pipeline.planning.optimizer import left_out
 from mlopt.pipeline.running import applying
 from mlopt.pipeline.running.drawing import graph_of
 from mlopt.pipeline.running.execute import Execution
+from mlopt.pipeline.running.layers import have_labels
 from mlopt.pipeline.steps.copies import private_copy
 from mlopt.pipeline.steps.exporting import exported
 from mlopt.pipeline.steps.nested import PIPELINES, can_transform, does_nothing, row_weights
@@ -337,7 +338,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
         report(self)
         if not rows:
             return None
-        labelled = have_labels(planned.sources.values())
+        labelled = have_labels(planned.draft.sinks[0], planned.sources)
         return like_last(self.steps, stack(rows, self.steps[-1][0], labelled=labelled))
 
     def _fit_plainly(

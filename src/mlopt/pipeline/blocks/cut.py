@@ -7,7 +7,7 @@ are, unless something keeps them.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -186,11 +186,6 @@ def _size(data: Any) -> float:
 
 def _edges(lengths: Sequence[int]) -> list[int]:
     return [int(edge) for edge in np.cumsum((0, *lengths))]
-
-
-def have_labels(sources: Iterable[Blocks]) -> bool:
-    """Whether rows have labels of their own in each block: see `tables.stack`."""
-    return any(source.labelled for source in sources)
 
 
 def usable(data: Any, name: str = "X") -> Any:

@@ -25,7 +25,6 @@ from mlopt.pipeline.blocks.cut import (
     ask,
     check_room,
     cut,
-    have_labels,
     usable,
 )
 from mlopt.pipeline.blocks.panels import InPanels
@@ -38,7 +37,7 @@ from mlopt.pipeline.planning.optimizer import left_out
 from mlopt.pipeline.profiling.sampling import Sample
 from mlopt.pipeline.profiling.trial import Trial
 from mlopt.pipeline.running.execute import Execution
-from mlopt.pipeline.running.layers import Layers
+from mlopt.pipeline.running.layers import Layers, have_labels
 from mlopt.pipeline.steps.by_rows import gives_lists
 from mlopt.pipeline.tasks.functions import Recipe
 from mlopt.resources.probe import memory_limit
@@ -188,7 +187,7 @@ def _run(pipeline: Any, planned: Planned, where: Executor) -> Any:
     """All rows of a Dask collection, as a plan says."""
     run = Execution(planned.draft, planned.sources, where, environment)
     parts = [where.result(handle) for handle in run.run()]
-    labelled = have_labels(planned.sources.values())
+    labelled = have_labels(planned.draft.sinks[0], planned.sources)
     return tables.stack(parts, pipeline.steps[-1][0], labelled=labelled)
 
 

@@ -22,7 +22,7 @@ from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 from dask.optimization import cull
 from dask.task_spec import GraphNode, List, Task, TaskRef
 
-from mlopt.pipeline.blocks.cut import Blocks, have_labels
+from mlopt.pipeline.blocks.cut import Blocks
 from mlopt.pipeline.fits.base import OnePass, PartialFit
 from mlopt.pipeline.graph.operators import Given, Learn, Operator, Outcome, Source
 from mlopt.pipeline.graph.schedule import members
@@ -31,6 +31,21 @@ from mlopt.pipeline.running.merging import merged, together
 from mlopt.pipeline.tasks import fitting
 from mlopt.pipeline.tasks.functions import block_function
 from mlopt.pipeline.tasks.timing import Timed, a_model, on_the_way, quietly
+
+
+def have_labels(op: Operator, sources: Mapping[str, Blocks]) -> bool:
+    """Whether rows have labels of their own in each block: see `tables.stack`.
+
+    A step that was given all rows at once either gave them labels that go on from block to
+    block, or none.
+    """
+
+    def is_end(one: Operator) -> bool:
+        whole = isinstance(one, Outcome) or getattr(one, "scope", "rows") == "all"
+        return whole or not one.gives_rows
+
+    ends = walk([op], stop=is_end)
+    return any(sources[end.token].labelled for end in ends if isinstance(end, Source))
 
 
 @dataclass
@@ -61,11 +76,6 @@ class Layers:
     taken: dict[str, int] = field(default_factory=dict)
     places: dict[tuple[str, ...], str] = field(default_factory=dict)
     members: dict[str, tuple[str, ...]] = field(default_factory=dict)
-
-    @property
-    def labelled(self) -> bool:
-        """Whether rows have labels of their own in each block: see `tables.stack`."""
-        return have_labels(self.sources.values())
 
     def rows(self, op: Operator) -> list[Any]:
         """The keys of an operator's blocks."""
@@ -211,7 +221,7 @@ class Layers:
         blocks = self._refs(x)
         whole = (name, "all")
         function, fitted = block_function(op), TaskRef(self.model(model))
-        named = op.step, self.labelled
+        named = op.step, have_labels(x, self.sources)
         task = _task(whole, fitting.apply_gathered, *named, function, fitted, blocks)
         return {whole: task, **_cut(name, whole, len(self.rows(x)))}
 
@@ -223,7 +233,7 @@ class Layers:
         x, y, weight = self._refs(op.x), self._refs(op.y), self._refs(op.weight)
         both = (name, "both")
         given = op.estimator, op.params, op.transforms, op.way
-        job = fitting.Job(op.step, *given, self.labelled)
+        job = fitting.Job(op.step, *given, have_labels(op.x, self.sources))
         fit = Timed(op.token, fitting.fit_gathered, a_model)
         return {
             both: _task(both, fit, job, x, y, weight),
