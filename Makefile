@@ -26,12 +26,11 @@ $(KERNELS): $(STAMP) $(wildcard src/mlopt/kernels/*.py)
 demo: install
 	$(BIN)/python examples/flights.py --output demo
 
-# Processes share the cores: their libraries must not take all of them each. Three for two
-# cores: four seconds of ten are spent waiting for workers and commands to start and end.
+# Two processes share the cores: their libraries must not take all of them each.
 test: export OMP_NUM_THREADS = 1
 test: export OPENBLAS_NUM_THREADS = 1
 test: install
-	$(BIN)/python -m pytest -n 3 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 # For the inner loop: nothing slow, no processes of its own.
 quick: export OMP_NUM_THREADS = 1
