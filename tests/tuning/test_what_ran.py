@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from tests.recording import Recording, recording, unseen, write
@@ -166,11 +166,42 @@ def check_fit_parameters(ran: Recording) -> None:
     assert said(tree)["DecisionTreeClassifier"]["fit"] == 6
 
 
-CHECKS = [check_black_box, check_steps, check_own_pipeline, check_batched,
-          check_fit_parameters]  # fmt: skip
+def check_steps_of_several_families(ran: Recording) -> None:
+    near, tree = KNeighborsClassifier(), DecisionTreeClassifier(random_state=0)
+    scaled = [
+        Pipeline([("scale", StandardScaler(with_mean=mean)), ("model", model)])
+        for mean, model in [(True, near), (False, tree), (True, LogisticRegression())]
+    ]
+    families: dict[str, Any] = {
+        name: (model, {}) for name, model in zip("abc", scaled, strict=True)
+    }
+    search = searched(families, None, n_trials=3)
+    expected = foreseen(search)
+    search.fit(X, Y)
+    assert said(search)["preprocessing"] == expected["preprocessing"] == {"scale": 6}
+    assert ran.calls()["fit", "StandardScaler"] == 6 + 1
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__[6:])
+def check_searched_steps(ran: Recording) -> None:
+    chain = Pipeline([("scale", StandardScaler()), ("near", KNeighborsClassifier())])
+    search = searched(chain, {"scale__with_mean": [True, False]}, n_trials=2)
+    assert "scale" not in foreseen(search).get("preprocessing", {})
+    search.fit(X, Y)
+    assert ran.calls()["fit", "StandardScaler"] == 6 + 1
+    assert said(search)["preprocessing"] == {"scale": 6}
+
+
+CHECKS = [
+    check_black_box,
+    check_steps,
+    check_own_pipeline,
+    check_batched,
+    check_fit_parameters,
+]
+HERE = [*CHECKS, check_steps_of_several_families, check_searched_steps]  # fmt: skip
+
+
+@pytest.mark.parametrize("check", HERE, ids=lambda check: check.__name__[6:])
 def test_a_search_does_what_its_plan_says(check: Any, ran: Recording) -> None:
     check(ran)
 

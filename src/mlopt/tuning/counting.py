@@ -35,13 +35,33 @@ def to_run(
             looked = fits * (1 if own[0].task else rungs.fits(own[0].parts.final))
             runs = {"fit": looked} | ({} if search.bandit else {"score": fits})
             counted[number] = replace(counted[number], runs=runs)
-    names = dict.fromkeys(name for own in ways.values() for name in own[0].parts.names)
-    if names:
-        shared = Choice(PREPARING, " > ".join(names), "once a split, for all that share it")
-        counted.insert(len(ways), replace(shared, runs=dict.fromkeys(names, splits)))
+    if fitted := _distinct(ways):
+        shared = Choice(
+            PREPARING, " > ".join(fitted), "once a split, for all that share it"
+        )
+        runs = {name: count * splits for name, count in fitted.items() if count}
+        counted.insert(len(ways), replace(shared, runs=runs))
     fits = 1 + (splits if search.return_predictions else 0)
     final = [replace(c, runs={"fit": fits}) if c.step == FINAL else c for c in counted]
     return tuple(final)
+
+
+def _distinct(ways: Mapping[str, Sequence[Way]]) -> dict[str, int]:
+    """How many steps of a name differ, by content and by what is before them.
+
+    0 where the configurations of one family differ: trials tell how many there are.
+    """
+    found: dict[str, set[str]] = {}
+    searched: set[str] = set()
+    for family in ways.values():
+        own: dict[str, set[str]] = {}
+        for way in family:
+            for name, token in zip(way.parts.names, way.parts.tokens[1:], strict=True):
+                own.setdefault(name, set()).add(token)
+        for name, tokens in own.items():
+            found.setdefault(name, set()).update(tokens)
+        searched.update(name for name, tokens in own.items() if len(tokens) > 1)
+    return {name: 0 if name in searched else len(tokens) for name, tokens in found.items()}
 
 
 def with_ran(plan: Plan, ran: Mapping[str, Mapping[str, int]]) -> Plan:
