@@ -10,11 +10,11 @@ import scipy.linalg
 import scipy.sparse as sp
 from sklearn.linear_model import Ridge
 
-from mlopt.gd import ridge_path
+from mlopt.gd import linear_training, ridge_path, row_kinds
 from mlopt.gd.columns import Model
 from mlopt.gd.direct_training import DirectLeastSquares, _as_outputs
 from mlopt.gd.normal_equations import moments
-from mlopt.rows import Block, Rows
+from mlopt.rows import Rows
 
 ALPHAS = (1e-2, 1.0, 1e3)
 
@@ -74,6 +74,19 @@ def test_a_restored_training_is_solved_and_keeps_some_of_its_models() -> None:
         np.testing.assert_allclose(ours, expected, rtol=1e-9)
 
 
+def counted(patch: pytest.MonkeyPatch, module: Any, name: str) -> list[tuple[Any, ...]]:
+    """What a function of a module is called with, from now on."""
+    calls: list[tuple[Any, ...]] = []
+    call = getattr(module, name)
+
+    def noted(*args: Any, **settings: Any) -> Any:
+        calls.append(args)
+        return call(*args, **settings)
+
+    patch.setattr(module, name, noted)
+    return calls
+
+
 def folds(n: int, number: int) -> np.ndarray:
     """Training weights of folds, each row out of one."""
     fold = np.random.default_rng(3).integers(0, number, n)
@@ -86,19 +99,12 @@ def test_rows_that_folds_share_are_multiplied_once(
 ) -> None:
     X, y, _ = problem(2)
     weights = folds(300, 5) * np.random.default_rng(4).random((300, 1))
-    seen = []
-    for name in ("sparse_gram", "lower_gram"):
-        multiply = getattr(ridge_path, name)
-
-        def counted(block: Block, *args: Any, multiply: Any = multiply) -> Any:
-            seen.append(block.rows)
-            return multiply(block, *args)
-
-        monkeypatch.setattr(ridge_path, name, counted)
+    names = "sparse_gram", "lower_gram"
+    dense, other = [counted(monkeypatch, row_kinds, name) for name in names]
     rows = Rows.of(sp.csr_array(X) if sparse else X)
     rows = rows.attach(targets=y[:, None], weights=weights)
-    found = ridge_path.moments_of_sets(rows, 0, True)
-    assert sum(seen) == 300
+    found = ridge_path.sets_of(rows, 0, True).moments
+    assert sum(block.rows for block, *_ in dense + other) == 300
     for rowset, one in enumerate(found):
         alone = rows.compute_beside(_as_outputs, rowset, 0, 1)
         expected = moments(alone, 1, True)
@@ -106,6 +112,52 @@ def test_rows_that_folds_share_are_multiplied_once(
         apart = (one.gram - expected.gram) / np.outer(scale, scale)
         np.testing.assert_allclose(apart, 0.0, atol=1e-11)
         np.testing.assert_allclose(one.mean, expected.mean, rtol=1e-11)
+
+
+@pytest.mark.parametrize(("intercept", "offset"), [(True, 1e3), (False, 0.0)])
+def test_scores_follow_from_gram_matrices_or_from_a_pass_where_digits_are_lost(
+    intercept: bool, offset: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(6)
+    X, weights = rng.normal(size=(300, 6)) + offset, folds(300, 3)
+    exact = X @ np.ones(6)
+    y = exact + rng.normal(size=300)
+    passes = counted(monkeypatch, linear_training, "scores")
+    for target in (y, exact):
+        beside = {"weights": weights, "score_weights": 1.0 - weights}
+        rows = Rows.of(X).attach(targets=target[:, None], **beside)
+        many = [
+            Model("squared", a / 300, rowset=s, fit_intercept=intercept)
+            for a in (1e-9, 1.0)
+            for s in range(3)
+        ]
+        training = DirectLeastSquares(rows, many, max_passes=5)
+        training.advance(1)
+        for number, found in enumerate(training.quality()):
+            coef, b = training.coefficients(number)
+            judge = weights[:, many[number].rowset] == 0
+            errors = X[judge] @ coef[0] + b[0] - target[judge]
+            np.testing.assert_allclose(found, -np.mean(errors**2), rtol=1e-9, atol=1e-20)
+        assert len(passes) == (target is exact), "noisy targets need no pass"
+
+
+def test_all_rows_are_not_multiplied_again_where_their_parts_were(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X, y, _ = problem(7)
+    common = np.random.default_rng(8).random((300, 1))
+    rows, kept = Rows.of(X), dict[str, Any]()
+    some = rows.attach(targets=y[:, None], weights=folds(300, 3) * common)
+    parts = [Model("squared", 0.1, rowset=s) for s in range(3)]
+    DirectLeastSquares(some, parts, 1, kept=kept).advance(1)
+    multiplied = counted(monkeypatch, row_kinds, "lower_gram")
+    for weights, again in ((common, 0), (common**2, 300)):
+        whole = rows.attach(targets=y[:, None], weights=weights)
+        training = DirectLeastSquares(whole, [Model("squared", 0.1)], 1, parts=kept)
+        training.advance(1)
+        peer = Ridge(0.1 * weights.sum(), solver="svd").fit(X, y, weights[:, 0])
+        np.testing.assert_allclose(training.coefficients(0)[0][0], peer.coef_, rtol=1e-6)
+        assert sum(block.rows for block, *_ in multiplied) == again
 
 
 def test_many_penalties_of_a_set_share_one_eigendecomposition(
@@ -119,18 +171,11 @@ def test_many_penalties_of_a_set_share_one_eigendecomposition(
         for alpha in np.logspace(-3, 3, 9)
         for s in range(3)
     ]
-    calls: list[int] = []
-    eigh = scipy.linalg.eigh
-
-    def counted(A: Any, **settings: Any) -> Any:
-        calls.append(len(A))
-        return eigh(A, **settings)
-
-    monkeypatch.setattr(scipy.linalg, "eigh", counted)
+    calls = counted(monkeypatch, scipy.linalg, "eigh")
     monkeypatch.setattr(ridge_path, "solve", lambda *a: pytest.fail("a factor was made"))
     training = DirectLeastSquares(rows, many, max_passes=5)
     training.advance(1)
-    assert calls == [6, 6, 6]
+    assert [len(A) for (A,) in calls] == [6, 6, 6]
     for number, model in enumerate(many):
         alpha = model.l2 * weights[:, model.rowset].sum()
         peer = Ridge(alpha).fit(X, y, weights[:, model.rowset])

@@ -15,7 +15,7 @@ from mlopt.gd.columns import Model
 from mlopt.gd.l1_training import L1Training
 from mlopt.gd.plans.condensed import condensed
 from mlopt.gd.plans.stop import GradientNorm
-from mlopt.gd.ridge_path import moments_of_sets
+from mlopt.gd.ridge_path import sets_of
 from mlopt.rows import Rows
 
 Array = NDArray[Any]
@@ -152,7 +152,7 @@ def test_few_rows_have_the_objective_of_the_many(intercept: bool, own: bool) -> 
     weights = weights * np.array(2.0 if own else [1.0, 2.0, 3.0])
     rng, c = np.random.default_rng(1), weights[:, 1] / weights[:, 1].sum()
     rows = Rows.of(X, block_rows=len(X)).attach(targets=y[:, None], weights=weights)
-    found = condensed(moments_of_sets(rows, 0, intercept)[1], float(weights[:, 1].sum()))
+    found = condensed(sets_of(rows, 0, intercept).moments[1], float(weights[:, 1].sum()))
     for _ in range(3):
         w = rng.normal(size=X.shape[1])
         b = c @ (y - X @ w) if intercept else 0.0

@@ -6,9 +6,9 @@
                                     row set 1: alphas .1 1 10   ->  one Gram matrix
 
 Where Gram matrices are cheapest, row sets share what they have in common of them
-(`mlopt.gd.ridge_path`). Otherwise models that share rows, target and intercept are one
-problem with a penalty for each output, as `mlopt.Ridge` solves them: by the same solvers,
-chosen by the same costs.
+(`mlopt.gd.row_kinds`), and the rows that judge a model are such a matrix too. Otherwise
+models that share rows, target and intercept are one problem with a penalty for each
+output, as `mlopt.Ridge` solves them: by the same solvers, chosen by the same costs.
 """
 
 from __future__ import annotations
@@ -20,15 +20,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.gd.at_once import SolvedAtOnce
+from mlopt.gd.columns import Layout, Model
 from mlopt.gd.least_squares_fit import SOLVERS, squares_problem
 from mlopt.gd.normal_equations import Moments, Solution
+from mlopt.gd.passes import Floats
 from mlopt.gd.plans.fitting import Chosen, choose
 from mlopt.gd.plans.sparse_cg import left_out
 from mlopt.gd.plans.stop import CoefficientError
-from mlopt.gd.ridge_path import moments_of_sets, solve_path
+from mlopt.gd.ridge_path import Sets, sets_of, solve_path
 from mlopt.gd.sample import local_executor
 from mlopt.gd.sizes import LOST
-from mlopt.rows import Block
+from mlopt.rows import Block, Rows
+
+_MOMENTS = "moments"
 
 
 class DirectLeastSquares(SolvedAtOnce):
@@ -38,7 +42,25 @@ class DirectLeastSquares(SolvedAtOnce):
     ----------
     rows, models, max_passes
         See `LinearTraining`.
+    kept : dict, optional
+        What trainings of the same rows, targets and weights leave for each other.
+    parts : mapping, optional
+        What trainings on parts of these rows and targets have left, which may be no more
+        to multiply.
     """
+
+    def __init__(
+        self,
+        rows: Rows,
+        models: Sequence[Model],
+        max_passes: int,
+        *,
+        kept: dict[str, Any] | None = None,
+        parts: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(rows, models, max_passes)
+        self._kept = {} if kept is None else kept
+        self._parts = parts or {}
 
     def advance(self, passes: int) -> None:
         """Solve what is not solved yet."""
@@ -62,11 +84,13 @@ class DirectLeastSquares(SolvedAtOnce):
 
         What is cheapest for one penalty is so for many: they share the matrix.
         """
-        rowset, numbers = next(iter(sets.items()))
-        chosen = self._chosen(numbers[:1], rowset, target, intercept)
-        if chosen.choice.chosen != "cholesky":
-            return list(sets)
-        found = moments_of_sets(self.rows, target, intercept)
+        found = self._known(target, intercept)
+        if found is None:
+            rowset, numbers = next(iter(sets.items()))
+            chosen = self._chosen(numbers[:1], rowset, target, intercept)
+            if chosen.choice.chosen != "cholesky":
+                return list(sets)
+            found = self._learn(target, intercept).moments
         paths = [(found[s], self._alphas(own, s)) for s, own in sets.items()]
         solutions = local_executor(self.rows).map(_solved, paths)
         left, d = [], self.rows.d
@@ -78,6 +102,50 @@ class DirectLeastSquares(SolvedAtOnce):
             self._take(sets[rowset], solution.coef, mean[d] - mean[:d] @ solution.coef)
             self._converged[list(sets[rowset])] = True
         return left
+
+    def _known(self, target: int, intercept: bool) -> list[Moments] | None:
+        """Of each row set, from what other trainings have multiplied."""
+        if (own := self._shared(target, intercept)) is not None:
+            return own.moments
+        parts = self._parts.get(_MOMENTS, {}).get((target, intercept))
+        whole = parts and parts.kinds and parts.kinds.whole(self.rows)
+        return [whole] if whole else None
+
+    def _shared(self, target: int, intercept: bool) -> Sets | None:
+        found: Sets | None = self._kept.get(_MOMENTS, {}).get((target, intercept))
+        return found
+
+    def _learn(self, target: int, intercept: bool) -> Sets:
+        found = sets_of(self.rows, target, intercept)
+        if found.kinds is not None:
+            self._kept.setdefault(_MOMENTS, {})[target, intercept] = found
+        return found
+
+    def _marks(self, weights: Floats, plan: Layout) -> NDArray[np.float64]:
+        """From Gram matrices of the rows that judge, where these tell enough digits."""
+        found = np.full(len(plan.models), np.nan)
+        alike: dict[tuple[int, bool, int], list[int]] = {}
+        for number, one in enumerate(plan.models):
+            kind = one.target, one.fit_intercept, one.rowset
+            alike.setdefault(kind, []).append(number)
+        for (target, intercept, rowset), numbers in alike.items():
+            shared = self._shared(target, intercept)
+            if shared is not None and shared.kinds is not None:
+                W = weights[:, plan.first[numbers]].astype(np.float64)
+                squares = shared.kinds.squares(rowset, W[:-1], W[-1])
+                found[numbers] = -squares / self._scored[rowset]
+        left = np.flatnonzero(np.isnan(found))
+        if len(left):
+            others, columns = plan.select(left.tolist())
+            own = np.ascontiguousarray(weights[:, columns])
+            found[left] = super()._marks(own, others)
+        return found
+
+    @property
+    def _scored(self) -> NDArray[np.float64]:
+        """Weights of the rows that judge each set."""
+        assert self._sums.scored is not None
+        return self._sums.scored
 
     def _solve(
         self, numbers: Sequence[int], rowset: int, target: int, intercept: bool
@@ -107,11 +175,10 @@ class DirectLeastSquares(SolvedAtOnce):
         self, numbers: Sequence[int], coef: NDArray[Any], intercept: NDArray[Any]
     ) -> None:
         """Store the models of some penalties: coefficients (d, A), intercepts (A,)."""
-        for output, number in enumerate(numbers):
-            columns = self._layout.columns(number)
-            self._weights[:-1, columns] = coef[:, [output]]
-            held = self.models[number].fit_intercept
-            self._weights[-1, columns] = intercept[output] if held else 0.0
+        columns = self._layout.first[list(numbers)]
+        held = self._layout.with_intercept[columns]
+        self._weights[:-1, columns] = coef
+        self._weights[-1, columns] = np.where(held, intercept, 0.0)
 
 
 def _solved(path: tuple[Moments, NDArray[np.float64]]) -> Solution:

@@ -26,7 +26,7 @@ from mlopt.gd.penalty import Penalty
 from mlopt.gd.plans.by_columns import Columns
 from mlopt.gd.plans.condensed import condensed, worth_condensing
 from mlopt.gd.plans.stop import Minimum, RelativeGap
-from mlopt.gd.ridge_path import moments_of_sets
+from mlopt.gd.ridge_path import sets_of
 from mlopt.gd.softmax_working_set import SoftmaxWorkingSet
 from mlopt.gd.working_set import WorkingSet
 from mlopt.rows import Block, Rows
@@ -165,9 +165,9 @@ class L1Training(SolvedAtOnce):
         asked = first.target, first.fit_intercept
         kept = self._kept.setdefault("moments", {})
         if asked not in kept:
-            kept[asked] = moments_of_sets(self.rows, *asked)
+            kept[asked] = sets_of(self.rows, *asked)
         weight = float(self._sums.weights[first.rowset])
-        return condensed(kept[asked][first.rowset], weight)
+        return condensed(kept[asked].moments[first.rowset], weight)
 
     def _paths(self) -> list[Path]:
         return [self._path(numbers) for numbers in self._alike(_kind, _strength)]

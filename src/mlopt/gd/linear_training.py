@@ -101,9 +101,13 @@ class LinearTraining(ABC):
             return -self.objective()
         numbers, weights, plan = self._moved(_SCORE)
         if numbers.size:
-            self._score[numbers] = scores(self.rows, weights, plan, self._sums)
+            self._score[numbers] = self._marks(weights, plan)
             self._stale[_SCORE, numbers] = False
         return self._score.copy()
+
+    def _marks(self, weights: Floats, plan: Layout) -> NDArray[np.float64]:
+        """The score of each of some models."""
+        return scores(self.rows, weights, plan, self._sums)
 
     def objective(self) -> NDArray[np.float64]:
         """The objective of each model at its present weights, (M,)."""

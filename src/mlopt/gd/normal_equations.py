@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy.linalg
@@ -35,6 +36,13 @@ class Moments:
 
     mean: Array
     gram: Array
+
+    @cached_property
+    def spectrum(self) -> tuple[Array, Array]:
+        """Eigenvalues (d,) and vectors (d, d) of the features' part, of one target."""
+        features = self.gram[:-1, :-1]
+        values, vectors = scipy.linalg.eigh(features, check_finite=False, driver="evd")
+        return values, vectors
 
 
 def moments(rows: Rows, outputs: int, intercept: bool) -> Moments:

@@ -66,9 +66,12 @@ def _batched(
         X = as_matrix(names)
     every = np.arange(problem.n)
     alone = replace(problem, splits=(Split(every, every),))
-    rows = X if isinstance(X, Rows) else Rows.of(X, executor=problem.executor)
-    owner = Owner(Trial(0, "", {}), task, 0, 0)
-    view = seen_by(task, View(rows, (0,)))
+    if parts.steps:
+        rows = X if isinstance(X, Rows) else Rows.of(X, executor=problem.executor)
+        view = View(rows, (0,))
+    else:
+        view = View(problem.whole.rows, (0,), parts=problem.whole.kept)
+    owner, view = Owner(Trial(0, "", {}), task, 0, 0), seen_by(task, view)
     training = training_of(alone, view, [owner], limit, judge=False)
     training.advance(training.max_passes)
     cut_short = limit is None and task.schedule is None and not training.converged.all()
@@ -78,8 +81,8 @@ def _batched(
     fresh = clone(parts.final)
     if not isinstance(X, Rows):
         validate_data(fresh, names, skip_check_array=True)
-    elif rows.names is not None:
-        fresh.feature_names_in_ = np.asarray(rows.names, dtype=object)
+    elif view.rows.names is not None:
+        fresh.feature_names_in_ = np.asarray(view.rows.names, dtype=object)
     classes = problem.classes
     passes, learnt = training.passes, training.learnt(0)
     fitted[parts.name] = task.fitted(fresh, coef, intercept, classes, passes, learnt)

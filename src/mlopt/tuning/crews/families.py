@@ -17,6 +17,8 @@ from mlopt.tuning.crews.prefixes import Prefixes
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.crews.trials import TrainRequest, Trial
 
+_CONSTANT = (bool, int, float, str, type(None))
+
 
 @dataclass(frozen=True)
 class Way:
@@ -117,14 +119,19 @@ def configure(
     estimator's parameters, deep, where they are known: to ask it takes most of the time.
     """
     own = estimator.get_params(deep=True) if own is None else own
-    changes = {k: clone(v, safe=False) for k, v in params.items()}
+    changes = {k: _copy(v) for k, v in params.items()}
     plain = not any("__" in name for name in (*own, *changes))
     if plain and changes.keys() <= own.keys() and type(estimator) in ADAPTERS:
         # What the rest comes to for these classes, at a tenth of the time.
-        kept = {k: clone(v, safe=False) for k, v in own.items() if k not in changes}
+        kept = {k: _copy(v) for k, v in own.items() if k not in changes}
         values = kept | changes
         return type(estimator)(**values | _seeds(values, seed))
     return seeded(clone(estimator).set_params(**changes), seed)
+
+
+def _copy(value: Any) -> Any:
+    """A value of one estimator's own; numbers and texts cannot change."""
+    return value if type(value) in _CONSTANT else clone(value, safe=False)
 
 
 def seeded(estimator: Any, seed: int | None) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import linear_model, svm
 from sklearn.base import clone
-from sklearn.utils._param_validation import validate_parameter_constraints
+from sklearn.utils._param_validation import make_constraint
 
 from mlopt.gd import elastic_net, least_squares, logistic
 from mlopt.gd import svm as mlopt_svm
@@ -171,18 +171,33 @@ def linear_form(estimator: Any, *, free_order: bool = True) -> LinearTask | str:
     adapter = ADAPTERS.get(type(estimator))
     if adapter is None:
         return f"{type(estimator).__name__} has no batched form"
-    try:
-        # What `_validate_params` does, which asks for the constructor's signature first.
-        validate_parameter_constraints(
-            estimator._parameter_constraints, vars(estimator), type(estimator).__name__
-        )
-    except ValueError:
+    if not _valid(estimator):
         return "a parameter is not valid"
     if getattr(estimator, "_skl_callbacks", None):
         return "it has callbacks"
     if isinstance(estimator, STOCHASTIC) and not free_order:
         return "`random_state` fixes the order of the rows"
     return adapter(estimator)
+
+
+_questions: dict[type, dict[str, tuple[Any, ...]]] = {}
+
+
+def _valid(estimator: Any) -> bool:
+    """What scikit-learn's ``_validate_params`` asks, which first makes the questions."""
+    kind = type(estimator)
+    if kind not in _questions:
+        _questions[kind] = {
+            name: tuple(map(make_constraint, given))
+            for name, given in kind._parameter_constraints.items()
+            if given != "no_validation"
+        }
+    questions = _questions[kind]
+    return all(
+        any(one.is_satisfied_by(value) for one in questions[name])
+        for name, value in vars(estimator).items()
+        if name in questions
+    )
 
 
 def _logistic(est: Any) -> LinearTask | str:

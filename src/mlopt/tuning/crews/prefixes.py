@@ -32,7 +32,7 @@ from mlopt.resources.probe import memory_limit
 from mlopt.rows import Rows
 from mlopt.tuning.crews.chain import Parts, fit_step, params_of
 from mlopt.tuning.crews.fitting import Failed, cut_params
-from mlopt.tuning.crews.problem import Labels, Problem, View, whole_view
+from mlopt.tuning.crews.problem import Labels, Problem, View
 from mlopt.tuning.crews.splits import Split
 
 VIEW_MEMORY = 0.25
@@ -211,7 +211,7 @@ class Prefixes:
         if (streamed := self.problem.streamed(parts)) is not None:
             return self._streamed(streamed, parts)
         whole = not parts.steps
-        views = [whole_view(self.problem)] if whole else self._stacked(parts)
+        views = [self.problem.whole] if whole else self._stacked(parts)
         return views, sum(view.rows.nbytes for view in views)
 
     def _streamed(self, X: Streamed, parts: Parts) -> tuple[list[View], int]:

@@ -151,6 +151,12 @@ class Problem:
         """Columns of one linear model: one, or one for each of three or more classes."""
         return len(self.classes) if len(self.classes) > 2 else 1
 
+    @cached_property
+    def whole(self) -> View:
+        """Without preprocessing, all splits see one and the same matrix."""
+        rows = Rows.of(self.matrix, executor=self.executor)
+        return View(rows, tuple(range(len(self.splits))))
+
     def streamed(self, parts: Parts) -> Streamed | None:
         """X, if it is read block by block and so are the rows behind ``parts``."""
         X = self.X
@@ -226,6 +232,8 @@ class View:
     train: int = 0
     kept: dict[str, Any] = field(default_factory=dict)
     """What trainings leave for later ones: all see its targets and row sets."""
+    parts: Mapping[str, Any] = field(default_factory=dict)
+    """What trainings on parts of its rows have left."""
 
     def arrange(self, values: NDArray[Any]) -> NDArray[Any]:
         """Per-row values of the data, in the order of the view."""
@@ -247,9 +255,3 @@ class View:
             shares[: self.train] *= 1 - number
             found.append(shares)
         return found[0], found[1]
-
-
-def whole_view(problem: Problem) -> View:
-    """Without preprocessing, all splits see one and the same matrix."""
-    rows = Rows.of(problem.matrix, executor=problem.executor)
-    return View(rows, tuple(range(len(problem.splits))))

@@ -130,7 +130,7 @@ def training_of(
         stop = GradientNorm(task.tol)
         return L1Training(rows, models, stop=stop, max_iter=limit, kept=kept)
     if task.direct:
-        return DirectLeastSquares(rows, models, max_passes=limit)
+        return DirectLeastSquares(rows, models, limit, kept=view.kept, parts=view.parts)
     if task.schedule is None:
         gtol = space.bound(view.rows, gradient_tolerance(problem, task))
         if space.by_newton:

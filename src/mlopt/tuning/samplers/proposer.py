@@ -18,7 +18,6 @@ from typing import Any
 import optuna
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, RandomSampler
-from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial, TrialState
 
 from mlopt.errors import StudyError
@@ -27,6 +26,7 @@ from mlopt.tuning.samplers.samplers import Point, sampler_of
 from mlopt.tuning.space.grid import at
 from mlopt.tuning.space.space import Space
 from mlopt.tuning.storage import records
+from mlopt.tuning.storage.memory import Memory
 from mlopt.tuning.storage.records import Recorded
 
 # A guide that repeats itself is asked again a few times: an ask may be expensive.
@@ -100,7 +100,7 @@ class Proposer:
         self._guide = method.guide and method.guide(seed)
         self._first = list(first)
         self._recorded = {r.number: r for r in recorded if self._check(r)}
-        self._storage = InMemoryStorage()
+        self._storage = Memory()
         with quiet():
             self.study = optuna.create_study(
                 storage=self._storage,
@@ -109,7 +109,8 @@ class Proposer:
                 study_name=study_name,
                 direction="maximize",
             )
-        self._trials: list[optuna.Trial] = []
+        self._study = self._storage.get_study_id_from_name(self.study.study_name)
+        self._proposed = 0
         self._keys: set[Hashable] = set()
         self._later = {space.key(r.params) for r in self._recorded.values()}
         self._changed: set[int] = set()
@@ -117,7 +118,7 @@ class Proposer:
     @property
     def proposed(self) -> int:
         """Trials proposed so far; the number of the next one."""
-        return len(self._trials)
+        return self._proposed
 
     def ask(self, n: int) -> list[Proposal]:
         """Up to ``n`` new configurations; fewer when the space is `exhausted`."""
@@ -140,13 +141,12 @@ class Proposer:
         proposals: list[Proposal] = []
         while self.proposed < most and self.proposed in self._recorded:
             earlier = self._recorded[self.proposed]
-            trial = self.study.ask()
-            proposals.append(self._enter(trial, dict(earlier.params), earlier))
+            proposals.append(self._enter(self._begin(), dict(earlier.params), earlier))
         return proposals
 
     def leave(self, number: int) -> None:
         """Out of time: the trial waits in the study, to be taken up again."""
-        self._storage.set_trial_state_values(self._id(number), TrialState.WAITING)
+        self._storage.set_trial_state_values(number, TrialState.WAITING)
         self._changed.add(number)
 
     def report(
@@ -168,20 +168,20 @@ class Proposer:
         scores : mapping of str to iterable of float, optional
             Metric to the scores of the splits.
         """
-        trial = self._trials[number]
-        rungs = trial.user_attrs.get(records.SCORES, {})
+        rungs = self._storage.get_trial(number).user_attrs.get(records.SCORES, {})
         if str(passes) in rungs:
             return  # seen before: in a stored study, or when the time ran out for more
-        trial.report(score, int(passes * self.parts))
+        step = int(passes * self.parts)
+        self._storage.set_trial_intermediate_value(number, step, float(score))
         if scores is not None:
-            rungs[str(passes)] = records.rung_to_json(scores)
-            self.note(number, **{records.SCORES: rungs})
+            seen = {str(passes): records.rung_to_json(scores)}
+            self.note(number, **{records.SCORES: rungs | seen})
         self._changed.add(number)
 
     def note(self, number: int, **attrs: Any) -> None:
         """Keep something JSON can hold about a trial: ``reason``, ``seconds``, ..."""
         for name, value in attrs.items():
-            self._trials[number].set_user_attr(name, value)
+            self._storage.set_trial_user_attr(number, name, value)
         self._changed.add(number)
 
     def tell(
@@ -211,20 +211,36 @@ class Proposer:
             state, reason = "FAIL", reason or f"the score is {score}"
         if reason is not None:
             self.note(number, **{records.REASON: reason})
-        values = score if state == "COMPLETE" else None
-        try:
-            self.study.tell(self._trials[number], values, state=TrialState[state])
-        except RuntimeError as error:
-            # Optuna's exhaustive samplers end their own loop, which is not ours
-            if "Study.stop" not in str(error):
-                raise
+        value = score if state == "COMPLETE" else None
+        if self._guide is None:
+            self._end(number, value, TrialState[state])
+        else:
+            self._tell(number, value, TrialState[state])
         self._date(number)
         self._changed.add(number)
         return state
 
+    def _tell(self, number: int, value: float | None, state: TrialState) -> None:
+        """Let the guide, and all that Optuna does for one, know."""
+        try:
+            self.study.tell(number, value, state=state)
+        except RuntimeError as error:
+            # Optuna's exhaustive samplers end their own loop, which is not ours
+            if "Study.stop" not in str(error):
+                raise
+
+    def _end(self, number: int, value: float | None, state: TrialState) -> None:
+        """What telling Optuna comes to where nobody learns, at a tenth of the time."""
+        looks = self._storage.get_trial(number).intermediate_values
+        if state == TrialState.PRUNED and looks:
+            last = looks[max(looks)]
+            value = None if math.isnan(last) else last
+        values = None if value is None else [float(value)]
+        self._storage.set_trial_state_values(number, state, values)
+
     def _date(self, number: int) -> None:
         """A trial lasts as long as it trained, not as long as others of its batch."""
-        trial = self.study.get_trials(deepcopy=False)[number]
+        trial = self._storage.get_trial(number)
         seconds = trial.user_attrs.get(records.SECONDS)
         if seconds is not None and trial.datetime_complete is not None:
             trial.datetime_start = trial.datetime_complete - timedelta(seconds=seconds)
@@ -232,8 +248,7 @@ class Proposer:
     def changed(self) -> list[FrozenTrial]:
         """Copies of the trials that changed since the last call, by number."""
         numbers, self._changed = sorted(self._changed), set()
-        trials = self.study.get_trials(deepcopy=False)
-        return [copy.deepcopy(trials[number]) for number in numbers]
+        return [copy.deepcopy(self._storage.get_trial(number)) for number in numbers]
 
     def _propose(self, number: int) -> Proposal | None:
         earlier = self._recorded.get(number)
@@ -242,14 +257,20 @@ class Proposer:
         point = self._plan.point(number, self._known) if fresh else default
         if point is None and earlier is None:
             return None
-        trial = self.study.ask()
+        begun = self._begin()
         if default is None and self._guide is not None:
             # Of an earlier run's trial too: what it draws next depends on what it drew.
-            point = self._guided(self._guide, trial) or point
+            point = self._guided(self._guide, begun) or point
         if earlier is not None:
             point = dict(earlier.params)
         assert point is not None
-        return self._enter(trial, point, earlier)
+        return self._enter(begun, point, earlier)
+
+    def _begin(self) -> int:
+        """The number of a new trial."""
+        if self._guide is None:
+            return self._storage.create_new_trial(self._study)
+        return int(self.study.ask().number)
 
     def _default(self, number: int) -> Point | None:
         """The point of a trial that the sampler has no say in."""
@@ -276,29 +297,20 @@ class Proposer:
         """Proposed already, or by an earlier run under a later number."""
         return self._taken(point) or self.space.key(point) in self._later
 
-    def _enter(
-        self, trial: optuna.Trial, point: Point, earlier: Recorded | None
-    ) -> Proposal:
+    def _enter(self, number: int, point: Point, earlier: Recorded | None) -> Proposal:
         """Write the point into the study, as Optuna does when it suggests a value."""
         for name, distribution in self.space.applicable(point).items():
             internal = distribution.to_internal_repr(point[name])
-            self._storage.set_trial_param(
-                self._id(trial.number), name, internal, distribution
-            )
+            self._storage.set_trial_param(number, name, internal, distribution)
         self._keys.add(self.space.key(point))
-        self._trials.append(trial)
+        self._proposed += 1
         family, params = self.space.decode(point)
-        self.note(trial.number, **{records.FAMILY: family})
-        return Proposal(trial.number, family, params, earlier)
+        self.note(number, **{records.FAMILY: family})
+        return Proposal(number, family, params, earlier)
 
-    def _id(self, number: int) -> int:
-        study = self._storage.get_study_id_from_name(self.study.study_name)
-        found: int = self._storage.get_trial_id_from_study_id_trial_number(study, number)
-        return found
-
-    def _guided(self, guide: BaseSampler, trial: optuna.Trial) -> Point | None:
+    def _guided(self, guide: BaseSampler, number: int) -> Point | None:
         """A new point of the guide, or None when it repeats itself."""
-        frozen = self.study.get_trials(deepcopy=False)[trial.number]
+        frozen = self._storage.get_trial(number)
         joint = guide.infer_relative_search_space(self.study, frozen)
         for _ in range(REDRAWS):
             point = self._draw(guide, copy.deepcopy(frozen), joint)
