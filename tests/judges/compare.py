@@ -215,7 +215,8 @@ def _check_numbers(where: str, a: Any, b: Any, tolerance: float) -> None:
     ):
         with np.errstate(all="ignore"):
             off = float(np.nanmax(np.abs(a - b), initial=0.0))
-        share: float | None = off / scale if scale else None
+        alike = np.array_equal(np.isnan(a), np.isnan(b))
+        share: float | None = off / scale if scale and alike else None
         raise Difference(where, f"off by {off:.2g} of {scale:.2g}", off=share)
 
 

@@ -20,10 +20,11 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+from scipy import special
 from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.feature_selection import SelectKBest
+from sklearn.feature_selection import SelectKBest, f_classif
 from sklearn.pipeline import FeatureUnion
 from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils import _set_output
@@ -67,6 +68,10 @@ def rounded_otherwise(seed: int) -> Iterator[None]:
     def scored(self: Any, X: Any, y: Any = None) -> Any:
         fit(self, X, y)
         self.scores_ = _rescored(self.scores_, X, rng)
+        if self.score_func is f_classif:
+            between = len(np.unique(y)) - 1
+            within = np.shape(X)[0] - between - 1
+            self.pvalues_ = special.fdtrc(between, within, self.scores_)
         return self
 
     cluster = KMeans.fit
@@ -150,12 +155,17 @@ def _alike(data: Any, X: Any) -> Any:
 
 
 def _rescored(scores: Any, X: Any, rng: np.random.Generator) -> Any:
-    """Scores of columns, moved by the rounding of squares of which the mean's is taken."""
+    """Scores of columns, moved by the rounding of squares of which the mean's is taken.
+
+    Of constant columns they are rounding alone, or the NaN that no rounding leaves.
+    """
     rows = X.toarray() if sp.issparse(X) else np.asarray(X, dtype=float)
     squares, spread = np.mean(rows**2, axis=0), np.var(rows, axis=0)
     cancels = np.divide(squares, spread, out=np.ones_like(spread), where=spread > 0)
     off = float(np.finfo(float).eps) * np.sqrt(len(rows)) * cancels
-    return scores * (1.0 + off * rng.uniform(-1, 1, len(scores)))
+    moved = scores * (1.0 + off * rng.uniform(-1, 1, len(scores)))
+    noise = rng.choice([np.nan, 0.0, 1e3], len(scores))
+    return np.where(np.ptp(rows, axis=0) == 0.0, noise, moved)
 
 
 def _apart(X: Any, rng: np.random.Generator) -> Any:

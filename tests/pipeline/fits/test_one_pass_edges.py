@@ -241,3 +241,16 @@ def test_none_among_text_of_polars_stays_none(n: int) -> None:
     ours = mlopt.Pipeline([("encode", OneHotEncoder()), ("last", "passthrough")]).fit(words)
     assert ours[0].categories_[0].tolist() == ["a", "b", None]
     assert ours.transform(words).shape == (n, 3)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("value", [0.7, 1e9 / 3])
+def test_a_constant_column_is_never_the_best(layout: Any, value: float) -> None:
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    X[:, 1] = value
+    y = np.repeat(["a", "b", "c"], 20)
+    found = fitted(SelectKBest(k=1), Data(layout(X), y), (7, 31))
+    assert np.isnan([found.scores_[1], found.pvalues_[1]]).all()
+    assert not found.get_support()[1]
+    rest, _ = reference(SelectKBest(k=1), Data(X[:, [0, 2]], y)).score_func(X[:, [0, 2]], y)
+    np.testing.assert_allclose(found.scores_[[0, 2]], rest, rtol=1e-9)

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 from mlopt.errors import InputError
 from mlopt.gd.column_sums import ColumnSums, block_sums
 from mlopt.pipeline.fits.numbers.classes import added, placed
-from mlopt.pipeline.fits.numbers.spread import column_spread, together
+from mlopt.pipeline.fits.numbers.spread import column_range, column_spread, together
 from mlopt.pipeline.library.moments import Moments
 from mlopt.rows import Block
 
@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Variation:
-    """`f_classif`: moments of each class.
+    """`f_classif`: moments of each class, and the range of all rows.
 
     Attributes
     ----------
@@ -38,10 +38,14 @@ class Variation:
         In order.
     each : Moments
         Rows of shape (k, 1), the rest (k, d).
+    low, high : ndarray of shape (d,)
+        Of constant columns the moments are rounding, and equal these.
     """
 
     classes: Any
     each: Moments
+    low: Array
+    high: Array
 
     @staticmethod
     def of(X: Any, y: Any) -> Variation:
@@ -50,27 +54,29 @@ class Variation:
         classes = np.unique(y)
         found = [column_spread(X[np.flatnonzero(y == one)]) for one in classes]
         rows, means, squares = (np.stack(part) for part in zip(*found, strict=True))
-        return Variation(classes, (rows[:, :1], means, squares))
+        return Variation(classes, (rows[:, :1], means, squares), *column_range(X))
 
     def __add__(self, other: Variation) -> Variation:
         classes = np.union1d(self.classes, other.classes)
         each = together(self._among(classes), other._among(classes))
-        return Variation(classes, each)
+        low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
+        return Variation(classes, each, low, high)
 
     def _among(self, classes: Any) -> Moments:
         rows, means, squares = (placed(classes, self.classes, part) for part in self.each)
         return rows, means, squares
 
     def scores(self) -> tuple[Any, Any]:
-        """F values of one-way analyses of variance, and their p values."""
+        """F values of one-way analyses of variance, and p values; constant columns: NaN."""
         rows, means, squares = self.each
         n, k = int(rows.sum()), len(rows)
         between = (rows * (means - rows.T @ means / n) ** 2).sum(axis=0) / (k - 1)
         within = squares.sum(axis=0) / (n - k)
-        constant = np.flatnonzero(within == 0.0)
-        if len(constant) and not between.all():
-            warnings.warn(f"Features {constant} are constant.", UserWarning, stacklevel=2)
-        values = between / within
+        constant = self.low == self.high
+        if constant.any():
+            told = f"Features {np.flatnonzero(constant)} are constant."
+            warnings.warn(told, UserWarning, stacklevel=2)
+        values = np.where(constant, np.nan, between / within)
         return values, special.fdtrc(k - 1, n - k, values)
 
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.feature_selection import (
     SelectKBest,
@@ -23,13 +22,12 @@ from sklearn.feature_selection import (
     f_classif,
     f_regression,
 )
-from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import validate_data
 
 from mlopt.errors import InputError
 from mlopt.pipeline.fits.numbers.blockwise import Blockwise, Columns, filled
 from mlopt.pipeline.fits.numbers.scores import SCORES
-from mlopt.pipeline.fits.numbers.spread import column_spread, together
+from mlopt.pipeline.fits.numbers.spread import column_range, column_spread, together
 from mlopt.pipeline.library.moments import Moments
 from mlopt.stats import Stats
 
@@ -71,9 +69,7 @@ class MergedVariances(Blockwise):
             dtype=np.float64,
             ensure_all_finite="allow-nan",
         )
-        sparse = sp.issparse(X)
-        low, high = min_max_axis(X, axis=0) if sparse else (X.min(axis=0), X.max(axis=0))
-        return Variances(columns, int(X.shape[0]), column_spread(X), low, high)
+        return Variances(columns, int(X.shape[0]), column_spread(X), *column_range(X))
 
     def join(self, left: Variances, right: Variances) -> Variances:
         return Variances(

@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.sparsefuncs import min_max_axis
 
 from mlopt.pipeline.library.moments import Moments, join
 
@@ -35,6 +37,11 @@ def column_spread(X: Any, weight: Any = None) -> Moments:
     # nothing to warn of.
     with np.errstate(invalid="ignore", divide="ignore"):
         return scaled_spread(StandardScaler(with_mean=False).fit(X, None, weight))
+
+
+def column_range(X: Any) -> tuple[Any, Any]:
+    """The least and the largest value of each column of an array or sparse matrix."""
+    return min_max_axis(X, axis=0) if sp.issparse(X) else (X.min(axis=0), X.max(axis=0))
 
 
 def scaled_spread(scaler: Any) -> Moments:
