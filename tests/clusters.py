@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -45,3 +46,18 @@ def eventually(true: Callable[[], bool], seconds: float = 10.0) -> bool:
     while not true() and time.monotonic() < end:
         time.sleep(0.02)
     return true()
+
+
+def in_thread(call: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:
+    """A call in a thread, and its result or error when it has ended."""
+    ended: list[Any] = []
+
+    def run() -> None:
+        try:
+            ended.append(call())
+        except Exception as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread, ended

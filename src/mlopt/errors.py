@@ -75,3 +75,15 @@ class TaskKilledError(TaskError):
 
 class ClusterError(MloptError, RuntimeError):
     """The cluster lost what a run needs: all workers, or its scheduler."""
+
+
+class MemberLostError(ClusterError):
+    """A member of a mesh is gone; what it was asked last may or may not be done."""
+
+
+class StaleEpochError(ClusterError):
+    """A message from before the members were given another service."""
+
+
+class WireError(ClusterError):
+    """What came over a line is no message of this mesh, or from somebody else."""

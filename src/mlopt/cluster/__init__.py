@@ -1,7 +1,7 @@
 """Where work runs: in process or on Dask, behind one interface, with the same results.
 
-`Cluster` and `local_cluster` are loaded only when asked for, because `distributed` takes
-most of a second to import.
+`Cluster`, `MeshDask` and `local_cluster` are loaded only when asked for, because
+`distributed` takes most of a second to import.
 """
 
 from __future__ import annotations
@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from mlopt.cluster.executor import Executor, Handle, Tree, calls_of, tell, tree_reduce
 from mlopt.cluster.limits import between_passes, inside_task, single_threaded
+from mlopt.cluster.mesh import Mesh, Resident, Service, Site
+from mlopt.cluster.mesh_here import MeshHere
 from mlopt.cluster.parcel import usable
 from mlopt.cluster.threads import Threads, count_threads, executor
+from mlopt.cluster.wire import Header
 
 if TYPE_CHECKING:
+    from mlopt.cluster.mesh_dask import MeshDask
     from mlopt.cluster.preset import local_cluster
     from mlopt.cluster.workers import Cluster
 
@@ -21,6 +25,13 @@ __all__ = [
     "Cluster",
     "Executor",
     "Handle",
+    "Header",
+    "Mesh",
+    "MeshDask",
+    "MeshHere",
+    "Resident",
+    "Service",
+    "Site",
     "Threads",
     "Tree",
     "between_passes",
@@ -41,6 +52,10 @@ def __getattr__(name: str) -> Any:
         from mlopt.cluster.workers import Cluster
 
         return Cluster
+    if name == "MeshDask":
+        from mlopt.cluster.mesh_dask import MeshDask
+
+        return MeshDask
     if name == "local_cluster":
         from mlopt.cluster.preset import local_cluster
 

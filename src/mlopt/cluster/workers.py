@@ -141,6 +141,11 @@ class Cluster(Executor):
         code, *values = self._arguments((function, *args), 1)
         return self._submit(_name(function), code, *values)
 
+    def submit_to(self, worker: str, function: Callable[..., Any], *args: Any) -> Handle:
+        """As `submit`, on the worker of this address alone."""
+        code, *values = self._arguments((function, *args), 1)
+        return self._submit(_name(function), code, *values, worker=worker)
+
     def load(self, delayed: Sequence[Any]) -> list[Handle]:
         with self._sending():
             return list(self.client.compute(list(delayed)))
@@ -209,9 +214,13 @@ class Cluster(Executor):
                 )
             )
 
-    def _submit(self, name: str, code: Any, *args: Any) -> Handle:
+    def _submit(
+        self, name: str, code: Any, *args: Any, worker: str | None = None
+    ) -> Handle:
         with self._sending():
-            return self.client.submit(_call, code, *args, key=_key(name), pure=False)
+            return self.client.submit(
+                _call, code, *args, key=_key(name), pure=False, workers=worker
+            )
 
     def _put(self, parcel: Parcel) -> Handle:
         with self._sending():

@@ -1,0 +1,179 @@
+"""A mesh in this process: members are names, resident tasks threads, asks direct calls."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from mlopt.cluster.executor import contained
+from mlopt.cluster.limits import single_threaded
+from mlopt.cluster.mesh import Local, Mesh, Resident, Service
+from mlopt.cluster.threads import resolve
+from mlopt.cluster.wire import LARGEST, Answer, Message
+from mlopt.errors import ClusterError, InputError, MemberLostError
+
+
+class MeshHere(Mesh):
+    """Members that share this process.
+
+    Each has a service of its own, and arrays are copied as a line would; the arguments of
+    `serve` and `start` are shared.
+
+    Parameters
+    ----------
+    members : int, default=1
+    largest : int
+        Bytes that the arrays of a message may have together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mlopt.cluster import Header, MeshHere, Service
+    >>> class Sum(Service):
+    ...     def __init__(self, site):
+    ...         self.total = np.zeros(2)
+    ...     def answer(self, operation, header, arrays):
+    ...         if operation == "add":
+    ...             self.total += arrays[0]
+    ...         return Header(), [self.total.copy()]
+    >>> with MeshHere(2) as mesh:
+    ...     mesh.serve(Sum)
+    ...     first, second = mesh.members
+    ...     _, (total,) = mesh.ask(first, "add", arrays=[np.ones(2)])
+    ...     loop = mesh.start(second, lambda site: site.ask(first, "get")[1][0])
+    ...     print(total, loop.result(), mesh.ask(second, "get")[1][0])
+    [1. 1.] [1. 1.] [0. 0.]
+    """
+
+    def __init__(self, members: int = 1, *, largest: int = LARGEST) -> None:
+        super().__init__()
+        if members < 0:
+            raise InputError(f"`members` must be at least 0, got {members}.")
+        self._largest = largest
+        self._here: dict[str, _LocalHere] = {}
+        self._residents: dict[str, list[Resident]] = {}
+        self._numbers = itertools.count(1)
+        self._made: tuple[Callable[..., Service], tuple[Any, ...]] | None = None
+        self._changing = threading.RLock()
+        self._closed = False
+        for _ in range(members):
+            self.add()
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        return tuple(self._here)
+
+    def add(self) -> str:
+        """A member comes."""
+        with self._changing:
+            self._check_open()
+            local = _LocalHere(f"here-{next(self._numbers)}", self._largest, self)
+            if self._made is not None:
+                local.serve(self.epoch, *self._made)
+            # Another dict, for those who look at the one before.
+            self._here = {**self._here, local.member: local}
+        self._tell(local.member, True)
+        return local.member
+
+    def lose(self, member: str) -> None:
+        """A member goes, as if its process had been killed.
+
+        A thread that is in its service goes on until the service lets it, and then is told
+        that the member was lost.
+        """
+        with self._changing:
+            local = self.local(member)
+            self._here = {name: one for name, one in self._here.items() if one is not local}
+            residents = self._residents.pop(member, [])
+        for resident in residents:
+            resident.settle(local.raise_lost)
+        local.end()
+        self._tell(member, False)
+
+    def serve(self, make: Callable[..., Service], *args: Any) -> None:
+        with self._changing:
+            self._check_open()
+            self.epoch += 1
+            self._made = make, args
+            for local in self._here.values():
+                local.serve(self.epoch, make, args)
+
+    def start(self, member: str, function: Callable[..., Any], *args: Any) -> Resident:
+        with self._changing:
+            self._check_open()
+            local, task = self.local(member), str(next(self._numbers))
+            resident = Resident(member, lambda: local.stop(task))
+            running = [one for one in self._residents.get(member, []) if one.alive]
+            self._residents[member] = [*running, resident]
+            epoch = self.epoch
+
+        def call() -> Any:
+            with single_threaded(), contained():
+                return local.run(task, epoch, function, resolve(args))
+
+        threading.Thread(
+            target=resident.settle, args=(call,), name=f"mlopt-{member}-{task}", daemon=True
+        ).start()
+        return resident
+
+    def reach(
+        self, member: str, asked: Message, into: Sequence[np.ndarray] | None
+    ) -> Answer:
+        self._check_open()
+        return self.local(member).asked(asked, into)
+
+    def close(self) -> None:
+        with self._changing:
+            self._closed = True
+            locals_, self._here = list(self._here.values()), {}
+        for local in locals_:
+            local.end()
+
+    def local(self, member: str) -> _LocalHere:
+        """What lives on a member."""
+        try:
+            return self._here[member]
+        except KeyError:
+            raise MemberLostError(
+                f"{member} is no member (any more); there are {list(self._here)}."
+            ) from None
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClusterError("The mesh is closed: make another one.")
+
+
+class _LocalHere(Local):
+    def __init__(self, member: str, largest: int, mesh: MeshHere) -> None:
+        super().__init__(member, largest)
+        self._mesh = mesh
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        return self._mesh.members
+
+    def reach(
+        self, member: str, asked: Message, into: Sequence[np.ndarray] | None
+    ) -> Answer:
+        return self._mesh.local(member).asked(asked, into)
+
+    def asked(self, asked: Message, into: Sequence[np.ndarray] | None) -> Answer:
+        try:
+            answer = self.answer_here(asked, into)
+        except Exception:
+            if self._ended:
+                self.raise_lost()
+            raise
+        if self._ended:
+            self.raise_lost()
+        return answer
+
+    def raise_lost(self) -> NoReturn:
+        raise MemberLostError(
+            f"{self.member} was lost before it answered; what it was asked may or may not "
+            "be done."
+        )
