@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mlopt.plan import Plan
     from mlopt.query.run import run
     from mlopt.resources import Resources
+    from mlopt.streaming.stream import Stream
     from mlopt.sweep.models import load
     from mlopt.tuning.search import ModelSearchCV
 
@@ -46,6 +47,7 @@ __all__ = [
     "RandomFeatures",
     "Resources",
     "Ridge",
+    "Stream",
     "__version__",
     "check_operator",
     "gather",
@@ -73,6 +75,7 @@ _HOMES = {
     "RandomFeatures": "mlopt.pipeline.library.random_features",
     "Resources": "mlopt.resources",
     "Ridge": "mlopt.gd.least_squares",
+    "Stream": "mlopt.streaming.stream",
     "check_operator": "mlopt.pipeline.steps.checking",
     "gather": "mlopt.pipeline.compose",
     "load": "mlopt.sweep.models",

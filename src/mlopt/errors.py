@@ -87,3 +87,31 @@ class StaleEpochError(ClusterError):
 
 class WireError(ClusterError):
     """What came over a line is no message of this mesh, or from somebody else."""
+
+
+class StageError(MloptError, RuntimeError):
+    """A stage of a stream failed a request; others are not affected.
+
+    Attributes
+    ----------
+    stage : str
+    """
+
+    def __init__(self, message: str, stage: str) -> None:
+        super().__init__(message)
+        self.stage = stage
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (str(self), self.stage)
+
+
+class DeadlineError(MloptError, TimeoutError):
+    """A request was not answered in its time."""
+
+
+class TooLargeError(InputError):
+    """A request that cannot fit into the memory that it may take."""
+
+
+class StreamClosedError(MloptError, RuntimeError):
+    """A stream that takes no more requests, or that ended before one was answered."""

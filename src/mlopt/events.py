@@ -96,6 +96,27 @@ class Message(Event):
     text: str
 
 
+@dataclass(frozen=True)
+class GateWaited(Event):
+    """A stage of a stream waited ``seconds`` at a gate for something to work on."""
+
+    gate: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class RequestDone(Event):
+    """A request of a stream was answered, or failed for ``reason``.
+
+    ``waited`` are seconds until it was opened, ``ran`` those from then on.
+    """
+
+    request: int
+    waited: float
+    ran: float
+    reason: str = ""
+
+
 Observer = Callable[[Event], None]
 """Called with every event, in order, from the thread that drives the run."""
 

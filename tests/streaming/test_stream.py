@@ -1,0 +1,351 @@
+"""Requests through a stream: each as if alone, in bounded memory, and nothing left over."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mlopt import Stream
+from mlopt.errors import (
+    DeadlineError,
+    InputError,
+    StageError,
+    StreamClosedError,
+    TooLargeError,
+)
+from mlopt.events import Event, GateWaited, RequestDone
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_over() -> Iterator[None]:
+    """Every test must end all threads that it started."""
+    yield
+    ends = time.monotonic() + 5
+    while left := [t.name for t in threading.enumerate() if "mlopt-stream" in t.name]:
+        assert time.monotonic() < ends, left
+        time.sleep(0.01)
+
+
+def poisoned(feed: int) -> int:
+    if feed % 10 == 7:
+        raise ValueError(f"no {feed}")
+    return 2 * feed
+
+
+requests = st.lists(st.lists(st.integers(0, 99), max_size=8), min_size=1, max_size=8)
+
+
+@settings(max_examples=25)
+@given(requests, st.integers(1, 4), st.sampled_from([None, 1, 3]), st.data())
+def test_many_requests_at_once_are_what_each_is_alone(
+    requests: list[list[int]], opened: int, size: int | None, data: st.DataObject
+) -> None:
+    def alone(feeds: list[int]) -> Any:
+        if any(feed % 10 == 7 for feed in feeds):
+            return "failed"
+        doubled = [2 * feed for feed in feeds]
+        step = size or max(1, len(feeds))
+        return [sum(doubled[at : at + step]) for at in range(0, len(feeds), step)]
+
+    fates = [data.draw(st.sampled_from(["", "", "cancel", "late"])) for _ in requests]
+    stream = Stream(open=opened).map(poisoned, replicas=3).aggregate(size).map(sum)
+    with stream:
+        answers = [
+            stream.submit(one, deadline=1e-9 if fate == "late" else 60)
+            for one, fate in zip(requests, fates, strict=True)
+        ]
+        for fate, answer in zip(fates, answers, strict=True):
+            if fate == "cancel":
+                answer.cancel()
+        for feeds, fate, answer in zip(requests, fates, answers, strict=True):
+            wrong = None if answer.cancelled() else answer.exception(30)
+            if answer.cancelled() or isinstance(wrong, DeadlineError):
+                assert fate == ("cancel" if answer.cancelled() else "late")
+            elif wrong is not None:
+                assert alone(feeds) == "failed"
+                assert str(wrong).startswith("The stage `poisoned` failed: no ")
+            else:
+                assert answer.result() == alone(feeds)
+        running = stream._running
+        assert running is not None
+        _eventually(lambda: running.flow.idle and not running.flow.dead)
+        assert running.flow.allowance.total == 0
+
+
+def _eventually(holds: Any) -> None:
+    ends = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < ends
+        time.sleep(0.005)
+
+
+def test_what_waits_is_requests_and_not_their_feeds() -> None:
+    made, gate = [0], threading.Event()
+
+    def request(number: int) -> Iterator[int]:
+        for feed in range(50):
+            made[0] += 1
+            yield number + feed
+
+    def wait(feed: int) -> int:
+        gate.wait(10)
+        return feed
+
+    with Stream(open=3, feeds=9).map(wait, replicas=2) as stream:
+        answers = [stream.submit(lambda n=n: request(n)) for n in range(40)]
+        _eventually(lambda: stream.gauges()["stream"]["feeds"] == 9)
+        assert made[0] <= 9
+        gauges = stream.gauges()
+        assert gauges["stream"]["open"] == 3
+        assert gauges["stream"]["waiting"] == 37
+        gate.set()
+        assert answers[7].result(30) == list(range(7, 57))
+        [answer.result(30) for answer in answers]
+        gauges = stream.gauges()
+        assert gauges["stream"]["peak"] <= 9
+        assert gauges["wait"]["rounds"] == 40 * 50
+
+
+def test_the_answers_of_a_run_come_in_order_if_that_is_asked_for() -> None:
+    def wait(feed: float) -> float:
+        time.sleep(feed)
+        return feed
+
+    stream = Stream(open=3).map(wait, replicas=3)
+    several = [[0.3], [0.0], [0.0]]
+    assert next(iter(stream.run(several))) == [0.0]
+    assert list(stream.run(several, ordered=True)) == several
+
+
+def test_any_number_of_requests_is_asked_for_as_they_can_be_opened() -> None:
+    asked = [0]
+
+    def endless() -> Iterator[list[int]]:
+        while True:
+            asked[0] += 1
+            yield [asked[0]]
+
+    answers = Stream(open=2).map(abs).run(endless(), ordered=True)
+    assert [next(answers) for _ in range(20)] == [[n] for n in range(1, 21)]
+    assert asked[0] <= 24
+    answers.close()  # type: ignore[attr-defined]
+
+
+def test_a_request_that_fails_fails_alone_and_says_where() -> None:
+    stream = Stream().map(poisoned)
+    found = stream.run([[1], [2, 17, 3], [4], 3 * [7]], ordered=True)
+    assert [next(found), next(found)] == [[2], [8]]
+    with pytest.raises(ExceptionGroup) as caught:
+        list(found)
+    assert [str(error) for error in caught.value.exceptions] == [
+        "The stage `poisoned` failed: no 17",
+        "The stage `poisoned` failed: no 7",
+    ]
+    given = list(stream.run([[7], [1]], ordered=True, errors="give"))
+    assert isinstance(given[0], StageError)
+    assert isinstance(given[0].__cause__, ValueError)
+    assert given[1] == [2]
+
+
+def test_a_source_that_breaks_fails_its_request_by_name() -> None:
+    def broken() -> Iterator[int]:
+        yield 1
+        raise OSError("the disk is gone")
+
+    found = list(Stream().map(abs).run([broken, [5]], ordered=True, errors="give"))
+    assert str(found[0]) == "The stage `requests` failed: the disk is gone"
+    assert found[1] == [5]
+
+
+def test_results_are_gathered_in_order_as_they_come() -> None:
+    seen: list[tuple[Any, int]] = []
+
+    def write(feeds: Any) -> int:
+        seen.extend((feeds.request, feed) for feed in feeds)
+        return len(seen)
+
+    def jitter(feed: int) -> int:
+        time.sleep(0.001 * (feed % 3))
+        return feed
+
+    stream = Stream(open=2, feeds=6).map(jitter, replicas=3).gather(write)
+    several = [range(30), range(0), range(10, 25)]
+    assert len(list(stream.run(several))) == 3
+    for request in several:
+        assert [feed for one, feed in seen if one is request] == list(request)
+
+
+def test_gathering_may_end_early_or_fail() -> None:
+    def first(feeds: Any) -> int:
+        for feed in feeds:
+            if feed < 0:
+                raise ValueError("below 0")
+            return int(feed)
+        return -1
+
+    stream = Stream(open=1, feeds=2).map(abs, name="keep").gather(first)
+    answers = list(stream.run([range(5, 50), [], range(9)], ordered=True))
+    assert answers == [5, -1, 0]
+    stream = Stream(open=1).map(lambda feed: -feed, name="turn").gather(first)
+    (error,) = stream.run([range(1, 5)], errors="give")
+    assert str(error) == "The stage `first` failed: below 0"
+
+
+def test_a_gathering_function_hears_of_what_went_wrong() -> None:
+    heard: list[BaseException] = []
+
+    def write(feeds: Any) -> None:
+        try:
+            list(feeds)
+        except BaseException as error:
+            heard.append(error)
+            raise
+
+    (error,) = Stream().map(poisoned).gather(write).run([[1, 2, 7]], errors="give")
+    _eventually(lambda: heard)
+    assert isinstance(error, StageError)
+    assert error.stage == "poisoned"
+    assert heard[0] is error
+
+
+def test_late_and_cancelled_requests_free_what_they_hold() -> None:
+    gate = threading.Event()
+
+    def wait(feed: int) -> int:
+        gate.wait(20)
+        return feed
+
+    with Stream(open=1).map(wait) as stream:
+        late = stream.submit([1, 2], deadline=0.05)
+        cancelled = stream.submit([3])
+        fine = stream.submit([4, 5])
+        with pytest.raises(DeadlineError, match=r"within 0\.05 s"):
+            late.result(10)
+        assert cancelled.cancel()
+        assert cancelled.cancelled()
+        with pytest.raises(CancelledError):
+            cancelled.result()
+        # The stage still has a feed of the late request: its credit is not free.
+        assert stream.gauges()["stream"]["open"] == 1
+        gate.set()
+        assert fine.result(10) == [4, 5]
+        assert not fine.cancel()
+
+
+def test_a_stream_that_is_closed_answers_what_it_took_or_fails_it() -> None:
+    stream = Stream(open=1).map(abs)
+    answers = [stream.submit([n]) for n in range(20)]
+    stream.close()
+    assert [answer.result(0) for answer in answers] == [[n] for n in range(20)]
+    with pytest.raises(StreamClosedError):
+        stream.submit([1])
+    gate = threading.Event()
+    stream = Stream(open=1).map(lambda feed: gate.wait(20), name="wait")
+    answers = [stream.submit([n]) for n in range(3)]
+    threading.Timer(0.2, gate.set).start()
+    stream.close(drain=False)
+    for answer in answers:
+        with pytest.raises(StreamClosedError, match="closed before"):
+            answer.result(0)
+
+
+def test_draining_has_a_time_limit() -> None:
+    gate = threading.Event()
+    stream = Stream().map(lambda feed: gate.wait(20), name="wait")
+    answer = stream.submit([1])
+    threading.Timer(0.5, gate.set).start()
+    with pytest.raises(DeadlineError, match="1 requests were not answered"):
+        stream.close(timeout=0.01)
+    with pytest.raises(StreamClosedError):
+        answer.result(0)
+
+
+def test_events_say_how_long_gates_and_requests_waited() -> None:
+    heard: list[Event] = []
+
+    def hear(event: Event) -> None:
+        heard.append(event)
+        raise RuntimeError("nobody should mind")
+
+    def wait(feed: float) -> float:
+        time.sleep(feed)
+        return feed
+
+    stream = Stream(open=1, observer=hear).map(wait, name="wait").map(abs, replicas=1)
+    list(stream.run([[0.3], [0.0]]))
+    done = [event for event in heard if isinstance(event, RequestDone)]
+    assert [event.request for event in done] == [1, 2]
+    assert done[0].ran >= 0.3
+    assert done[1].waited >= 0.25
+    waits = [event for event in heard if isinstance(event, GateWaited)]
+    assert [event.gate for event in waits] == ["abs"]
+    assert waits[0].seconds >= 0.25
+
+
+def test_memory_bounds_feeds_and_refuses_what_cannot_fit() -> None:
+    stream = Stream(memory="10kB").map(len)
+    found = stream.run([[b"x" * 100], [b"x" * 20_000], [b"x"]], ordered=True, errors="give")
+    first, second, third = found
+    assert (first, third) == ([100], [1])
+    assert isinstance(second, TooLargeError)
+    assert "has 20 KiB" in str(second)
+    whole = Stream(open=2, feeds=20).map(abs).aggregate().map(sum)
+    fits, too_long = whole.run([range(9), range(10)], ordered=True, errors="give")
+    assert fits == [36]
+    assert isinstance(too_long, TooLargeError)
+    assert "less than 10 feeds" in str(too_long)
+
+
+ANY: Any = Stream
+"""To be called as no type checker would allow."""
+
+
+def stuttering(feed: int) -> Iterator[int]:
+    yield feed
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Stream(open=0), "`open` must be 'auto' or at least 1, got 0"),
+        (lambda: Stream(feeds=-1), "`feeds` must be"),
+        (lambda: Stream(memory="much"), "`memory` must be bytes"),
+        (lambda: ANY().map(3), "something to call"),
+        (lambda: Stream().map(abs, replicas=0), "`replicas` of the stage `abs`"),
+        (lambda: Stream().map(stuttering), "`stuttering` must return one feed for each"),
+        (lambda: Stream().aggregate(0), "at least 1, got 0"),
+        (lambda: Stream().aggregate(2).aggregate(2), "given twice"),
+        (lambda: Stream().gather(list).map(abs), "last thing"),
+        (lambda: Stream().map(abs, name="a").map(abs, name="a"), "different names"),
+        (lambda: Stream().run([[1]]), "must end with a stage"),
+        (lambda: Stream().map(abs).aggregate(2).run([[1]]), "must end with a stage"),
+        (lambda: Stream().map(abs).submit("abc"), "put a single feed into a list"),
+        (lambda: Stream().map(abs).submit([1], deadline=0), "more than 0 seconds"),
+        (lambda: ANY().map(abs).run([[1]], errors="hide"), "'raise' or 'give'"),
+        (
+            lambda: list(Stream(open=4, feeds=5).map(abs).aggregate(3).map(sum).run([[1]])),
+            "need 12 credits for feeds, got 5",
+        ),
+    ],
+)
+def test_what_cannot_work_is_named(make: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        make()
+
+
+def test_a_stage_that_would_give_several_feeds_is_named() -> None:
+    stream = Stream().map(lambda feed: (n for n in range(feed)), name="several")
+    (error,) = stream.run([[3]], errors="give")
+    assert "`several` must return one feed for each, but gave a generator" in str(error)
+
+
+def test_stages_of_one_name_are_told_apart() -> None:
+    stream = Stream().map(abs).map(abs).map(abs)
+    assert [choice.step for choice in stream.explain().choices] == ["abs", "abs 2", "abs 3"]
