@@ -13,14 +13,14 @@ import argparse
 import multiprocessing
 import os
 import resource
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-NUMBERS, PARTITION = 28, 4_000_000
-"""Columns of numbers, and bytes of a partition: a worker of 600 MB has 365 MB of libraries,
-and Dask pauses it at 480."""
+NUMBERS, PARTITION = 28, 8_000_000
+"""Columns of numbers, and bytes of a partition."""
 WIDTH = 8 * (NUMBERS + 2)
 """Bytes of a row: with two columns of categories."""
 
@@ -50,7 +50,7 @@ def frame_of(gigabytes: float) -> Any:
     return dd.from_map(draw, range(count), rows=rows, meta=draw(0, 2).iloc[:0])
 
 
-def search_of(trials: int) -> Any:
+def search_of(trials: int, splits: int, tol: float) -> Any:
     """Numbers scaled, categories encoded, a logistic regression behind them."""
     from sklearn.compose import ColumnTransformer
     from sklearn.linear_model import LogisticRegression
@@ -65,8 +65,8 @@ def search_of(trials: int) -> Any:
     ])  # fmt: skip
     values = [10.0**-k for k in range(trials)]
     return ModelSearchCV(
-        make_pipeline(columns, LogisticRegression(tol=1e-5)), {"C": values},
-        n_trials=trials, sampler="grid", bandit=None, cv=3, verbose=1,
+        make_pipeline(columns, LogisticRegression(tol=tol)), {"C": values},
+        n_trials=trials, sampler="grid", bandit=None, cv=splits, verbose=1,
     )  # fmt: skip
 
 
@@ -113,6 +113,24 @@ def received() -> Callable[[], int]:
     return lambda: total[0]
 
 
+def watch(client: Any, seconds: float = 30.0) -> None:
+    """Print what the workers use, every ``seconds``, until the process ends."""
+
+    def look() -> None:
+        begin = time.perf_counter()
+        while client.status == "running":
+            workers = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
+            told = [
+                f"{w['metrics']['memory'] / 1e6:.0f} MB {w['status']}, "
+                f"{w['metrics']['spilled_bytes']['disk'] / 1e6:.0f} MB on disk"
+                for w in workers.values()
+            ]
+            print(f"{time.perf_counter() - begin:.0f} s: " + "; ".join(told), flush=True)
+            time.sleep(seconds)
+
+    threading.Thread(target=look, daemon=True).start()
+
+
 def peak() -> tuple[int, int]:
     """Process and its highest resident bytes: of a worker."""
     return os.getpid(), 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -124,16 +142,22 @@ def main() -> None:
     parser.add_argument("--gigabytes", type=float, default=0.5)
     parser.add_argument("--memory", default="600MB")
     parser.add_argument("--trials", type=int, default=4)
+    parser.add_argument("--splits", type=int, default=3)
+    parser.add_argument("--tol", type=float, default=1e-5)
     parser.add_argument("--sample", type=float, default=0.1, help="gigabytes in process")
+    parser.add_argument("--watch", action="store_true", help="workers every 30 s")
     given = parser.parse_args()
 
+    shape = given.trials, given.splits, given.tol
     if given.sample:
-        compare(given.sample, given.trials, given.memory)
+        compare(given.sample, shape, given.memory)
     data = frame_of(given.gigabytes)
     with workers(given.memory) as client:
+        if given.watch:
+            watch(client)
         before = {pid for pid, _ in client.run(peak).values()}
         count, begin = received(), time.perf_counter()
-        search = search_of(given.trials).fit(data.drop(columns="y"), data["y"])
+        search = search_of(*shape).fit(data.drop(columns="y"), data["y"])
         took, seen = time.perf_counter() - begin, client.run(peak)
         print(search.plan_)
         after = {pid for pid, _ in seen.values()}
@@ -145,15 +169,15 @@ def main() -> None:
         print(f"restarts of workers {len(after - before)}")
 
 
-def compare(gigabytes: float, trials: int, memory: str) -> None:
+def compare(gigabytes: float, shape: tuple[int, int, float], memory: str) -> None:
     """The same search on a sample, in process and on workers."""
     import numpy as np
 
     data = frame_of(gigabytes)
     here = data.compute()
-    inside = search_of(trials).fit(here.drop(columns="y"), here["y"])
+    inside = search_of(*shape).fit(here.drop(columns="y"), here["y"])
     with workers(memory):
-        outside = search_of(trials).fit(data.drop(columns="y"), data["y"])
+        outside = search_of(*shape).fit(data.drop(columns="y"), data["y"])
     one, other = (s.cv_results_["mean_test_score"] for s in (inside, outside))
     some = here.drop(columns="y").iloc[:10_000]
     margins = [s.best_estimator_.decision_function(some) for s in (inside, outside)]

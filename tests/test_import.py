@@ -40,6 +40,16 @@ def test_resources_and_plans_load_nothing_heavy() -> None:
     assert done.stdout.split() == []
 
 
+def test_what_workers_run_loads_nothing_of_planning() -> None:
+    sent = ["tasks.functions", "tasks.fitting", "running.rows_of", "blocks.cut"]
+    use = "import sys, mlopt.gd.passes" + "".join(f", mlopt.pipeline.{m}" for m in sent)
+    left = ["mlopt.pipeline.fits.registry", "mlopt.pipeline.planning", "sklearn.cluster"]
+    code = f"{use}; print(*set({left}) & set(sys.modules))"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
 @pytest.mark.parametrize("name", mlopt.__all__)
 def test_every_public_name_is_there(name: str) -> None:
     value = getattr(mlopt, name)

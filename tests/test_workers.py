@@ -299,6 +299,48 @@ def test_a_call_that_no_worker_is_given_is_an_error_not_a_hang(workers: Cluster)
     assert hasty.result(hasty.submit(time.sleep, 1.5)) is None  # which is work
 
 
+def test_a_paused_worker_without_room_is_named_with_its_bytes_not_waited_for() -> None:
+    with local_cluster(1, memory_limit="600MB") as client:
+        hasty = Cluster(client, patience=3.0)
+        assert [one.limit for one in hasty.memories(nothing)] == [600_000_000]
+        # What Dask keeps of a profile would take a fifth of that.
+        kept = client.run(lambda dask_worker: dask_worker.profile_history.maxlen)
+        assert list(kept.values()) == [100]
+        hasty.result(hasty.submit(fill, 530_000_000))
+        (address,) = client.nthreads()
+        told = rf"{address} uses 5\d\d MB of 600 MB.*`memory_limit`.*repartition"
+        with pytest.raises(ClusterError, match=told):
+            hasty.map(abs, range(3))
+
+
+def nothing() -> None:
+    """What calls need is loaded."""
+
+
+def fill(nbytes: int) -> None:
+    """Take memory that Dask knows nothing of, until the process has so much."""
+    import builtins
+
+    import psutil  # type: ignore[import-untyped]
+
+    taken = psutil.Process().memory_info().rss
+    builtins.held = b"1" * (nbytes - taken)  # type: ignore[attr-defined]
+    time.sleep(0.5)  # in which Dask notices
+
+
+def test_what_a_worker_uses_counts_what_it_loads(workers: Cluster) -> None:
+    def load() -> None:
+        import builtins
+
+        builtins.held = b"1" * 2**26  # type: ignore[attr-defined]
+
+    before, after = workers.memories(nothing), workers.memories(load)
+    assert [one.threads for one in after] == [1, 1]
+    for one, other in zip(before, after, strict=True):
+        assert 2**26 < other.used - one.used < 2**27
+        assert other.below(0.5) == 0.5 * other.limit - other.used
+
+
 def test_a_lost_scheduler_is_an_error_not_a_hang() -> None:
     before = dask.config.get("scheduler", None)
     with local_cluster(0) as client:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import pickle
+import threading
+import time
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mlopt.cluster import Threads
+from mlopt.cluster import Memory, Threads
 from mlopt.rows import Rows
-from mlopt.rows.block import Narrow, inspect, narrowed, widened
+from mlopt.rows.block import Block, Narrow, inspect, narrowed, widened
 from mlopt.rows.lazy import LazyShelf
+from mlopt.rows.room import at_once
 from mlopt.rows.source import Source
 
 X = np.random.default_rng(0).normal(size=(50, 3))
@@ -104,3 +107,34 @@ def test_rows_in_doubles_are_the_same_rows_held_or_lazy() -> None:
         assert rows.collect().dtype == np.float32
         assert double.map_reduce(lambda b: b.extra["y"].sum(), np.add) == 1225.0
     where.close()
+
+
+def test_no_more_blocks_than_fit_are_worked_on_at_a_time() -> None:
+    where, lock = Threads(3), threading.Lock()
+    now, most = 0, 0
+
+    def work(block: Block) -> int:
+        nonlocal now, most
+        with lock:
+            now += 1
+            most = max(most, now)
+        time.sleep(0.02)  # in which others would begin
+        with lock:
+            now -= 1
+        return block.rows
+
+    shelves = [where.put(LazyShelf(Make(i, i + 5), i, i, at_once=2)) for i in range(9)]
+    found = (inspect(X[:5]),) * 9
+    rows = Rows.on_shelves(Source(tuple(shelves), (1,) * 9, found, None), where)
+    assert rows.map(work) == [5] * 9
+    assert most == 2
+    where.close()
+
+
+def test_workers_with_little_room_hold_few_blocks_at_a_time() -> None:
+    # Dask pauses the second at 800 bytes: 310 are left, for one block of 100 and two more.
+    workers = [Memory(4000, 500, 4), Memory(1000, 490, 4)]
+    assert [at_once(workers, nbytes) for nbytes in (10, 25, 33, 100, 1000)] == [
+        None, None, 3, 1, 1,
+    ]  # fmt: skip
+    assert at_once([], 100) is None

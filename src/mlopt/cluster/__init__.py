@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlopt.cluster.executor import Executor, Handle, Tree, calls_of, tell, tree_reduce
 from mlopt.cluster.limits import between_passes, inside_task, single_threaded
+from mlopt.cluster.memory import Memory
 from mlopt.cluster.mesh import Mesh, Resident, Service, Site
 from mlopt.cluster.mesh_here import MeshHere
 from mlopt.cluster.parcel import usable
@@ -26,6 +27,7 @@ __all__ = [
     "Executor",
     "Handle",
     "Header",
+    "Memory",
     "Mesh",
     "MeshDask",
     "MeshHere",

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
+from mlopt.cluster.memory import Memory
 from mlopt.errors import TaskError
 
 Handle = Any
@@ -142,6 +143,17 @@ class Executor(ABC):
         hangs in compiled code goes on in the background. Workers that are still at it are
         started anew, by their nannies.
         """
+
+    def memories(self, load: Callable[[], None]) -> Sequence[Memory]:
+        """Of each worker with a limit what it has, after ``load``; none in this process.
+
+        Parameters
+        ----------
+        load : callable
+            Loads what calls need, which takes memory too.
+        """
+        del load
+        return ()
 
     def listen(self, topic: str, told: Callable[[Any], None]) -> None:
         """Call ``told`` with what tasks in other processes log under a topic of Dask.

@@ -30,6 +30,7 @@ from mlopt.cluster.executor import (
     tree_reduce,
 )
 from mlopt.cluster.limits import single_threaded
+from mlopt.cluster.memory import Memory, Paused, measure, no_room
 from mlopt.cluster.parcel import Parcel, pack, unpack, usable
 from mlopt.cluster.pool import Pool
 from mlopt.errors import ClusterError, InputError, TaskKilledError
@@ -67,7 +68,8 @@ class Cluster(Executor):
     ------
     ClusterError
         From any call that waits: the scheduler is gone, or all workers are, or none of them
-        is given any work (they are paused, or Dask lost track of a call as workers died).
+        does any work (those that have some are paused, without memory left, or Dask lost
+        track of a call as workers died).
     TaskKilledError
         From any call that waits: a call killed every worker that tried it.
     """
@@ -79,7 +81,7 @@ class Cluster(Executor):
             )
         self.client = client
         self.patience = patience
-        workers = identity(client)["workers"].values()
+        workers = self._workers().values()
         limits = [worker["memory_limit"] for worker in workers if worker["memory_limit"]]
         self.threads = max(1, sum(worker["nthreads"] for worker in workers))
         self.memory = min(limits, default=None)
@@ -184,6 +186,10 @@ class Cluster(Executor):
             # out of time waits for long.
             futures.wait([restart], timeout=_PATIENCE)
 
+    def memories(self, load: Callable[[], None]) -> Sequence[Memory]:
+        found = self.client.run(measure, load, on_error="ignore")
+        return [memory for memory in found.values() if memory is not None]
+
     def listen(self, topic: str, told: Callable[[Any], None]) -> None:
         with _changing:
             topics = _heard.setdefault(self.client, set())
@@ -257,7 +263,7 @@ class Cluster(Executor):
 
     def _wait(self, handles: Sequence[Handle], until: str, end: float = math.inf) -> None:
         """Wait, and look every few seconds whether somebody still works."""
-        seen = time.monotonic()
+        seen, paused, idle = time.monotonic(), Paused(), set[str]()
         while True:
             look = max(0.0, min(self.patience / 12, end - time.monotonic()))
             try:
@@ -266,19 +272,24 @@ class Cluster(Executor):
                 if time.monotonic() >= end:
                     raise TimeoutError
                 work = self._work()
-                seen = time.monotonic() if any(work.values()) else seen
+                idle = paused.idle(self._workers())
+                if any(calls for address, calls in work.items() if address not in idle):
+                    seen = time.monotonic()
             except distributed.CancelledError as error:
                 raise self._lost("and dropped the work") from error
             if time.monotonic() - seen > self.patience:
-                self._nobody_works(len(work))
+                self._nobody_works(idle)
 
-    def _nobody_works(self, workers: int) -> NoReturn:
+    def _nobody_works(self, paused: set[str]) -> NoReturn:
+        workers = self._workers()
+        if paused & workers.keys():
+            raise no_room({a: workers[a] for a in paused & workers.keys()}, self.patience)
         if workers:
             raise ClusterError(
-                f"None of the {workers} Dask workers has had any work for "
-                f"{self.patience:.0f} s, yet calls are waiting: the workers are paused, or "
-                "the scheduler lost track of a call when workers died. Look at the logs of "
-                f"the scheduler at {self.client.scheduler.address}, and run again."
+                f"None of the {len(workers)} Dask workers has had any work for "
+                f"{self.patience:.0f} s, yet calls are waiting: the scheduler lost track "
+                "of a call when workers died. Look at the logs of the scheduler at "
+                f"{self.client.scheduler.address}, and run again."
             )
         raise ClusterError(
             f"No Dask worker has been there for {self.patience:.0f} s: start some "
@@ -291,6 +302,11 @@ class Cluster(Executor):
             return cast("Mapping[str, Sequence[Any]]", self.client.processing())
         except (OSError, distributed.CancelledError) as error:
             raise self._lost("and does not answer") from error
+
+    def _workers(self) -> Mapping[str, Mapping[str, Any]]:
+        """What the scheduler knows of the workers, by their addresses."""
+        found: Mapping[str, Mapping[str, Any]] = identity(self.client)["workers"]
+        return found
 
     def _lost(self, how: str) -> ClusterError:
         return ClusterError(

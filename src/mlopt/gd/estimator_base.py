@@ -26,6 +26,7 @@ from mlopt.prices import count
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.rows.block import check_unmasked
+from mlopt.rows.source import collected
 
 FLOATS = (np.float64, np.float32)
 SMALL = count("small.values")
@@ -116,7 +117,7 @@ def is_dask(X: Any) -> bool:
 
 def in_memory(values: Any) -> Any:
     """A dask collection computed; anything else as it is."""
-    return values.compute() if is_dask(values) else values
+    return collected(values)
 
 
 def numbers(y: Any) -> Any:

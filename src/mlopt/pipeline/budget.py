@@ -8,13 +8,14 @@ from dask.utils import parse_bytes
 
 from mlopt.cluster import Executor
 from mlopt.errors import InputError
-from mlopt.resources import identity
 from mlopt.resources.probe import memory_limit
+from mlopt.rows.room import memories
 
 _SHARE = 0.75
 """Of the free memory (KeystoneML's default)."""
-_WORKERS = 0.5 * 0.6
-"""Of a worker's limit: Dask spills from 60%, and the work itself needs room."""
+_SPILLS, _WORKERS = 0.6, 0.5
+"""Of a worker's limit, where Dask begins to spill; of what a worker's process leaves up to
+there: the work itself needs room."""
 
 
 def budget_bytes(given: Any, executor: Executor | None) -> int:
@@ -50,8 +51,6 @@ def budget_bytes(given: Any, executor: Executor | None) -> int:
 
 
 def _free(executor: Executor | None) -> int:
-    client = getattr(executor, "client", None)
-    if client is None:
+    if executor is None or getattr(executor, "client", None) is None:
         return int(_SHARE * memory_limit())
-    workers = identity(client)["workers"].values()
-    return int(sum(_WORKERS * (w["memory_limit"] or 0) for w in workers))
+    return int(sum(_WORKERS * one.below(_SPILLS) for one in memories(executor)))

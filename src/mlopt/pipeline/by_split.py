@@ -47,7 +47,7 @@ from mlopt.pipeline.running.rows_of import rows_of
 from mlopt.plan import format_bytes
 from mlopt.resources.probe import memory_limit
 from mlopt.rows import Rows
-from mlopt.rows.source import is_dask
+from mlopt.rows.source import collected, is_dask
 
 _NOTHING = Context(None, 0)
 Steps = Sequence[tuple[str, Any]]
@@ -199,7 +199,7 @@ class Streamed:
             With their bytes, when they are too large.
         """
         self.to_gather()
-        return self.data.compute() if self.lazy else self.data
+        return collected(self.data)
 
     @property
     def lazy(self) -> bool:

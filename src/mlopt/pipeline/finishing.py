@@ -133,7 +133,7 @@ class _Fitted:
         graph: dict[Any, Any] = dict(layers.graph())
         keys = [(f"density-{join.token}", i) for i in range(len(columns[0]))]
         for key, blocks in zip(keys, zip(*columns, strict=True), strict=True):
-            graph[key] = Task(key, _count, *map(TaskRef, blocks))
+            graph[key] = Task(key, tables.count_entries, *map(TaskRef, blocks))
         executor: Executor = self.run.executor
         with self.run.watching():
             handles = executor.run_graph(*layers.submitted(graph, keys))
@@ -142,16 +142,8 @@ class _Fitted:
         return float(stored / max(1, size))
 
 
-def _count(*parts: Any) -> tuple[int, int]:
-    """Stored entries, and all."""
-    sizes = [tables.count_rows(part) * tables.count_columns(part) for part in parts]
-    pairs = zip(parts, sizes, strict=True)
-    stored = [int(p.nnz) if tables.is_sparse(p) else size for p, size in pairs]
-    return sum(stored), sum(sizes)
-
-
 def _density(parts: Iterable[Any]) -> float:
-    stored, size = _count(*parts)
+    stored, size = tables.count_entries(*parts)
     return stored / max(1, size)
 
 

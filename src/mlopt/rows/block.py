@@ -67,6 +67,11 @@ class Narrow:
     values: np.ndarray
     dtype: np.dtype
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes that wait, and travel."""
+        return self.values.nbytes
+
 
 def narrowed(array: np.ndarray) -> np.ndarray | Narrow:
     """As `Narrow` where that is exact: labels, folds, and weights that only count."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
+from threading import Semaphore
 from typing import Any
 
 import numpy as np
@@ -39,18 +41,26 @@ class LazyShelf:
     index, start : int
         As of the `Block`.
     extra : mapping of name to ndarray or Narrow
+    at_once : int or None
+        How many such blocks a process works on at a time; None: as many as it has threads.
     """
 
     make: Callable[[], Any]
     index: int
     start: int
     extra: Mapping[str, np.ndarray | Narrow] = field(default_factory=dict)
+    at_once: int | None = None
 
     def __len__(self) -> int:
         return 1
 
     def __iter__(self) -> Iterator[Block]:
-        yield _Unmade(self)
+        with _turns(self.at_once) if self.at_once else nullcontext():
+            yield _Unmade(self)
+
+    def __sizeof__(self) -> int:
+        # Dask asks this when it decides what to spill.
+        return 200 + sum(one.nbytes for one in self.extra.values())
 
     def __getitem__(self, item: int | slice) -> Any:
         if isinstance(item, slice):
@@ -60,3 +70,9 @@ class LazyShelf:
     def beside(self, extras: Sequence[Mapping[str, np.ndarray | Narrow]]) -> LazyShelf:
         """The same rows with further per-row arrays."""
         return replace(self, extra={**self.extra, **extras[0]})
+
+
+@cache
+def _turns(at_once: int) -> Semaphore:
+    """Of this process."""
+    return Semaphore(at_once)

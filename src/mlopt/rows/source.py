@@ -111,6 +111,21 @@ def is_dask(X: Any) -> bool:
     return "dask" in sys.modules and bool(sys.modules["dask"].is_dask_collection(X))
 
 
+def collected(data: Any) -> Any:
+    """A Dask collection in this process, chunk by chunk; other data as they are.
+
+    Its own ``compute`` has one worker put all chunks together, which must then hold them.
+    """
+    if not is_dask(data):
+        return data
+    import dask
+
+    finish, extra = data.__dask_postcompute__()
+    parts = data.to_delayed()
+    (chunks,) = dask.compute(parts.tolist() if isinstance(parts, np.ndarray) else parts)
+    return finish(chunks, *extra)
+
+
 def _from_dask(X: Any, executor: Executor, block_rows: int | None, dtype: Any) -> Source:
     import dask.array as da
 

@@ -21,7 +21,7 @@ from mlopt.pipeline.blocks.cut import check_room
 from mlopt.pipeline.by_split import GATHERED, Streamed
 from mlopt.resources.probe import memory_limit
 from mlopt.rows import Rows
-from mlopt.rows.source import is_dask
+from mlopt.rows.source import collected, is_dask
 from mlopt.tuning.crews.chain import cut, is_planned
 from mlopt.tuning.crews.linear_task import ADAPTERS
 from mlopt.tuning.crews.problem import Problem
@@ -193,7 +193,7 @@ def _here(value: Any, name: str) -> Any:
     """``value`` in this process, such that scikit-learn can index it."""
     if is_dask(value):
         check_room(value, name, GATHERED * memory_limit(), _WHOLE if name == "X" else "")
-        value = value.compute()
+        value = collected(value)
     if type(value).__module__.startswith("pyarrow"):
         value = value.to_pandas()
     if isinstance(value, np.ma.MaskedArray):

@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from mlopt.cluster import Threads
+from mlopt.cluster import Memory, Threads
 from mlopt.errors import InputError
 from mlopt.pipeline.blocks import tables
-from mlopt.pipeline.blocks.cut import Blocks, cut
+from mlopt.pipeline.blocks.cut import Blocks, ask, cut
 
 X = np.random.default_rng(0).normal(size=(9000, 12))
 
@@ -69,10 +69,31 @@ def test_no_rows_and_other_lengths_are_errors(where: Threads) -> None:
 
 
 def test_blocks_that_no_worker_can_hold_are_refused_with_their_bytes(
-    where: Threads,
+    where: Threads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     where.memory = 600 << 20
+    worker = Memory(600 << 20, 330_000_000, 1)
+    monkeypatch.setattr(where, "memories", lambda load: [worker])
     lazy = da.zeros((100_000, 100), chunks=(50_000, 100))
     cut(lazy, where)
     with pytest.raises(InputError, match=r"\(160000000 bytes\).*rechunk"):
         cut(da.zeros((400_000, 100), chunks=(200_000, 100)), where)
+
+
+def test_data_in_memory_are_given_away_block_by_block_when_they_are_read(
+    where: Threads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[int] = []
+
+    def put(value: Any, put: Any = where.put) -> Any:
+        if isinstance(value, np.ndarray):
+            given.append(len(value))
+        return put(value)
+
+    monkeypatch.setattr(where, "put", put)
+    blocks = cut(X, where, lengths=[4000, 5000])
+    assert given == []
+    assert ask(blocks, where, "count", tables.count_rows, {1: ()}) == [5000]
+    assert given == [5000]
+    dict(blocks.tasks)
+    assert given == [5000, 4000]

@@ -7,7 +7,7 @@ are, unless something keeps them.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -21,11 +21,8 @@ from mlopt.errors import InputError
 from mlopt.identity import token_of
 from mlopt.pipeline.blocks import tables
 from mlopt.rows.block import boundaries, check_unmasked
-from mlopt.rows.source import check_fits, is_dask
-
-_KILLED, _ITSELF, _AT_ONCE = 0.95, 300e6, 3
-"""Share of its memory at which Dask kills a worker; bytes of its modules; a block that is
-read, what a step makes of it, and one on its way."""
+from mlopt.rows.room import AT_ONCE, KILLED, memories
+from mlopt.rows.source import check_fits, collected, is_dask
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +57,12 @@ class Blocks:
         """How many blocks there are."""
         return len(self.keys)
 
+    def graph(self, numbers: Iterable[int]) -> dict[Any, Any]:
+        """The tasks that these blocks need, and maybe others."""
+        if self.lazy:
+            return dict(self.tasks)
+        return {key: self.tasks[key] for key in (self.keys[number] for number in numbers)}
+
     def without(self, lengths: Sequence[int]) -> Blocks:
         """Only the blocks that have rows, where each has so many."""
         keys = tuple(k for k, n in zip(self.keys, lengths, strict=True) if n)
@@ -75,7 +78,7 @@ def ask(
     arguments: Mapping[int, tuple[Any, ...]],
 ) -> list[Any]:
     """``function(block, *arguments)``, for each block by number that has arguments."""
-    graph, keys = dict(blocks.tasks), []
+    graph, keys = blocks.graph(arguments), []
     for number, others in arguments.items():
         key = (f"{name}-{blocks.token}", number)
         graph[key] = Task(key, function, TaskRef(blocks.keys[number]), *others)
@@ -127,12 +130,34 @@ def cut(
     edges = boundaries(n, tables.count_bytes(data)) if lengths is None else _edges(lengths)
     token = token_of(data) if lasting else uuid.uuid4().hex
     keys = tuple((f"{name}-{token}", number) for number in range(len(edges) - 1))
-    tasks = {
-        key: executor.put(tables.row_range(data, start, stop))
-        for key, (start, stop) in zip(keys, pairwise(edges), strict=True)
-    }
+    ranges = dict(zip(keys, pairwise(edges), strict=True))
     sizes = tuple(b - a for a, b in pairwise(edges))
-    return Blocks(tasks, keys, sizes, token)
+    return Blocks(_Parts(data, ranges, executor), keys, sizes, token)
+
+
+class _Parts(Mapping[Any, Any]):
+    """Handles of the parts of data in memory, each given away when it is first asked for.
+
+    Targets travel to workers only where a step reads them.
+    """
+
+    def __init__(
+        self, data: Any, ranges: Mapping[Any, tuple[int, int]], executor: Executor
+    ) -> None:
+        self._data, self._ranges, self._executor = data, ranges, executor
+        self._handles: dict[Any, Any] = {}
+
+    def __getitem__(self, key: Any) -> Any:
+        if key not in self._handles:
+            part = tables.row_range(self._data, *self._ranges[key])
+            self._handles[key] = self._executor.put(part)
+        return self._handles[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._ranges)
+
+    def __len__(self) -> int:
+        return len(self._ranges)
 
 
 def gathered(data: Mapping[str, Any], room: float) -> dict[str, Any]:
@@ -147,8 +172,7 @@ def gathered(data: Mapping[str, Any], room: float) -> dict[str, Any]:
     for name, one in data.items():
         if is_dask(one):
             check_room(one, name, room)
-            one = one.compute()
-        found[name] = one
+        found[name] = collected(one)
     return found
 
 
@@ -244,10 +268,9 @@ def _from_list(data: Any) -> Any:
 
 def _largest(executor: Executor) -> float | None:
     """Bytes of the largest block with which a worker of one thread is not killed."""
-    if executor.memory is None:
-        return None
-    room = _KILLED * executor.memory - _ITSELF
-    return max(room / _AT_ONCE, executor.memory / 20)
+    found = memories(executor)
+    room = min((one.below(KILLED) for one in found), default=0.0)
+    return max(room / AT_ONCE, min(one.limit for one in found) / 20) if found else None
 
 
 def _lazy(data: Any, executor: Executor, token: str) -> Blocks:

@@ -29,6 +29,14 @@ def columns_of(block: Any) -> tuple[str, ...] | int:
     return count_columns(block) if names is None else tuple(map(str, names))
 
 
+def count_entries(*parts: Any) -> tuple[int, int]:
+    """Stored entries of blocks of the same rows, and all."""
+    sizes = [count_rows(part) * count_columns(part) for part in parts]
+    pairs = zip(parts, sizes, strict=True)
+    stored = [int(part.nnz) if is_sparse(part) else size for part, size in pairs]
+    return sum(stored), sum(sizes)
+
+
 def count_bytes(block: Any) -> int:
     """Bytes in memory, text included."""
     if sp.issparse(block):

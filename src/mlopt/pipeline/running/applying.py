@@ -42,7 +42,7 @@ from mlopt.pipeline.steps.by_rows import gives_lists
 from mlopt.pipeline.tasks.functions import Recipe
 from mlopt.resources.probe import memory_limit
 from mlopt.rows.block import boundaries, check_unmasked
-from mlopt.rows.source import is_dask
+from mlopt.rows.source import collected, is_dask
 
 log = logging.getLogger("mlopt")
 
@@ -270,7 +270,7 @@ def gathered_rows(X: Any, what: str, reason: str) -> Any:
         When they do not fit: with ``reason`` and bytes.
     """
     _check_room(X, what, reason, memory_limit())
-    return X.compute()
+    return collected(X)
 
 
 def _check_room(X: Any, what: str, reason: str, room: float) -> None:
@@ -289,13 +289,13 @@ def score(pipeline: Any, X: Any, y: Any, weight: Any) -> Any:
     float, or `NotImplemented` for rows in memory and a last step with a score of its own.
     """
     check_is_fitted(pipeline)
-    y, weight = (part.compute() if is_dask(part) else part for part in (y, weight))
+    y, weight = map(collected, (y, weight))
     name, last = pipeline.steps[-1]
     own = getattr(type(last), "score", None)
     for mixin, metric in _SCORES.items():
         if own is mixin.score:
             found = pipeline.predict(X)
-            found = found.compute() if is_dask(found) else found
+            found = collected(found)
             return float(metric(y, found, sample_weight=weight))
     if not is_dask(X):
         return NotImplemented

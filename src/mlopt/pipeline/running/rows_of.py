@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import dask
@@ -17,6 +18,7 @@ from mlopt.rows import Block, Rows
 from mlopt.rows.block import Found, as_matrix, convert, float_dtype, inspect
 from mlopt.rows.frames import frame_dtype, frame_matrix, is_frame
 from mlopt.rows.lazy import LazyShelf
+from mlopt.rows.room import at_once, memories
 from mlopt.rows.source import Source
 
 
@@ -54,7 +56,8 @@ def _lazy_rows(
     look = executor.result(executor.submit(_kind_of_computed, *recipes[0]))
     makers = [executor.submit(_Maker, *r, look.dtype, flat) for r in recipes]
     found = executor.map(_look, makers)
-    return _rows(LazyShelf, makers, found, look, executor)
+    shelf = partial(LazyShelf, at_once=at_once(memories(executor), look.nbytes))
+    return _rows(shelf, makers, found, look, executor)
 
 
 def _recipe(graph: dict[Any, Any], key: Any) -> tuple[dict[Any, Any], Any, dict[Any, Any]]:
@@ -97,19 +100,22 @@ def _shelf(matrix: Any, index: int, start: int) -> tuple[Block, ...]:
 class _Kind:
     """What the first block says of all: the type of the numbers, names of the columns.
 
-    ``names`` is None where scikit-learn would learn none.
+    ``names`` is None where scikit-learn would learn none; ``nbytes`` are its own.
     """
 
     dtype: np.dtype
+    nbytes: int
     names: tuple[str, ...] | None = None
 
 
 def _kind(block: Any) -> _Kind:
+    nbytes = tables.count_bytes(block)
     if is_frame(block):
         columns = list(block.columns)
         named = all(isinstance(name, str) for name in columns)
-        return _Kind(frame_dtype(block), tuple(columns) if named else None)
-    return _Kind(float_dtype((block if sp.issparse(block) else np.asarray(block)).dtype))
+        return _Kind(frame_dtype(block), nbytes, tuple(columns) if named else None)
+    dtype = (block if sp.issparse(block) else np.asarray(block)).dtype
+    return _Kind(float_dtype(dtype), nbytes)
 
 
 def _kind_of_computed(tasks: Any, key: Any, values: Any) -> _Kind:

@@ -35,7 +35,6 @@ from mlopt.pipeline.graph.operators import (
 )
 from mlopt.pipeline.graph.walking import walk
 from mlopt.pipeline.steps.copies import private_copy
-from mlopt.pipeline.steps.kinds import is_stateless
 from mlopt.pipeline.tasks.timing import Timed
 
 
@@ -188,7 +187,12 @@ def _of_these_columns(model: Any, x: Any) -> Any:
         same = tuple(names) == tables.columns_of(x)
     else:
         same = known == tables.count_columns(x)
-    return model if same or not is_stateless(model) else private_copy(model).fit(x)
+    if same:
+        return model
+    # All that is known of classes: workers, whose memory may be short, need it only here.
+    from mlopt.pipeline.steps.kinds import is_stateless
+
+    return private_copy(model).fit(x) if is_stateless(model) else model
 
 
 def _join(
