@@ -162,7 +162,7 @@ def test_the_keys_of_the_record_are_stable() -> None:
     record = PIPELINE.to_dict()
     assert list(record) == [
         "title", "predicted", "measured", "memory", "memory_budget", "notes", "details",
-        "choices",
+        "estimates", "choices",
     ]  # fmt: skip
     assert list(record["choices"][0]) == [
         "step", "operator", "chosen", "predicted", "measured",

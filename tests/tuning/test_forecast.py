@@ -15,9 +15,9 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 import mlopt
 from mlopt.plan import Choice
-from mlopt.tuning.forecast import extrapolated
-from mlopt.tuning.setup import _levels
+from mlopt.tuning.samples import extrapolated
 from mlopt.tuning.space.space import Space
+from mlopt.tuning.typical import levels_of
 
 X, y = make_classification(4000, 10, random_state=0)
 
@@ -90,7 +90,7 @@ def test_time_grows_as_it_did_between_samples(
 )
 def test_a_typical_configuration_is_in_the_middle(values: list[Any], typical: Any) -> None:
     space = Space.of({"max_depth": values}, RandomForestClassifier())
-    levels = _levels(space.families[0].parameters[0])
+    levels = levels_of(space.families[0].parameters[0])
     assert levels[0] == typical
     assert sorted(map(str, levels)) == sorted(map(str, values))
 

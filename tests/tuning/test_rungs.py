@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,13 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
 import mlopt
+from mlopt import events
 from mlopt.cluster import Threads
 from mlopt.tuning.bandits import ActionElimination, Bandit, Hyperband, SuccessiveHalving
-from mlopt.tuning.crews.growing import LOOKS, price_of_looks
+from mlopt.tuning.crews.growing import LOOKS, first_members, price_of_looks
 from mlopt.tuning.inputs import problem_of
 from mlopt.tuning.rungs import Rungs
+from mlopt.tuning.saving import Curve, Saving
 from mlopt.tuning.scheduler import Scheduler
 from mlopt.tuning.setup import GENERATION, prepare
 
@@ -114,7 +117,8 @@ def test_boosting_is_fitted_once_a_split(monkeypatch: pytest.MonkeyPatch) -> Non
     fit = HistGradientBoostingClassifier.fit
 
     def counted(self: Any, *given: Any, **named: Any) -> Any:
-        fits.append(self.max_iter)
+        if len(given[0]) == len(X) // 2:  # samples have fewer rows
+            fits.append(self.max_iter)
         return fit(self, *given, **named)
 
     space = {"learning_rate": [0.05, 0.2, 0.5]}
@@ -148,3 +152,107 @@ def _prepared(threads: int, **settings: Any) -> Scheduler:
         return prepare(search, problem_of(search, executor, X, y, None, None, {}))
     finally:
         executor.close()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RandomForestClassifier(20, random_state=0),
+        GradientBoostingClassifier(n_estimators=20, random_state=0),
+        BaggingClassifier(n_estimators=20, max_features=0.5, random_state=0),
+        hist(20),
+    ],
+)
+def test_the_first_members_are_what_the_model_was(model: Any) -> None:
+    count = "max_iter" if isinstance(model, HistGradientBoostingClassifier) else None
+    young = clone(model).set_params(**{count or "n_estimators": 7}).fit(X, y)
+    found = first_members(clone(model).fit(X, y), 7)
+    np.testing.assert_array_equal(found.predict_proba(X), young.predict_proba(X))
+
+
+PRICE = 0.2
+SAVING = Saving(DEFAULT, 100, lambda stop: PRICE)
+
+
+def curve(number: int, *scores: float, given_up: int | None = None) -> Curve:
+    return Curve(number, "", dict(zip((10, 20, 100), scores, strict=False)), given_up)
+
+
+GOOD = [curve(n, 0.8 + 0.01 * n, 0.85, 0.9) for n in range(2)]
+HOPELESS = [curve(n, 0.5, 0.55, 0.6) for n in range(2, 6)]
+
+
+def test_looks_are_chosen_that_would_have_saved_more_than_they_cost() -> None:
+    assert SAVING.best((10, 20), [*GOOD, *HOPELESS]) == (10,)
+    # Four of six end at .1; two pay a look; one of each kind is assumed.
+    cost = (5 * (0.1 + PRICE) + 3 * (1 + PRICE)) / 8
+    assert SAVING.cost((10,), [*GOOD, *HOPELESS]) == pytest.approx(cost)
+
+
+def test_looks_that_would_have_saved_nothing_are_not_made() -> None:
+    alike = [curve(n, 0.8, 0.85, 0.9) for n in range(SAVING.enough((10, 20)))]
+    assert SAVING.best((10, 20), alike) == ()
+
+
+def test_a_look_that_gives_up_what_is_best_in_the_end_is_not_made() -> None:
+    late = curve(9, 0.5, 0.8, 0.99)
+    assert SAVING.best((10, 20), [*GOOD, *HOPELESS, late]) == (20,)
+
+
+def test_what_was_given_up_counts_as_it_was() -> None:
+    ended = [curve(n, 0.5, given_up=10) for n in range(4)]
+    assert SAVING.best((10,), ended) == (10,)
+
+
+def test_looks_too_dear_ever_to_pay_need_no_pioneers() -> None:
+    rungs = Rungs(DEFAULT, 100, HALF)
+    assert rungs.pioneers(hist(20)) == 0  # a look takes three quarters of a fit
+    assert rungs.pioneers(hist(1000)) == 0  # looks are made at once
+    assert rungs.pioneers(hist(100)) > 1
+    assert Rungs(DEFAULT, 100, HALF, short=True).pioneers(hist(100)) == 0
+
+
+RATES = {"learning_rate": [1e-5, 1e-4, 0.1, 0.2, 0.3, 0.4, 0.5, 1e-6, 2e-6, 3e-6]}
+
+
+def dear_search(**settings: Any) -> mlopt.ModelSearchCV:
+    return mlopt.ModelSearchCV(hist(100), RATES, cv=2, sampler="grid", **settings)
+
+
+def test_pioneers_tell_that_hopeless_boosting_is_given_up_early() -> None:
+    search = dear_search().fit(X, y)
+    whole = dear_search(bandit=None).fit(X, y)
+    assert search.best_score_ == whole.best_score_
+    assert search.best_params_ == whole.best_params_
+    assert search.n_pruned_ > 0
+    states = [trial.state.name for trial in search.study_.trials]
+    full = search.cv_results_["passes"] == 100
+    np.testing.assert_array_equal(full, np.array(states) == "COMPLETE")
+    first = Rungs(DEFAULT, 100, HALF).pioneers(hist(100))
+    assert states[:first] == ["COMPLETE"] * first
+    assert any(
+        "trials to their end tell that with looks at" in n for n in search.plan_.notes
+    )
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_what_pioneers_tell_does_not_depend_on_threads(threads: int) -> None:
+    found = [dear_search(n_jobs=n, refit=False).fit(X, y) for n in (2, threads)]
+    passes = [search.cv_results_["passes"].tolist() for search in found]
+    assert passes[0] == passes[1]
+
+
+def test_a_search_with_pioneers_resumes_to_the_same(tmp_path: Path) -> None:
+    stored = {"storage": tmp_path / "study.db", "refit": False}
+    ended: list[events.Event] = []
+
+    def end(event: events.Event) -> None:
+        ended.append(event)
+        if sum(isinstance(e, events.TrialFinished) for e in ended) == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        dear_search(observer=end, **stored).fit(X, y)
+    again, whole = dear_search(**stored).fit(X, y), dear_search(refit=False).fit(X, y)
+    for name in ("passes", "state", "mean_test_score"):
+        np.testing.assert_array_equal(again.cv_results_[name], whole.cv_results_[name])

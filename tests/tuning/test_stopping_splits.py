@@ -31,7 +31,8 @@ def test_a_split_that_has_stopped_keeps_its_model_while_others_go_on(
 
     def counted(self: Any, X: Any, y: Any) -> Any:
         fit(self, X, y)
-        fitted.append(self.n_iter_)
+        if len(X) == len(Y) // 2:  # samples have fewer rows
+            fitted.append(self.n_iter_)
         return self
 
     alone = cross_val_score(BOOSTING, X, Y, cv=SPLITS, error_score="raise")

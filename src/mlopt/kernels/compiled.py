@@ -52,6 +52,7 @@ def _digest() -> str:
 
 
 _DIGEST = _digest()
+_kernels: list[Any] = []
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -62,7 +63,27 @@ def kernel(function: Callable[..., Any]) -> Any:
     with suppress(AttributeError):
         file = jitted._cache._cache_file
         file._source_stamp = (file._source_stamp, _DIGEST)
+    _kernels.append(jitted)
     return jitted
+
+
+def missing(*modules: str) -> int:
+    """Kernels of these modules that neither this process nor its disk has compiled."""
+    return sum(
+        _home(jitted.py_func) in modules and not (jitted.signatures or _on_disk(jitted))
+        for jitted in _kernels
+        if not config.DISABLE_JIT
+    )
+
+
+def _home(function: Callable[..., Any]) -> str:
+    return (function.__module__ or "").rpartition(".")[2]
+
+
+def _on_disk(jitted: Any) -> bool:
+    with suppress(AttributeError, OSError):
+        return bool(jitted._cache._cache_file._load_index())
+    return False
 
 
 def part(function: Callable[..., Any]) -> Any:

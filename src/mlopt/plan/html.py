@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from mlopt.plan.text import by_seconds, counts, facts
+from mlopt.plan.text import by_seconds, counts, facts, foreseen
 from mlopt.plan.units import format_seconds
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def render_html(plan: Plan) -> str:
         f"{_bars(plan.predicted, plan.measured, _longer(plan))}"
         f"</div>{_names(plan)}"
         + "".join(_choice(choice, longest) for choice in plan.choices)
-        + _list("notes", [escape(note) for note in plan.notes])
+        + _list("notes", [escape(note) for note in (*foreseen(plan), *plan.notes)])
         + "</div>"
     )
 

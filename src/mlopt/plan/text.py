@@ -52,7 +52,7 @@ def render_text(plan: Plan, *, verbose: bool = False) -> str:
         out.append(_row(row, widths, measured))
         out += [line.trunk.ljust(indent) + text for text in _below(line, verbose, indent)]
     details = plan.details if verbose else ()
-    return "\n".join([*out, *map(_one_line, plan.notes), *details])
+    return "\n".join([*out, *foreseen(plan), *map(_one_line, plan.notes), *details])
 
 
 def facts(plan: Plan) -> list[str]:
@@ -69,6 +69,12 @@ def facts(plan: Plan) -> list[str]:
     elif plan.memory_budget is not None:
         found.append(f"memory budget {format_bytes(plan.memory_budget)}")
     return found
+
+
+def foreseen(plan: Plan) -> list[str]:
+    """A line for what was foreseen, and one each time that it was corrected."""
+    words = ["foreseen", *["corrected"] * len(plan.estimates)]
+    return [f"{word}: {one}" for word, one in zip(words, plan.estimates, strict=False)]
 
 
 def counts(choice: Choice) -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mlopt.errors import InputError
+from mlopt.plan.estimate import Estimate
 from mlopt.plan.html import render_html
 from mlopt.plan.text import render_text
 
@@ -145,6 +146,8 @@ class Plan:
         About the plan as a whole.
     details : tuple of str
         How it came about: shown only where all is asked for.
+    estimates : tuple of Estimate
+        What was foreseen, before anything ran and as corrected by what ran first.
     """
 
     title: str
@@ -155,6 +158,7 @@ class Plan:
     memory_budget: int | None = None
     notes: tuple[str, ...] = ()
     details: tuple[str, ...] = ()
+    estimates: tuple[Estimate, ...] = ()
 
     def __post_init__(self) -> None:
         _settle(
@@ -166,6 +170,7 @@ class Plan:
             memory_budget=None if self.memory_budget is None else int(self.memory_budget),
             notes=tuple(self.notes),
             details=tuple(self.details),
+            estimates=tuple(self.estimates),
         )
 
     def walk(self) -> Iterator[tuple[str, Choice]]:
@@ -230,13 +235,16 @@ class Plan:
             "memory_budget": self.memory_budget,
             "notes": list(self.notes),
             "details": list(self.details),
+            "estimates": [estimate.to_dict() for estimate in self.estimates],
             "choices": [choice.to_dict() for choice in self.choices],
         }
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Plan:
         """The inverse of `to_dict`."""
-        return cls(**{**record, "choices": tuple(map(Choice.from_dict, record["choices"]))})
+        choices = tuple(map(Choice.from_dict, record["choices"]))
+        estimates = tuple(map(Estimate.from_dict, record.get("estimates", ())))
+        return cls(**{**record, "choices": choices, "estimates": estimates})
 
 
 def _finite(seconds: float | None) -> float | None:

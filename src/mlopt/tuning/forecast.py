@@ -4,67 +4,34 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
-import numpy as np
-from scipy import sparse
-from sklearn.base import clone
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples
-
-from mlopt.cluster import single_threaded
-from mlopt.costs import Cost, Fit
+from mlopt.costs import Cost
 from mlopt.gd.batch_cost import choose_batch_size, pass_cost
-from mlopt.kernels.compiling import worked
+from mlopt.kernels.compiled import missing
 from mlopt.pipeline.by_split import Streamed
 from mlopt.plan import Choice
 from mlopt.prices import price
 from mlopt.resources import Resources
+from mlopt.resources.experience import FEW, SECONDS, Ratio
 from mlopt.rows import Rows
 from mlopt.stats import Stats
-from mlopt.tuning.crews.chain import Parts, fit_steps, params_of_final
+from mlopt.tuning.crews.chain import Parts
 from mlopt.tuning.crews.families import Way
-from mlopt.tuning.crews.fitting import cut_params
 from mlopt.tuning.crews.linear_task import LinearTask
 from mlopt.tuning.crews.prefixes import keeps
 from mlopt.tuning.crews.problem import Problem
+from mlopt.tuning.samples import Profile, profiled, shape_of, some_rows
+from mlopt.tuning.scans import TYPICAL_PASSES, Scans
 
-SIZES = (1024, 2048)
-"""Rows of the two samples; a small data set gives a quarter and a half of itself."""
-STEEP, STEEPEST = 1.25, 2.0
-"""How much faster than its rows the time of a sample must grow to be a power of them, and
-the largest power: noise of two short fits must not make hours of seconds."""
-FEWEST = 200
-"""Rows below which a fit is not worth predicting."""
 WORTH = 3.0
 """Seconds on one thread: a shorter search in batches is begun without samples."""
-TYPICAL_PASSES = {False: 20, True: 20}
-"""Passes that a model costs until it stops on its own: of quasi-Newton steps, with what the
-start on a sample and the preconditioner add to them; of stochastic epochs."""
-SGD_SLOWNESS = 1.5
-"""Arithmetic of a lockstep epoch against a pass of matrix products: it follows one row at a
-time, so that weights come from cache and not from registers."""
+PRICES = "price list"
+"""How costs of shared scans are known."""
+DOUBT = {PRICES: price("search.doubt.priced"), "sampled": price("search.doubt.sampled")}
 
-
-_STEP, _EPOCH = price("lbfgs.step"), price("sequential.epoch")
-_SCAN, _COLUMN = price("batch.scan"), price("batch.column")
-
-
-@dataclass(frozen=True)
-class Profile:
-    """What the final estimator sees, and what one fit on the training rows takes.
-
-    ``fit`` is the whole but the ``score``, ``prepare`` the preprocessing alone; None when
-    not sampled.
-    """
-
-    stats: Stats
-    fit: Cost | None = None
-    prepare: Cost | None = None
-    score: Cost = field(default_factory=Cost)
+_DENSE = ("few", "tiles", "slopes")
 
 
 @dataclass(frozen=True)
@@ -84,61 +51,113 @@ class Forecast:
     """Of one fit on all rows, on one thread where it was sampled."""
     looked: float = 0.0
     """Seconds that the samples took."""
+    part: float = 1.0
+    """Of one such trial that is expected: others are given up, and looks add to it."""
+    source: str = PRICES
+    """How it is known."""
+    method: str = ""
+    """Under which searches over the family are remembered."""
+    kernels: int = 0
+    """How many must be compiled first."""
 
     @property
     def chosen(self) -> Cost | None:
         """What is expected of the way that is chosen."""
         return self.batched if self.batched is not None else self.alone
 
+    @property
+    def remembered(self) -> Ratio:
+        """What searches over the family took here beside what was predicted."""
+        experience = Resources.probe().experience
+        kind = self.kind
+        return Ratio() if experience is None else experience.of(self.method, SECONDS, kind)
+
+    @property
+    def kind(self) -> str:
+        """Predictions that are alike."""
+        return PRICES if self.batched is not None else "sampled"
+
+    @property
+    def doubt(self) -> float:
+        """By which factor it may be off, once it is multiplied by what is remembered."""
+        return self.remembered.doubt(DOUBT[self.kind])
+
+    def paced(self, seconds: float | None) -> float | None:
+        """``seconds`` as they turned out here, as far as that is remembered."""
+        return None if seconds is None else seconds * self.remembered.factor()
+
+    @property
+    def known(self) -> str:
+        """How it is known, in words."""
+        count = self.remembered.count
+        return self.source + (f", {count} searches here" if count >= FEW else "")
+
 
 def forecast(
     problem: Problem,
-    way: Way,
+    ways: Sequence[Way],
     searched: Iterable[str],
     *,
     n_models: int,
     batch_size: int | str,
-    sample: bool,
+    families: int = 1,
+    drawn: Callable[[int], Sequence[Parts]] | None = None,
+    limit: float = math.inf,
     at_once: int = 1,
     brief: bool = False,
-    looks: float = 0.0,
+    part: float = 1.0,
 ) -> Forecast:
-    """Predict one trial that trains this ``way``, and one by one for comparison.
+    """Predict one trial of a family, as it trains and one by one for comparison.
 
     Parameters
     ----------
     problem : Problem
-    way : Way
+    ways : sequence of Way
+        A typical one first, then extremes.
     searched : iterable of str
         Names of the parameters that vary: preprocessing that varies is not shared.
     n_models : int
         Trials there will be at most.
     batch_size : int or "auto"
         Trials that share a scan, when the user says so.
-    sample : bool
-        Whether to fit to samples of the rows.
+    families : int, default=1
+        That share the trials.
+    drawn : callable, optional
+        Gives so many configurations from all over the space, for samples.
+    limit : float
+        Seconds after which the search ends.
     at_once : int, default=1
         Trials that train between two decisions of the search.
     brief : bool, default=False
         Whether to leave out samples that would only tell what the way not taken costs,
         when the search is short.
-    looks : float, default=0.0
-        What looks before its end add to a fit, as a share of it.
+    part : float, default=1.0
+        Of a full trial that is expected; see `Forecast`.
     """
     begin = time.perf_counter()
-    parts, task, splits = way.parts, way.task, len(problem.splits)
+    way, splits = ways[0], len(problem.splits)
+    parts, task = way.parts, way.task
+    sample = True
     if brief and task is not None and not parts.steps:
         columns, here = n_models * splits * problem.outputs, Resources.probe()
-        scan = pass_cost(_shape(problem.matrix), columns, resources=here)
-        sample = sample and (_passes(task) * scan).seconds(here) > WORTH
-    known = _profile(problem, parts, sample=sample)
+        scan = pass_cost(shape_of(problem.matrix), columns, resources=here)
+        sample = (TYPICAL_PASSES * scan).seconds(here) > WORTH
+    others, fits = drawn if task is None else None, splits * n_models / families
+    known = _profile(problem, parts, others, fits, limit, sample=sample)
     looked = time.perf_counter() - begin
+    steps = tuple(f"{name}__" for name in parts.names)
+    varies = any(name.startswith(steps) for name in searched)
+    prepares = splits if varies else splits * splits / fits
+    method = f"search, {type(parts.final).__name__}"
     alone = final = None
-    if known.fit is not None:
-        alone = splits * ((1 + looks) * known.fit + known.score)
-        final = (problem.n / len(problem.splits[0].train)) * known.fit
+    if known.fit is not None and known.prepare is not None:
+        alone = prepares * known.prepare + splits * (known.fit + known.score)
+        final = (problem.n / len(problem.splits[0].train)) * (known.prepare + known.fit)
     if task is None:
-        return Forecast(alone, reason=way.reason, final=final, looked=looked)
+        return Forecast(
+            alone, reason=way.reason, final=final, looked=looked, part=part,
+            source=known.source, method=method,
+        )  # fmt: skip
     per_model = splits * problem.outputs
     size, choice = choose_batch_size(
         known.stats, Resources.probe(), columns_per_model=per_model, n_models=n_models,
@@ -147,93 +166,48 @@ def forecast(
     if batch_size != "auto":
         size, choice = int(batch_size), replace(choice, chosen=f"{batch_size}, as asked")
     together, scans = min(size, max(1, at_once)), splits if parts.steps else 1
-    training = _training(task, known.stats, together * per_model, scans)
-    batched = (1 / together) * training
+    tasks = [one.task for one in ways if one.task is not None]
+    plan = Scans.of(problem, tasks, known.stats, known.example)
+    outputs, models = problem.outputs, together * splits
+    batched = (1 / together) * plan.cost(known.stats, models, outputs, scans)
     if known.prepare is not None and parts.steps:
-        steps = tuple(f"{name}__" for name in parts.names)
-        varies = any(name.startswith(steps) for name in searched)
-        batched = batched + (splits if varies else splits / n_models) * known.prepare
-    final = _training(task, known.stats, problem.outputs, 1)
-    return Forecast(alone, batched, choice, size, final=final, looked=looked)
+        batched = batched + prepares * known.prepare
+    final = plan.final(known.stats, outputs)
+    return Forecast(
+        alone, batched, choice, size, final=final, looked=looked, method=method,
+        kernels=missing(*_kernels(task, known.stats)),
+    )  # fmt: skip
 
 
-def _training(task: LinearTask, stats: Stats, columns: int, scans: int) -> Cost:
-    """So many ``columns`` of weights to their end, shared out among ``scans``."""
-    step = _EPOCH if task.schedule is not None else _STEP
-    one = pass_cost(stats, -(-columns // scans)) + Cost(python=step)
-    beside = Cost(python=scans * _SCAN + columns * _COLUMN)
-    return (scans * _passes(task)) * one + beside
+def _kernels(task: LinearTask, stats: Stats) -> tuple[str, ...]:
+    """Modules of `mlopt.kernels` that a scan takes its loops from."""
+    if task.direct:
+        return ()
+    if task.by_columns:
+        return ("shrinkage",)
+    if task.schedule is not None:
+        return ("permutation", "sgd" if stats.sparse else "sgd_dense")
+    return ("pointwise", "moments", *(("sparse",) if stats.sparse else _DENSE))
 
 
-def _passes(task: LinearTask) -> float:
-    """What a full training comes to, in passes of matrix products."""
-    sgd = task.schedule is not None
-    return min(task.max_iter, TYPICAL_PASSES[sgd]) * (SGD_SLOWNESS if sgd else 1.0)
-
-
-def _profile(problem: Problem, parts: Parts, *, sample: bool) -> Profile:
-    """Fit to two samples and extrapolate; without samples, the shape alone.
-
-    References
-    ----------
-    KeystoneML, section V-D: profile at two sizes, extrapolate time linearly. Here by a
-    power where time has grown faster than that: kernels of all pairs of rows do so.
-    """
-    X, train = problem.X, problem.splits[0].train
-    X = X.data if isinstance(X, Streamed) and not X.lazy else X
+def _profile(
+    problem: Problem,
+    parts: Parts,
+    drawn: Callable[[int], Sequence[Parts]] | None,
+    fits: float,
+    limit: float,
+    *,
+    sample: bool,
+) -> Profile:
+    """By samples where rows are here or can be; else, what is known of their shape."""
+    X = problem.X
     if isinstance(X, Streamed) and X.lazy:
         return _streamed(problem, X, parts)
-    plain = Profile(_shape(X))
-    if isinstance(X, Rows) or len(train) < FEWEST or not sample or parts.pairwise:
-        return plain
-    sizes = [
-        min(size, len(train) // part) for size, part in zip(SIZES, (4, 2), strict=True)
-    ]
-    rows = np.random.default_rng(problem.seed).permutation(train)
-    try:
-        looks = [_look(problem, parts, rows[:size]) for size in sizes]
-    except Exception:  # a sample may lack what a fit needs: the search will tell
-        return plain
-    prepare, final, score = (
-        Cost(fixed=extrapolated(sizes, [*seconds], len(train)), source="sampled")
-        for seconds in zip(*(look[:3] for look in looks), strict=True)
-    )
-    seen = replace(looks[-1][3], rows=problem.n, bytes=-1)
-    return Profile(seen, fit=prepare + final, prepare=prepare, score=score)
-
-
-def extrapolated(sizes: list[int], seconds: list[float], rows: int) -> float:
-    """Seconds on so many ``rows``, from those on two smaller sizes."""
-    (few, many), (quick, slow) = sizes, seconds
-    faster = quick > 0 and slow / quick > STEEP * many / few
-    if not faster:
-        return Fit.of(sizes, seconds).at(rows)
-    power = min(math.log(slow / quick) / math.log(many / few), STEEPEST)
-    return float(slow * (rows / many) ** power)
-
-
-def _look(problem: Problem, parts: Parts, rows: Any) -> tuple[float, float, float, Stats]:
-    """Seconds of preprocessing, of the final fit and of its score; what the fit saw."""
-    X = _safe_indexing(problem.gathered, rows)
-    y = None if problem.y is None else _safe_indexing(problem.y, rows)
-    final = clone(parts.final)
-    params = cut_params(params_of_final(parts.path, problem.fit_params), problem.n, rows)
-    # On one thread, as trials are; OpenMP on so few rows would wait more than it works.
-    with single_threaded(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a sample may be too small for good results
-        start = time.perf_counter()
-        _, X = fit_steps(parts, X, y)
-        preparing, prepared = worked(start), time.perf_counter()
-        final.fit(X, *(() if y is None else (y,)), **params)
-        fitted, seen = time.perf_counter(), worked(prepared)
-        if problem.metrics.names_only and not problem.score_params:
-            # A scorer of the user's own is not called but for what it is asked to judge.
-            split = problem.splits[0]
-            part = np.arange(len(rows) * len(split.test) // len(split.train) or 1)
-            targets = None if y is None else _safe_indexing(y, part)
-            problem.metrics.score(final, _safe_indexing(X, part), targets)
-            return preparing, seen, worked(fitted), _shape(X)
-        return preparing, seen, 0.0, _shape(X)
+    if isinstance(X, Rows):
+        return Profile(shape_of(X))
+    if not sample:
+        return Profile(shape_of(problem.gathered), example=some_rows(problem))
+    return profiled(problem, parts, drawn, fits, limit)
 
 
 def _streamed(problem: Problem, X: Streamed, parts: Parts) -> Profile:
@@ -241,23 +215,10 @@ def _streamed(problem: Problem, X: Streamed, parts: Parts) -> Profile:
     try:
         chain = X.chain(parts.key, parts.steps)
     except Exception:  # a sample may lack what a fit needs: the search will tell
-        return Profile(Stats(X.n, X.shape[1]))
-    seen = replace(_shape(chain.example), rows=X.n, bytes=-1)
+        return Profile(shape_of(X))
+    seen = replace(shape_of(chain.example), rows=X.n, bytes=-1)
     kept = keeps(problem, chain, len(problem.splits))
     # To fit the steps, to look at what they give, and to train.
-    times = 2 + (0 if kept else TYPICAL_PASSES[False])
+    times = 2 + (0 if kept else TYPICAL_PASSES)
     made = Cost(fixed=times * X.n * (X.row_seconds + chain.row_seconds), source="sampled")
-    return Profile(seen, prepare=made)
-
-
-def _shape(X: Any) -> Stats:
-    if isinstance(X, Rows):
-        density = X.nonzero / (X.n * X.d)
-        return Stats(X.n, X.d, density=density, dtype=str(X.dtype), sparse=X.sparse)
-    if len(getattr(X, "shape", ())) != 2:
-        return Stats(_num_samples(X), 1)  # texts, images: what they hold is not known
-    if sparse.issparse(X):
-        n, d = X.shape
-        return Stats(n, d, density=X.nnz / max(1, n * d), dtype=str(X.dtype), sparse=True)
-    dtype = str(X.dtype) if isinstance(X, np.ndarray) and X.dtype.kind == "f" else "float64"
-    return Stats(X.shape[0], X.shape[1], dtype=dtype)
+    return Profile(seen, prepare=made, example=chain.example)

@@ -11,20 +11,22 @@ from typing import Any
 from mlopt.costs import Cost
 from mlopt.kernels import compiling
 from mlopt.pipeline.by_split import Streamed
-from mlopt.plan import Alternative, Choice, Plan, format_bytes
+from mlopt.plan import Alternative, Choice, Estimate, Plan, format_bytes
 from mlopt.prices import price
 from mlopt.resources import Resources
 from mlopt.tuning.counting import FINAL, to_run
 from mlopt.tuning.crews.families import Way
 from mlopt.tuning.crews.growing import helpers
 from mlopt.tuning.crews.problem import Problem
-from mlopt.tuning.forecast import Forecast
+from mlopt.tuning.forecast import DOUBT, PRICES, Forecast
 from mlopt.tuning.rungs import Rungs
 from mlopt.tuning.space.space import Space
 
 _BY_COLUMNS = "an L1 penalty looks at columns of all rows, but where their products do"
 PROPOSALS = "proposals and storage"
 """A step of the plan beside the families."""
+COMPILING = "compilation"
+_ONCE = "once on this machine; `python -m mlopt.kernels` does it beforehand"
 FEW = 3
 """Sizes of ensembles whose looks are told: those of a wide range differ."""
 
@@ -52,17 +54,38 @@ def search_plan(
         PROPOSALS, _name(search.sampler), f"bandit: {_name(search.bandit)}",
         None if trials is None else _overhead(search, space, trials),
     ))  # fmt: skip
+    if kernels := max(one.kernels for one in forecasts.values()):
+        cost = Cost(python=kernels * price("kernels.compiled"))
+        took = cost.seconds(Resources.probe())
+        choices.append(Choice(COMPILING, f"{kernels} kernels", _ONCE, took))
     if search.refit:
         seconds = _final(problem, ways, forecasts)
         choices.append(Choice(FINAL, "the best configuration", "all rows", seconds))
-    known = [choice.predicted for choice in choices if choice.predicted is not None]
-    looked = sum(one.looked for one in forecasts.values())
-    predicted = looked + sum(known) if len(known) == len(choices) else None
-    if search.timeout is not None:
-        predicted = min(predicted or search.timeout, search.timeout)
+    estimates = _estimates(search, choices, forecasts)
+    predicted = estimates[0].seconds if estimates else search.timeout
     notes = (*_notes(search, problem), *_where(problem, ways))
     counted = to_run(search, problem, ways, choices, each, rungs)
-    return Plan(_title(search), counted, predicted, notes=notes)
+    return Plan(_title(search), counted, predicted, notes=notes, estimates=estimates)
+
+
+def _estimates(
+    search: Any, choices: Sequence[Choice], forecasts: Mapping[str, Forecast]
+) -> tuple[Estimate, ...]:
+    """What is foreseen of the whole search, where it is of every step of it."""
+    seconds = [choice.predicted for choice in choices if choice.predicted is not None]
+    if len(seconds) < len(choices):
+        return ()
+    doubts = [one.doubt for one in forecasts.values()]  # their choices come first
+    doubts += [DOUBT[PRICES]] * (len(choices) - len(doubts))
+    looked = sum(one.looked for one in forecasts.values())
+    most = math.inf if search.timeout is None else search.timeout
+    total = looked + sum(seconds)
+    low = looked + sum(s / d for s, d in zip(seconds, doubts, strict=True))
+    high = looked + sum(s * d for s, d in zip(seconds, doubts, strict=True))
+    source = "; ".join(dict.fromkeys(one.known for one in forecasts.values()))
+    if search.timeout is not None and total > most:
+        source += f"; more than {most:g} s, which end it"
+    return (Estimate(min(total, most), min(low, most), min(high, most), source),)
 
 
 def _overhead(search: Any, space: Space, trials: int) -> float:
@@ -92,7 +115,10 @@ def measured(plan: Plan, seconds: Mapping[str, float], total: float) -> Plan:
 
     ``total`` seconds have passed since the search began.
     """
-    news = compiling.notes(time.perf_counter() - total)
+    since = time.perf_counter() - total
+    if any(choice.step == COMPILING for choice in plan.choices):
+        seconds = {**seconds, COMPILING: compiling.compiled(since)}
+    news = compiling.notes(since)
     plan = replace(plan, notes=(*plan.notes, *news))
     return plan.with_measured(dict(seconds), total=total)
 
@@ -112,7 +138,6 @@ def _notes(search: Any, problem: Problem) -> tuple[str, ...]:
         f"{problem.n} rows, {splits} split{'s' if splits > 1 else ''}, scored by "
         f"{_name(search.scoring) if search.scoring else 'the score of the estimators'}",
         f"{executor.threads} thread{'s' if executor.threads > 1 else ''} {where}",
-        "predictions: every trial trained to the end; a bandit ends most of them earlier",
     )
 
 
@@ -175,7 +200,7 @@ def _family(
             return trials * cost.seconds(here, threads)
         fits = len(problem.splits)
         waves = math.ceil(trials * fits / threads) if trials * fits > threads else 1
-        return waves * cost.seconds(here) / fits
+        return expected.part * waves * cost.seconds(here) / fits
 
     notes = []
     if parts.steps:
@@ -192,7 +217,8 @@ def _family(
         rejected = Alternative("batched", reason=expected.reason)
         return Choice(
             name or operator, operator, "one fit a split, in parallel",
-            seconds(expected.alone), rejected=(rejected,), notes=tuple(notes),
+            expected.paced(seconds(expected.alone)), rejected=(rejected,),
+            notes=tuple(notes),
         )  # fmt: skip
     others_alone = sorted({way.reason for way in ways if way.task is None})
     if others_alone:
@@ -204,8 +230,8 @@ def _family(
     sizes = replace(expected.batch, step="batch", rejected=_few(expected.batch.rejected))
     return Choice(
         name or operator, operator, "batched: configurations and splits share a scan",
-        seconds(expected.batched, batched=True), rejected=others, notes=tuple(notes),
-        children=(sizes,),
+        expected.paced(seconds(expected.batched, batched=True)), rejected=others,
+        notes=tuple(notes), children=(sizes,),
     )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from mlopt.passes import Passes
 from mlopt.tuning.crews.trials import TrainResult, Trial
 from mlopt.tuning.storage.records import Recorded
 
@@ -20,9 +21,12 @@ class Earlier:
 
     trials: dict[int, Recorded] = field(default_factory=dict)
 
-    def look(self, trial: Trial, *, late: bool = False) -> TrainResult | None:
+    def look(
+        self, trial: Trial, until: Passes = 0, *, late: bool = False
+    ) -> TrainResult | None:
         """The next look at a trial that had ended in the storage, as it was then.
 
+        That is the one after ``until`` passes, if there was one: scores before are stages.
         ``late``: at one that had not ended, too, since there is no time to train it again.
         """
         record = self.trials.get(trial.number)
@@ -35,11 +39,13 @@ class Earlier:
         if not later:
             reason = record.reason or "no reason is recorded"
             return TrainResult(number, passes, {}, True, 0.0, reason=reason, replayed=True)
-        last = len(later) == 1
+        stop = until if until in later else later[0]
+        last = stop == later[-1]
         return TrainResult(
-            number, later[0], record.rungs[later[0]], record.state == "COMPLETE" and last,
+            number, stop, record.rungs[stop], record.state == "COMPLETE" and last,
             record.seconds if last else 0.0, replayed=True,
             work=record.work if last else 0.0,
+            stages={rung: record.rungs[rung] for rung in later if rung < stop},
         )  # fmt: skip
 
     def end(self, trial: Trial) -> tuple[str, str | None]:

@@ -32,11 +32,13 @@ from mlopt.tuning.crews.trials import (
     Trial,
     best_trial,
     check_failures,
+    mean_score,
 )
+from mlopt.tuning.foresight import Foresight
+from mlopt.tuning.pioneers import Pioneers
 from mlopt.tuning.planning import PROPOSALS, measured
 from mlopt.tuning.prices import Prices
 from mlopt.tuning.replay import Earlier
-from mlopt.tuning.rungs import Rungs
 from mlopt.tuning.samplers.proposer import Proposal, Proposer
 from mlopt.tuning.storage import records
 from mlopt.tuning.storage.store import Store
@@ -56,11 +58,12 @@ class Scheduler:
     ----------
     proposer, bandit, store
         Who proposes, who decides, where it is remembered.
-    rungs : Rungs
-        Where trials that are fitted one by one are looked at.
+    pioneers : Pioneers
+        Where trials that are fitted one by one are looked at, and who trains before others.
     batch, black_box : Trainer
         Who trains: trials with a batched form, and the others.
-    is_batched : mapping of family to bool
+    foresight : Foresight
+        What trials take beside what was foreseen of them.
     metric : str
         The metric that decides.
     slots : int
@@ -74,10 +77,11 @@ class Scheduler:
 
     proposer: Proposer
     bandit: Bandit
-    rungs: Rungs
+    pioneers: Pioneers
     store: Store
     batch: BatchCrew
     black_box: BlackBoxCrew
+    foresight: Foresight
     metric: str
     slots: int
     n_trials: int | None
@@ -128,7 +132,9 @@ class Scheduler:
         ran = {names.get(name, name): counts for name, counts in self.ran.items()}
         if refit is not None:
             seconds[FINAL] = refit
-        return measured(with_ran(self.plan, ran), seconds, self.limits.elapsed)
+        told = (f"{name or 'looks'}: {text}" for name, text in self.pioneers.told.items())
+        plan = replace(self.plan, notes=(*self.plan.notes, *told))
+        return measured(with_ran(plan, ran), seconds, self.limits.elapsed)
 
     def interrupt(self) -> None:
         """Ctrl-C: what is in training stays unfinished; the storage takes it up again."""
@@ -251,7 +257,7 @@ class Scheduler:
             )
             self._say(events.Message(self.limits.elapsed, text))
             self.plan = replace(self.plan, notes=(*self.plan.notes, text))
-        return self.turns.now(self.active)
+        return self.pioneers.now(self.turns.now(self.active))
 
     def _stop(self, trial: Trial) -> Passes:
         """Passes at which ``trial`` is looked at next."""
@@ -259,8 +265,13 @@ class Scheduler:
             return self.bandit.max_passes
         views = self.batch.views
         if self.bandit.optional and not views.is_batched(trial):
-            return self.rungs.next(views.split(trial).final, trial.passes)
+            return self.pioneers.next(trial)
         return self.bandit.next_stop(self._progress(trial))
+
+    def _order(self, trial: Trial) -> TrainRequest:
+        """As far as its next look; what is trained past others tells of them, too."""
+        until = self._stop(trial)
+        return TrainRequest(trial, until, self.pioneers.stages(trial, until))
 
     def _train(self, check: Callable[[], None]) -> bool:
         """One rung for those whose turn it is (line 8); whether to go on."""
@@ -273,8 +284,7 @@ class Scheduler:
         """Train everything ``waiting`` to its next look; whether anything was trained."""
         heard = False
         while waiting:
-            stops = [self._stop(trial) for trial in waiting]
-            orders = [TrainRequest(*pair) for pair in zip(waiting, stops, strict=True)]
+            orders = [self._order(trial) for trial in waiting]
             for together in self._outcomes(orders):
                 check()
                 heard = heard or bool(together)
@@ -297,6 +307,7 @@ class Scheduler:
         self.spent[trial.family] = took
         self.ran.setdefault(trial.family, Counter()).update(outcome.ran)
         self.prices.hear(trial, outcome)
+        self.foresight.hear(trial, outcome)
         trial.record(outcome)
         score = trial.mean(self.metric)
         if trial.reason is None and not math.isfinite(score):
@@ -308,14 +319,19 @@ class Scheduler:
             self.limits.elapsed, trial.number, trial.family, trial.passes, score,
             outcome.seconds, outcome.replayed,
         ))  # fmt: skip
-        self.proposer.report(trial.number, trial.passes, score, trial.scores)
+        for passes, scores in (*outcome.stages.items(), (trial.passes, trial.scores)):
+            mean = mean_score(scores, self.metric)
+            self.proposer.report(trial.number, passes, mean, scores)
+            if passes != trial.passes:
+                early = replace(self._progress(trial), done=False)
+                self.looks.append(replace(early, passes=passes, score=mean))
         if over(self._progress(trial), self.bandit.max_passes):
             self._end(trial, "COMPLETE", None)  # whatever the others do
         return trial
 
     def _outcomes(self, orders: Sequence[TrainRequest]) -> Iterator[Sequence[TrainResult]]:
         """Replayed from the storage where a trial had ended there, trained otherwise."""
-        replays = [self.earlier.look(order.trial) for order in orders]
+        replays = [self.earlier.look(order.trial, order.until) for order in orders]
         yield [outcome for outcome in replays if outcome is not None]
         pairs = zip(orders, replays, strict=True)
         fresh = [order for order, replay in pairs if replay is None]
@@ -354,6 +370,10 @@ class Scheduler:
 
     def _end(self, trial: Trial, state: str, reason: str | None) -> None:
         trial.state, trial.reason = state, reason
+        self.foresight.end(trial)
+        if state != "FAIL":
+            self.pioneers.end(trial)
+        self.plan = self.foresight.corrected(self.plan)
         score = trial.mean(self.metric)
         took = {records.SECONDS: trial.seconds, records.WORK: trial.work}
         self.proposer.note(trial.number, **took)
@@ -370,6 +390,7 @@ class Scheduler:
     def _end_search(self) -> None:
         """What an earlier run knows counts; what is in training waits in the storage."""
         self.ran[PREPARING] = self.prefixes.fits()
+        self.foresight.remember()
         self._take_in_the_rest()
         for trial in self.active:
             if trial.state == "RUNNING":

@@ -6,11 +6,7 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
-from itertools import chain, islice
-from numbers import Real
 from typing import Any
-
-from optuna.distributions import CategoricalDistribution
 
 from mlopt import events
 from mlopt.errors import InputError
@@ -18,35 +14,31 @@ from mlopt.training import Limits
 from mlopt.tuning.bandits import bandit_of
 from mlopt.tuning.crews.batching import BatchCrew
 from mlopt.tuning.crews.black_box import BlackBoxCrew
-from mlopt.tuning.crews.families import Views, Way, way_of
+from mlopt.tuning.crews.families import Views, Way
 from mlopt.tuning.crews.prefixes import Prefixes, memory_of_views
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.forecast import forecast
+from mlopt.tuning.foresight import Foresight
 from mlopt.tuning.inputs import families_of
+from mlopt.tuning.pioneers import Pioneers
 from mlopt.tuning.planning import search_plan
 from mlopt.tuning.rungs import Rungs
 from mlopt.tuning.samplers.proposer import Proposer
 from mlopt.tuning.scheduler import Scheduler
 from mlopt.tuning.space.defaults import class_points, default_points
-from mlopt.tuning.space.grid import at
-from mlopt.tuning.space.grid import cut as cut_range
-from mlopt.tuning.space.parameters import Parameter
-from mlopt.tuning.space.space import Family, Space
+from mlopt.tuning.space.space import Space
 from mlopt.tuning.storage.fingerprint import part, part_of_data, part_of_setting
 from mlopt.tuning.storage.store import NullStore, Store, open_store
 from mlopt.tuning.turns import Turns
+from mlopt.tuning.typical import spread, ways_of
 
 FULL_TRAINING = 100
 """Passes of the full training of an estimator that has none (TuPAQ, section 4.3): at these
 an ensemble has grown to its full size."""
-MOST_LOOKS = 64
-"""Configurations of a family that a plan looks at before it says how the family trains."""
 GENERATION = 16
 """Trials in training at once when the sampler learns: more would make it wait."""
 MOST_MODELS = 256
 """Models that one scan is planned for when the search sets no number."""
-FEW_FITS = 20
-"""A search of fewer fits is not worth a look at samples first."""
 
 
 def prepare(
@@ -71,7 +63,9 @@ def prepare(
         for family in space.families
     }
     max_passes = _max_passes(search, ways)
-    n_models = min(size for size in (search.n_trials, space.size, MOST_MODELS) if size)
+    sizes = [size for size in (search.n_trials, space.size) if size]
+    n_trials = min(sizes, default=None)
+    n_models = min([MOST_MODELS, *sizes])
     store = NullStore() if given is None else _open_store(search, problem, space, given)
     perfect = _perfect(problem)
     bandit = bandit_of(search.bandit, max_passes, search.n_trials, perfect=perfect)
@@ -91,15 +85,16 @@ def prepare(
     batches = all(own[0].task is not None for own in ways.values())
     short = search.timeout is not None and not batches
     full = search.max_passes or FULL_TRAINING
-    rungs = Rungs(bandit, full, _judged(problem), short)
-    sample = n_models * len(problem.splits) >= FEW_FITS
+    rungs = Rungs(bandit, full, _judged(problem), short, problem.metrics.names_only)
     varied = {family.name: [p.name for p in family.parameters] for family in space.families}
     forecasts = {
         name: forecast(
-            problem, own[0], varied[name], n_models=n_models,
-            batch_size=search.batch_size, sample=sample,
+            problem, own, varied[name], n_models=n_models, families=len(ways),
+            batch_size=search.batch_size,
+            drawn=spread(problem, space[name], search.random_state),
+            limit=math.inf if search.timeout is None else search.timeout,
             at_once=_slots(search, batched=True), brief=remember,
-            looks=rungs.share(own[0].parts.final),
+            part=rungs.part(own[0].parts.final, n_models // len(ways)),
         )
         for name, own in ways.items()
     }  # fmt: skip
@@ -110,10 +105,11 @@ def prepare(
     return Scheduler(
         proposer=proposer,
         bandit=bandit,
-        rungs=rungs,
+        pioneers=Pioneers(rungs, views, problem.metrics.main, search.n_trials),
         store=store,
         batch=BatchCrew(problem, views, search.max_passes, min(batched, default=1)),
         black_box=BlackBoxCrew(problem, views, full, stepwise),
+        foresight=Foresight(forecasts, views, rungs, None if search.timeout else n_trials),
         metric=problem.metrics.main,
         slots=_slots(search, batches, -(-problem.executor.threads // len(problem.splits))),
         turns=Turns(
@@ -167,37 +163,6 @@ def _check_budget(search: Any, space: Space) -> None:
             "A search needs an end: give `n_trials`, `timeout`, or a space of finitely "
             "many configurations."
         )
-
-
-def ways_of(problem: Problem, family: Family, seed: int | None) -> list[Way]:
-    """How configurations of a family train: a typical one, and one for each extreme.
-
-    That is each choice of a parameter, and each end of a range, with the others as in the
-    first.
-    """
-    levels = {p.name: _levels(p) for p in family.parameters}
-    first = {name: values[0] for name, values in levels.items()}
-    own = family.estimator.get_params(deep=True)
-    others = (
-        first | {name: value} for name, values in levels.items() for value in values[1:]
-    )
-    return [
-        way_of(problem, family.estimator, params, seed, own)
-        for params in islice(chain([first], others), MOST_LOOKS)
-    ]
-
-
-def _levels(parameter: Parameter) -> list[Any]:
-    drawn = cut_range(parameter.distribution, 2)
-    if not isinstance(parameter.distribution, CategoricalDistribution):
-        drawn = [at(parameter.distribution, 0.5), *drawn]
-        return [parameter.value(value) for value in drawn]
-    values = [parameter.value(value) for value in drawn]
-    sizes = [math.inf if value is None else value for value in values]
-    if not all(isinstance(size, Real) and not isinstance(size, bool) for size in sizes):
-        return values
-    middle = sizes.index(sorted(sizes)[len(sizes) // 2])  # None is no limit
-    return [values[middle], *values[:middle], *values[middle + 1 :]]
 
 
 def _max_passes(search: Any, ways: Mapping[str, Sequence[Way]]) -> int:

@@ -83,6 +83,14 @@ class Bandit(ABC):
         """Whether looks may be left out: nobody has asked for them in particular."""
         return False
 
+    def survival(self, looks: int) -> float:
+        """Share of trials that are expected to go on after so many looks.
+
+        Laplace's rule of succession: of what nobody has seen yet, one half. Who is not
+        given up at the first look is not expected to be later.
+        """
+        return 0.5 if looks else 1.0
+
     @abstractmethod
     def next_stop(self, progress: Progress) -> Passes:
         """Passes at which the trial is looked at next."""

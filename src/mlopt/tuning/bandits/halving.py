@@ -62,6 +62,9 @@ class Brackets(Bandit):
     def stops(self, bracket: int) -> tuple[Passes, ...]:
         """Passes at which trials of ``bracket`` are looked at; the last is the maximum."""
 
+    def survival(self, looks: int) -> float:
+        return float(self.factor**-looks)
+
     def next_stop(self, progress: Progress) -> Passes:
         stops = self.stops(progress.bracket)
         return next((s for s in stops if s > progress.passes), self.max_passes)

@@ -34,6 +34,10 @@ class NoPruning(Bandit):
         super().__post_init__()
         require("every", self.every, self.every is None or self.every >= 1, "at least 1")
 
+    def survival(self, looks: int) -> float:
+        del looks
+        return 1.0
+
     def next_stop(self, progress: Progress) -> int:
         every = self.every or self.max_passes
         return next_multiple(int(progress.passes), every, every, self.max_passes)

@@ -186,7 +186,7 @@ class BatchCrew:
         start = time.perf_counter()
         training = scan.wake(self.problem, self._views(scan))
         training.advance_to(until)
-        trained = time.perf_counter()
+        fit, trained = worked(start), time.perf_counter()
         for name, values in scan_scores(self.problem, scan).items():
             for owner, value in zip(scan.owners, values, strict=True):
                 table[owner.trial.number].setdefault(name, {})[owner.split] = float(value)
@@ -195,5 +195,5 @@ class BatchCrew:
         for other in self.scans:
             if not self.prefixes.holds(other.key):
                 other.sleep()
-        ended, parts = time.perf_counter(), len(scan.splits)
-        return (trained - start) / parts, (ended - trained) / parts
+        parts = len(scan.splits)
+        return fit / parts, worked(trained) / parts

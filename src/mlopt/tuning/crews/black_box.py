@@ -197,7 +197,8 @@ class BlackBoxCrew:
         parts = self.views.split(trial)
         fold = self._fold(parts, unit.split)
         begun = 0 if unit.model is None else trial.passes
-        step = Step(begun, unit.order.until, self.full, self.stepwise)
+        order = unit.order
+        step = Step(begun, order.until, self.full, self.stepwise, order.stages)
         both = problem.executor.submit(
             train_step, fold, unit.model, parts.final, step, problem.metrics,
             problem.train_scores,
@@ -246,6 +247,11 @@ class BlackBoxCrew:
             by_split=tuple((r.seconds, r.score_seconds) for r in reports),
             traces=tuple(r.trace for r in reports if r.trace),
             ran=sum((Counter(r.ran) for r in reports), Counter()),
+            stages={
+                stop: _by_metric(metrics.alike([r.stages[stop] for r in reports]))
+                for stop in order.stages
+                if all(stop in report.stages for report in reports)
+            },
         )
 
 

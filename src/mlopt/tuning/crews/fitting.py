@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from typing import Any
@@ -25,7 +25,14 @@ from sklearn.utils.validation import _check_method_params
 from mlopt.errors import ArgumentError
 from mlopt.passes import Passes
 from mlopt.tuning.crews.chain import Names, params_of_final
-from mlopt.tuning.crews.growing import add_members, grows, has_stopped, members, members_at
+from mlopt.tuning.crews.growing import (
+    add_members,
+    first_members,
+    grows,
+    has_stopped,
+    members,
+    members_at,
+)
 from mlopt.tuning.crews.problem import Labels
 from mlopt.tuning.crews.scoring import Metrics
 from mlopt.tuning.crews.splits import Split
@@ -61,6 +68,8 @@ class Step:
     stop: Passes
     full: int
     stepwise: bool
+    stages: tuple[Passes, ...] = ()
+    """Of which the scores are wanted, too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +94,7 @@ class Report:
     error: Exception | None = None
     ran: Mapping[str, int] = field(default_factory=dict)
     """How often a model was fitted and scored."""
+    stages: Mapping[Passes, dict[str, float]] = field(default_factory=dict)
 
 
 def failure(error: Exception, seconds: float, metrics: Metrics) -> Report:
@@ -150,6 +160,10 @@ def train_step(
         fitted, work = time.perf_counter(), time.thread_time() - work
         try:
             scores = metrics.score(model, fold.X_test, fold.y_test, fold.score_test)
+            stages = {
+                stop: metrics.score(young, fold.X_test, fold.y_test, fold.score_test)
+                for stop, young in _younger(model, template, step)
+            }
             scored = time.perf_counter()
             train = (
                 metrics.score(model, fold.X, fold.y, fold.score_train)
@@ -158,10 +172,11 @@ def train_step(
             )
         except Exception as error:  # what `error_score` does not stand for
             return Report({}, error=error), None
-    ran = {"fit": _fits() - before, "score": 1 + train_scores}
+    ran = {"fit": _fits() - before, "score": 1 + train_scores + len(stages)}
     report = Report(
-        scores, train, done, fitted - begin, scored - fitted, work=work, ran=ran
-    )
+        scores, train, done, fitted - begin, scored - fitted, work=work, ran=ran,
+        stages=stages,
+    )  # fmt: skip
     return report, None if done else model
 
 
@@ -174,6 +189,14 @@ def fit_until(model: Any, template: Any, fold: Fold, step: Step) -> bool:
         return bool(done or has_stopped(model))
     fit_fold(model, fold)
     return True
+
+
+def _younger(model: Any, template: Any, step: Step) -> Iterator[tuple[Passes, Any]]:
+    """``model`` as it was at each stage that is asked for."""
+    if step.stepwise and grows(template):
+        for stop in step.stages:
+            count = members_at(template, stop, step.full)
+            yield stop, first_members(model, count)
 
 
 _counted = threading.local()

@@ -7,6 +7,7 @@ rows into bins and asks all of its trees again, which takes as long as growing f
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -30,10 +31,13 @@ class Growth:
         Says how many members there are.
     priced : str
         Whose prices in `mlopt.prices` hold: "growth.again.*" and "growth.judged.*".
+    kept : tuple of str
+        Attributes of a fitted one that hold its members, in the order of their growth.
     """
 
     parameter: str
     priced: str
+    kept: tuple[str, ...] = ("estimators_",)
 
     @property
     def again(self) -> float:
@@ -46,8 +50,9 @@ class Growth:
         return price(f"growth.judged.{self.priced}")
 
 
-_FOREST, _BAGS = Growth("n_estimators", "forest"), Growth("n_estimators", "bagging")
-_TREES, _HIST = Growth("n_estimators", "boosting"), Growth("max_iter", "histograms")
+_FOREST, _TREES = Growth("n_estimators", "forest"), Growth("n_estimators", "boosting")
+_BAGS = Growth("n_estimators", "bagging", ("estimators_", "estimators_features_"))
+_HIST = Growth("max_iter", "histograms", ("_predictors",))
 GROWING: dict[type, Growth] = {
     ensemble.RandomForestClassifier: _FOREST,
     ensemble.RandomForestRegressor: _FOREST,
@@ -64,10 +69,7 @@ GROWING: dict[type, Growth] = {
 
 STOPS = 10_000
 """Rows above which scikit-learn's "auto" stops early."""
-LOOKS = 0.05
-"""Share of one fit that looks at it may cost together, where nobody has asked for them: a
-search in which no trial is given up takes no longer than that. ``benchmarks/growth.py``
-prints both kinds of search."""
+LOOKS = price("growth.unasked")
 
 
 def members(model: Any) -> int:
@@ -129,6 +131,16 @@ def add_members(model: Any, count: int, fit: Callable[[], object]) -> None:
     fit()
 
 
+def first_members(model: Any, count: int) -> Any:
+    """A fitted ``model`` as it was when it had grown its first ``count`` members."""
+    growth = GROWING[type(model)]
+    young = copy.copy(model)
+    setattr(young, growth.parameter, count)
+    for name in growth.kept:
+        setattr(young, name, getattr(model, name)[:count])
+    return young
+
+
 def has_stopped(model: Any) -> bool:
     """Whether early stopping has ended ``model``, maybe with the last tree of a step.
 
@@ -142,7 +154,9 @@ def has_stopped(model: Any) -> bool:
     return bool(asked or model.n_iter_ < model.max_iter)
 
 
-def price_of_looks(model: Any, stops: Sequence[Passes], full: int, judged: float) -> float:
+def price_of_looks(
+    model: Any, stops: Sequence[Passes], full: int, judged: float, *, again: bool = True
+) -> float:
     """What looks at ``stops`` add to one fit of ``model``, as a share of it.
 
     Parameters
@@ -155,25 +169,27 @@ def price_of_looks(model: Any, stops: Sequence[Passes], full: int, judged: float
         Passes of a model that has grown up.
     judged : float
         Rows that a look predicts, for each row of training.
+    again : bool, default=True
+        Whether the fit goes on after a look; else the first members of one that has ended
+        are judged.
     """
     growth, size = GROWING[type(model)], members(model)
     early = [count for s in stops if (count := members_at(model, s, full)) < size]
-    return sum(growth.again + growth.judged * judged * count for count in early) / size
+    anew = growth.again if again else 0.0
+    return sum(anew + growth.judged * judged * count for count in early) / size
 
 
-def worth_a_look(
-    model: Any, stops: Sequence[Passes], full: int, judged: float
+def affordable(
+    stops: Sequence[Passes], cost: Callable[[Sequence[Passes]], float]
 ) -> tuple[Passes, ...]:
     """Those of ``stops`` that cost no more than `LOOKS` together, the first among them.
 
     They are apart by equal factors: a model that is hopeless is so early, and one that is
     nearly grown up saves little.
     """
-    if not grows(model):
-        return tuple(stops)
     for number in range(len(stops), 0, -1):
         chosen = _spread(stops, number)
-        if price_of_looks(model, chosen, full, judged) <= LOOKS:
+        if cost(chosen) <= LOOKS:
             return chosen
     return ()
 

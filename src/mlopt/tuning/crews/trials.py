@@ -23,6 +23,12 @@ Scores = Mapping[str, tuple[float, ...]]
 """Metric name to the scores of the splits, in order."""
 
 
+def mean_score(known: Scores, metric: str) -> float:
+    """The mean over splits of ``metric``, or of the first metric; NaN without one."""
+    scores = known.get(metric) or next(iter(known.values()), ())
+    return float(np.mean(scores)) if scores else float("nan")
+
+
 @dataclass(frozen=True)
 class TrainResult:
     """What became of a trial that was trained for a while; a trainer's answer."""
@@ -47,6 +53,8 @@ class TrainResult:
     """What the fits that failed raised, in full."""
     ran: Mapping[str, int] = field(default_factory=dict)
     """How many models were fitted, and how often one was scored, for this."""
+    stages: Mapping[Passes, Scores] = field(default_factory=dict)
+    """Of the same model after fewer passes, where that was asked for and can be told."""
 
 
 @dataclass(eq=False)
@@ -87,9 +95,7 @@ class Trial:
         them is ``metric``, the first decides.
         """
         if metric not in self._means:
-            known = self.scores
-            scores = known.get(metric) or next(iter(known.values()), ())
-            self._means[metric] = float(np.mean(scores)) if scores else float("nan")
+            self._means[metric] = mean_score(self.scores, metric)
         return self._means[metric]
 
     def record(self, outcome: TrainResult) -> None:
@@ -108,16 +114,22 @@ class Trial:
             self._means.clear()
             return
         self.passes = outcome.passes
+        self.rungs.update({p: dict(scores) for p, scores in outcome.stages.items()})
         self.rungs[outcome.passes] = dict(outcome.scores)
         self._means.clear()
 
 
 @dataclass(frozen=True)
 class TrainRequest:
-    """Train ``trial`` until it has made ``until`` passes."""
+    """Train ``trial`` until it has made ``until`` passes.
+
+    ``stages`` are passes before that of which the scores are wanted, if the trained model
+    tells them.
+    """
 
     trial: Trial
     until: Passes
+    stages: tuple[Passes, ...] = ()
 
 
 def best_trial(trials: Iterable[Trial], metric: str) -> Trial | None:

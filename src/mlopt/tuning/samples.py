@@ -1,0 +1,235 @@
+"""What fits to samples of the rows tell of a search: of a few configurations, side by side.
+
+Fits of a search run side by side, and so do these: what they take from one another, the
+interpreter above all, they then take here too. The first is of one configuration alone and
+says how many others are worth it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
+
+from mlopt.cluster import Handle, Threads, single_threaded
+from mlopt.costs import Cost, Fit
+from mlopt.kernels.compiling import worked
+from mlopt.pipeline.by_split import Streamed
+from mlopt.prices import count, price
+from mlopt.rows import Rows
+from mlopt.stats import Stats
+from mlopt.tuning.crews.chain import Parts, fit_steps, params_of_final
+from mlopt.tuning.crews.fitting import cut_params
+from mlopt.tuning.crews.problem import Problem
+
+SIZES = (1024, 2048)
+"""Rows of the two samples at most; a small table gives a quarter and a half of itself."""
+STEEP, STEEPEST = 1.25, 2.0
+"""How much faster than its rows the time of a sample must grow to be a power of them, and
+the largest power: noise of two short fits must not make hours of seconds."""
+SHARE = price("samples.share")
+FEWEST = count("samples.rows")
+MOST = count("samples.configurations")
+WAITS = 0.5
+"""Part of a time limit that samples are waited for at most: a fit may hang."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What the final estimator sees, and what one fit on the training rows takes.
+
+    ``fit`` is of the final estimator, ``prepare`` of its preprocessing, ``score`` of one
+    score: in the mean of the configurations that were tried. None when not sampled.
+    """
+
+    stats: Stats
+    fit: Cost | None = None
+    prepare: Cost | None = None
+    score: Cost = field(default_factory=Cost)
+    source: str = ""
+    """The samples in words."""
+    example: Any = None
+    """Some rows as the final estimator sees them."""
+
+
+@dataclass(frozen=True)
+class _Look:
+    """Seconds on a sample, and the rows that the final estimator saw."""
+
+    prepare: float
+    fit: float
+    score: float
+    rows: Any
+
+    @property
+    def seconds(self) -> float:
+        return self.prepare + self.fit + self.score
+
+
+def profiled(
+    problem: Problem,
+    typical: Parts,
+    drawn: Callable[[int], Sequence[Parts]] | None,
+    fits: float,
+    limit: float = math.inf,
+) -> Profile:
+    """Fit to samples of two sizes and extrapolate.
+
+    Parameters
+    ----------
+    problem : Problem
+    typical : Parts
+        A configuration in the middle of the space.
+    drawn : callable, optional
+        Gives so many others, all over the space; without it the typical one stands for all.
+    fits : float
+        Fits that the search makes.
+    limit : float
+        Seconds after which the search ends.
+
+    References
+    ----------
+    KeystoneML, section V-D: profile at two sizes, extrapolate time linearly. Here by a
+    power where time has grown faster than that: kernels of all pairs of rows do so.
+    """
+    train = problem.splits[0].train
+    rows = np.random.default_rng(problem.seed).permutation(train)
+    few = max(FEWEST, int(SHARE * fits * len(train) / 3))  # both sizes: three times these
+    small = max(1, min(few, len(train) // 4, SIZES[0]))
+    for sizes in ((small, 2 * small), (len(train) // 2, len(train))):
+        (first,) = _side_by_side(problem, [(typical, rows[: sizes[0]])], limit)
+        if first is not None:
+            break
+    else:
+        return Profile(shape_of(problem.X))  # the search will tell what is wrong
+    whole = fits * first.seconds * len(train) / sizes[0]
+    spare = SHARE * min(whole, limit * problem.executor.threads)
+    number = min(MOST, int(spare / (3 * first.seconds))) if drawn is not None else 1
+    tried = [typical] if number <= 1 or drawn is None else [*drawn(number)]
+    jobs = [(parts, rows[:size]) for parts in tried for size in sizes]
+    looks = _side_by_side(problem, jobs, limit)
+    pairs = [
+        (less, more)
+        for less, more in zip(looks[::2], looks[1::2], strict=True)
+        if less is not None and more is not None
+    ]
+    if not pairs:
+        return Profile(shape_of(problem.X))
+    prepare, fit, score = (
+        Cost(fixed=_mean(pairs, name, sizes, len(train)), source="sampled")
+        for name in ("prepare", "fit", "score")
+    )
+    example = pairs[-1][1].rows
+    seen = replace(shape_of(example), rows=problem.n, bytes=-1)
+    source = f"{2 * len(pairs)} fits to {sizes[0]} and {sizes[1]} rows"
+    return Profile(seen, fit, prepare, score, source, example)
+
+
+def some_rows(problem: Problem) -> Any:
+    """As many as tell what is asked of a few."""
+    rows = np.random.default_rng(problem.seed).permutation(problem.n)[: SIZES[0]]
+    return _safe_indexing(problem.gathered, rows)
+
+
+def _mean(
+    pairs: Sequence[tuple[_Look, _Look]], name: str, sizes: tuple[int, int], rows: int
+) -> float:
+    """Seconds on so many ``rows``, in the mean of the configurations."""
+    sums = [sum(getattr(pair[side], name) for pair in pairs) for side in (0, 1)]
+    return extrapolated([*sizes], sums, rows) / len(pairs)
+
+
+def _side_by_side(
+    problem: Problem, jobs: Sequence[tuple[Parts, Any]], limit: float
+) -> list[_Look | None]:
+    """One fit a job; None where it raised, or did not end in a part of the time limit."""
+    executor = problem.executor
+    # Rows that trials get on workers need not travel for samples.
+    here = executor if isinstance(executor, Threads) else Threads(1)
+    with warnings.catch_warnings():  # not in threads: filters are those of the process
+        warnings.simplefilter("ignore")  # a sample may be too small for good results
+        handles = [here.submit(_look, problem, *job) for job in jobs]
+        waits = limit * WAITS if math.isfinite(limit) else None
+        try:
+            ended = set(here.as_completed(handles, waits))
+        except TimeoutError:
+            ended = {handle for handle in handles if handle.done()}
+            here.abandon([handle for handle in handles if handle not in ended])
+    found = [_seen(here, h) if h in ended else None for h in handles]
+    if here is not executor:
+        here.close()
+    return found
+
+
+def _seen(executor: Threads, handle: Handle) -> _Look | None:
+    try:
+        look: _Look = executor.result(handle)
+    except Exception:  # of a sample that lacks what a fit needs
+        return None
+    return look
+
+
+def extrapolated(sizes: list[int], seconds: list[float], rows: int) -> float:
+    """Seconds on so many ``rows``, from those on two smaller sizes."""
+    (few, many), (quick, slow) = sizes, seconds
+    faster = quick > 0 and slow / quick > STEEP * many / few
+    if not faster:
+        return Fit.of(sizes, seconds).at(rows)
+    power = min(math.log(slow / quick) / math.log(many / few), STEEPEST)
+    return float(slow * (rows / many) ** power)
+
+
+def _look(problem: Problem, parts: Parts, rows: Any) -> _Look:
+    """One fit to these ``rows``."""
+    X = _safe_indexing(problem.gathered, rows)
+    if parts.pairwise:
+        X = _safe_indexing(X, rows, axis=1)
+    y = None if problem.y is None else _safe_indexing(problem.y, rows)
+    final = clone(parts.final)
+    params = cut_params(params_of_final(parts.path, problem.fit_params), problem.n, rows)
+    # On one thread, as trials are; OpenMP on so few rows would wait more than it works.
+    with single_threaded():
+        start = time.perf_counter()
+        _, X = fit_steps(parts, X, y)
+        prepare, prepared = worked(start), time.perf_counter()
+        final.fit(X, *(() if y is None else (y,)), **params)
+        fit, fitted = worked(prepared), time.perf_counter()
+        score = 0.0
+        if problem.metrics.names_only and not problem.score_params:
+            # A scorer of the user's own is called for what it is asked to judge alone.
+            _score(problem, final, X, y)
+            score = worked(fitted)
+    return _Look(prepare, fit, score, X)
+
+
+def _score(problem: Problem, final: Any, X: Any, y: Any) -> None:
+    """One score, of as large a part as the first split tests of what it trains on."""
+    split, rows = problem.splits[0], _num_samples(X)
+    part = np.arange(min(rows, rows * len(split.test) // len(split.train) or 1))
+    targets = None if y is None else _safe_indexing(y, part)
+    problem.metrics.score(final, _safe_indexing(X, part), targets)
+
+
+def shape_of(X: Any) -> Stats:
+    """What is known of rows without looking at them."""
+    if isinstance(X, Streamed):
+        return Stats(X.n, X.shape[1])
+    if isinstance(X, Rows):
+        density = X.nonzero / (X.n * X.d)
+        return Stats(X.n, X.d, density=density, dtype=str(X.dtype), sparse=X.sparse)
+    if len(getattr(X, "shape", ())) != 2:
+        return Stats(_num_samples(X), 1)  # texts, images: what they hold is not known
+    if sparse.issparse(X):
+        n, d = X.shape
+        return Stats(n, d, density=X.nnz / max(1, n * d), dtype=str(X.dtype), sparse=True)
+    dtype = str(X.dtype) if isinstance(X, np.ndarray) and X.dtype.kind == "f" else "float64"
+    return Stats(X.shape[0], X.shape[1], dtype=dtype)
