@@ -50,9 +50,11 @@ def search_plan(
         _family(name, own, problem, forecasts[name], each, rungs)
         for name, own in ways.items()
     ]
+    alone = sum(one.batched is None for one in forecasts.values()) / len(forecasts)
+    alone *= len(problem.splits)
     choices.append(Choice(
         PROPOSALS, _name(search.sampler), f"bandit: {_name(search.bandit)}",
-        None if trials is None else _overhead(search, space, trials),
+        None if trials is None else _overhead(search, space, trials, alone),
     ))  # fmt: skip
     if kernels := max(one.kernels for one in forecasts.values()):
         cost = Cost(python=kernels * price("kernels.compiled"))
@@ -88,12 +90,17 @@ def _estimates(
     return (Estimate(min(total, most), min(low, most), min(high, most), source),)
 
 
-def _overhead(search: Any, space: Space, trials: int) -> float:
-    """Seconds of what a search does beside training: in Python, on one thread."""
+def _overhead(search: Any, space: Space, trials: int, alone: float) -> float:
+    """Seconds of what a search does beside training: in Python, on one thread.
+
+    ``alone`` fits of a trial are made one by one.
+    """
     guided = search.sampler not in ("random", "grid")
     names = sum(len(family.parameters) for family in space.families) / len(space.families)
     one = price("search.trial") + guided * names * price("search.proposal")
-    return Cost(python=trials * one).seconds(Resources.probe())
+    one += alone * price("search.fit")
+    beside = price("search.begin") + trials * one
+    return Cost(python=beside).seconds(Resources.probe())
 
 
 def _final(
