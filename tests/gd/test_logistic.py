@@ -12,8 +12,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn import linear_model
-from sklearn.datasets import make_classification
+from sklearn.datasets import load_digits, make_classification
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.preprocessing import StandardScaler
 
 from mlopt.gd.logistic import LogisticRegression
 
@@ -109,6 +110,14 @@ def test_softmax_has_no_part_that_all_classes_share() -> None:
     model = LogisticRegression().fit(X, y)
     np.testing.assert_allclose(model.coef_.sum(axis=0), 0.0, atol=1e-12)
     assert model.intercept_.sum() == pytest.approx(0.0, abs=1e-12)
+
+
+def test_classes_that_a_plane_tells_apart_take_about_as_many_passes_as_scipy() -> None:
+    X, y = load_digits(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    theirs = linear_model.LogisticRegression(max_iter=300).fit(X, y)
+    ours = LogisticRegression(solver="lbfgs", max_iter=300).fit(X, y)
+    assert ours.n_iter_[0] <= 1.5 * theirs.n_iter_[0]
 
 
 def test_a_sample_of_the_rows_does_not_move_the_solution() -> None:

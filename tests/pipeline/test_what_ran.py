@@ -186,6 +186,15 @@ def test_a_fit_that_keeps_nothing_does_what_its_plan_says(
     _check(case, 0, ran)
 
 
+def test_a_density_near_the_threshold_is_counted_as_rows_are_joined(
+    ran: Recording,
+) -> None:
+    model = mlopt.Pipeline(mixed()).fit(FRAME, Y)
+    seen_once = {one: rows for one, rows in ran.rows().items() if one[0] == "apply"}
+    assert set(seen_once.values()) == {N}, model.plan_.explain()
+    assert model.steps[0][1].sparse_output_ is False  # 3 of 5 entries are stored
+
+
 PREDICTED = ["linear", "linear, on dask", "shared", "mixed", "text"]
 
 

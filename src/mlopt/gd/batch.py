@@ -65,7 +65,7 @@ class Pairs:
         gradient: Floats,
         inverse: Callable[[Floats], Floats],
         plan: Layout,
-        rescaled: bool = False,
+        rescaled: bool | NDArray[np.bool_] = False,
     ) -> Floats:
         """``-H gradient`` by the two-loop recursion (Nocedal, 1980).
 
@@ -75,7 +75,7 @@ class Pairs:
         inverse : callable
             The first guess of the inverse Hessian, times its argument.
         plan : Layout
-        rescaled : bool
+        rescaled : bool, or ndarray of shape (U,)
             Whether the newest pair sets the overall scale of ``inverse``.
         """
         q = gradient.copy()
@@ -86,8 +86,9 @@ class Pairs:
             factors.append(a)
             q -= plan.spread(a).astype(q.dtype) * change
         z = inverse(q)
-        if rescaled and known:
-            z *= plan.spread(self._scale(inverse, plan)).astype(z.dtype)
+        if known and np.any(rescaled):
+            scale = np.where(rescaled, self._scale(inverse, plan), 1.0)
+            z *= plan.spread(scale).astype(z.dtype)
         for (step, change, rho), a in zip(known, reversed(factors), strict=True):
             b = rho * dots(change, z, plan)
             z += plan.spread(a - b).astype(z.dtype) * step
@@ -282,8 +283,13 @@ class Batch:
         inverse: Callable[[Floats], Floats],
         rescaled: bool,
     ) -> None:
-        """Give some units a new direction, and a step length of 1 along it."""
-        direction = self.pairs.direction(self.gradient, inverse, self.plan, rescaled)
+        """Give some units a new direction, and a step length of 1 along it.
+
+        Hessians of single classes know nothing of what the classes of a softmax do to each
+        other, which the newest step has met: it sets the scale there in any case.
+        """
+        scaled = rescaled | (self.plan.widths > 1)
+        direction = self.pairs.direction(self.gradient, inverse, self.plan, scaled)
         slope = dots(self.gradient, direction, self.plan)
         self._point(units, direction, slope)
         wrong = (

@@ -162,6 +162,11 @@ class Layout:
         return np.flatnonzero(~(joint[self.owner] & inner))
 
     @cached_property
+    def widths(self) -> Indices:
+        """How many columns each unit has, (U,)."""
+        return np.diff(self.units, append=self.width)
+
+    @cached_property
     def unit_owner(self) -> Indices:
         """The model of each unit, (U,)."""
         owners: Indices = self.owner[self.units]
@@ -206,7 +211,7 @@ class Layout:
         """Per-unit values over the units' columns: (U,) -> (B,)."""
         if len(self.units) == self.width:
             return values
-        return np.repeat(values, np.diff(self.units, append=self.width))
+        return np.repeat(values, self.widths)
 
     def per_model(self, by_column_order: NDArray) -> NDArray:
         """Values in the order of columns (one a model), in the models' own order."""

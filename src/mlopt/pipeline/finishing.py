@@ -120,11 +120,13 @@ class _Fitted:
         parts = [self.value(part) for part in join.parts]
         if not any(map(tables.is_sparse, parts)):
             return False
-        near = _density(parts)
+        stored, size = tables.count_entries(*parts)
+        near = stored / max(1, size)
         below = join.sparse_below
         if near * _NEAR < below or near > below * _NEAR or _has_outcome(join):
             return near < below
-        return self._counted(join) < below
+        found = self.run.density(join)
+        return (self._counted(join) if found is None else found) < below
 
     def _counted(self, join: Join) -> float:
         """The density over all rows: one more pass over the parts."""
@@ -140,11 +142,6 @@ class _Fitted:
             counts = [executor.result(handle) for handle in handles]
         stored, size = (sum(column) for column in zip(*counts, strict=True))
         return float(stored / max(1, size))
-
-
-def _density(parts: Iterable[Any]) -> float:
-    stored, size = tables.count_entries(*parts)
-    return stored / max(1, size)
 
 
 def _has_outcome(op: Operator) -> bool:

@@ -19,7 +19,7 @@ from mlopt.pipeline.blocks.cut import Blocks
 from mlopt.pipeline.blocks.tables import stack
 from mlopt.pipeline.environment import Environment, repeatable
 from mlopt.pipeline.fits.base import ManyPasses
-from mlopt.pipeline.graph.operators import Learn, Operator, Outcome
+from mlopt.pipeline.graph.operators import Join, Learn, Operator, Outcome
 from mlopt.pipeline.graph.schedule import Job, below, must_stay, schedule, takes_memory
 from mlopt.pipeline.graph.walking import walk
 from mlopt.pipeline.rules.base import Draft
@@ -89,6 +89,13 @@ class Execution:
         done = self._clock.done.get(op.token, 0)
         rows = sum(next(iter(self.sources.values())).lengths or ())
         return done / rows if op.gives_rows and rows else float(done)
+
+    def density(self, join: Join) -> float | None:
+        """Share of stored entries in the parts of all rows; None where rows were not put
+        side by side just once."""
+        if self.ran(join) != 1.0:
+            return None
+        return self._clock.stored[join.token] / max(1, self._clock.entries[join.token])
 
     def _run(self) -> list[Any]:
         self._recall()

@@ -45,7 +45,7 @@ def block_function(op: Operator) -> Callable[..., Any]:
         return InPanels(Recipe.of(op.body, op.reads), cut)
     if isinstance(op, Apply) and op.scope == "rows":
         return InPanels(Timed(op.token, _function(op)), cut)
-    return Timed(op.token, _function(op))
+    return Timed(op.token, _function(op), joins=isinstance(op, Join))
 
 
 def _function(op: Operator) -> Callable[..., Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from mlopt.cluster import Executor, single_threaded, tell
 from mlopt.kernels.compiling import worked
-from mlopt.pipeline.blocks.tables import count_rows
+from mlopt.pipeline.blocks.tables import count_entries, count_rows
 
 _TOPIC = "mlopt-seconds"
 """Under which workers log what ran: Dask keeps the last of it, for who asks later."""
@@ -32,16 +32,24 @@ class Clock:
         At work, over all threads.
     done : dict of token to int
         Rows made, or models fitted.
+    stored, entries : dict of token to int
+        Entries of rows put side by side: those that are stored, and all.
     """
 
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     done: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    stored: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    entries: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
-    def add(self, token: str, seconds: float, done: int) -> None:
+    def add(
+        self, token: str, seconds: float, done: int, stored: int = 0, entries: int = 0
+    ) -> None:
         """One call."""
         with _lock:
             self.seconds[token] += seconds
             self.done[token] += done
+            self.stored[token] += stored
+            self.entries[token] += entries
 
 
 @contextmanager
@@ -65,11 +73,14 @@ class Timed:
     ----------
     done : callable
         Of what it returns: how many rows, or models.
+    joins : bool
+        Whether it puts its arguments side by side, whose entries are counted.
     """
 
     token: str
     function: Callable[..., Any]
     done: Callable[[Any], int] = count_rows
+    joins: bool = False
 
     @property
     def __name__(self) -> str:
@@ -80,8 +91,9 @@ class Timed:
         value = self.function(*args)
         took = worked(begin)
         done = int(self.done(value))
-        _count(self.token, took, done)
-        tell(_TOPIC, (os.getpid(), self.token, took, done))
+        entries = count_entries(*args) if self.joins else (0, 0)
+        _count(self.token, took, done, *entries)
+        tell(_TOPIC, (os.getpid(), self.token, took, done, *entries))
         return value
 
 
@@ -97,15 +109,15 @@ def on_the_way(value: Any) -> int:
     return 0
 
 
-def _count(token: str, seconds: float, done: int) -> None:
+def _count(token: str, *call: Any) -> None:
     for clock in tuple(_clocks):
-        clock.add(token, seconds, done)
+        clock.add(token, *call)
 
 
-def _told(message: tuple[int, str, float, int]) -> None:
-    process, token, seconds, done = message
+def _told(message: tuple[Any, ...]) -> None:
+    process, *call = message
     if process != os.getpid():  # workers may be threads of this process
-        _count(token, seconds, done)
+        _count(*call)
 
 
 def quietly(function: Callable[..., Any], *args: Any) -> Any:
