@@ -233,11 +233,13 @@ def report(part, found):
             median(plan[key] or 0.0 for plan in plans)
             for key in ("predicted", "measured", "planning")
         )
-        said = f" predicted {predicted:.3f} s ({predicted / took:4.2f}x)" if predicted else ""
-        print(f"{line} {said} planning {planning:.2f} s ({planning / took:.0%})")
+        if predicted:
+            line += f" predicted {predicted:.3f} s ({predicted / took:4.2f}x)"
+        print(f"{line} planning {planning:.2f} s ({planning / took:.0%})")
     for rows in ours[0]["predict"]:
         a, b = (median(one["predict"][rows] for one in who) for who in (ours, theirs))
-        print(f"  predict {rows:>7s} rows {1e3 * a:8.3f} ms {1e3 * b:8.3f} ms {a / b:5.2f}x")
+        line = f"  predict {rows:>7s} rows {1e3 * a:8.3f} ms {1e3 * b:8.3f} ms"
+        print(f"{line} {a / b:5.2f}x")
 
 
 def main():

@@ -18,6 +18,9 @@ ROOT = Path(__file__).parent.parent
 # A rule that changes what a pipeline computes is left out for users, and fails here.
 dask.config.set({"mlopt.strict": True})
 
+# Few rows stand for many here: they are planned though it does not pay.
+dask.config.set({"mlopt.plan": "always"})
+
 # What is chosen must not depend on the fits that tests have run before.
 os.environ.setdefault("DASK_MLOPT__REMEMBER", "false")  # of the processes that they start
 dask.config.set({"mlopt.remember": False})

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
+import dask
 import numpy as np
 import sklearn.pipeline
 from sklearn.base import clone
@@ -37,6 +38,7 @@ from tests.judges.rounding import (
 from tests.judges.tables import make
 
 import mlopt
+from mlopt.pipeline.planning.worth import WANTED
 
 METHODS = ("predict", "predict_proba", "decision_function", "transform")
 
@@ -81,7 +83,8 @@ def _judge_values(case: Case, parts: set[str]) -> None:
     # The second finds whatever this process remembers of the first.
     for when in ("", "again: "):
         ours, theirs = mlopt.Pipeline(build(case)), sklearn.pipeline.Pipeline(build(case))
-        fitted = outcome(lambda: ours.fit(*given.ours[:2]))  # noqa: B023
+        with dask.config.set({"mlopt.plan": WANTED[case.table.seed % len(WANTED)]}):
+            fitted = outcome(lambda: ours.fit(*given.ours[:2]))  # noqa: B023
         with watched() as seen, in_order(), turned_like(ours):
             other = outcome(lambda: theirs.fit(*given.theirs[:2]))  # noqa: B023
         failed = isinstance(other, Raised)

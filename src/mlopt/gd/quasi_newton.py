@@ -219,6 +219,14 @@ class QuasiNewton(LinearTraining):
     def _aim(self, batch: Batch, moved: NDArray[np.bool_], passes: int) -> None:
         work = self._work(batch.plan)
         curvature, where = self._curvature, (batch.weights, batch.plan)
+        if curvature.full and bool((batch.plan.widths > 1).all()):
+            # Hessians of single classes are no Newton's, however new: what is learnt of
+            # the classes together, step by step, is kept on top of the first ones.
+            if curvature.inverse is None:
+                curvature.current(*where, work=0.0)
+            assert curvature.inverse is not None
+            batch.aim(moved, curvature.inverse, rescaled=True)
+            return
         if curvature.inverse is None:
             curvature.sharper(*where, ahead=(work + _PYTHON) * self._expected(batch.plan))
         inverse = curvature.current(*where, work=passes * work)

@@ -52,6 +52,8 @@ def to_plan(
     trips = len(jobs) * profile.resources.round_trip if profile is not None else None
     # A fit is planned first, which takes what it took now.
     predicted = None if trips is None else _total(choices) + planned.seconds + trips
+    if planned.foreseen is not None:
+        predicted = planned.foreseen + planned.seconds
     kept = _kept_bytes(planned, jobs) if profile is not None else None
     changed = ", ".join(one.rule for one in planned.log if one.changed) or "none"
     notes = [
@@ -63,6 +65,8 @@ def to_plan(
         for one in planned.log
         if one.broken
     ]
+    if planned.plainly:
+        notes.append(f"run as scikit-learn runs it, not planned: {planned.plainly}")
     notes += _beside(len(jobs), trips, choices, planned.seconds, total)
     notes += _kept_in_all(kept, run) if run is not None else []
     return Plan(
@@ -89,7 +93,7 @@ def explain_application(pipeline: Any, method: str, X: Any) -> Plan:
         known = [name for name in _METHODS if hasattr(pipeline, name)]
         raise InputError(f"`method` must be 'fit' or one of {known}, got {method!r}.")
     check_is_fitted(pipeline)
-    if not is_dask(X) and are_few(X):
+    if not is_dask(X) and are_few(pipeline, X):
         return plain_plan(pipeline, None, "few rows", method)
     planned = plan_application(pipeline, method, X)
     if not is_dask(X) and (why := why_plain(planned)):

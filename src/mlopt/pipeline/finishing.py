@@ -65,7 +65,8 @@ class _Fitted:
 
     def __init__(self, planned: Planned, run: Execution) -> None:
         self.planned, self.run = planned, run
-        self.whole = next(iter(planned.sources.values())).count == 1
+        first = next(iter(planned.sources.values()))
+        self.whole = first.count == 1 and sum(first.lengths or ()) <= SMALL
         self._trial: Trial | None = None
 
     def value(self, op: Operator) -> Any:
@@ -74,7 +75,7 @@ class _Fitted:
             size = SMALL if self.whole else self._rows()
             sources = self.planned.sources
             sample = take_sample(sources, self.run.executor, size, everywhere=size != _FEW)
-            self._trial = Trial(sample, values=dict(self.run.models))
+            self._trial = Trial(sample, values=dict(self.run.models), repeats=1)
         for node in walk([op], stop=lambda n: n.token in self._values):
             if isinstance(node, Outcome) and node.token not in self._values:
                 model = self.run.models[node.learn.token]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from typing import Any
 
 from sklearn.preprocessing import FunctionTransformer
@@ -74,12 +75,24 @@ class Operator:
         return type(self).__name__
 
     def _values(self) -> dict[str, Any]:
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.init}
+        kind: Any = type(self)
+        return {name: getattr(self, name) for name, _ in _named_of(kind)}
 
     def _logical(self) -> Iterator[Any]:
-        for f in fields(self):
-            if f.init and f.name != "step" and not f.metadata.get("physical"):
-                yield getattr(self, f.name)
+        kind: Any = type(self)
+        for name, logical in _named_of(kind):
+            if logical:
+                yield getattr(self, name)
+
+
+@cache
+def _named_of(kind: type[Operator]) -> tuple[tuple[str, bool], ...]:
+    """The names of what an operator is made of, and whether that is part of its token."""
+    return tuple(
+        (f.name, f.name != "step" and not f.metadata.get("physical"))
+        for f in fields(kind)
+        if f.init
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,9 +187,12 @@ class Learn(Operator):
 
 @dataclass(frozen=True, eq=False)
 class Given(Operator):
-    """A model that needs no data: a transformer without state, or one fitted already."""
+    """A model that needs no data: a transformer without state, or one fitted already.
 
-    model: Any
+    ``content`` is all that tells it from others.
+    """
+
+    model: Any = field(metadata=_PHYSICAL)
     content: str
 
     @property

@@ -283,18 +283,26 @@ def split_columns(
     path: str, whole: ColumnTransformer, example: Any
 ) -> list[tuple[str, Any, Any]]:
     """(name, transformer, columns) of the parts that read a column, the rest's included."""
-    found, used = [], np.zeros(tables.count_columns(example), bool)
+    return [part for part, _ in counted_columns(path, whole, example)]
+
+
+def counted_columns(
+    path: str, whole: ColumnTransformer, example: Any
+) -> list[tuple[tuple[str, Any, Any], int]]:
+    """The same, each with the number of its columns."""
+    found: list[tuple[tuple[str, Any, Any], int]] = []
+    used = np.zeros(tables.count_columns(example), bool)
     for name, part, columns in whole.transformers:
         wanted = columns(example) if callable(columns) else columns
         numbers = _column_numbers(path, name, example, wanted)
         used[numbers] = True
         if part != "drop" and len(numbers):
-            found.append((name, part, _plain(wanted)))
+            found.append(((name, part, _plain(wanted)), len(numbers)))
     rest = np.flatnonzero(~used)
     if whole.remainder != "drop" and rest.size:
         names = getattr(example, "columns", None)
         columns = rest.tolist() if names is None else [names[number] for number in rest]
-        found.append(("remainder", whole.remainder, columns))
+        found.append((("remainder", whole.remainder, columns), rest.size))
     return found
 
 

@@ -23,6 +23,7 @@ from mlopt.pipeline.graph.schedule import takes_memory
 from mlopt.pipeline.graph.walking import Sinks, rebuild, walk
 from mlopt.pipeline.planning.build import Builder
 from mlopt.pipeline.planning.optimizer import Applied, optimize
+from mlopt.pipeline.planning.worth import Worth, always, worth
 from mlopt.pipeline.profiling.profile import Profile, profile, stats_of_fit
 from mlopt.pipeline.profiling.samples import Samples
 from mlopt.pipeline.profiling.settling import settle
@@ -34,7 +35,8 @@ from mlopt.resources import Resources
 from mlopt.rows.source import is_dask
 
 SMALL, TINY = 4096, 1000
-"""Rows up to which a pipeline in memory runs as one block; and as scikit-learn runs it."""
+"""Rows up to which a pipeline in memory runs as one block; and as scikit-learn runs it, of
+whatever steps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +71,10 @@ class Planned:
         Which model belongs to which step, and how columns are split.
     seconds : float
         What planning took.
+    plainly : str
+        Why no way was looked for: all rows are one block, and scikit-learn's way is taken.
+    foreseen : float or None
+        Seconds of such a fit, about, where that is known.
     """
 
     draft: Draft
@@ -78,6 +84,8 @@ class Planned:
     log: tuple[Applied, ...]
     context: Context
     seconds: float
+    plainly: str = ""
+    foreseen: float | None = None
 
 
 def make_plan(
@@ -92,23 +100,27 @@ def make_plan(
 ) -> Planned:
     """Plan a fit; fits nothing but samples.
 
-    Up to a thousand rows run as scikit-learn would run them, which takes less time than to
-    find out more. They are profiled all the same if the plan is to be ``priced``.
+    Where more is not worth finding out, all rows run as scikit-learn would run them. They
+    are profiled all the same if the plan is to be ``priced``.
     """
-    begin = time.perf_counter()
-    X, y, weight, sources = bind(problem, executor, environment.remembers)
+    begin, room = time.perf_counter(), budget()
+    here = isinstance(executor, Threads) and not environment.remembers
+    known = _not_worth_it(problem, resources, room) if here and not without else None
+    whole = known is not None
+    X, y, weight, sources = bind(problem, executor, environment.remembers, whole)
     samples = Samples(sources, executor)
     tiny = samples.total is not None and samples.total <= TINY
+    plainly = known.why if known else f"up to {TINY} rows" if tiny else ""
     with _generators_as_they_were():
         sinks, built, found = samples.enough_for(
             lambda: _profiled(
-                problem, samples, resources, (X, y, weight), priced or not tiny
+                problem, samples, resources, (X, y, weight), priced or not plainly
             )
         )
     draft = Draft(sinks)
     same = repeatable(sinks)
     ops = [op for op in walk(sinks) if op.token in same]
-    known = frozenset(
+    learnt = frozenset(
         op.token for op in ops if isinstance(op, Learn) and op.token in environment
     )
     keeps = "keep_results" not in without
@@ -121,10 +133,25 @@ def make_plan(
         and environment.has_rows(op.token)
     )
     passes = (lambda _: 1.0) if found is None else found.passes
-    context = Context(None if tiny else found, budget(), known, passes, there, keep)
+    context = Context(None if plainly else found, room, learnt, passes, there, keep)
     draft, log = optimize(draft, context, without=without)
     took = time.perf_counter() - begin
-    return Planned(draft, built, sources, found, log, context, took)
+    foreseen = known.plainly if known else None
+    return Planned(draft, built, sources, found, log, context, took, plainly, foreseen)
+
+
+def _not_worth_it(
+    problem: Problem, resources: Callable[[], Resources], room: int
+) -> Worth | None:
+    """What planning and the fit take, where it cannot pay; None where it can, or nobody
+    knows."""
+    shape = getattr(problem.X, "shape", ())
+    if always() or is_dask(problem.X) or is_dask(problem.y) or not shape:
+        return None
+    if shape[0] <= TINY:  # as scikit-learn runs it, whatever it takes
+        return None
+    found = worth(problem.steps, problem.X, problem.y, problem.params, resources())
+    return None if found is None or found.planned or found.bytes > room else found
 
 
 @contextmanager
@@ -148,7 +175,12 @@ def _profiled(
     """The graph with everything that only data can tell; and what it costs."""
     X, y, weight = sources
     one = samples.blocks == 1
-    built = Builder(y, samples.example, weight, problem.params, whole=one)
+
+    def example(op: Operator) -> Any:
+        # Who runs as scikit-learn does chooses columns as it does, too: by all rows.
+        return usable(problem.X) if op is X and not priced else samples.example(op)
+
+    built = Builder(y, example, weight, problem.params, whole=one)
     sinks = _build(problem, built, X)
     if not one:
         sinks = _first_ways(settle(sinks, samples.large), samples.large, samples.blocks)
@@ -173,13 +205,13 @@ def _check_gathered(sinks: Sinks, found: Profile) -> None:
 
 
 def bind(
-    problem: Problem, executor: Executor, lasting: bool
+    problem: Problem, executor: Executor, lasting: bool, whole: bool = False
 ) -> tuple[Operator, Operator | None, Operator | None, dict[str, Blocks]]:
-    """Sources for the data, with what is behind them."""
+    """Sources for the data, with what is behind them; rows in one block if ``whole``."""
     data = problem.X if is_dask(problem.X) else usable(problem.X)
-    small = not is_dask(data) and count_rows(data) <= SMALL
-    whole = [count_rows(data)] if small else None
-    blocks = cut(data, executor, lengths=whole, lasting=lasting)
+    small = not is_dask(data) and (whole or count_rows(data) <= SMALL)
+    lengths = [count_rows(data)] if small else None
+    blocks = cut(data, executor, lengths=lengths, lasting=lasting)
     # Chunks of unknown length may be empty, and most steps work on no empty block.
     sizes = blocks.lengths or ask(
         blocks, executor, "rows", count_rows, dict.fromkeys(range(blocks.count), ())

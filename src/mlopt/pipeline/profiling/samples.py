@@ -129,7 +129,8 @@ class Samples:
                 self._sources, self._executor, self._largest(), everywhere=self._least > 0
             )
             self._drawn = drawn
-            self._warm = Trial(drawn.part(WARM)) if drawn.size > WARM else None
+            more = drawn.size > WARM
+            self._warm = Trial(drawn.part(WARM), repeats=1) if more else None
             self._first = Trial(drawn.part(self._sizes(drawn.size)[0]), self._warm)
         return self._first, self._drawn
 

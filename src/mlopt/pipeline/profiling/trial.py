@@ -49,10 +49,13 @@ class Trial:
     values : dict of token to value
     seconds : dict of token to float
         Of the operator alone, on one thread.
+    repeats : int
+        How often what is short is timed; once where only values are asked for.
     """
 
     sample: Sample
     earlier: Trial | None = None
+    repeats: int = 3
     values: dict[str, Any] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     fitted: dict[str, fitting.Both] = field(default_factory=dict)
@@ -147,8 +150,8 @@ class Trial:
         inputs = [self.values[i.token] for i in op.inputs]
         function = block_function(op)
         applies = any(not i.gives_rows and not isinstance(i, Given) for i in op.inputs)
-        value, took = timed(lambda: function(*inputs))
-        if applies and _REPEAT < took < _WARM:
+        value, took = timed(lambda: function(*inputs), self.repeats)
+        if applies and _REPEAT < took < _WARM and self.repeats > 1:
             value, took = timed(lambda: function(*inputs))
         self.seconds[op.token] = took
         return value
@@ -167,7 +170,7 @@ class Trial:
         job = fitting.Job(op.step, estimator, params, op.transforms, None)
         both, self.seconds[op.token] = timed(
             lambda: fitting.fit_gathered(job, x or [], y, weight),
-            repeats=3 if op.repeats else 1,
+            repeats=self.repeats if op.repeats else 1,
         )
         self.fitted[op.token] = both
         return both.model
@@ -188,7 +191,7 @@ class Trial:
             )
             return fitting.finish(op.step, way, op.estimator, part)
 
-        model, self.seconds[op.token] = timed(fit)
+        model, self.seconds[op.token] = timed(fit, self.repeats)
         return model
 
 

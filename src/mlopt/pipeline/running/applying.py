@@ -34,6 +34,7 @@ from mlopt.pipeline.graph.walking import walk
 from mlopt.pipeline.planning.fitted import plan_fitted
 from mlopt.pipeline.planning.making import Planned
 from mlopt.pipeline.planning.optimizer import left_out
+from mlopt.pipeline.planning.worth import always, is_light, worth_applying
 from mlopt.pipeline.profiling.sampling import Sample
 from mlopt.pipeline.profiling.trial import Trial
 from mlopt.pipeline.running.execute import Execution
@@ -41,7 +42,7 @@ from mlopt.pipeline.running.layers import Layers, have_labels
 from mlopt.pipeline.steps.by_rows import gives_lists
 from mlopt.pipeline.tasks.functions import Recipe
 from mlopt.resources.probe import memory_limit
-from mlopt.rows.block import boundaries, check_unmasked
+from mlopt.rows.block import MEGABYTE, boundaries, check_unmasked
 from mlopt.rows.source import collected, is_dask
 
 log = logging.getLogger("mlopt")
@@ -69,7 +70,7 @@ def apply_pipeline(pipeline: Any, method: str, X: Any) -> Any:
     """
     if not (lazy := is_dask(X)):
         check_unmasked(X, "X")
-        if are_few(X):
+        if are_few(pipeline, X):
             return NotImplemented
     check_is_fitted(pipeline)
     if lazy:
@@ -78,7 +79,7 @@ def apply_pipeline(pipeline: Any, method: str, X: Any) -> Any:
     if why_plain(planned):
         return NotImplemented
     with closing(_here()) as where:
-        parts = _in_blocks(planned, X, where)
+        parts = _in_blocks(pipeline, planned, X, where)
     return tables.stack(parts, pipeline.steps[-1][0])
 
 
@@ -114,7 +115,7 @@ class _Few:
     def value(self, op: Operator) -> Any:
         if self.trial is None:
             source = next(one for one in walk([op]) if isinstance(one, Source))
-            self.trial = Trial(Sample({source.token: self.read()}, _FEW))
+            self.trial = Trial(Sample({source.token: self.read()}, _FEW), repeats=1)
         return self.trial.value(op)
 
 
@@ -139,12 +140,14 @@ def _here() -> Executor:
     return where if isinstance(where, Threads) else Threads()
 
 
-def are_few(X: Any) -> bool:
+def are_few(pipeline: Any, X: Any) -> bool:
     """Whether scikit-learn's own loop is as fast."""
     if not hasattr(X, "__len__") and not hasattr(X, "shape"):
         return True
     images = getattr(X, "ndim", 2) > 2
-    return tables.count_rows(X) < (_MANY_IMAGES if images else _MANY)
+    if tables.count_rows(X) < (_MANY_IMAGES if images else _MANY):
+        return True
+    return not always() and not worth_applying(pipeline.steps, X)
 
 
 def _blind(planned: Planned) -> Apply | None:
@@ -153,17 +156,21 @@ def _blind(planned: Planned) -> Apply | None:
     return next((o for o in ops if isinstance(o, Apply) and o.scope == "all"), None)
 
 
-def _in_blocks(planned: Planned, X: Any, where: Executor) -> list[Any]:
+def _in_blocks(pipeline: Any, planned: Planned, X: Any, where: Executor) -> list[Any]:
     """What the blocks give: beside each other, where that gains more than it may wait for.
 
     Two threads may save half of what is left after the first block, and one of them waits
-    for the other to let go of the interpreter.
+    for the other to let go of the interpreter. Where steps are light, a call for a block
+    more takes long beside its rows: each thread has one, unless they are large.
     """
     n, images = tables.count_rows(X), getattr(X, "ndim", 2) > 2
     # Text is not read through to be cut.
     some = tables.row_range(X, 0, min(n, _MANY))
     nbytes = tables.count_bytes(some) * n // tables.count_rows(some)
-    edges = boundaries(n, nbytes, -(-n // _PARALLEL) if images else None)
+    pieces = _PARALLEL if images else 0
+    if light := is_light(pipeline.steps, X):
+        pieces = max(where.threads, -(-nbytes // (8 * MEGABYTE)))
+    edges = boundaries(n, nbytes, -(-n // pieces) if pieces else None)
     blocks = list(pairwise(edges))
     (sink,) = planned.draft.sinks
     given = [op for op in walk([sink]) if isinstance(op, Given)]
@@ -175,6 +182,8 @@ def _in_blocks(planned: Planned, X: Any, where: Executor) -> list[Any]:
     def made(edge: tuple[int, int]) -> Any:
         return function(tables.row_range(X, *edge), *models)
 
+    if light:
+        return where.map(made, blocks)
     begin = time.perf_counter()
     first = where.map(made, blocks[:1])
     left = (time.perf_counter() - begin) * (len(blocks) - 1)

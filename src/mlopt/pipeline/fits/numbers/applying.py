@@ -18,7 +18,7 @@ def standardized(model: Any, X: Any) -> Any:
     """`StandardScaler.transform`, to the last bit; errors and warnings are its own."""
     if not _is_plain(model, X):
         return model.transform(X)
-    scaled = np.empty_like(X, order="C")
+    scaled = np.empty_like(X)  # laid out as X: columns taken from rows lie one by one
     if model.with_mean:
         np.subtract(X, model.mean_, out=scaled, casting="same_kind")
     else:

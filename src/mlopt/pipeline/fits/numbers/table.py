@@ -24,5 +24,12 @@ FITS: tuple[OnePass, ...] = (
 )
 """Every one of them: the contract suite tests what stands here."""
 
+LIGHT = frozenset(
+    kind
+    for way in (*SCALING, *IMPUTING, *ENCODING, *DISCRETIZING, *SELECTING)
+    for kind in way.kinds
+)
+"""Classes that go through their values once, and give no more than they are given."""
+
 NUMERIC = MappingProxyType(by_kind(FITS))
 """The one-pass fits of each class of scikit-learn."""

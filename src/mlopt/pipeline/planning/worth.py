@@ -1,0 +1,258 @@
+"""Whether a plan of a fit can save what it takes to find.
+
+To plan is to call every step on a few hundred rows, several times. What that takes is known
+beforehand, and so is, for steps that go through their values once and for models that have
+a price, about what a fit takes that nobody planned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import dask
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import is_classifier
+from sklearn.compose import ColumnTransformer
+from sklearn.utils import get_tags
+
+from mlopt.costs import Cost
+from mlopt.errors import InputError
+from mlopt.pipeline.blocks import tables
+from mlopt.pipeline.fits.numbers.table import LIGHT
+from mlopt.pipeline.fits.registry import record_of, ways_of
+from mlopt.pipeline.planning.build import counted_columns
+from mlopt.pipeline.profiling.samples import SIZES
+from mlopt.pipeline.steps.nested import does_nothing, is_pipeline, is_simple, is_union
+from mlopt.plan import format_seconds
+from mlopt.prices import price
+from mlopt.resources import Resources
+from mlopt.stats import Stats
+
+WANTED = ("where it pays", "always")
+"""What `mlopt.plan` may say: whether to plan what takes less than its planning."""
+_CALLS = 3
+"""Of each step on each sample: what is short is timed again."""
+_FEW, _CLASSES = 4, 4096
+"""Rows that tell the columns, and rows of which classes are counted."""
+
+
+_SPARSE = ("sparse_output", "encode")
+"""Parameters of classes that may give sparse rows, whatever they are given."""
+
+
+class _Unknown(Exception):
+    """A step of which nobody knows beforehand what it takes, or gives."""
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What is known before anything is run.
+
+    Attributes
+    ----------
+    planning, plainly : float
+        Seconds of planning, and of the fit as scikit-learn runs it, about.
+    bytes : int
+        Of what the steps make, held all at once.
+    """
+
+    planning: float
+    plainly: float
+    bytes: int = 0
+
+    @property
+    def planned(self) -> bool:
+        """Whether a plan may save more than it takes."""
+        return self.planning < price("plan.saves") * self.plainly
+
+    @property
+    def why(self) -> str:
+        """Both, in words."""
+        planning, fit = map(format_seconds, (self.planning, self.plainly))
+        return f"planning takes about {planning}, the fit {fit}"
+
+
+def always() -> bool:
+    """Whether the user wants plans whatever they take, as `mlopt.plan` says.
+
+    Raises
+    ------
+    InputError
+        When it says anything else.
+    """
+    wanted = dask.config.get("mlopt.plan", WANTED[0])
+    if wanted not in WANTED:
+        raise InputError(f"`mlopt.plan` must be one of {WANTED}, got {wanted!r}.")
+    return str(wanted) == "always"
+
+
+def worth(
+    steps: Sequence[tuple[str, Any]],
+    X: Any,
+    y: Any,
+    params: Mapping[str, Any],
+    resources: Resources,
+) -> Worth | None:
+    """What planning a fit in memory takes beside the fit; None where that is not known.
+
+    It is for tables whose steps go through their values once (scalers, encoders, imputers),
+    or have a price.
+    """
+    table = issparse(X) or isinstance(X, np.ndarray) or hasattr(X, "iloc")
+    if not table or len(X.shape) != 2 or 0 in X.shape or any(params.values()):
+        return None
+    try:
+        sum_of = _Sum(tables.row_range(X, 0, _FEW), _outputs(steps, y), resources)
+        sum_of.chain(steps, _stats(X))
+    except Exception:  # of what is wrong with a step it tells itself, where it is fitted
+        return None
+    rows = tables.count_rows(X)
+    trial = _CALLS * sum(SIZES) * sum_of.values / rows
+    planning = sum_of.steps * price("plan.step") + trial
+    return Worth(
+        Cost(python=planning).seconds(resources),
+        Cost(python=sum_of.values).seconds(resources) + sum_of.models,
+        (1 + sum_of.steps) * _stats(X).bytes,
+    )
+
+
+def worth_applying(steps: Sequence[tuple[str, Any]], X: Any) -> bool:
+    """Whether a plan may save what it takes of what fitted steps do to rows in memory.
+
+    True where that is not known. Speeds are left out: all of it is Python's.
+    """
+    if not is_light(steps, X):
+        return True
+    values = X.nnz if issparse(X) else X.shape[0] * X.shape[1]
+    frame = hasattr(X, "iloc")
+    each = price("apply.cell") if frame else price("apply.number")
+    planning = price("plan.apply") + (price("apply.column") * X.shape[1] if frame else 0.0)
+    return bool(planning < price("plan.saves") * each * values)
+
+
+def is_light(steps: Sequence[tuple[str, Any]], X: Any) -> bool:
+    """Whether fitted steps go through the values of a table once, to a linear model."""
+    leaves = (leaf for _, step in steps for leaf in _leaves(step))
+    table = len(getattr(X, "shape", ())) == 2
+    return table and all(type(one) in LIGHT or hasattr(one, "coef_") for one in leaves)
+
+
+def _leaves(step: Any) -> Iterator[Any]:
+    """The steps of a fitted one that do something to rows."""
+    if does_nothing(step) or isinstance(step, str):
+        return
+    if is_pipeline(step):
+        inner = [one for _, one in step.steps]
+    elif is_union(step):
+        inner = [one for _, one in step.transformer_list]
+    elif type(step) is ColumnTransformer:
+        inner = [one for _, one, _ in step.transformers_]
+    else:
+        yield step
+        return
+    for one in inner:
+        yield from _leaves(one)
+
+
+@dataclass
+class _Sum:
+    """Goes through the steps and adds up.
+
+    Attributes
+    ----------
+    steps : int
+        That learn.
+    values : float
+        Seconds of those that go through their values once.
+    models : float
+        Seconds of those that have a price.
+    sparse : bool
+        Whether a step may have given sparse rows.
+    """
+
+    example: Any
+    outputs: int
+    resources: Resources
+    steps: int = 0
+    values: float = 0.0
+    models: float = 0.0
+    sparse: bool = False
+
+    def chain(self, steps: Sequence[tuple[str, Any]], x: Stats) -> Stats:
+        for _, step in steps:
+            x = self.step(step, x)
+        return x
+
+    def step(self, step: Any, x: Stats) -> Stats:
+        """What a step gives of rows like ``x``."""
+        if does_nothing(step):
+            return x
+        if is_pipeline(step) and is_simple(step):
+            return self.chain(step.steps, x)
+        if is_union(step):
+            parts = [self.step(part, x) for _, part in step.transformer_list]
+            return replace(x, columns=sum(part.columns for part in parts), bytes=-1)
+        if type(step) is ColumnTransformer:
+            return self._by_columns(step, x)
+        self.steps += 1
+        if type(step) in LIGHT:
+            self.sparse |= any(hasattr(step, name) for name in _SPARSE)
+            mixed = x.dtype == "mixed"
+            each = price("step.cell") if mixed else price("step.number")
+            self.values += each * x.nonzeros
+            return replace(x, dtype="float64", bytes=-1)
+        return self._priced(step, x)
+
+    def _by_columns(self, step: Any, x: Stats) -> Stats:
+        if x.columns != tables.count_columns(self.example):
+            raise _Unknown  # others than those of the data
+        columns = 0
+        for (_, part, _), count in counted_columns("", step, self.example):
+            columns += self.step(part, replace(x, columns=count, bytes=-1)).columns
+        return replace(x, columns=columns, dtype="float64", bytes=-1)
+
+    def _priced(self, step: Any, x: Stats) -> Stats:
+        sparse = x.sparse or self.sparse
+        if record_of(type(step)).by_author or sparse > get_tags(step).input_tags.sparse:
+            raise _Unknown  # a way may take sparse rows where scikit-learn takes none
+        stats = replace(x, outputs=self.outputs, dtype="float64", bytes=-1)
+        seconds = []
+        for way in ways_of(step):
+            if way.refuses(step, stats):
+                continue
+            cost = way.cost(step, stats, self.resources)
+            if cost is None:
+                raise _Unknown
+            seconds.append(cost.seconds(self.resources, self.resources.threads))
+        if not seconds:
+            raise _Unknown
+        self.models += min(seconds)
+        kept = getattr(step, "n_components", None)
+        columns = kept if isinstance(kept, int) else x.columns
+        return replace(stats, columns=min(columns, x.columns), bytes=-1)
+
+
+def _stats(X: Any) -> Stats:
+    n, columns = tables.count_rows(X), tables.count_columns(X)
+    density = X.nnz / max(1, n * columns) if issparse(X) else 1.0
+    mixed = hasattr(X, "iloc") or X.dtype.kind not in "fiub"
+    dtype = "mixed" if mixed else "float64"
+    return Stats(n, columns, density=density, dtype=dtype, sparse=issparse(X))
+
+
+def _outputs(steps: Sequence[tuple[str, Any]], y: Any) -> int:
+    """Columns of a linear model: targets, or classes where there are three or more."""
+    if y is None or not steps:
+        return 1
+    some = np.asarray(y)
+    some = some[:: -(-len(some) // _CLASSES)]
+    if some.ndim > 1:
+        return int(some.shape[1])
+    last = steps[-1][1]
+    if not (hasattr(last, "__sklearn_tags__") and is_classifier(last)):
+        return 1
+    classes = len(np.unique(some))
+    return classes if classes > 2 else 1

@@ -1,0 +1,90 @@
+"""What planning cannot make shorter runs as scikit-learn runs it; all else is planned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dask
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn.pipeline
+from sklearn.compose import make_column_transformer
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.utils.validation import check_is_fitted
+
+import mlopt
+from mlopt.errors import InputError
+
+N = 20_000
+RNG = np.random.default_rng(3)
+FRAME = pd.DataFrame({
+    "size": RNG.normal(size=N), "age": RNG.integers(0, 90, N),
+    "colour": RNG.choice(["red", "green", "blue"], N),
+    "town": RNG.choice([f"town {number}" for number in range(40)], N),
+})  # fmt: skip
+Y = (FRAME["size"] + (FRAME["colour"] == "red") > 0.5).to_numpy().astype(int)
+
+
+@pytest.fixture(autouse=True)
+def _where_it_pays() -> Any:
+    with dask.config.set({"mlopt.plan": "where it pays"}):
+        yield
+
+
+def table() -> list[tuple[str, Any]]:
+    columns = make_column_transformer(
+        (StandardScaler(), ["size", "age"]), (OneHotEncoder(), ["colour", "town"])
+    )
+    return [("columns", columns), ("classify", LogisticRegression())]
+
+
+def test_a_small_fit_of_light_steps_is_scikit_learns_own() -> None:
+    ours = mlopt.Pipeline(table()).fit(FRAME, Y)
+    theirs = sklearn.pipeline.Pipeline(table()).fit(FRAME, Y)
+    assert "not planned" in str(ours.plan_)
+    assert {choice.chosen for choice in ours.plan_.choices} <= {
+        "scikit-learn", "block by block",
+    }  # fmt: skip
+    np.testing.assert_array_equal(ours[-1].coef_, theirs[-1].coef_)
+    assert ours[0].sparse_output_ == theirs[0].sparse_output_
+    names = theirs[:-1].get_feature_names_out()
+    assert list(ours[:-1].get_feature_names_out()) == list(names)
+    check_is_fitted(ours)
+
+
+def test_its_rows_go_through_each_step_once() -> None:
+    plan = mlopt.Pipeline(table()).fit(FRAME, Y).plan_
+    for _, choice in plan.walk():
+        assert choice.ran in ({"fit": 1.0}, {"apply": 1.0}, {"fit": 1.0, "apply": 1.0})
+
+
+@pytest.mark.parametrize("steps", [
+    [("features", RBFSampler(random_state=0)), ("classify", LogisticRegression())],
+    [("own", FunctionTransformer(lambda rows: rows)), ("classify", LogisticRegression())],
+])  # fmt: skip
+def test_what_is_not_known_to_be_light_is_planned(steps: Any) -> None:
+    X = FRAME[["size", "age"]].to_numpy()[:6000]
+    assert "not planned" not in str(mlopt.Pipeline(steps).fit(X, Y[:6000]).plan_)
+
+
+def test_many_rows_are_planned() -> None:
+    X = RNG.normal(size=(40_000, 100))
+    y = (X[:, 0] > 0).astype(int)
+    steps = [("scale", StandardScaler()), ("classify", LogisticRegression())]
+    assert "not planned" not in str(mlopt.Pipeline(steps).explain(X, y))
+
+
+def test_rows_that_may_not_be_held_are_planned() -> None:
+    small = mlopt.Pipeline(table(), memory_budget="1MB").fit(FRAME, Y)
+    assert "not planned" not in str(small.plan_)
+
+
+def test_what_is_asked_for_must_be_known() -> None:
+    with (
+        dask.config.set({"mlopt.plan": "never"}),
+        pytest.raises(InputError, match=r"mlopt\.plan.*always.*never"),
+    ):
+        mlopt.Pipeline(table()).fit(FRAME, Y)
