@@ -88,3 +88,21 @@ def test_what_is_asked_for_must_be_known() -> None:
         pytest.raises(InputError, match=r"mlopt\.plan.*always.*never"),
     ):
         mlopt.Pipeline(table()).fit(FRAME, Y)
+
+
+def test_before_the_fit_a_plan_says_that_it_will_not_be_planned() -> None:
+    plan = mlopt.Pipeline(table()).explain(FRAME, Y)
+    assert "not planned" in str(plan)
+    assert plan.predicted is not None
+    assert {choice.chosen for choice in plan.choices} <= {"scikit-learn", "block by block"}
+
+
+def test_predictions_of_few_values_are_scikit_learns_own() -> None:
+    ours = mlopt.Pipeline(table()).fit(FRAME, Y)
+    rows = FRAME[:5000]
+    assert "few" in str(ours.explain(rows, method="predict"))
+    theirs = sklearn.pipeline.Pipeline(table()).fit(FRAME, Y)
+    np.testing.assert_array_equal(ours.predict(rows), theirs.predict(rows))
+    with dask.config.set({"mlopt.plan": "always"}):
+        assert "few" not in str(ours.explain(rows, method="predict"))
+        np.testing.assert_array_equal(ours.predict(rows), theirs.predict(rows))

@@ -114,7 +114,7 @@ def make_plan(
     with _generators_as_they_were():
         sinks, built, found = samples.enough_for(
             lambda: _profiled(
-                problem, samples, resources, (X, y, weight), priced or not plainly
+                problem, samples, resources, (X, y, weight), room, priced or not plainly
             )
         )
     draft = Draft(sinks)
@@ -170,6 +170,7 @@ def _profiled(
     samples: Samples,
     resources: Callable[[], Resources],
     sources: tuple[Operator, Operator | None, Operator | None],
+    room: float,
     priced: bool,
 ) -> tuple[Sinks, Builder, Profile | None]:
     """The graph with everything that only data can tell; and what it costs."""
@@ -185,9 +186,10 @@ def _profiled(
     if not one:
         sinks = _first_ways(settle(sinks, samples.large), samples.large, samples.blocks)
         built.models.update(_renewed(built.models, sinks))
-    found = profile(sinks, samples.all, samples.blocks, resources()) if priced else None
-    if found is not None:
-        _check_gathered(sinks, found)
+    if not priced:
+        return sinks, built, None
+    found = profile(sinks, samples.all, samples.blocks, resources(), room)
+    _check_gathered(sinks, found)
     return sinks, built, found
 
 

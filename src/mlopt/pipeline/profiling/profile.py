@@ -101,12 +101,15 @@ class Profile:
     measures : dict of token to Measure
     options : dict of token to tuple of Option
         Of every `Learn`, in the order of the registry, scikit-learn's own last.
+    room : float
+        Bytes of rows that may be kept.
     """
 
     rows: int
     blocks: int
     threads: int
     resources: Resources
+    room: float = 0.0
     measures: dict[str, Measure] = field(default_factory=dict)
     options: dict[str, tuple[Option, ...]] = field(default_factory=dict)
 
@@ -161,12 +164,15 @@ class Profile:
         return None if measure is None else measure.stats
 
 
-def profile(sinks: Sinks, trials: Trials, blocks: int, resources: Resources) -> Profile:
+def profile(
+    sinks: Sinks, trials: Trials, blocks: int, resources: Resources, room: float = 0.0
+) -> Profile:
     """Try every operator on both samples, inputs first.
 
     The last model is not fitted to the samples where a formula tells what it costs.
     """
-    found = Profile(trials[-1].sample.total, blocks, resources.threads, resources)
+    total = trials[-1].sample.total
+    found = Profile(total, blocks, resources.threads, resources, room)
     ends = {id(sink) for sink in sinks}
     for op in walk(sinks):
         if op.token in found.measures:
@@ -234,7 +240,8 @@ def _option(op: Learn, way: Fit, stats: Stats, found: Profile, trials: Trials) -
     seconds = _priced(op, way, stats, found, passes)
     if seconds is not None and isinstance(way, ManyPasses):
         reading = sum(found.seconds(below) for below in walk([op.x]))
-        if seconds + passes * reading > _SPECULATE:
+        made = 1.0 if stats.bytes <= found.room else passes  # where there is room, once
+        if seconds + made * reading > _SPECULATE:
             x, y = (None if i is None else trials[0].value(i) for i in (op.x, op.y))
             passes = way.speculate(op.estimator, x, y, stats) or passes
             seconds = _priced(op, way, stats, found, passes)
