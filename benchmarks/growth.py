@@ -4,7 +4,8 @@ For each family: 16 configurations x 3 folds on 10,000 x 28, `GridSearchCV` at i
 set-up (one process or two) and `ModelSearchCV` with all its defaults in turn, final fits
 included. Printed: seconds of both, the median of their ratios, best scores, trials pruned,
 and what the plan predicted. With `--page` the example of the front page, measured beside
-its prediction: what the prices "batch.*" and "search.*" say. With `--looks` the prices
+its prediction: what the prices "batch.*" and "search.*" say; in an environment whose
+NUMBA_CACHE_DIR is empty, "kernels.compiled" too. With `--looks` the prices
 "growth.*": what a look at an ensemble costs, in members and as a share of growing one.
 
 usage: growth.py [--families hist,forest,svc,knn,tree] [--rows 10000] [--runs 3]

@@ -125,6 +125,14 @@ def test_a_bracket_ends_although_everything_fails(bandit: Bandit) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(BANDITS))
+def test_fewer_and_fewer_are_expected_to_go_on(name: str) -> None:
+    alive = [bandit_of(name, 100, 27).survival(looks) for looks in range(5)]
+    assert alive[0] == 1.0
+    assert alive == sorted(alive, reverse=True)
+    assert alive[-1] > 0
+
+
+@pytest.mark.parametrize("name", sorted(BANDITS))
 def test_nothing_is_pruned_after_fewer_than_three_passes(name: str) -> None:
     search = Search(bandit_of(name, MAX_PASSES), rising, 64, 16).run()
     assert all(progress.passes >= 3 for progress in search.pruned.values())

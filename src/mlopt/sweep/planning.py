@@ -54,6 +54,7 @@ def sweep_plan(
         measured=total,
         memory=search.memory,
         memory_budget=search.memory_budget,
+        estimates=search.estimates,
     )
 
 

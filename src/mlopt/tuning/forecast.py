@@ -125,7 +125,7 @@ def forecast(
     drawn : callable, optional
         Gives so many configurations from all over the space, for samples.
     limit : float
-        Seconds after which the search ends.
+        Seconds after which the search ends, its share of them.
     at_once : int, default=1
         Trials that train between two decisions of the search.
     brief : bool, default=False

@@ -92,7 +92,7 @@ def prepare(
             problem, own, varied[name], n_models=n_models, families=len(ways),
             batch_size=search.batch_size,
             drawn=spread(problem, space[name], search.random_state),
-            limit=math.inf if search.timeout is None else search.timeout,
+            limit=math.inf if search.timeout is None else search.timeout / len(ways),
             at_once=_slots(search, batched=True), brief=remember,
             part=rungs.part(own[0].parts.final, n_models // len(ways)),
         )
