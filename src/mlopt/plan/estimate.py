@@ -26,7 +26,7 @@ class Estimate:
     --------
     >>> from mlopt.plan import Estimate
     >>> print(Estimate.about(2.0, 1.5, "price list"))
-    2.0 s, 1.3 to 3.0 s (price list)
+    2.0 s, 1.3 s to 3.0 s (price list)
     """
 
     seconds: float
