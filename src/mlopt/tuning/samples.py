@@ -111,26 +111,31 @@ def profiled(
             break
     else:
         return Profile(shape_of(problem.X))  # the search will tell what is wrong
-    whole = fits * first.seconds * len(train) / sizes[0]
-    spare = SHARE * min(whole, limit * problem.executor.threads)
-    number = min(MOST, int(spare / (3 * first.seconds))) if drawn is not None else 1
-    tried = [typical] if number <= 1 or drawn is None else [*drawn(number)]
+    # In fits as large as the first, of which a pair of both sizes costs three.
+    most = limit * problem.executor.threads / first.seconds if first.seconds else math.inf
+    spare = int(SHARE * min(fits * len(train) / sizes[0], most))
+    both, one = min(MOST, spare // 3), min(MOST, spare - 3)
+    tried = drawn(both) if drawn is not None and both > 1 else [typical]
+    others = drawn(one) if drawn is not None and both <= 1 < one else []
     jobs = [(parts, rows[:size]) for parts in tried for size in sizes]
-    looks = _side_by_side(problem, jobs, limit)
+    looks = _side_by_side(
+        problem, [*jobs, *((parts, rows[: sizes[0]]) for parts in others)], limit
+    )
+    beside = [look for look in looks[len(jobs) :] if look is not None]
     pairs = [
         (less, more)
-        for less, more in zip(looks[::2], looks[1::2], strict=True)
+        for less, more in zip(looks[: len(jobs) : 2], looks[1 : len(jobs) : 2], strict=True)
         if less is not None and more is not None
     ]
     if not pairs:
         return Profile(shape_of(problem.X))
     prepare, fit, score = (
-        Cost(fixed=_mean(pairs, name, sizes, len(train)), source="sampled")
+        Cost(fixed=_mean(pairs, beside, name, sizes, len(train)), source="sampled")
         for name in ("prepare", "fit", "score")
     )
     example = pairs[-1][1].rows
     seen = replace(shape_of(example), rows=problem.n, bytes=-1)
-    source = f"{2 * len(pairs)} fits to {sizes[0]} and {sizes[1]} rows"
+    source = f"{2 * len(pairs) + len(beside)} fits to {sizes[0]} and {sizes[1]} rows"
     return Profile(seen, fit, prepare, score, source, example)
 
 
@@ -141,11 +146,22 @@ def some_rows(problem: Problem) -> Any:
 
 
 def _mean(
-    pairs: Sequence[tuple[_Look, _Look]], name: str, sizes: tuple[int, int], rows: int
+    pairs: Sequence[tuple[_Look, _Look]],
+    beside: Sequence[_Look],
+    name: str,
+    sizes: tuple[int, int],
+    rows: int,
 ) -> float:
-    """Seconds on so many ``rows``, in the mean of the configurations."""
+    """Seconds on so many ``rows``, in the mean of the configurations.
+
+    Those ``beside`` were fitted to the smaller sample alone: they grow as the others do.
+    """
     sums = [sum(getattr(pair[side], name) for pair in pairs) for side in (0, 1)]
-    return extrapolated([*sizes], sums, rows) / len(pairs)
+    mean = extrapolated([*sizes], sums, rows) / len(pairs)
+    if beside and sums[0] > 0:
+        small = sum(getattr(look, name) for look in beside) / len(beside)
+        mean *= small / (sums[0] / len(pairs))
+    return mean
 
 
 def _side_by_side(
