@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from mlopt.kernels import compiled
 from mlopt.plan import Choice, Estimate, Plan
 from mlopt.resources.experience import SECONDS, Seen
 from mlopt.stats import Stats
-from mlopt.tuning import foresight
+from mlopt.tuning import foresight, samples
 from mlopt.tuning.bandits import ActionElimination, NoPruning, SuccessiveHalving
 from mlopt.tuning.crews.families import Views
 from mlopt.tuning.crews.prefixes import Prefixes
@@ -176,3 +177,19 @@ def test_kernels_that_no_disk_has_are_missing(monkeypatch: pytest.MonkeyPatch) -
     here = __name__.rpartition(".")[2]
     assert compiled.missing(here, "few") == (not config.DISABLE_JIT)
     assert compiled.missing("few") == 0
+
+
+class Hanging(DecisionTreeClassifier):
+    """Never ends where it is deep."""
+
+    def fit(self, X: Any, y: Any) -> Any:
+        while self.max_depth > 2:
+            time.sleep(0.01)
+        return super().fit(X, y)
+
+
+def test_a_sample_that_hangs_keeps_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(samples, "GRACE", 0.2)
+    search = mlopt.ModelSearchCV(Hanging(), {"max_depth": [1, 2, 3]}, cv=40)
+    (estimate,) = search.explain(X, y).estimates
+    assert 2 <= int(estimate.source.split()[0]) < 2 * samples.MOST

@@ -8,6 +8,7 @@ says how many others are worth it.
 from __future__ import annotations
 
 import math
+import threading
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -41,6 +42,7 @@ FEWEST = count("samples.rows")
 MOST = count("samples.configurations")
 WAITS = 0.5
 """Part of a time limit that samples are waited for at most: a fit may hang."""
+GRACE, PATIENCE = price("samples.grace"), price("samples.patience")
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ def profiled(
     few = max(FEWEST, int(SHARE * fits * len(train) / 3))  # both sizes: three times these
     small = max(1, min(few, len(train) // 4, SIZES[0]))
     for sizes in ((small, 2 * small), (len(train) // 2, len(train))):
-        (first,) = _side_by_side(problem, [(typical, rows[: sizes[0]])], limit)
+        (first,) = _side_by_side(problem, [(typical, rows[: sizes[0]])], WAITS * limit)
         if first is not None:
             break
     else:
@@ -118,9 +120,9 @@ def profiled(
     tried = drawn(both) if drawn is not None and both > 1 else [typical]
     others = drawn(one) if drawn is not None and both <= 1 < one else []
     jobs = [(parts, rows[:size]) for parts in tried for size in sizes]
-    looks = _side_by_side(
-        problem, [*jobs, *((parts, rows[: sizes[0]]) for parts in others)], limit
-    )
+    jobs_beside = [(parts, rows[: sizes[0]]) for parts in others]
+    ample = GRACE + PATIENCE * (len(jobs) + len(others)) * first.seconds
+    looks = _side_by_side(problem, [*jobs, *jobs_beside], min(ample, WAITS * limit))
     beside = [look for look in looks[len(jobs) :] if look is not None]
     pairs = [
         (less, more)
@@ -165,18 +167,17 @@ def _mean(
 
 
 def _side_by_side(
-    problem: Problem, jobs: Sequence[tuple[Parts, Any]], limit: float
+    problem: Problem, jobs: Sequence[tuple[Parts, Any]], seconds: float
 ) -> list[_Look | None]:
-    """One fit a job; None where it raised, or did not end in a part of the time limit."""
+    """One fit a job; None where it raised, or had not ended after so many ``seconds``."""
     executor = problem.executor
     # Rows that trials get on workers need not travel for samples.
     here = executor if isinstance(executor, Threads) else Threads(1)
     with warnings.catch_warnings():  # not in threads: filters are those of the process
         warnings.simplefilter("ignore")  # a sample may be too small for good results
         handles = [here.submit(_look, problem, *job) for job in jobs]
-        waits = limit * WAITS if math.isfinite(limit) else None
         try:
-            ended = set(here.as_completed(handles, waits))
+            ended = set(here.as_completed(handles, min(seconds, threading.TIMEOUT_MAX)))
         except TimeoutError:
             ended = {handle for handle in handles if handle.done()}
             here.abandon([handle for handle in handles if handle not in ended])
