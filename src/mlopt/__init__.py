@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mlopt.plan import Plan
     from mlopt.query.run import run
     from mlopt.resources import Resources
+    from mlopt.scoring.predict import predict
     from mlopt.streaming.stream import Stream
     from mlopt.sweep.models import load
     from mlopt.tuning.search import ModelSearchCV
@@ -55,6 +56,7 @@ __all__ = [
     "load",
     "make_pipeline",
     "optimize",
+    "predict",
     "register",
     "run",
 ]
@@ -81,6 +83,7 @@ _HOMES = {
     "load": "mlopt.sweep.models",
     "make_pipeline": "mlopt.pipeline.compose",
     "optimize": "mlopt.pipeline.compose",
+    "predict": "mlopt.scoring.predict",
     "register": "mlopt.pipeline.steps.declared",
     "run": "mlopt.query.run",
 }

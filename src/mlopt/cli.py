@@ -208,21 +208,72 @@ def fit(
 
 @app.command
 def predict(
-    model: Path, data: str, *, output: Path | None = None, proba: bool = False
+    model: Path,
+    *data: str,
+    output: str | None = None,
+    proba: bool = False,
+    memory: str | None = None,
 ) -> int:
     """Predict with a saved model: CSV with a column `prediction`.
+
+    Of several files, a pattern or a folder, or with a folder for its output, each file gets
+    one of its own, in bounded memory; the same command goes on where it was.
 
     Parameters
     ----------
     model
         A .skops file, or the output folder of a sweep.
     data
-        Rows to predict.
+        Rows to predict: a file, or files, patterns and folders.
     output
-        File to write. [default: stdout]
+        File to write, or folder. [default: stdout]
     proba
         Add a column probability_<class> for each class.
+    memory
+        Bytes that rows of files may take, as 1GiB. [default: a quarter of what there is]
     """
+    if not data:
+        raise ConfigError("`predict` needs rows: mlopt predict MODEL DATA.")
+    if _many(data, output):
+        return _predict_files(model, data, output, proba, memory)
+    if memory is not None:
+        raise ConfigError(
+            "`--memory` bounds what is read of files at once: name a folder as `--output`."
+        )
+    return _predict_file(model, data[0], None if output is None else Path(output), proba)
+
+
+def _many(data: tuple[str, ...], output: str | None) -> bool:
+    """Whether files get an output each."""
+    if len(data) > 1 or Path(data[0]).expanduser().is_dir():
+        return True
+    if any(sign in data[0] for sign in "*?[") and not Path(data[0]).exists():
+        return True
+    return output is not None and (output.endswith(os.sep) or Path(output).is_dir())
+
+
+def _predict_files(
+    model: Path, data: tuple[str, ...], output: str | None, proba: bool, memory: str | None
+) -> int:
+    if output is None:
+        raise ConfigError("Several files need `--output DIR`: a folder for predictions.")
+    from mlopt.report.files import files_progress
+    from mlopt.scoring.predict import predict as predict_files
+
+    with files_progress(sys.stderr) as observer:
+        found = predict_files(
+            model, data, output=output, memory=memory, proba=proba, observer=observer,
+            tell=_tell,
+        )  # fmt: skip
+    there = f", {len(found.skipped)} were there" if found.skipped else ""
+    rows = sum(found.rows.values())
+    _print(f"{len(found.rows)} files, {rows:,} rows, in {found.seconds:.1f} s{there}")
+    for source, reason in found.failed.items():
+        _tell(f"{source} failed: {reason}")
+    return FAILED if found.failed else DONE
+
+
+def _predict_file(model: Path, data: str, output: Path | None, proba: bool) -> int:
     from mlopt.sweep.models import model_file
     from mlopt.sweep.outputs import csv_of
     from mlopt.sweep.predict import predict_file

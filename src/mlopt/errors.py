@@ -89,7 +89,19 @@ class WireError(ClusterError):
     """What came over a line is no message of this mesh, or from somebody else."""
 
 
-class StageError(MloptError, RuntimeError):
+class RequestError(MloptError):
+    """A request of a stream was not answered.
+
+    Attributes
+    ----------
+    request : object
+        As it was submitted, where a stream raises this.
+    """
+
+    request: object = None
+
+
+class StageError(RequestError, RuntimeError):
     """A stage of a stream failed a request; others are not affected.
 
     Attributes
@@ -105,13 +117,13 @@ class StageError(MloptError, RuntimeError):
         return type(self), (str(self), self.stage)
 
 
-class DeadlineError(MloptError, TimeoutError):
+class DeadlineError(RequestError, TimeoutError):
     """A request was not answered in its time."""
 
 
-class TooLargeError(InputError):
+class TooLargeError(RequestError, InputError):
     """A request that cannot fit into the memory that it may take."""
 
 
-class StreamClosedError(MloptError, RuntimeError):
+class StreamClosedError(RequestError, RuntimeError):
     """A stream that takes no more requests, or that ended before one was answered."""

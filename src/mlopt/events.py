@@ -117,6 +117,17 @@ class RequestDone(Event):
     reason: str = ""
 
 
+@dataclass(frozen=True)
+class FileDone(Event):
+    """A file was predicted, or could not be for ``reason``; ``done`` of ``files`` are."""
+
+    file: str
+    rows: int
+    done: int
+    files: int
+    reason: str = ""
+
+
 Observer = Callable[[Event], None]
 """Called with every event, in order, from the thread that drives the run."""
 

@@ -88,6 +88,23 @@ def write_files(
         raise
 
 
+def write_file(path: Path, content: bytes | Write) -> None:
+    """Write one file as `write_files` does, without a look at what else is in its folder:
+    for whoever writes thousands there, and has called `finish_files` first.
+
+    Raises
+    ------
+    OSError
+    """
+    name = uuid4().hex[:8]
+    try:
+        with ExitStack() as stack:
+            _move({path: _stage(path, content, name, None, stack)}, None, stack)
+    except BaseException:
+        _part_of(_real(path), name).unlink(missing_ok=True)
+        raise
+
+
 def finish_files(folder: Path) -> None:
     """End what dead processes began in ``folder``: files that were all written move to
     their places, those that were not are removed.
@@ -206,13 +223,17 @@ def _stage(
     place = _real(path)
     if place.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    part = place.with_name(f".{place.name}.{name}{_PART}")
+    part = _part_of(place, name)
     kept = stat.S_IMODE(place.stat().st_mode) if place.exists() else mode
     with _named(path):
         file = stack.enter_context(_created(part, kept))
         _fill(file, content)
         os.fsync(file.fileno())
     return _Staged(place, part)
+
+
+def _part_of(place: Path, name: str) -> Path:
+    return place.with_name(f".{place.name}.{name}{_PART}")
 
 
 @contextmanager

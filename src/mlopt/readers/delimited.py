@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -28,12 +29,12 @@ def read(file: File, target: str | int | None) -> Table:
 
 def _tidy(file: File, layout: Layout) -> tuple[Any, list[str]]:
     """The values, and what must be said about how they were read."""
-    frame = _stripped(_parsed(file, layout, "."))
+    frame = stripped(_parsed(file, layout, "."))
     found = _written_numbers(frame, ",") if layout.separator != "," else {}
     sure = [name for name in found if numbers_of(frame[name], ".") is None]
     if sure:
         # Everywhere then: 1.234 in another column is more than a thousand.
-        frame = _stripped(_parsed(file, layout, ","))
+        frame = stripped(_parsed(file, layout, ","))
         said = f"numbers have a decimal comma: {found[sure[0]].example}"
         found = _written_numbers(frame, ",")
         remarks = [said, *(f"`{name}`: {one.example}" for name, one in found.items())]
@@ -66,7 +67,8 @@ def _parsed(file: File, layout: Layout, decimal: str) -> Any:
         return _pandas(file, layout, "latin-1", decimal)
 
 
-def _pandas(file: File, layout: Layout, encoding: str, decimal: str) -> Any:
+def options_of(layout: Layout, encoding: str, decimal: str) -> dict[str, Any]:
+    """How `pandas.read_csv` reads a layout."""
     import pandas as pd
 
     options = {
@@ -82,6 +84,41 @@ def _pandas(file: File, layout: Layout, encoding: str, decimal: str) -> Any:
     }
     if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):
         options["float_precision"] = "round_trip"  # from 3.1 on, no digit is lost anyway
+    return options
+
+
+def chunks(
+    file: File, stream: IO[bytes], options: dict[str, Any], rows: int
+) -> Iterator[Any]:
+    """Data frames of so many rows."""
+    import pandas as pd
+
+    try:
+        with pd.read_csv(stream, chunksize=rows, low_memory=False, **options) as reader:
+            while True:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("error", pd.errors.ParserWarning)
+                    frame = next(reader, None)
+                if frame is None:
+                    return
+                yield frame
+    except (ValueError, pd.errors.ParserWarning) as error:
+        if isinstance(error, UnicodeDecodeError):
+            raise
+        raise _misshapen(file, options, error) from error
+
+
+def _misshapen(file: File, options: dict[str, Any], error: Exception) -> InputError:
+    return InputError(
+        f"`{file.path}` cannot be read as a table of {len(options['names'])} columns: "
+        f"{str(error).strip()}. Make all rows as long as the first."
+    )
+
+
+def _pandas(file: File, layout: Layout, encoding: str, decimal: str) -> Any:
+    import pandas as pd
+
+    options = options_of(layout, encoding, decimal)
     with file.opened() as stream:
         try:
             with warnings.catch_warnings():
@@ -95,13 +132,10 @@ def _pandas(file: File, layout: Layout, encoding: str, decimal: str) -> Any:
         except (ValueError, pd.errors.ParserWarning) as error:
             if isinstance(error, UnicodeDecodeError):
                 raise
-            raise InputError(
-                f"`{file.path}` cannot be read as a table of {len(layout.names)} columns: "
-                f"{str(error).strip()}. Make all rows as long as the first."
-            ) from error
+            raise _misshapen(file, options, error) from error
 
 
-def _stripped(frame: Any) -> Any:
+def stripped(frame: Any) -> Any:
     """Without blanks around text."""
     for name in [name for name in frame if is_text(frame[name])]:
         frame[name] = frame[name].str.strip()

@@ -88,6 +88,12 @@ class File:
             self.check_size(len(content), limit)
             yield io.BytesIO(content)
 
+    @contextmanager
+    def streamed(self) -> Iterator[IO[bytes]]:
+        """The decompressed content, of any length, for readers that keep little of it."""
+        with _readable(self.path), _opened(Path(self.path).expanduser()) as stream:
+            yield stream
+
     def check_size(self, size: int, limit: int | None = None) -> None:
         """Refuse ``size`` bytes when they are more than a share of memory."""
         most = memory_limit() // _SHARE if limit is None else limit

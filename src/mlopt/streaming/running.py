@@ -11,6 +11,7 @@ from typing import Any
 from mlopt.cluster.limits import single_threaded
 from mlopt.errors import (
     DeadlineError,
+    RequestError,
     StageError,
     StreamClosedError,
     TooLargeError,
@@ -308,6 +309,8 @@ class Running:
         if request.over:
             return
         request.over, request.error = True, error
+        if isinstance(error, RequestError):
+            error.request = request.given
         self.flow.close(request)
         now = time.monotonic()
         opened = request.opened or now

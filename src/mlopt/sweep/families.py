@@ -90,7 +90,8 @@ def default_families(case: Case) -> dict[str, Built]:
 
 def linear(case: Case) -> Built:
     """A linear model on one-hot and scaled columns, of any strength of regularisation."""
-    from mlopt import LogisticRegression, Ridge
+    from mlopt.gd.least_squares import Ridge
+    from mlopt.gd.logistic import LogisticRegression
 
     if case.classifies:
         model, space = LogisticRegression(), {"model__C": log_float(1e-4, 1e4)}
@@ -101,7 +102,7 @@ def linear(case: Case) -> Built:
 
 def random_features(case: Case) -> Built:
     """The same behind random Fourier features: an approximate Gaussian kernel."""
-    from mlopt import RandomFeatures
+    from mlopt.pipeline.library.random_features import RandomFeatures
 
     estimator, space = linear(case)
     # Trials of equal gamma share the features, and with them every pass over the rows.

@@ -12,7 +12,9 @@ import pandas as pd
 from sklearn.pipeline import Pipeline
 
 from mlopt.errors import InputError, InputWarning
-from mlopt.readers import read_table
+from mlopt.readers import BUNDLED, read_jsonl, read_table
+from mlopt.readers.blocks import is_json_lines, read_records
+from mlopt.readers.files import File
 from mlopt.sweep.cells import unreadable
 from mlopt.sweep.loading import as_features
 from mlopt.sweep.models import load
@@ -49,19 +51,44 @@ def predict_file(
         A file that cannot be read, or a model that does not fit the data.
     """
     estimator = load(model)
-    first = estimator.steps[0][1] if isinstance(estimator, Pipeline) else estimator
-    table = read_table(data, columns=int(first.n_features_in_))
-    X = as_features(table.X)
-    for remark in table.remarks:
+    X, remarks = read_rows(estimator, data)
+    for remark in remarks:
         tell(remark)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)  # it is told, with the rows
         predicted = predictions(estimator, X, proba=proba)
-    if isinstance(first, ReadColumns):
-        signs = first.decimals or {}
-        for sentence in unreadable(X, first.numbers, first.dates or {}, signs):
-            tell(sentence)
+    for sentence in unreadable_cells(estimator, X):
+        tell(sentence)
     return predicted
+
+
+def first_step(estimator: Any) -> Any:
+    """What gets the rows of a file."""
+    return estimator.steps[0][1] if isinstance(estimator, Pipeline) else estimator
+
+
+def read_rows(estimator: Any, data: str) -> tuple[Any, tuple[str, ...]]:
+    """The rows of a whole file as a model takes them, and remarks on how it was read.
+
+    JSON lines are the rows of a table where the model reads columns by their names; else
+    each line has a document under "text".
+    """
+    first = first_step(estimator)
+    if not data.startswith(BUNDLED) and is_json_lines(File.at(data)):
+        if isinstance(first, ReadColumns):
+            return read_records(data), ()
+        return read_jsonl(data, label=None)[0], ()
+    width = getattr(first, "n_features_in_", None)
+    table = read_table(data, columns=None if width is None else int(width))
+    return as_features(table.X), table.remarks
+
+
+def unreadable_cells(estimator: Any, X: Any) -> list[str]:
+    """A sentence for each column with cells that the model cannot read."""
+    first = first_step(estimator)
+    if not isinstance(first, ReadColumns):
+        return []
+    return unreadable(X, first.numbers, first.dates or {}, first.decimals or {})
 
 
 def predictions(model: Any, X: Any, *, proba: bool = False) -> pd.DataFrame:

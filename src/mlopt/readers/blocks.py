@@ -1,0 +1,220 @@
+"""Tables in blocks of rows, for files larger than memory: CSV, Parquet, JSON lines.
+
+What a column is, the whole file says: one cell may make texts of a million numbers. A block
+is therefore only given as long as its columns are of the kinds of the first block, where
+the whole would be read as the blocks are; else `NotAlikeError` says what differs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mlopt.errors import InputError
+from mlopt.readers import delimited, libsvm
+from mlopt.readers.files import File
+from mlopt.readers.layout import UNNAMED, layout_of
+from mlopt.readers.notation import numbers_of
+
+NUMBER, TEXT = "number", "text"
+"""How a model uses a column."""
+NOTHING = "nothing"
+_EXACT = 2**53
+"""From here on floats do not hold every whole number."""
+
+
+class NotAlikeError(InputError):
+    """A file whose blocks would not be read as the whole is."""
+
+
+def read_blocks(
+    path: str | Path, block_bytes: int, *, uses: Mapping[str, str] | None = None
+) -> Iterator[Any]:
+    """Data frames of consecutive rows that together are those of `read_table`.
+
+    Parameters
+    ----------
+    path : str or Path
+        CSV and its kin, Parquet, or JSON lines with an object in each; compressed or not.
+    block_bytes : int
+        Of the file, or of what it unpacks to, for a block.
+    uses : mapping of str to str, optional
+        Columns that are used as `NUMBER` or `TEXT`: these may be integers here and floats
+        there, and others may be anything. By default types must be the same.
+
+    Raises
+    ------
+    NotAlikeError
+        Columns change their kind from one block to another, or the format has no blocks.
+    InputError
+        As of `read_table`.
+    """
+    file = File.at(str(path))
+    known: dict[str, str] = {}
+    start = 0
+    columns = None
+    for frame in _frames(file, block_bytes):
+        # Of JSON lines, what a row lacks is missing, if only another row has it.
+        names = set(frame.columns) if uses is None else uses.keys() & set(frame.columns)
+        if columns is None:
+            columns = names if uses is None else set(uses)
+        if names != columns and is_json_lines(file):
+            raise NotAlikeError(
+                f"`{path}` must have the same names in all lines to be read in blocks; in "
+                f"the {len(frame):,} from {start + 1:,} on, "
+                f"`{min(map(str, names ^ columns))}` is only in some."
+            )
+        for name, kind in _kinds(frame, uses).items():
+            before = known.get(name, NOTHING)
+            if NOTHING not in (kind, before) and kind != before:
+                raise NotAlikeError(
+                    f"`{path}` must hold the same in all rows of a column to be read in "
+                    f"blocks; `{name}` holds {before} at first, and {kind} from row "
+                    f"{start + 1:,} on: write it alike, or as Parquet."
+                )
+            known[name] = before if kind == NOTHING else kind
+        start += len(frame)
+        yield frame
+    if not start:
+        raise InputError(f"`{path}` must have rows, but has none.")
+
+
+def is_json_lines(file: File) -> bool:
+    """Whether a file begins with an object of JSON."""
+    return file.head.lstrip().startswith(b"{")
+
+
+def read_records(path: str | Path) -> Any:
+    """A data frame of a file of JSON lines: a row each, a column for every name.
+
+    Raises
+    ------
+    InputError
+        A line is no object.
+    """
+    file = File.at(str(path))
+    with file.opened() as stream:
+        frame = _frame_of(_records(file, stream))
+    if not len(frame):
+        raise InputError(f"`{path}` must hold a line of JSON at least.")
+    return frame
+
+
+def _frames(file: File, block_bytes: int) -> Iterator[Any]:
+    if file.magic.startswith(b"PAR1"):
+        yield from _of_parquet(file, block_bytes)
+    elif is_json_lines(file):
+        rows = _rows_of(file, block_bytes)
+        with file.streamed() as stream:
+            records = _records(file, stream)
+            while block := list(islice(records, rows)):
+                yield _frame_of(block)
+    elif file.magic.startswith((b"PK", b"\x93NUMPY")) or libsvm.looks_like(file):
+        raise NotAlikeError(
+            f"`{file.path}` is of a format that is read whole: write Parquet or CSV."
+        )
+    else:
+        yield from _of_text(file, block_bytes)
+
+
+def _of_text(file: File, block_bytes: int) -> Iterator[Any]:
+    layout = layout_of(file)
+    if any(name.startswith(UNNAMED) for name in layout.names):
+        raise NotAlikeError(f"`{file.path}` has a column without a name: name it.")
+    options = delimited.options_of(layout, layout.encoding, ".")
+    rows = _rows_of(file, block_bytes)
+    with file.streamed() as stream:
+        try:
+            for frame in delimited.chunks(file, stream, options, rows):
+                frame = delimited.stripped(frame)
+                for name in frame:
+                    if delimited.is_text(frame[name]) and any(
+                        numbers_of(frame[name], decimal) is not None for decimal in ".,"
+                    ):
+                        raise NotAlikeError(
+                            f"`{file.path}` writes numbers of `{name}` in a notation that "
+                            "only all rows tell: write them plainly."
+                        )
+                yield frame.reset_index(drop=True)
+        except UnicodeDecodeError as error:
+            raise NotAlikeError(f"`{file.path}` is not all UTF-8: convert it.") from error
+
+
+def _of_parquet(file: File, block_bytes: int) -> Iterator[Any]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with file.streamed() as stream:
+        try:
+            source = pq.ParquetFile(stream)
+            groups = [
+                source.metadata.row_group(number).total_byte_size
+                for number in range(source.metadata.num_row_groups)
+            ]
+            rows = source.metadata.num_rows
+            each = max(1, int(block_bytes * rows / max(1, sum(groups))))
+            for batch in source.iter_batches(each):
+                frame = batch.to_pandas().reset_index(drop=True)
+                frame.columns = frame.columns.map(str)
+                objects = frame.columns[(frame.dtypes == np.dtype(object)).to_numpy()]
+                frame[objects] = frame[objects].where(frame[objects].notna(), np.nan)
+                yield frame
+        except pa.ArrowException as error:
+            raise InputError(
+                f"`{file.path}` begins like Parquet but cannot be read: {error}."
+            ) from error
+
+
+def _records(file: File, stream: Any) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(stream, 1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            raise InputError(
+                f"Line {number} of `{file.path}` must be a JSON object: {error}."
+            ) from error
+        if not isinstance(record, dict):
+            raise InputError(
+                f"Line {number} of `{file.path}` must be a JSON object, got {record!r:.40}."
+            )
+        yield record
+
+
+def _frame_of(records: Any) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame(list(records)).rename(columns=str)
+
+
+def _rows_of(file: File, block_bytes: int) -> int:
+    """Rows of so many bytes, as the first ones are."""
+    lines = file.head.count(b"\n") or 1
+    return max(1, int(block_bytes * lines / len(file.head)))
+
+
+def _kinds(frame: Any, uses: Mapping[str, str] | None) -> dict[str, str]:
+    """What the cells of each column are, as far as it makes a difference."""
+    names = frame.columns if uses is None else [n for n in frame.columns if n in uses]
+    return {name: _kind(frame[name], (uses or {}).get(name, "")) for name in names}
+
+
+def _kind(column: Any, use: str) -> str:
+    kind = column.dtype.kind if isinstance(column.dtype, np.dtype) else ""
+    if use == NUMBER and kind in tuple("iuf"):
+        return "numbers"
+    if not use or kind not in tuple("iuf"):
+        return str(column.dtype) if column.notna().any() or not use else NOTHING
+    known = column.dropna()
+    if not len(known):
+        return NOTHING
+    # Whole numbers are the same as text, whether read as integers or as floats.
+    if (known.abs() >= _EXACT).any():
+        return "large numbers"
+    return "whole numbers" if kind != "f" or (known % 1 == 0).all() else "numbers"

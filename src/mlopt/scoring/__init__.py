@@ -1,0 +1,1 @@
+"""Predictions for many files, or for one that does not fit into memory."""

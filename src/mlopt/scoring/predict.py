@@ -1,0 +1,276 @@
+"""A model on many files at once: read, predict and write overlap, in bounded memory.
+
+::
+
+    files -> blocks of rows -> predict, to CSV -> one file each, in its place when whole
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, BinaryIO
+from uuid import uuid4
+
+from dask.utils import parse_bytes
+
+from mlopt.errors import InputError, InputWarning, MloptError
+from mlopt.events import FileDone, Observer, ignore
+from mlopt.plan import Plan
+from mlopt.readers.blocks import NotAlikeError
+from mlopt.resources.probe import memory_limit
+from mlopt.scoring.blocks import Block, blocks_of
+from mlopt.scoring.files import Job, Journal, content_of, digest, files_of, jobs_of, prepare
+from mlopt.streaming.answer import Feeds
+from mlopt.streaming.stream import Stream
+from mlopt.sweep.models import dump_model, load, model_file
+from mlopt.sweep.outputs import csv_of
+from mlopt.sweep.predict import predictions, unreadable_cells
+from mlopt.writing import write_file
+
+BLOCK = 4 << 20
+"""Bytes of a file in a block at most: large enough that calls cost little beside rows."""
+SHARE = 32
+"""Of the memory that blocks of files have one part: about eight are under way, and a text
+takes about four times its bytes as a frame."""
+REMARKS = 20
+"""Remarks on a file that are told."""
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """What became of each file.
+
+    Attributes
+    ----------
+    rows : mapping of Path to int
+        Rows of each file that was predicted now, by where its predictions are.
+    skipped : mapping of Path to int
+        The same of those that were there from an earlier run.
+    failed : mapping of Path to str
+        Files that could not be predicted, and why.
+    seconds : float
+    plan_ : Plan or None
+        Of the stream; None where there was nothing to do.
+    """
+
+    rows: Mapping[Path, int]
+    skipped: Mapping[Path, int]
+    failed: Mapping[Path, str]
+    seconds: float
+    plan_: Plan | None
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Predictions of a block as CSV."""
+
+    content: bytes
+    rows: int
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Done:
+    job: Job
+    rows: int
+    remarks: tuple[str, ...]
+
+
+def predict(
+    model: Any,
+    paths: str | Path | Iterable[str | Path],
+    *,
+    output: str | Path,
+    memory: int | str | None = None,
+    proba: bool = False,
+    threads: int | None = None,
+    observer: Observer = ignore,
+    tell: Callable[[str], object] = lambda text: None,
+) -> Predicted:
+    """Predict the rows of files, each to a CSV file with a column ``prediction``.
+
+    Public as `mlopt.predict`. A file's predictions are there whole or not at all. The same
+    call again goes on: files that are done, and have not changed since, are left out. A
+    file that cannot be predicted fails alone.
+
+    Parameters
+    ----------
+    model : path, or fitted estimator
+        A ``.skops`` file, the output folder of a sweep, or what `mlopt.load` gives.
+    paths : str, Path, or iterable of them
+        Files, patterns as ``data/*.parquet``, folders: CSV, Parquet, JSON lines, LIBSVM,
+        ``.npz``. Large ones of the first three are read in blocks of rows.
+    output : path
+        A folder.
+    memory : int or str, optional
+        Bytes that rows may take: 2**30 or "1GiB". [default: a quarter of what there is]
+    proba : bool
+        Add ``probability_<class>`` for each class.
+    threads : int, optional
+        [default: all cores]
+    observer : callable, optional
+        Called with a `mlopt.events.FileDone` for each file.
+    tell : callable, optional
+        Called with remarks on how files were read.
+
+    Returns
+    -------
+    Predicted
+
+    Raises
+    ------
+    InputError
+        A model that cannot be loaded, paths that mean no file, an output that cannot be
+        written to; not what single files do.
+
+    Notes
+    -----
+    Predictions of a file in blocks are those of the whole to rounding: a product of
+    matrices may add up in another order.
+    """
+    began = time.monotonic()
+    estimator, name, own = _loaded(model)
+    if proba and not hasattr(estimator, "predict_proba"):
+        raise InputError(
+            "`proba` needs a model that gives probabilities; this one does not. "
+            "Leave it out."
+        )
+    room = memory_limit() // 4 if memory is None else int(parse_bytes(memory))
+    if room < 1:
+        raise InputError(f"`memory` must be at least 1 byte, got {memory!r}.")
+    folder = Path(output).expanduser()
+    jobs = jobs_of(files_of(paths), folder)
+    prepare(jobs, folder, own)
+    with Journal(
+        folder, digest(name, version("mlopt").encode(), str(proba).encode())
+    ) as kept:
+        known = {job: kept.has(job) for job in jobs}
+        run = _Run(estimator, kept, room, proba, threads)
+        done, failed = run.go([job for job in jobs if known[job] is None], observer, tell)
+    return Predicted(
+        rows={one.job.output: one.rows for one in done},
+        skipped={job.output: rows for job, rows in known.items() if rows is not None},
+        failed=failed,
+        seconds=time.monotonic() - began,
+        plan_=run.plan,
+    )
+
+
+class _Run:
+    """One call: the stages of its stream, and what they share."""
+
+    def __init__(
+        self, model: Any, kept: Journal, memory: int, proba: bool, threads: int | None
+    ) -> None:
+        self._model, self._kept, self._memory, self._proba = model, kept, memory, proba
+        self._block = max(1, min(BLOCK, memory // SHARE))
+        self._adding = threading.Lock()
+        self._whole: set[Job] = set()
+        self._stream = (
+            Stream(memory=memory, threads=threads)
+            .map(self._score, name="predict")
+            .gather(self._write, name="write")
+        )
+        self.plan: Plan | None = None
+
+    def go(
+        self, jobs: list[Job], observer: Observer, tell: Callable[[str], object]
+    ) -> tuple[list[_Done], dict[Path, str]]:
+        """Predict files; what must be read whole after all comes last."""
+        began, done, failed = time.monotonic(), [], {}
+        left = jobs
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InputWarning)  # it is told, with the rows
+            while left:
+                again: list[Job] = []
+                requests = (_Request(job, self._blocks) for job in left)
+                for one in self._stream.run(requests, errors="give"):
+                    job, reason = _what(one)
+                    if isinstance(one, _Done):
+                        done.append(one)
+                        for remark in one.remarks[:REMARKS]:
+                            tell(f"{job.source}: {remark}")
+                    elif isinstance(getattr(one, "__cause__", None), NotAlikeError):
+                        again.append(job)
+                        continue
+                    else:
+                        failed[job.source] = reason
+                    rows = one.rows if isinstance(one, _Done) else 0
+                    count = len(done) + len(failed)
+                    at = time.monotonic() - began
+                    observer(FileDone(at, str(job.source), rows, count, len(jobs), reason))
+                self.plan = self._stream.explain()
+                left = again
+                self._whole |= set(again)
+        return done, failed
+
+    def _blocks(self, job: Job) -> Iterator[Block]:
+        return blocks_of(
+            job, self._model, self._block, self._memory, whole=job in self._whole
+        )
+
+    def _score(self, block: Block) -> _Part:
+        predicted = predictions(self._model, block.X, proba=self._proba)
+        content = csv_of(predicted)
+        if block.start:
+            content = content[content.index(b"\n") + 1 :]
+        remarks = unreadable_cells(self._model, block.X)
+        if block.start:
+            remarks = [f"from row {block.start + 1:,} on: {remark}" for remark in remarks]
+        return _Part(content, len(predicted), (*block.remarks, *remarks))
+
+    def _write(self, feeds: Feeds) -> _Done:
+        job = feeds.request.job
+        before = content_of(job.source) if job.source.exists() else []
+        rows, remarks = 0, []
+
+        def write(file: BinaryIO) -> None:
+            nonlocal rows
+            for part in feeds:
+                file.write(part.content)
+                rows += part.rows
+                remarks.extend(part.remarks)
+
+        write_file(job.output, write)
+        with self._adding:
+            self._kept.add(job, rows, before)
+        return _Done(job, rows, tuple(remarks))
+
+
+@dataclass(frozen=True)
+class _Request:
+    """A file as a request: called for its blocks when it is opened."""
+
+    job: Job
+    feeds: Callable[[Job], Iterator[Block]]
+
+    def __call__(self) -> Iterator[Block]:
+        return self.feeds(self.job)
+
+
+def _what(one: Any) -> tuple[Job, str]:
+    """Which file an answer is of, and why there is none."""
+    if isinstance(one, _Done):
+        return one.job, ""
+    cause = one.__cause__ or one
+    said = (
+        str(cause) if isinstance(cause, MloptError) else f"{type(cause).__name__}: {cause}"
+    )
+    return one.request.job, " ".join(said.split())
+
+
+def _loaded(model: Any) -> tuple[Any, bytes, Path | None]:
+    """A model, what tells it from others, and its file."""
+    if isinstance(model, str | Path):
+        path = model_file(Path(model).expanduser())
+        return load(path), path.read_bytes(), path
+    try:
+        return model, dump_model(model), None
+    except Exception:  # of types that have no such form: nothing is known to be its own
+        return model, uuid4().bytes, None

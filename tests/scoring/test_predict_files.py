@@ -1,0 +1,288 @@
+"""Predictions for many files: each as if alone, whole or not there, and resumable."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.datasets import dump_svmlight_file
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+
+import mlopt
+from mlopt.cli import BAD_INPUT, DONE, FAILED, main
+from mlopt.errors import InputError
+from mlopt.scoring import predict as module
+from mlopt.scoring.blocks import blocks_of
+from mlopt.scoring.files import JOURNAL
+from mlopt.sweep.config import Config, override
+from mlopt.sweep.fit import fit_one
+from mlopt.sweep.models import dump_model
+from mlopt.sweep.outputs import csv_of
+from mlopt.sweep.predict import predict_file
+
+
+def people(rows: int, seed: int) -> pd.DataFrame:
+    random = np.random.default_rng(seed)
+    age = random.integers(18, 80, rows)
+    city = random.choice(["rome", "oslo", "bern"], rows)
+    wage = random.lognormal(3, 1, rows)
+    wage[::7] = np.nan
+    code = random.integers(1, 4, rows)
+    buys = np.where(age + 20 * (city == "oslo") + 5 * code > 55, "yes", "no")
+    return pd.DataFrame(
+        {"age": age, "city": city, "wage": wage, "code": code, "buys": buys}
+    )
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of people, as `mlopt fit` writes it."""
+    folder = tmp_path_factory.mktemp("model")
+    people(400, 0).to_csv(folder / "train.csv", index=False)
+    config = override(Config(), path=str(folder / "train.csv"), target="buys")
+    path = folder / "model.skops"
+    path.write_bytes(dump_model(fit_one(config, "linear").model))
+    return path
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """A folder of tables in several formats."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for number in range(6):
+        people(50 + number, number).to_csv(folder / f"p{number}.csv", index=False)
+    people(80, 7).to_parquet(folder / "p7.parquet")
+    people(80, 8).to_csv(folder / "p8.csv.gz", index=False)
+    people(80, 9).to_json(folder / "p9.jsonl", orient="records", lines=True)
+    return folder
+
+
+def run(*arguments: str | Path) -> int:
+    with pytest.raises(SystemExit) as caught:
+        main([str(argument) for argument in arguments])
+    return int(caught.value.code or 0)
+
+
+def same(output: Path, model: Path, source: Path) -> bool:
+    alone = csv_of(predict_file(model, str(source), proba=True))
+    # float32 within a model: blocks add up in another order
+    pd.testing.assert_frame_equal(
+        pd.read_csv(output), pd.read_csv(io.BytesIO(alone)), rtol=1e-6
+    )
+    return True
+
+
+def test_each_file_gets_what_it_gets_alone(
+    model: Path, files: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    (files / "sub").mkdir()
+    people(20, 20).to_csv(files / "sub" / "p0.csv", index=False)
+    paths = [files, files / "sub"]
+    done = mlopt.predict(model, paths, output=out, proba=True)
+    assert len(done.rows) == 10
+    assert not done.failed
+    assert sum(done.rows.values()) == sum(range(50, 56)) + 3 * 80 + 20
+    for source in [*files.glob("p*"), files / "sub" / "p0.csv"]:
+        name = source.name if source.suffix == ".csv" else f"{source.name}.csv"
+        assert same(out / source.relative_to(files).with_name(name), model, source)
+
+
+def test_a_large_file_is_read_in_blocks_that_give_the_same(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BLOCK", 2000)
+    read: list[int] = []
+
+    def counted(*given: Any, **more: Any) -> Any:
+        for block in blocks_of(*given, **more):
+            read.append(len(block.X))
+            yield block
+
+    monkeypatch.setattr(module, "blocks_of", counted)
+    table = people(1000, 3)
+    table.to_csv(tmp_path / "a.csv", index=False)
+    table.to_csv(tmp_path / "b.csv.gz", index=False)
+    table.to_json(tmp_path / "c.jsonl", orient="records", lines=True)
+    table.to_parquet(tmp_path / "d.parquet")
+    for name in ("a.csv", "b.csv.gz", "c.jsonl", "d.parquet"):
+        read.clear()
+        done = mlopt.predict(model, tmp_path / name, output=tmp_path / "out", proba=True)
+        assert not done.failed
+        (output,) = done.rows
+        assert same(output, model, tmp_path / name)
+        assert len(read) > 3
+        assert sum(read) == 1000
+
+
+@pytest.mark.parametrize("change", ["text", "fraction", "notation", "superfluous", "gap"])
+def test_a_column_that_changes_far_down_is_read_as_in_the_whole_file(
+    model: Path, tmp_path: Path, change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BLOCK", 2000)
+    table = people(600, 4).astype(object)
+    if change == "text":  # all of it is then text to the reader, number by number
+        table.loc[500, "age"] = "old"
+    elif change == "fraction":  # 1 is then 1.0, which the model has not seen as a category
+        table.loc[500:, "code"] = 1.5
+    elif change == "notation":
+        table["wage"] = [f"${value:,.2f}" for value in table["wage"].fillna(1.0)]
+    elif change == "superfluous":
+        table["note"] = np.where(np.arange(600) < 500, "1", "late")
+    else:
+        table.loc[:300, ["code", "wage"]] = np.nan
+    table.to_csv(tmp_path / "a.csv", index=False)
+    done = mlopt.predict(model, tmp_path / "a.csv", output=tmp_path / "out", proba=True)
+    assert not done.failed
+    assert same(tmp_path / "out" / "a.csv", model, tmp_path / "a.csv")
+
+
+def test_what_must_be_read_whole_must_fit(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = people(5000, 4).astype(object)
+    table.loc[4900, "age"] = "old"
+    table.to_csv(tmp_path / "a.csv", index=False)
+    done = mlopt.predict(
+        model, tmp_path / "a.csv", output=tmp_path / "out", memory="100 kB"
+    )
+    (reason,) = done.failed.values()
+    assert "more than the 98 KiB that may be taken" in reason
+    assert not list((tmp_path / "out").glob("*.csv"))
+
+
+def test_matrices_and_texts_are_predicted_by_models_of_them(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    X = sparse.random_array((60, 8), density=0.4, rng=random, format="csr")
+    ridge = Ridge().fit(X, np.arange(60.0))
+    svm, npz, out = tmp_path / "a.svm", tmp_path / "b.npz", tmp_path / "out"
+    dump_svmlight_file(X[:, :7], np.arange(30), str(svm), zero_based=False)
+    sparse.save_npz(npz, sparse.csr_matrix(X))
+    done = mlopt.predict(ridge, [svm, npz], output=out)
+    assert not done.failed
+    assert np.allclose(pd.read_csv(out / "b.npz.csv")["prediction"], ridge.predict(X))
+    words = make_pipeline(CountVectorizer(), LogisticRegression())
+    texts = ["good film", "bad film", "so good", "so bad"]
+    words.fit(texts, [1, 0, 1, 0])
+    lines = [json.dumps({"text": text, "id": n}) for n, text in enumerate(texts)]
+    (tmp_path / "c.jsonl").write_text("\n".join(lines))
+    done = mlopt.predict(words, tmp_path / "c.jsonl", output=out)
+    assert list(pd.read_csv(out / "c.jsonl.csv")["prediction"]) == [1, 0, 1, 0]
+
+
+def test_a_bad_file_fails_alone_and_is_listed(
+    model: Path, files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (files / "p2.csv").write_bytes(b"\x00\x01")
+    people(30, 1).drop(columns="age").to_csv(files / "p3.csv", index=False)
+    out = tmp_path / "out"
+    assert run("predict", model, files, files / "none.csv", "--output", out) == FAILED
+    streams = capsys.readouterr()
+    assert streams.out.startswith("7 files, ")
+    told = [line for line in streams.err.splitlines() if "failed" in line]
+    assert len([line for line in told if line.startswith("mlopt: ")]) == 3
+    assert any("p2.csv failed: " in line and "binary" in line for line in told)
+    assert any("'age' is missing" in line for line in told)
+    assert any("none.csv` does not exist" in line for line in told)
+    assert not (out / "p2.csv").exists()
+    assert len(list(out.glob("*.csv"))) == 7
+    events = [json.loads(line) for line in streams.err.splitlines() if line[0] == "{"]
+    assert [event["done"] for event in events] == list(range(1, 11))
+
+
+def test_the_same_call_again_does_what_is_left(
+    model: Path, files: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    first = mlopt.predict(model, files, output=out)
+    assert len(first.rows) == 9
+    again = mlopt.predict(model, files, output=out)
+    assert (again.rows, again.skipped) == ({}, first.rows)
+    people(30, 40).to_csv(files / "p1.csv", index=False)
+    (out / "p4.csv").unlink()
+    (out / "p5.csv").write_text("torn")
+    changed = mlopt.predict(model, files, output=out)
+    assert {path.name for path in changed.rows} == {"p1.csv", "p4.csv", "p5.csv"}
+    # Another question, or another model, is none of what is there.
+    assert len(mlopt.predict(model, files, output=out, proba=True).rows) == 9
+    with (out / JOURNAL).open("ab") as journal:
+        journal.write(b'{"output": "p1.csv", "ro')  # as a kill leaves it
+    assert not mlopt.predict(model, files, output=out, proba=True).rows
+
+
+SLOWLY = """
+import sys, time
+from mlopt.scoring import predict as module
+from mlopt.scoring.blocks import blocks_of
+score = module._Run._score
+def slowly(self, block):
+    time.sleep(.03)
+    return score(self, block)
+module._Run._score = slowly
+module.predict(sys.argv[1], sys.argv[2], output=sys.argv[3])
+"""
+
+
+@pytest.mark.cluster
+def test_a_killed_run_leaves_whole_files_and_the_next_does_the_rest(
+    model: Path, tmp_path: Path
+) -> None:
+    data, out = tmp_path / "data", tmp_path / "out"
+    data.mkdir()
+    for number in range(30):
+        people(40, number).to_csv(data / f"{number:02}.csv", index=False)
+    worker = subprocess.Popen(
+        [sys.executable, "-c", SLOWLY, str(model), str(data), str(out)]
+    )
+    ends = time.monotonic() + 60
+    while len(list(out.glob("*.csv"))) < 8:
+        assert worker.poll() is None
+        assert time.monotonic() < ends
+        time.sleep(0.02)
+    os.kill(worker.pid, signal.SIGKILL)
+    worker.wait()
+    there = list(out.glob("*.csv"))
+    assert 8 <= len(there) < 30
+    written = {path: path.stat().st_mtime_ns for path in there}
+    assert all(len(pd.read_csv(path)) == 40 for path in there)
+    done = mlopt.predict(model, data, output=out)
+    assert len(done.rows) + len(done.skipped) == 30
+    # Files that were in their place, but not yet in the journal, were the open ones.
+    again = [path for path in written if path in done.rows]
+    assert len(again) <= 4
+    assert all(path.stat().st_mtime_ns == written[path] for path in done.skipped)
+    assert sorted(p.name for p in out.iterdir()) == [
+        *(f"{number:02}.csv" for number in range(30)),
+        JOURNAL,
+    ]
+
+
+def test_paths_that_cannot_work_are_refused(
+    model: Path, files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (files / "p0").write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match="must not both be written"):
+        mlopt.predict(model, [files / "p0", files / "p0.csv"], output=tmp_path / "out")
+    with pytest.raises(InputError, match="there is none"):
+        mlopt.predict(model, str(files / "*.xml"), output=tmp_path / "out")
+    with pytest.raises(InputError, match="must not be what is read"):
+        mlopt.predict(model, files / "p1.csv", output=files)
+    assert run("predict", model) == BAD_INPUT
+    assert run("predict", model, files) == BAD_INPUT
+    assert "--output DIR" in capsys.readouterr().err
+    assert run("predict", model, files / "p1.csv", "--memory", "1GB") == BAD_INPUT
+    assert run("predict", model, files / "p*.csv", "--output", tmp_path / "o") == DONE
