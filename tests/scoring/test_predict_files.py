@@ -170,7 +170,7 @@ def test_matrices_and_texts_are_predicted_by_models_of_them(tmp_path: Path) -> N
     X = sparse.random_array((60, 8), density=0.4, rng=random, format="csr")
     ridge = Ridge().fit(X, np.arange(60.0))
     svm, npz, out = tmp_path / "a.svm", tmp_path / "b.npz", tmp_path / "out"
-    dump_svmlight_file(X[:, :7], np.arange(30), str(svm), zero_based=False)
+    dump_svmlight_file(X[:, :7], np.arange(60), str(svm), zero_based=False)
     sparse.save_npz(npz, sparse.csr_matrix(X))
     done = mlopt.predict(ridge, [svm, npz], output=out)
     assert not done.failed

@@ -98,7 +98,9 @@ def test_a_plan_is_there_before_a_run_and_says_afterwards_what_it_took() -> None
     assert "nothing is measured yet" in before.explain()
     assert [choice.step for choice in before.choices] == ["read", "len", "sum"]
     sampled = stream.explain(range(20))
-    assert sampled.choices[1].predicted == pytest.approx(0.004, rel=0.5)
+    predicted = sampled.choices[1].predicted
+    assert predicted is not None
+    assert predicted >= 0.004
     text = sampled.explain()
     assert "fused with the stage before" in text
     assert "requests open" in text

@@ -19,6 +19,7 @@ from uuid import uuid4
 
 from dask.utils import parse_bytes
 
+from mlopt.cluster.threads import count_threads
 from mlopt.errors import InputError, InputWarning, MloptError
 from mlopt.events import FileDone, Observer, ignore
 from mlopt.plan import Plan
@@ -33,11 +34,13 @@ from mlopt.sweep.outputs import csv_of
 from mlopt.sweep.predict import predictions, unreadable_cells
 from mlopt.writing import write_file
 
-BLOCK = 4 << 20
+BLOCK = 1 << 20
 """Bytes of a file in a block at most: large enough that calls cost little beside rows."""
 SHARE = 32
-"""Of the memory that blocks of files have one part: about eight are under way, and a text
+"""Of the memory that blocks of files have one part: some eight are under way, and a text
 takes about four times its bytes as a frame."""
+OPEN = 3
+"""Files at once: one is read, one predicted, one written."""
 REMARKS = 20
 """Remarks on a file that are told."""
 
@@ -172,10 +175,12 @@ class _Run:
         self._block = max(1, min(BLOCK, memory // SHARE))
         self._adding = threading.Lock()
         self._whole: set[Job] = set()
-        self._stream = (
-            Stream(memory=memory, threads=threads)
-            .map(self._score, name="predict")
-            .gather(self._write, name="write")
+        cores = count_threads(threads)
+        # One file is read, one is written, and the cores predict: what may take memory is
+        # known beforehand, and does not depend on what else the machine is at.
+        stream = Stream(memory=memory, threads=threads, open=OPEN, feeds=cores + OPEN)
+        self._stream = stream.map(self._score, name="predict", replicas=cores).gather(
+            self._write, name="write"
         )
         self.plan: Plan | None = None
 

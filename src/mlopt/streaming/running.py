@@ -25,7 +25,7 @@ from mlopt.streaming.deadlines import Deadlines
 from mlopt.streaming.flow import Flow, least_feeds
 from mlopt.streaming.gate import Gate
 from mlopt.streaming.gathering import Gathering
-from mlopt.streaming.stage import SAMPLES, Measured, Stage, check_result
+from mlopt.streaming.stage import SAMPLES, Measured, Stage, check_result, clocks
 from mlopt.streaming.tune import OPEN, Room, Timed, Tuned, tune
 
 _log = logging.getLogger(__name__)
@@ -169,7 +169,8 @@ class Running:
             request = turn.batch
             if turn.number == 0:
                 self._opened(request)
-            began, cpu = time.perf_counter(), time.thread_time()
+            early = len(self.measured[0].sizes) < SAMPLES
+            began = clocks(early)
             try:
                 feed = request.next_feed()
                 self._check_size(feed)
@@ -178,8 +179,7 @@ class Running:
             except BaseException as error:
                 self._failed(turn, SOURCE, error)
             else:
-                seconds, cpu = time.perf_counter() - began, time.thread_time() - cpu
-                self._sampled(0, feed, seconds, cpu)
+                self._sampled(0, feed, began, early)
                 with self.lock:
                     self.longest = max(self.longest, turn.number + 1)
                     self.peak = max(self.peak, self.flow.allowance.total)
@@ -206,7 +206,8 @@ class Running:
                     self.flow.given_up(taken)
                     self._wake_source()
                 return
-            began, cpu = time.perf_counter(), time.thread_time()
+            early = len(self.measured[at + 1].sizes) < SAMPLES
+            began = clocks(early)
             try:
                 with single_threaded():
                     feed = stage.function(feed)
@@ -214,8 +215,7 @@ class Running:
             except BaseException as error:
                 self._failed(taken, stage.name, error)
                 return
-            seconds, cpu = time.perf_counter() - began, time.thread_time() - cpu
-            self._sampled(at + 1, feed, seconds, cpu)
+            self._sampled(at + 1, feed, began, early)
             if not self._fused[at]:
                 break
             at += 1
@@ -395,14 +395,12 @@ class Running:
         feeds = self.room.feeds or (None if barrier else max(opened * least, busy))
         return Allowance(opened, feeds, least, not barrier)
 
-    def _sampled(self, at: int, feed: Any, seconds: float, cpu: float) -> None:
-        measured = self.measured[at]
+    def _sampled(self, at: int, feed: Any, began: tuple[float, float], early: bool) -> None:
+        measured, (ends, cpu) = self.measured[at], clocks(early)
+        size = size_of(feed) if early else 0
         with self.lock:
-            measured.add(seconds, cpu)
-            early = len(measured.sizes) < SAMPLES
-        if early:
-            size = size_of(feed)
-            with self.lock:
+            measured.add(ends - began[0], cpu - began[1])
+            if early:
                 measured.sizes.append(size)
         if self.tuned is None and at == len(self.stages):
             self.choose()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import median
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
@@ -15,6 +18,7 @@ SAMPLES = 8
 """Feeds of which seconds are kept to plan with: the first ones, of which the median is
 taken, as the first of all loads and compiles."""
 
+_QUEUE = Path("/proc/thread-self/schedstat")
 _MANY = (GeneratorType, AsyncGeneratorType, CoroutineType)
 
 
@@ -66,6 +70,19 @@ class Measured:
 
 def _median(values: Sequence[float]) -> float:
     return float(median(values)) if values else 0.0
+
+
+def clocks(exact: bool) -> tuple[float, float]:
+    """Seconds of wall time, and of CPU of this thread; both only go forward.
+
+    Where ``exact``, and the system tells (Linux), wall time stands still while the thread
+    waits for a core: what other processes take is not what a stage waits for.
+    """
+    queued = 0.0
+    if exact:
+        with suppress(OSError, ValueError, IndexError):
+            queued = 1e-9 * int(_QUEUE.read_bytes().split()[1])
+    return time.perf_counter() - queued, time.thread_time()
 
 
 def stage_of(
