@@ -86,6 +86,8 @@ bench: install .venv-dask-ml .venv-peers
 	$(BIN)/python benchmarks/pipelines.py
 	$(BIN)/python benchmarks/keeping.py
 	$(BIN)/python benchmarks/streaming.py
+	$(BIN)/python benchmarks/gates.py
+	$(BIN)/python benchmarks/predict_files.py
 	$(BIN)/python benchmarks/tupaq.py
 	$(BIN)/python benchmarks/applications/sift_fisher.py
 	$(BIN)/python benchmarks/applications/sentiment.py
