@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import dask
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
@@ -53,6 +54,15 @@ def test_a_small_fit_of_light_steps_is_scikit_learns_own() -> None:
     names = theirs[:-1].get_feature_names_out()
     assert list(ours[:-1].get_feature_names_out()) == list(names)
     check_is_fitted(ours)
+
+
+@pytest.mark.parametrize("rows", [500, N])
+def test_one_chunk_of_a_dask_frame_gives_the_same(rows: int) -> None:
+    frame = dd.from_pandas(FRAME[:rows], npartitions=1)
+    ours = mlopt.Pipeline(table()).fit(frame, Y[:rows])
+    theirs = sklearn.pipeline.Pipeline(table()).fit(FRAME[:rows], Y[:rows])
+    same = ours.predict(FRAME[:rows]) == theirs.predict(FRAME[:rows])
+    assert same.mean() > 0.999
 
 
 def test_its_rows_go_through_each_step_once() -> None:

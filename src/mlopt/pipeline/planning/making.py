@@ -177,9 +177,11 @@ def _profiled(
     X, y, weight = sources
     one = samples.blocks == 1
 
+    here = not priced and not is_dask(problem.X)
+
     def example(op: Operator) -> Any:
         # Who runs as scikit-learn does chooses columns as it does, too: by all rows.
-        return usable(problem.X) if op is X and not priced else samples.example(op)
+        return usable(problem.X) if op is X and here else samples.example(op)
 
     built = Builder(y, example, weight, problem.params, whole=one)
     sinks = _build(problem, built, X)
