@@ -228,7 +228,7 @@ def test_help_is_fast_because_it_imports_little() -> None:
 
 
 def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in ("sweep", "fit", "predict", "explain", "run", "resources"):
+    for command in ("sweep", "fit", "predict", "serve", "explain", "run", "resources"):
         assert run(command, "--help") == DONE
         assert "Usage" in capsys.readouterr().out
 

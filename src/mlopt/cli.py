@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -291,6 +292,60 @@ def _predict_file(model: Path, data: str, output: Path | None, proba: bool) -> i
 
 
 @app.command
+def serve(
+    model: Path,
+    *,
+    port: int = 8000,
+    host: str = "127.0.0.1",
+    token_file: Path | None = None,
+    deadline: float = 10.0,
+    latency: float = 0.1,
+    body: str = "8MiB",
+    memory: str = "64MiB",
+) -> int:
+    """Answer requests for predictions over HTTP, many clients' rows in one call.
+
+    Parameters
+    ----------
+    model
+        A .skops file, or the output folder of a sweep; a new one there replaces it.
+    port
+        0 takes any that is free.
+    host
+        Other addresses than loopback need a token.
+    token_file
+        File of the token that requests must send; or MLOPT_TOKEN in the environment.
+    deadline
+        Seconds that a request may take.
+    latency
+        Seconds within which what is let in should be answered; beyond that, 503.
+    body
+        Largest body of a request.
+    memory
+        For the bodies of all open requests.
+    """
+    missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
+    if missing:
+        needed = " and ".join(missing)
+        raise ConfigError(f"`mlopt serve` needs {needed}: pip install 'mlopt[serve]'.")
+    from mlopt.serving.app import Limits
+    from mlopt.serving.server import Where, read_token
+    from mlopt.serving.server import serve as run
+    from mlopt.serving.service import Service
+
+    limits = Limits(_seconds("deadline", deadline), _bytes("body", body))
+    where = Where(host, port, read_token(token_file))
+    service = Service(
+        model,
+        latency=_seconds("latency", latency),
+        most_bytes=_bytes("memory", memory),
+        tell=_tell,
+    )
+    run(service, where, limits, _tell)
+    return DONE
+
+
+@app.command
 def run(query: str, *, output: Path | None = None) -> int:
     """Run a query: RUN classification ON data.csv HAVING TIME 5m, EPSILON 0.01
 
@@ -428,6 +483,22 @@ def _plan_of(source: str, settings: Settings) -> Any:
     from mlopt.query.run import Session
 
     return Session().explain(source)
+
+
+def _seconds(name: str, value: float) -> float:
+    if not 0 < value < float("inf"):
+        raise ConfigError(f"--{name} must be seconds above 0, got {value}.")
+    return value
+
+
+def _bytes(name: str, text: str) -> int:
+    from dask.utils import parse_bytes
+
+    with suppress(ValueError):
+        number = int(parse_bytes(text))
+        if number > 0:
+            return number
+    raise ConfigError(f'--{name} must be bytes, as in "8MiB", got {text!r}.')
 
 
 def _listed(names: str | None) -> list[str]:

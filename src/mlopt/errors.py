@@ -27,6 +27,22 @@ class ArgumentError(InputError, TypeError):
     """An argument that a method does not take: of Python's kind for it, too."""
 
 
+class MissingColumnError(InputError):
+    """A table without columns that a model was trained on.
+
+    Attributes
+    ----------
+    columns : tuple of str
+    """
+
+    def __init__(self, message: str, columns: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.columns = columns
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (str(self), self.columns)
+
+
 class InputWarning(UserWarning):
     """Data that can be used, but hardly as they were meant."""
 

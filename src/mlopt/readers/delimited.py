@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import csv
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import IO, Any
 
 import numpy as np
 
 from mlopt.errors import InputError
-from mlopt.readers.files import File
+from mlopt.readers.files import Content, File
 from mlopt.readers.layout import MISSING, UNNAMED, Layout, layout_of
 from mlopt.readers.notation import Numbers, numbers_of
 from mlopt.readers.table import Table, table_of
@@ -25,6 +26,37 @@ def read(file: File, target: str | int | None) -> Table:
     if len(frame.columns) == len(layout.names):
         return table
     return replace(table, numbers=tuple(map(layout.names.index, table.names)))
+
+
+def read_given(content: bytes, separator: str, texts: Collection[str]) -> Any:
+    """A data frame of a text in memory whose first line names its columns.
+
+    Nothing is guessed from its few rows: numbers have a decimal point, and the columns
+    ``texts`` stay as they are written.
+
+    Raises
+    ------
+    InputError
+        Names that are missing or twice there, rows of another length, no UTF-8.
+    """
+    try:
+        first, _, rest = content.decode("utf-8-sig").partition("\n")
+    except UnicodeDecodeError as error:
+        raise InputError(f"The text must be UTF-8: {error}.") from None
+    names = [
+        name.strip() for row in csv.reader([first], delimiter=separator) for name in row
+    ]
+    if not names or "" in names or len(set(names)) < len(names):
+        raise InputError(
+            "The first line must name the columns, each by a name of its own; got "
+            f"{first.strip()[:80]!r}."
+        )
+    if not rest.strip():
+        raise InputError("There must be rows below the names of the columns.")
+    file = Content("the text", content, whole=True)
+    layout = Layout(separator, 1, tuple(names))
+    kinds = {name: str for name in texts if name in names}
+    return stripped(_pandas(file, layout, layout.encoding, ".", kinds))
 
 
 def _tidy(file: File, layout: Layout) -> tuple[Any, list[str]]:
@@ -115,10 +147,16 @@ def _misshapen(file: File, options: dict[str, Any], error: Exception) -> InputEr
     )
 
 
-def _pandas(file: File, layout: Layout, encoding: str, decimal: str) -> Any:
+def _pandas(
+    file: File,
+    layout: Layout,
+    encoding: str,
+    decimal: str,
+    kinds: Mapping[str, type] | None = None,
+) -> Any:
     import pandas as pd
 
-    options = options_of(layout, encoding, decimal)
+    options = {**options_of(layout, encoding, decimal), "dtype": kinds}
     with file.opened() as stream:
         try:
             with warnings.catch_warnings():

@@ -114,6 +114,16 @@ class File:
             )
 
 
+@dataclass(frozen=True)
+class Content(File):
+    """What is in memory already: ``head`` is all of it, ``path`` what to call it."""
+
+    @contextmanager
+    def opened(self) -> Iterator[IO[bytes]]:
+        """The content."""
+        yield io.BytesIO(self.head)
+
+
 @contextmanager
 def _readable(path: str) -> Iterator[None]:
     try:

@@ -93,13 +93,16 @@ def unreadable_cells(estimator: Any, X: Any) -> list[str]:
 
 def predictions(model: Any, X: Any, *, proba: bool = False) -> pd.DataFrame:
     """The columns ``prediction`` and, if asked for, ``probability_<class>``."""
+    if proba and not hasattr(model, "predict_proba"):
+        raise InputError(
+            "`proba` needs a model that gives probabilities; this one does not. "
+            "Leave it out."
+        )
+    if proba and type(model) is Pipeline and len(model.steps) > 1:
+        # What both have in common is done once.
+        X, model = model[:-1].transform(X), model.steps[-1][1]
     columns = {"prediction": np.asarray(model.predict(X))}
     if proba:
-        if not hasattr(model, "predict_proba"):
-            raise InputError(
-                "`proba` needs a model that gives probabilities; this one does not. "
-                "Leave it out."
-            )
         shares = np.asarray(model.predict_proba(X))
         names = [f"probability_{label}" for label in model.classes_]
         columns |= dict(zip(names, shares.T, strict=True))

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from mlopt.errors import InputError, InputWarning
+from mlopt.errors import InputError, InputWarning, MissingColumnError
 from mlopt.readers.notation import cells_of
 from mlopt.readers.table import did_you_mean
 from mlopt.sweep.cells import is_text
@@ -114,14 +114,7 @@ class ReadColumns(TransformerMixin, BaseEstimator):
             raise InputError(
                 f"A model of a table needs a pandas data frame, got {type(X).__name__}."
             )
-        wanted = [*self.numbers, *self.categories, *(self.dates or {})]
-        missing = [name for name in wanted if name not in X.columns]
-        if missing:
-            hint = did_you_mean(missing[0], list(X.columns))
-            raise InputError(
-                f"The table must have the columns of the training data; {missing[0]!r} is "
-                f"missing{f' and {len(missing) - 1} more' * (len(missing) > 1)}.{hint}"
-            )
+        check_columns([*self.numbers, *self.categories, *(self.dates or {})], X.columns)
 
 
 class ToFloat32(TransformerMixin, BaseEstimator):
@@ -139,6 +132,23 @@ class ToFloat32(TransformerMixin, BaseEstimator):
         if sparse.issparse(X):
             return X.tocsr().astype(np.float32)
         return np.ascontiguousarray(X, dtype=np.float32)
+
+
+def check_columns(wanted: Iterable[str], given: Collection[str]) -> None:
+    """Columns that a model needs must be there.
+
+    Raises
+    ------
+    MissingColumnError
+    """
+    missing = tuple(name for name in wanted if name not in given)
+    if missing:
+        more = f" and {len(missing) - 1} more" * (len(missing) > 1)
+        raise MissingColumnError(
+            f"The table must have the columns of the training data; {missing[0]!r} is "
+            f"missing{more}.{did_you_mean(missing[0], list(given))}",
+            missing,
+        )
 
 
 def read_columns(roles: Roles) -> ReadColumns:

@@ -1,0 +1,248 @@
+"""`mlopt serve` under load: rows of many clients in one call, beside a call each.
+
+    python benchmarks/serving.py [--seconds 60] [--peer .venv-serving/bin/python]
+
+adult as `mlopt fit` models it; 64 clients, one row a request, every answer compared
+with what the model says of that row alone. Server and clients are processes of their own on
+loopback and share the cores. Rounds alternate; medians are printed, and CPU seconds a
+request, which depend less on what else the machine does.
+
+* gathered: `mlopt serve`; alone: the same stack, one call a request; peer: peer_serving.py.
+* overload: three times the rate that was reached, whatever comes back.
+* end: SIGTERM under load. Nothing that was let in may be lost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from urllib.request import urlopen
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+HERE = Path(__file__).parent
+DATA = Path(os.environ.get("MLOPT_DATA", HERE.parents[1] / "shared/data"))
+HEADER = (
+    "age,workclass,fnlwgt,education,education_num,marital,occupation,relationship,race,sex,"
+    "gain,loss,hours,country,income"
+)
+ROWS = 256
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+def write_adult(folder: Path) -> Path:
+    """adult as a CSV file with a header."""
+    with gzip.open(DATA / "adult/adult.data.gz", "rt") as file:
+        lines = file.read().splitlines()
+    path = folder / "adult.csv"
+    rows = [line.replace(", ", ",") for line in lines if line.count(",") == 14]
+    path.write_text("\n".join([HEADER, *rows, ""]))
+    return path
+
+
+def write_requests(table: Path, model: Path, target: Path) -> None:
+    """Requests of a row each, and what the model says of each row alone."""
+    import mlopt
+    from mlopt.readers import read_table
+    from mlopt.sweep.predict import predictions
+
+    frame = read_table(table, target="income").X.iloc[:ROWS]
+    loaded = mlopt.load(model)
+    asks = []
+    for at, row in enumerate(json.loads(frame.to_json(orient="records"))):
+        found = predictions(loaded, frame.iloc[at : at + 1], proba=True)
+        asks.append([json.dumps([row]), {str(n): found[n].tolist() for n in found}])
+    media = "application/json"
+    said = {"path": "/predict?proba=true", "media": media, "requests": asks}
+    target.write_text(json.dumps(said))
+
+
+class Served:
+    """A server in a process of its own."""
+
+    def __init__(self, command: list[str], port: int, ready: str) -> None:
+        self.port = port
+        self.log = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        self.process = subprocess.Popen(command, stderr=self.log, stdout=self.log)
+        for _ in range(1200):
+            time.sleep(0.1)
+            try:
+                urlopen(f"http://127.0.0.1:{port}{ready}").read()
+                break
+            except OSError:
+                if self.process.poll() is not None:
+                    break
+        else:
+            raise RuntimeError(self.said())
+
+    def said(self) -> str:
+        self.log.seek(0)
+        return self.log.read()
+
+    def cpu(self) -> float:
+        """Seconds of all its threads so far."""
+        fields = (
+            Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        )
+        return (int(fields[11]) + int(fields[12])) / TICK
+
+    def memory(self) -> float:
+        """MB of resident memory."""
+        text = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(text.split("VmRSS:")[1].split()[0]) / 1024
+
+    def metrics(self) -> dict[str, float]:
+        text = urlopen(f"http://127.0.0.1:{self.port}/metrics").read().decode()
+        lines = [line.rsplit(" ", 1) for line in text.splitlines() if line[:1] != "#"]
+        return {name: float(value) for name, value in lines}
+
+
+@contextmanager
+def served(command: list[str], port: int, ready: str = "/ready"):
+    server = Served(command, port, ready)
+    try:
+        yield server
+    finally:
+        if server.process.poll() is None:
+            server.process.terminate()
+            server.process.wait(60)
+
+
+def load(port: int, requests: Path, seconds: float, clients: int, rate: float = 0):
+    """The clients, as a process that is running."""
+    command = [sys.executable, HERE / "load.py", "--port", port, "--requests", requests]
+    command += ["--seconds", seconds, "--clients", clients, "--rate", rate]
+    return subprocess.Popen([str(c) for c in command], stdout=subprocess.PIPE, text=True)
+
+
+def result(process) -> dict:
+    out, _ = process.communicate()
+    return json.loads(out)
+
+
+def measured(server: Served, *args) -> dict:
+    """A load, with what it took of the server."""
+    cpu, memory = server.cpu(), server.memory()
+    found = result(load(server.port, *args))
+    found["cpu"] = 1e3 * (server.cpu() - cpu) / max(1, found["requests"])
+    found["memory"] = (memory, server.memory())
+    return found
+
+
+def show(name: str, found: dict) -> None:
+    ok, refused = found["latency"]["200"], found["latency"]["503"]
+    said = f"{name:10} {found['rate']:7.0f} answers/s  p50 {ok.get('p50', 0):6.1f} ms"
+    said += f"  p99 {ok.get('p99', 0):6.1f} ms  server {found['cpu']:.2f} CPU ms a request"
+    said += f"  wrong {found['wrong']}  {found['statuses']}"
+    if refused:
+        said += f"  503: p50 {refused['p50']:.1f}, p99 {refused['p99']:.1f} ms"
+    print(f"{said}  load {os.getloadavg()[0]:.1f}", flush=True)
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--clients", type=int, default=64)
+    parser.add_argument("--peer", help="Python of a venv of serving-peers.txt")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        compare(Path(folder), given)
+
+
+def compare(folder: Path, given: argparse.Namespace) -> None:
+    model, requests = folder / "model.skops", folder / "requests.json"
+    table = write_adult(folder)
+    mlopt = [sys.executable, "-m", "mlopt"]
+    fit = [*mlopt, "fit", str(table), "--target", "income", "--output", str(model)]
+    subprocess.run(fit, check=True, stdout=subprocess.DEVNULL)
+    write_requests(table, model, requests)
+    ports = [free_port() for _ in range(3)]
+    together = [*mlopt, "serve", str(model), "--port", str(ports[0])]
+    alone = [sys.executable, str(HERE / "serving.py"), "--alone", str(model), str(ports[1])]
+    short = max(2.0, given.seconds / (2 * given.rounds))
+    rates: dict[str, list[dict]] = {"gathered": [], "alone": []}
+    with served(together, ports[0]) as ours, served(alone, ports[1]) as theirs:
+        for _ in range(given.rounds):
+            for name, server in (("gathered", ours), ("alone", theirs)):
+                found = measured(server, requests, short, given.clients)
+                show(name, found)
+                rates[name].append(found)
+        middle = {n: median(f["rate"] for f in found) for n, found in rates.items()}
+        cpu = {n: median(f["cpu"] for f in found) for n, found in rates.items()}
+        print(f"\nrequests a second: {middle['gathered'] / middle['alone']:.1f}x; CPU a "
+              f"request: {cpu['alone'] / cpu['gathered']:.1f}x less\n")  # fmt: skip
+        whole = measured(ours, requests, given.seconds, given.clients)
+        show("a minute", whole)
+        counted = ours.metrics()
+        rows = counted["mlopt_call_rows_sum"] / counted["mlopt_call_rows_count"]
+        first, last = whole["memory"]
+        print(f"memory: {first:.0f} MB before, {last:.0f} MB after; "
+              f"{rows:.0f} rows a call\n")  # fmt: skip
+        over = measured(
+            ours, requests, given.seconds / 4, 8 * given.clients, 3 * whole["rate"]
+        )
+        show("overload", over)
+        print(f"p99 of what was let in: {ratio(over, whole):.2f}x\n")
+        end(ours, requests, given.clients)
+    if given.peer:
+        command = [given.peer, str(HERE / "peer_serving.py"), str(table), str(ports[2])]
+        with served(command, ports[2], "/healthz") as peer:
+            for _ in range(given.rounds):
+                show("peer", measured(peer, requests, short, given.clients))
+
+
+def ratio(over: dict, usual: dict) -> float:
+    return over["latency"]["200"]["p99"] / usual["latency"]["200"]["p99"]
+
+
+def end(server: Served, requests: Path, clients: int) -> None:
+    """SIGTERM in the middle of a load."""
+    asking = load(server.port, requests, 10, clients)
+    time.sleep(3)
+    before = server.metrics()
+    begin = time.perf_counter()
+    server.process.send_signal(signal.SIGTERM)
+    server.process.wait(60)
+    taken = time.perf_counter() - begin
+    found = result(asking)
+    print(f"SIGTERM: {before['mlopt_open_requests']:.0f} open a moment before; ended in "
+          f"{taken:.2f} s, status {server.process.returncode}; clients got "
+          f"{found['statuses']}, wrong {found['wrong']}; {server.said().splitlines()[-1]}; "
+          f"{before['mlopt_answered_total']:.0f} answered before")  # fmt: skip
+
+
+def serve_alone(model: str, port: str) -> None:
+    """The same service, one call of the model a request."""
+    from mlopt.serving.app import Limits
+    from mlopt.serving.server import Where, serve
+    from mlopt.serving.service import Service
+
+    # as many as there are clients may wait, however slow each is
+    service = Service(Path(model), gather=False, latency=60.0)
+    serve(service, Where(port=int(port)), Limits(), print)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--alone"]:
+        serve_alone(*sys.argv[2:])
+    else:
+        main()

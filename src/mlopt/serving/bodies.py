@@ -1,0 +1,211 @@
+"""Bodies of requests to columns, and predictions to bodies: JSON, CSV, Arrow.
+
+Rows of two requests may share a call only where that changes neither's columns: pandas
+gives a column of whole numbers another type when one of them is a text. So each column has
+a kind, and only requests with the same kinds are gathered.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from mlopt.errors import InputError
+from mlopt.readers.delimited import read_given
+from mlopt.serving.model import ServedModel
+from mlopt.sweep.outputs import csv_of
+from mlopt.sweep.tabular import check_columns
+
+JSON, CSV, TSV = "application/json", "text/csv", "text/tab-separated-values"
+ARROW = "application/vnd.apache.arrow.stream"
+ARROW_FILE = "application/vnd.apache.arrow.file"
+
+MOMENTS = {datetime.datetime, datetime.date, datetime.timedelta, pd.Timestamp, pd.Timedelta}
+READ = frozenset({int, float, str, bool, type(None), *MOMENTS})
+"""Types of cells; Arrow has the moments."""
+EXACT = 1 << 53
+"""Whole numbers below it are the same as a float."""
+
+Columns = Mapping[str, Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a request, in the columns that the model needs.
+
+    Parameters
+    ----------
+    columns : mapping of str to list
+    kinds : tuple
+        Of each column: rows may be gathered with those of the same kinds.
+    length : int
+    """
+
+    columns: Columns
+    kinds: tuple[Hashable, ...]
+    length: int
+
+
+def read_rows(content: bytes, media: str, model: ServedModel) -> Rows:
+    """The rows in a body.
+
+    Parameters
+    ----------
+    content : bytes
+    media : str
+        One of `READERS`.
+    model : ServedModel
+        Its columns are taken; others are left out.
+
+    Raises
+    ------
+    MissingColumnError
+        A column that the model needs is not there.
+    InputError
+        The body is not what its type says.
+    """
+    columns = READERS[media](content, model)
+    lengths = {len(values) for values in columns.values()}
+    if len(lengths) != 1 or lengths == {0}:
+        raise InputError(
+            "The columns must have one length of at least 1 row, got lengths of "
+            f"{sorted(lengths) or 'nothing'}."
+        )
+    kinds = tuple(
+        _kind(column.name, column.kind, columns[column.name]) for column in model.columns
+    )
+    return Rows(columns, kinds, lengths.pop())
+
+
+def frame_of(parts: Sequence[tuple[Rows, int, int]], model: ServedModel) -> pd.DataFrame:
+    """Rows of several requests of the same kinds as one data frame."""
+    whole = len(parts) == 1 and parts[0][1:] == (0, parts[0][0].length)
+    columns: dict[str, Any] = {}
+    for name, kind in zip(model.names, parts[0][0].kinds, strict=True):
+        values = (
+            parts[0][0].columns[name]
+            if whole
+            else [v for rows, begin, end in parts for v in rows.columns[name][begin:end]]
+        )
+        columns[name] = np.asarray(values, dtype=float) if kind == "number" else values
+    return pd.DataFrame(columns)
+
+
+def write_rows(columns: Columns, media: str, **beside: Any) -> bytes:
+    """Predictions as a body; what is said ``beside`` them has a place in JSON alone."""
+    if media == JSON:
+        return msgspec.json.encode({**columns, **beside})
+    if media == ARROW:
+        table = pa.table({name: pa.array(values) for name, values in columns.items()})
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as stream:
+            stream.write_table(table)
+        return bytes(sink.getvalue())
+    return csv_of(pd.DataFrame(columns))
+
+
+def _of_json(content: bytes, model: ServedModel) -> Columns:
+    try:
+        given = msgspec.json.decode(content)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InputError(f"The body is no JSON: {error}.") from None
+    names = model.names
+    if isinstance(given, dict):
+        check_columns(names, given)
+        if not all(isinstance(given[name], list) for name in names):
+            raise InputError("JSON must be a list of objects, or an object of lists.")
+        return {name: given[name] for name in names}
+    if not isinstance(given, list) or not all(isinstance(row, dict) for row in given):
+        raise InputError("JSON must be a list of objects, or an object of lists.")
+    try:
+        return {name: [row[name] for row in given] for name in names}
+    except KeyError:
+        for row in given:
+            check_columns(names, row)
+        raise
+
+
+def _of_text(separator: str) -> Callable[[bytes, ServedModel], Columns]:
+    def read(content: bytes, model: ServedModel) -> Columns:
+        reads = model.reads
+        # As the model has learned to read them: "1.500" may be more than a thousand.
+        texts = [] if reads is None else list(reads.decimals or {})
+        frame = read_given(content, separator, texts)
+        check_columns(model.names, frame.columns)
+        return {name: _cells(frame[name]) for name in model.names}
+
+    return read
+
+
+def _cells(column: pd.Series) -> list[Any]:
+    return list(column.astype(object).where(column.notna(), None))
+
+
+def _of_arrow(content: bytes, model: ServedModel) -> Columns:
+    try:
+        whole = content.startswith(b"ARROW1")
+        with (pa.ipc.open_file if whole else pa.ipc.open_stream)(content) as stream:
+            table = stream.read_all()
+        table.validate(full=True)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"The body is no Arrow IPC: {str(error)[:200]}.") from None
+    check_columns(model.names, table.column_names)
+    if len(set(table.column_names)) < len(table.column_names):
+        raise InputError("Each column must have a name of its own.")
+    return {name: table.column(name).to_pylist() for name in model.names}
+
+
+READERS: Mapping[str, Callable[[bytes, ServedModel], Columns]] = {
+    JSON: _of_json,
+    CSV: _of_text(","),
+    TSV: _of_text("\t"),
+    ARROW: _of_arrow,
+    ARROW_FILE: _of_arrow,
+}
+"""The types of bodies that are read."""
+
+WRITERS = (JSON, CSV, ARROW)
+"""The types of bodies that are written, the usual one first."""
+
+
+def _largest(types: frozenset[type], values: Sequence[Any]) -> int:
+    if types == {int}:
+        return int(max(max(values), -min(values)))
+    return max(abs(v) for v in values if type(v) is int) if int in types else 0
+
+
+def _kind(name: str, role: str, values: Sequence[Any]) -> Hashable:
+    """What values a column has, as far as others may come beside them."""
+    types = frozenset(map(type, values))
+    if not types <= READ:
+        wrong = next(i for i, value in enumerate(values) if type(value) not in READ)
+        raise InputError(
+            f"`{name}` must hold numbers, texts, true, false or null; row {wrong + 1} has "
+            f"{values[wrong]!r:.80}."
+        )
+    largest = _largest(types, values)
+    if largest >= 1 << 63:
+        raise InputError(f"`{name}` must hold whole numbers of at most 64 bits.")
+    if role == "value":
+        return types, largest >= EXACT
+    known = types - {type(None)}
+    # To a step that reads columns, a missing cell is one whatever stands beside it.
+    if role == "number" and known <= {int, float}:
+        return "number"
+    if known <= {str}:
+        return "text"
+    if role == "category" and known <= {int, float} and largest < EXACT:
+        # 1.0 is read as 1 where all are whole.
+        return (
+            "whole"
+            if all(v is None or v != v or v % 1 == 0 for v in values)
+            else "fraction"
+        )
+    return types, largest >= EXACT

@@ -1,0 +1,262 @@
+"""Which rows of which requests go into the next call, and which requests are let in.
+
+::
+
+    admit -> waiting, a queue a group -> take -> a call of the model -> ended
+      |                                                                   |
+      no credit: refused at once            credits come back <-----------+
+
+Decisions only: no clock, no thread, no model. A request holds credits for the rows that it
+has in the queue or in a call, from `admit` until it is over, and for the bytes of its body.
+A call of n rows takes ``a + b n`` seconds, fitted to what calls took. Rows gather while one
+runs. When none does, the next starts as soon as all that has arrived is read, which goes on
+for at most the ``a`` seconds that another call would cost (`gathered`): nothing waits for
+what may come.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict, deque
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from mlopt.costs import Fit
+
+REMEMBERED = 9
+"""Calls of about one size whose median counts: the machine may do something else in one."""
+MOST_ROWS = 1 << 12
+"""Rows a call while more seem to cost nothing: to read so many bodies takes .5 s."""
+
+
+class CallCost:
+    """What a call takes, and what its requests take before it, fitted to what there was.
+
+    Calls are remembered by powers of two of their rows, so that a thousand alike do not
+    hide how the time grows.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[int, deque[tuple[int, float]]] = defaultdict(
+            lambda: deque(maxlen=REMEMBERED)
+        )
+        self._read: deque[float] = deque(maxlen=REMEMBERED)
+        self.line = Fit(0.0, 0.0)
+        self.reading = 0.0
+        """Seconds to read a row's request and to answer it."""
+
+    def saw(self, rows: int, seconds: float, reading: float | None = None) -> None:
+        """A call of ``rows`` took ``seconds``, and ``reading`` them as much before it."""
+        self._seen[rows.bit_length()].append((rows, seconds))
+        middles = [
+            (median(n for n, _ in calls), median(s for _, s in calls))
+            for calls in self._seen.values()
+        ]
+        self.line = Fit.of([n for n, _ in middles], [s for _, s in middles])
+        if reading is not None:
+            self._read.append(reading / rows)
+            self.reading = median(self._read)
+
+    def rows(self, latency: float) -> int:
+        """Rows that a call should take at most.
+
+        As many as are read and predicted within half of ``latency``: a request may wait for
+        one call and be in the next. Where hardly any are, as many as make it take twice as
+        long as an empty call: so many rows have at least half of the speed that any number
+        would have.
+        """
+        growing, fixed = self.line.a + self.reading, self.line.b
+        if growing <= 0:
+            return MOST_ROWS
+        most = max(fixed, latency / 2 - fixed) / growing
+        return max(1, math.floor(min(most, MOST_ROWS)))
+
+
+@dataclass(eq=False)
+class Request:
+    """Rows that one client wants to be predicted.
+
+    Parameters
+    ----------
+    group : hashable
+        Only rows of one group may share a call.
+    rows : int
+    content : object
+        What the caller keeps with it.
+    """
+
+    group: Hashable
+    rows: int
+    content: Any = None
+    begun: int = field(default=0, init=False)
+    ended: int = field(default=0, init=False)
+    running: bool = field(default=False, init=False)
+    credits: int = field(default=0, init=False)
+    given_up: bool = field(default=False, init=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Rows ``begin`` to ``end`` of a request, in one call."""
+
+    request: Request
+    begin: int
+    end: int
+
+    @property
+    def rows(self) -> int:
+        """How many."""
+        return self.end - self.begin
+
+
+class Microbatches:
+    """The queue in front of a model.
+
+    Parameters
+    ----------
+    latency : float
+        Seconds within which what is let in should be answered.
+    most_bytes : int
+        Of all bodies that are open.
+    """
+
+    def __init__(self, latency: float, most_bytes: int) -> None:
+        self.latency = latency
+        self.most_bytes = most_bytes
+        self.cost = CallCost()
+        self.open_rows = 0
+        self.open_bytes = 0
+        self.open_requests = 0
+        self.waiting_rows = 0
+        # In the order in which they are served: the first has waited longest.
+        self._waiting: dict[Hashable, deque[Request]] = {}
+
+    @property
+    def rows_a_call(self) -> int:
+        """Rows that the next call may take."""
+        return self.cost.rows(self.latency)
+
+    @property
+    def credits(self) -> int:
+        """Rows that may be open: those of a call that runs and of one that gathers.
+
+        More would only wait longer (Pipelined TensorFlow, section 6: two open batches
+        keep two balanced phases busy).
+        """
+        return 2 * self.rows_a_call
+
+    @property
+    def full(self) -> bool:
+        """Whether not even one row has a credit."""
+        return 0 < self.credits <= self.open_rows
+
+    @property
+    def retry_after(self) -> int:
+        """Seconds, at least 1, after which what is open now has been answered."""
+        line, calls = self.cost.line, math.ceil(self.open_rows / self.rows_a_call)
+        return max(1, math.ceil(calls * line.b + self.open_rows * line.a))
+
+    def reserve(self, number: int) -> bool:
+        """Take credits for ``number`` bytes of a body; False where there are none.
+
+        One body alone is always let in: how large it may be is for others to say.
+        """
+        if self.open_bytes and self.open_bytes + number > self.most_bytes:
+            return False
+        self.open_bytes += number
+        return True
+
+    def release(self, number: int) -> None:
+        """Give credits for bytes back."""
+        self.open_bytes -= number
+
+    def admit(self, request: Request) -> bool:
+        """Let a request in; False, and nothing else, where there is no credit.
+
+        A request with more rows than a call takes holds credits for one call: its rows
+        go into several calls, one at a time behind the others'.
+        """
+        needed = min(request.rows, self.rows_a_call)
+        if self.open_rows and self.open_rows + needed > self.credits:
+            return False
+        request.credits = needed
+        self.open_rows += needed
+        self.open_requests += 1
+        self._wait(request)
+        return True
+
+    def gathered(self, quiet: bool, seconds: float) -> bool:
+        """Whether to start a call now.
+
+        Parameters
+        ----------
+        quiet : bool
+            Nothing that has arrived is still to be read.
+        seconds : float
+            Since no call runs and rows are read.
+        """
+        enough = self.waiting_rows >= self.rows_a_call
+        return quiet or enough or seconds >= self.cost.line.b
+
+    def take(self) -> list[Part]:
+        """The rows of the next call, all of one group; empty where nothing waits."""
+        if not self._waiting:
+            return []
+        group = next(iter(self._waiting))
+        queue, room, parts = self._waiting.pop(group), self.rows_a_call, []
+        while queue and room:
+            request = queue.popleft()
+            self.waiting_rows -= request.rows - request.begun
+            end = min(request.rows, request.begun + room)
+            parts.append(Part(request, request.begun, end))
+            room -= end - request.begun
+            request.begun = end
+            request.running = True
+        if queue:
+            self._waiting[group] = queue  # behind the other groups
+        return parts
+
+    def ended(self, parts: Sequence[Part]) -> list[Request]:
+        """A call has ended: the requests that are complete now, or were given up.
+
+        Rows that had no room in the call wait again, behind all that came meanwhile.
+        """
+        over = []
+        for part in parts:
+            request = part.request
+            request.running = False
+            request.ended += part.rows
+            if request.given_up or request.ended == request.rows:
+                self._close(request)
+                over.append(request)
+            else:
+                self._wait(request)
+        return over
+
+    def give_up(self, request: Request) -> None:
+        """Its client is gone, or its time is up: no row of it is begun any more.
+
+        What is in a call already keeps its credits until the call has ended.
+        """
+        if request.given_up or request.ended == request.rows:
+            return
+        request.given_up = True
+        queue = self._waiting.get(request.group)
+        if queue is not None and request in queue:
+            queue.remove(request)
+            self.waiting_rows -= request.rows - request.begun
+            if not queue:
+                del self._waiting[request.group]
+        if not request.running:
+            self._close(request)
+
+    def _wait(self, request: Request) -> None:
+        self.waiting_rows += request.rows - request.begun
+        self._waiting.setdefault(request.group, deque()).append(request)
+
+    def _close(self, request: Request) -> None:
+        self.open_rows -= request.credits
+        self.open_requests -= 1
+        request.credits = 0

@@ -1,0 +1,198 @@
+"""A model that is served: the columns that it needs, and what it is, as a card."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from sklearn.base import is_classifier
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import Pipeline
+
+from mlopt.errors import InputError
+from mlopt.sweep.models import load, model_file
+from mlopt.sweep.outputs import RESULT, plain
+from mlopt.sweep.predict import predictions
+from mlopt.sweep.tabular import ReadColumns
+
+Kind = Literal["number", "category", "date", "value"]
+
+SHOWN = 60
+"""Values of a category that a schema names; a person can choose among so many."""
+RESULTS = (
+    "scoring",
+    "best_score",
+    "test_score",
+    "best_params",
+    "target",
+    "rows",
+    "n_trials",
+)
+"""What a card takes from the results of a sweep beside the model."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column that a request must have.
+
+    Parameters
+    ----------
+    name : str
+    kind : "number", "category", "date" or "value"
+        How the model reads it; "value" where only its own steps know.
+    values : tuple
+        Of a category: those of the training rows, at most `SHOWN`.
+    example : number or str or None
+        A value that the model can read.
+    """
+
+    name: str
+    kind: Kind
+    values: tuple[Any, ...] = ()
+    example: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class ServedModel:
+    """A loaded model that answered a row.
+
+    Parameters
+    ----------
+    estimator : estimator
+    columns : tuple of Column
+    reads : ReadColumns or None
+        The step that reads tables, where the model begins with it.
+    token : str
+        Of the file's content.
+    card : mapping
+        What a person should know of it, as plain values.
+    stamp : tuple of int
+        Tells whether the file has changed since.
+    """
+
+    estimator: Any
+    columns: tuple[Column, ...]
+    reads: ReadColumns | None
+    token: str
+    card: Mapping[str, Any]
+    stamp: tuple[int, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns by name."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether it gives a probability a class."""
+        return hasattr(self.estimator, "predict_proba")
+
+    def example(self, rows: int = 1) -> pd.DataFrame:
+        """The same row so many times: what its encoders have seen."""
+        return pd.DataFrame({c.name: [c.example] * rows for c in self.columns})
+
+
+def load_served(path: Path) -> ServedModel:
+    """Load a model as `mlopt predict` does, and have it answer a row.
+
+    Raises
+    ------
+    InputError
+        What `mlopt.load` refuses; a model without names of columns; one that cannot
+        answer.
+    """
+    file = model_file(path)
+    stamp = stamp_of(path)
+    estimator = load(file)
+    first = estimator.steps[0][1] if isinstance(estimator, Pipeline) else estimator
+    names = getattr(first, "feature_names_in_", None)
+    if names is None:
+        raise InputError(
+            f"{file} must know the names of its columns to be served; this model was "
+            "trained on a matrix without any. Train it on a table."
+        )
+    reads = first if isinstance(first, ReadColumns) else None
+    columns = tuple(_columns(list(map(str, names)), reads, estimator))
+    token = hashlib.sha256(file.read_bytes()).hexdigest()[:12]
+    card = {"file": file.name, "model": token, **_card(estimator), **_results(file)}
+    model = ServedModel(estimator, columns, reads, token, card, stamp)
+    try:
+        predictions(estimator, model.example(), proba=model.has_probabilities)
+    except Exception as error:  # whatever steps raise that do not fit each other
+        raise InputError(
+            f"{file} was loaded, but does not answer a row: {type(error).__name__}: {error}"
+        ) from error
+    return model
+
+
+def stamp_of(path: Path) -> tuple[int, ...]:
+    """What differs once the file of a model has been replaced or written to; () without."""
+    with suppress(OSError, InputError):
+        stat = model_file(path).stat()
+        return stat.st_ino, stat.st_size, stat.st_mtime_ns
+    return ()
+
+
+def _columns(
+    names: Sequence[str], reads: ReadColumns | None, estimator: Any
+) -> Iterator[Column]:
+    known = dict(_known(estimator))
+    dates = {} if reads is None else reads.dates or {}
+    for name in names:
+        values, example = known.get(name, ((), None))
+        kind: Kind = "value"
+        if reads is not None:
+            kind = "number" if name in reads.numbers else "category"
+            kind = "date" if name in dates else kind
+        if example is None:
+            example = {"category": "", "date": "1970-01-01"}.get(kind, 0.0)
+        yield Column(name, kind, values[:SHOWN], example)
+
+
+def _known(estimator: Any) -> Iterator[tuple[str, tuple[tuple[Any, ...], Any]]]:
+    """What fitted encoders and imputers know of columns: values, and one to show."""
+    steps = [step for _, step in estimator.steps] if isinstance(estimator, Pipeline) else []
+    parts = [part for step in steps if isinstance(step, ColumnTransformer)
+             for part in step.transformers_]  # fmt: skip
+    for _, fitted, columns in parts:
+        inner = fitted.steps[0][1] if isinstance(fitted, Pipeline) else fitted
+        names = [columns] if isinstance(columns, str) else list(columns)
+        for place, name in enumerate(names):
+            categories = getattr(inner, "categories_", None)
+            middle = getattr(inner, "statistics_", getattr(inner, "mean_", None))
+            if categories is not None:
+                values = tuple(plain(value) for value in categories[place])
+                texts = [value for value in values if value == value and value is not None]
+                yield str(name), (tuple(texts), texts[0] if texts else None)
+            elif middle is not None and np.isfinite(float(middle[place])):
+                yield str(name), ((), float(middle[place]))
+
+
+def _card(estimator: Any) -> dict[str, Any]:
+    steps = estimator.steps if isinstance(estimator, Pipeline) else [("model", estimator)]
+    last = steps[-1][1]
+    card: dict[str, Any] = {
+        "task": "classification" if is_classifier(estimator) else "regression",
+        "steps": [f"{name}: {type(step).__name__}" for name, step in steps],
+        "parameters": {k: plain(v) for k, v in last.get_params(deep=False).items()},
+        "loaded": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    if is_classifier(estimator):
+        card["classes"] = [plain(label) for label in estimator.classes_]
+    return card
+
+
+def _results(file: Path) -> dict[str, Any]:
+    """What the sweep that wrote the model said of it."""
+    with suppress(OSError, ValueError):
+        found = json.loads((file.parent / RESULT).read_text())
+        return {name: found[name] for name in RESULTS if found.get(name) is not None}
+    return {}

@@ -1,0 +1,205 @@
+"""The process: a socket, signals, and an end that loses nothing.
+
+::
+
+    SIGHUP            load the model's file anew
+    SIGTERM, SIGINT   refuse what is new, answer what was let in, end; a second: at once
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from mlopt.errors import ConfigError
+from mlopt.serving.app import Limits, build_app
+from mlopt.serving.service import Service
+
+TOKEN = "MLOPT_TOKEN"
+"""The environment's variable with the token."""
+LINGER = 0.2
+"""Seconds for which refusals go on after the last answer: a request may be on its way."""
+
+BACKLOG = 2048
+"""Connections that may wait to be accepted, as Uvicorn has it."""
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where to listen, and who may ask.
+
+    Parameters
+    ----------
+    host : str
+    port : int
+        0 for any that is free.
+    token : str
+        Empty where none is needed: on loopback only.
+
+    Raises
+    ------
+    ConfigError
+        A host that is not this machine's alone, and no token.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    token: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.token and not _is_loopback(self.host):
+            raise ConfigError(
+                f"A service on {self.host} is open to other machines and must have a "
+                f"token: name a file of it by --token-file, or set {TOKEN}."
+            )
+
+    def listening(self) -> socket.socket:
+        """A socket that listens there."""
+        found = socket.getaddrinfo(
+            self.host, self.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        made = socket.socket(found[0][0])
+        try:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            made.bind(found[0][4])
+            made.listen(BACKLOG)  # who hears of it may ask at once
+        except OSError as error:
+            made.close()
+            raise OSError(
+                f"Cannot listen on {self.host} port {self.port}: {error.strerror}. Is a "
+                "service there already? --port 0 takes any that is free."
+            ) from error
+        return made
+
+
+def read_token(file: Path | None) -> str:
+    """The token of a file, or of the environment; empty where there is neither.
+
+    Raises
+    ------
+    ConfigError
+        A file without one, or that cannot be read.
+    """
+    if file is None:
+        return os.environ.get(TOKEN, "").strip()
+    try:
+        token = file.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"The token file {file} cannot be read: {error}.") from None
+    if not token or not token.isascii() or not token.isprintable():
+        raise ConfigError(f"The token file {file} must hold one line of printable ASCII.")
+    return token
+
+
+def serve(
+    service: Service,
+    where: Where,
+    limits: Limits,
+    tell: Callable[[str], object],
+    *,
+    watch: float = 1.0,
+) -> None:
+    """Answer until a signal comes.
+
+    Parameters
+    ----------
+    service : Service
+    where : Where
+    limits : Limits
+    tell : callable
+        Called with sentences for the log.
+    watch : float
+        Seconds between two looks at the model's file.
+    """
+    with contextlib.closing(where.listening()) as listening:
+        name, port = listening.getsockname()[:2]
+        shown = f"[{name}]" if ":" in name else name
+        tell(
+            f"{service.path} answers at http://{shown}:{port}: "
+            f"{len(service.model.columns)} columns; Ctrl-C ends it, once all is answered"
+        )
+        asyncio.run(_run(service, listening, where, limits, tell, watch))
+
+
+async def _run(
+    service: Service,
+    listening: socket.socket,
+    where: Where,
+    limits: Limits,
+    tell: Callable[[str], object],
+    watch: float,
+) -> None:
+    server = Server(
+        uvicorn.Config(
+            build_app(service, limits, where.token),
+            lifespan="off",
+            access_log=False,
+            log_level="warning",
+            server_header=False,
+        )
+    )
+    end = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    background: set[asyncio.Task[Any]] = {loop.create_task(service.watch(watch))}
+
+    def stop() -> None:
+        if end.is_set():
+            server.force_exit = server.should_exit = True
+        end.set()
+
+    def reload() -> None:
+        task = loop.create_task(service.reload())
+        background.add(task)
+        task.add_done_callback(background.discard)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    loop.add_signal_handler(signal.SIGHUP, reload)
+    running = asyncio.ensure_future(server.serve([listening]))
+    ended = asyncio.ensure_future(end.wait())
+    await asyncio.wait([running, ended], return_when=asyncio.FIRST_COMPLETED)
+    if not running.done():
+        tell(f"{service.queue.open_requests} requests are open and will be answered")
+        await asyncio.wait([running, asyncio.ensure_future(_drain(service))],
+                           return_when=asyncio.FIRST_COMPLETED)  # fmt: skip
+        server.should_exit = True
+    await running
+    for task in [*background, ended]:
+        task.cancel()
+    service.close()
+    counts = service.metrics
+    tell(
+        f"ended: {counts.accepted} requests were let in, {counts.answered} of them answered"
+    )
+
+
+async def _drain(service: Service) -> None:
+    await service.drain()
+    await asyncio.sleep(LINGER)
+
+
+class Server(uvicorn.Server):
+    """Uvicorn's, that leaves signals to us: it would end before all is answered."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Nothing."""
+        yield
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return False
