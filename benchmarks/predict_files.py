@@ -96,25 +96,33 @@ def child(model: Path, output: Path, *paths: Path) -> dict:
     return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
 
 
-def alone(model: Path, files: list[Path], folder: Path) -> dict[str, float]:
-    """Rows a second of each stage in one thread, with nothing else to do."""
+def alone(model: Path, files: list[Path], folder: Path) -> tuple[dict, dict]:
+    """Rows a second, and a second of CPU, of each stage in one thread with nothing else to
+    do.
+    """
     folder.mkdir(exist_ok=True)
     estimator = mlopt.load(model)
-    seconds = dict.fromkeys(("read", "predict", "write"), 0.0)
+    names = "read", "predict", "write"
+    took = np.zeros((len(names), 2))
     rows = 0
     for number, path in enumerate([files[0], *files]):
-        marks = [time.perf_counter()]
+        marks = [clocks()]
         X, _ = read_rows(estimator, str(path))
-        marks.append(time.perf_counter())
+        marks.append(clocks())
         content = csv_of(predictions(estimator, X))
-        marks.append(time.perf_counter())
+        marks.append(clocks())
         write_file(folder / path.name, content)
-        marks.append(time.perf_counter())
+        marks.append(clocks())
         if number:  # the first one loads and compiles
             rows += len(X)
-            for name, took in zip(seconds, np.diff(marks), strict=True):
-                seconds[name] += took
-    return {name: rows / took for name, took in seconds.items()}
+            took += np.diff(marks, axis=0)
+    wall, cpu = (rows / took).T
+    return dict(zip(names, wall, strict=True)), dict(zip(names, cpu, strict=True))
+
+
+def clocks() -> tuple[float, float]:
+    """Seconds of wall time and of CPU."""
+    return time.perf_counter(), time.process_time()
 
 
 def killed(model: Path, data: Path, output: Path, after: int) -> None:
@@ -163,9 +171,9 @@ def main() -> None:
         files = sorted(data.iterdir())
 
         one = child(model, outputs / "one", files[0])
-        before = alone(model, files[:60], outputs / "alone")
+        before, _ = alone(model, files[:60], outputs / "alone")
         many = child(model, outputs / "many", data)
-        after = alone(model, files[:60], outputs / "alone")
+        after, cpu = alone(model, files[:60], outputs / "alone")
         rates = {name: (before[name] + after[name]) / 2 for name in before}
         print(many["plan"])
         print(
@@ -179,6 +187,9 @@ def main() -> None:
             f"({many['cpu']:.1f} s of CPU); alone {stages}; "
             f"{rate / min(rates.values()):.2f} of the slowest"
         )
+        stages = ", ".join(f"{name} {rate:,.0f}" for name, rate in cpu.items())
+        rate = many["rows"] / many["cpu"]
+        print(f"rows a second of CPU: {rate:,.0f}, imports included; alone {stages}")
         killed(model, data, outputs / "killed", after=len(files) // 3)
 
         large = folder / "large.csv"

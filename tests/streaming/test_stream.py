@@ -124,6 +124,28 @@ def test_the_answers_of_a_run_come_in_order_if_that_is_asked_for() -> None:
     assert list(stream.run(several, ordered=True)) == several
 
 
+def test_threads_may_submit_and_run_at_once() -> None:
+    stream = Stream().map(abs)
+    runs = [iter(stream.run([[n], [n + 1]], ordered=True)) for n in (1, 5)]
+    assert [next(run) for run in runs] == [[1], [5]]
+    assert [list(run) for run in runs] == [
+        [[2]],
+        [[6]],
+    ]  # the first to end leaves the other
+    answers: list[Any] = []
+
+    def ask(number: int) -> None:
+        answers.append(stream.submit([number]))
+
+    crowd = [threading.Thread(target=ask, args=[number]) for number in range(20)]
+    for thread in crowd:
+        thread.start()
+    for thread in crowd:
+        thread.join()
+    stream.close()
+    assert sorted(answer.result(0)[0] for answer in answers) == list(range(20))
+
+
 def test_any_number_of_requests_is_asked_for_as_they_can_be_opened() -> None:
     asked = [0]
 
@@ -159,6 +181,11 @@ def test_a_source_that_breaks_fails_its_request_by_name() -> None:
         yield 1
         raise OSError("the disk is gone")
 
+    def stops() -> Iterator[int]:
+        raise StopIteration
+
+    (stopped,) = Stream().map(abs).run([stops], errors="give")
+    assert "it raised StopIteration" in str(stopped)
     found = list(Stream().map(abs).run([broken, [5]], ordered=True, errors="give"))
     assert str(found[0]) == "The stage `requests` failed: the disk is gone"
     assert found[1] == [5]

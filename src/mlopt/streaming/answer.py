@@ -70,8 +70,11 @@ class Request:
     def next_feed(self) -> Any:
         """The next feed; what was given is first looked at here, in a source's thread."""
         if self.iterator is None:
-            given = self.given() if callable(self.given) else self.given
-            self.iterator = iter(given)
+            given = self.given
+            try:
+                self.iterator = iter(given if isinstance(given, Iterable) else given())
+            except StopIteration as error:  # would pass for a request without feeds
+                raise RuntimeError("it raised StopIteration") from error
         return next(self.iterator)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -80,6 +81,8 @@ class Stream:
         self._running: Running | None = None
         self._last: Running | None = None
         self._kept = self._closed = False
+        self._runs = 0
+        self._starting = threading.Lock()
 
     def map(
         self,
@@ -240,10 +243,11 @@ class Stream:
         DeadlineError
             Time was up, or a stage did not come back.
         """
-        self._closed = True
-        running, self._running = self._running, None
+        with self._starting:
+            self._closed = True
+            running, self._running = self._running, None
+            self._last = running or self._last
         if running is not None:
-            self._last = running
             running.close(drain, timeout)
 
     def __enter__(self) -> Self:
@@ -257,8 +261,7 @@ class Stream:
     def _answers(
         self, requests: Iterator[Any], ordered: bool, give: bool, deadline: float | None
     ) -> Iterator[Any]:
-        running = self._started()
-        alone = not self._kept
+        running = self._started(runs=1)
         asked: deque[Answer] = deque()
         there: queue.SimpleQueue[Any] = queue.SimpleQueue()
         failed: list[Exception] = []
@@ -292,19 +295,32 @@ class Stream:
             if failed:
                 raise ExceptionGroup(f"{len(failed)} requests failed", failed)
         finally:
-            for one in list(asked):
-                one.cancel()
-            if alone:
-                self._last, self._running = running, None
-                running.close(drain=False, timeout=None)
+            self._end_run(running, asked)
 
-    def _started(self) -> Running:
+    def _end_run(self, running: Running, asked: Iterable[Answer]) -> None:
+        """Cancel what nobody waits for; the last run of a stream ends it."""
+        for one in list(asked):
+            one.cancel()
+        with self._starting:
+            self._runs -= 1
+            last = not self._runs and not self._kept and self._running is running
+            if last:
+                self._last, self._running = running, None
+        if last:
+            running.close(drain=False, timeout=None)
+
+    def _started(self, runs: int = 0) -> Running:
+        """What is at work; of several threads that ask first, one starts it."""
         self._check_stages()
-        if self._closed:
-            raise StreamClosedError("The stream is closed: make another one.")
-        if self._running is None:
-            self._running = Running(self._stages, self._gather, self._room, self._observer)
-        return self._running
+        with self._starting:
+            if self._closed:
+                raise StreamClosedError("The stream is closed: make another one.")
+            if self._running is None:
+                self._running = Running(
+                    self._stages, self._gather, self._room, self._observer
+                )
+            self._runs += runs
+            return self._running
 
     def _copy(self) -> Stream:
         made = Stream(observer=self._observer)
