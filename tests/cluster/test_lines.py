@@ -7,7 +7,6 @@ import gc
 import os
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -38,7 +37,7 @@ class Desk:
     def __init__(self) -> None:
         self.told: list[Header] = []
         self.left = threading.Event()
-        self.go = threading.Event()
+        self.waiting, self.go = threading.Event(), threading.Event()
         self.door = Door(
             "127.0.0.1", "desk", SECRET, MOST,
             answer=self.answer, told=self.told.append, left=self.left.set,
@@ -48,6 +47,7 @@ class Desk:
         if asked.operation == "fail":
             raise TaskError("no such block")
         if asked.operation == "wait":
+            self.waiting.set()
             self.go.wait(30)
         arrays = [np.zeros(MOST // 8)] if asked.operation == "much" else asked.arrays
         return pack(Message(ANSWER, "", asked.epoch, asked.header, arrays)._replace(
@@ -187,8 +187,8 @@ def test_a_line_that_breaks_tells_who_waits(desk: Desk, lines: Lines) -> None:
     ends: list[Callable[[], None]] = [partial(lines.drop, "desk"), desk.door.close]
     for end in ends:
         thread, ended = in_thread(lambda: ask(lines, desk, "wait"))
-        assert eventually(lambda: bool(lines._used["desk"] and desk.door._open))
-        time.sleep(0.01)
+        assert desk.waiting.wait(10)
+        desk.waiting.clear()
         end()
         thread.join(10)
         assert [type(error) for error in ended] == [MemberLostError]

@@ -140,12 +140,13 @@ def crafted(**changes: Any) -> bytes:
         "magic": b"mlm1", "kind": ASK, "count": 1, "text": b"", "dtype": b"<f8",
         "ndim": 1, "shape": (2, 0, 0, 0, 0, 0), "data": bytes(16),
     } | changes  # fmt: skip
-    fixed = struct.pack(
-        "<4sBBH16s5qI4x", parts["magic"], parts["kind"], parts["count"], 0, b"add",
-        *(1, 2, 3, 4, 5), changes.get("length", len(parts["text"])),
-    )  # fmt: skip
     array = struct.pack("<8sQ6q", parts["dtype"], parts["ndim"], *parts["shape"])
-    return fixed + array + bytes(parts["text"]) + bytes(parts["data"])
+    length = changes.get("length", len(parts["text"]))
+    fixed = struct.pack(
+        "<4sBBxxI4x16s5q64s", parts["magic"], parts["kind"], parts["count"], length,
+        b"add", 1, 2, 3, 4, 5, array,
+    )  # fmt: skip
+    return bytes(fixed) + bytes(parts["text"]) + bytes(parts["data"])
 
 
 def test_the_format_is_the_one_that_is_written_down(pair: Pair) -> None:
@@ -191,7 +192,7 @@ def test_nonsense_is_named_before_memory_is_taken(
     sender.join()
 
 
-@pytest.mark.parametrize("cut", [1, 71, 72, 100, 136, 150])
+@pytest.mark.parametrize("cut", [1, 135, 136, 150])
 def test_a_torn_message_is_no_message(pair: Pair, cut: int) -> None:
     pair[0].sendall(crafted()[:cut])
     pair[0].close()

@@ -23,7 +23,6 @@ import socket
 import ssl
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -171,7 +170,11 @@ class Door:
             line.settimeout(None)
             while role and (message := receive(line, self._largest)) is not None:
                 if message.kind == ASK:
-                    self._reply(line, message)
+                    try:
+                        answer = self._answer(message)
+                    except MloptError as error:
+                        answer = _refusal(error, message.epoch)
+                    send(line, answer)
                 elif message.kind == TELL and role == _DRIVER:
                     self._told(message.header)
         except WireError as error:
@@ -206,13 +209,6 @@ class Door:
         line.sendall(_proof(self._secret, b"answers", text))
         return role
 
-    def _reply(self, line: socket.socket, asked: Message) -> None:
-        try:
-            answer = self._answer(asked)
-        except MloptError as error:
-            answer = _refusal(error, asked.epoch)
-        send(line, answer)
-
 
 class Line:
     """A line to the door of one member, for one thread at a time.
@@ -234,7 +230,6 @@ class Line:
         driver: bool = False,
         context: ssl.SSLContext | None = None,
     ) -> None:
-        self.ended = False
         self.socket = socket.create_connection(address, timeout=_PATIENCE)
         try:
             _tune(self.socket)
@@ -259,7 +254,6 @@ class Line:
 
     def end(self) -> None:
         """Break the line, whoever uses it; from any thread."""
-        self.ended = True
         _break(self.socket)
 
     def close(self) -> None:
@@ -287,9 +281,8 @@ class Lines:
         self, secret: bytes, largest: int, context: ssl.SSLContext | None = None
     ) -> None:
         self._secret, self._largest, self._context = secret, largest, context
+        self._homes: dict[str, _Home] = {}
         self._changing = threading.Lock()
-        self._free: defaultdict[str, list[Line]] = defaultdict(list)
-        self._used: defaultdict[str, set[Line]] = defaultdict(set)
         self._closed = False
 
     def ask(
@@ -307,10 +300,11 @@ class Lines:
             The line cannot be opened, or broke before the answer.
         """
         packed = pack(message, self._largest)
+        home = self._homes.get(member) or self._home_of(member)
         try:
-            line = self._take(member, address)
-        except OSError as error:
-            raise MemberLostError(f"{member} cannot be reached: {error}.") from error
+            line = home.free.pop()
+        except IndexError:
+            line = self._open(home, member, address)
         answer = None
         try:
             send(line.socket, packed)
@@ -318,8 +312,11 @@ class Lines:
         except OSError as error:
             raise _lost(member, message.operation) from error
         finally:
-            # A line on which half an answer is waiting is of no use to anybody.
-            self._give(member, line, whole=answer is not None)
+            if answer is not None:
+                home.free.append(line)
+            else:  # half an answer may be waiting on it
+                home.lines.discard(line)
+                line.close()
         if answer is None:
             raise _lost(member, message.operation)
         if answer.kind == REFUSAL:
@@ -330,42 +327,48 @@ class Lines:
     def drop(self, member: str) -> None:
         """Break all lines to a member, those in use too: it is gone."""
         with self._changing:
-            free, used = self._free.pop(member, []), list(self._used[member])
-            for line in used:
+            home = self._homes.pop(member, None)
+        if home is not None:
+            home.gone = True
+            for line in list(home.lines):
                 line.end()
-        for line in free:
-            line.close()
 
     def close(self) -> None:
         """Break all lines; no more are opened."""
         with self._changing:
             self._closed = True
-            members = {*self._free, *self._used}
+            members = list(self._homes)
         for member in members:
             self.drop(member)
 
-    def _take(self, member: str, address: Address) -> Line:
+    def _home_of(self, member: str) -> _Home:
         with self._changing:
             if self._closed:
                 raise ClusterError("The mesh is closed: make another one.")
-            line = self._free[member].pop() if self._free[member] else None
-            if line is not None:
-                self._used[member].add(line)
-                return line
-        line = Line(member, address, self._secret, context=self._context)
-        with self._changing:
-            self._used[member].add(line)
-            if self._closed:
-                line.end()
+            return self._homes.setdefault(member, _Home())
+
+    def _open(self, home: _Home, member: str, address: Address) -> Line:
+        try:
+            line = Line(member, address, self._secret, context=self._context)
+        except OSError as error:
+            raise MemberLostError(f"{member} cannot be reached: {error}.") from error
+        home.lines.add(line)
+        if home.gone:  # since we looked
+            line.end()
         return line
 
-    def _give(self, member: str, line: Line, *, whole: bool) -> None:
-        with self._changing:
-            self._used[member].discard(line)
-            if whole and not line.ended:
-                self._free[member].append(line)
-                return
-        line.close()
+
+class _Home:
+    """The lines to one member: all, and those that nobody uses.
+
+    Taken and given without a lock: `list.pop` and `append` are one step each. Lines that
+    are given back after `drop` are in a list that nobody takes from any more.
+    """
+
+    def __init__(self) -> None:
+        self.lines: set[Line] = set()
+        self.free: list[Line] = []
+        self.gone = False
 
 
 def _lost(member: str, operation: str) -> MemberLostError:

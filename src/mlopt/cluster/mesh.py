@@ -38,6 +38,7 @@ from mlopt.cluster.wire import (
     Packed,
     fitting,
     json_of,
+    kinds_of,
     pack,
 )
 from mlopt.errors import ClusterError, MemberLostError, StaleEpochError, TaskError
@@ -364,44 +365,42 @@ class Local(ABC):
         StaleEpochError, ClusterError
             It has another one; it has none.
         """
-        served = self._served
+        served = self._served  # replaced as one
+        if served is not None and served.epoch == epoch:
+            return served.service
         if served is None:
             raise ClusterError(f"{self.member} has no service: call `serve` first.")
-        if served.epoch != epoch:
-            raise StaleEpochError(
-                f"{self.member} serves epoch {served.epoch}, and was asked by somebody of "
-                f"epoch {epoch}: what began before `serve` must be started again."
-            )
-        return served.service
+        raise StaleEpochError(
+            f"{self.member} serves epoch {served.epoch}, and was asked by somebody of "
+            f"epoch {epoch}: what began before `serve` must be started again."
+        )
 
-    def answer(self, asked: Message) -> tuple[Header, Packed]:
+    def answer(self, asked: Message) -> Packed:
         """What the service says, ready to be sent.
 
         Raises
         ------
         StaleEpochError, TaskError, ClusterError
         """
-        service = self.service(asked.epoch)
+        _, operation, epoch, header, arrays = asked
+        service = self.service(epoch)
         try:
-            with contained():
-                answer = service.answer(asked.operation, asked.header, asked.arrays)
-            message = Message(ANSWER, asked.operation, asked.epoch, *answer)
-            return message.header, pack(message, self.largest)
-        except Exception as error:
+            header, arrays = service.answer(operation, header, arrays)
+            return pack(Message(ANSWER, operation, epoch, header, arrays), self.largest)
+        except (Exception, SystemExit) as error:
             raise TaskError(
-                f"{self.member} failed at `{asked.operation}`: "
-                f"{type(error).__name__}: {error}"
+                f"{self.member} failed at `{operation}`: {type(error).__name__}: {error}"
             ) from error
 
     def answer_here(self, asked: Message, into: Sequence[np.ndarray] | None) -> Answer:
         """`answer` for somebody in this process: both get copies, as from a line."""
         given = [array.copy() for array in pack(asked, self.largest).arrays]
-        header, (_, arrays) = self.answer(
+        header, _, arrays, _ = self.answer(
             asked._replace(header=_copied(asked.header), arrays=given)
         )
         if into is None:
             return _copied(header), [array.copy() for array in arrays]
-        places = fitting(into, [(array.dtype, array.shape) for array in arrays])
+        places = fitting(into, kinds_of(arrays))
         for place, array in zip(places, arrays, strict=True):
             np.copyto(place, array)
         return _copied(header), places
@@ -453,6 +452,6 @@ def _close(served: _Served | None) -> None:
 
 def _copied(header: Header) -> Header:
     """As it comes out of a message."""
-    if text := json_of(header):
-        return header._replace(more=json.loads(text))
-    return header
+    if not header.more:
+        return header
+    return header._replace(more=json.loads(json_of(header)))

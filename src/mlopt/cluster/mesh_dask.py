@@ -123,8 +123,7 @@ class MeshDask(Mesh):
     def reach(
         self, member: str, asked: Message, into: Sequence[np.ndarray] | None
     ) -> Answer:
-        with self._changing:
-            joined = self._joined.get(member)
+        joined = self._joined.get(member)
         if joined is None:
             self._check_open()
             _raise_lost(member)

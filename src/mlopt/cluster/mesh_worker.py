@@ -14,7 +14,7 @@ from distributed.comm import get_address_host
 from mlopt.cluster.lines import Address, Door, Lines
 from mlopt.cluster.mesh import Local
 from mlopt.cluster.parcel import Parcel, unpack
-from mlopt.cluster.wire import Answer, Header, Message, Packed
+from mlopt.cluster.wire import Answer, Header, Message
 from mlopt.errors import MemberLostError
 
 # Seconds in which the driver must have said something: it may have died before it could.
@@ -48,7 +48,7 @@ class MemberPlugin(Local, distributed.WorkerPlugin):
             self.member,
             self._secret,
             self.largest,
-            answer=self._answered,
+            answer=self.answer,
             told=self._told,
             left=self._leave,
             context=here.get("ssl_context"),
@@ -74,7 +74,8 @@ class MemberPlugin(Local, distributed.WorkerPlugin):
     ) -> Answer:
         if member == self.member:
             return self.answer_here(asked, into)
-        return self._lines.ask(member, self._place(member), asked, into)
+        place = self._table.get(member) or self._place(member)
+        return self._lines.ask(member, place, asked, into)
 
     def end(self) -> None:
         super().end()
@@ -85,13 +86,9 @@ class MemberPlugin(Local, distributed.WorkerPlugin):
         with self._news:
             if member not in self._known:
                 self._news.wait_for(lambda: member in self._known, _RUMOUR)
-            place = self._table.get(member)
-        if place is None:
-            raise MemberLostError(f"{member} is no member (any more): see `members`.")
-        return place
-
-    def _answered(self, asked: Message) -> Packed:
-        return self.answer(asked)[1]
+            if (place := self._table.get(member)) is not None:
+                return place
+        raise MemberLostError(f"{member} is no member (any more): see `members`.")
 
     def _told(self, header: Header) -> None:
         self._driven = True

@@ -2,23 +2,29 @@
 
 ::
 
-    fixed   magic, kind, number of arrays, operation, epoch,
-            block, version, client, sequence, bytes of JSON           72 bytes
-    arrays  dtype, number of dimensions, shape                        64 bytes each
+    fixed   magic, kind, number of arrays, bytes of JSON,
+            operation, epoch, block, version, client, sequence,
+            the first array, zeros where there is none               136 bytes
+    arrays  the others: dtype, number of dimensions, shape            64 bytes each
     JSON    what else the header says
     data    the arrays' bytes, one after the other
 
 Numbers are little-endian. All sizes are known, and held to their limits, before memory is
 taken for what follows; arrays are received into aligned memory, in place.
+
+A message of one array is two reads. What Python does in between counts: after a copy of
+1 MB the processor's caches hold nothing of it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import math
 import re
 import socket
+import ssl
 import struct
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -34,11 +40,13 @@ LARGEST = 1 << 28
 ASK, TELL, ANSWER, REFUSAL = range(4)
 
 _MAGIC = b"mlm1"
-_FIXED = struct.Struct("<4sBBH16s5qI4x")
+_FIXED = struct.Struct("<4sBBxxI4x16s5q64s")
 _ARRAY = struct.Struct("<8sQ6q")
 # Kinds of numpy's numbers, dates and strings of a fixed size: what can do without pickle.
 _KINDS = frozenset("biufcmMSU")
 _DTYPE = re.compile(r"[<>|][biufcmMSU]\d+(\[\w+\])?")
+_WHOLE = getattr(socket, "MSG_WAITALL", 0)
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 # 255 arrays of 6 dimensions, as the formats above have it.
 _MOST_ARRAYS, _MOST_DIMENSIONS, _LONGEST_OPERATION = 255, 6, 16
 # Bytes: the members of some ten thousand workers.
@@ -62,7 +70,7 @@ class Header(NamedTuple):
     version: int = 0
     client: int = 0
     sequence: int = 0
-    more: Mapping[str, Any] = MappingProxyType({})
+    more: Mapping[str, Any] = _NOTHING
 
 
 class Message(NamedTuple):
@@ -81,8 +89,18 @@ Answer = tuple[Header, Sequence[np.ndarray]]
 class Packed(NamedTuple):
     """A message that can be sent: all but the data, and arrays in C order."""
 
+    header: Header
     head: bytes
-    arrays: list[np.ndarray]
+    arrays: Sequence[np.ndarray]
+    nbytes: int
+
+
+class Kind(NamedTuple):
+    """What is known of an array before it comes."""
+
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    nbytes: int
 
 
 def pack(message: Message, largest: int) -> Packed:
@@ -94,46 +112,30 @@ def pack(message: Message, largest: int) -> Packed:
         It cannot be sent: objects or records, too many arrays or dimensions, more than
         ``largest`` bytes, numbers of more than 64 bits, what JSON cannot hold.
     """
-    arrays = _in_order(message.arrays, largest)
-    text = json_of(message.header)
-    operation = message.operation.encode("ascii", "replace")
-    if not 0 < len(operation) <= _LONGEST_OPERATION:
-        raise InputError(
-            f"An operation has 1 to {_LONGEST_OPERATION} letters, got "
-            f"{message.operation!r}."
-        )
+    kind, operation, epoch, header, arrays = message
+    block, version, client, sequence, more = header
+    text = json_of(header) if more else b""
+    ordered, described, nbytes = [], [], 0
+    for one in arrays:
+        array = np.asarray(one)
+        described.append(_described(array.dtype, array.shape))
+        nbytes += array.nbytes
+        if nbytes > largest or len(described) > _MOST_ARRAYS:
+            raise _too_much(arrays, largest)
+        ordered.append(np.asarray(array, order="C"))
+    first = described[0] if described else b""
     try:
-        fixed = _FIXED.pack(
-            _MAGIC, message.kind, len(arrays), 0, operation, message.epoch,
-            *message.header[:4], len(text),
+        head = _FIXED.pack(
+            _MAGIC, kind, len(ordered), len(text), _code_of(operation), epoch,
+            block, version, client, sequence, first,
         )  # fmt: skip
     except struct.error:
         raise InputError(
-            "The numbers of a header must be integers of 64 bits, got "
-            f"{message.header[:4]}."
+            f"The numbers of a header must be integers of 64 bits, got {header[:4]}."
         ) from None
-    return Packed(b"".join([fixed, *map(_described, arrays), text]), arrays)
-
-
-def _in_order(arrays: Sequence[np.ndarray], largest: int) -> list[np.ndarray]:
-    if len(arrays) > _MOST_ARRAYS:
-        raise InputError(
-            f"A message holds at most {_MOST_ARRAYS} arrays, got {len(arrays)}: stack them."
-        )
-    given = [np.asarray(array) for array in arrays]
-    for array in given:
-        if not _plain(array.dtype) or array.ndim > _MOST_DIMENSIONS:
-            raise InputError(
-                "Arrays of a message must hold numbers, dates or strings of a fixed size, "
-                f"in at most {_MOST_DIMENSIONS} dimensions; got {array.dtype} in "
-                f"{array.ndim}."
-            )
-    if (nbytes := sum(array.nbytes for array in given)) > largest:
-        raise InputError(
-            f"The arrays of a message may have {largest} bytes together, got {nbytes}: "
-            "send them in pieces, or make the mesh with a larger `largest`."
-        )
-    return [np.asarray(array, order="C") for array in given]
+    if text or len(described) > 1:
+        head = b"".join([head, *described[1:], text])
+    return Packed(header, head, ordered, nbytes)
 
 
 def json_of(header: Header) -> bytes:
@@ -144,8 +146,6 @@ def json_of(header: Header) -> bytes:
     InputError
         It is more than JSON can hold, or than a message may.
     """
-    if not header.more:
-        return b""
     try:
         text = json.dumps(dict(header.more), separators=(",", ":")).encode()
     except (TypeError, ValueError) as error:
@@ -161,13 +161,13 @@ def json_of(header: Header) -> bytes:
 
 def send(line: socket.socket, packed: Packed) -> None:
     """Write a message; raises OSError when the line breaks."""
-    data = [_bytes_of(array) for array in packed.arrays if array.nbytes]
-    if sum(map(len, data)) <= _JOINED:
-        line.sendall(b"".join([packed.head, *data]))
-        return
-    line.sendall(packed.head)
-    for view in data:
-        line.sendall(view)
+    _, head, arrays, nbytes = packed
+    if 0 < nbytes <= _JOINED:
+        head = b"".join([head, *map(_memory, arrays)])
+    line.sendall(head)
+    for array in arrays if nbytes > _JOINED else ():
+        if array.nbytes:
+            line.sendall(_memory(array))
 
 
 def receive(
@@ -196,116 +196,158 @@ def receive(
     After any of these the line is of no use.
     """
     fixed = bytearray(_FIXED.size)
-    if not _fill(line, memoryview(fixed)):
+    if not _fill(line, fixed, _FIXED.size):
         return None
-    magic, kind, count, _, operation, epoch, *numbers, length = _FIXED.unpack(fixed)
+    (magic, kind, count, length, operation, epoch,
+     block, version, client, sequence, first) = _FIXED.unpack(fixed)  # fmt: skip
     if magic != _MAGIC or kind > REFUSAL or length > _MOST_JSON:
         raise WireError("What came is no message of a mesh: another program, or version.")
-    rest = bytearray(count * _ARRAY.size + length)
-    _require(line, memoryview(rest))
-    kinds = [_kind_of(rest, place) for place in range(count)]
-    nbytes = sum(dtype.itemsize * math.prod(shape) for dtype, shape in kinds)
+    kinds: tuple[Kind, ...] = (_kind_of(first),) if count else ()
+    more = _NOTHING
+    if count > 1 or length:
+        others, more = _rest(line, count - 1, length)
+        kinds += others
+    nbytes = 0
+    for one in kinds:
+        nbytes += one.nbytes
     if nbytes > largest:
         raise WireError(
             f"A message of {nbytes} bytes came, and {largest} is the most: send it in "
             "pieces."
         )
-    block, version, client, sequence = numbers
-    more = _more(rest[count * _ARRAY.size :])
-    header = Header(block, version, client, sequence, more)
     arrays = _room(kinds) if into is None or kind != ANSWER else fitting(into, kinds)
+    header = Header(block, version, client, sequence, more)
+    message = Message(kind, _name_of(operation), epoch, header, arrays)
     for array in arrays:
-        if array.nbytes:
-            _require(line, _bytes_of(array))
-    return Message(kind, _name_of(operation), epoch, header, arrays)
+        if nbytes := array.nbytes:
+            _require(line, _memory(array), nbytes)
+    return message
 
 
-def fitting(
-    into: Sequence[np.ndarray], kinds: Sequence[tuple[np.dtype, tuple[int, ...]]]
-) -> list[np.ndarray]:
+def fitting(into: Sequence[np.ndarray], kinds: Sequence[Kind]) -> Sequence[np.ndarray]:
     """The arrays ``into``, if values of these kinds can be put there as bytes."""
-    given = [(array.dtype, array.shape) for array in into]
-    ready = all(array.flags.c_contiguous and array.flags.writeable for array in into)
-    if given != list(kinds) or not ready:
+    fit = len(into) == len(kinds)
+    for place, (dtype, shape, _) in zip(into, kinds, strict=False):
+        flags = place.flags
+        fit = fit and place.dtype == dtype and place.shape == shape
+        fit = fit and flags.c_contiguous and flags.writeable
+    if not fit:
         raise InputError(
             f"`into` must be writeable arrays in C order like those of the answer, "
-            f"{_shown(kinds)}; got {_shown(given)}{'' if ready else ', not all so'}."
+            f"{_shown(kinds)}; got {_shown(kinds_of(into))}."
         )
-    return list(into)
+    return into
 
 
-def _shown(kinds: Sequence[tuple[np.dtype, tuple[int, ...]]]) -> str:
-    return ", ".join(f"{dtype}{list(shape)}" for dtype, shape in kinds) or "no arrays"
+def kinds_of(arrays: Sequence[np.ndarray]) -> list[Kind]:
+    """Of arrays that are there."""
+    return [Kind(array.dtype, array.shape, array.nbytes) for array in arrays]
+
+
+def _shown(kinds: Sequence[Kind]) -> str:
+    return ", ".join(f"{one.dtype}{list(one.shape)}" for one in kinds) or "no arrays"
+
+
+def _too_much(arrays: Sequence[np.ndarray], largest: int) -> InputError:
+    return InputError(
+        f"The arrays of a message may be {_MOST_ARRAYS} and have {largest} bytes together; "
+        f"got {len(arrays)} of {sum(np.asarray(one).nbytes for one in arrays)} bytes: send "
+        "them in pieces, or make the mesh with a larger `largest`."
+    )
 
 
 def _plain(dtype: np.dtype) -> bool:
     return dtype.kind in _KINDS and dtype.itemsize > 0 and len(dtype.str) <= 8
 
 
-def _described(array: np.ndarray) -> bytes:
-    shape = array.shape + (0,) * (_MOST_DIMENSIONS - array.ndim)
-    return _ARRAY.pack(array.dtype.str.encode(), array.ndim, *shape)
+@functools.lru_cache(maxsize=1024)
+def _described(dtype: np.dtype, shape: tuple[int, ...]) -> bytes:
+    if not _plain(dtype) or len(shape) > _MOST_DIMENSIONS:
+        raise InputError(
+            "Arrays of a message must hold numbers, dates or strings of a fixed size, in "
+            f"at most {_MOST_DIMENSIONS} dimensions; got {dtype} in {len(shape)}."
+        )
+    sides = shape + (0,) * (_MOST_DIMENSIONS - len(shape))
+    return _ARRAY.pack(dtype.str.encode(), len(shape), *sides)
 
 
-def _kind_of(rest: bytearray, place: int) -> tuple[np.dtype, tuple[int, ...]]:
-    name, ndim, *shape = _ARRAY.unpack_from(rest, place * _ARRAY.size)
-    if ndim > _MOST_DIMENSIONS or min(shape) < 0:
-        raise WireError(f"An array of {ndim} dimensions, {shape}, cannot be received.")
-    return _dtype(name), tuple(shape[:ndim])
-
-
-@functools.lru_cache(maxsize=256)
-def _dtype(name: bytes) -> np.dtype:
-    text = _name_of(name)
-    try:
+@functools.lru_cache(maxsize=1024)
+def _kind_of(described: bytes) -> Kind:
+    name, ndim, *sides = _ARRAY.unpack(described)
+    text, dtype = _name_of(name), np.dtype(object)
+    with contextlib.suppress(TypeError):
         dtype = np.dtype(text if _DTYPE.fullmatch(text) else object)
-    except TypeError:
-        dtype = np.dtype(object)
-    if not _plain(dtype):
-        raise WireError(f"An array of {text!r} cannot be received.")
-    return dtype
+    if not _plain(dtype) or ndim > _MOST_DIMENSIONS or min(sides) < 0:
+        raise WireError(f"An array of {text!r}, {ndim}: {sides} cannot be received.")
+    shape = tuple(sides[:ndim])
+    return Kind(dtype, shape, dtype.itemsize * math.prod(shape))
 
 
-def _room(kinds: Sequence[tuple[np.dtype, tuple[int, ...]]]) -> list[np.ndarray]:
+@functools.lru_cache(maxsize=1024)
+def _code_of(operation: str) -> bytes:
+    code = operation.encode("ascii", "replace")
+    if not 0 < len(code) <= _LONGEST_OPERATION:
+        raise InputError(
+            f"An operation has 1 to {_LONGEST_OPERATION} letters, got {operation!r}."
+        )
+    return code
+
+
+@functools.lru_cache(maxsize=1024)
+def _name_of(code: bytes) -> str:
+    return code.rstrip(b"\0").decode("ascii", "replace")
+
+
+def _rest(
+    line: socket.socket, count: int, length: int
+) -> tuple[tuple[Kind, ...], Mapping[str, Any]]:
+    """The kinds of further arrays, and the JSON."""
+    described = max(0, count) * _ARRAY.size
+    rest = bytearray(described + length)
+    _require(line, rest, len(rest))
+    places = range(0, described, _ARRAY.size)
+    kinds = tuple(_kind_of(bytes(rest[one : one + _ARRAY.size])) for one in places)
+    if not length:
+        return kinds, _NOTHING
     try:
-        return [np.empty(shape, dtype) for dtype, shape in kinds]
-    except ValueError:  # nothing in one dimension, and too much in another
-        raise WireError(f"Arrays {_shown(kinds)} cannot be received.") from None
-
-
-def _more(text: bytearray) -> Mapping[str, Any]:
-    if not text:
-        return MappingProxyType({})
-    try:
-        more = json.loads(text)
+        more = json.loads(rest[described:])
     except (ValueError, RecursionError):
         more = None
     if not isinstance(more, dict):
         raise WireError("The header of a message must hold a JSON object.")
-    return more
+    return kinds, more
 
 
-def _name_of(operation: bytes) -> str:
-    return operation.rstrip(b"\0").decode("ascii", "replace")
+def _room(kinds: Sequence[Kind]) -> list[np.ndarray]:
+    try:
+        return [np.empty(kind.shape, kind.dtype) for kind in kinds]
+    except ValueError:  # nothing in one dimension, and too much in another
+        raise WireError(f"Arrays {_shown(kinds)} cannot be received.") from None
 
 
-def _bytes_of(array: np.ndarray) -> memoryview:
-    return array.reshape(-1).view(np.uint8).data
+def _memory(array: np.ndarray) -> Any:
+    """The array, as something whose memory Python may see; it knows no dates."""
+    return array if array.dtype.kind in "biufc" else array.reshape(-1).view(np.uint8)
 
 
-def _require(line: socket.socket, view: memoryview) -> None:
-    if len(view) and not _fill(line, view):
+def _require(line: socket.socket, memory: Any, size: int) -> None:
+    if not _fill(line, memory, size):
         raise ConnectionError("the line was closed within a message")
 
 
-def _fill(line: socket.socket, view: memoryview) -> bool:
-    """Read until ``view`` is full; False when the line was closed before its first byte."""
-    got, size = 0, len(view)
+def _fill(line: socket.socket, memory: Any, size: int) -> bool:
+    """Read ``size`` bytes; False when the line was closed before the first."""
+    # The system waits for all of them, but for signals; TLS has to be asked again.
+    flags = 0 if isinstance(line, ssl.SSLSocket) else _WHOLE
+    got = line.recv_into(memory, size, flags)
+    if got == size:
+        return True
+    if not got:
+        return False
+    view = memoryview(memory).cast("B")
     while got < size:
-        count = line.recv_into(view[got:])
+        count = line.recv_into(view[got:size], 0, flags)
         if not count:
-            if got:
-                raise ConnectionError("the line was closed within a message")
-            return False
+            raise ConnectionError("the line was closed within a message")
         got += count
     return True
