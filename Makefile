@@ -88,6 +88,7 @@ bench: install .venv-dask-ml .venv-peers
 	$(BIN)/python benchmarks/streaming.py
 	$(BIN)/python benchmarks/gates.py
 	$(BIN)/python benchmarks/predict_files.py
+	$(BIN)/python benchmarks/mesh.py
 	$(BIN)/python benchmarks/tupaq.py
 	$(BIN)/python benchmarks/applications/sift_fisher.py
 	$(BIN)/python benchmarks/applications/sentiment.py

@@ -436,6 +436,19 @@ def test_workers_keep_nothing_of_a_mesh_that_is_closed_or_whose_driver_died(
 
 @pytest.mark.cluster
 @pytest.mark.slow
+def test_a_member_that_is_given_up_is_so_for_all(client: Any) -> None:
+    """A worker that hangs has not closed its lines."""
+    with MeshDask(client) as mesh:
+        mesh.serve(Desk)
+        first, second, *_ = mesh.members
+        assert eventually(lambda: known(mesh, mesh.members) == len(mesh.members))
+        mesh._lose(first)
+        assert first not in mesh.members
+        assert eventually(lambda: first not in mesh.ask(second, "where")[0].more["members"])
+
+
+@pytest.mark.cluster
+@pytest.mark.slow
 def test_whoever_does_not_know_the_secret_is_refused_by_workers(client: Any) -> None:
     with MeshDask(client) as mesh:
         member, joined = next(iter(mesh._joined.items()))

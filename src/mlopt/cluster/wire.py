@@ -24,7 +24,6 @@ import json
 import math
 import re
 import socket
-import ssl
 import struct
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -117,12 +116,12 @@ def pack(message: Message, largest: int) -> Packed:
     text = json_of(header) if more else b""
     ordered, described, nbytes = [], [], 0
     for one in arrays:
-        array = np.asarray(one)
+        array = one if type(one) is np.ndarray else np.asarray(one)
         described.append(_described(array.dtype, array.shape))
         nbytes += array.nbytes
         if nbytes > largest or len(described) > _MOST_ARRAYS:
             raise _too_much(arrays, largest)
-        ordered.append(np.asarray(array, order="C"))
+        ordered.append(array if array.flags.c_contiguous else np.asarray(array, order="C"))
     first = described[0] if described else b""
     try:
         head = _FIXED.pack(
@@ -218,9 +217,9 @@ def receive(
     arrays = _room(kinds) if into is None or kind != ANSWER else fitting(into, kinds)
     header = Header(block, version, client, sequence, more)
     message = Message(kind, _name_of(operation), epoch, header, arrays)
-    for array in arrays:
-        if nbytes := array.nbytes:
-            _require(line, _memory(array), nbytes)
+    for array, (_, _, nbytes) in zip(arrays, kinds, strict=False):
+        if nbytes and not _fill(line, _memory(array), nbytes):
+            raise _torn()
     return message
 
 
@@ -304,7 +303,8 @@ def _rest(
     """The kinds of further arrays, and the JSON."""
     described = max(0, count) * _ARRAY.size
     rest = bytearray(described + length)
-    _require(line, rest, len(rest))
+    if not _fill(line, rest, len(rest)):
+        raise _torn()
     places = range(0, described, _ARRAY.size)
     kinds = tuple(_kind_of(bytes(rest[one : one + _ARRAY.size])) for one in places)
     if not length:
@@ -330,15 +330,14 @@ def _memory(array: np.ndarray) -> Any:
     return array if array.dtype.kind in "biufc" else array.reshape(-1).view(np.uint8)
 
 
-def _require(line: socket.socket, memory: Any, size: int) -> None:
-    if not _fill(line, memory, size):
-        raise ConnectionError("the line was closed within a message")
+def _torn() -> ConnectionError:
+    return ConnectionError("the line was closed within a message")
 
 
 def _fill(line: socket.socket, memory: Any, size: int) -> bool:
     """Read ``size`` bytes; False when the line was closed before the first."""
     # The system waits for all of them, but for signals; TLS has to be asked again.
-    flags = 0 if isinstance(line, ssl.SSLSocket) else _WHOLE
+    flags = _WHOLE if type(line) is socket.socket else 0
     got = line.recv_into(memory, size, flags)
     if got == size:
         return True
@@ -348,6 +347,6 @@ def _fill(line: socket.socket, memory: Any, size: int) -> bool:
     while got < size:
         count = line.recv_into(view[got:size], 0, flags)
         if not count:
-            raise ConnectionError("the line was closed within a message")
+            raise _torn()
         got += count
     return True
