@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import queue
 import signal
@@ -130,13 +131,10 @@ class _Patience:
         self._told: queue.SimpleQueue[int | None] = queue.SimpleQueue()
         if seconds is None:
             return
-        watch = threading.Thread(
-            target=self._watch, args=[seconds], name="mlopt-patience", daemon=True
-        )
         with contextlib.suppress(
             RuntimeError
         ):  # no memory for one: a second signal ends all
-            watch.start()
+            _thread.start_new_thread(self._watch, (seconds,))  # nobody waits until it runs
 
     def begin(self, number: int) -> None:
         """The time runs from now on."""

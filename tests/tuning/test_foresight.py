@@ -157,8 +157,9 @@ def test_samples_are_of_configurations_all_over_the_space() -> None:
         DecisionTreeClassifier(), {"max_depth": [1, 2, 3, 4]}, cv=2
     )
     problem = problem_of(search, Threads(1), X, y, None, None, {})
-    space = prepare(search, problem).proposer.space
-    found = spread(problem, space.families[0], 0)(4)
+    scheduler = prepare(search, problem)
+    family, views = scheduler.proposer.space.families[0], scheduler.batch.views
+    found = spread(views, family)(4)
     assert sorted(parts.final.max_depth for parts in found) == [1, 2, 3, 4]
 
 

@@ -30,6 +30,7 @@ from mlopt.gd.plans.stop import CoefficientError
 from mlopt.gd.ridge_path import Sets, sets_of, solve_path
 from mlopt.gd.sample import local_executor
 from mlopt.gd.sizes import LOST
+from mlopt.resources import Resources
 from mlopt.rows import Block, Rows
 
 _MOMENTS = "moments"
@@ -47,6 +48,8 @@ class DirectLeastSquares(SolvedAtOnce):
     parts : mapping, optional
         What trainings on parts of these rows and targets have left, which may be no more
         to multiply.
+    resources : Resources, optional
+        Of the machine, where they are known.
     """
 
     def __init__(
@@ -57,10 +60,12 @@ class DirectLeastSquares(SolvedAtOnce):
         *,
         kept: dict[str, Any] | None = None,
         parts: Mapping[str, Any] | None = None,
+        resources: Resources | None = None,
     ) -> None:
         super().__init__(rows, models, max_passes)
         self._kept = {} if kept is None else kept
         self._parts = parts or {}
+        self._resources = resources
 
     def advance(self, passes: int) -> None:
         """Solve what is not solved yet."""
@@ -168,8 +173,9 @@ class DirectLeastSquares(SolvedAtOnce):
         eps = float(np.finfo(np.float64).eps)
         stop = CoefficientError(LOST, eps**0.5, max(rows.n, rows.d) * eps)
         return choose(
-            "least squares", "auto", SOLVERS, problem, stop, left_out(rows.sparse)
-        )
+            "least squares", "auto", SOLVERS, problem, stop, left_out(rows.sparse),
+            self._resources,
+        )  # fmt: skip
 
     def _take(
         self, numbers: Sequence[int], coef: NDArray[Any], intercept: NDArray[Any]

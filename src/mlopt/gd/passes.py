@@ -235,7 +235,7 @@ def _add(a: Floats | None, b: Floats | None) -> Any:
 
 
 def _block_sums(block: Block) -> tuple[Floats, Floats | None, Floats]:
-    weights = block.extra["weights"].astype(np.float64)
+    weights = block.extra["weights"].astype(np.float64, copy=False)
     scored = block.extra.get("score_weights")
     return (
         weights.sum(axis=0),

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,8 @@ _BITS = np.finfo(np.float64).nmant + 1
 _DIGITS = 1e-10
 """What the error of a sum of squares may be, relative to it: far below what decides."""
 TRAIN, JUDGE = "weights", "score_weights"
+_NONE, _APART = 0, -1
+"""Codes of rows in no set, and of rows of a block where weights differ."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,22 +65,21 @@ class Kinds:
         """One pass; None where weights differ, or there are too many kinds to pay."""
         sets = rows.first(_sets)
         for names in ((TRAIN, JUDGE), (TRAIN,)):
-            codes = rows.map_reduce(_codes, _joined, names)
-            if codes is not None and len(codes) <= sets + 1:
-                return Kinds._multiplied(rows, target, intercept, sorted(codes), names)
+            coded = rows.compute_beside(_coded, target, names)
+            codes = coded.map_reduce(_codes, operator.or_) - {_NONE}
+            if _APART not in codes and len(codes) <= sets + 1:
+                return Kinds._multiplied(coded, intercept, sets)
         return None
 
     @staticmethod
-    def _multiplied(
-        rows: Rows, target: int, intercept: bool, codes: list[int], names: tuple[str, ...]
-    ) -> Kinds:
-        alike, sets = rows.compute_beside(_of_all_sets, target, names), rows.first(_sets)
+    def _multiplied(rows: Rows, intercept: bool, sets: int) -> Kinds:
         sparse = multiplies_sparse(rows)
-        layout = Layout.of(alike, 1, intercept, shifted=not sparse)
-        grams = alike.map_reduce(_grams, operator.add, layout, sparse, codes)
-        bits = np.array(codes)[:, None] >> np.arange(_BITS) & 1 == 1
+        layout = Layout.of(rows, 1, intercept, shifted=not sparse)
+        found = rows.map_reduce(_grams, _added, layout, sparse)
+        codes = np.array(sorted(found))
+        bits = codes[:, None] >> np.arange(_BITS) & 1 == 1
         trained, judged = bits[:, :sets], bits[:, sets : 2 * sets]
-        return Kinds(layout, grams, trained, judged, alike)
+        return Kinds(layout, np.stack([found[c] for c in codes]), trained, judged, rows)
 
     def moments(self) -> list[Moments]:
         """What the normal equations need to know of each set."""
@@ -127,55 +129,48 @@ def _weights(block: Block) -> Array:
     return np.asarray(block.extra[TRAIN], np.float64)
 
 
-def _codes(block: Block, names: tuple[str, ...]) -> frozenset[int] | None:
-    """A bit for each set that a row is in, of rows in any; None where weights differ."""
-    weights = _beside_each_other(block, names)
-    alike = (weights == weights.max(axis=1, keepdims=True)) | (weights <= 0)
-    if weights.shape[1] > _BITS or not alike.all():
-        return None
-    return frozenset(np.unique(_code(weights)).tolist()) - {0}
-
-
-def _beside_each_other(block: Block, names: tuple[str, ...]) -> NDArray[Any]:
+def _coded(block: Block, target: int, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:
+    """The weight that a row has wherever it counts, and a bit for each set it is in."""
     there = [block.extra[name] for name in names if name in block.extra]
-    return there[0] if len(there) == 1 else np.concatenate(there, axis=1)
+    weights = there[0] if len(there) == 1 else np.concatenate(there, axis=1)
+    common = reduce(np.maximum, weights.T)[:, None]
+    inside = weights > 0
+    if weights.shape[1] <= _BITS and ((weights == common) | ~inside).all():
+        # A product of floats is exact here, and a BLAS has it.
+        code = (inside @ 2.0 ** np.arange(weights.shape[1])).astype(np.int64)
+    else:
+        code = np.full(block.rows, _APART)
+    return {"targets": block.extra["targets"][:, [target]], TRAIN: common, "code": code}
 
 
-def _code(weights: NDArray[Any]) -> NDArray[np.int64]:
-    # A product of floats is exact here, and a BLAS has it.
-    powers = 2.0 ** np.arange(weights.shape[1])
-    return ((weights > 0) @ powers).astype(np.int64)
+def _codes(block: Block) -> frozenset[int]:
+    code = block.extra["code"]
+    ends = np.flatnonzero(code[1:] != code[:-1])  # of neighbours of one kind, often many
+    return frozenset(code[ends].tolist()) | {int(code[-1])}
 
 
-def _joined(a: frozenset[int] | None, b: frozenset[int] | None) -> frozenset[int] | None:
-    return None if a is None or b is None else a | b
+def _grams(block: Block, layout: Layout, sparse: bool) -> dict[int, Array]:
+    """Of the rows of each kind that is there, (m, m)."""
+    grams, code = {}, block.extra["code"]
+    for kind in _codes(block) - {_NONE}:
+        part = _cut(block, np.flatnonzero(code == kind))
+        multiplied = sparse_gram if sparse else _dense_gram
+        grams[kind] = multiplied(part, layout)
+    return grams
 
 
-def _of_all_sets(
-    block: Block, target: int, names: tuple[str, ...]
-) -> dict[str, NDArray[Any]]:
-    weights = _beside_each_other(block, names)
-    return {
-        "targets": block.extra["targets"][:, [target]],
-        TRAIN: weights.max(axis=1, keepdims=True),
-        "code": _code(weights),
-    }
+def _dense_gram(block: Block, layout: Layout) -> Array:
+    return mirror(lower_gram(block, layout))
 
 
-def _grams(block: Block, layout: Layout, sparse: bool, kinds: list[int]) -> Array:
-    """Of the rows of each kind, (C, m, m)."""
-    parts = (_cut(block, np.flatnonzero(block.extra["code"] == kind)) for kind in kinds)
-    return np.stack(
-        [
-            sparse_gram(part, layout) if sparse else mirror(lower_gram(part, layout))
-            for part in parts
-        ]
-    )
+def _added(a: dict[int, Array], b: dict[int, Array]) -> dict[int, Array]:
+    both = a.keys() & b.keys()
+    return a | b | {kind: a[kind] + b[kind] for kind in both}
 
 
 def _cut(block: Block, rows: NDArray[np.intp]) -> Block:
     """Some rows, where they are if they follow one another."""
-    start, stop = (rows[0], rows[-1] + 1) if len(rows) else (0, 0)
+    start, stop = rows[0], rows[-1] + 1
     near = stop - start == len(rows)
     X = row_slice(block.X, start, stop) if near else block.X[rows]
     beside = {name: block.extra[name][rows] for name in ("targets", TRAIN)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 LIMITS = {"cgroup2": "memory.max", "cgroup": "memory.limit_in_bytes"}
@@ -18,17 +19,25 @@ def group_limits(process: Path = Path("/proc/self")) -> list[int]:
         What the system tells of the process: the files ``cgroup`` and ``mountinfo``.
     """
     try:
-        groups = _groups((process / "cgroup").read_text())
-        mounts = (process / "mountinfo").read_text().splitlines()
+        files = _files(
+            (process / "cgroup").read_text(), (process / "mountinfo").read_text()
+        )
     except OSError:  # not Linux, or hidden
         return []
-    limits = []
-    for kind, root, mount in _mounts(mounts):
-        if kind in groups:
-            folders = _upwards(groups[kind], root, mount)
-            found = [_read(folder / LIMITS[kind]) for folder in folders]
-            limits += [limit for limit in found if limit is not None]
-    return limits
+    limits = [_read(file) for file in files]
+    return [limit for limit in limits if limit is not None]
+
+
+@lru_cache(maxsize=1)
+def _files(cgroup: str, mountinfo: str) -> tuple[Path, ...]:
+    """Where the limits are, which stays as it is while a process is in its groups."""
+    groups = _groups(cgroup)
+    return tuple(
+        folder / LIMITS[kind]
+        for kind, root, mount in _mounts(mountinfo.splitlines())
+        if kind in groups
+        for folder in _upwards(groups[kind], root, mount)
+    )
 
 
 def _groups(text: str) -> dict[str, PurePosixPath]:

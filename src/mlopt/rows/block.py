@@ -172,12 +172,12 @@ class Found:
     bad_value: float = 0.0
 
 
-def inspect(X: Any) -> Found:
-    """Shape, size and the first column that is not finite."""
+def inspect(X: Any, finite: bool = False) -> Found:
+    """Shape, size and the first column that is not finite, unless all are known to be."""
     sparse = bool(sp.issparse(X))
     values = X.data if sparse else X
     bad, value = None, 0.0
-    if not _all_finite(values):
+    if not (finite or _all_finite(values)):
         bad, value = _first_bad(X)
     rows, columns = X.shape
     return Found(

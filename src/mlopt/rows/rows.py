@@ -68,6 +68,7 @@ class Rows:
         executor: Executor | None = None,
         block_rows: int | None = None,
         dtype: Any = None,
+        finite: bool = False,
     ) -> Rows:
         """Cut ``X`` into blocks; floats stay as they are, integers become float64.
 
@@ -85,6 +86,8 @@ class Rows:
             length, are left as they are.
         dtype : dtype, optional
             float32 or float64.
+        finite : bool, default=False
+            Whether a matrix is known to hold finite numbers: they are not looked at again.
 
         Raises
         ------
@@ -94,7 +97,7 @@ class Rows:
         if isinstance(X, Rows):
             return X
         where = executor or default_executor()
-        return Rows.on_shelves(split(X, where, block_rows, dtype), where)
+        return Rows.on_shelves(split(X, where, block_rows, dtype, finite), where)
 
     @staticmethod
     def held(matrix: Handle, *, executor: Executor) -> Rows:
@@ -164,7 +167,8 @@ class Rows:
 
         They are made where the rows are and never travel.
         """
-        job, submit = partial(_compute_beside, function), self.executor.submit
+        job, several = partial(_compute_beside, function), len(self.shelves) > 1
+        submit = self.executor.submit if several else self.executor.derive
         shelves = tuple(submit(job, shelf, *broadcast) for shelf in self.shelves)
         return replace(self, shelves=shelves)
 
@@ -176,7 +180,7 @@ class Rows:
     def first(self, function: Callable[..., Any], *broadcast: Any) -> Any:
         """``function(block, *broadcast)`` of the first block only."""
         job = partial(_first, function)
-        return self.executor.result(self.executor.submit(job, self.shelves[0], *broadcast))
+        return self.executor.result(self.executor.derive(job, self.shelves[0], *broadcast))
 
     def map_reduce(
         self,

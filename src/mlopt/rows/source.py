@@ -44,14 +44,16 @@ class Source:
     names: tuple[str, ...] | None
 
 
-def split(X: Any, executor: Executor, block_rows: int | None, dtype: Any) -> Source:
+def split(
+    X: Any, executor: Executor, block_rows: int | None, dtype: Any, finite: bool = False
+) -> Source:
     """Cut any supported input into shelves of blocks."""
     if block_rows is not None and block_rows < 1:
         raise InputError(f"`block_rows` must be at least 1, got {block_rows}.")
     if is_dask(X):
         return _from_dask(X, executor, block_rows, dtype)
     if isinstance(X, np.ndarray) or sp.issparse(X) or not frames.is_frame(X):
-        return _from_matrix(as_matrix(X, dtype), executor, block_rows, None)
+        return _from_matrix(as_matrix(X, dtype), executor, block_rows, None, finite)
     names = frames.frame_names(X)
     matrix = frames.frame_matrix(X, frames.frame_dtype(X, dtype))
     check_shape(matrix.shape)
@@ -63,6 +65,7 @@ def _from_matrix(
     executor: Executor,
     block_rows: int | None,
     names: tuple[str, ...] | None,
+    finite: bool = False,
 ) -> Source:
     edges = boundaries(matrix.shape[0], array_bytes(matrix), block_rows)
     blocks = _cut_shelf(matrix, edges, 0)
@@ -72,7 +75,7 @@ def _from_matrix(
         executor.put(blocks[end - size : end])
         for size, end in zip(sizes, ends, strict=True)
     ]
-    found = executor.map(_inspect_shelf, shelves)
+    found = executor.map(_inspect_shelf, shelves, finite)
     return Source(
         tuple(shelves), sizes, tuple(one for shelf in found for one in shelf), names
     )
@@ -232,5 +235,5 @@ def _shelf(matrices: Sequence[Any], index: int, starts: Sequence[int]) -> Shelf:
     )
 
 
-def _inspect_shelf(shelf: Shelf) -> list[Found]:
-    return [inspect(block.X) for block in shelf]
+def _inspect_shelf(shelf: Shelf, finite: bool = False) -> list[Found]:
+    return [inspect(block.X, finite) for block in shelf]

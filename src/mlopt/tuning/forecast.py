@@ -139,7 +139,7 @@ def forecast(
     parts, task = way.parts, way.task
     sample = True
     if brief and task is not None and not parts.steps:
-        columns, here = n_models * splits * problem.outputs, Resources.probe()
+        columns, here = n_models * splits * problem.outputs, problem.resources
         scan = pass_cost(shape_of(problem.matrix), columns, resources=here)
         sample = (TYPICAL_PASSES * scan).seconds(here) > WORTH
     others, fits = drawn if task is None else None, splits * n_models / families
@@ -160,7 +160,7 @@ def forecast(
         )  # fmt: skip
     per_model = splits * problem.outputs
     size, choice = choose_batch_size(
-        known.stats, Resources.probe(), columns_per_model=per_model, n_models=n_models,
+        known.stats, problem.resources, columns_per_model=per_model, n_models=n_models,
         at_once=at_once,
     )  # fmt: skip
     if batch_size != "auto":

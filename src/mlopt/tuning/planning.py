@@ -13,7 +13,6 @@ from mlopt.kernels import compiling
 from mlopt.pipeline.by_split import Streamed
 from mlopt.plan import Alternative, Choice, Estimate, Plan, format_bytes
 from mlopt.prices import price
-from mlopt.resources import Resources
 from mlopt.tuning.counting import FINAL, to_run
 from mlopt.tuning.crews.families import Way
 from mlopt.tuning.crews.growing import helpers
@@ -54,11 +53,11 @@ def search_plan(
     alone *= len(problem.splits)
     choices.append(Choice(
         PROPOSALS, _name(search.sampler), f"bandit: {_name(search.bandit)}",
-        None if trials is None else _overhead(search, space, trials, alone),
+        None if trials is None else _overhead(search, problem, space, trials, alone),
     ))  # fmt: skip
     if kernels := max(one.kernels for one in forecasts.values()):
         cost = Cost(python=kernels * price("kernels.compiled"))
-        took = cost.seconds(Resources.probe())
+        took = cost.seconds(problem.resources)
         choices.append(Choice(COMPILING, f"{kernels} kernels", _ONCE, took))
     if search.refit:
         seconds = _final(problem, ways, forecasts)
@@ -90,7 +89,9 @@ def _estimates(
     return (Estimate(min(total, most), min(low, most), min(high, most), source),)
 
 
-def _overhead(search: Any, space: Space, trials: int, alone: float) -> float:
+def _overhead(
+    search: Any, problem: Problem, space: Space, trials: int, alone: float
+) -> float:
     """Seconds of what a search does beside training: in Python, on one thread.
 
     ``alone`` fits of a trial are made one by one.
@@ -100,7 +101,7 @@ def _overhead(search: Any, space: Space, trials: int, alone: float) -> float:
     one = price("search.trial") + guided * names * price("search.proposal")
     one += alone * price("search.fit")
     beside = price("search.begin") + trials * one
-    return Cost(python=beside).seconds(Resources.probe())
+    return Cost(python=beside).seconds(problem.resources)
 
 
 def _final(
@@ -112,7 +113,7 @@ def _final(
         if expected.final is None:
             return None
         share = threads if expected.batched is not None else 1
-        took = expected.final.seconds(Resources.probe(), share)
+        took = expected.final.seconds(problem.resources, share)
         seconds.append(took / helpers(ways[name][0].parts.final, threads))
     return max(seconds)
 
@@ -202,7 +203,7 @@ def _family(
         """Of all trials; fits beside each other, scans one after the other."""
         if cost is None or trials is None:
             return None
-        threads, here = problem.executor.threads, Resources.probe()
+        threads, here = problem.executor.threads, problem.resources
         if batched:
             return trials * cost.seconds(here, threads)
         fits = len(problem.splits)
@@ -214,7 +215,7 @@ def _family(
         steps = " > ".join(parts.names)
         notes.append(f"preprocessing, each step fitted once a split and shared: {steps}")
     if trials is None and expected.chosen is not None:
-        one = expected.chosen.seconds(Resources.probe())
+        one = expected.chosen.seconds(problem.resources)
         notes.append(
             f"one trial, all splits, on one thread: {one:.3g} s ({_source(expected)})"
         )

@@ -49,16 +49,15 @@ def metric_names(trials: Iterable[Trial], metrics: Metrics) -> tuple[str, ...]:
 def _times(trials: Sequence[Trial], n_splits: int) -> dict[str, Any]:
     """Seconds a split; where nobody measured each, the mean alone is known."""
     table: dict[str, Any] = {}
+    every = np.full((len(trials), n_splits, 2), np.nan)
+    for own, trial in zip(every, trials, strict=True):
+        if trial.by_split is not None:
+            own[:] = trial.by_split
     for column, name in enumerate(("fit_time", "score_time")):
-        whole = [(t.seconds, t.score_seconds)[column] for t in trials]
-        parts = [None if t.by_split is None else t.by_split[:, column] for t in trials]
-        pairs = list(zip(parts, whole, strict=True))
-        table[f"mean_{name}"] = np.array(
-            [s / n_splits if own is None else own.mean() for own, s in pairs]
-        )
-        table[f"std_{name}"] = np.array(
-            [np.nan if own is None else own.std() for own, _ in pairs]
-        )
+        whole = np.array([(t.seconds, t.score_seconds)[column] for t in trials])
+        mean = every[:, :, column].mean(axis=1)
+        table[f"mean_{name}"] = np.where(np.isnan(mean), whole / n_splits, mean)
+        table[f"std_{name}"] = every[:, :, column].std(axis=1)
     return table
 
 

@@ -58,10 +58,9 @@ def prepare(
         else Space.of(*_swap(families[""]))
     )
     _check_budget(search, space)
-    ways = {
-        family.name: ways_of(problem, family, search.random_state)
-        for family in space.families
-    }
+    prefixes = Prefixes(problem, memory_of_views(problem))
+    views = Views(estimators, problem, prefixes, search.random_state)
+    ways = {family.name: ways_of(views, family) for family in space.families}
     max_passes = _max_passes(search, ways)
     sizes = [size for size in (search.n_trials, space.size) if size]
     n_trials = min(sizes, default=None)
@@ -91,7 +90,7 @@ def prepare(
         name: forecast(
             problem, own, varied[name], n_models=n_models, families=len(ways),
             batch_size=search.batch_size,
-            drawn=spread(problem, space[name], search.random_state),
+            drawn=spread(views, space[name]),
             limit=math.inf if search.timeout is None else search.timeout / len(ways),
             at_once=_slots(search, batched=True), brief=remember,
             part=rungs.part(own[0].parts.final, n_models // len(ways)),
@@ -99,8 +98,6 @@ def prepare(
         for name, own in ways.items()
     }  # fmt: skip
     batched = [f.trials for f in forecasts.values() if f.batch is not None]
-    prefixes = Prefixes(problem, memory_of_views(problem))
-    views = Views(estimators, problem, prefixes, search.random_state)
     stepwise = search.bandit is not None
     return Scheduler(
         proposer=proposer,

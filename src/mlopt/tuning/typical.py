@@ -12,8 +12,7 @@ import numpy as np
 from optuna.distributions import CategoricalDistribution
 
 from mlopt.tuning.crews.chain import Parts
-from mlopt.tuning.crews.families import Way, way_of
-from mlopt.tuning.crews.problem import Problem
+from mlopt.tuning.crews.families import Views, Way
 from mlopt.tuning.space.grid import at
 from mlopt.tuning.space.grid import cut as cut_range
 from mlopt.tuning.space.parameters import Parameter
@@ -23,7 +22,7 @@ MOST_LOOKS = 64
 """Configurations of a family that a plan looks at before it says how the family trains."""
 
 
-def ways_of(problem: Problem, family: Family, seed: int | None) -> list[Way]:
+def ways_of(views: Views, family: Family) -> list[Way]:
     """How configurations of a family train: a typical one, and one for each extreme.
 
     That is each choice of a parameter, and each end of a range, with the others as in the
@@ -31,19 +30,16 @@ def ways_of(problem: Problem, family: Family, seed: int | None) -> list[Way]:
     """
     levels = {p.name: levels_of(p) for p in family.parameters}
     first = {name: values[0] for name, values in levels.items()}
-    own = family.estimator.get_params(deep=True)
     others = (
         first | {name: value} for name, values in levels.items() for value in values[1:]
     )
     return [
-        way_of(problem, family.estimator, params, seed, own)
+        views.of(family.name, params)
         for params in islice(chain([first], others), MOST_LOOKS)
     ]
 
 
-def spread(
-    problem: Problem, family: Family, seed: int | None
-) -> Callable[[int], list[Parts]]:
+def spread(views: Views, family: Family) -> Callable[[int], list[Parts]]:
     """Gives so many configurations, each parameter in as many even steps as there are.
 
     References
@@ -51,17 +47,15 @@ def spread(
     McKay, Beckman and Conover (1979), "A comparison of three methods for selecting values
     of input variables": Latin hypercubes.
     """
-    own = family.estimator.get_params(deep=True)
 
     def drawn(number: int) -> list[Parts]:
-        draw = np.random.default_rng(seed)
+        draw = np.random.default_rng(views.seed)
         steps = {p: (draw.permutation(number) + 0.5) / number for p in family.parameters}
         points = (
             {p.name: p.value(at(p.distribution, at_[k])) for p, at_ in steps.items()}
             for k in range(number)
         )
-        ways = (way_of(problem, family.estimator, p, seed, own) for p in points)
-        return [way.parts for way in ways]
+        return [views.of(family.name, params).parts for params in points]
 
     return drawn
 

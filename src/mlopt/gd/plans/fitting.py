@@ -192,6 +192,7 @@ def choose(
     problem: Problem,
     stop: Stop,
     left_out: Mapping[str, str] | None = None,
+    resources: Resources | None = None,
 ) -> Chosen:
     """The method that is predicted to end first, or ``wanted`` unless that is "auto".
 
@@ -210,6 +211,8 @@ def choose(
     stop : Stop
     left_out : mapping of str to str, optional
         Names that "auto" takes only where nothing else can be used, and why.
+    resources : Resources, optional
+        Of the machine, where they are known.
 
     Raises
     ------
@@ -222,7 +225,7 @@ def choose(
         note = f"{note}, no more than {SMALL}"
         plain = Choice("fit", operator, first.name, rejected=others, notes=(note,))
         return Chosen(plain, (first,))
-    resources = resources_of(problem.rows.executor)
+    resources = resources or resources_of(problem.rows.executor)
     fits = problem.task.loss_name, problem.sharp, stop
     why = {n: w for n in names if (w := BY_NAME[n].unfit(*fits))}
     aside = dict(left_out or {}) if wanted == "auto" else {}

@@ -147,21 +147,20 @@ class BatchCrew:
         # Kernels compile on one core, once: no model of these costs it again.
         work = max(self._work() - work - compiled(start), 0.0)
         self.seconds += took
+        share = seconds / len(trials)
+        fitted, scored = share.sum(axis=0).tolist()
+        by_split = tuple(map(tuple, share.tolist()))
         for number in trials:
             by_name = {
-                name: tuple(by_split[s] for s in sorted(by_split))
-                for name, by_split in table[number].items()
+                name: tuple(own[s] for s in sorted(own))
+                for name, own in table[number].items()
             }
             train = {k[len(TRAIN) :]: v for k, v in by_name.items() if k.startswith(TRAIN)}
             scores = {k: v for k, v in by_name.items() if not k.startswith(TRAIN)}
-            passes = min(until, made) if done[number] else until
-            share = seconds / len(trials)
             yield TrainResult(
-                number, passes, scores, done[number], float(share[:, 0].sum()),
-                float(share[:, 1].sum()), train_scores=train or None,
-                work=work, sharing=len(trials),
-                by_split=tuple(map(tuple, share.tolist())),
-                ran=self._ran(begun=number not in new),
+                number, min(until, made) if done[number] else until, scores, done[number],
+                fitted, scored, train_scores=train or None, work=work, sharing=len(trials),
+                by_split=by_split, ran=self._ran(begun=number not in new),
             )  # fmt: skip
 
     def _ran(self, *, begun: bool) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -168,17 +168,28 @@ class Views:
     prefixes: Prefixes
     seed: int | None
     _own: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    _known: dict[Hashable, Way] = field(default_factory=dict)
     _ways: dict[int, Way] = field(default_factory=dict)
+
+    def of(self, family: str, params: Mapping[str, Any]) -> Way:
+        """How a configuration trains; what is found for the plan holds in the run."""
+        plain = all(type(value) in _CONSTANT for value in params.values())
+        key = (family, *((k, type(v), v) for k, v in params.items())) if plain else None
+        if key in self._known:
+            return self._known[key]
+        estimator = self.estimators[family]
+        if family not in self._own:
+            self._own[family] = estimator.get_params(deep=True)
+        way = way_of(self.problem, estimator, params, self.seed, self._own[family])
+        if plain:
+            self._known[key] = way
+        return way
 
     def way(self, trial: Trial) -> Way:
         """How a trial trains."""
         number = trial.number
         if number not in self._ways:
-            estimator = self.estimators[trial.family]
-            if trial.family not in self._own:
-                self._own[trial.family] = estimator.get_params(deep=True)
-            own = self._own[trial.family]
-            way = way_of(self.problem, estimator, trial.params, self.seed, own)
+            way = self.of(trial.family, trial.params)
             self._ways[number] = way
             self.prefixes.expect(number, way.parts, batched=way.task is not None)
         return self._ways[number]

@@ -17,6 +17,7 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples
 
 from mlopt.cluster import Executor, Handle
 from mlopt.pipeline.by_split import Streamed
+from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.tuning.crews.chain import Parts
 from mlopt.tuning.crews.scoring import Metrics
@@ -152,9 +153,14 @@ class Problem:
         return len(self.classes) if len(self.classes) > 2 else 1
 
     @cached_property
+    def resources(self) -> Resources:
+        """What this process may use, looked up once a search."""
+        return Resources.probe()
+
+    @cached_property
     def whole(self) -> View:
         """Without preprocessing, all splits see one and the same matrix."""
-        rows = Rows.of(self.matrix, executor=self.executor)
+        rows = Rows.of(self.matrix, executor=self.executor, finite=True)
         return View(rows, tuple(range(len(self.splits))))
 
     def streamed(self, parts: Parts) -> Streamed | None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mlopt.cluster import Threads
 from mlopt.gd.direct_training import DirectLeastSquares
 from mlopt.gd.l1_training import L1Training
 from mlopt.gd.linear_training import LinearTraining
@@ -130,7 +131,10 @@ def training_of(
         stop = GradientNorm(task.tol)
         return L1Training(rows, models, stop=stop, max_iter=limit, kept=kept)
     if task.direct:
-        return DirectLeastSquares(rows, models, limit, kept=view.kept, parts=view.parts)
+        here = problem.resources if isinstance(rows.executor, Threads) else None
+        return DirectLeastSquares(
+            rows, models, limit, kept=view.kept, parts=view.parts, resources=here
+        )
     if task.schedule is None:
         gtol = space.bound(view.rows, gradient_tolerance(problem, task))
         if space.by_newton:

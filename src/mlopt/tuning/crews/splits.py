@@ -85,13 +85,13 @@ def row_sets(
     splits: Sequence[Split], n: int, sample_weight: NDArray[Any] | None, dtype: Any
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Training and scoring weights, both of shape (n, splits): folds as masks."""
-    weights = np.zeros((n, len(splits)), dtype)
-    judged = np.zeros((n, len(splits)), dtype)
-    own = np.ones(n, dtype) if sample_weight is None else sample_weight
+    # A bootstrap may draw a row several times: it then counts as often.
+    weights, judged = np.empty((2, n, len(splits)), dtype)
     for number, split in enumerate(splits):
-        # A bootstrap may draw a row several times: it then counts as often.
-        np.add.at(weights[:, number], split.train, own[split.train])
-        np.add.at(judged[:, number], split.test, 1)
+        weights[:, number] = np.bincount(split.train, minlength=n)
+        judged[:, number] = np.bincount(split.test, minlength=n)
+    if sample_weight is not None:
+        weights *= sample_weight[:, None].astype(dtype)
     return weights, judged
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -26,7 +28,7 @@ Scores = Mapping[str, tuple[float, ...]]
 def mean_score(known: Scores, metric: str) -> float:
     """The mean over splits of ``metric``, or of the first metric; NaN without one."""
     scores = known.get(metric) or next(iter(known.values()), ())
-    return float(np.mean(scores)) if scores else float("nan")
+    return _mean(scores) if scores else math.nan
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,13 @@ class Trial:
         self.rungs.update({p: dict(scores) for p, scores in outcome.stages.items()})
         self.rungs[outcome.passes] = dict(outcome.scores)
         self._means.clear()
+
+
+def _mean(scores: tuple[float, ...]) -> float:
+    """As NumPy has it, which adds up fewer than eight one after the other, too."""
+    if len(scores) >= 8:
+        return float(np.mean(scores))
+    return reduce(operator.add, scores) / len(scores)
 
 
 @dataclass(frozen=True)

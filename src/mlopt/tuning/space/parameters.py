@@ -176,12 +176,13 @@ def _whole_quantile(given: DiscreteDistribution, level: float) -> int:
 
 def _from_values(name: str, given: Sequence[Any]) -> Parameter:
     """The values themselves where a study can hold and tell them apart; else labels."""
-    values: list[Any] = []
+    values, seen = [], set[tuple[type, Any]]()
     for value in (v.item() if isinstance(v, np.generic) else v for v in given):
-        if not any(
-            _is_plain(value) and type(value) is type(v) and value == v for v in values
-        ):
-            values.append(value)
+        if _is_plain(value):
+            if (type(value), value) in seen:
+                continue
+            seen.add((type(value), value))
+        values.append(value)
     if not values:
         raise InputError(
             f"`{name}` in the space must have at least one value, got {given!r}."
