@@ -97,7 +97,9 @@ class Threads(Executor):
         return _Later(self._pool.submit, function, args, awaited)
 
     def derive(self, function: Callable[..., Any], *args: Any) -> Handle:
-        return (self.submit if _awaited(args) else self._at_once)(function, *args)
+        if awaited := _awaited(args):
+            return _Later(_here, function, args, awaited)
+        return self._at_once(function, *args)
 
     def _at_once(self, function: Callable[..., Any], *args: Any) -> Handle:
         handle: futures.Future[Any] = futures.Future()
@@ -225,6 +227,11 @@ class _Later(futures.Future[Any]):
             self.set_result(_call(*job))
         except BaseException as error:
             self.set_exception(error)
+
+
+def _here(run: Callable[[], None]) -> None:
+    """In the thread whose call is the last to be waited for."""
+    run()
 
 
 def _nothing() -> None:

@@ -153,10 +153,10 @@ class Scheduler:
         Until something has a score, time does not count for the first that asks: there
         must be a model in the end.
         """
-        prices = self.prices
+        left, prices = self.limits.seconds_left, self.prices
         price = prices.least if trial.number in self.turns.plain else prices.final
-        final = price(trial) if self.refits else 0.0
-        in_time = seconds + max(final, self.reserve) < self.limits.seconds_left
+        final = price(trial) if self.refits and math.isfinite(left) else 0.0
+        in_time = math.isinf(left) or seconds + max(final, self.reserve) < left
         if self._scored():
             return in_time
         self._first = self._first or trial
@@ -168,6 +168,8 @@ class Scheduler:
         Without a score a search is rather late; yet it must end if nothing ever does.
         """
         left = self.limits.seconds_left
+        if math.isinf(left):
+            return left
         if self._scored():
             return left - self.reserve + GRACE
         return left + max(LATE, self.limits.seconds or 0.0)
@@ -177,7 +179,8 @@ class Scheduler:
 
     def _round(self, check: Callable[[], None]) -> bool:
         check()
-        late = self.limits.seconds_left <= self.reserve
+        left = self.limits.seconds_left
+        late = math.isfinite(left) and left <= self.reserve
         # One round there must be, or scores of an earlier run: no model is worse than late.
         if late and (self.rung > 0 or self.proposer.knows_scores):
             self.stopped = "no time was left"

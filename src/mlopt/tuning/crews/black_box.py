@@ -12,9 +12,8 @@ from typing import Any
 
 from mlopt.errors import ClusterError, TaskKilledError
 from mlopt.passes import Passes
-from mlopt.tuning.crews.chain import Parts
 from mlopt.tuning.crews.families import Views
-from mlopt.tuning.crews.fitting import Report, Step, failure, make_fold, train_step
+from mlopt.tuning.crews.fitting import Report, Step, failure, train_on
 from mlopt.tuning.crews.prefixes import Prefixes
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.crews.trainer import Clock
@@ -195,23 +194,17 @@ class BlackBoxCrew:
     def _submit(self, unit: Unit) -> Any:
         problem, trial = self.problem, unit.order.trial
         parts = self.views.split(trial)
-        fold = self._fold(parts, unit.split)
         begun = 0 if unit.model is None else trial.passes
         order = unit.order
         step = Step(begun, order.until, self.full, self.stepwise, order.stages)
         both = problem.executor.submit(
-            train_step, fold, unit.model, parts.final, step, problem.metrics,
+            train_on, self.prefixes.rows(parts, unit.split), problem.labels, parts.path,
+            problem.splits[unit.split], unit.model, parts.final, step, problem.metrics,
             problem.train_scores,
         )  # fmt: skip
-        self.models[unit.trial, unit.split] = problem.executor.submit(
-            operator.itemgetter(1), both
-        )
-        return problem.executor.submit(operator.itemgetter(0), both)
-
-    def _fold(self, parts: Parts, split: int) -> Any:
-        problem, rows = self.problem, self.prefixes.rows(parts, split)
-        cut = problem.splits[split]
-        return problem.executor.submit(make_fold, rows, problem.labels, parts.path, cut)
+        derive = problem.executor.derive
+        self.models[unit.trial, unit.split] = derive(operator.itemgetter(1), both)
+        return derive(operator.itemgetter(0), both)
 
     def _rest(self, order: TrainRequest, split: int) -> float:
         """Seconds until this fit and those of the trial's later splits will have ended."""

@@ -137,6 +137,13 @@ def cut_params(params: Mapping[str, Any], n: int, rows: Any) -> dict[str, Any]:
     return cut
 
 
+def train_on(
+    rows: tuple[Any, Any] | Failed, labels: Labels, names: Names, split: Split, *rest: Any
+) -> tuple[Report, Any]:
+    """`train_step` on a fold that is made where it is needed; ``rest`` as there."""
+    return train_step(make_fold(rows, labels, names, split), *rest)
+
+
 def train_step(
     fold: Fold | Failed,
     model: Any,
