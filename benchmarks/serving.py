@@ -1,13 +1,13 @@
 """`mlopt serve` under load: rows of many clients in one call, beside a call each.
 
-    python benchmarks/serving.py [--seconds 60] [--peer .venv-serving/bin/python]
+    python benchmarks/serving.py [--seconds 60]
 
 adult as `mlopt fit` models it; 64 clients, one row a request, every answer compared
 with what the model says of that row alone. Server and clients are processes of their own on
 loopback and share the cores. Rounds alternate; medians are printed, and CPU seconds a
 request, which depend less on what else the machine does.
 
-* gathered: `mlopt serve`; alone: the same stack, one call a request; peer: peer_serving.py.
+* gathered: `mlopt serve`; alone: the same stack, one call a request.
 * overload: three times the rate that was reached, whatever comes back.
 * end: SIGTERM under load. Nothing that was let in may be lost.
 """
@@ -162,7 +162,6 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--clients", type=int, default=64)
-    parser.add_argument("--peer", help="Python of a venv of serving-peers.txt")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         compare(Path(folder), given)
@@ -175,7 +174,7 @@ def compare(folder: Path, given: argparse.Namespace) -> None:
     fit = [*mlopt, "fit", str(table), "--target", "income", "--output", str(model)]
     subprocess.run(fit, check=True, stdout=subprocess.DEVNULL)
     write_requests(table, model, requests)
-    ports = [free_port() for _ in range(3)]
+    ports = [free_port() for _ in range(2)]
     together = [*mlopt, "serve", str(model), "--port", str(ports[0])]
     alone = [sys.executable, str(HERE / "serving.py"), "--alone", str(model), str(ports[1])]
     short = max(2.0, given.seconds / (2 * given.rounds))
@@ -203,11 +202,6 @@ def compare(folder: Path, given: argparse.Namespace) -> None:
         show("overload", over)
         print(f"p99 of what was let in: {ratio(over, whole):.2f}x\n")
         end(ours, requests, given.clients)
-    if given.peer:
-        command = [given.peer, str(HERE / "peer_serving.py"), str(table), str(ports[2])]
-        with served(command, ports[2], "/healthz") as peer:
-            for _ in range(given.rounds):
-                show("peer", measured(peer, requests, short, given.clients))
 
 
 def ratio(over: dict, usual: dict) -> float:
