@@ -194,3 +194,12 @@ def test_a_sample_that_hangs_keeps_nobody(monkeypatch: pytest.MonkeyPatch) -> No
     search = mlopt.ModelSearchCV(Hanging(), {"max_depth": [1, 2, 3]}, cv=40)
     (estimate,) = search.explain(X, y).estimates
     assert 2 <= int(estimate.source.split()[0]) < 2 * samples.MOST
+
+
+def test_where_time_is_short_one_sample_must_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(samples, "SHARE", 1e-9)
+    search = mlopt.ModelSearchCV(
+        DecisionTreeClassifier(), {"max_depth": [1, 2]}, cv=2, timeout=60.0
+    )
+    (estimate,) = search.explain(X, y).estimates
+    assert estimate.source == "a fit to 37 rows"

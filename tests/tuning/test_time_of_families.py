@@ -18,6 +18,7 @@ from mlopt.tuning.bandits import ActionElimination
 READERS = (
     "mlopt.training", "mlopt.tuning.scheduler", "mlopt.tuning.final_fit",
     "mlopt.tuning.crews.fitting", "mlopt.tuning.crews.black_box", "mlopt.kernels.compiling",
+    "mlopt.tuning.samples", "mlopt.tuning.forecast",
 )  # fmt: skip
 ROWS = 120
 TREE = {RandomForestClassifier: 0.2, HistGradientBoostingClassifier: 0.5}

@@ -116,6 +116,8 @@ def profiled(
     # In fits as large as the first, of which a pair of both sizes costs three.
     most = limit * problem.executor.threads / first.seconds if first.seconds else math.inf
     spare = int(SHARE * min(fits * len(train) / sizes[0], most))
+    if SHARE * most < 3:  # time is too short for another look
+        return _profile(problem, [(first, first)], [], (sizes[0], sizes[0]))
     both, one = min(MOST, spare // 3), min(MOST, spare - 3)
     tried = drawn(both) if drawn is not None and both > 1 else [typical]
     others = drawn(one) if drawn is not None and both <= 1 < one else []
@@ -129,15 +131,28 @@ def profiled(
         for less, more in zip(looks[: len(jobs) : 2], looks[1 : len(jobs) : 2], strict=True)
         if less is not None and more is not None
     ]
+    return _profile(problem, pairs, beside, sizes)
+
+
+def _profile(
+    problem: Problem,
+    pairs: Sequence[tuple[_Look, _Look]],
+    beside: Sequence[_Look],
+    sizes: tuple[int, int],
+) -> Profile:
     if not pairs:
         return Profile(shape_of(problem.X))
+    rows = len(problem.splits[0].train)
     prepare, fit, score = (
-        Cost(fixed=_mean(pairs, beside, name, sizes, len(train)), source="sampled")
+        Cost(fixed=_mean(pairs, beside, name, sizes, rows), source="sampled")
         for name in ("prepare", "fit", "score")
     )
     example = pairs[-1][1].rows
     seen = replace(shape_of(example), rows=problem.n, bytes=-1)
-    source = f"{2 * len(pairs) + len(beside)} fits to {sizes[0]} and {sizes[1]} rows"
+    number = 2 * len(pairs) + len(beside)
+    source = f"{number} fits to {sizes[0]} and {sizes[1]} rows"
+    if sizes[0] == sizes[1]:
+        source = f"a fit to {sizes[0]} rows"
     return Profile(seen, fit, prepare, score, source, example)
 
 
@@ -198,6 +213,8 @@ def _seen(executor: Threads, handle: Handle) -> _Look | None:
 def extrapolated(sizes: list[int], seconds: list[float], rows: int) -> float:
     """Seconds on so many ``rows``, from those on two smaller sizes."""
     (few, many), (quick, slow) = sizes, seconds
+    if few == many:
+        return Fit.of([many], [slow]).at(rows)
     faster = quick > 0 and slow / quick > STEEP * many / few
     if not faster:
         return Fit.of(sizes, seconds).at(rows)
