@@ -139,7 +139,11 @@ def tune(stages: Sequence[Timed], room: Room, arity: float) -> Tuned:
     feeds = room.feeds or max(opened * least, math.ceil(busy))
     each = max([stage.bytes / m for stage, m in zip(stages, made, strict=True)] + [0.0])
     opened, feeds = _fitted(room, opened, feeds, least, each)
+    replicas[0] = min(replicas[0], opened)  # the feeds of a request are made in turn
     alone = sum(s.seconds / m for s, m in zip(stages, made, strict=True))
+    # Little's law, with the feeds that may be under way, and with the sources.
+    limits = feeds / max(alone, 1e-9), replicas[0] / max(stages[0].seconds, 1e-9)
+    throughput = min(throughput, *limits)
     alone += sum(
         s.seconds * (1 - 1 / m) for s, m in zip(stages, made, strict=True) if m > 1
     )
