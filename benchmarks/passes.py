@@ -53,7 +53,7 @@ from mlopt.gd.pricing import Shape
 from mlopt.rows import Rows
 
 STOPS = ("gap", "gradient")
-COMMON = ("lbfgs", "primal-coordinate-descent", "svrg")
+COMMON = ("lbfgs", "primal-coordinate-descent")
 NEWTON = ("newton-cholesky", "dual-newton")
 METHODS = {
     "logistic": (*COMMON, *NEWTON),

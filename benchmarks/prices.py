@@ -11,7 +11,7 @@ script are fitted to these: logarithms of ratios are to be small, large ones cou
 and a price that no run tells anything about stays where it is. Printed are ratios by method
 before and after, and the lines of the list that change, with today's date.
 
-usage: prices.py [--seed 0] [--methods lbfgs,svrg] [--fit]
+usage: prices.py [--seed 0] [--methods lbfgs,cholesky] [--fit]
 """
 
 from __future__ import annotations
@@ -59,9 +59,8 @@ SHAPES = (
     (6000, 20_000, 0.007),
 )  # fmt: skip
 METHODS = (
-    "lbfgs", "newton-cholesky", "primal-coordinate-descent", "svrg", "cholesky",
+    "lbfgs", "newton-cholesky", "primal-coordinate-descent", "cholesky",
     "sparse_cg", "sketched_cg", "mixed_cholesky", "svd", "dual-coordinate-descent",
-    "dual-coordinate-descent-logistic",
 )  # fmt: skip
 TOLERANCE, L2, MOST, SECONDS, REPEATS, HOPELESS = 1e-4, 1e-4, 60, 2.0, 3, 20.0
 SCRIPT = "prices.py"

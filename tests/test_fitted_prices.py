@@ -55,7 +55,7 @@ def test_a_price_changes_wherever_it_was_asked_for(bindings: Any) -> None:
 def test_prices_follow_what_was_measured(script: ModuleType, bindings: Any) -> None:
     """Runs that took what a dearer list says lead to prices that say so."""
     rng = np.random.default_rng(0)
-    methods = ["lbfgs", "svrg"]
+    methods = ["lbfgs", "primal-coordinate-descent"]
     seen = []
     for n, d in ((200, 5), (20_000, 10)):
         X = rng.standard_normal((n, d))
@@ -68,7 +68,7 @@ def test_prices_follow_what_was_measured(script: ModuleType, bindings: Any) -> N
             for passes in (2, 40)
         ]
     dearer = {"lbfgs.step": 5 * PRICES["lbfgs.step"].value,
-              "svrg.step.row": 5 * PRICES["svrg.step.row"].value}  # fmt: skip
+              "primal.visit.dense": 5 * PRICES["primal.visit.dense"].value}  # fmt: skip
     before = {name: PRICES[name].value for name in dearer}
     bindings.set(dearer)
     runs = [replace(one, seconds=one.priced()) for one in seen]

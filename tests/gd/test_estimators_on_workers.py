@@ -24,7 +24,6 @@ ESTIMATORS = [
     mlopt.Ridge(solver="sparse_cg", tol=1e-10),
     mlopt.Ridge(solver="sketched_cg"),
     mlopt.Ridge(solver="mixed_cholesky"),
-    mlopt.Ridge(solver="block"),
     # "auto" may choose another solver on workers, where tasks cost more
     mlopt.LogisticRegression(tol=1e-9, max_iter=1000, solver="lbfgs"),
     mlopt.LinearSVC(tol=1e-6),

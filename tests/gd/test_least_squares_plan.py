@@ -46,15 +46,6 @@ def test_tall_data_go_through_one_gram_matrix() -> None:
     assert chosen(TALL) == "cholesky"
 
 
-def test_residuals_of_many_targets_are_not_for_nothing() -> None:
-    few = replace(TALL, d=5, nonzero=5_000_000)
-    assert chosen(replace(few, columns=50)) == "cholesky"
-    found = costs(replace(few, columns=50))["block"], costs(few)["block"]
-    many, one = (cost for cost in found if isinstance(cost, Cost))
-    # Each is written and read at every sweep, and before the first one.
-    assert many.memory - one.memory > 49 * 8.0 * few.n * (1 + 2) * 2
-
-
 def test_text_stays_sparse_under_conjugate_gradients() -> None:
     assert chosen(TEXT) == "sparse_cg"
 
@@ -66,7 +57,7 @@ def test_a_thousand_columns_are_sampled_and_many_more_are_not_factored() -> None
     assert chosen(wide, accuracy=1e-6, tol=1e-12) in ("mixed_cholesky", "sketched_cg")
     huge = costs(replace(wide, n=50_000, d=100_000, nonzero=5_000_000_000))
     assert isinstance(huge["mixed_cholesky"], str)
-    assert isinstance(huge["block"], Cost)
+    assert isinstance(huge["sketched_cg"], Cost)
 
 
 def test_more_accuracy_never_costs_less() -> None:

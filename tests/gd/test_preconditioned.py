@@ -14,7 +14,6 @@ from sklearn import linear_model
 from mlopt.cluster import executor
 from mlopt.errors import InputError
 from mlopt.gd import gram_inverse, nystrom
-from mlopt.gd.block_solve import BlockSolve
 from mlopt.gd.column_sums import ColumnSums
 from mlopt.gd.conjugate_gradients import ConjugateGradients
 from mlopt.gd.least_squares import LinearRegression, Ridge
@@ -26,7 +25,7 @@ from mlopt.gd.plans.task import problem_of
 from mlopt.rows import Rows
 
 Array = NDArray[Any]
-NEW = ["sketched_cg", "mixed_cholesky", "block"]
+NEW = ["sketched_cg", "mixed_cholesky"]
 
 
 def problem(n: int = 600, d: int = 12, outputs: int = 1) -> tuple[Array, Array, Array]:
@@ -125,35 +124,6 @@ def test_a_column_missing_from_the_sample_costs_few_steps() -> None:
     assert ours.n_iter_[0] < 25
 
 
-def test_blocks_of_columns_and_one_block_agree() -> None:
-    X, y, weights = problem(outputs=2)
-    X = X + 3.0 * np.random.default_rng(1).normal(size=X.shape)
-    alphas, found = np.array([2.0, 9.0]), []
-    for columns in (5, 12):
-        rows = rows_of(X, y, weights)
-        training = BlockSolve(rows, alphas, True, 1e-10, columns)
-        training.advance(5000)
-        assert training.done
-        found.append(training.coef)
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-7)
-    theirs = linear_model.Ridge(alphas, solver="svd").fit(X, y, weights)
-    np.testing.assert_allclose(found[0].T, theirs.coef_, rtol=1e-7)
-
-
-def test_a_restored_block_solve_goes_on_as_if_never_interrupted() -> None:
-    X, y, weights = problem()
-    rows, alphas = rows_of(X, y, weights), np.ones(1)
-    whole = BlockSolve(rows, alphas, True, 1e-12, 5)
-    whole.advance(7)
-    begun = BlockSolve(rows, alphas, True, 1e-12, 5)
-    begun.advance(3)
-    rest = BlockSolve(rows, alphas, True, 1e-12, 5)
-    rest.restore(begun.state())
-    rest.advance(4)
-    np.testing.assert_allclose(rest.coef, whole.coef, rtol=1e-9)
-    assert rest.passes == whole.passes == 7
-
-
 def test_a_restored_preconditioned_run_goes_on_exactly() -> None:
     X, y, weights = problem(n=2000)
     rows, alphas = rows_of(X, y, weights), np.ones(1)
@@ -239,8 +209,7 @@ def test_a_plan_of_gradient_descent_can_use_them(solver: str) -> None:
     np.testing.assert_allclose(training.coefficients(0)[0][0], theirs.coef_, rtol=1e-7)
 
 
-@pytest.mark.parametrize("solver", ["mixed_cholesky", "block"])
-def test_sparse_rows_are_refused_with_the_way_out(solver: str) -> None:
+def test_sparse_rows_are_refused_with_the_way_out() -> None:
     X, y, _ = problem()
     with pytest.raises(InputError, match=r"needs dense rows: .* under `sparse_cg`"):
-        Ridge(solver=solver).fit(sparse.csr_array(X), y)
+        Ridge(solver="mixed_cholesky").fit(sparse.csr_array(X), y)

@@ -13,8 +13,9 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
 from mlopt.cluster import Threads
-from mlopt.errors import InputError
-from mlopt.gd.plans.dual_coordinate import DualCoordinateDescent, TwoClasses
+from mlopt.gd.columns import Model
+from mlopt.gd.plans.dual_coordinate import DualCoordinateDescent
+from mlopt.gd.plans.task import Problem, Task
 from mlopt.gd.svm import LinearSVC
 from mlopt.rows import Rows
 from mlopt.training import Training
@@ -160,10 +161,11 @@ def test_wrong_parameters_say_what_to_do(params: Any, message: str) -> None:
 
 def descent(rows: Rows, y: Array) -> DualCoordinateDescent:
     extra = {"targets": y[:, None].astype(float), "weights": np.ones((len(y), 1))}
-    problems = [TwoClasses(float(code), 0.1) for code in (0, 1)]
-    return DualCoordinateDescent(
-        rows.attach(**extra), problems, squared=False, bias=1.0, tol=1e-6, seed=1
-    )
+    l2 = 1.0 / (0.1 * len(y))
+    model = Model("hinge", l2, outputs=2, intercept_l2=l2)
+    task = Task("hinge", l2=l2)
+    problem = Problem(task, rows.attach(**extra), (model,), seed=1)
+    return DualCoordinateDescent(problem, tol=1e-6)
 
 
 def test_coordinate_descent_obeys_the_laws_of_a_training() -> None:
@@ -178,15 +180,14 @@ def test_coordinate_descent_obeys_the_laws_of_a_training() -> None:
     resumed.advance(4)
     for other in (parts, resumed):
         assert other.passes == whole.passes == 7
-        np.testing.assert_array_equal(other.plane(0)[0], whole.plane(0)[0])
+        np.testing.assert_array_equal(other.coefficients(0)[0], whole.coefficients(0)[0])
         np.testing.assert_array_equal(other.quality(), whole.quality())
 
 
 def test_rows_in_many_blocks_are_put_into_one() -> None:
     X, y, _ = problem()
     rows = Rows.of(X, executor=Threads(1), block_rows=50)
-    with pytest.raises(InputError, match="in_one_block"):
-        descent(rows, y)
-    one = rows.in_one_block(must=True)
-    assert one.lengths == (len(y),)
-    np.testing.assert_array_equal(one.collect(), X)
+    many, one = descent(rows, y), descent(rows.in_one_block(must=True), y)
+    for training in (many, one):
+        training.advance(3)
+    np.testing.assert_array_equal(many.coefficients(0)[0], one.coefficients(0)[0])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mlopt.cluster import Threads
 from mlopt.gd.columns import Model, layout
 from mlopt.gd.passes import Sums, evaluate
-from mlopt.kernels import dense
+from mlopt.kernels import linear
 from mlopt.kernels.linear import linear_pass
 from mlopt.kernels.losses import LOGISTIC, SQUARED
 from mlopt.rows import Rows
@@ -46,7 +46,7 @@ def test_a_block_of_a_large_array_and_its_copy_give_the_same(
     d: int, dtype: Any, models: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X = block(d, dtype)
-    monkeypatch.setattr(dense, "_CACHED", 1.5 * X.nbytes)
+    monkeypatch.setattr(linear, "_CACHED", 1.5 * X.nbytes)
     whole = np.concatenate([X, X])
     for one, other in zip(passed(whole[:1000], models), passed(X, models), strict=True):
         np.testing.assert_array_equal(one, other)

@@ -15,9 +15,8 @@ from scipy import sparse
 from scipy.special import log_softmax, softmax
 
 from mlopt.errors import InputError
-from mlopt.kernels import dense, linear, losses
-from mlopt.kernels.dense import block_rows
-from mlopt.kernels.linear import Pass, linear_pass
+from mlopt.kernels import linear, losses
+from mlopt.kernels.linear import Pass, block_rows, linear_pass
 from mlopt.kernels.losses import LOSSES, MULTINOMIAL
 
 Array = NDArray[Any]
@@ -236,7 +235,7 @@ def test_rows_from_memory_as_rows_from_a_cache(
     """One after the other, in several blocks; and four at a time."""
     p = problem(["logistic", "huber"], n=rows, d=columns, models=1, dtype=dtype)
     cached = p.run()
-    monkeypatch.setattr(dense, "_CACHED", 0)
+    monkeypatch.setattr(linear, "_CACHED", 0)
     streamed = p.run()
     assert_right(p)
     assert streamed.gradient is not None
@@ -260,7 +259,7 @@ def test_models_that_share_targets_and_weights(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Slopes in registers, for one loss and for several beside each other."""
-    monkeypatch.setattr(dense, "_CACHED", cached)
+    monkeypatch.setattr(linear, "_CACHED", cached)
     for names in (["logistic"], ["hinge"], ["squared_hinge", "logistic"], ["squared"]):
         p = problem(names, n=rows, d=columns, models=models, dtype=dtype)
         p.segments[:, 3:5] = 0

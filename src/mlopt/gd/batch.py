@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.gd.columns import Layout
-from mlopt.gd.gap import ESTIMATES, VALUES
+from mlopt.gd.gap import VALUES
 from mlopt.gd.passes import Evaluation, Floats
 from mlopt.gd.sizes import SUFFICIENT
 
@@ -185,8 +185,7 @@ class Batch:
         How often the present direction was too long.
     estimate : ndarray of shape (U,)
         Of the gap to the minimum.
-    values : ndarray of shape (4, U)
-    estimates : ndarray of shape (2, U)
+    values, estimates : ndarray of shape (4, U)
         Objectives and estimates before the last steps, the newest first; or NaN.
     score : ndarray of shape (M,)
     """
@@ -222,7 +221,7 @@ class Batch:
             refusals=np.zeros(units),
             estimate=np.full(units, np.nan),
             values=np.full((VALUES, units), np.nan),
-            estimates=np.full((ESTIMATES, units), np.nan),
+            estimates=np.full((VALUES, units), np.nan),
             score=np.full(len(numbers), np.nan),
             pairs=Pairs(memory),
         )

@@ -19,15 +19,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mlopt.gd.sizes import CACHE
+from mlopt.gd.sizes import PIECE
 from mlopt.kernels.moments import moments
 from mlopt.prices import count
 from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]
 
-_CHUNK = CACHE // 8
-"""Values of a chunk of rows: it stays in cache while it is used twice."""
 _THIN = count("pass.thin")
 FAR = 1e4
 """Squares of means against variances: columns beyond are centred, for their digits."""
@@ -113,7 +111,7 @@ def _shift(X: Any) -> Array | None:
     """Where dense columns lie, roughly, if that is far from zero."""
     if sp.issparse(X):
         return None
-    first = X[: max(_CHUNK // X.shape[1], 64)].astype(np.float64, copy=False)
+    first = X[: max(PIECE // X.shape[1], 64)].astype(np.float64, copy=False)
     mean = first.mean(axis=0)
     spread = np.einsum("ij,ij->j", first, first) / len(first) - mean**2
     return mean if (mean**2 > FAR * spread).any() else None
@@ -132,7 +130,7 @@ def _moments(
         return moments(X, shift, weights, scaled)
     sums, squares, _ = moments(X, shift, weights, scaled[:, :0])
     products = np.zeros((d, scaled.shape[1]))
-    size = max(_CHUNK // d, 64)
+    size = max(PIECE // d, 64)
     for start in range(0, n, size):
         rows = slice(start, start + size)
         part = X[rows].astype(np.float64, copy=False) - shift

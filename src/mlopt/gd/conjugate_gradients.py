@@ -26,15 +26,12 @@ from numpy.typing import NDArray
 from mlopt.gd.column_sums import ColumnSums
 from mlopt.gd.energy_gap import EnergyGap
 from mlopt.gd.gap import strong_convexity_bound
-from mlopt.gd.sizes import CACHE
+from mlopt.gd.sizes import PIECE
 from mlopt.kernels.linear import linear_pass
 from mlopt.kernels.losses import SQUARED
 from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]
-
-_CHUNK = CACHE // 16
-"""Values of a chunk that is converted to float64 and used while it is in cache."""
 
 
 class Inverse(Protocol):
@@ -268,7 +265,7 @@ def _block_product(block: Block, W: NDArray[Any], b: NDArray[Any]) -> Array:
         return _chunk_product(X, weights, W, b)
     if sp.issparse(X):
         return _chunk_product(X.astype(W.dtype), weights, W, b)
-    size = max(_CHUNK // X.shape[1], 64)
+    size = max(PIECE // X.shape[1], 64)
     total = np.zeros((X.shape[1] + 1, W.shape[1]))
     for start in range(0, len(X), size):
         rows = slice(start, start + size)

@@ -103,20 +103,7 @@ class ElasticNet(LinearRegressor, linear_model.ElasticNet):
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, check_input: bool = True
     ) -> ElasticNet:
-        """Fit to X and y.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
-        y : array-like of shape (n,) or (n, T)
-        sample_weight : float or array-like of shape (n,), optional
-        check_input : bool, default=True
-            Without effect.
-
-        Returns
-        -------
-        self
-        """
+        """Fit to X and y, as all linear models; ``check_input`` is without effect."""
         del check_input
         return self._fitted(X, y, sample_weight)
 

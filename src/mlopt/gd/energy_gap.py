@@ -22,7 +22,7 @@ from scipy.linalg import eigvalsh_tridiagonal
 
 Array = NDArray[np.float64]
 
-_WINDOW = 3
+WINDOW = 3
 """Steps whose falls are taken together: one alone may be a lucky one."""
 _LOOKS = 4
 """Windows that are looked at, each a step before the last."""
@@ -49,7 +49,7 @@ class EnergyGap:
 
     def __init__(self, objective: Array, least: float | None = None) -> None:
         self._start, self._least = objective, least
-        self._needed = 2 * _WINDOW + _LOOKS - 1 if least is None else 1
+        self._needed = 2 * WINDOW + _LOOKS - 1 if least is None else 1
         self.steps = np.empty((0, 3, len(objective)))
 
     def add(
@@ -91,8 +91,8 @@ def _by_falls(falls: Array) -> float:
     """What falls will add up to, the last one first."""
     most = falls[0]
     for back in range(_LOOKS):
-        late = falls[back : back + _WINDOW].sum()
-        early = falls[back + _WINDOW : back + 2 * _WINDOW].sum()
+        late = falls[back : back + WINDOW].sum()
+        early = falls[back + WINDOW : back + 2 * WINDOW].sum()
         q = min(late / early, _SLOWEST) if early > 0 else 0.0
         # What was expected some steps before counts as well, less what came since.
         most = max(most, late * q / (1.0 - q) - falls[:back].sum())

@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 VALUES = 4
-"""Steps back at which objectives are looked at: two falls are compared with two."""
-ESTIMATES = 2
-"""The same of estimates."""
+"""Steps back at which objectives are looked at, and what was estimated then: two falls are
+compared with two."""
 SPARE = 20
 """Passes for a bound to fall once objectives no longer tell steps apart: steps then still
 halve gradients now and then, and six digits of them are twenty halvings."""
@@ -41,11 +40,9 @@ def safeguarded(
     ----------
     value, estimate : ndarray of shape (U,)
         The objective and ``1/2 g' H g`` now.
-    values : ndarray of shape (4, U)
-        Objectives before the last accepted step, before the one before, and so on; NaN
-        where there were not as many.
-    estimates : ndarray of shape (2, U)
-        Estimates there.
+    values, estimates : ndarray of shape (4, U)
+        Objectives, and their estimates, before the last accepted step, before the one
+        before, and so on; NaN where there were not as many.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         fell = values - value

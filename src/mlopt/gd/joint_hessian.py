@@ -1,4 +1,4 @@
-"""The Hessian of one model with all of its classes together.
+"""The Hessian of one model with all of its classes together, and factors of Hessians.
 
 Classes of a softmax compete: what one gains the others lose. Hessians of single classes do
 not see that. With ``p`` the probabilities (n, K), ``x`` a row with a 1 behind it and ``c``
@@ -16,26 +16,24 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 from scipy.special import expit, softmax
 
+from mlopt.errors import InputError
 from mlopt.gd.columns import Model
-from mlopt.gd.sizes import CACHE
+from mlopt.gd.sizes import PIECE
 from mlopt.kernels.linear import decision, sparse_gram
 from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]
 Inverse = Callable[[NDArray[Any]], NDArray[Any]]
 """An inverse Hessian, as a function of a gradient (d + 1, K)."""
-
-_STEP = 2 * CACHE
-"""Bytes of the scores and curvatures of rows that go through together."""
 
 
 def joint_hessian(
@@ -91,7 +89,7 @@ def _block_hessian(block: Block, place: tuple[NDArray[Any], Model]) -> Array:
     if K == 1 and sp.issparse(block.X):
         return _sparse_hessian(block, weights, model)
     total = np.zeros((K * rows + 1, K * rows))
-    step = max(64, _STEP // (8 * K * rows))
+    step = max(64, 2 * PIECE // (K * rows))
     for start in range(0, block.rows, step):
         part = slice(start, start + step)
         X = block.X[part]
@@ -138,24 +136,66 @@ def _add_softmax(total: Array, X: Array, Z: Array, c: Array) -> None:
         total[own, own] += rooted.T @ rooted
 
 
-def inverse_of(hessian: Array) -> Inverse:
-    """The inverse of a joint Hessian (P, P).
+@dataclass(frozen=True)
+class Factor:
+    """``L L'`` is a symmetric matrix, its rows and columns divided by ``scale``.
 
-    The diagonal is scaled to ones, and raised until there is a Cholesky factor.
+    Attributes
+    ----------
+    lower : ndarray of shape (m, m)
+        L in column-major order, float32 or float64; above the diagonal it means nothing.
+    scale : ndarray of shape (m,)
     """
-    diagonal = hessian.diagonal()
-    scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    scaled = hessian / scale / scale[:, None]
-    lift, factor = 4 * len(hessian) * np.finfo(np.float64).eps, None
-    while factor is None:
-        with suppress(scipy.linalg.LinAlgError):
-            raised = scaled + lift * np.eye(len(scaled))
-            factor = scipy.linalg.cho_factor(raised, lower=True, check_finite=False)
-        lift *= 10
+
+    lower: NDArray[Any]
+    scale: Array
+
+    @staticmethod
+    def of(matrix: NDArray[Any], added: Any = 0.0, *, roundings: int = 0) -> Factor:
+        """Of ``matrix + diag(added)``, scaled to ones on the diagonal.
+
+        These are lifted until there is a factor: at first by so many ``roundings``, by
+        default four for each row.
+
+        Raises
+        ------
+        InputError
+            When the matrix is not finite.
+        """
+        diagonal = matrix.diagonal().astype(np.float64) + added
+        scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+        inverse = (1.0 / scale).astype(matrix.dtype)
+        cholesky = lapack.spotrf if matrix.dtype == np.float32 else lapack.dpotrf
+        lift = (roundings or 4 * len(matrix)) * float(np.finfo(matrix.dtype).eps)
+        while lift < 1.0:
+            scaled = np.multiply(matrix, inverse, order="C")
+            scaled *= inverse[:, None]
+            np.einsum("ii->i", scaled)[:] = 1.0 + lift
+            # The transpose of a symmetric matrix is itself, in the order of LAPACK.
+            lower, failed = cholesky(scaled.T, lower=1, overwrite_a=1, clean=0)
+            if not failed:
+                return Factor(lower, scale)
+            lift *= 10.0
+        raise InputError("The Gram matrix of X is not finite: scale the columns of X.")
+
+    def solve(self, right: NDArray[Any]) -> Array:
+        """The inverse of the matrix times ``right`` (m, k), in float64."""
+        right, size = right / self.scale[:, None], 1.0
+        solve = lapack.dpotrs
+        if self.lower.dtype == np.float32:
+            # A residual of 1e-30 and its square would be lost: scale that too.
+            solve, size = lapack.spotrs, np.abs(right).max(axis=0, initial=1e-300)
+        right = np.asfortranarray(right / size, self.lower.dtype)
+        solved, _ = solve(self.lower, right, lower=1, overwrite_b=1)
+        return np.asarray(solved * size / self.scale[:, None], np.float64)
+
+
+def inverse_of(hessian: Array) -> Inverse:
+    """The inverse of a joint Hessian (P, P)."""
+    factor = Factor.of(hessian)
 
     def inverse(gradient: NDArray[Any]) -> NDArray[Any]:
-        right = gradient.T.ravel() / scale
-        solved = scipy.linalg.cho_solve(factor, right, check_finite=False) / scale
+        solved = factor.solve(gradient.T.reshape(-1, 1))
         shaped = solved.reshape(gradient.T.shape).T
         return np.ascontiguousarray(shaped, gradient.dtype)
 

@@ -31,7 +31,7 @@ class Ridge(Regressor, linear_model.Ridge):
     copy_X : bool, default=True
         Without effect: X is never written to.
     max_iter : int, optional
-        Steps of conjugate gradients, or sweeps over blocks. Default: 1000.
+        Steps of conjugate gradients. Default: 1000.
     tol : float, default=1e-4
         "sparse_cg" stops when the gradient's norm is ``tol`` times that at zero and, with a
         penalty, coefficients are certain to be good to ``tol`` in the norm of ``X'X +
@@ -43,12 +43,12 @@ class Ridge(Regressor, linear_model.Ridge):
         values of its factor, one pass. "sparse_cg": conjugate gradients. "sketched_cg":
         conjugate gradients preconditioned by the Gram matrix of a sample of the rows, or
         by a randomized sketch where there are too few rows or too many columns.
-        "mixed_cholesky": normal equations in float32, refined in float64. "block":
-        Gauss-Seidel over blocks of columns. "dual_cholesky": a variable for each row,
-        where there are fewer of these than columns. The last four need a positive
-        ``alpha``, "mixed_cholesky" and "block" dense rows. "auto" takes the one with the
-        least predicted time; for dense rows "sparse_cg" only where nothing else can be
-        used. "lsqr", "sag", "saga" and "lbfgs" are scikit-learn's own.
+        "mixed_cholesky": normal equations in float32, refined in float64.
+        "dual_cholesky": a variable for each row, where there are fewer of these than
+        columns. The last three need a positive ``alpha``, "mixed_cholesky" dense rows.
+        "auto" takes the one with the least predicted time; for dense rows "sparse_cg" only
+        where nothing else can be used. "lsqr", "sag", "saga" and "lbfgs" are
+        scikit-learn's own.
     positive : bool, default=False
         No coefficient below 0: working sets of columns, in this process, until the duality
         gap and the longest step along a column are within ``min(tol, 1e-6)``. Without a
@@ -61,8 +61,7 @@ class Ridge(Regressor, linear_model.Ridge):
     coef_ : ndarray of shape (d,) or (T, d)
     intercept_ : float or ndarray of shape (T,)
     n_iter_ : ndarray of shape (T,)
-        Steps of conjugate gradients, or sweeps over blocks; ones for the solvers that need
-        one pass.
+        Steps of conjugate gradients; ones for the solvers that need one pass.
     solver_ : str
         The solver that found the solution.
     plan_ : Plan
@@ -97,21 +96,6 @@ class Ridge(Regressor, linear_model.Ridge):
         self.solver = solver
         self.positive = positive
         self.random_state = random_state
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Ridge:
-        """Fit to X and y.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
-        y : array-like of shape (n,) or (n, T)
-        sample_weight : float or array-like of shape (n,), optional
-
-        Returns
-        -------
-        self
-        """
-        return self._fitted(X, y, sample_weight)
 
     def _not_ours(self) -> str:
         if self.positive:
@@ -183,21 +167,6 @@ class LinearRegression(Regressor, linear_model.LinearRegression):
         self.positive = positive
         self.solver = solver
         self.max_iter = max_iter
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearRegression:
-        """Fit to X and y.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
-        y : array-like of shape (n,) or (n, T)
-        sample_weight : float or array-like of shape (n,), optional
-
-        Returns
-        -------
-        self
-        """
-        return self._fitted(X, y, sample_weight)
 
     def _learn(self, given: Sample, outcome: Outcome) -> tuple[str, ...]:
         for name in ("rank_", "singular_"):

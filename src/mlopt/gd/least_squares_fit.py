@@ -29,8 +29,7 @@ from mlopt.gd.working_set import WAY
 from mlopt.rows import Rows
 
 SOLVERS = (
-    "cholesky", "svd", "sparse_cg", "sketched_cg", "mixed_cholesky", "block",
-    "dual_cholesky",
+    "cholesky", "svd", "sparse_cg", "sketched_cg", "mixed_cholesky", "dual_cholesky",
 )  # fmt: skip
 """Of least squares whose coefficients may have any sign."""
 _NEAR = 0.2

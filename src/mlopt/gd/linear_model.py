@@ -39,7 +39,7 @@ from mlopt.rows import Rows
 Array = NDArray[Any]
 
 MAX_ITER = 1000
-"""Steps or sweeps where `max_iter` is None, as in scikit-learn."""
+"""Steps where `max_iter` is None, as in scikit-learn."""
 
 
 class LinearModel:
@@ -52,8 +52,23 @@ class LinearModel:
     coef_: Array
     intercept_: Any
 
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to X and y, by the method that is chosen or by scikit-learn's own fit.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
+        y : array-like of shape (n,)
+            Labels, or numbers: then of several targets, too, (n, T).
+        sample_weight : float or array-like of shape (n,), optional
+
+        Returns
+        -------
+        self
+        """
+        return self._fitted(X, y, sample_weight)
+
     def _fitted(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """Itself, when the method that was chosen has run, or scikit-learn's own fit."""
         started = time.perf_counter()
         check_parameters(self)
         if why := self._not_ours():

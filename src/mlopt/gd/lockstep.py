@@ -29,7 +29,6 @@ from mlopt.kernels.sgd import SCHEDULES, SPARSE_INTERCEPT_DECAY, Steps, sgd_epoc
 from mlopt.passes import Passes, stretch
 from mlopt.rows import Block, Rows
 
-WHOLE = Fraction(1)
 LANE = 64
 """Columns that go through the rows together."""
 RUNNING, CONVERGED, DIVERGED = range(3)
@@ -207,7 +206,7 @@ class LockstepSGD(LinearTraining):
         """Train until ``passes`` passes are made in all; it may end within an epoch."""
         with between_passes():
             while self.made < passes and not self.done:
-                end = min(Fraction(passes - self.passes), WHOLE)
+                end = min(Fraction(passes - self.passes), Fraction(1))
                 self._visit(Part(self.passes, self._part, end))
                 self.passes, self._part = self.passes + int(end), end % 1
 
@@ -244,7 +243,7 @@ class LockstepSGD(LinearTraining):
         self._weights[:, columns] = weights
         self._steps.t[columns] = lane.steps.t[going]
         self._loss[columns] += lane.loss[going]
-        if part.end == WHOLE:
+        if part.end == 1:
             self._judge(columns)
         lost = ~(np.isfinite(weights).all(axis=0) & np.isfinite(self._loss[columns]))
         self._status[columns[lost]] = DIVERGED

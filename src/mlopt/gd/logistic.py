@@ -126,21 +126,6 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LogisticRegression:
-        """Fit to X and the labels y.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
-        y : array-like of shape (n,)
-        sample_weight : float or array-like of shape (n,), optional
-
-        Returns
-        -------
-        self
-        """
-        return self._fitted(X, y, sample_weight)
-
     def predict_proba(self, X: Any) -> Any:
         """Probability of each class.
 

@@ -22,14 +22,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mlopt.gd.sizes import CACHE
+from mlopt.gd.sizes import PIECE
 from mlopt.prices import count
 from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]
 
-_PANEL = CACHE // 2
-"""Bytes of a panel: its product is beside it."""
 _FEWEST = count("panel.rows")
 _TILE = count("panel.tile")
 
@@ -147,7 +145,7 @@ def _tiles(columns: int) -> list[slice]:
 
 def panel_rows(columns: int) -> int:
     """Rows of a panel: about half a megabyte, but enough rows for BLAS to be worth it."""
-    return max(_PANEL // (8 * columns), _FEWEST, 2 * min(columns, 1024))
+    return max(PIECE // 2 // columns, _FEWEST, 2 * min(columns, 1024))
 
 
 def _dense(X: Any) -> Any:

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
 from mlopt.cluster import Executor
-from mlopt.errors import InputError
 from mlopt.gd.columns import Indices, Layout
 from mlopt.gd.curvature import Hessians
+from mlopt.gd.joint_hessian import Factor
 from mlopt.gd.passes import Floats
 
 
@@ -71,22 +70,18 @@ class Diagonal(Preconditioner):
 
 @dataclass(frozen=True)
 class Factors(Preconditioner):
-    """Cholesky factors of Hessian plus penalty, each for a few columns.
+    """Factors of Hessian plus penalty, each for a few columns.
 
     Attributes
     ----------
-    factors : tuple of ndarray of shape (d + 1, d + 1), float64
-        Lower triangles, in column-major order.
-    scales : ndarray of shape (F, d + 1)
-        The Hessians were divided by these on both sides, to have a unit diagonal.
+    factors : tuple of Factor
     which : ndarray of shape (B,)
         The factor of each column.
     kinds : ndarray of shape (B, 4)
         What each column's factor was made of; see `kinds_of`.
     """
 
-    factors: tuple[Floats, ...]
-    scales: Floats
+    factors: tuple[Factor, ...]
     which: Indices
     kinds: NDArray[np.float64]
     rescaled = False
@@ -96,16 +91,12 @@ class Factors(Preconditioner):
         out = np.empty_like(gradient)
         for number in np.unique(self.which):
             columns = np.flatnonzero(self.which == number)
-            scale = self.scales[number][:, None]
-            right = np.asfortranarray(gradient[:, columns] / scale, np.float64)
-            solved, _ = lapack.dpotrs(self.factors[number], right, lower=1, overwrite_b=1)
-            out[:, columns] = solved / scale
+            out[:, columns] = self.factors[number].solve(gradient[:, columns])
         return out
 
     def take(self, columns: Indices) -> Factors:
         """Those of some columns."""
-        which, kinds = self.which[columns], self.kinds[columns]
-        return Factors(self.factors, self.scales, which, kinds)
+        return Factors(self.factors, self.which[columns], self.kinds[columns])
 
 
 def factorise(
@@ -123,10 +114,8 @@ def factorise(
     """
     distinct, which = np.unique(kinds, axis=0, return_inverse=True)
     tasks = [(hessians.matrices[int(kind[0])], kind) for kind in distinct]
-    made = executor.map(_factor, tasks)
-    scales = np.stack([scale for _, scale in made])
-    factors = tuple(factor for factor, _ in made)
-    return Factors(factors, scales, which.ravel().astype(np.int64), kinds)
+    factors = tuple(executor.map(_factor, tasks))
+    return Factors(factors, which.ravel().astype(np.int64), kinds)
 
 
 def kinds_of(group: Indices, plan: Layout, limit: int) -> NDArray[np.float64]:
@@ -154,29 +143,10 @@ def merged(l2: NDArray[np.float64], limit: int) -> NDArray[np.float64]:
     return np.asarray(np.exp(means)[bins][inverse])
 
 
-def _factor(task: tuple[Floats, NDArray[np.float64]]) -> tuple[Floats, Floats]:
+def _factor(task: tuple[Floats, NDArray[np.float64]]) -> Factor:
     hessian, (_, l2, intercept_l2, with_intercept) = task
-    A = hessian.copy(order="F")
-    diagonal = np.einsum("ii->i", A)
-    diagonal[:-1] += l2
-    diagonal[-1] += intercept_l2
+    added = np.append(np.full(len(hessian) - 1, l2), intercept_l2)
     if not with_intercept:
-        A[-1, :-1] = A[:-1, -1] = 0.0
-    diagonal[diagonal <= 0] = 1.0
-    scale = np.sqrt(diagonal)
-    A /= scale
-    A /= scale[:, None]
-    return _cholesky(A), scale
-
-
-def _cholesky(A: Floats) -> Floats:
-    """The lower factor of a matrix with a unit diagonal, lifted until it has one."""
-    lift = 4 * len(A) * np.finfo(A.dtype).eps
-    while lift < 1:
-        raised = A.copy(order="F")
-        np.einsum("ii->i", raised)[:] += lift
-        factor, failed = lapack.dpotrf(raised, lower=1, overwrite_a=1)
-        if not failed:
-            return np.asarray(factor)
-        lift *= 10
-    raise InputError("The Hessian of the loss is not finite: scale the columns of X.")
+        hessian = hessian.copy()
+        hessian[-1, :-1] = hessian[:-1, -1] = 0.0
+    return Factor.of(hessian, added)

@@ -30,7 +30,7 @@ from mlopt.rows import Block, Rows
 from mlopt.rows.block import row_slice
 
 Array = NDArray[np.float64]
-_BITS = np.finfo(np.float64).nmant + 1
+_BITS = np.finfo(np.float64).nmant
 """Of a float64: so many sets of rows have a bit each in one number."""
 _DIGITS = 1e-10
 """What the error of a sum of squares may be, relative to it: far below what decides."""

@@ -115,21 +115,6 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
         self.random_state = random_state
         self.max_iter = max_iter
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVC:
-        """Fit to X and the labels y.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
-        y : array-like of shape (n,)
-        sample_weight : float or array-like of shape (n,), optional
-
-        Returns
-        -------
-        self
-        """
-        return self._fitted(X, y, sample_weight)
-
     def _learn(self, given: Problem, outcome: Outcome) -> tuple[str, ...]:
         self.n_iter_ = max(outcome.passes, 1)
         return super()._learn(given, outcome)

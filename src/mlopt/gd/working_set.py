@@ -24,7 +24,7 @@ from mlopt.gd.penalty import Penalty
 from mlopt.gd.plans.by_columns import Columns
 from mlopt.gd.plans.column_products import Products
 from mlopt.gd.plans.stop import Minimum, RelativeGap
-from mlopt.gd.sizes import ROUNDED, SUFFICIENT
+from mlopt.gd.sizes import ROUNDED, ROUNDINGS, SUFFICIENT
 from mlopt.gd.subproblem import ByGram, ByRows, Model
 from mlopt.kernels.one_row import combination
 from mlopt.kernels.pointwise import losses_and_slopes
@@ -40,10 +40,8 @@ WAY = "working-set"
 """The name of the method, in plans."""
 LOSSES = ("squared", "logistic", "squared_hinge")
 """What it can minimise; softmax is in `mlopt.gd.softmax_working_set`."""
-_GAP = 0.01
-"""Of the tolerance for classes: see `settle`."""
-_STILL = 0.01
-"""Of the tolerance for numbers: steps so short that rows with weights and rows repeated
+_FINER = 0.01
+"""Of the tolerance: see `settle`. Steps so short that rows with weights and rows repeated
 lead to predictions that agree to 1e-7, as scikit-learn's checks of estimators ask for."""
 _FEWEST = count("columns.working-set")
 _SWEEPS = count("columns.sweeps")
@@ -60,7 +58,7 @@ _TURNS = 20
 
 _TINY = float(np.finfo(np.float64).tiny)
 _EPSILON = float(np.finfo(np.float64).eps)
-_ROUNDING = 16 * _EPSILON
+_ROUNDING = 2 * ROUNDINGS * _EPSILON
 """Of the objective: a step that promises less cannot be judged by it, and is taken."""
 _PATIENCE = 5
 """Rounds without a smaller gap or objective after which rounding keeps it from its
@@ -205,8 +203,8 @@ class WorkingSet:
         tol = stop.tol
         if self._loss == "squared":
             wanted = tol * self._columns.spread(self._intercept)
-            return self.solve(penalty, wanted, steps, still=_STILL * tol)
-        return self.solve(penalty, _GAP * tol, steps, relative=True)
+            return self.solve(penalty, wanted, steps, still=_FINER * tol)
+        return self.solve(penalty, _FINER * tol, steps, relative=True)
 
     def _leave_bad_start(self, penalty: Penalty) -> None:
         """For zeros if these are better: where rows are far off, curvature says nothing."""

@@ -20,7 +20,6 @@ from mlopt.kernels import (
     compiling,
     coordinates,
     dual,
-    dual_logistic,
     sgd,
     shrinkage,
     terms,
@@ -34,7 +33,6 @@ from mlopt.kernels.permutation import permutation
 from mlopt.kernels.pointwise import losses_and_slopes
 from mlopt.kernels.separable import separable
 from mlopt.kernels.tokens import code_tokens
-from mlopt.kernels.variance_reduced import variance_reduced_steps
 
 compiling.silence()  # here it is what was asked for, in every process
 
@@ -112,12 +110,6 @@ def _dual(kind: Kind) -> None:
         dual.dual_epochs(X, norms, codes, weights, state, **costs, **rule)
 
 
-def _dual_logistic(kind: Kind) -> None:
-    X, y, C = _rows(kind), _signs(), np.ones(_N)
-    state = dual_logistic.LogisticState.start(X, y, C, 0)
-    dual_logistic.logistic_epoch(X, squared_norms(X), y, C, state)
-
-
 def _coordinates(kind: Kind) -> None:
     w, y = np.zeros(_D + 1), _signs()
     coordinates.coordinate_epoch(
@@ -125,15 +117,6 @@ def _coordinates(kind: Kind) -> None:
         l2=1.0, delta=1.0, trifle=0.0, bound=np.ones(_D + 1), z=np.zeros(_N), slopes=-y / 2,
         w=w, curvature=np.ones(_D + 1),
     )  # fmt: skip
-
-
-def _variance_reduced(kind: Kind) -> None:
-    for X in (_rows(kind), _csr(kind)):
-        variance_reduced_steps(
-            X, _signs(), np.ones(_N), np.zeros(_N), np.arange(_N), loss="logistic",
-            rate=0.1, l2=1.0, delta=1.0, gradient=np.zeros(_D + 1), scale=np.ones(_D + 1),
-            w=np.zeros(_D + 1),
-        )  # fmt: skip
 
 
 def _single_rows(kind: Kind) -> None:
@@ -210,8 +193,6 @@ _OF_NUMBERS: tuple[Callable[[Kind], None], ...] = (
     _coordinates,
     _shrinkage,
     _dual,
-    _variance_reduced,
-    _dual_logistic,
     _images,
     _gram,
     _single_rows,

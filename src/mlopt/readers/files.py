@@ -20,7 +20,7 @@ from mlopt.readers.table import did_you_mean
 from mlopt.resources.probe import memory_limit
 
 # Enough for some rows of a table with 100,000 columns.
-_HEAD = 1 << 21
+HEAD = 1 << 21
 # A text in memory, the frame made of it, and what models make of that.
 _SHARE = 4
 # For a column of a sparse matrix: its name, and a weight and moments of it in models.
@@ -60,10 +60,10 @@ class File:
                 "from it to a file first."
             )
         with _readable(path), _opened(where) as stream:
-            head = stream.read(_HEAD)
+            head = stream.read(HEAD)
         if not head:
             raise InputError(f"`{path}` must hold data, but is empty.")
-        return File(path, head, len(head) < _HEAD)
+        return File(path, head, len(head) < HEAD)
 
     @property
     def magic(self) -> bytes:

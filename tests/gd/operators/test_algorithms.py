@@ -54,8 +54,6 @@ EXACT: dict[str, Callable[[Settings], Algorithm]] = {
     "bgd": references.bgd,
     "line_search": references.line_search,
     "barzilai_borwein": references.barzilai_borwein,
-    "momentum": lambda settings: references.momentum(settings, 0.7),
-    "nesterov": lambda settings: references.nesterov(settings, 0.7),
     "adam": lambda settings: references.adam(replace(settings, step=Constant(0.03))),
     "svrg": lambda s: references.svrg(replace(s, step=Constant(0.03), every=400)),
 }
@@ -159,10 +157,6 @@ def test_one_step_of_each_update_by_hand() -> None:
         return float(make(settings).run(rows).weights[0])
 
     assert weights(references.bgd, 2) == pytest.approx(1 + 0.25 * 3)
-    heavy = 1 + (0.9 * 1 + 0.25 * 3)
-    assert weights(references.momentum, 2) == pytest.approx(heavy)
-    ahead = 1 + (0.9 * 1 + 0.25 * (4 - (1 + 0.9 * 1)))
-    assert weights(references.nesterov, 2) == pytest.approx(ahead)
     # The curvature is 1: the second Barzilai-Borwein step lands on the minimum.
     assert weights(references.barzilai_borwein, 2) == pytest.approx(4)
     assert weights(references.adam, 1) == pytest.approx(0.25)

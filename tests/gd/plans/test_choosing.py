@@ -39,7 +39,11 @@ def correlated(n: int, d: int) -> tuple[Array, Array]:
 def test_the_less_is_known_of_a_plan_the_more_it_counts() -> None:
     X, y = correlated(200, 5)
     problem = problem_of(Task("squared", l2=1e-3), X, y, Threads(1))
-    plain = replace(BY_NAME["svrg"], foreseen=lambda *_: None, usual=lambda *_: None)
+    plain = replace(
+        BY_NAME["primal-coordinate-descent"],
+        foreseen=lambda *_: None,
+        usual=lambda *_: None,
+    )
     methods = [replace(plain, name=str(doubt), doubt=doubt) for doubt in (20.0, 2.0)]
     ranker = Ranker(problem, Resources(), RelativeGap(1e-6), tuple(methods))
     sure, guess = ranker.ranked(methods)

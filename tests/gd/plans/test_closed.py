@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mlopt.cluster import Threads
 from mlopt.gd.least_squares_fit import SOLVERS, squares_problem
+from mlopt.gd.plans.fitting import unfit
 from mlopt.gd.plans.methods import BY_NAME, METHODS
 from mlopt.gd.plans.stop import CoefficientError, RelativeGap, Stop
 from mlopt.gd.plans.task import Problem
@@ -80,8 +81,8 @@ def test_a_target_without_variance_has_its_mean_as_intercept() -> None:
 def test_only_least_squares_can_stop_at_an_error_of_coefficients() -> None:
     outline = problem(100, 3)[0].outline
     able = {
-        method.name for method in METHODS if not method.unfit(outline.loss, False, EXACT)
+        method.name for method in METHODS if not unfit(method, outline.loss, False, EXACT)
     }
     assert able == set(SOLVERS)
-    why = BY_NAME["lbfgs"].unfit(outline.loss, False, EXACT)
+    why = unfit(BY_NAME["lbfgs"], outline.loss, False, EXACT)
     assert why == "it cannot stop at a coefficient error of 1e-08"

@@ -65,7 +65,9 @@ def test_the_smaller_the_gap_the_more() -> None:
 
 
 def test_of_what_nobody_looked_at_nothing_is_said() -> None:
-    assert expected("svrg", outline("huber"), RelativeGap(1e-3)) is None
+    assert (
+        expected("primal-coordinate-descent", outline("huber"), RelativeGap(1e-3)) is None
+    )
     assert expected("lbfgs", outline("multinomial", columns=3), RelativeGap(1e-3)) is None
     assert expected("lbfgs", replace(outline(), sharp=True), RelativeGap(1e-3)) is None
     assert expected("sparse_cg", outline("squared"), GradientNorm(1e-3)) is None

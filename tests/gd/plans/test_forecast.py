@@ -100,7 +100,7 @@ def test_fits_that_took_twice_as_long_raise_what_is_predicted() -> None:
 
 def test_a_machine_that_is_slow_is_so_for_methods_that_nobody_tried() -> None:
     known = learnt(*[(0.4, 20)] * 20)
-    other = replace(known, method="svrg")
+    other = replace(known, method="line-search/eager")
     tried, untried = (f.corrected_seconds(Passes.known(10.0))[1] for f in (known, other))
     assert untried == pytest.approx(tried, rel=0.15)
     assert other.corrected_passes() == GUESS
@@ -132,7 +132,7 @@ def test_what_was_seen_of_one_kind_of_problem_says_nothing_of_another() -> None:
     sparse = replace(DENSE, shape=replace(DENSE.shape, sparse=True))
     for other in (
         replace(known, outline=sparse),
-        replace(known, method="svrg"),
+        replace(known, method="line-search/eager"),
         replace(known, passes=replace(GUESS, source="sampled")),
         replace(known, stop="gradient"),
     ):

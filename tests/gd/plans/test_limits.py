@@ -93,8 +93,8 @@ def test_a_limit_of_seconds_ends_a_run_between_passes(
 
 def test_a_bad_plan_is_left_for_the_next_that_can_go_on_whatever_its_rank() -> None:
     X, y = data()
-    task = Task("logistic", l2=1e-4, fit_intercept=False)
-    names = ["primal-coordinate-descent", "dual-coordinate-descent-logistic", "lbfgs"]
+    task = Task("squared_hinge", l2=1e-4, fit_intercept=False)
+    names = ["primal-coordinate-descent", "dual-coordinate-descent", "lbfgs"]
     found = plan(task, X, (y > 0).astype(int), tolerance=1e-9, methods=names)
     first, other, last = ({a.name: a for a in found.alternatives}[name] for name in names)
     assert (other.method.continues, last.method.continues) == (False, True)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import mlopt.gd.plans.samples as sizes
 from mlopt.cluster import executor as executor_for
-from mlopt.gd.plans import Task, plan, ranking
+from mlopt.gd.plans import Task, plan, ranking, speculation
 from mlopt.gd.plans.forecast import Passes
 from mlopt.gd.plans.methods import METHODS
 from mlopt.gd.plans.samples import Samples
@@ -42,8 +42,8 @@ def problem(n: int = 40_000) -> Problem:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [
-    "svrg", "primal-coordinate-descent", "bgd/eager", "momentum/eager",
-    "nesterov/eager", "line-search/eager",
+    "primal-coordinate-descent", "bgd/eager", "barzilai-borwein/eager",
+    "line-search/eager",
 ])  # fmt: skip
 def test_samples_tell_the_passes_over_all_rows(name: str) -> None:
     method, samples = BY_NAME[name], Samples(problem(), 1e-3)
@@ -87,8 +87,10 @@ def sampled(needed: Any, most: int) -> tuple[list[int], Passes]:
 
     samples = Samples(problem(), 1e-3)
     samples.most = most
-    method = replace(BY_NAME["bgd/eager"], begin=begin, believed=1.0)
-    return asked, speculate(method, samples, 2000, 1e-3, 60.0)
+    method = replace(BY_NAME["bgd/eager"], begin=begin)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(speculation, "_BELIEVED", 1.0)
+        return asked, speculate(method, samples, 2000, 1e-3, 60.0)
 
 
 def test_samples_grow_until_twice_the_rows_make_no_difference() -> None:
@@ -163,7 +165,7 @@ def test_time_is_shared_among_methods_that_need_it(monkeypatch: pytest.MonkeyPat
     task = Task("logistic", l2=1e-4)
     names = [
         "lbfgs",
-        "svrg",
+        "line-search/eager",
         "bgd/eager",
         "mgd/eager/bernoulli",
         "mgd/eager/random-partition",

@@ -34,8 +34,6 @@ from mlopt.gd.operators.updates import (
     BarzilaiBorwein,
     GradientStep,
     InverseRoot,
-    Momentum,
-    Nesterov,
     Step,
     Svrg,
 )
@@ -54,7 +52,7 @@ class Settings:
         ``1 / sqrt(i)`` by default, for all algorithms, as in the paper. No one step size
         suits all data: see `mlopt.gd.operators.updates`.
     batch : int, default=1000
-        m of mini-batches.
+        m of mini-batches: as in the paper's experiments.
     every : int, default=100
         Iterations of SVRG between two full gradients.
     tolerance : float, default=1e-3
@@ -174,16 +172,6 @@ def barzilai_borwein(settings: Settings) -> Algorithm:
     return assembled(settings, BarzilaiBorwein(settings.step), "barzilai-borwein")
 
 
-def momentum(settings: Settings, mu: float = 0.9) -> Algorithm:
-    """Batch gradient descent with Polyak's momentum."""
-    return assembled(settings, Momentum(settings.step, mu), "momentum")
-
-
-def nesterov(settings: Settings, mu: float = 0.9) -> Algorithm:
-    """Batch gradient descent with Nesterov's momentum."""
-    return assembled(settings, Nesterov(settings.step, mu), "nesterov", at="ahead")
-
-
 def adam(
     settings: Settings, sample: Sampler | None = None, *, lazy: bool = False
 ) -> Algorithm:
@@ -267,8 +255,6 @@ PLANS: tuple[PlanRow, ...] = (
 MORE_PLANS: tuple[PlanRow, ...] = (
     PlanRow("line-search", "eager", None, line_search),
     PlanRow("barzilai-borwein", "eager", None, barzilai_borwein),
-    PlanRow("momentum", "eager", None, momentum),
-    PlanRow("nesterov", "eager", None, nesterov),
     PlanRow("adam", "eager", None, adam),
     PlanRow("adam", "eager", "shuffled-partition", adam),
     PlanRow("adam", "lazy", "shuffled-partition", adam),

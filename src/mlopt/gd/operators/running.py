@@ -31,15 +31,12 @@ from mlopt.gd.operators.interfaces import (
     stacked,
     summed,
 )
-from mlopt.gd.operators.samplers import Sampler, generator_of
+from mlopt.gd.operators.samplers import STAGE, Sampler, generator_of
 from mlopt.gd.operators.sources import MatrixSource, Source
 from mlopt.gd.operators.stopping import diverges
 
 if TYPE_CHECKING:
     from mlopt.gd.operators.algorithm import Algorithm
-
-_STAGE = 2
-"""The stream of random numbers that draws the rows for Stage."""
 
 
 @dataclass(frozen=True)
@@ -196,7 +193,7 @@ class Run:
         if wanted is None:
             found = list(self.source.scan())
         else:
-            found = [self.source.random(generator_of(self.context, _STAGE, 0), wanted)]
+            found = [self.source.random(generator_of(self.context, STAGE, 0), wanted)]
         return stacked([self.source.parser(units, self.context) for units in found])
 
     def _eager(self) -> Source:

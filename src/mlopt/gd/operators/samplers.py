@@ -17,8 +17,9 @@ from mlopt.gd.operators.interfaces import Batch, Context, Units, pick, stacked
 from mlopt.gd.operators.sources import Source
 from mlopt.gd.parameters import check_count
 
-_ROWS, _ORDER = range(2)
-"""Streams of random numbers: which rows of an iteration, and the order of partitions."""
+_ROWS, _ORDER, STAGE, SPECULATION = range(4)
+"""Streams of random numbers: which rows of an iteration, the order of partitions, the rows
+for Stage, and those for speculation."""
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,10 @@ import numpy as np
 from mlopt.cluster import Threads
 from mlopt.gd.iterations import Estimate, estimate
 from mlopt.gd.operators.algorithm import Algorithm
+from mlopt.gd.operators.samplers import SPECULATION
 from mlopt.gd.operators.sources import MatrixSource, Source
 from mlopt.gd.operators.stopping import always
 from mlopt.gd.parameters import check_count, check_positive
-
-_STREAM = 3
-"""Of random numbers: those of runs are 0 to 2."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,7 @@ def drawn(
     if isinstance(source, MatrixSource) and source.n <= rows:
         batch = run.transformed(source.take(np.arange(source.n)))
     else:
-        generator = np.random.default_rng([seed, _STREAM])
+        generator = np.random.default_rng([seed, SPECULATION])
         batch = run.transformed(source.random(generator, min(rows, source.about)))
     return MatrixSource(batch.X, batch.y, Threads(1))
 

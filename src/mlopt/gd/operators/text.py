@@ -20,13 +20,12 @@ from mlopt.errors import InputError
 from mlopt.gd.operators.interfaces import Batch, Context, Indices, Units
 from mlopt.gd.operators.sources import Source
 from mlopt.gd.parameters import check_count
-from mlopt.readers.files import File
+from mlopt.readers.files import HEAD, File
 from mlopt.readers.layout import BLANKS, Layout, layout_of
 from mlopt.readers.table import column
 
-HEAD = 1 << 16
+_FIRST = 1 << 16
 """Bytes from which lines of a file are counted: some hundred lines, as a rule."""
-_LARGEST_HEAD = 32 * HEAD
 _COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"PK", b"PAR1", b"\x93NUMPY")
 
 
@@ -91,8 +90,8 @@ class TextSource(Source):
 
     def _head(self) -> File:
         """So much of the beginning that some lines are whole."""
-        size, data = HEAD, self._read(0, HEAD)
-        while data.count(b"\n") < 8 and len(data) == size < _LARGEST_HEAD:
+        size, data = _FIRST, self._read(0, _FIRST)
+        while data.count(b"\n") < 8 and len(data) == size < HEAD:
             data += self._read(size, 2 * size)
             size *= 2
         return File(self.path, data, len(data) >= self.size)

@@ -80,36 +80,6 @@ class GradientStep:
 
 
 @dataclass(frozen=True)
-class Momentum:
-    """``v <- mu v - a g``, ``w + v`` (Polyak, 1964)."""
-
-    step: Step = field(default_factory=InverseRoot)
-    mu: float = 0.9
-
-    def __call__(self, total: Any, context: Context) -> Floats:
-        g, a = mean_gradient(total, context), self.step(context["iteration"])
-        velocity = self.mu * context.get("velocity", 0.0) - a * g
-        context["velocity"] = velocity
-        return np.asarray(context["weights"] + velocity)
-
-
-@dataclass(frozen=True)
-class Nesterov:
-    """Momentum with gradients taken ahead, at ``w + mu v`` (Nesterov, 1983).
-
-    The Compute beside it must have ``at="ahead"``.
-    """
-
-    step: Step = field(default_factory=InverseRoot)
-    mu: float = 0.9
-
-    def __call__(self, total: Any, context: Context) -> Floats:
-        weights = Momentum(self.step, self.mu)(total, context)
-        context["ahead"] = weights + self.mu * context["velocity"]
-        return weights
-
-
-@dataclass(frozen=True)
 class Adam:
     """Steps scaled by running moments (Kingma and Ba, 2015, Algorithm 1)."""
 

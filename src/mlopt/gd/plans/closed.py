@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.costs import Cost
-from mlopt.gd.conjugate_gradients import ConjugateGradients
 from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least
 from mlopt.gd.plans.outline import Outline
-from mlopt.gd.plans.squares import Fit, Iteration, Squares, Way, accuracy_for
+from mlopt.gd.plans.squares import Fit, Iteration, Squares, Way
 from mlopt.gd.plans.stop import CoefficientError, RelativeGap
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import Shape
@@ -64,11 +63,7 @@ class LeastSquares:
         """Go on to another tolerance, where it goes step by step."""
         if self._steps is None:
             return
-        training = self._steps.training
-        if isinstance(training, ConjugateGradients):
-            training.ask(tolerance)
-        else:
-            training.ask(accuracy_for(tolerance) / 10)
+        self._steps.training.ask(tolerance)
         self._judge()
 
     def advance(self, passes: int) -> None:
@@ -124,10 +119,7 @@ class LeastSquares:
         """A bound where there is a penalty; 0 once it is solved at once."""
         if self.direct:
             return 0.0
-        training = None if self._steps is None else self._steps.training
-        if isinstance(training, ConjugateGradients):
-            return float(training.gap.max())
-        return np.inf
+        return np.inf if self._steps is None else float(self._steps.training.gap.max())
 
     def quality(self) -> float:
         """1 once it is solved."""

@@ -33,8 +33,6 @@ from mlopt.stats import Stats
 
 SMOOTH = frozenset({"logistic", "squared", "squared_hinge", "huber"})
 _LOSSES = SMOOTH | {"hinge", "user"}
-_BATCH = 1000
-"""Rows of a mini-batch, as in the paper's experiments."""
 _ITERATIONS = {name: price(f"descent.iterations.{name}") for name in ("bgd", "mgd", "sgd")}
 _FEWER = price("descent.iterations.other")
 _DOUBT = price("descent.doubt")
@@ -46,7 +44,7 @@ _SAMPLE = 1024
 
 @cache
 def _usual() -> Settings:
-    return Settings(batch=_BATCH)
+    return Settings()
 
 
 def descent(row: PlanRow) -> Method:
@@ -118,7 +116,7 @@ def _begin(
     del start
     sampled = row.rows(_usual(), problem.rows.n)
     settings = Settings(
-        compute=problem.task.compute, step=_step(row, problem, sampled), batch=_BATCH,
+        compute=problem.task.compute, step=_step(row, problem, sampled),
         tolerance=stop.tolerance, max_iter=max_passes,
     )  # fmt: skip
     watched = _watched(problem)

@@ -33,9 +33,6 @@ from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]
 
-_PANEL = CACHE
-"""Values of a panel of columns, in float64: few calls of a product."""
-
 
 @dataclass(frozen=True)
 class Dual:
@@ -108,7 +105,7 @@ class _Dense:
 
     def _panels(self) -> list[slice]:
         n, d = self.X.shape
-        step = max(64, _PANEL // n)
+        step = max(64, CACHE // n)  # few calls of a product
         return [slice(a, min(a + step, d)) for a in range(0, d, step)]
 
     def _part(self, columns: slice) -> Array:

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from mlopt.cluster import single_threaded
 from mlopt.gd.columns import layout
 from mlopt.gd.curvature import Probe, distance, margin_curvatures, shared_hessians
+from mlopt.gd.energy_gap import WINDOW
+from mlopt.gd.gram_inverse import UNSEEN
 from mlopt.gd.joint_hessian import Inverse, inverse_of
 from mlopt.gd.plans import samples
 from mlopt.gd.plans.newton_cholesky import hessian_rows
@@ -33,10 +35,8 @@ _PATIENCE = 4
 _PROBES = count("energy.probes")
 _MOST_PRODUCTS = 60
 """Steps of conjugate gradients: a system that needs more is estimated from these."""
-_LOOK_BACK = 3
-"""Last steps that must have brought little."""
 _REST = 0.1
-"""Of the estimate: little."""
+"""Of the estimate: little, for some last steps together."""
 
 
 class Energy(ABC):
@@ -134,7 +134,7 @@ def _lacking(rows: Rows, sample: Rows) -> Array:
     if sample.n == rows.n:
         return np.zeros(rows.d)
     squares, met = Moments.of(rows).squares, Moments.of(sample).squares
-    return np.where(met < 0.25 * squares, squares - met, 0.0)
+    return np.where(met < UNSEEN * squares, squares - met, 0.0)
 
 
 class IterativeEnergy(Energy):
@@ -208,7 +208,7 @@ def inverse_energy(
             break
         step = rho / curvature
         terms.append(step * rho)
-        if sum(terms[-_LOOK_BACK:]) <= _REST * sum(terms):
+        if sum(terms[-WINDOW:]) <= _REST * sum(terms):
             break
         r = r - step * q
         z = r / diagonal

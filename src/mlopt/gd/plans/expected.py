@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from mlopt.gd.plans.look import Look
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import Minimum, RelativeGap
+from mlopt.gd.sizes import ROUNDED
 from mlopt.prices import EXPECTED, price
 
 QUANTITIES = ("digits", "penalty", "rows", "columns", "values", "alike", "least")
@@ -25,8 +26,6 @@ QUANTITIES = ("digits", "penalty", "rows", "columns", "values", "alike", "least"
 penalty of the mean loss, over the mean squared length of a row; of rows for each weight of
 a model; of columns; of stored values in a row; of `Look.alike`; of the least curvature,
 `Look.least` and the penalty, over the mean squared length."""
-_LEAST = 1e-12
-"""Of what may be 0, so that it has a logarithm."""
 _ROUNDED = float(np.sqrt(np.finfo(np.float64).eps))
 """Of curvatures over the mean squared length: what is less may be rounding."""
 _SUREST = price("passes.surest")
@@ -39,20 +38,20 @@ def quantities(outline: Outline, tol: float, look: Look) -> Array:
     shape = outline.shape
     together = shape.columns if outline.loss == "multinomial" else 1
     values = (
-        1.0 / max(tol, _LEAST),
-        max(outline.l2 / max(look.length, _LEAST), _LEAST),
+        1.0 / max(tol, ROUNDED),
+        max(outline.l2 / max(look.length, ROUNDED), ROUNDED),
         shape.n / (shape.d + 1) / together,
         shape.d,
-        max(shape.nonzero / shape.n, _LEAST),
+        max(shape.nonzero / shape.n, ROUNDED),
         max(look.alike, _ROUNDED),
-        max((look.least + outline.l2) / max(look.length, _LEAST), _ROUNDED),
+        max((look.least + outline.l2) / max(look.length, ROUNDED), _ROUNDED),
     )
     return np.log10(values)
 
 
 def terms(found: Array, low: Array, high: Array) -> Array:
     """1, quantities and their products (..., 36), between what was seen as from -1 to 1."""
-    middle, half = (high + low) / 2, np.maximum(high - low, _LEAST) / 2
+    middle, half = (high + low) / 2, np.maximum(high - low, ROUNDED) / 2
     scaled = (np.clip(found, low, high) - middle) / half
     first, second = np.triu_indices(scaled.shape[-1])
     ones = np.ones_like(scaled[..., :1])
@@ -84,10 +83,8 @@ def _read(line: list[str]) -> Fitted:
     return Fitted(low, high, *np.split(rest, 2))
 
 
-FITTED = {
-    (method, loss, stop): _read(numbers)
-    for method, loss, stop, *numbers in list(csv.reader(EXPECTED.splitlines()))[1:]
-}
+_, *_LINES = csv.reader(EXPECTED.splitlines())
+FITTED = {(method, loss, stop): _read(numbers) for method, loss, stop, *numbers in _LINES}
 """By method, loss and kind of stop."""
 
 

@@ -227,7 +227,7 @@ def choose(
         return Chosen(plain, (first,))
     resources = resources or resources_of(problem.rows.executor)
     fits = problem.task.loss_name, problem.sharp, stop
-    why = {n: w for n in names if (w := BY_NAME[n].unfit(*fits))}
+    why = {n: w for n in names if (w := unfit(BY_NAME[n], *fits))}
     aside = dict(left_out or {}) if wanted == "auto" else {}
     able = tuple(BY_NAME[name] for name in names if name not in why)
     ranker = Ranker(problem, resources, stop, able)
@@ -245,13 +245,22 @@ def choose(
     return Chosen(choice, (first, *(one for one in found.values() if one is not first)))
 
 
+def unfit(method: Method, loss: str, sharp: bool, stop: Stop) -> str:
+    """Why a method is of no use for a problem and a criterion; "" where it is."""
+    if loss not in method.losses:
+        return f"not for the {loss} loss"
+    if sharp and not method.sharp:
+        return "not with an L1 penalty or positive weights"
+    return "" if isinstance(stop, method.stops) else f"it cannot stop at a {stop}"
+
+
 def _unpriced(names: Sequence[str], problem: Problem, stop: Stop) -> Attempt | None:
     """What is taken for a problem of few values here, as long as a method is for it."""
     rows, fits = problem.rows, (problem.task.loss_name, problem.sharp, stop)
     if problem.values > SMALL or not isinstance(rows.executor, Threads):
         return None
     for method in (BY_NAME[name] for name in names):
-        if method.small and method.small(problem) and not method.unfit(*fits):
+        if method.small and method.small(problem) and not unfit(method, *fits):
             return Attempt(method, problem, stop)
     return None
 

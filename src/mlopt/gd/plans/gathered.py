@@ -55,11 +55,6 @@ class Gathered:
         y, c = (found[k][:, 0].astype(np.float64) for k in ("targets", "weights"))
         return Gathered(X, y, c / c.sum())
 
-    def shuffled(self, seed: int) -> Gathered:
-        """A copy with its rows in random order."""
-        order = np.random.default_rng(seed).permutation(len(self.y))
-        return Gathered(self.X[order], self.y[order], self.c[order])
-
 
 def _features(block: Block) -> Any:
     return block.X

@@ -14,6 +14,7 @@ from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import CoefficientError, RelativeGap, Stop
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import Shape
+from mlopt.gd.sizes import HALF
 from mlopt.prices import price
 from mlopt.resources import Resources
 from mlopt.training import Training
@@ -50,7 +51,7 @@ class Solver(Training, Protocol):
 OPERATOR = "gd"
 """What calibrations call the methods of the table, unless these have another name."""
 _CALL = price("method.call")
-_USUAL_DIGITS = 8.0
+_USUAL_DIGITS = -math.log10(HALF)
 """Decimal digits that typical passes are to."""
 
 
@@ -135,9 +136,6 @@ class Method:
         From an outline and a gap to the passes that data of its kind took, and by which
         factor that may be off: a nearer guess than ``passes`` and ``doubt``, which a run on
         a sample still replaces; else None.
-    believed : float, default=0.5
-        The share of a trend from sample to sample that goes on up to all rows; the rest is
-        chance.
     algorithm : str, default=""
         What methods share that need the same passes, so that one speculates for all.
     unit : str, default="passes"
@@ -173,7 +171,6 @@ class Method:
     doubt: float = 3.0
     foreseen: Callable[[Outline, float], float | None] = _unforeseen
     usual: Callable[[Outline, float], tuple[float, float] | None] = _unforeseen
-    believed: float = 0.5
     steps: Callable[[Outline, CoefficientError], float] | None = None
     factors: bool = False
     algorithm: str = ""
@@ -192,11 +189,3 @@ class Method:
             return counted
         factors = resources.calibration.of(self.operator, self.name)
         return lambda passes: counted(passes).scaled(factors)
-
-    def unfit(self, loss: str, sharp: bool, stop: Stop) -> str:
-        """Why it is of no use for a problem and a criterion; "" where it is."""
-        if loss not in self.losses:
-            return f"not for the {loss} loss"
-        if sharp and not self.sharp:
-            return "not with an L1 penalty or positive weights"
-        return "" if isinstance(stop, self.stops) else f"it cannot stop at a {stop}"

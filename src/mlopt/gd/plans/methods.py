@@ -6,12 +6,10 @@ A new method is a file with a `Method` of its own, and a line here.
 from __future__ import annotations
 
 from mlopt.gd.operators.references import MORE_PLANS, PLANS
-from mlopt.gd.plans.block import BLOCK
 from mlopt.gd.plans.cholesky import CHOLESKY
 from mlopt.gd.plans.descents import descent
 from mlopt.gd.plans.dual_cholesky import DUAL_CHOLESKY
 from mlopt.gd.plans.dual_coordinate import DUAL_COORDINATE
-from mlopt.gd.plans.dual_logistic import DUAL_LOGISTIC
 from mlopt.gd.plans.dual_newton import DUAL_NEWTON
 from mlopt.gd.plans.lbfgs import LBFGS
 from mlopt.gd.plans.method import Method
@@ -21,7 +19,6 @@ from mlopt.gd.plans.primal_coordinate import PRIMAL_COORDINATE
 from mlopt.gd.plans.sketched_cg import SKETCHED_CG
 from mlopt.gd.plans.sparse_cg import SPARSE_CG
 from mlopt.gd.plans.svd import SVD
-from mlopt.gd.plans.variance_reduced import SVRG
 from mlopt.gd.plans.working_sets import WORKING_SET
 
 METHODS: tuple[Method, ...] = (
@@ -29,16 +26,13 @@ METHODS: tuple[Method, ...] = (
     NEWTON_CHOLESKY,
     DUAL_NEWTON,
     DUAL_COORDINATE,
-    DUAL_LOGISTIC,
     PRIMAL_COORDINATE,
-    SVRG,
     WORKING_SET,
     CHOLESKY,
     SVD,
     SPARSE_CG,
     SKETCHED_CG,
     MIXED_CHOLESKY,
-    BLOCK,
     DUAL_CHOLESKY,
     *map(descent, (*PLANS, *MORE_PLANS)),
 )

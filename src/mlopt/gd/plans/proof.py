@@ -31,7 +31,7 @@ from mlopt.gd.plans.energy import SampledEnergy
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import Shape, alone, arithmetic, scan
 from mlopt.gd.sample import WIDEST
-from mlopt.gd.sizes import CACHE, ROUNDED
+from mlopt.gd.sizes import PIECE, ROUNDED, ROUNDINGS
 from mlopt.kernels.pointwise import losses_and_slopes
 from mlopt.prices import price
 from mlopt.resources import Resources
@@ -41,17 +41,12 @@ Array = NDArray[np.float64]
 
 SMOOTH = frozenset({"logistic", "squared", "squared_hinge", "huber", "multinomial"})
 """Losses whose slopes tell the gap; at a kink there is more than one slope."""
-_FINEST = 4 * float(np.finfo(np.float64).eps)
-"""The relative error of an intercept; SciPy takes no less."""
 _PASSES = 8
 """Passes towards a better bound: a sample's Hessian that needs more tells too little."""
-_ROUNDING = 8 * float(np.finfo(np.float64).eps)
-"""Of an objective: it is a mean, so that errors of its terms do not add up."""
+_ROUNDING = ROUNDINGS * float(np.finfo(np.float64).eps)
 _OPERATIONS, _SLOPE = price("proof.value"), price("proof.slope")
 _STEPS = 60
 """Of a search for the intercept: steps that grow eightfold leave any sensible range."""
-_CHUNK = CACHE // 4
-"""Values of rows that are converted to float64 at a time: 2 MB, which the cache holds."""
 
 
 @dataclass(frozen=True)
@@ -227,7 +222,7 @@ def _root(slopes: Callable[[float], Array], start: float) -> float | None:
         there = start + step
         if (total(there) > 0) != (here > 0):
             ends = sorted((start, there))
-            return float(brentq(total, *ends, xtol=1e-300, rtol=_FINEST))
+            return float(brentq(total, *ends, xtol=1e-300))
         start, step = there, 8.0 * step
     return None
 
@@ -284,7 +279,7 @@ def _pieces(X: Any) -> list[Any]:
     """The rows; a few at a time where they must be converted first."""
     if X.dtype == np.float64 or sp.issparse(X):
         return [X]
-    size = max(_CHUNK // X.shape[1], 1)
+    size = max(PIECE // X.shape[1], 1)
     return [X[start : start + size] for start in range(0, len(X), size)]
 
 

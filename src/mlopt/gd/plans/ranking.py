@@ -18,7 +18,7 @@ import numpy as np
 from mlopt.cluster import executor as executor_for
 from mlopt.errors import InputError
 from mlopt.gd.estimator_base import resources_of
-from mlopt.gd.plans.fitting import Ranker
+from mlopt.gd.plans.fitting import Ranker, unfit
 from mlopt.gd.plans.forecast import Passes
 from mlopt.gd.plans.method import Method
 from mlopt.gd.plans.methods import BY_NAME, METHODS
@@ -28,13 +28,12 @@ from mlopt.gd.plans.solver_plan import SolverPlan
 from mlopt.gd.plans.speculation import speculate
 from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import Problem, Task, problem_of
+from mlopt.gd.sizes import ROUNDINGS
 from mlopt.prices import price
 
 SHARE = price("speculation.share")
 MOST = price("speculation.most")
 LEAST = price("speculation.least")
-_DIGITS = 8
-"""Rounding errors within which an objective is known."""
 _BOTH = price("speculation.both")
 
 
@@ -87,24 +86,26 @@ def plan(
     _check(time_limit, max_iter)
     executor = executor_for(client, n_jobs)
     problem = problem_of(task, X, y, executor, sample_weight)
-    least = _DIGITS * float(np.finfo(problem.rows.dtype).eps)
+    least = ROUNDINGS * float(np.finfo(problem.rows.dtype).eps)
     if tolerance < least:
         raise InputError(
             f"`tolerance` must be at least {least:.1g} for {problem.rows.dtype} data, got "
             f"{tolerance:g}: rounding hides smaller differences. Use float64 for more."
         )
     wanted = _wanted(methods, problem.outline.sharp)
-    unfit = {
-        m.name: why for m in wanted if (why := m.unfit(task.loss_name, problem.sharp, stop))
+    useless = {
+        m.name: why
+        for m in wanted
+        if (why := unfit(m, task.loss_name, problem.sharp, stop))
     }
-    able = tuple(m for m in wanted if m.name not in unfit)
+    able = tuple(m for m in wanted if m.name not in useless)
     ranker = Ranker(problem, resources_of(executor), stop, able)
     # A limit of passes may rule out the cheapest.
     ranked = ranker.contenders if max_iter is None else ranker.ranked
     # What may touch a few rows only is no rival of what takes whole passes.
     found = ranked(m for m in able if m.unit == "passes") or ranked(able)
     if not found:
-        refused = unfit | ranker.refused
+        refused = useless | ranker.refused
         reasons = "; ".join(f"{name}: {text}" for name, text in refused.items())
         raise InputError(f"No method can minimise {task.title} here. {reasons}.")
     if speculation and len(found) > 1:
@@ -115,7 +116,7 @@ def plan(
             found = ranker.ranked(a.method for a in found)
     found = _within(found, time_limit, max_iter)
     seconds = time.perf_counter() - started
-    return SolverPlan(task, found, ranker, unfit, seconds, (time_limit, max_iter))
+    return SolverPlan(task, found, ranker, useless, seconds, (time_limit, max_iter))
 
 
 def _sampled(

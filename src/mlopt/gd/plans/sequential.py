@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from mlopt.costs import Cost
 from mlopt.gd.plans.method import Start
-from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.task import Problem
 from mlopt.prices import price
 
@@ -115,37 +114,3 @@ class Sequential(ABC):
             setattr(self, name, np.array(state["arrays"][name]))
         self._passes, self._stuck = int(state["passes"]), bool(state["stuck"])
         self._value, self._gap = float(state["value"]), float(state["gap"])
-
-
-class DualGap(Sequential):
-    """One model by its dual, until the duality gap, a sure bound of the error, is small.
-
-    The primal, ``1/2 ||w||^2 + sum_i cost_i loss_i``, is a task's objective over ``l2``. It
-    is never below the dual, and both meet at the solution (Hsieh et al., ICML 2008). There
-    must be a penalty and no intercept.
-    """
-
-    _saved = ()
-
-    def _epoch(self) -> None:
-        self._visit()
-        self._value, dual = self._primal_and_dual()
-        gap = max(self._value - dual, 0.0)
-        self._gap = gap / max(self._value, np.finfo(float).tiny)
-
-    @abstractmethod
-    def _visit(self) -> None:
-        """Visit all dual variables."""
-
-    @abstractmethod
-    def _primal_and_dual(self) -> tuple[float, float]:
-        """Both objectives, over ``l2``."""
-
-
-def without_dual(outline: Outline) -> str:
-    """Why there is no dual to descend on; "" if there is one."""
-    if outline.free_intercept:
-        return "it would penalise the intercept: `fit_intercept` must be False"
-    if outline.l2 == 0:
-        return "there is no dual without a penalty: `l2` must be positive"
-    return ""

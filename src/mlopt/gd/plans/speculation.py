@@ -38,6 +38,7 @@ _FAR = price("speculation.far")
 """Looks that make a curve, and how far beyond the most that were guessed it may lead."""
 _ALIKE = price("speculation.alike")
 _MORE = price("speculation.more")
+_BELIEVED = price("speculation.believed")
 _LAST = count("speculation.last")
 _FIRST = price("speculation.first")
 _WIDER = count("speculation.wider")
@@ -81,7 +82,7 @@ def speculate(
         if not run.converged:
             break
         counts.append((rows, run.passes))
-    return _led(counts, samples.problem.rows.n, method.believed)
+    return _led(counts, samples.problem.rows.n, _BELIEVED)
 
 
 @dataclass(frozen=True)

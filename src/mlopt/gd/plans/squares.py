@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlopt.gd.block_solve import BlockSolve
 from mlopt.gd.conjugate_gradients import ConjugateGradients
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import CoefficientError, RelativeGap
@@ -128,7 +127,7 @@ class Iteration:
     Attributes
     ----------
     name : str
-    training : ConjugateGradients or BlockSolve
+    training : ConjugateGradients
     patience : int, optional
         Steps after which it gives up.
     instead : callable, optional
@@ -136,26 +135,21 @@ class Iteration:
     """
 
     name: str
-    training: ConjugateGradients | BlockSolve
+    training: ConjugateGradients
     patience: int | None = None
     instead: Callable[[], Fit] | None = None
 
     @property
-    def steps(self) -> NDArray[np.int64]:
-        """Steps of each target so far, (T,)."""
-        if isinstance(self.training, ConjugateGradients):
-            return self.training.iterations
-        return np.full(self.training.coef.shape[1], self.training.passes)
-
-    @property
     def gives_up(self) -> bool:
         """Whether it has used up its patience."""
-        return self.patience is not None and int(self.steps.max()) >= self.patience
+        steps = int(self.training.iterations.max())
+        return self.patience is not None and steps >= self.patience
 
     def fit(self) -> Fit:
         """What it has come to."""
         one = self.training
-        return Fit(one.coef, one.mean, self.name, iterations=self.steps, converged=one.done)
+        done, steps = one.done, one.iterations
+        return Fit(one.coef, one.mean, self.name, iterations=steps, converged=done)
 
 
 Way = Callable[[Squares], Fit | Iteration]

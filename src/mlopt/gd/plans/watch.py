@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.errors import InputError
-from mlopt.gd.gap import ESTIMATES, VALUES, safeguarded, strong_convexity_bound
+from mlopt.gd.gap import VALUES, safeguarded, strong_convexity_bound
 from mlopt.gd.plans.energy import Energy, IterativeEnergy, SampledEnergy
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.sample import WIDEST
@@ -115,7 +115,7 @@ class Watch:
         zeros = np.zeros((1, problem.rows.d)), np.zeros(1)
         self._zero = problem.objective(*zeros)
         self._values = np.full((VALUES, 1), np.nan)
-        self._estimates = np.full((ESTIMATES, 1), np.nan)
+        self._estimates = np.full((VALUES, 1), np.nan)
 
     def gap(self, value: float, gradient: NDArray[Any], weights: NDArray[Any]) -> float:
         """Objective minus minimum, over the objective; call it at one step after another.

@@ -16,7 +16,7 @@ import numpy as np
 
 from mlopt.cluster import executor
 from mlopt.costs import Cost
-from mlopt.gd.plans.fitting import Ranker
+from mlopt.gd.plans.fitting import Ranker, unfit
 from mlopt.gd.plans.method import OPERATOR, Price
 from mlopt.gd.plans.methods import METHODS
 from mlopt.gd.plans.stop import RelativeGap
@@ -95,7 +95,7 @@ def case(sizes: _Sizes, resources: Resources) -> Case:
     options: dict[str, Cost | str] = {}
     prices: dict[str, Price] = {}
     for method in _MEASURED:
-        found = method.unfit(outline.loss, outline.sharp, _STOP) or method.price(
+        found = unfit(method, outline.loss, outline.sharp, _STOP) or method.price(
             outline, plain
         )
         if isinstance(found, str):

@@ -22,7 +22,6 @@ from tests.pipeline.fits.models.twin_cases import Case, cases
 from tests.pipeline.fits.same import learnt
 
 from mlopt.cluster import Threads
-from mlopt.pipeline.fits.models.regressions import Penalised
 from mlopt.pipeline.fits.models.table import MODELS
 from mlopt.pipeline.fits.models.twin import Twin
 from mlopt.resources import Resources
@@ -148,17 +147,3 @@ def test_passes_on_a_sample_foretell_those_on_all_rows() -> None:
             assert taken / 2 <= guess <= 2 * taken, (way.name, guess, taken)
             told += 1
     assert told == 3
-
-
-def test_sweeps_over_blocks_are_not_fewer_than_steps_of_conjugate_gradients() -> None:
-    random = np.random.default_rng(5)
-    X = random.normal(size=(300, 20)) @ random.normal(size=(20, 1100))  # columns alike
-    X += random.normal(size=X.shape)
-    y, stats = X @ random.normal(size=1100), Stats(3000, 1100)
-    steps, sweeps = (
-        Penalised(solver).speculate(Ridge(alpha=1e-3), X, y, stats)
-        for solver in ("sparse_cg", "block")
-    )
-    assert steps is not None
-    assert sweeps is not None
-    assert sweeps > steps

@@ -105,7 +105,7 @@ def test_a_solver_that_was_asked_for_by_name_is_the_one_that_runs(solver: str) -
 
 def test_without_a_penalty_solvers_that_need_one_refuse() -> None:
     refusing = {name for name, why in reasons(Ridge(alpha=0.0)).items() if "penalty" in why}
-    assert refusing == {"sketched_cg", "mixed_cholesky", "block", "dual_cholesky"}
+    assert refusing == {"sketched_cg", "mixed_cholesky", "dual_cholesky"}
 
 
 def test_a_solver_without_rank_is_left_to_sparse_least_squares() -> None:

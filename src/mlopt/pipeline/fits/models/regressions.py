@@ -14,7 +14,6 @@ from sklearn.utils.class_weight import compute_sample_weight
 from mlopt.costs import Cost
 from mlopt.gd import least_squares
 from mlopt.gd.least_squares_fit import Regressor
-from mlopt.gd.plans.block import COLUMNS
 from mlopt.gd.plans.fitting import passes_to_expect, prices
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.sparse_cg import left_out
@@ -25,9 +24,8 @@ from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.stats import Stats
 
-_ITERATE = ("sparse_cg", "sketched_cg", "block")
-_SPECULATED = ("sparse_cg", "block")
-_PENALISED = ("sketched_cg", "mixed_cholesky", "block", "dual_cholesky")
+_ITERATE = ("sparse_cg", "sketched_cg")
+_PENALISED = ("sketched_cg", "mixed_cholesky", "dual_cholesky")
 _REFINED = (*_ITERATE, "mixed_cholesky")
 _BY_STEPS = ("sparse_cg", "lsqr", "sag", "saga", "lbfgs")
 """scikit-learn's solvers that stop at `tol`; its others are exact."""
@@ -84,28 +82,20 @@ class Penalised(Twin):
         return 1.0
 
     def speculate(self, estimator: Any, X: Any, y: Any, stats: Stats) -> float | None:
-        if self.solver not in _SPECULATED or y is None:
+        if self.solver != "sparse_cg" or y is None:
             return None
-        if self.solver == "block" and stats.columns <= COLUMNS:
-            return None  # one block is solved at once
         sample, target = Rows.of(X), np.asarray(y)
         target = target[:, 0] if target.ndim == 2 else target
         if target.dtype.kind not in "fiu":
             target = target == target[0]
-        # Sweeps over blocks tell nothing on fewer rows than a block has columns. They
-        # depend on the condition of what is solved, as steps of conjugate gradients do on
-        # its root: there are not fewer of them.
         twin = self.learner(estimator, sample)
-        asked = _asked(estimator)
-        twin.set_params(solver="sparse_cg", tol=min(asked.gradient, 0.1) or 1e-4)
+        twin.set_params(tol=min(_asked(estimator).gradient, 0.1) or 1e-4)
         # Steps depend on the spectrum against the penalty: both shrink with the rows.
         shrunk = np.max(getattr(estimator, "alpha", 0.0)) * sample.n / stats.rows
         if shrunk:
             twin.set_params(alpha=shrunk)
         twin.fit(sample, target.astype(sample.dtype))
         steps = float(np.max(twin.n_iter_))
-        if self.solver == "block":  # which goes on to another accuracy
-            steps *= math.log(asked.accuracy / 10) / math.log(twin.tol)
         # Few rows have few directions: what is usual is the least to expect.
         return max(steps, self.passes(estimator, stats))
 
@@ -121,7 +111,7 @@ class Penalised(Twin):
             exact = _exact(stats.itemsize)
             asked = CoefficientError(exact, min(asked.gradient, exact))
             outline = replace(outline, stop=asked)
-        known = self.solver in _SPECULATED and passes is not None
+        known = self.solver == "sparse_cg" and passes is not None
         steps = math.ceil(passes or 0.0) if known else None
         return prices([self.solver], outline, resources, steps)[self.solver]
 
@@ -208,8 +198,7 @@ def squares_outline(stats: Stats, estimator: Any) -> Outline:
 
 
 SOLVERS = (
-    "sparse_cg", "cholesky", "sketched_cg", "mixed_cholesky", "block", "dual_cholesky",
-    "svd",
+    "sparse_cg", "cholesky", "sketched_cg", "mixed_cholesky", "dual_cholesky", "svd",
 )  # fmt: skip
 """Of least squares: an iterative one first, as KeystoneML has it."""
 

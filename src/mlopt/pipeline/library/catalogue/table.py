@@ -115,7 +115,6 @@ LEARNING = (
             "sparse_cg": "i (4 s k + 2 s) on s stored values, i steps",
             "sketched_cg": "a sample of 16 d rows: 16 d^3; i (4 s k + 2 s)",
             "mixed_cholesky": "n d^2 + 2/3 d^3 in float32; 3 (4 n d k)",
-            "block": "n d b + i n d (4 k) in blocks of b columns",
             "dual_cholesky": "n^2 d + 2/3 n^3, fewer rows than columns",
         },
         f"{_SOLVERS}; sketched: Avron et al., 2010",
