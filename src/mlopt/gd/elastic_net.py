@@ -10,7 +10,7 @@ from sklearn import linear_model
 
 from mlopt.cluster import Executor
 from mlopt.gd.columns import Model
-from mlopt.gd.estimator_base import Sample, read
+from mlopt.gd.estimator_base import Sample, all_rows, read
 from mlopt.gd.linear_model import LinearRegressor, beside
 from mlopt.gd.plans.fitting import Chosen, choose
 from mlopt.gd.plans.method import Start
@@ -116,7 +116,7 @@ class ElasticNet(LinearRegressor, linear_model.ElasticNet):
         self, X: Any, y: Any, sample_weight: Any, where: Executor
     ) -> tuple[Sample, Chosen]:
         sample = read(
-            self, X, y, sample_weight, executor=where, numeric=True, block_rows=_all_rows
+            self, X, y, sample_weight, executor=where, numeric=True, block_rows=all_rows
         )
         problem, stop = self._problem(sample), GradientNorm(self.tol)
         return sample, choose(str(self), "auto", self._methods(), problem, stop)
@@ -213,8 +213,3 @@ class Lasso(ElasticNet, linear_model.Lasso):
             random_state=random_state,
             selection=selection,
         )
-
-
-def _all_rows(X: Any) -> int:
-    """All rows in one block."""
-    return max(int(X.shape[0]), 1)

@@ -110,6 +110,11 @@ def read(
     return Sample(rows, y, check_weights(sample_weight, rows.n))
 
 
+def all_rows(X: Any) -> int:
+    """As ``block_rows`` of `read`: all rows in one block."""
+    return max(int(X.shape[0]), 1)
+
+
 def is_dask(X: Any) -> bool:
     """Whether ``X`` is a dask collection; found out without importing dask."""
     return type(X).__module__.split(".")[0] in ("dask", "dask_expr")

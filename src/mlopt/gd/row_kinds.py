@@ -26,14 +26,13 @@ from numpy.typing import NDArray
 
 from mlopt.gd.normal_equations import Moments, centred, multiplies_sparse, sparse_gram
 from mlopt.gd.panels import Layout, lower_gram, mirror
+from mlopt.gd.sizes import LOST
 from mlopt.rows import Block, Rows
 from mlopt.rows.block import row_slice
 
 Array = NDArray[np.float64]
 _BITS = np.finfo(np.float64).nmant
 """Of a float64: so many sets of rows have a bit each in one number."""
-_DIGITS = 1e-10
-"""What the error of a sum of squares may be, relative to it: far below what decides."""
 TRAIN, JUDGE = "weights", "score_weights"
 _NONE, _APART = 0, -1
 """Codes of rows in no set, and of rows of a block where weights differ."""
@@ -118,7 +117,7 @@ class Kinds:
         found = np.einsum("ia,ia->a", V, gram @ V)
         size = np.einsum("ia,ia->a", np.abs(V), np.abs(gram) @ np.abs(V))
         eps = np.finfo(np.float64).eps
-        return np.asarray(np.where(eps * size < _DIGITS * found, found, np.nan))
+        return np.asarray(np.where(eps * size < LOST * found, found, np.nan))
 
 
 def _sets(block: Block) -> int:

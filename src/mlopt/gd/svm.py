@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from mlopt.cluster import Executor
 from mlopt.gd.columns import Model
-from mlopt.gd.estimator_base import Sample, read
+from mlopt.gd.estimator_base import Sample, all_rows, read
 from mlopt.gd.linear_model import LinearClassifier, beside
 from mlopt.gd.plans.fitting import Chosen, choose
 from mlopt.gd.plans.running import Outcome
@@ -122,7 +122,7 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
     def _prepare(
         self, X: Any, y: Any, sample_weight: Any, where: Executor
     ) -> tuple[Problem, Chosen]:
-        size = _all_rows if self.loss == "hinge" or self.penalty == "l1" else None
+        size = all_rows if self.loss == "hinge" or self.penalty == "l1" else None
         sample = read(
             self, X, y, sample_weight, executor=where, numeric=False, block_rows=size
         )
@@ -192,7 +192,3 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
             self.loss, rowset=number, target=number, outputs=outputs,
             fit_intercept=self.fit_intercept, **own,
         )  # fmt: skip
-
-
-def _all_rows(X: Any) -> int:
-    return int(X.shape[0])

@@ -165,8 +165,9 @@ def test_time_is_shared_among_methods_that_need_it(monkeypatch: pytest.MonkeyPat
     task = Task("logistic", l2=1e-4)
     names = [
         "lbfgs",
-        "line-search/eager",
+        "primal-coordinate-descent",
         "bgd/eager",
+        "line-search/eager",
         "mgd/eager/bernoulli",
         "mgd/eager/random-partition",
     ]
