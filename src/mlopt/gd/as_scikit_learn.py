@@ -12,9 +12,10 @@ from typing import Any
 from sklearn.base import is_regressor
 
 from mlopt.errors import InputError
-from mlopt.gd.estimator_base import in_memory, is_dask, numbers
+from mlopt.gd.estimator_base import numbers
 from mlopt.plan import Choice, Plan
 from mlopt.rows import Rows
+from mlopt.rows.source import collected, is_dask
 
 WAY = "scikit-learn"
 
@@ -59,7 +60,7 @@ def fit_as_scikit_learn(
     known = vars(estimator)
     vars(peer).update({name: known[name] for name in known if name not in own})
     vars(peer).pop("plan_", None)
-    others = tuple(in_memory(other) for other in others)
+    others = tuple(collected(other) for other in others)
     if others and is_regressor(estimator):
         others = (numbers(others[0]), *others[1:])
     peer.fit(X, *others)

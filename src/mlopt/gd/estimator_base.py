@@ -26,7 +26,7 @@ from mlopt.prices import count
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.rows.block import check_unmasked
-from mlopt.rows.source import collected
+from mlopt.rows.source import collected, is_dask
 
 FLOATS = (np.float64, np.float32)
 SMALL = count("small.values")
@@ -81,7 +81,7 @@ def read(
     ValueError
         When X or y is malformed, not finite, or their lengths differ.
     """
-    y, sample_weight = in_memory(y), in_memory(sample_weight)
+    y, sample_weight = collected(y), collected(sample_weight)
     for name, given in (("X", X), ("y", y), ("sample_weight", sample_weight)):
         check_unmasked(given, name)
     y = numbers(y) if numeric else y
@@ -113,16 +113,6 @@ def read(
 def all_rows(X: Any) -> int:
     """As ``block_rows`` of `read`: all rows in one block."""
     return max(int(X.shape[0]), 1)
-
-
-def is_dask(X: Any) -> bool:
-    """Whether ``X`` is a dask collection; found out without importing dask."""
-    return type(X).__module__.split(".")[0] in ("dask", "dask_expr")
-
-
-def in_memory(values: Any) -> Any:
-    """A dask collection computed; anything else as it is."""
-    return collected(values)
 
 
 def numbers(y: Any) -> Any:

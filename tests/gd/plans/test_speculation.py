@@ -167,7 +167,6 @@ def test_time_is_shared_among_methods_that_need_it(monkeypatch: pytest.MonkeyPat
         "lbfgs",
         "primal-coordinate-descent",
         "bgd/eager",
-        "line-search/eager",
         "mgd/eager/bernoulli",
         "mgd/eager/random-partition",
     ]

@@ -15,7 +15,7 @@ from sklearn.utils import check_array
 from mlopt.cluster import Executor, Threads
 from mlopt.errors import InputError
 from mlopt.gd.columns import REGRESSION, Model, layout
-from mlopt.gd.estimator_base import check_weights, in_memory
+from mlopt.gd.estimator_base import check_weights
 from mlopt.gd.operators.compute import Gradient, UserGradient
 from mlopt.gd.operators.interfaces import Batch
 from mlopt.gd.passes import Sums, evaluate
@@ -27,6 +27,7 @@ from mlopt.gd.spectrum import Spectrum
 from mlopt.kernels.losses import LOSSES
 from mlopt.prices import count
 from mlopt.rows import Block, Rows
+from mlopt.rows.source import collected
 
 Array = NDArray[Any]
 Compute = Gradient | UserGradient
@@ -279,14 +280,14 @@ def problem_of(
     """
     rows = X if isinstance(X, Rows) else Rows.of(X, executor=executor)
     dtype = None if task.classifies else "numeric"
-    labels = check_array(in_memory(y), ensure_2d=False, dtype=dtype)
+    labels = check_array(collected(y), ensure_2d=False, dtype=dtype)
     if labels.shape != (rows.n,):
         raise InputError(
             f"`y` must be 1-D with one value for each of the {rows.n} rows, got shape "
             f"{labels.shape}."
         )
     targets, classes = _encode(task, labels)
-    weights = check_weights(in_memory(sample_weight), rows.n)
+    weights = check_weights(collected(sample_weight), rows.n)
     beside = rows.attach(
         targets=targets[:, None].astype(rows.dtype),
         weights=weights[:, None].astype(rows.dtype),

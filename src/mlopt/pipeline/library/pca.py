@@ -23,13 +23,13 @@ from mlopt.gd.estimator_base import (
     apply,
     check_parameters,
     dtype_of,
-    is_dask,
     plan_before,
 )
 from mlopt.pipeline.library.pca_fit import NAMES, WAYS, Settings, fit_pca, prepare
 from mlopt.pipeline.library.pca_plan import Shape
 from mlopt.pipeline.library.pca_randomized import centred_panels
 from mlopt.plan import Plan
+from mlopt.rows.source import is_dask
 
 Array = NDArray[Any]
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from mlopt.cluster import Executor, executor
 from mlopt.errors import InputError
-from mlopt.gd.estimator_base import FLOATS, is_dask, plan_after, resources_of, see_columns
+from mlopt.gd.estimator_base import FLOATS, plan_after, resources_of, see_columns
 from mlopt.gd.parameters import check_count
 from mlopt.gd.pricing import shape_of
 from mlopt.gd.row_products import block_rows
@@ -22,6 +22,7 @@ from mlopt.pipeline.library.pca_plan import Shape, choose_solver
 from mlopt.pipeline.library.pca_solvers import SOLVERS, Spectrum, Task
 from mlopt.plan import Choice
 from mlopt.rows import Rows
+from mlopt.rows.source import is_dask
 
 WAYS = {
     "full": "full-svd",
