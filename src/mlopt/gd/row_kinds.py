@@ -34,8 +34,8 @@ Array = NDArray[np.float64]
 _BITS = np.finfo(np.float64).nmant
 """Of a float64: so many sets of rows have a bit each in one number."""
 TRAIN, JUDGE = "weights", "score_weights"
-_NONE, _APART = 0, -1
-"""Codes of rows in no set, and of rows of a block where weights differ."""
+_APART, _NONE = range(-1, 1)
+"""Codes of rows of a block where weights differ, and of rows in no set."""
 
 
 @dataclass(frozen=True, eq=False)
