@@ -19,38 +19,42 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-NUMBERS, PARTITION = 28, 8_000_000
-"""Columns of numbers, and bytes of a partition."""
-WIDTH = 8 * (NUMBERS + 2)
-"""Bytes of a row: with two columns of categories."""
+ROWS = 33_333
+"""Of a partition: 8 MB at 28 columns of numbers."""
 
 
-def draw(number: int, rows: int) -> Any:
+def width(columns: int) -> int:
+    """Bytes of a row: with two columns of categories."""
+    return 8 * (columns + 2)
+
+
+def draw(number: int, rows: int, numbers: int) -> Any:
     """A partition: the same whenever it is asked for."""
     import numpy as np
     import pandas as pd
 
     rng = np.random.default_rng(number)
-    values = rng.standard_normal((rows, NUMBERS))
-    values *= 1.0 + np.arange(NUMBERS)
+    values = rng.standard_normal((rows, numbers))
+    values *= 1.0 + np.arange(numbers)
     kind, place = rng.integers(0, 6, rows), rng.integers(0, 12, rows)
     margin = values[:, :8].sum(axis=1) / 8 + (kind == 2) - 0.5 * (place % 3)
-    frame = pd.DataFrame(values, columns=[f"x{i}" for i in range(NUMBERS)])
+    frame = pd.DataFrame(values, columns=[f"x{i}" for i in range(numbers)])
     frame["kind"], frame["place"] = kind, place
     frame["y"] = (margin + rng.standard_normal(rows) > 0).astype(np.int8)
     return frame
 
 
-def frame_of(gigabytes: float) -> Any:
+def frame_of(gigabytes: float, columns: int) -> Any:
     """The data frame, drawn lazily."""
     import dask.dataframe as dd
 
-    rows = PARTITION // WIDTH
-    count = max(2, round(gigabytes * 1e9 / PARTITION))
-    return dd.from_map(draw, range(count), rows=rows, meta=draw(0, 2).iloc[:0])
+    given = {"rows": ROWS, "numbers": columns}
+    count = max(2, round(gigabytes * 1e9 / (ROWS * width(columns))))
+    meta = draw(0, 2, columns).iloc[:0]
+    return dd.from_map(draw, range(count), meta=meta, **given)
 
 
-def search_of(trials: int, splits: int, tol: float) -> Any:
+def search_of(given: argparse.Namespace) -> Any:
     """Numbers scaled, categories encoded, a logistic regression behind them."""
     from sklearn.compose import ColumnTransformer
     from sklearn.linear_model import LogisticRegression
@@ -60,13 +64,13 @@ def search_of(trials: int, splits: int, tol: float) -> Any:
     from mlopt import ModelSearchCV
 
     columns = ColumnTransformer([
-        ("numbers", StandardScaler(), [f"x{i}" for i in range(NUMBERS)]),
+        ("numbers", StandardScaler(), [f"x{i}" for i in range(given.columns)]),
         ("categories", OneHotEncoder(), ["kind", "place"]),
     ])  # fmt: skip
-    values = [10.0**-k for k in range(trials)]
+    values = [10.0**-k for k in range(given.trials)]
     return ModelSearchCV(
-        make_pipeline(columns, LogisticRegression(tol=tol)), {"C": values},
-        n_trials=trials, sampler="grid", bandit=None, cv=splits, verbose=1,
+        make_pipeline(columns, LogisticRegression(tol=given.tol)), {"C": values},
+        n_trials=given.trials, sampler="grid", bandit=None, cv=given.splits, verbose=1,
     )  # fmt: skip
 
 
@@ -142,42 +146,42 @@ def main() -> None:
     parser.add_argument("--gigabytes", type=float, default=0.5)
     parser.add_argument("--memory", default="600MB")
     parser.add_argument("--trials", type=int, default=4)
+    parser.add_argument("--columns", type=int, default=28, help="of numbers")
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--tol", type=float, default=1e-5)
     parser.add_argument("--sample", type=float, default=0.1, help="gigabytes in process")
     parser.add_argument("--watch", action="store_true", help="workers every 30 s")
     given = parser.parse_args()
 
-    shape = given.trials, given.splits, given.tol
     if given.sample:
-        compare(given.sample, shape, given.memory)
-    data = frame_of(given.gigabytes)
+        compare(given)
+    data = frame_of(given.gigabytes, given.columns)
     with workers(given.memory) as client:
         if given.watch:
             watch(client)
         before = {pid for pid, _ in client.run(peak).values()}
         count, begin = received(), time.perf_counter()
-        search = search_of(*shape).fit(data.drop(columns="y"), data["y"])
+        search = search_of(given).fit(data.drop(columns="y"), data["y"])
         took, seen = time.perf_counter() - begin, client.run(peak)
         print(search.plan_)
         after = {pid for pid, _ in seen.values()}
-        rows = data.npartitions * (PARTITION // WIDTH)
-        print(f"{rows} rows, {rows * WIDTH / 1e9:.2f} GB of features")
+        rows = data.npartitions * ROWS
+        print(f"{rows} rows, {rows * width(given.columns) / 1e9:.2f} GB of features")
         print(f"seconds {took:.1f}; best {search.best_params_}, {search.best_score_:.6f}")
         print(f"bytes to the client {count()} ({count() / rows:.1f} a row)")
         print(f"highest resident bytes of workers {[b for _, b in seen.values()]}")
         print(f"restarts of workers {len(after - before)}")
 
 
-def compare(gigabytes: float, shape: tuple[int, int, float], memory: str) -> None:
+def compare(given: argparse.Namespace) -> None:
     """The same search on a sample, in process and on workers."""
     import numpy as np
 
-    data = frame_of(gigabytes)
+    data = frame_of(given.sample, given.columns)
     here = data.compute()
-    inside = search_of(*shape).fit(here.drop(columns="y"), here["y"])
-    with workers(memory):
-        outside = search_of(*shape).fit(data.drop(columns="y"), data["y"])
+    inside = search_of(given).fit(here.drop(columns="y"), here["y"])
+    with workers(given.memory):
+        outside = search_of(given).fit(data.drop(columns="y"), data["y"])
     one, other = (s.cv_results_["mean_test_score"] for s in (inside, outside))
     some = here.drop(columns="y").iloc[:10_000]
     margins = [s.best_estimator_.decision_function(some) for s in (inside, outside)]

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+import uuid
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -20,8 +26,14 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from sklearn.tree import DecisionTreeClassifier
 
 import mlopt
+from mlopt.cluster import Together, executor
+from mlopt.cluster.connect import connect
 from mlopt.errors import InputError
 from mlopt.pipeline.by_split import Streamed
+from mlopt.rows import Block
+
+# Workers cannot import this file: its functions travel whole.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 N, BLOCKS = 1200, 6
 NUMBERS = [f"x{i}" for i in range(5)]
@@ -224,3 +236,42 @@ def test_steps_of_a_pipeline_of_ours_go_its_ways_before_any_model() -> None:
         scores.append(found.cv_results_["mean_test_score"])
         assert type(found.best_estimator_) is kind
     assert scores[0] == pytest.approx(scores[1], abs=1e-9)
+
+
+@pytest.mark.cluster
+def test_on_workers_splits_share_what_they_read_and_get_the_same(
+    shared_workers: str, tmp_path: Path
+) -> None:
+    steps = make_pipeline(columns(), logistic()).steps[:-1]
+    splits = [train for train, _ in KFold(3).split(np.empty(N))]
+    with connect(shared_workers) as client:
+        where = executor(client)
+        X = dd.from_map(read, range(BLOCKS), folder=str(tmp_path), meta=table()[0].iloc[:0])
+        data = Streamed(X, None, where)
+        rows = data.rows(data.chain("steps", steps), splits, kept=False)
+
+        def reads() -> int:
+            return len(list(tmp_path.iterdir()))
+
+        begin = reads()
+        apart = [one.map_reduce(gram, np.add) for one in rows]
+        assert reads() == begin + 3 * BLOCKS
+        members = Together(where, 3).members
+        pairs = zip(members, rows, strict=True)
+        seen = {member: replace(one, executor=member) for member, one in pairs}
+        jobs = {m: partial(one.map_reduce, gram, np.add) for m, one in seen.items()}
+        found = members[0].together.run(jobs)
+        assert reads() == begin + 4 * BLOCKS
+    np.testing.assert_array_equal(found, apart)
+    assert not np.array_equal(found[0], found[1])
+
+
+def read(number: int, folder: str) -> pd.DataFrame:
+    """Some rows of the table, and a note that they were read."""
+    (Path(folder) / f"{number}-{uuid.uuid4().hex}").touch()
+    return table()[0].iloc[number * 200 : (number + 1) * 200]
+
+
+def gram(block: Block) -> np.ndarray:
+    product: np.ndarray = block.X.T @ block.X
+    return product

@@ -15,6 +15,7 @@ from mlopt.cluster.mesh import Mesh, Resident, Service, Site
 from mlopt.cluster.mesh_here import MeshHere
 from mlopt.cluster.parcel import usable
 from mlopt.cluster.threads import Threads, count_threads, executor
+from mlopt.cluster.together import Member, Together, once
 from mlopt.cluster.wire import Header
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ __all__ = [
     "Executor",
     "Handle",
     "Header",
+    "Member",
     "Memory",
     "Mesh",
     "MeshDask",
@@ -35,6 +37,7 @@ __all__ = [
     "Service",
     "Site",
     "Threads",
+    "Together",
     "Tree",
     "between_passes",
     "calls_of",
@@ -42,6 +45,7 @@ __all__ = [
     "executor",
     "inside_task",
     "local_cluster",
+    "once",
     "single_threaded",
     "tell",
     "tree_reduce",

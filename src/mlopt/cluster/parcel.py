@@ -1,10 +1,12 @@
 """A value on its way to a worker: pickled once, its arrays beside it and never copied.
 
-The scheduler in between need not understand what is inside.
+The scheduler in between need not understand what is inside. Folds, labels and counts are
+compressed: Dask's workers hold a parcel as long as what was in it, and cannot spill it.
 """
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
 from pickle import PickleBuffer
 from typing import Any
@@ -13,6 +15,10 @@ import cloudpickle
 import numpy as np
 
 from mlopt.errors import InputError
+
+_LEAST, _TRIED = 4096, 16_384
+"""Bytes of an array below which nothing is saved, and on which compression is tried: 0.1 ms
+for a page of floats, which it leaves as they are."""
 
 
 @dataclass(frozen=True)
@@ -25,10 +31,13 @@ class Parcel:
         The value without the memory of its arrays.
     arrays : tuple of ndarray of bytes
         That memory.
+    compressed : frozenset of int
+        Which of the arrays are.
     """
 
     pickled: bytes
     arrays: tuple[np.ndarray, ...]
+    compressed: frozenset[int] = frozenset()
 
     @property
     def nbytes(self) -> int:
@@ -47,14 +56,34 @@ def pack(value: Any) -> Parcel:
             f"What runs on a cluster must be picklable; `{name}` is not: {error}. Leave "
             "locks, open files and connections out of it."
         ) from error
-    arrays = tuple(np.frombuffer(buffer.raw(), dtype=np.uint8) for buffer in buffers)
-    return Parcel(pickled, arrays)
+    arrays = [np.frombuffer(buffer.raw(), dtype=np.uint8) for buffer in buffers]
+    less = {i: _less(array) for i, array in enumerate(arrays) if _pays(array)}
+    return Parcel(
+        pickled,
+        tuple(less.get(i, array) for i, array in enumerate(arrays)),
+        frozenset(less),
+    )
+
+
+def _pays(array: np.ndarray) -> bool:
+    """Whether its first bytes take half as many when they are compressed."""
+    tried = array[:_TRIED]
+    return len(array) >= _LEAST and 2 * _less(tried).nbytes <= tried.nbytes
+
+
+def _less(array: np.ndarray) -> np.ndarray:
+    # Runs and frequencies of bytes say all there is to say of folds, and quickly.
+    work = zlib.compressobj(level=1, strategy=zlib.Z_RLE)
+    return np.frombuffer(work.compress(array.data) + work.flush(), dtype=np.uint8)
 
 
 def unpack(parcel: Parcel) -> Any:
     """The value, on memory of its own."""
     # What came through a socket may begin at an odd address and be read-only.
-    memory = [array.copy() for array in parcel.arrays]
+    memory: list[Any] = [
+        bytearray(zlib.decompress(array.data)) if i in parcel.compressed else array.copy()
+        for i, array in enumerate(parcel.arrays)
+    ]
     return cloudpickle.loads(parcel.pickled, buffers=memory)
 
 

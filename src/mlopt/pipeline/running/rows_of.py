@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,9 +10,11 @@ from typing import Any
 import dask
 import numpy as np
 import scipy.sparse as sp
+from dask.core import toposort
 from dask.optimization import cull
+from dask.task_spec import DataNode, GraphNode
 
-from mlopt.cluster import Executor
+from mlopt.cluster import Executor, once
 from mlopt.pipeline.blocks import tables
 from mlopt.rows import Block, Rows
 from mlopt.rows.block import Found, as_matrix, convert, float_dtype, inspect
@@ -60,32 +62,73 @@ def _lazy_rows(
     return _rows(shelf, makers, found, look, executor)
 
 
-def _recipe(graph: dict[Any, Any], key: Any) -> tuple[dict[Any, Any], Any, dict[Any, Any]]:
-    """What one block needs: its tasks, its key, and the handles among its values."""
+@dataclass(frozen=True)
+class _Recipe:
+    """What makes one block.
+
+    Attributes
+    ----------
+    reading : mapping of key to task
+        Those that need no handle: the same for all splits.
+    read : tuple of key
+        What others need of these.
+    tasks : mapping of key to task
+        The others, behind models of a split.
+    key : key
+        The block.
+    """
+
+    reading: Mapping[Any, Any]
+    read: tuple[Any, ...]
+    tasks: Mapping[Any, Any]
+    key: Any
+
+    def make(self, values: Mapping[Any, Any]) -> Any:
+        """The block, with the values of handles by their keys."""
+        found = once(self.read, self._read)
+        before = zip(self.read, found, strict=True)
+        given = {key: DataNode(key, value) for key, value in before}
+        return dask.get({**self.tasks, **given, **values}, self.key)
+
+    def _read(self) -> Any:
+        return dask.get(dict(self.reading), list(self.read))
+
+
+def _recipe(graph: dict[Any, Any], key: Any) -> tuple[_Recipe, dict[Any, Any]]:
+    """What makes a block, and the handles that it needs."""
     tasks, _ = cull(graph, [key])
     handles = {k: v for k, v in tasks.items() if _is_handle(v)}
-    return {k: v for k, v in tasks.items() if k not in handles}, key, handles
+    needs = {k: _needs(v) & tasks.keys() for k, v in tasks.items()}
+    own = set(handles)
+    for one in toposort(needs, dependencies=needs):
+        if needs[one] & own or not isinstance(tasks[one], GraphNode):
+            own.add(one)
+    read = {one for k in own for one in needs[k]} | {key}
+    return _Recipe(
+        {k: v for k, v in tasks.items() if k not in own},
+        tuple(sorted(read - own, key=str)),
+        {k: tasks[k] for k in own - handles.keys()},
+        key,
+    ), handles
+
+
+def _needs(task: Any) -> set[Any]:
+    return set(task.dependencies) if isinstance(task, GraphNode) else set()
 
 
 def _is_handle(value: Any) -> bool:
     return hasattr(value, "result") and hasattr(value, "cancel")
 
 
-def _compute(tasks: dict[Any, Any], key: Any, values: dict[Any, Any]) -> Any:
-    return dask.get({**tasks, **values}, key)
-
-
 class _Maker:
-    """Computes one block from its tasks, as numbers of one type."""
+    """Computes one block, as numbers of one type."""
 
-    def __init__(
-        self, tasks: Any, key: Any, values: Any, dtype: np.dtype, flat: bool
-    ) -> None:
-        self.tasks, self.key, self.values = tasks, key, values
+    def __init__(self, recipe: _Recipe, values: Any, dtype: np.dtype, flat: bool) -> None:
+        self.recipe, self.values = recipe, values
         self.dtype, self.flat = dtype, flat
 
     def __call__(self) -> Any:
-        return _numbers(_compute(self.tasks, self.key, self.values), self.dtype, self.flat)
+        return _numbers(self.recipe.make(self.values), self.dtype, self.flat)
 
 
 def _look(maker: _Maker) -> Found:
@@ -118,8 +161,8 @@ def _kind(block: Any) -> _Kind:
     return _Kind(float_dtype(dtype), nbytes)
 
 
-def _kind_of_computed(tasks: Any, key: Any, values: Any) -> _Kind:
-    return _kind(_compute(tasks, key, values))
+def _kind_of_computed(recipe: _Recipe, values: Any) -> _Kind:
+    return _kind(recipe.make(values))
 
 
 def _numbers(block: Any, dtype: np.dtype, flat: bool) -> Any:

@@ -14,11 +14,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
+import sklearn
+from numpy.typing import NDArray
 
-from mlopt.cluster import Threads
+from mlopt.cluster import Member, Threads
 from mlopt.errors import ClusterError
 from mlopt.kernels.compiling import compiled, worked
 from mlopt.passes import Passes
@@ -137,8 +140,13 @@ class BatchCrew:
         table: dict[int, dict[str, dict[int, float]]] = {number: {} for number in trials}
         done = dict.fromkeys(trials, True)
         seconds = np.zeros((len(self.problem.splits), 2))
-        for scan in group:
-            seconds[list(scan.splits)] += self._advance(scan, until, table, done)
+        for scan, advanced in self._each(group, until):
+            seconds[list(scan.splits)] += advanced.seconds
+            for name, values in advanced.scores.items():
+                for owner, value in zip(scan.owners, values, strict=True):
+                    table[owner.trial.number].setdefault(name, {})[owner.split] = value
+            for owner, stopped in zip(scan.owners, advanced.finished, strict=True):
+                done[owner.trial.number] &= bool(stopped)
         for number in trials:
             if done[number]:
                 self.prefixes.leave(number)
@@ -174,25 +182,62 @@ class BatchCrew:
         here = isinstance(self.problem.executor, Threads)
         return time.process_time() if here else time.perf_counter()
 
-    def _advance(
-        self,
-        scan: Scan,
-        until: Passes,
-        table: dict[int, dict[str, dict[int, float]]],
-        done: dict[int, bool],
-    ) -> tuple[float, float]:
-        """Seconds of training and of scoring, for each of the splits of ``scan``."""
+    def _each(self, group: list[Scan], until: Passes) -> Iterator[tuple[Scan, _Advanced]]:
+        """One scan after the other; together, where they read the same blocks anew."""
+        views = self._views(group[0])
+        executors = [view.rows.executor for view in views]
+        members = [one for one in executors if isinstance(one, Member)]
+        if len(group) == len(members) > 1:
+            settings = sklearn.get_config()  # of this thread
+
+            def work(scan: Scan) -> _Advanced:
+                with sklearn.config_context(**settings):
+                    return self._advance(scan, until, views)
+
+            jobs = {members[scan.part]: partial(work, scan) for scan in group}
+            found = members[0].together.run(jobs)
+            yield from zip(group, (one.shared(len(group)) for one in found), strict=True)
+            self._sleep()
+            return
+        for scan in group:
+            yield scan, self._advance(scan, until, self._views(scan))
+            self._sleep()
+
+    def _sleep(self) -> None:
+        for scan in self.scans:
+            if not self.prefixes.holds(scan.key):
+                scan.sleep()
+
+    def _advance(self, scan: Scan, until: Passes, views: Sequence[View]) -> _Advanced:
         start = time.perf_counter()
-        training = scan.wake(self.problem, self._views(scan))
+        training = scan.wake(self.problem, views)
         training.advance_to(until)
         fit, trained = worked(start), time.perf_counter()
-        for name, values in scan_scores(self.problem, scan).items():
-            for owner, value in zip(scan.owners, values, strict=True):
-                table[owner.trial.number].setdefault(name, {})[owner.split] = float(value)
-        for owner, stopped in zip(scan.owners, training.finished, strict=True):
-            done[owner.trial.number] &= bool(stopped) or training.done
-        for other in self.scans:
-            if not self.prefixes.holds(other.key):
-                other.sleep()
-        parts = len(scan.splits)
-        return fit / parts, worked(trained) / parts
+        scores, parts = scan_scores(self.problem, scan), len(scan.splits)
+        return _Advanced(
+            np.array([fit, worked(trained)]) / parts,
+            {name: [float(value) for value in values] for name, values in scores.items()},
+            [bool(stopped) or training.done for stopped in training.finished],
+        )
+
+
+@dataclass(frozen=True)
+class _Advanced:
+    """What became of a scan.
+
+    Attributes
+    ----------
+    seconds : ndarray of shape (2,)
+        Of training and of scoring, for each of its splits.
+    scores : dict of metric to list of float
+        One for each model, as are ``finished``.
+    finished : list of bool
+    """
+
+    seconds: NDArray[np.float64]
+    scores: dict[str, list[float]]
+    finished: list[bool]
+
+    def shared(self, count: int) -> _Advanced:
+        """The same, of seconds in which ``count`` scans were at work."""
+        return replace(self, seconds=self.seconds / count)
