@@ -2,8 +2,9 @@
 
 Rows are drawn for a grid of shapes, dense and sparse; each method runs three times, for two
 seconds and 60 passes at most, and its price for the passes that it took stands beside the
-median. A ratio below 1 says that the price is too low. Foreseeing passes is another matter:
-`foresight.py`.
+median. A ratio below 1 says that the price is too low. Single passes over all rows, "pass"
+among the methods, are measured on shapes of their own: few values a row, many rows, blocks.
+Foreseeing passes is another matter: `foresight.py`.
 
 With --fit methods run on one thread, and the processor time of the quickest run counts,
 since noise only ever adds. The prices of `src/mlopt/prices/prices.csv` that name this
@@ -25,9 +26,10 @@ import statistics
 import sys
 import time
 import warnings
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType, ModuleType, SimpleNamespace
 from typing import Any
 
 FIT = "--fit" in sys.argv
@@ -42,26 +44,40 @@ import scipy.sparse as sp
 from scipy.optimize import least_squares
 
 import mlopt
+from mlopt.cluster import Threads, between_passes
 from mlopt.errors import MloptError
+from mlopt.gd.columns import Model, layout
+from mlopt.gd.passes import Sums, evaluate
 from mlopt.gd.plans.fitting import Ranker
 from mlopt.gd.plans.method import Method
 from mlopt.gd.plans.running import Alternative
+from mlopt.gd.pricing import Shape, gradient_pass, shape_of
 from mlopt.pipeline.calibration.fitting import MOST as FACTOR
 from mlopt.pipeline.calibration.fitting import RIDGE, robust
 from mlopt.prices import PRICES
 from mlopt.resources import Calibration
+from mlopt.rows import Rows
 
 LOSSES = ("logistic", "squared", "squared_hinge")
 SHAPES = (
     (600, 8, 1.0), (3000, 20, 1.0), (3000, 200, 1.0), (1500, 900, 1.0), (20_000, 20, 1.0),
     (20_000, 200, 1.0), (100_000, 30, 1.0), (8000, 700, 1.0), (2000, 100, 0.1),
     (3000, 1500, 0.02), (20_000, 100, 0.05), (20_000, 5000, 0.005), (100_000, 300, 0.02),
-    (6000, 20_000, 0.007),
+    (6000, 20_000, 0.007), (150_000, 8, 1.0), (150_000, 40, 0.03),
 )  # fmt: skip
 METHODS = (
     "lbfgs", "newton-cholesky", "primal-coordinate-descent", "cholesky",
     "sparse_cg", "sketched_cg", "mixed_cholesky", "svd", "dual-coordinate-descent",
+    "pass",
 )  # fmt: skip
+PASSES = (
+    (500, 10, 1.0), (4000, 10, 1.0), (12_000, 10, 1.0), (150_000, 2, 1.0),
+    (150_000, 8, 1.0), (60_000, 20, 1.0), (20_000, 100, 1.0), (4000, 400, 1.0),
+    (1000, 1500, 1.0), (5000, 200, 0.01), (200_000, 42, 0.02), (100_000, 20, 0.1),
+    (150_000, 658, 0.026), (20_000, 658, 0.026), (20_000, 5000, 0.005),
+    (6000, 20_000, 0.007), (40_000, 20_000, 0.0025), (60_000, 40, 0.3),
+)  # fmt: skip
+PASS, LOOKS = "pass", 15
 TOLERANCE, L2, MOST, SECONDS, REPEATS, HOPELESS = 1e-4, 1e-4, 60, 2.0, 3, 20.0
 SCRIPT = "prices.py"
 UNITS = {"s", "operations", "times", "reads", "vectors", "visits", "columns"}
@@ -84,6 +100,49 @@ class Seen:
         ranker = self.ranker
         fresh = Ranker(ranker.problem, ranker.resources, ranker.stop, ranker.methods)
         return fresh.seconds(self.method, self.passes)
+
+
+@dataclass(frozen=True)
+class Looked:
+    """One pass, and its seconds."""
+
+    method: SimpleNamespace
+    shape: Shape
+    resources: mlopt.Resources
+    seconds: float
+
+    def priced(self) -> float:
+        """Seconds by the list as it is now."""
+        cost = gradient_pass(self.shape, self.resources)
+        return cost.seconds(self.resources, self.resources.threads)
+
+
+def looked(rng, n, d, density):
+    """A pass for each loss over rows of one shape."""
+    X, threads = rows(rng, n, d, density), int(THREADS)
+    resources = replace(mlopt.Resources.probe(), threads=threads)
+    with closing(Threads(threads)) as where, between_passes():
+        y = np.sign(rng.normal(size=(n, 1)))
+        beside = {"targets": y, "weights": np.ones_like(y)}
+        held = Rows.of(X, executor=where).attach(**beside)
+        sums, weights = Sums.of(held), np.full((d + 1, 1), 0.1)
+        for loss in LOSSES:
+            seconds = []
+            for _ in range(LOOKS):
+                clock = time.process_time if FIT else time.perf_counter
+                start = clock()
+                evaluate(held, weights, layout([Model(loss, L2)]), sums, scored=False)
+                seconds.append(clock() - start)
+            took = sorted(seconds)[0 if FIT else LOOKS // 2]
+            named = SimpleNamespace(name=f"{PASS}, {'dense' if density == 1 else 'sparse'}")
+            one = Looked(named, shape_of(held, 1), resources, took)
+            print(
+                f"{PASS:34s} {loss:13s} {n:6d} x {d:<5d} {density:5.3f}    1 passes "
+                f"{1e3 * took:9.2f} ms  price {1e3 * one.priced():9.2f} ms  "
+                f"{one.priced() / took:5.2f}",
+                flush=True,
+            )
+            yield one
 
 
 class Bindings:
@@ -131,7 +190,7 @@ def _asked(node: ast.expr) -> set[str] | None:
     return {str(one.value) for one in parts if isinstance(one, ast.Constant)}
 
 
-def fitted(seen: list[Seen]) -> dict[str, float]:
+def fitted(seen: list[Seen | Looked]) -> dict[str, float]:
     """The prices that name this script, by least squares of logarithms; now in the list."""
     bindings = Bindings()
     names = [p.name for p in PRICES.values() if p.script == SCRIPT and p.unit in UNITS]
@@ -152,7 +211,7 @@ def fitted(seen: list[Seen]) -> dict[str, float]:
     return dict(zip(names, values, strict=True))
 
 
-def summary(seen: list[Seen], title: str) -> None:
+def summary(seen: list[Seen | Looked], title: str) -> None:
     """Ratios of price and measurement, method by method."""
     print(title)
     for name in dict.fromkeys(one.method.name for one in seen):
@@ -191,14 +250,18 @@ def main():
     parser.add_argument("--fit", action="store_true", help="the price list to these runs")
     options = parser.parse_args()
     rng = np.random.default_rng(options.seed)
-    seen: list[Seen] = []
-    for n, d, density in SHAPES:
+    seen: list[Seen | Looked] = []
+    methods = options.methods.split(",")
+    if PASS in methods:
+        methods.remove(PASS)
+        seen += [one for shape in PASSES for one in looked(rng, *shape)]
+    for n, d, density in SHAPES if methods else ():
         X = rows(rng, n, d, density)
         z = X @ rng.normal(size=d)
         z = z / z.std() + rng.normal(size=n)
         for loss in LOSSES:
             y = z if loss == "squared" else (z > 0).astype(int)
-            for name in options.methods.split(","):
+            for name in methods:
                 # A dual has no intercept.
                 free = not name.startswith("dual-coordinate")
                 task = mlopt.gd.Task(loss, l2=L2, fit_intercept=free)

@@ -153,17 +153,23 @@ def _order(problem: Problem) -> NDArray[np.int64]:
     order = np.random.default_rng(problem.seed).permutation(rows.d).astype(np.int64)
     if not problem.task.fit_intercept:
         return order
-    visits = int(min(max(rows.nonzero / rows.n / _COLUMNS_PER_INTERCEPT, 1), rows.d))
+    visits = _visits_of_intercept(rows.nonzero / rows.n, rows.d)
     places = np.linspace(0, rows.d, visits + 1).astype(np.int64)[1:]
     return np.insert(order, places, rows.d)
+
+
+def _visits_of_intercept(stored: float, d: int) -> int:
+    """An epoch's visits to the column of ones, which every row has, of so many values."""
+    return int(min(max(stored / _COLUMNS_PER_INTERCEPT, 1), d))
 
 
 def epochs_cost(outline: Outline, resources: Resources, epochs: float) -> Cost:
     """Epochs of a visit to every column, on one thread, and what comes before them."""
     shape, price = outline.shape, _VISIT[outline.shape.sparse]
     price *= _LOGARITHMS if outline.loss == "logistic" else 1.0
-    all_ = epochs + SETUP
-    return alone(all_ * price * shape.nonzero, resources) + all_ * EPOCH
+    all_, intercept = epochs + SETUP, _visits_of_intercept(shape.nonzero / shape.n, shape.d)
+    visited = shape.nonzero + intercept * shape.n
+    return alone(all_ * price * visited, resources) + all_ * EPOCH
 
 
 def _begin(problem: Problem, stop: RelativeGap, max_passes: int, start: Start) -> Solver:
