@@ -119,7 +119,7 @@ def test_a_defect_behind_chance_is_found(case: Case, name: str) -> None:
 
 
 def test_a_defect_of_clusters_is_found() -> None:
-    case = Case(Table("array", ("normal", "wide"), 4500, "two", 0), ("scale",), "clusters")
+    case = Case(Table("array", ("normal", "wide"), 4500, "two", 1), ("scale",), "clusters")
 
     def wrong(rows: Any, starts: Any, *rest: Any) -> Any:
         return lloyd(rows, starts[:, ::-1], *rest)
