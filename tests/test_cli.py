@@ -16,9 +16,10 @@ import pandas as pd
 import pytest
 
 from mlopt import cli
-from mlopt.cli import BAD_INPUT, DONE, FAILED, INTERRUPTED, main, status_of
+from mlopt.cli import main
 from mlopt.errors import ClusterError
 from mlopt.resources import Resources, cache
+from mlopt.statuses import BAD_INPUT, DONE, FAILED, INTERRUPTED, status_of
 
 MLOPT = [sys.executable, "-m", "mlopt"]
 QUICK = ["--families", "linear", "--n-trials", "4", "--timeout", "60"]

@@ -14,8 +14,9 @@ import pytest
 
 import mlopt
 from mlopt import cli
-from mlopt.cli import BAD_INPUT, DONE, INTERRUPTED, main
+from mlopt.cli import main
 from mlopt.errors import InputError, masked
+from mlopt.statuses import BAD_INPUT, DONE, INTERRUPTED, status_of
 
 SECRET = "s3cret/p@ss"
 URL = f"postgresql://user:{SECRET}@host/db"
@@ -162,7 +163,7 @@ def test_the_command_to_go_on_shows_no_password(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(sys, "argv", ["mlopt", "sweep", "a.csv", "--storage", URL])
-    assert cli.status_of(interrupted) == INTERRUPTED
+    assert status_of(interrupted) == INTERRUPTED
     said = capsys.readouterr().err
     assert SECRET not in said
     assert "To go on: mlopt sweep a.csv" in said

@@ -21,13 +21,13 @@ def main() -> None:
     try:
         with Interrupts() as interrupts:
             with interrupts.patient(LOADING):
-                from mlopt import cli
+                from mlopt import cli, statuses
             interrupts.check()
-            status = cli.status_of(cli.run_arguments)
+            status = statuses.status_of(cli.run_arguments)
     except KeyboardInterrupt:
-        from mlopt import cli
+        from mlopt import statuses
 
-        status = cli.interrupted()
+        status = statuses.interrupted()
     _leave(status)
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mlopt.cli import BAD_INPUT, DONE, main
+from mlopt.cli import main
+from mlopt.statuses import BAD_INPUT, DONE
 
 
 def run(*arguments: str | Path) -> int:

@@ -22,11 +22,12 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 
 import mlopt
-from mlopt.cli import BAD_INPUT, DONE, FAILED, main
+from mlopt.cli import main
 from mlopt.errors import InputError
 from mlopt.scoring import predict as module
 from mlopt.scoring.blocks import blocks_of
 from mlopt.scoring.files import JOURNAL
+from mlopt.statuses import BAD_INPUT, DONE, FAILED
 from mlopt.sweep.config import Config, override
 from mlopt.sweep.fit import fit_one
 from mlopt.sweep.models import dump_model

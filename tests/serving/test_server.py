@@ -19,7 +19,8 @@ import pytest
 from tests.serving.served import ROW, write_model
 
 from mlopt import cli
-from mlopt.cli import BAD_INPUT, main
+from mlopt.cli import main
+from mlopt.statuses import BAD_INPUT
 
 
 class Process:

@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
-from mlopt.cli import BAD_INPUT, run_arguments, status_of
+from mlopt.cli import run_arguments
 from mlopt.errors import InputError
+from mlopt.statuses import BAD_INPUT, status_of
 from mlopt.sweep.run import sweep
 from mlopt.tuning.crews.black_box import BlackBoxCrew
 
