@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -26,9 +27,10 @@ from mlopt.cluster import (
     count_threads,
     executor,
     inside_task,
+    single_threaded,
     tree_reduce,
 )
-from mlopt.cluster.pool import Abandoned
+from mlopt.cluster.pool import Abandoned, Pool
 from mlopt.errors import InputError, TaskError
 
 
@@ -231,7 +233,8 @@ def test_between_passes_blas_has_one_thread_and_calls_stay_parallel() -> None:
     assert libraries("blas") == before
 
 
-def test_the_limit_holds_although_another_thread_has_set_one() -> None:
+@pytest.mark.parametrize("limited", [False, True], ids=["first", "beside another call"])
+def test_the_limit_holds_although_another_thread_has_set_one(limited: bool) -> None:
     ready, done = threading.Event(), threading.Event()
 
     def other() -> None:
@@ -241,13 +244,32 @@ def test_the_limit_holds_although_another_thread_has_set_one() -> None:
 
     before = libraries("blas")
     thread = threading.Thread(target=other)
-    thread.start()
-    assert ready.wait(10)
-    (counts,) = Threads(1).map(lambda _: libraries("blas"), [0])
-    done.set()
-    thread.join()
+    with between_passes() if limited else nullcontext():
+        thread.start()
+        assert ready.wait(10)
+        (counts,) = Threads(1).map(lambda _: libraries("blas"), [0])
+        done.set()
+        thread.join()
     assert set(counts) == {1}
     assert libraries("blas") == before
+
+
+@pytest.mark.parametrize("held", [single_threaded, between_passes])
+def test_a_call_that_nobody_waits_for_keeps_no_limit(held: Any) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def hang() -> None:
+        with held():
+            begun.set()
+            go_on.wait(10)
+
+    before = libraries("blas")
+    pool = Pool(1, "left", lambda: None)
+    pool.submit(hang)
+    assert begun.wait(10)
+    pool.abandon()
+    assert libraries("blas") == before
+    go_on.set()
 
 
 def test_sums_are_the_same_to_the_last_bit_whatever_the_threads() -> None:

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import shutil
 import signal
-import socket
-import ssl
-import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import cloudpickle
-import distributed
 import numpy as np
 import pytest
+from tests.cluster.desk import LARGEST, Desk, total, work
 from tests.clusters import eventually, in_thread
 
-from mlopt.cluster import Header, Mesh, MeshDask, MeshHere, Service, Site, local_cluster
-from mlopt.cluster.connect import dask_default_kept
+from mlopt.cluster import Header, Mesh, MeshDask, MeshHere, Site, local_cluster
 from mlopt.cluster.lines import Line
 from mlopt.errors import (
     ClusterError,
@@ -37,67 +29,7 @@ from mlopt.errors import (
 # Workers cannot import this file: what is in it travels whole.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
-LARGEST = 1 << 20
 ON_WORKERS = [pytest.mark.cluster, pytest.mark.slow]
-
-
-class Desk(Service):
-    """A sum that everybody may add to, and some bad manners."""
-
-    def __init__(self, site: Site, start: float = 0.0) -> None:
-        if start < 0:
-            raise ValueError("starts below zero")
-        self.site = site
-        self.total = np.full(2, start)
-        self.changing = threading.Lock()
-        self.waiting, self.go = threading.Event(), threading.Event()
-
-    def answer(self, operation: str, header: Header, arrays: Any) -> Any:
-        return getattr(self, operation)(header, arrays)
-
-    def close(self) -> None:
-        self.go.set()
-
-    def add(self, header: Header, arrays: Any) -> Any:
-        with self.changing:
-            total = self.total + arrays[0]
-            time.sleep(0)  # another thread may come between
-            self.total = total
-        return header, [self.total]
-
-    def get(self, header: Header, arrays: Any) -> Any:
-        return header, [self.total]
-
-    def put(self, header: Header, arrays: Any) -> Any:
-        self.total = arrays[0]
-        return header, []
-
-    def echo(self, header: Header, arrays: Any) -> Any:
-        return header, arrays
-
-    def where(self, header: Header, arrays: Any) -> Any:
-        more = {"member": self.site.member, "members": self.site.members}
-        return Header(block=os.getpid(), more=more), []
-
-    def fail(self, header: Header, arrays: Any) -> Any:
-        raise ValueError("no such block")
-
-    def leave(self, header: Header, arrays: Any) -> Any:
-        raise SystemExit(3)
-
-    def odd(self, header: Header, arrays: Any) -> Any:
-        return header, [np.array([None])]
-
-    def much(self, header: Header, arrays: Any) -> Any:
-        return header, [np.zeros(LARGEST)]
-
-    def wait(self, header: Header, arrays: Any) -> Any:
-        self.waiting.set()
-        self.go.wait(60)
-        return header, []
-
-    def waits(self, header: Header, arrays: Any) -> Any:
-        return Header(block=int(self.waiting.is_set())), []
 
 
 class Ground:
@@ -138,11 +70,6 @@ def on_workers(client: Any) -> Iterator[Ground]:
 def mesh(ground: Ground) -> Mesh:
     ground.mesh.serve(Desk)
     return ground.mesh
-
-
-def total(mesh: Any, member: str) -> float:
-    """The sum of a member's desk."""
-    return float(mesh.ask(member, "get")[1][0][0])
 
 
 def test_each_member_has_a_service_of_its_own(mesh: Mesh) -> None:
@@ -239,14 +166,6 @@ def test_a_member_without_a_service_says_so(ground: Ground) -> None:
         ground.mesh.serve(Desk, -1.0)
     with pytest.raises(ClusterError, match="serve"):
         ground.mesh.ask(ground.mesh.members[0], "get")
-
-
-def work(site: Site, other: str, times: int) -> tuple[str, float]:
-    for _ in range(times):
-        site.ask(other, "add", arrays=[np.ones(2)])
-    mine = site.service
-    assert isinstance(mine, Desk)
-    return site.member, float(mine.total[0])
 
 
 def test_resident_tasks_run_where_they_are_told_and_ask_others(mesh: Mesh) -> None:
@@ -455,57 +374,3 @@ def test_whoever_does_not_know_the_secret_is_refused_by_workers(client: Any) -> 
         assert joined.address[0] == "127.0.0.1"
         with pytest.raises(WireError, match="secret"):
             Line(member, joined.address, b"a guess")
-
-
-@pytest.fixture
-def security(tmp_path: Path) -> Any:
-    """Of Dask, with a certificate that is its own authority."""
-    if shutil.which("openssl") is None:
-        pytest.skip("certificates are made by openssl, which is not here")
-    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "certificate.pem")
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-         "-nodes", "-keyout", key, "-out", certificate, "-days", "1", "-subj", "/CN=mesh"],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    roles = {
-        f"tls_{role}_{what}": path
-        for role in ("client", "scheduler", "worker")
-        for what, path in (("key", key), ("cert", certificate))
-    }
-    return distributed.Security(tls_ca_file=certificate, require_encryption=True, **roles)
-
-
-@pytest.mark.cluster
-@pytest.mark.slow
-def test_where_workers_use_tls_so_do_lines(security: Any) -> None:
-    with (
-        dask_default_kept(),
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, security=security, protocol="tls://",
-            host="127.0.0.1", dashboard_address=None,
-        ) as cluster,
-        distributed.Client(cluster) as client,
-        MeshDask(client) as mesh,
-    ):  # fmt: skip
-        mesh.serve(Desk)
-        first, second = mesh.members
-        assert first.startswith("tls://")
-        assert mesh.start(second, work, first, 2).result(60) == (second, 0)
-        X = np.arange(500_000.0)
-        np.testing.assert_array_equal(mesh.ask(first, "echo", arrays=[X])[1][0], X)
-
-        address, secret = mesh._joined[first].address, mesh._secret
-        with socket.create_connection(address, timeout=30) as plain:
-            heard = b""
-            with contextlib.suppress(ConnectionError):
-                plain.sendall(bytes(100))
-                heard = plain.recv(100)
-            assert len(heard) != 16  # no nonce; an alert of TLS is shorter
-        without = ssl.create_default_context(cafile=security.tls_ca_file)
-        without.check_hostname = False
-        with pytest.raises((OSError, WireError)):  # no certificate
-            Line(first, address, secret, context=without)
-        with pytest.raises(WireError, match="secret"):
-            Line(first, address, b"a guess", context=mesh._context)
-        assert total(mesh, first) == 2

@@ -104,8 +104,9 @@ def test_boosting_is_not_given_up_before_it_has_had_as_much_time_as_the_forests(
 
 
 STOPPING = HistGradientBoostingClassifier(
-    early_stopping=True, max_iter=100, n_iter_no_change=3, validation_fraction=0.3
-)
+    early_stopping=True, max_iter=100, n_iter_no_change=3, validation_fraction=0.3,
+    random_state=0,
+)  # fmt: skip
 
 
 @pytest.mark.slow

@@ -56,24 +56,37 @@ class _Blas:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.users: set[object] = set()
+        self.users: dict[object, int] = {}
+        """Each with the number of its thread."""
         self.limited: list[tuple[ThreadpoolController, Any]] = []
 
-    def enter(self, controller: ThreadpoolController) -> object:
-        """Limit BLAS; what is returned is to be given to `leave`."""
+    @contextmanager
+    def used(self, controller: ThreadpoolController) -> Iterator[None]:
+        """Keep BLAS to one thread for as long."""
         user = object()
         with self.lock:
-            self.users.add(user)
-            if not self.limited or self.limited[-1][0] is not controller:
+            self.users[user] = threading.get_ident()
+            if not self.limited or not self._holds(controller):
                 limiter = _in_charge(lambda: controller.limit(limits=1))
                 self.limited.append((controller, limiter))
-        return user
+        try:
+            yield
+        finally:
+            self.leave([user])
 
-    def leave(self, user: object) -> None:
+    def leave(self, users: Iterable[object]) -> None:
+        """Lift the limit once nobody is left."""
         with self.lock:
-            self.users.discard(user)
+            for user in users:
+                self.users.pop(user, None)
             while not self.users and self.limited:
                 _in_charge(self.limited.pop()[1].restore_original_limits)
+
+    def _holds(self, controller: ThreadpoolController) -> bool:
+        """Whether the last limit is one of ``controller``, and nobody has set another."""
+        libraries = controller.lib_controllers
+        same = self.limited[-1][0] is controller
+        return same and all(library.num_threads == 1 for library in libraries)
 
 
 def _in_charge(change: Callable[[], Any]) -> Any:
@@ -96,8 +109,6 @@ class _Thread(threading.local):
 
 _thread = _Thread()
 _blas = _Blas()
-# Of each thread at work, by its number: its use of the limit on BLAS.
-_at_work: dict[int, object] = {}
 _search = _Search()
 
 
@@ -113,21 +124,18 @@ def single_threaded() -> Iterator[None]:
         yield
         return
     libraries = _search.find()
-    user = _at_work[threading.get_ident()] = _blas.enter(libraries.blas)
     _thread.depth += 1
     try:
-        with _openmp_quiet(libraries.openmp):
+        with _blas.used(libraries.blas), _openmp_quiet(libraries.openmp):
             yield
     finally:
         _thread.depth -= 1
-        _at_work.pop(threading.get_ident(), None)
-        _blas.leave(user)
 
 
 def let_go(threads: Iterable[int]) -> None:
     """Lift the limit that threads which never end would keep for the whole process."""
-    for thread in threads:
-        _blas.leave(_at_work.pop(thread, None))
+    ended = set(threads)
+    _blas.leave([user for user, thread in list(_blas.users.items()) if thread in ended])
 
 
 def keep_quiet() -> None:
@@ -158,9 +166,5 @@ def between_passes() -> Iterator[None]:
     needs the cores. Unlike within `single_threaded`, calls stay parallel.
     """
     libraries = _search.find()
-    user = _blas.enter(libraries.blas)
-    try:
-        with _openmp_quiet(libraries.openmp):
-            yield
-    finally:
-        _blas.leave(user)
+    with _blas.used(libraries.blas), _openmp_quiet(libraries.openmp):
+        yield

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from concurrent import futures
 from typing import Any
 
+from mlopt.cluster.limits import let_go
+
 
 class Abandoned(BaseException):
     """Raised in a thread that nobody waits for any more, so that Python code ends."""
@@ -67,24 +69,19 @@ class Pool(futures.Executor):
             for thread in self._threads:
                 thread.join()
 
-    def abandon(self) -> list[int]:
+    def abandon(self) -> None:
         """Drop what has not begun, and wait for nothing.
 
         Calls that run are told to end: Python code does at its next step, compiled code
         when it comes back from where it is. In a profiled process of Python 3.11 they are
-        left to themselves.
-
-        Returns
-        -------
-        list of int
-            The numbers of the threads that have not ended yet.
+        left to themselves. None of them keeps BLAS to one thread any more.
         """
         self.shutdown(wait=False, cancel_futures=True)
         alive = [t.ident for t in self._threads if t.ident is not None and t.is_alive()]
         if not _watched():
             for thread in alive:
                 _raise_in(thread)
-        return alive
+        let_go(alive)
 
     def _grow(self) -> None:
         if len(self._threads) >= self._max_workers:

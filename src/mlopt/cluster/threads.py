@@ -16,7 +16,6 @@ from mlopt.cluster.limits import (
     between_passes,
     inside_task,
     keep_quiet,
-    let_go,
     single_threaded,
 )
 from mlopt.cluster.pool import Pool
@@ -142,7 +141,7 @@ class Threads(Executor):
     def abandon(self, handles: Iterable[Handle]) -> None:
         for handle in handles:
             handle.cancel()
-        let_go(self._pool.abandon())
+        self._pool.abandon()
         self._pool = Pool(self.threads, "mlopt", keep_quiet)
 
     def close(self) -> None:

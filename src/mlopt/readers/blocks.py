@@ -7,7 +7,6 @@ the whole would be read as the blocks are; else `NotAlikeError` says what differ
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -17,6 +16,7 @@ import numpy as np
 
 from mlopt.errors import InputError
 from mlopt.readers import delimited, libsvm
+from mlopt.readers.documents import records
 from mlopt.readers.files import File
 from mlopt.readers.layout import UNNAMED, layout_of
 from mlopt.readers.notation import numbers_of
@@ -99,7 +99,7 @@ def read_records(path: str | Path) -> Any:
     """
     file = File.at(str(path))
     with file.opened() as stream:
-        frame = _frame_of(_records(file, stream))
+        frame = _frame_of(record for _, record in records(file.path, stream))
     if not len(frame):
         raise InputError(f"`{path}` must hold a line of JSON at least.")
     return frame
@@ -111,8 +111,8 @@ def _frames(file: File, block_bytes: int) -> Iterator[Any]:
     elif is_json_lines(file):
         rows = _rows_of(file, block_bytes)
         with file.streamed() as stream:
-            records = _records(file, stream)
-            while block := list(islice(records, rows)):
+            found = records(file.path, stream)
+            while block := [record for _, record in islice(found, rows)]:
                 yield _frame_of(block)
     elif file.magic.startswith((b"PK", b"\x93NUMPY")) or libsvm.looks_like(file):
         raise NotAlikeError(
@@ -168,23 +168,6 @@ def _of_parquet(file: File, block_bytes: int) -> Iterator[Any]:
             raise InputError(
                 f"`{file.path}` begins like Parquet but cannot be read: {error}."
             ) from error
-
-
-def _records(file: File, stream: Any) -> Iterator[dict[str, Any]]:
-    for number, line in enumerate(stream, 1):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-        except ValueError as error:
-            raise InputError(
-                f"Line {number} of `{file.path}` must be a JSON object: {error}."
-            ) from error
-        if not isinstance(record, dict):
-            raise InputError(
-                f"Line {number} of `{file.path}` must be a JSON object, got {record!r:.40}."
-            )
-        yield record
 
 
 def _frame_of(records: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -50,20 +50,25 @@ def read_jsonl(
     file = File.at(str(path))
     if block_rows is None:
         with file.opened() as stream:
-            pairs = list(_records(file.path, stream, text, label))
+            pairs = list(_labelled(file.path, stream, text, label))
         if not pairs:
             raise InputError(f"`{path}` must hold a line of JSON at least.")
         documents = [document for document, _ in pairs]
         return documents, None if label is None else np.array([one for _, one in pairs])
     with file.opened() as stream:
-        labels = [one for _, one in _records(file.path, stream, text, label)]
+        labels = [one for _, one in _labelled(file.path, stream, text, label)]
     edges = block_edges(len(labels), block_rows)
     return _bag(file, text, edges), None if label is None else np.array(labels)
 
 
-def _records(
-    path: str, stream: Any, text: str, label: str | None
-) -> Iterator[tuple[str, Any]]:
+def records(path: str, stream: Iterable[bytes]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of JSON lines, each with the number of its line; blank ones left out.
+
+    Raises
+    ------
+    InputError
+        A line is no object.
+    """
     for number, line in enumerate(stream, 1):
         if not line.strip():
             continue
@@ -77,6 +82,13 @@ def _records(
             raise InputError(
                 f"Line {number} of `{path}` must be a JSON object, got {record!r:.40}."
             )
+        yield number, record
+
+
+def _labelled(
+    path: str, stream: Any, text: str, label: str | None
+) -> Iterator[tuple[str, Any]]:
+    for number, record in records(path, stream):
         document = _value(path, number, record, text)
         if not isinstance(document, str):
             raise InputError(
@@ -104,7 +116,7 @@ def _bag(file: File, text: str, edges: list[int]) -> Any:
 
 def _between(file: File, text: str, start: int, stop: int) -> list[str]:
     with file.opened() as stream:
-        found = enumerate(_records(file.path, stream, text, None))
+        found = enumerate(_labelled(file.path, stream, text, None))
         documents = []
         for number, (document, _) in found:
             if number >= stop:

@@ -339,7 +339,7 @@ class Scheduler:
         pairs = zip(orders, replays, strict=True)
         fresh = [order for order, replay in pairs if replay is None]
         fresh = self.batch.views.together(fresh)
-        clock = Clock(self._may_start, self._waits)
+        clock = Clock(self._may_start, self._waits, self._scored)
         # One after the other: a trial may turn out to have no batched form.
         for trainer in self.trainers:
             if own := [request for request in fresh if trainer.takes(request.trial)]:

@@ -76,7 +76,7 @@ class BlackBoxCrew:
         }
         try:
             while queue or self._running:
-                self._fill(queue, clock.may_start)
+                self._fill(queue, clock)
                 if not self._running:
                     break
                 ended = self._next(clock.waits)
@@ -114,15 +114,15 @@ class BlackBoxCrew:
         self.problem.executor.abandon([*self._running, *models, *unsettled])
         self._running.clear()
 
-    def _fill(self, queue: deque[Unit], may_start: Callable[[Trial, float], bool]) -> None:
+    def _fill(self, queue: deque[Unit], clock: Clock) -> None:
         """Start units as long as there is room; suspects come last, each alone."""
-        room = self.problem.executor.threads + 1
+        room = self.problem.executor.threads + clock.ahead()
         while queue and len(self._running) < room:
             if queue[0].suspect and self._running:
                 return
             unit = queue.popleft()
             trial = unit.order.trial
-            if may_start(trial, self._rest(unit.order, unit.split)):
+            if clock.may_start(trial, self._rest(unit.order, unit.split)):
                 before = self.models.pop((unit.trial, unit.split), None)
                 unit.model = before if unit.model is None else unit.model
                 self._running[self._submit(unit)] = unit

@@ -26,10 +26,14 @@ class Clock:
         Asked before a fit, with the seconds that the fits of its trial will still take.
     waits : callable
         Gives the seconds after which what has not ended is given up.
+    ahead : callable
+        Whether more fits may be handed over than there are threads: not while nothing tells
+        what they and the final fit take.
     """
 
     may_start: Callable[[Trial, float], bool] = lambda trial, seconds: True
     waits: Callable[[], float] = lambda: math.inf
+    ahead: Callable[[], bool] = lambda: True
 
 
 class Trainer(Protocol):
