@@ -21,6 +21,8 @@ pytestmark = pytest.mark.slow
 
 APPLICATIONS = {"sentiment", "speech", "patches"}
 """Tested in test_applications.py."""
+STREAMS = {"pictures", "reads", "score_folder"}
+"""Tested in test_streamed_examples.py."""
 
 
 def load(name: str) -> ModuleType:
@@ -37,7 +39,7 @@ def test_every_example_is_tested_here() -> None:
     known = {"flights", "search_three_lines", "compare_families", "sweep_wine"}
     known |= {"sift_fisher"}
     known |= {"digits_random_features"}
-    known |= APPLICATIONS
+    known |= APPLICATIONS | STREAMS
     assert {path.stem for path in EXAMPLES.glob("*.py")} == known
     assert {path.stem for path in EXAMPLES.glob("*.toml")} == {"diabetes"}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -223,6 +224,19 @@ def test_the_same_call_again_does_what_is_left(
     with (out / JOURNAL).open("ab") as journal:
         journal.write(b'{"output": "p1.csv", "ro')  # as a kill leaves it
     assert not mlopt.predict(model, files, output=out, proba=True).rows
+
+
+def test_a_model_in_memory_is_known_by_what_it_has_learnt(tmp_path: Path) -> None:
+    X = np.arange(12.0).reshape(6, 2)
+    pd.DataFrame(X, columns=["a", "b"]).to_csv(tmp_path / "rows.csv", index=False)
+
+    def again(model: Any) -> mlopt.Predicted:
+        return mlopt.predict(model, tmp_path / "rows.csv", output=tmp_path / "out")
+
+    frame = pd.read_csv(tmp_path / "rows.csv")
+    one, other = (mlopt.make_pipeline(Ridge(a)).fit(frame, X[:, 0]) for a in (1, 2))
+    models = [one, pickle.loads(pickle.dumps(one)), other]
+    assert [len(again(model).skipped) for model in models] == [0, 1, 0]
 
 
 SLOWLY = """

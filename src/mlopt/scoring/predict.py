@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO
-from uuid import uuid4
 
 from dask.utils import parse_bytes
 
 from mlopt.cluster.threads import count_threads
 from mlopt.errors import InputError, InputWarning, MloptError
 from mlopt.events import FileDone, Observer, ignore
+from mlopt.identity import token_of
 from mlopt.plan import Plan
 from mlopt.readers.blocks import NotAlikeError
 from mlopt.resources.probe import memory_limit
@@ -29,7 +29,7 @@ from mlopt.scoring.blocks import Block, blocks_of
 from mlopt.scoring.files import Job, Journal, content_of, digest, files_of, jobs_of, prepare
 from mlopt.streaming.answer import Feeds
 from mlopt.streaming.stream import Stream
-from mlopt.sweep.models import dump_model, load, model_file
+from mlopt.sweep.models import load, model_file
 from mlopt.sweep.outputs import csv_of
 from mlopt.sweep.predict import predictions, unreadable_cells
 from mlopt.writing import write_file
@@ -275,7 +275,4 @@ def _loaded(model: Any) -> tuple[Any, bytes, Path | None]:
     if isinstance(model, str | Path):
         path = model_file(Path(model).expanduser())
         return load(path), path.read_bytes(), path
-    try:
-        return model, dump_model(model), None
-    except Exception:  # of types that have no such form: nothing is known to be its own
-        return model, uuid4().bytes, None
+    return model, token_of(model, fitted=True).encode(), None
