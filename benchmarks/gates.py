@@ -4,7 +4,8 @@ Printed are
 
 * CPU a feed of one gate, put and taken, with 1 to 256 batches open, in one thread and
   between two; and of a handover between two stages of a stream (the price
-  `stream.handover`, what fusing saves),
+  `stream.handover`, what fusing saves); of a partition that goes to one of two workers
+  and back (the price `stream.partition`),
 * two balanced phases with 1 to 8 open requests: throughput as a share of the ideal,
   latency from opening on beside that of one, feeds under way beside their bound,
 * streams of 1 to 4 phases of equal length with as many open requests.
@@ -22,6 +23,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mlopt import Stream
+from mlopt.cluster import local_cluster
 from mlopt.events import Event, RequestDone
 from mlopt.streaming.credits import Ledger
 from mlopt.streaming.gate import Gate
@@ -74,6 +76,19 @@ def handover(stages: int = 5, requests: int = 40, feeds: int = 100) -> tuple[flo
     apart = (took(1, stages) - took(1, 1)) / (stages - 1)
     fused = (took("auto", stages) - took("auto", 1)) / (stages - 1)
     return fused, apart - fused
+
+
+def partition(client: Any, requests: int = 10, feeds: int = 200) -> float:
+    """CPU seconds of the driver and the workers for a partition of one number."""
+
+    def took() -> float:
+        return time.process_time() + sum(client.run(time.process_time).values())
+
+    with Stream(client=client, partition=1).map(abs) as stream:
+        list(stream.run([range(feeds)] * 4))
+        began = took()
+        list(stream.run([range(feeds)] * requests))
+        return (took() - began) / (requests * feeds)
 
 
 def run(stream: Stream, requests: int, feeds: int, open: int) -> tuple[float, float, int]:
@@ -131,6 +146,10 @@ def main() -> None:
     found = [handover() for _ in range(5)]
     stage, handed = (1e6 * statistics.median(one) for one in zip(*found, strict=True))
     print(f"  of a stage, beside its function: {stage:.1f}; of a handover: {handed:.1f}")
+
+    with local_cluster(2) as client:
+        moved = 1e6 * statistics.median(partition(client) for _ in range(5))
+    print(f"  of a partition to a worker and back: {moved:.0f}")
 
     feeds, ideal = 8, 1 / given.phase
     print(

@@ -8,9 +8,10 @@ Pipelined Execution" (PTFbio), as one stream::
 A request is a data set, a feed one of its chunks; several data sets are under way at once,
 and none sees another. Genome and reads are drawn from a seed, so that it is known where
 each read comes from: its name says so, as with wgsim. The example itself holds the output
-to that. Needs the extra ``examples``. Run with::
+to that. Needs the extra ``examples``. Run with, in this process or on workers of Dask::
 
     python examples/reads.py --output demo
+    python examples/reads.py --output demo --workers 2
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import statistics
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,6 +33,7 @@ import pysam
 from matplotlib.figure import Figure
 
 import mlopt
+from mlopt.cluster import local_cluster
 from mlopt.events import RequestDone
 
 BASES = np.frombuffer(b"ACGT", np.uint8)
@@ -106,15 +108,31 @@ def draw_reads(
     return paths
 
 
-_building, _indexes, _here = threading.Lock(), {}, threading.local()
+class Index:
+    """The index of a genome: it does not travel, but is made once in each process."""
 
+    def __init__(self, genome: Path) -> None:
+        self.genome = genome
+        self._making, self._here = threading.Lock(), threading.local()
+        self._found: Any = None
 
-def index_of(genome: Path) -> Any:
-    """The index of a genome, made once in each process: it cannot travel."""
-    with _building:
-        if genome not in _indexes:
-            _indexes[genome] = mappy.Aligner(str(genome), preset="sr", n_threads=1)
-        return _indexes[genome]
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Index, (self.genome,)
+
+    @property
+    def aligner(self) -> Any:
+        """What finds reads."""
+        with self._making:
+            if self._found is None:
+                self._found = mappy.Aligner(str(self.genome), preset="sr", n_threads=1)
+            return self._found
+
+    @property
+    def buffer(self) -> Any:
+        """What it needs in each thread."""
+        if not hasattr(self._here, "buffer"):
+            self._here.buffer = mappy.ThreadBuffer()
+        return self._here.buffer
 
 
 def in_order(contig: int, start: int, name: str) -> tuple[bool, int, int, str]:
@@ -144,13 +162,12 @@ class Work(NamedTuple):
 
     Parameters
     ----------
-    genome : Path
-        FASTA.
+    index : Index
     folder : Path
         For what is written.
     """
 
-    genome: Path
+    index: Index
     folder: Path
 
     def read(self, path: Path) -> Chunk:
@@ -159,13 +176,10 @@ class Work(NamedTuple):
 
     def align(self, chunk: Chunk) -> Chunk:
         """The rows of a chunk: each read at the place where it fits best."""
-        index = index_of(self.genome)
-        contigs = {name: number for number, name in enumerate(index.seq_names)}
-        if not hasattr(_here, "buffer"):
-            _here.buffer = mappy.ThreadBuffer()
-        rows = []
+        aligner, buffer, rows = self.index.aligner, self.index.buffer, []
+        contigs = {name: number for number, name in enumerate(aligner.seq_names)}
         for read in chunk[1]:
-            hits = index.map(read[1], buf=_here.buffer)
+            hits = aligner.map(read[1], buf=buffer)
             hit = next((one for one in hits if one.is_primary), None)
             if hit is None:
                 rows.append(Row(-1, -1, read[0], 4, 0, "", *read[1:]))
@@ -217,8 +231,8 @@ class Work(NamedTuple):
 
     @contextmanager
     def _output(self, path: Path) -> Iterator[pysam.AlignmentFile]:
-        index = index_of(self.genome)
-        contigs = [{"SN": name, "LN": len(index.seq(name))} for name in index.seq_names]
+        seq, names = self.index.aligner.seq, self.index.aligner.seq_names
+        contigs = [{"SN": name, "LN": len(seq(name))} for name in names]
         header = {"HD": {"VN": "1.6"}, "SQ": contigs}
         with pysam.AlignmentFile(str(path), "wb", header=header) as file:
             yield file
@@ -307,8 +321,9 @@ def run(
         if isinstance(event, RequestDone):
             done.append(event)
 
-    work.folder.mkdir(parents=True, exist_ok=True)
     with work.stream(fused, observer=hear, **given) as stream:
+        list(stream.run(requests[:2]))  # indexes are made, stages measured
+        done.clear()
         began = time.perf_counter()
         outputs = [output for (output,) in stream.run(requests)]
         seconds = time.perf_counter() - began
@@ -344,27 +359,28 @@ def main(arguments: Sequence[str] | None = None) -> float:
     parser.add_argument("--chunk", type=int, default=100, help="reads of a file")
     parser.add_argument("--bases", type=int, default=2_000_000, help="of the genome")
     parser.add_argument("--open", type=int, default=6, help="from 1 to so many at once")
+    parser.add_argument("--workers", type=int, default=0, help="processes of Dask's")
     given = parser.parse_args(arguments)
 
-    rng, folder = np.random.default_rng(0), given.output / "reads"
+    rng, folder = np.random.default_rng(0), (given.output / "reads").resolve()
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    (folder / "aligned").mkdir(parents=True)
     contigs = draw_genome(folder / "genome.fa", given.bases, rng)
     requests = [
         draw_reads(folder / f"set{number}", contigs, given.reads, given.chunk, rng)
         for number in range(given.sets)
     ]
-    work = Work(folder / "genome.fa", folder / "aligned")
-    index_of(work.genome)
+    work = Work(Index(folder / "genome.fa"), folder / "aligned")
     total = given.sets * given.reads
     print(f"{total:,} reads of {given.sets} data sets, {given.bases:,} bases")
 
     found = []
-    for opened in range(1, given.open + 1):
-        found.append(run(work, requests, given.reads, True, open=opened))
-        rate, latency, share, fused = found[-1]
-        print(f"{opened} open: {rate:,.0f} reads a second, {latency:.2f} s a data set")
-    *_, other, apart = run(work, requests, given.reads, False)
+    with local_cluster(given.workers) if given.workers else nullcontext() as client:
+        for opened in range(1, given.open + 1):
+            found.append(run(work, requests, given.reads, True, open=opened, client=client))
+            rate, latency, share, fused = found[-1]
+            print(f"{opened} open: {rate:,.0f} reads a second, {latency:.2f} s a data set")
+        *_, other, apart = run(work, requests, given.reads, False, client=client)
     share = min(other, *(share for _, _, share, _ in found))
     print(f"Each output is sorted and complete; at least {share:.2%} of its reads are "
           "at their true place.")  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -9,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from tests.test_applications import DATA, drawn
-from tests.test_examples import load
+from tests.test_examples import EXAMPLES, load
 
 pytestmark = pytest.mark.slow
 
@@ -54,12 +56,23 @@ def test_reads_are_found_where_they_came_from(
         assert np.mean(same) > 0.95
 
 
+@pytest.mark.cluster
+def test_reads_are_found_on_workers_too(reads: ModuleType, tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    reads.main([*SMALL, "--output", str(here)])
+    command = [sys.executable, str(EXAMPLES / "reads.py"), *SMALL, "--workers=2"]
+    subprocess.run([*command, "--output", str(there)], check=True, timeout=120)
+    for path in sorted((here / "reads/aligned").iterdir()):
+        again = there / "reads/aligned" / path.name
+        assert reads.rows_in(again) == reads.rows_in(path)
+
+
 def test_an_output_that_is_not_right_is_refused(reads: ModuleType, tmp_path: Path) -> None:
     genome = tmp_path / "genome.fa"
     rng = np.random.default_rng(1)
     contigs = reads.draw_genome(genome, 30_000, rng)
     (chunk,) = reads.draw_reads(tmp_path / "set", contigs, 20, 20, rng)
-    work = reads.Work(genome, tmp_path)
+    work = reads.Work(reads.Index(genome), tmp_path)
     name, rows = work.align(work.read(chunk))
     run = work.sort([(name, rows)])
     assert reads.checked(run.path, 20) >= 0.9

@@ -12,7 +12,7 @@ from mlopt.cluster.executor import Executor, Handle, Tree, calls_of, tell, tree_
 from mlopt.cluster.limits import between_passes, inside_task, single_threaded
 from mlopt.cluster.memory import Memory
 from mlopt.cluster.mesh import Mesh, Resident, Service, Site
-from mlopt.cluster.mesh_here import MeshHere
+from mlopt.cluster.mesh_here import MeshHere, mesh
 from mlopt.cluster.parcel import usable
 from mlopt.cluster.threads import Threads, count_threads, executor
 from mlopt.cluster.together import Member, Together, once
@@ -45,6 +45,7 @@ __all__ = [
     "executor",
     "inside_task",
     "local_cluster",
+    "mesh",
     "once",
     "single_threaded",
     "tell",

@@ -296,6 +296,11 @@ class Site(Peers):
         return self._local.members
 
     @property
+    def cores(self) -> int:
+        """Cores that this member may use."""
+        return self._local.cores
+
+    @property
     def service(self) -> Service:
         """The service of this member, to be called without a message."""
         return self._local.service(self.epoch)
@@ -333,6 +338,11 @@ class Local(ABC):
     @abstractmethod
     def members(self) -> tuple[str, ...]:
         """The members that this one knows of."""
+
+    @property
+    @abstractmethod
+    def cores(self) -> int:
+        """Cores that this one may use."""
 
     @abstractmethod
     def reach(

@@ -9,10 +9,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from mlopt.cluster.executor import contained
+from mlopt.cluster.executor import Executor, contained
 from mlopt.cluster.limits import single_threaded
 from mlopt.cluster.mesh import Local, Mesh, Resident, Service
-from mlopt.cluster.threads import resolve
+from mlopt.cluster.threads import Threads, count_threads, executor, resolve
 from mlopt.cluster.wire import LARGEST, Answer, Message
 from mlopt.errors import ClusterError, InputError, MemberLostError
 
@@ -156,6 +156,10 @@ class _LocalHere(Local):
     def members(self) -> tuple[str, ...]:
         return self._mesh.members
 
+    @property
+    def cores(self) -> int:
+        return max(1, count_threads(None) // max(1, len(self.members)))
+
     def reach(
         self, member: str, asked: Message, into: Sequence[np.ndarray] | None
     ) -> Answer:
@@ -177,3 +181,30 @@ class _LocalHere(Local):
             f"{self.member} was lost before it answered; what it was asked may or may not "
             "be done."
         )
+
+
+def mesh(where: Any = None, members: int = 1) -> Mesh:
+    """Members where work is to run: on the workers of a client, else in this process.
+
+    Parameters
+    ----------
+    where : distributed.Client, Executor or Mesh, optional
+        A mesh is given back as it is; None is where `executor` would run.
+    members : int, default=1
+        How many there are in this process, if it is here.
+
+    Returns
+    -------
+    Mesh
+        To be closed by whoever is the first to hold it.
+    """
+    if isinstance(where, Mesh):
+        return where
+    found = where if isinstance(where, Executor) else executor(where)
+    if isinstance(found, Threads):
+        return MeshHere(members)
+    from mlopt.cluster.mesh_dask import MeshDask
+    from mlopt.cluster.workers import Cluster
+
+    assert isinstance(found, Cluster)
+    return MeshDask(found.client)

@@ -69,6 +69,10 @@ class MemberPlugin(Local, distributed.WorkerPlugin):
     def members(self) -> tuple[str, ...]:
         return tuple(self._table)
 
+    @property
+    def cores(self) -> int:
+        return int(self._worker.state.nthreads)
+
     def reach(
         self, member: str, asked: Message, into: Sequence[np.ndarray] | None
     ) -> Answer:

@@ -7,6 +7,7 @@ compressed: Dask's workers hold a parcel as long as what was in it, and cannot s
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pickle import PickleBuffer
 from typing import Any
@@ -63,6 +64,24 @@ def pack(value: Any) -> Parcel:
         tuple(less.get(i, array) for i, array in enumerate(arrays)),
         frozenset(less),
     )
+
+
+def arrays_of(parcel: Parcel) -> list[np.ndarray]:
+    """A parcel as a few arrays, whatever is in it: what a `Mesh` sends."""
+    sizes = [(len(array), i in parcel.compressed) for i, array in enumerate(parcel.arrays)]
+    return [
+        np.frombuffer(parcel.pickled, np.uint8),
+        np.array(sizes, np.int64).reshape(-1, 2),
+        np.concatenate([*parcel.arrays, np.empty(0, np.uint8)]),
+    ]
+
+
+def parcel_of(arrays: Sequence[np.ndarray]) -> Parcel:
+    """The parcel that `arrays_of` was given."""
+    pickled, sizes, joined = arrays
+    parts = np.split(joined, np.cumsum(sizes[:-1, 0]))[: len(sizes)]
+    compressed = frozenset(np.flatnonzero(sizes[:, 1]).tolist())
+    return Parcel(pickled.tobytes(), tuple(parts), compressed)
 
 
 def _pays(array: np.ndarray) -> bool:

@@ -51,13 +51,19 @@ class Request:
     """A request on its way: compared and hashed by identity."""
 
     __slots__ = (
-        "answer", "arrived", "deadline", "error", "feeds", "given", "iterator", "number",
-        "opened", "over", "submitted",
+        "answer", "arrived", "cut", "deadline", "error", "feeds", "given", "iterator",
+        "number", "opened", "over", "submitted",
     )  # fmt: skip
 
     def __init__(
-        self, number: int, given: Any, deadline: float | None, lock: threading.Lock
+        self,
+        number: int,
+        given: Any,
+        deadline: float | None,
+        lock: threading.Lock,
+        cut: Callable[[Iterator[Any]], Iterator[Any]] = iter,
     ) -> None:
+        self.cut = cut
         self.number, self.given, self.deadline = number, given, deadline
         self.submitted, self.opened = time.monotonic(), 0.0
         self.answer: Answer | None = None
@@ -72,9 +78,10 @@ class Request:
         if self.iterator is None:
             given = self.given
             try:
-                self.iterator = iter(given if isinstance(given, Iterable) else given())
+                feeds = iter(given if isinstance(given, Iterable) else given())
             except StopIteration as error:  # would pass for a request without feeds
                 raise RuntimeError("it raised StopIteration") from error
+            self.iterator = self.cut(feeds)
         return next(self.iterator)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
 
 from mlopt.plan import Alternative, Choice, Plan, format_bytes, format_seconds
 from mlopt.prices import price
 from mlopt.streaming.arity import BARRIER
 from mlopt.streaming.running import SOURCE, Running
+from mlopt.streaming.spread import Spread
 from mlopt.streaming.stage import Measured, Stage
 from mlopt.streaming.tune import Room, Tuned, made_of
 
@@ -31,19 +34,27 @@ def plan_of(
         return Plan(title, tuple(choices), notes=(note,), memory_budget=room.memory)
     state.choose()
     tuned, measured = state.tuned, state.measured
-    everything = [Stage(iter, SOURCE), *stages]
+    everything = [Stage(iter, SOURCE), *state.stages]
     choices = [
         _choice(at, stage, measured[at], tuned) for at, stage in enumerate(everything)
     ]
+    unit, notes = "feeds", []
+    if isinstance(state, Spread):
+        unit = f"partitions of {state.partition}"
+        title += f" on {len(state.places)} workers"
+        choices = [choices[0], *_phases(state, choices[1:])]
+        notes = [f"{format_bytes(state.moved)} were sent to workers and back"]
+        if 0 < state.first < len(stages):
+            fused = f"{state.fused} requests went to one worker whole"
+            notes = [f"{fused}, {state.apart} were cut; {notes[0]}"]
     if gather is not None:
         choices.append(Choice("gather", gather.name, "one thread for each open request"))
-    notes = []
     predicted = memory = None
     if tuned is not None:
         predicted, memory = tuned.latency, int(tuned.memory)
-        notes = [
-            f"{tuned.open} requests open, {tuned.feeds} feeds under way",
-            f"predicted: {tuned.throughput:.3g} feeds a second, a request of "
+        notes += [
+            f"{tuned.open} requests open, {tuned.feeds} {unit} under way",
+            f"predicted: {tuned.throughput:.3g} {unit} a second, a request of "
             f"{state.usual_arity:.3g} in {format_seconds(tuned.latency)}, feeds of "
             f"{format_bytes(tuned.memory)} at most",
         ]
@@ -58,7 +69,7 @@ def plan_of(
             )
         )
         notes.append(
-            f"measured: {done / max(state.busy, 1e-9):.3g} feeds a second, a request in "
+            f"measured: {done / max(state.busy, 1e-9):.3g} {unit} a second, a request in "
             f"{format_seconds(latency)}, feeds of {format_bytes(state.peak * each)} at most"
         )
     return Plan(
@@ -88,6 +99,35 @@ def _choice(at: int, stage: Stage, measured: Measured, tuned: Tuned | None) -> C
     return Choice(
         stage.name, _operator(stage), _replicas(tuned.replicas[at]), seconds, mean
     )
+
+
+def _phases(state: Spread, choices: Sequence[Choice]) -> Iterator[Choice]:
+    """Where each phase runs, and in it its stages as workers have seen them."""
+    where = f"{len(state.places)} workers, {state.places.each} at once on each"
+    borders = sorted({0, state.first, len(state.inner)})
+    for choice, (first, last) in zip(choices, pairwise(borders), strict=True):
+        takes, other = f"partitions of {state.partition} feeds", list[Alternative]()
+        if first == state.first:
+            takes = "all feeds of a request"
+        if first > 0:
+            work, crossing = map(format_seconds, state.times_of(state.usual_feeds))
+            named = "a phase of its own" if state.fused > state.apart else "fused"
+            said = f"{crossing} a request for what crosses, {work} of work"
+            other = [Alternative(named, None, said)]
+        inner = tuple(_inner(state, at) for at in range(first, last))
+        yield replace(
+            choice, operator=takes, chosen=where, rejected=tuple(other), children=inner
+        )
+
+
+def _inner(state: Spread, at: int) -> Choice:
+    seen, stage = state.seen_of(at), state.inner[at]
+    threads = max((one.threads for one in seen), default=stage.replicas or 1)
+    each = _replicas(threads) if threads else "fused with the stage before"
+    count = sum(one.count for one in seen)
+    mean = sum(one.total for one in seen) / count if count else None
+    seconds = state.inner_timed()[at].seconds or None
+    return Choice(stage.name, _operator(stage), each, seconds, mean)
 
 
 def _replicas(count: int) -> str:

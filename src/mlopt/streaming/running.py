@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from mlopt.cluster.limits import single_threaded
@@ -36,6 +36,14 @@ SOURCE = "requests"
 """What the stage is called that makes the feeds of requests."""
 PATIENCE = 10.0
 """Seconds that a stream which is told to end gives each stage to come back."""
+
+
+class ElsewhereError(Exception):
+    """What a request failed of in another stream, which has said all there is to say."""
+
+    def __init__(self, error: RequestError) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
 class Running:
@@ -100,7 +108,7 @@ class Running:
                 raise StreamClosedError("The stream is closed: make another one.")
             self._number += 1
             due = None if deadline is None else time.monotonic() + deadline
-            request = Request(self._number, given, due, self.lock)
+            request = Request(self._number, given, due, self.lock, self._cut)
             answer = request.answer = Answer(lambda: self._give_up(request))
             if not self._open:
                 self.busy_since = time.monotonic()
@@ -132,6 +140,7 @@ class Running:
                 self.gathering.end()
         for gate in [self._source, *self.gates]:
             gate.close()
+        self._end()
         ends = time.monotonic() + PATIENCE
         for thread in self._threads:
             if thread is not threading.current_thread():
@@ -235,7 +244,7 @@ class Running:
         elif self.gathering is not None:
             taken.batch.arrived.notify()
         elif (whole := self.flow.whole_result()) is not None:
-            self._settle(whole.batch, whole.feed)
+            self._settle(whole.batch, self._joined(whole.feed))
 
     def _exhausted(self, turn: Taken) -> None:
         request = turn.batch
@@ -250,7 +259,7 @@ class Running:
                 return
             whole = self.flow.whole_result()
             if whole is not None:
-                self._settle(whole.batch, whole.feed)
+                self._settle(whole.batch, self._joined(whole.feed))
             elif nothing:
                 self._settle(request, [])
 
@@ -285,7 +294,9 @@ class Running:
             self._wake_source()
 
     def _fail(self, request: Request, stage: str, error: BaseException) -> None:
-        if not isinstance(error, TooLargeError):
+        if isinstance(error, ElsewhereError):
+            error = error.error
+        elif not isinstance(error, TooLargeError):
             reason = str(error) or type(error).__name__
             told = StageError(f"The stage `{stage}` failed: {reason}", stage)
             told.__cause__ = error
@@ -383,6 +394,19 @@ class Running:
 
     def _wake_source(self) -> None:
         self._source.wake()
+
+    # --- what is otherwise where stages run elsewhere
+
+    def _cut(self, feeds: Iterator[Any]) -> Iterator[Any]:
+        """What goes through the stages, of the feeds of a request."""
+        return feeds
+
+    def _joined(self, results: list[Any]) -> list[Any]:
+        """The answer to a request, of what has come out of the last stage."""
+        return results
+
+    def _end(self) -> None:
+        """Let go of what threads of the stream may wait for."""
 
     # --- measuring and choosing
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Literal, Self
 
+from mlopt.cluster.mesh_here import mesh
 from mlopt.cluster.threads import count_threads
 from mlopt.errors import InputError, StreamClosedError
 from mlopt.events import Observer, ignore
@@ -17,6 +18,7 @@ from mlopt.streaming.answer import Answer, Feeds, check_request
 from mlopt.streaming.arity import BARRIER
 from mlopt.streaming.explain import plan_of
 from mlopt.streaming.running import Running
+from mlopt.streaming.spread import Spread
 from mlopt.streaming.stage import Stage, stage_of
 from mlopt.streaming.tune import Room
 
@@ -43,6 +45,12 @@ class Stream:
     observer : callable, optional
         Called with `mlopt.events.GateWaited` and `RequestDone`, one at a time, from
         threads of the stream.
+    client : distributed.Client or Mesh, optional
+        On whose workers stages run; sources and `gather` run here. `open` and `feeds` are
+        then those of all workers, `memory` is that of each process. What a stage needs
+        must be picklable, and a feed goes through a stage again where its worker is lost.
+    partition : int or "auto"
+        Feeds of a request that go to a worker together: a multiple of all aggregates.
 
     Notes
     -----
@@ -69,7 +77,10 @@ class Stream:
         memory: int | str | None = None,
         threads: int | None = None,
         observer: Observer = ignore,
+        client: Any = None,
+        partition: int | Literal["auto"] = "auto",
     ) -> None:
+        self._client, self._partition = client, _credits("partition", partition)
         self._room = Room(
             count_threads(threads), _bytes(memory), _credits("open", open),
             _credits("feeds", feeds),
@@ -316,14 +327,26 @@ class Stream:
             if self._closed:
                 raise StreamClosedError("The stream is closed: make another one.")
             if self._running is None:
-                self._running = Running(
-                    self._stages, self._gather, self._room, self._observer
-                )
+                self._running = self._start()
             self._runs += runs
             return self._running
 
+    def _start(self) -> Running:
+        given = self._stages, self._gather, self._room, self._observer
+        if self._client is None:
+            return Running(*given)
+        members = mesh(self._client)
+        owned = members is not self._client
+        try:
+            return Spread(*given, members, owned, self._partition)
+        except BaseException:
+            if owned:
+                members.close()
+            raise
+
     def _copy(self) -> Stream:
-        made = Stream(observer=self._observer)
+        made = Stream(observer=self._observer, client=self._client)
+        made._partition = self._partition
         made._room, made._stages, made._size = self._room, self._stages, self._size
         return made
 

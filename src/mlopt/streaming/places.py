@@ -1,0 +1,84 @@
+"""Which member takes the next partition: each has room for a few at once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable
+
+from mlopt.errors import ClusterError, StreamClosedError
+
+PATIENCE = 45.0
+"""Seconds to wait for a member where there is none, as a `Cluster` waits for a worker."""
+
+
+class Places:
+    """The places of members; threads wait for one.
+
+    Parameters
+    ----------
+    members : iterable of str
+    each : int
+        Partitions that a member has at once.
+    """
+
+    def __init__(self, members: Iterable[str], each: int) -> None:
+        self.each = each
+        self._taken = dict.fromkeys(members, 0)
+        self._changed = threading.Condition()
+        self._ended = False
+
+    def __len__(self) -> int:
+        """How many members there are."""
+        return len(self._taken)
+
+    def take(self) -> str:
+        """A place of the member that has most of them free; waits for one.
+
+        Raises
+        ------
+        ClusterError
+            There is no member, and none came for a while.
+        StreamClosedError
+        """
+        alone_since = None
+        with self._changed:
+            while not self._ended:
+                if self._taken:
+                    alone_since = None
+                    member = min(self._taken, key=self._taken.__getitem__)
+                    if self._taken[member] < self.each:
+                        self._taken[member] += 1
+                        return member
+                    self._changed.wait()
+                    continue
+                alone_since = alone_since or time.monotonic()
+                left = alone_since + PATIENCE - time.monotonic()
+                if left <= 0:
+                    raise ClusterError(
+                        f"All workers are lost, and none came within {PATIENCE:.0f} s."
+                    )
+                self._changed.wait(left)
+        raise StreamClosedError("The stream is closed.")
+
+    def free(self, member: str) -> None:
+        """A place is not needed any more."""
+        with self._changed:
+            if member in self._taken:
+                self._taken[member] -= 1
+            self._changed.notify()
+
+    def change(self, member: str, came: bool) -> None:
+        """A member came, or went."""
+        with self._changed:
+            if came:
+                self._taken.setdefault(member, 0)
+            else:
+                self._taken.pop(member, None)
+            self._changed.notify_all()
+
+    def end(self) -> None:
+        """Whoever waits, or will, gets a `StreamClosedError`."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
