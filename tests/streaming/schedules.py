@@ -91,8 +91,11 @@ class Run:
                 self._gather(request)
         if self.waiting:
             actions.append(self._submit)
-        if len(self.turns) < self.case.replicas and (turn := self.flow.turn()):
-            self.turns.append(turn)
+        if len(self.turns) < self.case.replicas:
+            if turn := self.flow.turn():
+                self.turns.append(turn)
+            else:
+                self._check_nothing_may_go_on()
         for stage, busy in enumerate(self.working):
             if len(busy) < self.case.replicas and (taken := self.flow.take(stage)):
                 assert taken.batch not in self.over, "a request that is over went on"
@@ -178,6 +181,13 @@ class Run:
         if not self.case.whole:  # whole results are the caller's
             held += flow.egress.buffered
         assert held == allowance.total, "credits are not those of the feeds held"
+
+    def _check_nothing_may_go_on(self) -> None:
+        allowance = self.flow.allowance
+        for request, batch in self.flow.ingress.batches.items():
+            opened = request in allowance.used
+            may = allowance.may_feed(request) if opened else allowance.may_open
+            assert not (batch.ready and may), "what may go on waits"
 
     def _check_end(self) -> None:
         flow, case = self.flow, self.case

@@ -110,6 +110,14 @@ class ForgetsToList(Ledger):
         return None
 
 
+class ForgetsToEntitle(Ledger):
+    """A batch behind others that had nothing to give is not asked for what it may give."""
+
+    def _list(self, one: Any) -> None:
+        if not one.listed:
+            super()._list(one)
+
+
 class LeaksAFailure(Flow):
     """What is under way of a request that failed keeps its credits."""
 
@@ -158,6 +166,7 @@ MUTANTS = {
     "loses the last aggregate": _flow(LosesTheRest),
     "gives a feed twice": _flow(GivesTwice),
     "forgets to list a batch again": _flow(ForgetsToList),
+    "forgets what a batch may give": _flow(ForgetsToEntitle),
     "leaks credits of failures": _flow(flow=LeaksAFailure),
     "takes in the dead": _flow(flow=TakesInTheDead),
     "keeps credits of aggregates": _flow(flow=CountsAggregatesOnce),

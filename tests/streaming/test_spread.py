@@ -113,6 +113,60 @@ def test_requests_on_members_are_what_each_is_alone(
             assert one == right
 
 
+@settings(max_examples=15)
+@given(requests, st.integers(1, 3), st.data())
+def test_requests_that_end_otherwise_change_nothing_for_the_others(
+    requests: list[list[int]], opened: int, data: st.DataObject
+) -> None:
+    fates = [data.draw(st.sampled_from(["", "", "cancel", "late"])) for _ in requests]
+    expected = alone(of(Stream(), 3, False), requests)
+    with MeshHere(2) as here, of(Stream(client=here, open=opened), 3, False) as stream:
+        answers = [
+            stream.submit(one, deadline=1e-9 if fate == "late" else 60)
+            for one, fate in zip(requests, fates, strict=True)
+        ]
+        for fate, answer in zip(fates, answers, strict=True):
+            if fate == "cancel":
+                answer.cancel()
+        for right, fate, answer in zip(expected, fates, answers, strict=True):
+            wrong = None if answer.cancelled() else answer.exception(30)
+            if answer.cancelled() or isinstance(wrong, DeadlineError):
+                assert fate == ("cancel" if answer.cancelled() else "late")
+            elif wrong is not None:
+                assert isinstance(wrong, right[0])
+            else:
+                assert answer.result() == right
+        at_work: Any = stream._running
+        assert eventually(lambda: at_work.flow.idle and not at_work.flow.dead)
+        assert at_work.flow.allowance.total == 0
+
+
+def test_what_a_user_says_of_credits_holds_for_partitions() -> None:
+    gate, begun = threading.Event(), [0]
+
+    def source() -> Iterator[int]:
+        for feed in range(50):
+            begun[0] += 1
+            yield feed
+
+    def wait(feed: int) -> int:
+        gate.wait(20)
+        return feed
+
+    with MeshHere(2) as here:
+        stream = Stream(client=here, open=2, feeds=12, partition=3).map(wait)
+        with stream.aggregate().map(len) as stream:
+            answers = [stream.submit(source) for _ in range(4)]
+            assert eventually(lambda: stream.gauges()["stream"]["feeds"] == 4)
+            # One more of each is looked at, to know whether it is the last.
+            assert begun[0] <= 12 + 2
+            gate.set()
+            # A barrier needs all feeds of a request: as without workers, they must fit.
+            for answer in answers:
+                with pytest.raises(TooLargeError, match="must have less than 6 feeds"):
+                    answer.result(20)
+
+
 def made(feed: int) -> dict[str, np.ndarray]:
     return {"x": np.arange(feed, dtype=float), "y": np.full(3, feed)}
 
@@ -210,10 +264,9 @@ def in_bytes(client: Any, many: int) -> float:
     stream = Stream(client=client, partition=2).map(large, replicas=1)
     with stream.aggregate().map(len) as merged:
         list(merged.run([range(20)] * 4))
-        running: Any = merged._running
-        before = running.moved
+        before = merged.gauges()["stream"]["bytes sent"]
         list(merged.run([range(20)] * many))
-        return float(running.moved - before) / many
+        return (merged.gauges()["stream"]["bytes sent"] - before) / many
 
 
 def large(feed: int) -> np.ndarray:

@@ -209,8 +209,7 @@ class Ledger:
             self.peak = self.buffered
         if self.size is None:
             one.ready.append((index, feed))
-            if not one.listed:
-                self._list(one)
+            self._list(one)
             return True
         one.pending[index] = feed
         return self._assemble(one)
@@ -290,11 +289,16 @@ class Ledger:
                 break
             one.group.append(one.pending.pop(one.next))
             one.next += 1
-        if one.ready and not one.listed:
+        if one.ready:
             self._list(one)
         return len(one.ready) > before
 
     def _list(self, one: _Batch) -> None:
+        if one.listed:
+            # It may stand behind others, and have been looked for where it had nothing.
+            if self.allowance is not None and one.id in self.allowance.used:
+                self._entitle(one)
+            return
         one.listed = True
         entry = (one.turn, one)
         if self.allowance is None:
@@ -338,6 +342,7 @@ class Ledger:
         if one is None or not allowance.may_open:
             return None
         heappop(self._unopened)
+        one.listed = False
         allowance.open(one.id)
         self._list(one)
         return one

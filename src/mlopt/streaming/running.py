@@ -59,6 +59,8 @@ class Running:
         Called with events, one at a time, from threads of the stream.
     """
 
+    partition = 1  # feeds that go through the gates as one
+
     def __init__(
         self,
         stages: Sequence[Stage],
@@ -348,7 +350,7 @@ class Running:
             self.lock.acquire()
 
     def _refuse(self, request: Request) -> None:
-        least = self.flow.allowance.least
+        least = self.flow.allowance.least * self.partition
         error = TooLargeError(
             f"A request must have less than {least} feeds where all are aggregated, as so "
             "many may be under way of each that is open: give the stream more memory or "

@@ -96,6 +96,8 @@ class Spread(Running):
         self.moving: list[float] = []
         self.moved, self.fused, self.apart = 0, 0, 0
         self._arities: list[int] = []
+        self._lengths: list[int] = []
+        self._bounded = room.feeds is not None
         self._noting = threading.Lock()
         self._stopped = False
         count = max(1, len(self.places)) * self.places.each
@@ -177,11 +179,13 @@ class Spread(Running):
         if len(first) <= at_once:
             count = len(first)
             if first:
+                self._lengths += [count] * (len(self._lengths) < SAMPLES)
                 yield Part(first, whole=True)
         else:
             rest = itertools.chain(first, feeds)
             while part := list(itertools.islice(rest, self.partition)):
                 count += len(part)
+                self._lengths += [len(part)] * (len(self._lengths) < SAMPLES)
                 yield Part(part)
         with self._noting:
             self.fused += 0 < count <= at_once
@@ -266,20 +270,27 @@ class Spread(Running):
         return arity * max(each), moving * math.ceil(arity / self.partition)
 
     def _most(self) -> int:
-        """Feeds of a partition that there is memory for."""
-        size, allowance = self.measured[0].usual()[2] / self.partition, self.flow.allowance
-        most = LARGEST / 2 / max(size, 1.0)
+        """Feeds of a partition that a line, and the memory, have room for."""
+        tuned = self.tuned
+        if tuned is None or self._bounded:
+            return self.partition  # as many as credits were counted for
+        # Bytes of a feed where it is largest.
+        usual = statistics.median(self._lengths) if self._lengths else self.partition
+        each = max(1.0, tuned.memory / tuned.feeds / usual)
+        most = LARGEST / 2 / each
         if self.room.memory is not None:
-            parts = allowance.feeds or allowance.batches
-            most = min(most, self.room.memory / max(size, 1.0) / parts)
+            most = min(most, self.room.memory / tuned.feeds / each)
         return int(most)
+
+    def gauges(self) -> dict[str, dict[str, float]]:
+        found = super().gauges()
+        found["stream"] |= {"workers": len(self.places), "bytes sent": self.moved}
+        return found
 
     def choose(self) -> None:
         before = self.tuned
         super().choose()
         if before is not None or self.tuned is None or self._wanted is not None:
-            return
-        if self.room.feeds is not None:
             return
         timed = self.inner_timed()[: self.first]
         made = made_of(timed, max(self.usual_feeds, 1.0))

@@ -47,8 +47,9 @@ class Stream:
         threads of the stream.
     client : distributed.Client or Mesh, optional
         On whose workers stages run; sources and `gather` run here. `open` and `feeds` are
-        then those of all workers, `memory` is that of each process. What a stage needs
-        must be picklable, and a feed goes through a stage again where its worker is lost.
+        then those of all workers, `memory` is that of each process, the cores of a worker
+        are its threads. What a stage needs must be picklable, and a feed goes through a
+        stage again where its worker is lost. A mesh is this stream's alone.
     partition : int or "auto"
         Feeds of a request that go to a worker together: a multiple of all aggregates.
 
@@ -235,7 +236,8 @@ class Stream:
 
     def gauges(self) -> dict[str, dict[str, float]]:
         """By gate: batches open, feeds waiting, at most so far, taken, seconds waited; and
-        of the stream the credits in use and in all. Empty while nothing runs.
+        of the stream the credits in use and in all, on workers also the bytes that were
+        sent to them and back. Empty while nothing runs.
         """
         return {} if self._running is None else self._running.gauges()
 
