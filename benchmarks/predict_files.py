@@ -7,7 +7,9 @@ Makes files of numbers, categories and gaps, fits a pipeline and prints
 * rows a second of the whole beside those of each stage alone (reading, predicting, writing,
   in one thread, of a part of the files),
 * of a run that is killed: files in their place, torn ones, and how many the next run does
-  twice.
+  twice,
+* the same on two workers of Dask: rows a second, their largest memory, and a driver that is
+  killed.
 
 usage: predict_files.py [--files 1000] [--mb 2] [--folder DIR] [--large-mb 400]
 """
@@ -31,6 +33,7 @@ import numpy as np
 import pandas as pd
 
 import mlopt
+from mlopt.cluster import local_cluster
 from mlopt.scoring.files import JOURNAL
 from mlopt.sweep.config import Config, override
 from mlopt.sweep.fit import fit_one
@@ -43,10 +46,14 @@ DIFFERENT = 20
 """Files of different content; the others are copies."""
 
 CHILD = """
-import json, resource, sys, time
+import json, os, resource, sys, time
 import mlopt
+client = None
+if "SCHEDULER" in os.environ:
+    from distributed import Client
+    client = Client(os.environ["SCHEDULER"])
 began = time.perf_counter(), time.process_time()
-done = mlopt.predict(sys.argv[1], sys.argv[3:], output=sys.argv[2])
+done = mlopt.predict(sys.argv[1], sys.argv[3:], output=sys.argv[2], client=client)
 assert not done.failed, done.failed
 print(json.dumps({
     "rows": sum(done.rows.values()), "files": len(done.rows),
@@ -120,6 +127,13 @@ def alone(model: Path, files: list[Path], folder: Path) -> tuple[dict, dict]:
     return dict(zip(names, wall, strict=True)), dict(zip(names, cpu, strict=True))
 
 
+def peak() -> float:
+    """MB of a process at most, so far."""
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
 def clocks() -> tuple[float, float]:
     """Seconds of wall time and of CPU."""
     return time.perf_counter(), time.process_time()
@@ -191,6 +205,19 @@ def main() -> None:
         rate = many["rows"] / many["cpu"]
         print(f"rows a second of CPU: {rate:,.0f}, imports included; alone {stages}")
         killed(model, data, outputs / "killed", after=len(files) // 3)
+        with local_cluster(2) as client:
+            os.environ["SCHEDULER"] = client.scheduler.address
+            first = child(model, outputs / "there-one", files[0])
+            small = max(client.run(peak).values())
+            there = child(model, outputs / "there", data)
+            large = max(client.run(peak).values())
+            print(
+                f"on two workers: {there['rows'] / there['seconds']:,.0f} rows a second, "
+                f"{large:.0f} MB of a worker at most, {large / small:.2f}x after one file"
+            )
+            assert first["files"] == 1
+            killed(model, data, outputs / "there-killed", after=len(files) // 3)
+            del os.environ["SCHEDULER"]
 
         large = folder / "large.csv"
         with large.open("wb") as file:

@@ -203,6 +203,7 @@ def predict(
     output: str | None = None,
     proba: bool = False,
     memory: str | None = None,
+    scheduler: str | None = None,
 ) -> int:
     """Predict with a saved model: CSV with a column `prediction`.
 
@@ -221,14 +222,17 @@ def predict(
         Add a column probability_<class> for each class.
     memory
         Bytes that rows of files may take, as 1GiB. [default: a quarter of what there is]
+    scheduler
+        Address of a Dask scheduler: its workers read, predict and write a file each.
     """
     if not data:
         raise ConfigError("`predict` needs rows: mlopt predict MODEL DATA.")
     if _many(data, output):
-        return _predict_files(model, data, output, proba, memory)
-    if memory is not None:
+        return _predict_files(model, data, output, proba, memory, scheduler)
+    if memory is not None or scheduler is not None:
         raise ConfigError(
-            "`--memory` bounds what is read of files at once: name a folder as `--output`."
+            "`--memory` and `--scheduler` are for files with an output each: name a folder "
+            "as `--output`."
         )
     return _predict_file(model, data[0], None if output is None else Path(output), proba)
 
@@ -243,17 +247,22 @@ def _many(data: tuple[str, ...], output: str | None) -> bool:
 
 
 def _predict_files(
-    model: Path, data: tuple[str, ...], output: str | None, proba: bool, memory: str | None
+    model: Path,
+    data: tuple[str, ...],
+    output: str | None,
+    proba: bool,
+    memory: str | None,
+    scheduler: str | None,
 ) -> int:
     if output is None:
         raise ConfigError("Several files need `--output DIR`: a folder for predictions.")
     from mlopt.report.files import files_progress
     from mlopt.scoring.predict import predict as predict_files
 
-    with files_progress(sys.stderr) as observer:
+    with files_progress(sys.stderr) as observer, _client(scheduler) as client:
         found = predict_files(
-            model, data, output=output, memory=memory, proba=proba, observer=observer,
-            tell=_tell,
+            model, data, output=output, memory=memory, proba=proba, client=client,
+            observer=observer, tell=_tell,
         )  # fmt: skip
     there = f", {len(found.skipped)} were there" if found.skipped else ""
     rows = sum(found.rows.values())

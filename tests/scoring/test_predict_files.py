@@ -21,6 +21,7 @@ from sklearn.datasets import dump_svmlight_file
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
+from tests.clusters import running_workers
 
 import mlopt
 from mlopt.cli import main
@@ -239,15 +240,47 @@ def test_a_model_in_memory_is_known_by_what_it_has_learnt(tmp_path: Path) -> Non
     assert [len(again(model).skipped) for model in models] == [0, 1, 0]
 
 
+@pytest.mark.cluster
+def test_files_on_workers_are_what_they_are_here(
+    model: Path,
+    files: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (files / "bad.csv").write_text("age\n1\n")
+    changing = people(9000, 3)
+    changing["wage"] = changing["wage"].astype(object)
+    changing.loc[8000, "wage"] = "much"
+    changing.to_csv(files / "changing.csv", index=False)
+    here, there = tmp_path / "here", tmp_path / "there"
+    monkeypatch.chdir(tmp_path)  # workers are elsewhere
+    with running_workers() as address:
+        # Small blocks, of which the last is not as the others.
+        given: list[str | Path] = ["predict", model, "data", "--memory", "4MB"]
+        assert run(*given, "--output", here) == FAILED
+        assert run(*given, "--output", "there", "--scheduler", address) == FAILED
+        assert "bad.csv failed: " in capsys.readouterr().err
+        (files / "bad.csv").unlink()
+        assert run(*given, "--output", "there", "--scheduler", address) == DONE
+        assert "0 files, 0 rows" in capsys.readouterr().out
+    outputs = sorted(path.name for path in here.glob("*.csv"))
+    assert len(outputs) == 10
+    assert outputs == sorted(path.name for path in there.glob("*.csv"))
+    for name in outputs:
+        assert (here / name).read_bytes() == (there / name).read_bytes()
+    assert run("predict", model, files / "p1.csv", "--scheduler", address) == BAD_INPUT
+
+
 SLOWLY = """
 import sys, time
 from mlopt.scoring import predict as module
 from mlopt.scoring.blocks import blocks_of
-score = module._Run._score
+score = module._Scorer.score
 def slowly(self, block):
     time.sleep(.03)
     return score(self, block)
-module._Run._score = slowly
+module._Scorer.score = slowly
 module.predict(sys.argv[1], sys.argv[2], output=sys.argv[3])
 """
 

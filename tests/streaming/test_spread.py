@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.clusters import eventually, in_thread
 
-from mlopt import Stream
+from mlopt import Plan, Stream
 from mlopt.cluster import Header, MeshDask, MeshHere, Service, Threads, local_cluster, mesh
 from mlopt.cluster.parcel import arrays_of, pack, parcel_of, unpack
 from mlopt.errors import (
@@ -184,7 +184,9 @@ def test_many_requests_on_workers_are_solo_runs_in_this_process(where: Any) -> N
     on_workers = stream(client=where)
     found = list(on_workers.run(several, ordered=True))
     assert found == alone(stream(), several)
-    text = on_workers.explain().explain()
+    plan = on_workers.explain()
+    assert Plan.from_dict(plan.to_dict()) == plan
+    text = plan.explain()
     assert "on 2 workers" in text
     assert "made, reduced" in text
     assert "were sent to workers and back" in text
@@ -349,12 +351,16 @@ def test_a_closed_stream_lets_go_of_its_members() -> None:
             stream.close()
         with pytest.raises(StreamClosedError):
             stream.submit([1])
+        sampled = Stream(client=here).map(abs).explain(range(9))
+        assert sampled.choices[1].children[0].predicted
         failing = Stream(client=here).map(lambda feed: time.sleep(0.3), name="slow")
         answer = failing.submit(range(50))
         failing.close(drain=False)
         with pytest.raises(StreamClosedError):
             answer.result(0)
-    assert len(here.members) == 0
+        left = Stream(client=here).map(abs)
+        assert left.submit([1]).result(10) == [1]
+    left.close()  # although its members are gone
 
 
 def test_memory_bounds_feeds_on_members_too(where: Any) -> None:

@@ -3,6 +3,8 @@
 ::
 
     files -> blocks of rows -> predict, to CSV -> one file each, in its place when whole
+
+On workers each file goes to one of them, which does all three with its blocks in turn.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -83,6 +85,7 @@ class _Done:
     job: Job
     rows: int
     remarks: tuple[str, ...]
+    before: list[Any]
 
 
 def predict(
@@ -93,6 +96,7 @@ def predict(
     memory: int | str | None = None,
     proba: bool = False,
     threads: int | None = None,
+    client: Any = None,
     observer: Observer = ignore,
     tell: Callable[[str], object] = lambda text: None,
 ) -> Predicted:
@@ -117,6 +121,10 @@ def predict(
         Add ``probability_<class>`` for each class.
     threads : int, optional
         [default: all cores]
+    client : distributed.Client, optional
+        On whose workers files are read, predicted and written, as many at once as they
+        have threads, and one more each: they must see the same paths. ``memory`` is then
+        that of each worker.
     observer : callable, optional
         Called with a `mlopt.events.FileDone` for each file.
     tell : callable, optional
@@ -154,7 +162,7 @@ def predict(
         folder, digest(name, version("mlopt").encode(), str(proba).encode())
     ) as kept:
         known = {job: kept.has(job) for job in jobs}
-        run = _Run(estimator, kept, room, proba, threads)
+        run = _Run(estimator, kept, room, proba, threads, client)
         done, failed = run.go([job for job in jobs if known[job] is None], observer, tell)
     return Predicted(
         rows={one.job.output: one.rows for one in done},
@@ -169,19 +177,30 @@ class _Run:
     """One call: the stages of its stream, and what they share."""
 
     def __init__(
-        self, model: Any, kept: Journal, memory: int, proba: bool, threads: int | None
+        self,
+        model: Any,
+        kept: Journal,
+        memory: int,
+        proba: bool,
+        threads: int | None,
+        client: Any,
     ) -> None:
-        self._model, self._kept, self._memory, self._proba = model, kept, memory, proba
-        self._block = max(1, min(BLOCK, memory // SHARE))
-        self._adding = threading.Lock()
+        self._kept, self._adding = kept, threading.Lock()
         self._whole: set[Job] = set()
+        self._scorer = scorer = _Scorer(model, memory, proba)
         cores = count_threads(threads)
-        # One file is read, one is written, and the cores predict: what may take memory is
-        # known beforehand, and does not depend on what else the machine is at.
-        stream = Stream(memory=memory, threads=threads, open=OPEN, feeds=cores + OPEN)
-        self._stream = stream.map(self._score, name="predict", replicas=cores).gather(
-            self._write, name="write"
-        )
+        if client is None:
+            # One file is read, one is written, and the cores predict: what may take memory
+            # is known beforehand, and does not depend on what else the machine is at.
+            stream = Stream(memory=memory, threads=threads, open=OPEN, feeds=cores + OPEN)
+            stream = stream.map(scorer.score, name="predict", replicas=cores)
+            self._stream = stream.gather(self._write, name="write")
+            self._feeds: Callable[[Job], Iterator[Any]] = self._blocks
+        else:
+            stream = Stream(client=client, threads=threads, partition=1)
+            stream = stream.map(scorer.score_file, name="predict")
+            self._stream = stream.gather(self._note, name="note")
+            self._feeds = self._file
         self.plan: Plan | None = None
 
     def go(
@@ -194,7 +213,7 @@ class _Run:
             warnings.simplefilter("ignore", InputWarning)  # it is told, with the rows
             while left:
                 again: list[Job] = []
-                requests = (_Request(job, self._blocks) for job in left)
+                requests = (_Request(job, self._feeds) for job in left)
                 for one in self._stream.run(requests, errors="give"):
                     job, reason = _what(one)
                     if isinstance(one, _Done):
@@ -216,36 +235,77 @@ class _Run:
         return done, failed
 
     def _blocks(self, job: Job) -> Iterator[Block]:
-        return blocks_of(
-            job, self._model, self._block, self._memory, whole=job in self._whole
-        )
+        return self._scorer.blocks(job, job in self._whole)
 
-    def _score(self, block: Block) -> _Part:
-        predicted = predictions(self._model, block.X, proba=self._proba)
+    def _file(self, job: Job) -> Iterator[tuple[Job, bool]]:
+        # Workers may be in other folders.
+        there = Job(job.source.absolute(), job.output.absolute())
+        return iter([(there, job in self._whole)])
+
+    def _write(self, feeds: Feeds) -> _Done:
+        return self._noted(_written(feeds.request.job, feeds))
+
+    def _note(self, feeds: Feeds) -> _Done:
+        (done,) = feeds
+        return self._noted(replace(done, job=feeds.request.job))
+
+    def _noted(self, done: _Done) -> _Done:
+        with self._adding:
+            self._kept.add(done.job, done.rows, done.before)
+        return done
+
+
+@dataclass(frozen=True)
+class _Scorer:
+    """What stages do, here or on a worker.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    memory : int
+        Bytes that rows may take.
+    proba : bool
+    """
+
+    model: Any
+    memory: int
+    proba: bool
+
+    def blocks(self, job: Job, whole: bool) -> Iterator[Block]:
+        """The rows of a file."""
+        size = max(1, min(BLOCK, self.memory // SHARE))
+        return blocks_of(job, self.model, size, self.memory, whole=whole)
+
+    def score(self, block: Block) -> _Part:
+        """Predictions of a block."""
+        predicted = predictions(self.model, block.X, proba=self.proba)
         content = csv_of(predicted)
         if block.start:
             content = content[content.index(b"\n") + 1 :]
-        remarks = unreadable_cells(self._model, block.X)
+        remarks = unreadable_cells(self.model, block.X)
         if block.start:
             remarks = [f"from row {block.start + 1:,} on: {remark}" for remark in remarks]
         return _Part(content, len(predicted), (*block.remarks, *remarks))
 
-    def _write(self, feeds: Feeds) -> _Done:
-        job = feeds.request.job
-        before = content_of(job.source) if job.source.exists() else []
-        rows, remarks = 0, []
+    def score_file(self, given: tuple[Job, bool]) -> _Done:
+        """Write the predictions of a file, block by block."""
+        return _written(given[0], map(self.score, self.blocks(*given)))
 
-        def write(file: BinaryIO) -> None:
-            nonlocal rows
-            for part in feeds:
-                file.write(part.content)
-                rows += part.rows
-                remarks.extend(part.remarks)
 
-        write_file(job.output, write)
-        with self._adding:
-            self._kept.add(job, rows, before)
-        return _Done(job, rows, tuple(remarks))
+def _written(job: Job, parts: Iterable[_Part]) -> _Done:
+    """Write predictions to their place, when they are whole."""
+    before = content_of(job.source) if job.source.exists() else []
+    rows, remarks = 0, list[str]()
+
+    def write(file: BinaryIO) -> None:
+        nonlocal rows
+        for part in parts:
+            file.write(part.content)
+            rows += part.rows
+            remarks.extend(part.remarks)
+
+    write_file(job.output, write)
+    return _Done(job, rows, tuple(remarks), before)
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,14 @@ import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from mlopt.cluster.mesh import Mesh, Service
 from mlopt.cluster.wire import LARGEST
-from mlopt.errors import InputError, MemberLostError, StreamClosedError
+from mlopt.errors import ClusterError, InputError, MemberLostError, StreamClosedError
 from mlopt.events import Observer
 from mlopt.prices import price
 from mlopt.streaming.answer import Feeds
@@ -212,7 +213,8 @@ class Spread(Running):
         self._unwatch()
         if self._owned:
             self._mesh.close()
-        else:
+            return
+        with suppress(ClusterError):  # closed by whose it is
             self._mesh.serve(_Nothing)
 
     def _changed_members(self, member: str, came: bool) -> None:
