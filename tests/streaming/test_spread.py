@@ -167,6 +167,20 @@ def test_what_a_user_says_of_credits_holds_for_partitions() -> None:
                     answer.result(20)
 
 
+def test_partitions_grow_where_moving_them_costs_more_than_their_work() -> None:
+    several = [list(range(n, n + 400)) for n in range(6)]
+    with MeshHere(2) as here, Stream(client=here).map(abs) as stream:
+        assert list(stream.run(several, ordered=True)) == several
+        at_work: Any = stream._running
+        # All workers should have some of a request, however quick it is.
+        assert at_work.partition == 200
+    with MeshHere(2) as here, Stream(client=here, feeds=40).map(abs) as stream:
+        assert list(stream.run(several, ordered=True)) == several
+        bounded: Any = stream._running
+        assert bounded.partition == bounded.least
+        assert bounded.flow.allowance.feeds * bounded.least <= 40
+
+
 def made(feed: int) -> dict[str, np.ndarray]:
     return {"x": np.arange(feed, dtype=float), "y": np.full(3, feed)}
 

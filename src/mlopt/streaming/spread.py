@@ -175,6 +175,7 @@ class Spread(Running):
                 self.moving.append(max(0.0, took - gone.seconds))
 
     def _cut(self, feeds: Iterator[Any]) -> Iterator[Part]:
+        size = self.partition = self._chosen_partition()
         count, at_once = 0, self._at_once()
         first = list(itertools.islice(feeds, at_once + 1))
         if len(first) <= at_once:
@@ -184,7 +185,7 @@ class Spread(Running):
                 yield Part(first, whole=True)
         else:
             rest = itertools.chain(first, feeds)
-            while part := list(itertools.islice(rest, self.partition)):
+            while part := list(itertools.islice(rest, size)):
                 count += len(part)
                 self._lengths += [len(part)] * (len(self._lengths) < SAMPLES)
                 yield Part(part)
@@ -289,19 +290,17 @@ class Spread(Running):
         found["stream"] |= {"workers": len(self.places), "bytes sent": self.moved}
         return found
 
-    def choose(self) -> None:
-        before = self.tuned
-        super().choose()
-        if before is not None or self.tuned is None or self._wanted is not None:
-            return
+    def _chosen_partition(self) -> int:
+        """Feeds of a partition, for the next request."""
+        if self._wanted is not None or self.tuned is None:
+            return self.partition
         timed = self.inner_timed()[: self.first]
         made = made_of(timed, max(self.usual_feeds, 1.0))
         work = sum(one.seconds / m for one, m in zip(timed, made, strict=True))
         # A request that has the workers for itself should be there for all of them.
         most = min(self._most(), math.ceil(self.usual_feeds / max(1, len(self.places))))
-        self.partition = partition_of(
-            self.least, unit(self._sizes), work, price("stream.partition"), most
-        )
+        each = unit(self._sizes)
+        return partition_of(self.least, each, work, price("stream.partition"), most)
 
 
 class _Nothing(Service):
