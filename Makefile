@@ -73,7 +73,7 @@ lint: install
 	$(BIN)/lint-imports
 
 bench: export DASK_MLOPT__REMEMBER = false
-bench: install .venv-dask-ml .venv-peers
+bench: install .venv-dask-ml .venv-peers .venv-factors
 	$(BIN)/python benchmarks/kernels.py
 	$(BIN)/python benchmarks/search.py --dask-ml .venv-dask-ml/bin/python
 	$(BIN)/python benchmarks/prefixes.py
@@ -90,6 +90,7 @@ bench: install .venv-dask-ml .venv-peers
 	$(BIN)/python benchmarks/gates.py
 	$(BIN)/python benchmarks/predict_files.py
 	$(BIN)/python benchmarks/mesh.py
+	$(BIN)/python benchmarks/factors.py --peers .venv-factors/bin/python
 	$(BIN)/python benchmarks/tupaq.py
 	$(BIN)/python benchmarks/applications/sift_fisher.py
 	$(BIN)/python benchmarks/applications/sentiment.py
@@ -106,5 +107,10 @@ bench: install .venv-dask-ml .venv-peers
 	$(PYTHON) -m venv $@
 	$@/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/peers.txt
 
+# Other factorizations of ratings.
+.venv-factors: benchmarks/factors.txt
+	$(PYTHON) -m venv $@
+	$@/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/factors.txt
+
 clean:
-	rm -rf .venv .venv-oldest .venv-dask-ml .venv-peers demo
+	rm -rf .venv .venv-oldest .venv-dask-ml .venv-peers .venv-factors demo

@@ -37,7 +37,7 @@ def load(name: str) -> ModuleType:
 
 def test_every_example_is_tested_here() -> None:
     known = {"flights", "search_three_lines", "compare_families", "sweep_wine"}
-    known |= {"sift_fisher"}
+    known |= {"sift_fisher", "ratings"}
     known |= {"digits_random_features"}
     known |= APPLICATIONS | STREAMS
     assert {path.stem for path in EXAMPLES.glob("*.py")} == known
@@ -99,6 +99,14 @@ def test_the_sweep_file(
     result = json.loads(capsys.readouterr().out)
     assert result["families"] == ["linear", "hist_gradient_boosting", "neighbours"]
     assert result["scoring"] == "neg_root_mean_squared_error"
+
+
+def test_films_are_recommended(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    load("ratings").main(["--data", str(data), "--trials", "9"])
+    said = capsys.readouterr().out
+    assert float(said.split("RMSE ")[1].split()[0]) < 0.88
+    assert len(said.split("rated best:")[1].strip().splitlines()) == 8
+    assert "Toy Story (1995)" not in said.split("five stars to:")[1].partition("\n")[2]
 
 
 def test_the_flights_have_no_column_that_leaks() -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mlopt import gd
+    from mlopt.factors.estimator import MatrixFactorization
     from mlopt.gd.elastic_net import ElasticNet, Lasso
     from mlopt.gd.least_squares import LinearRegression, Ridge
     from mlopt.gd.logistic import LogisticRegression
@@ -40,6 +41,7 @@ __all__ = [
     "LinearSVC",
     "LogisticRegression",
     "ManyPasses",
+    "MatrixFactorization",
     "ModelSearchCV",
     "OnePass",
     "PartialFit",
@@ -69,6 +71,7 @@ _HOMES = {
     "LinearSVC": "mlopt.gd.svm",
     "LogisticRegression": "mlopt.gd.logistic",
     "ManyPasses": "mlopt.pipeline.fits.base",
+    "MatrixFactorization": "mlopt.factors.estimator",
     "ModelSearchCV": "mlopt.tuning.search",
     "OnePass": "mlopt.pipeline.fits.base",
     "PartialFit": "mlopt.pipeline.fits.base",

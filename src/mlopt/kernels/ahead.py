@@ -25,6 +25,9 @@ from mlopt.kernels import (
     terms,
     windows,
 )
+from mlopt.kernels.factors_als import confide_rows, solve_rows
+from mlopt.kernels.factors_sgd import LANES, visit
+from mlopt.kernels.grouping import first_repeat, grouped
 from mlopt.kernels.linear import linear_pass, sparse_gram
 from mlopt.kernels.losses import LOGISTIC
 from mlopt.kernels.moments import moments
@@ -204,4 +207,25 @@ def _order() -> None:
     permutation(_N, 0)
 
 
-_OF_OTHERS: tuple[Callable[[], None], ...] = (_text, _margins, _shrinkage_gram, _order)
+def _factors() -> None:
+    numbers = np.zeros(1, np.int32)
+    order, starts = grouped(numbers, 1)
+    first_repeat(starts, numbers, 1)
+    F, ones = np.ones((1, LANES), np.float32), np.ones(1, np.float32)
+    rows = starts, numbers, ones[order]
+    sides = (F.copy(), F.copy()), (ones.copy(), ones.copy())
+    visit(
+        (numbers, numbers, ones), *sides, mean=0.0, rate=0.1, penalty=0.1, biased=True,
+        nonnegative=False,
+    )  # fmt: skip
+    solve_rows(rows, F, F.copy(), columns=1, penalty=1.0)
+    confide_rows(rows, F, F.T @ F, F.copy(), steps=1)
+
+
+_OF_OTHERS: tuple[Callable[[], None], ...] = (
+    _text,
+    _margins,
+    _shrinkage_gram,
+    _order,
+    _factors,
+)

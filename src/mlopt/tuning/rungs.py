@@ -16,6 +16,7 @@ from mlopt.tuning.crews.growing import (
     members,
     members_at,
     price_of_looks,
+    tells_stages,
 )
 from mlopt.tuning.saving import Curve, Saving, Stops
 
@@ -74,12 +75,16 @@ class Rungs:
         """
         if not (self.bandit.optional and grows(model) and self.staged) or self.short:
             return 0
+        if not tells_stages(model):
+            return 0
         if affordable(self._asked(), lambda stops: self._price(model, stops)):
             return 0
         return self.saving(model).enough(self.stages(model))
 
     def stages(self, model: Any) -> Stops:
         """Passes of which a grown ``model`` tells the score at little cost."""
+        if not tells_stages(model):
+            return ()
         size = members(model)
         young = [s for s in self._asked() if members_at(model, s, self.full) < size]
         return affordable(

@@ -17,6 +17,7 @@ from typing import Any
 
 from sklearn import ensemble
 
+from mlopt.factors.estimator import MatrixFactorization
 from mlopt.passes import Passes
 from mlopt.prices import price
 
@@ -32,7 +33,8 @@ class Growth:
     priced : str
         Whose prices in `mlopt.prices` hold: "growth.again.*" and "growth.judged.*".
     kept : tuple of str
-        Attributes of a fitted one that hold its members, in the order of their growth.
+        Attributes of a fitted one that hold its members, in the order of their growth; none
+        where its members are passes, which leave nothing of what was before.
     """
 
     parameter: str
@@ -53,6 +55,7 @@ class Growth:
 _FOREST, _TREES = Growth("n_estimators", "forest"), Growth("n_estimators", "boosting")
 _BAGS = Growth("n_estimators", "bagging", ("estimators_", "estimators_features_"))
 _HIST = Growth("max_iter", "histograms", ("_predictors",))
+_PASSES = Growth("max_iter", "factors", ())
 GROWING: dict[type, Growth] = {
     ensemble.RandomForestClassifier: _FOREST,
     ensemble.RandomForestRegressor: _FOREST,
@@ -64,8 +67,9 @@ GROWING: dict[type, Growth] = {
     ensemble.BaggingRegressor: _BAGS,
     ensemble.HistGradientBoostingClassifier: _HIST,
     ensemble.HistGradientBoostingRegressor: _HIST,
+    MatrixFactorization: _PASSES,
 }
-"""Ensembles that add members under ``warm_start``."""
+"""What adds members under ``warm_start``: ensembles, and passes of factors."""
 
 STOPS = 10_000
 """Rows above which scikit-learn's "auto" stops early."""
@@ -116,6 +120,11 @@ def helpers(model: Any, threads: int) -> int:
     """Threads that a fit with the machine to itself can use where one of many has one."""
     independent = type(model) in GROWING and getattr(model, "n_jobs", 1) is None
     return threads if independent else 1
+
+
+def tells_stages(model: Any) -> bool:
+    """Whether a fitted ``model`` that grows tells what it was with fewer members."""
+    return bool(GROWING[type(model)].kept)
 
 
 def members_at(model: Any, passes: Passes, full: int) -> int:

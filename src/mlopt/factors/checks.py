@@ -1,0 +1,111 @@
+"""What parameters and ratings must be, and what is said where they are not."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import (
+    Interval,
+    InvalidParameterError,
+    Options,
+    StrOptions,
+)
+
+from mlopt.errors import InputError
+from mlopt.factors.ratings import POLICIES, Ratings
+
+Array = NDArray[Any]
+
+CONSTRAINTS: dict[str, Any] = {
+    "n_components": [Interval(Integral, 1, None, closed="left")],
+    "alpha": [Interval(Real, 0, None, closed="neither")],
+    "nonnegative": ["boolean"],
+    "implicit": ["boolean"],
+    "biases": ["boolean", StrOptions({"auto"})],
+    "solver": [StrOptions({"auto", "sgd", "als"})],
+    "layout": [StrOptions({"auto", "threads"})],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "learning_rate": [Interval(Real, 0, None, closed="neither")],
+    "decay": [Interval(Real, 0, 1, closed="right")],
+    "confidence": [Interval(Real, 0, None, closed="neither")],
+    "duplicates": [Options(str, set(POLICIES))],
+    "handle_unknown": [StrOptions({"baseline", "error"})],
+    "n_iter_no_change": [Interval(Integral, 1, None, closed="left"), None],
+    "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+    "tol": [Interval(Real, 0, None, closed="left")],
+    "warm_start": ["boolean"],
+    "random_state": ["random_state"],
+    "n_jobs": [Integral, None],
+}
+"""As scikit-learn has them."""
+
+
+def check_parameters(model: Any) -> None:
+    """Refuse parameters that are out of range, or that exclude each other."""
+    try:
+        model._validate_params()
+    except InvalidParameterError as error:
+        raise InputError(str(error)) from None
+    if model.implicit and model.solver == "sgd":
+        raise InputError(
+            '`solver` must be "als" or "auto" for counts, whose sum is over all pairs; '
+            'got "sgd".'
+        )
+    for name in ("nonnegative", "biases"):
+        if model.implicit and getattr(model, name) is True:
+            raise InputError(
+                f"`{name}` must be False where `implicit` is True: a model of counts "
+                "has factors of either sign and nothing else."
+            )
+
+
+def check_ratings(model: Any, ratings: Ratings) -> None:
+    """Refuse ratings that these parameters do not take."""
+    if model.n_components > min(ratings.shape):
+        users, items = ratings.shape
+        raise InputError(
+            f"`n_components` must be at most the number of users and of items, {users} "
+            f"and {items}; got {model.n_components}."
+        )
+    if model.warm_start and hasattr(model, "user_factors_"):
+        _check_warm(model)
+    check_signs(model, ratings)
+
+
+def check_signs(model: Any, ratings: Ratings) -> None:
+    """Refuse negative ratings where they cannot be."""
+    bad = ratings.values < 0
+    if (model.implicit or model.nonnegative) and bad.any():
+        place = int(np.flatnonzero(bad)[0])
+        why = "counts (`implicit`)" if model.implicit else "ratings with `nonnegative`"
+        user = ratings.user_ids.labels[ratings.users[place]]
+        raise InputError(
+            f"{why.capitalize()} must be at least 0, got {ratings.values[place]:g} of "
+            f"user {user!s}: leave it out, or the parameter."
+        )
+
+
+def _check_warm(model: Any) -> None:
+    if model.user_factors_.shape[1] != model.n_components:
+        raise InputError(
+            f"`n_components` must stay {model.user_factors_.shape[1]} with "
+            f"`warm_start`, got {model.n_components}."
+        )
+    if model.max_iter < model.n_iter_:
+        raise InputError(
+            f"`max_iter` must be at least {model.n_iter_} with `warm_start`: it counts "
+            f"the passes of earlier fits too; got {model.max_iter}."
+        )
+
+
+def refuse_unknown(numbers: Array, labels: Array, what: str) -> None:
+    """Refuse labels whose number is -1, and name the first."""
+    if (numbers < 0).any():
+        place = int(np.flatnonzero(numbers < 0)[0])
+        raise InputError(
+            f"Every {what} must be one that `fit` has seen, got {labels[place]!s} in row "
+            f"{place}: leave it out, or fit with its ratings."
+        )

@@ -1,0 +1,122 @@
+"""From parameters and ratings to a training, and how far it goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlopt.cluster import Executor
+from mlopt.errors import InputError
+from mlopt.factors.als import ALSTraining
+from mlopt.factors.ids import Ids
+from mlopt.factors.model import Factors, drawn
+from mlopt.factors.ratings import Ratings
+from mlopt.factors.sgd import Rule, SGDTraining
+from mlopt.kernels.permutation import permutation
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The parameters of an estimator, with "auto" decided."""
+
+    k: int
+    rule: Rule
+    solver: str
+    confidence: float | None
+    max_iter: int
+    patience: int | None
+    held_out: float
+    tol: float
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """What a training came to."""
+
+    model: Factors
+    passes: int
+    errors: tuple[float, ...] = ()
+    """Held-out errors, one a pass, where early stopping was asked for."""
+
+
+def begin(ratings: Ratings, settings: Settings) -> Factors:
+    """Factors that nothing was learnt of; zeros for who has no ratings."""
+    users, items = ratings.shape
+    rule = settings.rule
+    mean = float(np.mean(ratings.values, dtype=np.float64))
+    level = 0.0 if rule.biased or settings.confidence is not None else mean
+    P, Q = drawn(ratings.shape, settings.k, level, settings.seed, rule.nonnegative)
+    P[np.diff(ratings.starts) == 0] = 0
+    Q[np.bincount(ratings.items, minlength=items) == 0] = 0
+    zeros = np.zeros(users, np.float32), np.zeros(items, np.float32)
+    return Factors(P, Q, *zeros, mean if rule.biased else 0.0)
+
+
+def carried_over(
+    model: Factors, users: Ids, items: Ids, ratings: Ratings, start: Factors
+) -> Factors:
+    """``start`` with what ``model`` says of those users and items that it knew."""
+    for known, now, A, own, known_A, known_own, what in (
+        (users, ratings.user_ids, start.P, start.b, model.P, model.b, "user"),
+        (items, ratings.item_ids, start.Q, start.c, model.Q, model.c, "item"),
+    ):
+        places = known.find(now.labels, what)
+        here = places >= 0
+        A[here], own[here] = known_A[places[here]], known_own[places[here]]
+    return start
+
+
+def train(
+    ratings: Ratings, start: Factors, passes: int, settings: Settings, executor: Executor
+) -> Fitted:
+    """Train from ``start``, which has ``passes`` behind it, to the end."""
+    if settings.patience is None:
+        training = training_of(ratings, start, passes, settings, executor)
+        training.advance(settings.max_iter - passes)
+        return Fitted(training.factors(), training.passes)
+    return _with_patience(ratings, start, passes, settings, executor)
+
+
+def training_of(
+    ratings: Ratings, start: Factors, passes: int, settings: Settings, executor: Executor
+) -> SGDTraining | ALSTraining:
+    """The training of a solver."""
+    rule, common = settings.rule, {"passes": passes, "executor": executor}
+    if settings.solver == "sgd":
+        return SGDTraining(ratings, start, rule, seed=settings.seed, **common)  # type: ignore[arg-type]
+    return ALSTraining(ratings, start, rule, confidence=settings.confidence, **common)  # type: ignore[arg-type]
+
+
+def _with_patience(
+    ratings: Ratings, start: Factors, passes: int, settings: Settings, executor: Executor
+) -> Fitted:
+    """Keep the pass with the least error on ratings that are held out."""
+    assert settings.patience is not None
+    n = len(ratings.values)
+    held = np.zeros(n, bool)
+    held[permutation(n, settings.seed, 4)[: round(settings.held_out * n)]] = True
+    if not held.any() or held.all():
+        raise InputError(
+            f"`validation_fraction`={settings.held_out:g} of {n} ratings must leave some "
+            "to hold out and some to train on: give more ratings, or no "
+            "`n_iter_no_change`."
+        )
+    judged = ratings.some(held)
+    triple = judged.users, judged.items, judged.values
+    training = training_of(ratings.some(~held), start, passes, settings, executor)
+    best, errors, waited = Fitted(start, passes), list[float](), 0
+    least = np.inf
+    while training.passes < settings.max_iter and waited < settings.patience:
+        training.advance(1)
+        model = training.factors()
+        errors.append(model.rmse(*triple))
+        waited = 0 if errors[-1] < least - settings.tol else waited + 1
+        if errors[-1] < least:
+            least, best = errors[-1], Fitted(model, training.passes)
+    return Fitted(best.model, best.passes, tuple(errors))

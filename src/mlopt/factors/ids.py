@@ -1,0 +1,96 @@
+"""What users and items are called, and their numbers 0, 1, ..."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlopt.errors import InputError
+
+_GAPS = 8
+"""Whole numbers that lie in a range of so many times their count are not sorted."""
+
+
+@dataclass(frozen=True)
+class Ids:
+    """Labels in their order; the place of a label is its number.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (count,)
+        Sorted, each once.
+    """
+
+    labels: NDArray[Any]
+
+    @staticmethod
+    def of(column: NDArray[Any], what: str) -> tuple[Ids, NDArray[np.int32]]:
+        """The labels of a column, and the number of each of its entries."""
+        column = checked(column, what)
+        if column.dtype.kind == "i" and len(column):
+            low, high = int(column.min()), int(column.max())
+            if high - low <= _GAPS * len(column):
+                return _of_range(column - low, high - low + 1, low)
+        labels, numbers = np.unique(column, return_inverse=True)
+        return Ids(labels), numbers.astype(np.int32)
+
+    @staticmethod
+    def numbers(count: int) -> Ids:
+        """The rows, or columns, of a matrix."""
+        return Ids(np.arange(count))
+
+    def find(self, column: Any, what: str) -> NDArray[np.int32]:
+        """The number of each label, -1 of those that are not known."""
+        column = checked(np.asarray(column), what)
+        if (column.dtype.kind == "U") != (self.labels.dtype.kind == "U"):
+            raise InputError(
+                f"{what.capitalize()}s must be of the kind that `fit` has seen, "
+                f"{self.labels.dtype}; got {column.dtype}, such as {column[:1].tolist()}."
+            )
+        places = np.searchsorted(self.labels, column)
+        places[places == len(self.labels)] = 0
+        found = self.labels[places] == column
+        return np.where(found, places, -1).astype(np.int32)
+
+
+def _of_range(column: NDArray[Any], count: int, low: int) -> tuple[Ids, NDArray[np.int32]]:
+    """As by sorting, without it."""
+    numbers = np.zeros(count, np.int32)
+    numbers[column] = 1
+    labels = np.flatnonzero(numbers)
+    numbers[labels] = np.arange(len(labels), dtype=np.int32)
+    return Ids(labels + low), numbers[column]
+
+
+def checked(column: NDArray[Any], what: str) -> NDArray[Any]:
+    """Labels as whole numbers or as text.
+
+    Raises
+    ------
+    InputError
+        When one is missing, or is neither.
+    """
+    if column.ndim != 1:
+        raise InputError(f"The {what}s must be one column, got shape {column.shape}.")
+    if column.dtype.kind == "O":
+        column = np.array(column.tolist())
+    kind = column.dtype.kind
+    if kind == "f":
+        whole = np.isfinite(column) & (np.floor(column) == column)
+        if not whole.all():
+            place = int(np.flatnonzero(~whole)[0])
+            raise InputError(
+                f"A {what} must be a whole number or a text, got {column[place]} in row "
+                f"{place}: leave such rows out."
+            )
+        return column.astype(np.int64)
+    if kind not in "iuU":
+        raise InputError(
+            f"A {what} must be a whole number or a text, and all of one kind; got "
+            f"{column.dtype} such as {column[:1].tolist()}: leave out rows where it is "
+            "missing."
+        )
+    return column.astype(np.int64) if kind in "iu" else column

@@ -1,0 +1,88 @@
+"""What is wrong with ratings is said: what must hold, what was given, what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from mlopt import MatrixFactorization
+from mlopt.errors import InputError
+
+PAIRS = [["ann", "tea"], ["ann", "rum"], ["bob", "tea"], ["bob", "milk"]]
+STARS = [5.0, 1.0, 4.0, 2.0]
+MATRIX = sp.csr_array(np.array([[1.0, 2.0, 0.0], [0.0, 3.0, 1.0]]))
+
+
+def twice() -> Any:
+    return sp.coo_array((np.array([1.0, 4.0, 2.0]), ([0, 0, 1], [1, 1, 0])), shape=(2, 2))
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "params", "said"),
+    [
+        (PAIRS, [5, np.nan, 4, 2], {}, "finite: number 1 is nan"),
+        (PAIRS, [5, 1, 4], {}, "one rating for each of the 4 rows"),
+        (PAIRS, ["a", "b", "c", "d"], {}, "must be numbers"),
+        (PAIRS, None, {}, "y, or the third column"),
+        ([*PAIRS, ["ann", "tea"]], [*STARS, 3], {}, "user ann has item tea twice"),
+        (twice(), None, {}, "user 0 has item 1 twice"),
+        (np.ones((4, 9)), None, {}, r"csr_array\(X\)"),
+        (MATRIX, [1, 2], {}, "y must be None"),
+        (sp.csr_array((3, 3)), None, {}, "at least one rating"),
+        ([[1.5, 2, 3]], None, {}, "whole number or a text, got 1.5 in row 0"),
+        ([["ann", None]], [1], {}, "item must be a whole number or a text"),
+        (
+            PAIRS,
+            STARS,
+            {"n_components": 3},
+            "at most the number of users and of items, 2 and 3",
+        ),
+        (PAIRS, [5, -1, 4, 2], {"implicit": True}, "at least 0, got -1 of user ann"),
+        (PAIRS, [5, -1, 4, 2], {"nonnegative": True}, "at least 0, got -1 of user ann"),
+        (PAIRS, STARS, {"implicit": True, "solver": "sgd"}, "over all pairs"),
+        (PAIRS, STARS, {"implicit": True, "biases": True}, "factors of either sign"),
+        (PAIRS, STARS, {"alpha": 0.0}, "alpha"),
+        (PAIRS, STARS, {"layout": "servers"}, "layout"),
+        (PAIRS, 1e4 * np.array(STARS), {"learning_rate": 1.0}, "lower `learning_rate`"),
+        (PAIRS, STARS, {"n_iter_no_change": 2, "validation_fraction": 0.01}, "hold out"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused(X: Any, y: Any, params: Any, said: str) -> None:
+    model = MatrixFactorization(1, random_state=0).set_params(**params)
+    with pytest.raises(InputError, match=said), np.errstate(over="ignore"):
+        model.fit(X, y)
+
+
+@pytest.mark.parametrize(("policy", "value"), [("mean", 2.5), ("sum", 5.0), ("last", 4.0)])
+def test_one_rating_is_made_of_several(policy: str, value: float) -> None:
+    once = sp.csr_array(np.array([[0.0, value], [2.0, 0.0]]))
+    model = MatrixFactorization(1, duplicates=policy, random_state=0)
+    told = model.fit(twice()).predict(once)
+    np.testing.assert_array_equal(told, model.fit(once).predict(once))
+
+
+def test_who_is_not_known_is_named() -> None:
+    model = MatrixFactorization(1, handle_unknown="error", random_state=0).fit(PAIRS, STARS)
+    with pytest.raises(InputError, match="user must be one that `fit` has seen, got eve"):
+        model.predict([["ann", "tea"], ["eve", "tea"]])
+    with pytest.raises(InputError, match="got eve"):
+        model.recommend(["eve"], 1)
+    with pytest.raises(InputError, match="of the kind that `fit` has seen"):
+        model.predict([[1, 2]])
+    with pytest.raises(InputError, match=r"in 1 \.\.\. 3"):
+        model.recommend(["ann"], 4)
+    with pytest.raises(InputError, match="a column for each of the 3 items"):
+        model.transform(sp.csr_array((2, 5)))
+    with pytest.raises(InputError, match="sparse matrix"):
+        model.transform(np.ones((2, 3)))
+
+
+def test_a_warm_start_takes_what_it_can_go_on_from() -> None:
+    model = MatrixFactorization(1, warm_start=True, random_state=0).fit(PAIRS, STARS)
+    with pytest.raises(InputError, match="at least 20 with `warm_start`"):
+        model.set_params(max_iter=3).fit(PAIRS, STARS)
+    with pytest.raises(InputError, match="must stay 1"):
+        model.set_params(max_iter=30, n_components=2).fit(PAIRS, STARS)

@@ -1,0 +1,292 @@
+"""Matrix factorization is what its objective says, whoever looks at it."""
+
+from __future__ import annotations
+
+import doctest
+import pickle
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import estimator_checks
+
+import mlopt.factors.estimator
+from mlopt import MatrixFactorization
+from mlopt.cluster import Threads
+from mlopt.factors.als import ALSTraining
+from mlopt.factors.model import Factors
+from mlopt.factors.ratings import ratings_of
+from mlopt.factors.sgd import Rule, SGDTraining
+from mlopt.factors.shelves import Grid
+from mlopt.training import Training
+
+Array = NDArray[Any]
+
+
+def drawn(users: int = 60, items: int = 40, share: float = 0.3) -> sp.csr_array:
+    """Ratings around 3.5 of biases and two factors, and noise of a tenth."""
+    random = np.random.default_rng(0)
+    P, Q = random.normal(size=(users, 2)), random.normal(size=(items, 2))
+    full = 3.5 + random.normal(size=(users, 1)) + random.normal(size=items) + P @ Q.T
+    full += random.normal(0, 0.1, (users, items))
+    known = random.random((users, items)) < share
+    u, i = np.nonzero(known)
+    return sp.csr_array((full[known], (u, i)), shape=(users, items))
+
+
+def rows_of(X: Any) -> tuple[Array, Array]:
+    coo = X.tocoo()
+    return np.column_stack(coo.coords), coo.data
+
+
+def objective(X: Any, model: MatrixFactorization) -> float:
+    """Of the docstring, in float64."""
+    (pairs, r), alpha = rows_of(X), model.alpha
+    u, i = pairs.T
+    P, Q = model.user_factors_.astype(float), model.item_factors_.astype(float)
+    b, c = model.user_biases_.astype(float), model.item_biases_.astype(float)
+    e = r - (P[u] * Q[i]).sum(axis=1) - (model.mean_ + b[u] + c[i]) * model._biased()
+    sizes = (P[u] ** 2).sum(axis=1) + (Q[i] ** 2).sum(axis=1) + b[u] ** 2 + c[i] ** 2
+    return float((e**2).sum() + alpha * sizes.sum())
+
+
+@pytest.mark.parametrize("how", [{}, {"nonnegative": True}, {"biases": False}])
+def test_every_pass_of_als_lowers_the_objective_and_sgd_comes_near(how: Any) -> None:
+    X = drawn()
+    if how.get("nonnegative"):
+        X.data = np.abs(X.data)
+    als = MatrixFactorization(3, solver="als", random_state=0, **how)
+    passes = (1, 2, 4, 8, 40)
+    values = [objective(X, clone(als).set_params(max_iter=n).fit(X)) for n in passes]
+    assert all(later < earlier for earlier, later in pairwise(values))
+    sgd = MatrixFactorization(3, max_iter=300, decay=0.99, random_state=0, **how).fit(X)
+    assert objective(X, sgd) < 1.15 * values[-1]
+    assert (
+        not how.get("nonnegative")
+        or min(sgd.user_factors_.min(), sgd.item_factors_.min()) >= 0
+    )
+
+
+def test_what_is_held_out_is_predicted() -> None:
+    X = drawn(300, 200)
+    pairs, r = rows_of(X)
+    held = np.random.default_rng(1).random(len(r)) < 0.1
+    for solver in ("sgd", "als"):
+        model = MatrixFactorization(
+            2, alpha=0.01, solver=solver, max_iter=60, random_state=0
+        )
+        model.fit(pairs[~held], r[~held])
+        assert model.score(pairs[held], r[held]) > 0.97
+
+
+@pytest.mark.parametrize("solver", ["sgd", "als"])
+def test_a_matrix_rows_and_frames_are_the_same_ratings(solver: str) -> None:
+    X = drawn()
+    X.data[:5] = 0  # stored, and so a rating
+    pairs, r = rows_of(X)
+    frame = pd.DataFrame({"user": pairs[:, 0], "item": pairs[:, 1], "stars": r})
+    model = MatrixFactorization(3, solver=solver, random_state=0)
+    whole = clone(model).fit(X)
+    for given in (
+        (pairs, r),
+        (np.column_stack([pairs, r]),),
+        (frame,),
+        (frame.iloc[:, :2], r),
+    ):
+        other = clone(model).fit(*given)
+        np.testing.assert_array_equal(other.user_factors_, whole.user_factors_)
+        np.testing.assert_array_equal(other.predict(given[0]), whole.predict(X))
+    assert whole.mean_ == pytest.approx(r.mean(), rel=1e-6)
+    assert clone(model).fit(frame).feature_names_in_.tolist() == ["user", "item", "stars"]
+
+
+def test_labels_may_be_texts() -> None:
+    pairs, r = rows_of(drawn())
+    named = np.array([[f"u{u:03}", f"i{i:03}"] for u, i in pairs], object)
+    model = MatrixFactorization(3, random_state=0)
+    texts, numbers = clone(model).fit(named, r), clone(model).fit(pairs, r)
+    np.testing.assert_array_equal(texts.predict(named), numbers.predict(pairs))
+    top = texts.recommend(["u007"], 3)[0][0]
+    assert top.tolist() == [f"i{i:03}" for i in numbers.recommend([7], 3)[0][0]]
+
+
+@pytest.mark.parametrize("implicit", [False, True])
+def test_recommendations_are_the_best_unseen_by_brute_force(implicit: bool) -> None:
+    X = drawn()
+    X.data = np.abs(X.data)
+    model = MatrixFactorization(3, implicit=implicit, random_state=0).fit(X)
+    items, scores = model.recommend([4, 0], 5)
+    for user, own, told in zip((4, 0), items, scores, strict=True):
+        every = [[user, item] for item in range(40) if X[user, item] == 0]
+        values = model.predict(every)
+        best = np.argsort(-values, kind="stable")[:5]
+        assert own.tolist() == [every[k][1] for k in best]
+        np.testing.assert_allclose(told, values[best], rtol=1e-5)
+    assert model.recommend([4], 40)[1][0, -1] == -np.inf
+    assert np.isfinite(model.recommend([4], 40, exclude_seen=False)[1]).all()
+
+
+@pytest.mark.parametrize("implicit", [False, True])
+def test_new_users_with_the_ratings_of_old_ones_get_their_factors(implicit: bool) -> None:
+    X = drawn()
+    X.data = np.abs(X.data)
+    model = MatrixFactorization(
+        3, solver="als", max_iter=300, alpha=0.1, implicit=implicit, random_state=0
+    ).fit(X)
+    np.testing.assert_allclose(model.transform(X), model.user_factors_, atol=0.02)
+    known, new = model.recommend([2], 5), model.recommend(X[[2]], 5)
+    np.testing.assert_allclose(known[1], new[1], atol=0.02)
+    assert not model.transform(sp.csr_array((2, 40))).any()
+
+
+def test_counts_are_ranked_and_zeros_are_no_counts() -> None:
+    random = np.random.default_rng(0)
+    groups = np.add.outer(np.arange(80), np.arange(50)) % 5 == 0
+    full = sp.csr_array(np.where(groups, random.integers(1, 9, (80, 50)), 0))
+    pairs, counts = rows_of(full)
+    held = random.random(len(counts)) < 0.2
+    model = MatrixFactorization(5, implicit=True, alpha=1.0, random_state=0)
+    model.fit(pairs[~held], counts[~held])
+    assert model.score(pairs[held], counts[held]) > 0.95
+    with_zeros = sp.csr_array(full).astype(float)
+    with_zeros.data[::3] = 0
+    without = with_zeros.copy()
+    without.eliminate_zeros()
+    a, b = clone(model).fit(with_zeros), clone(model).fit(without)
+    np.testing.assert_allclose(a.item_factors_, b.item_factors_, atol=1e-5)
+
+
+def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mlopt.factors.shelves.LEAST", 64)  # many shelves of few ratings
+    X = drawn(200, 100)
+    for solver in ("sgd", "als"):
+        one, two = (
+            MatrixFactorization(8, solver=solver, random_state=0, n_jobs=n).fit(X)
+            for n in (1, 2)
+        )
+        np.testing.assert_array_equal(one.user_factors_, two.user_factors_)
+    held = MatrixFactorization(2, alpha=0.01, max_iter=60, random_state=0).fit(X)
+    assert held.score(X) > 0.98
+
+
+def test_shelves_hold_each_rating_once_and_rounds_share_nothing() -> None:
+    ratings = ratings_of(drawn(), None, "error")
+    grid = Grid.of(ratings, 0, side=4)
+    found: list[Any] = []
+    for a, row in enumerate(grid.shelves):
+        for b, (u, i, r) in enumerate(row):
+            user = np.argsort(grid.users.place)[u + grid.users.edges[a]]
+            item = np.argsort(grid.items.place)[i + grid.items.edges[b]]
+            found += zip(user.tolist(), item.tolist(), r.tolist(), strict=True)
+    given = zip(
+        ratings.users.tolist(), ratings.items.tolist(), ratings.values.tolist(), strict=True
+    )
+    assert sorted(found) == sorted(given)
+    assert len(grid.users.edges) == len(grid.items.edges) == 5
+
+
+@pytest.mark.parametrize("solver", ["sgd", "als"])
+def test_trainings_keep_the_laws(solver: str) -> None:
+    ratings, random = ratings_of(drawn(), None, "error"), np.random.default_rng(0)
+    P, Q = (random.normal(0, 0.1, (n, 3)).astype(np.float32) for n in (60, 40))
+    zeros = np.zeros(60, np.float32), np.zeros(40, np.float32)
+    rule = Rule(0.05, 0.03, 0.95, biased=True, nonnegative=False)
+
+    def made() -> Any:
+        start = Factors(P, Q, *zeros, 3.5)
+        common: dict[str, Any] = {"passes": 0, "executor": Threads(1)}
+        if solver == "sgd":
+            return SGDTraining(ratings, start, rule, seed=0, **common)
+        return ALSTraining(ratings, start, rule, **common)
+
+    whole, parts, resumed = made(), made(), made()
+    assert isinstance(parts, Training)
+    whole.advance(5)
+    parts.advance(2)
+    resumed.restore(pickle.loads(pickle.dumps(parts.state())))
+    other: Any
+    for other in (parts, resumed):
+        other.advance(3)
+        assert other.quality() == whole.quality() < 0
+        np.testing.assert_array_equal(other.factors().P, whole.factors().P)
+
+
+@pytest.mark.parametrize("solver", ["sgd", "als"])
+def test_a_warm_start_goes_on_as_if_never_interrupted(solver: str) -> None:
+    X = drawn()
+    whole = MatrixFactorization(3, solver=solver, max_iter=9, random_state=0).fit(X)
+    parts = clone(whole).set_params(max_iter=4, warm_start=True, random_state=None)
+    parts.set_params(random_state=0).fit(X)
+    parts = pickle.loads(pickle.dumps(parts)).set_params(max_iter=9).fit(X)
+    assert parts.n_iter_ == whole.n_iter_ == 9
+    np.testing.assert_array_equal(parts.item_factors_, whole.item_factors_)
+
+
+def test_new_users_join_at_a_warm_start() -> None:
+    pairs, r = rows_of(drawn())
+    early = pairs[:, 0] < 50
+    model = MatrixFactorization(3, warm_start=True, random_state=0).fit(
+        pairs[early], r[early]
+    )
+    before = model.user_factors_.copy()
+    model.fit(pairs, r)  # no pass more: `max_iter` counts all
+    np.testing.assert_array_equal(model.user_factors_[:50], before)
+    model.set_params(max_iter=60).fit(pairs, r)
+    assert model.score(pairs, r) > 0.9
+
+
+def test_early_stopping_keeps_the_best_pass() -> None:
+    X = drawn()
+    X.data = np.random.default_rng(0).normal(size=X.nnz)  # nothing to learn but noise
+    model = MatrixFactorization(8, max_iter=500, n_iter_no_change=5, random_state=0).fit(X)
+    errors = model.validation_errors_
+    assert int(np.argmin(errors)) == model.n_iter_ - 1
+    assert model.n_iter_ < len(errors) < 500
+
+
+def test_who_has_no_ratings_gets_the_mean_and_biases() -> None:
+    X = drawn()
+    X = sp.csr_array(sp.vstack([X, sp.csr_array((1, 40))]))
+    for solver in ("sgd", "als"):
+        model = MatrixFactorization(3, solver=solver, random_state=0).fit(X)
+        assert not model.user_factors_[60].any()
+        told = model.predict([[60, 5], [99, 5], [99, 99]])
+        expected = model.mean_ + model.item_biases_[5]
+        np.testing.assert_allclose(told, [expected, expected, model.mean_], rtol=1e-6)
+    plain = MatrixFactorization(3, biases=False, random_state=0).fit(X)
+    np.testing.assert_allclose(plain.predict([[60, 5], [1, 99]]), plain.mean_, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        estimator_checks.check_estimator_cloneable,
+        estimator_checks.check_estimator_repr,
+        estimator_checks.check_estimator_tags_renamed,
+        estimator_checks.check_valid_tag_types,
+        estimator_checks.check_no_attributes_set_in_init,
+        estimator_checks.check_parameters_default_constructible,
+        estimator_checks.check_get_params_invariance,
+        estimator_checks.check_set_params,
+        estimator_checks.check_mixin_order,
+    ],
+)
+def test_scikit_learns_checks_of_the_interface_hold(check: Any) -> None:
+    """All others give a table of measurements as X: here rows are pairs of labels, which
+    the tags say."""
+    check("MatrixFactorization", MatrixFactorization(1))
+
+
+def test_the_examples_run() -> None:
+    assert doctest.testmod(mlopt.factors.estimator).attempted
+    assert not doctest.testmod(mlopt.factors.estimator).failed
+    page = Path(__file__).parents[2] / "docs/factors.md"
+    told = doctest.testfile(str(page), module_relative=False)
+    assert told.attempted
+    assert not told.failed
