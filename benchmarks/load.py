@@ -92,7 +92,7 @@ class Load:
 
     def run(self, seconds: float) -> dict:
         """Ask for ``seconds``, then wait for what is open."""
-        self.begin = time.perf_counter()
+        self.begin, cpu = time.perf_counter(), time.process_time()
         self.end = self.begin + seconds
         while True:
             now = time.perf_counter()
@@ -105,6 +105,7 @@ class Load:
                 self.receive(key.data)
         taken = min(time.perf_counter(), self.end) - self.begin
         return {
+            "busy": (time.process_time() - cpu) / taken,
             "requests": self.sent, "seconds": taken, "wrong": self.wrong, "late": self.late,
             "statuses": dict(self.statuses), "rate": self.statuses[200] / taken,
             "latency": {str(s): quantiles(v) for s, v in self.latency.items()},

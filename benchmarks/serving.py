@@ -136,7 +136,8 @@ def measured(server: Served, *args) -> dict:
     """A load, with what it took of the server."""
     cpu, memory = server.cpu(), server.memory()
     found = result(load(server.port, *args))
-    found["cpu"] = 1e3 * (server.cpu() - cpu) / max(1, found["requests"])
+    spent, asked = server.cpu() - cpu, max(1, found["requests"])
+    found["cpu"], found["a second"] = 1e3 * spent / asked, asked / spent
     found["memory"] = (memory, server.memory())
     return found
 
@@ -145,6 +146,8 @@ def show(name: str, found: dict) -> None:
     ok, refused = found["latency"]["200"], found["latency"]["503"]
     said = f"{name:10} {found['rate']:7.0f} answers/s  p50 {ok.get('p50', 0):6.1f} ms"
     said += f"  p99 {ok.get('p99', 0):6.1f} ms  server {found['cpu']:.2f} CPU ms a request"
+    said += f" ({found['a second']:.0f} a CPU second)"
+    said += f"  clients {found['busy']:.0%} of a core, {found['late']} late"
     said += f"  wrong {found['wrong']}  {found['statuses']}"
     if refused:
         said += f"  503: p50 {refused['p50']:.1f}, p99 {refused['p99']:.1f} ms"
@@ -196,9 +199,10 @@ def compare(folder: Path, given: argparse.Namespace) -> None:
         first, last = whole["memory"]
         print(f"memory: {first:.0f} MB before, {last:.0f} MB after; "
               f"{rows:.0f} rows a call\n")  # fmt: skip
-        over = measured(
-            ours, requests, given.seconds / 4, 8 * given.clients, 3 * whole["rate"]
-        )
+        # more than have credits, or nobody would be refused
+        credits = int(counted["mlopt_credit_rows"])
+        clients = min(1000, max(8 * given.clients, 2 * credits))  # open files are bounded
+        over = measured(ours, requests, given.seconds / 4, clients, 3 * whole["rate"])
         show("overload", over)
         print(f"p99 of what was let in: {ratio(over, whole):.2f}x\n")
         end(ours, requests, given.clients)

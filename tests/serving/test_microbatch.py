@@ -92,16 +92,28 @@ def test_a_large_request_leaves_room_for_small_ones_between_its_calls() -> None:
     assert queue.open_rows == queue.open_requests == queue.waiting_rows == 0
 
 
-def test_a_call_starts_when_all_is_read_or_reading_costs_as_much_as_a_call() -> None:
+def test_a_call_waits_for_clients_that_were_there_but_not_longer_than_it_gains() -> None:
     queue = Microbatches(1.0, 100)
     queue.cost.saw(1, 0.011)
     queue.cost.saw(64, 0.010 + 0.064)
+    first, second = Request("a", 1), Request("a", 3)
+    queue.admit(first)
+    assert queue.wait(0.0, 0.0) == 0.0  # nobody else is known
+    call = queue.take()
+    queue.admit(second)
+    queue.ended(call)  # there were four rows, and the client of one was just answered
+    assert queue.wait(0.0, 0.0) == pytest.approx(0.010 / 3)  # three wait for one
+    assert queue.wait(0.008, 0.0) == pytest.approx(0.002)
+    assert queue.wait(0.0, 0.004) == 0.0
     queue.admit(Request("a", 1))
-    assert queue.gathered(quiet=True, seconds=0.0)
-    assert not queue.gathered(quiet=False, seconds=0.009)
-    assert queue.gathered(quiet=False, seconds=0.010)
-    queue.admit(Request("a", queue.rows_a_call - 1))
-    assert queue.gathered(quiet=False, seconds=0.0)
+    assert queue.gathered
+    assert queue.wait(0.0, 0.0) == 0.0
+    queue.ended(queue.take())
+    queue.admit(Request("a", 2))
+    assert queue.wait(0.0, 0.0) > 0.0
+    queue.ended(queue.take())
+    queue.admit(Request("a", 2))
+    assert queue.wait(0.0, 0.0) == 0.0  # those who did not come back are not expected
 
 
 class Played:

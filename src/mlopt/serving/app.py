@@ -118,16 +118,32 @@ def build_app(service: Service, limits: Limits = Limits(), token: str = "") -> A
     async def page(_: Request) -> Response:
         return HTMLResponse(PAGE, headers={"content-security-policy": POLICY})
 
+    predict = Predict(service, limits)
     routes = [
-        Route("/predict", Predict(service, limits), methods=["POST"]),
+        Route("/predict", predict, methods=["POST"]),
         Route("/", page),
         Route("/health", health),
         Route("/ready", ready),
         Route("/metrics", metrics),
         Route("/schema", schema),
     ]
-    app = Starlette(routes=routes)
+    app = Front(predict, Starlette(routes=routes))
     return Guard(app, token) if token else app
+
+
+class Front:
+    """Predictions before all routing: a refusal must cost next to nothing."""
+
+    def __init__(self, predict: ASGIApp, app: ASGIApp) -> None:
+        self.predict = predict
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        wanted = scope["type"] == "http" and scope["path"] == "/predict"
+        if wanted and scope["method"] == "POST":
+            await self.predict(scope, receive, send)
+        else:
+            await self.app(scope, receive, send)
 
 
 class Guard:

@@ -9,9 +9,10 @@
 Decisions only: no clock, no thread, no model. A request holds credits for the rows that it
 has in the queue or in a call, from `admit` until it is over, and for the bytes of its body.
 A call of n rows takes ``a + b n`` seconds, fitted to what calls took. Rows gather while one
-runs. When none does, the next starts as soon as all that has arrived is read, which goes on
-for at most the ``a`` seconds that another call would cost (`gathered`): nothing waits for
-what may come.
+runs. When none does, all that has arrived is read, and clients that have just been answered
+may come back (`wait`): as many rows are expected as were open when the last call ended. No
+client waits for others when it is alone, and none longer than the ``a`` seconds of another
+call.
 """
 
 from __future__ import annotations
@@ -130,6 +131,8 @@ class Microbatches:
         self.open_bytes = 0
         self.open_requests = 0
         self.waiting_rows = 0
+        self.expected_rows = 0
+        """Rows in the last call, or waiting when it ended: their clients are there."""
         # In the order in which they are served: the first has waited longest.
         self._waiting: dict[Hashable, deque[Request]] = {}
 
@@ -187,18 +190,28 @@ class Microbatches:
         self._wait(request)
         return True
 
-    def gathered(self, quiet: bool, seconds: float) -> bool:
-        """Whether to start a call now.
+    @property
+    def gathered(self) -> bool:
+        """Whether the next call has all rows that it may take, or that are expected."""
+        return self.waiting_rows >= min(self.rows_a_call, self.expected_rows)
+
+    def wait(self, seconds: float, quiet: float) -> float:
+        """Seconds for which the next call may still wait for a row; 0 to start it.
+
+        Rows that wait lose the time of waiting, the one that comes gains the fixed cost of
+        a call of its own: it is waited for until these are equal.
 
         Parameters
         ----------
-        quiet : bool
-            Nothing that has arrived is still to be read.
         seconds : float
-            Since no call runs and rows are read.
+            Since no call runs and rows wait.
+        quiet : float
+            Since the last row came.
         """
-        enough = self.waiting_rows >= self.rows_a_call
-        return quiet or enough or seconds >= self.cost.line.b
+        fixed = self.cost.line.b
+        if self.gathered or not self.waiting_rows:
+            return 0.0
+        return max(0.0, min(fixed - seconds, fixed / self.waiting_rows - quiet))
 
     def take(self) -> list[Part]:
         """The rows of the next call, all of one group; empty where nothing waits."""
@@ -224,6 +237,7 @@ class Microbatches:
         Rows that had no room in the call wait again, behind all that came meanwhile.
         """
         over = []
+        self.expected_rows = self.waiting_rows + sum(part.rows for part in parts)
         for part in parts:
             request = part.request
             request.running = False

@@ -115,6 +115,9 @@ class Service:
         self.failed = ""
         self._alone = not gather
         self._busy = False
+        self._came = self._idle = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._wake: Callable[[], None] = lambda: None
         self._thread = ThreadPoolExecutor(1, "mlopt-serve")
         self._seen = self.model.stamp
         self._loading = asyncio.Lock()
@@ -156,9 +159,13 @@ class Service:
         if self.draining or not self.queue.admit(request):
             raise NoCreditError(self.queue.retry_after)
         self.metrics.accepted += 1
+        self._came = asked.since
         if not self._busy:
             self._busy = True
-            self._gather(loop.time())
+            self._gather(asked.since)
+        elif self._timer is not None and self.queue.gathered:
+            self._timer.cancel()
+            self._wake()
         try:
             return await asked.future
         finally:
@@ -166,11 +173,18 @@ class Service:
             self.queue.give_up(request)
 
     def _gather(self, since: float, accepted: int = -1, quiet: int = 0) -> None:
-        """Start a call once the event loop has read all that has arrived."""
-        loop, now = asyncio.get_running_loop(), asyncio.get_running_loop().time()
+        """Start a call once all that has arrived is read, and nobody else is waited for."""
+        loop, queue = asyncio.get_running_loop(), self.queue
+        now, self._timer = loop.time(), None
         quiet = quiet + 1 if accepted == self.metrics.accepted else 0
-        if not self.queue.gathered(quiet >= TURNS, now - since):
+        full = queue.waiting_rows >= queue.rows_a_call or now - since >= queue.cost.line.b
+        if not full and quiet < TURNS:
+            self._came = now  # until answers are written nobody can come back
             loop.call_soon(self._gather, since, self.metrics.accepted, quiet)
+            return
+        if not full and (wait := queue.wait(now - since, now - self._came)):
+            self._wake = partial(self._woken, since, now)
+            self._timer = loop.call_later(wait, self._wake)
             return
         parts = self.queue.take()
         self._busy = bool(parts)
@@ -180,7 +194,13 @@ class Service:
             if part.begin == 0:
                 self.metrics.waited.saw(now - part.request.content.since)
         call = loop.run_in_executor(self._thread, _call, parts)
-        call.add_done_callback(partial(self._ended, parts, now - since))
+        reading, self._idle = now - since - self._idle, 0.0
+        call.add_done_callback(partial(self._ended, parts, reading))
+
+    def _woken(self, since: float, asleep: float) -> None:
+        """Go on to gather; the time of waiting was not one of reading."""
+        self._idle += asyncio.get_running_loop().time() - asleep
+        self._gather(since)
 
     def _ended(
         self, parts: Sequence[Part], reading: float, call: asyncio.Future[Any]
