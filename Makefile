@@ -86,7 +86,7 @@ bench: install .venv-dask-ml .venv-peers .venv-factors
 	$(BIN)/python benchmarks/pipelines.py
 	$(BIN)/python benchmarks/keeping.py
 	$(BIN)/python benchmarks/streaming.py
-	$(BIN)/python benchmarks/serving.py
+	$(BIN)/python benchmarks/serving.py --peers .venv-serving-peers/bin/python
 	$(BIN)/python benchmarks/gates.py
 	$(BIN)/python benchmarks/predict_files.py
 	$(BIN)/python benchmarks/mesh.py

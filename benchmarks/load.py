@@ -65,6 +65,8 @@ class Client:
 def same(given: bytes, expected: dict[str, list]) -> bool:
     """Whether an answer says what is expected, numbers up to `TOLERANCE`."""
     columns = json.loads(given)
+    if "outputs" in columns:  # of the Open Inference Protocol
+        columns = {one["name"]: one["data"] for one in columns["outputs"]}
     for name, values in expected.items():
         pairs = list(zip(columns.get(name, []), values, strict=False))
         if len(pairs) != len(values):

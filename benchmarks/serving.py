@@ -8,6 +8,7 @@ loopback and share the cores. Rounds alternate; medians are printed, and CPU sec
 request, which depend less on what else the machine does.
 
 * gathered: `mlopt serve`; alone: the same stack, one call a request.
+* MLServer (`--peers`): the same calls, gathered by its adaptive batching.
 * overload: three times the rate that was reached, whatever comes back.
 * end: SIGTERM under load. Nothing that was let in may be lost.
 """
@@ -67,6 +68,45 @@ def write_requests(table: Path, model: Path, target: Path) -> None:
     media = "application/json"
     said = {"path": "/predict?proba=true", "media": media, "requests": asks}
     target.write_text(json.dumps(said))
+
+
+def peer_requests(requests: Path, target: Path) -> None:
+    """The same requests in the Open Inference Protocol, but for those with missing texts,
+    which have no form there.
+    """
+    given = json.loads(requests.read_text())
+    asks = []
+    for body, expected in given["requests"]:
+        (row,) = json.loads(body)
+        if None in row.values():
+            continue
+        inputs = []
+        for name, value in row.items():
+            kind = {"datatype": "FP64"}
+            if isinstance(value, str):
+                kind = {"datatype": "BYTES", "parameters": {"content_type": "str"}}
+            inputs.append({"name": name, "shape": [1, 1], "data": [value], **kind})
+        asks.append([json.dumps({"inputs": inputs}), expected])
+    said = {"path": "/v2/models/adult/infer", "media": "application/json"}
+    target.write_text(json.dumps({**said, "requests": asks}))
+
+
+@contextmanager
+def peer(python: Path, model: Path, folder: Path):
+    """MLServer with the model, and calls of up to 64 rows."""
+    http, grpc, metrics = (free_port() for _ in range(3))
+    folder.mkdir()
+    ports = {"http_port": http, "grpc_port": grpc, "metrics_port": metrics}
+    settings = {"host": "127.0.0.1", "debug": False, "parallel_workers": 0, **ports}
+    (folder / "settings.json").write_text(json.dumps(settings))
+    batches = {"max_batch_size": 64, "max_batch_time": 0.01}
+    said = {"name": "adult", "implementation": "peer_mlserver.Adult", **batches}
+    said["parameters"] = {"uri": str(model)}
+    (folder / "model-settings.json").write_text(json.dumps(said))
+    command = ["env", f"PYTHONPATH={HERE}:{HERE.parent / 'src'}"]
+    command += [str(python.parent / "mlserver"), "start", str(folder)]
+    with served(command, http, "/v2/models/adult/ready") as server:
+        yield server
 
 
 class Served:
@@ -165,6 +205,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--clients", type=int, default=64)
+    parser.add_argument("--peers", type=Path, help="Python that has serving-peers.txt")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         compare(Path(folder), given)
@@ -192,6 +233,13 @@ def compare(folder: Path, given: argparse.Namespace) -> None:
         cpu = {n: median(f["cpu"] for f in found) for n, found in rates.items()}
         print(f"\nrequests a second: {middle['gathered'] / middle['alone']:.1f}x; CPU a "
               f"request: {cpu['alone'] / cpu['gathered']:.1f}x less\n")  # fmt: skip
+        if given.peers:
+            same = folder / "peer.json"
+            peer_requests(requests, same)
+            with peer(given.peers.absolute(), model, folder / "mlserver") as theirs:
+                for _ in range(given.rounds):
+                    show("gathered", measured(ours, requests, short, given.clients))
+                    show("MLServer", measured(theirs, same, short, given.clients))
         whole = measured(ours, requests, given.seconds, given.clients)
         show("a minute", whole)
         counted = ours.metrics()
