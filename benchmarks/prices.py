@@ -12,7 +12,10 @@ script are fitted to these: logarithms of ratios are to be small, large ones cou
 and a price that no run tells anything about stays where it is. Printed are ratios by method
 before and after, and the lines of the list that change, with today's date.
 
-usage: prices.py [--seed 0] [--methods lbfgs,cholesky] [--fit]
+With --drawn 1,2,3 problems are those that `foresight.py` draws from these seeds, in
+place of shapes of the grid. Runs that did not come to their end do not count.
+
+usage: prices.py [--seed 0] [--methods lbfgs,cholesky] [--fit] [--drawn 1,2] [--problems 6]
 """
 
 from __future__ import annotations
@@ -78,6 +81,8 @@ PASSES = (
     (6000, 20_000, 0.007), (40_000, 20_000, 0.0025), (60_000, 40, 0.3),
 )  # fmt: skip
 PASS, LOOKS = "pass", 15
+VALUES = 8e6
+"""Stored by a drawn problem at most."""
 TOLERANCE, L2, MOST, SECONDS, REPEATS, HOPELESS = 1e-4, 1e-4, 60, 2.0, 3, 20.0
 SCRIPT = "prices.py"
 UNITS = {"s", "operations", "times", "reads", "vectors", "visits", "columns"}
@@ -223,11 +228,69 @@ def summary(seen: list[Seen | Looked], title: str) -> None:
         )
 
 
-def timed(alternative: Alternative) -> tuple[float, int]:
-    """Seconds and passes of a run."""
+def timed(alternative: Alternative) -> tuple[float, int, bool]:
+    """Seconds and passes of a run, and whether it came to its end."""
     start = time.process_time()
     run = alternative.run(time_limit=SECONDS, max_iter=MOST)
-    return time.process_time() - start if FIT else run.seconds, run.n_iter
+    seconds = time.process_time() - start if FIT else run.seconds
+    return seconds, run.n_iter, run.converged
+
+
+def solved(problem, methods):
+    """A run of each method that can and is not foreseen to take for ever."""
+    X, y, loss, l2, tolerance = problem
+    (n, d), stored = X.shape, X.nnz if sp.issparse(X) else X.size
+    for name in methods:
+        # A dual has no intercept.
+        free = not name.startswith("dual-coordinate")
+        task = mlopt.gd.Task(loss, l2=l2, fit_intercept=free)
+        try:
+            plan = mlopt.gd.plan(
+                task, X, y, tolerance=tolerance, methods=[name], speculation=False,
+                n_jobs=int(THREADS),
+            )  # fmt: skip
+        except MloptError:
+            continue
+        if plan.chosen.predicted_seconds > HOPELESS:
+            continue
+        plan.ranker.resources = replace(
+            plan.ranker.resources, calibration=Calibration(), threads=int(THREADS)
+        )
+        runs = sorted(timed(plan.chosen) for _ in range(REPEATS))
+        seconds, passes, ended = runs[0 if FIT else REPEATS // 2]
+        method = plan.chosen.method
+        if not (ended or method.bounds):
+            continue  # nothing was proven, which has its part in the price
+        one = Seen(plan.ranker, method, passes, seconds)
+        price = one.priced()
+        print(
+            f"{name:34s} {loss:13s} {n:6d} x {d:<5d} {stored / n / d:5.3f} "
+            f"{passes:4d} passes {1e3 * seconds:9.2f} ms  price "
+            f"{1e3 * price:9.2f} ms  {price / seconds:5.2f}",
+            flush=True,
+        )
+        yield one
+
+
+def grid(rng):
+    """X, y, loss, penalty and tolerance of a problem for each shape and loss."""
+    for shape in SHAPES:
+        X = rows(rng, *shape)
+        z = X @ rng.normal(size=shape[1])
+        z = z / z.std() + rng.normal(size=shape[0])
+        for loss in LOSSES:
+            yield X, z if loss == "squared" else (z > 0).astype(int), loss, L2, TOLERANCE
+
+
+def drawn(seeds, count):
+    """The same of so many problems of each seed, drawn as `foresight.py` draws them."""
+    import foresight
+
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        for _ in range(count):
+            one = foresight.draw(rng, VALUES)
+            yield *foresight.rows_of(one), one.loss, one.l2, one.tolerance
 
 
 def rows(rng, n, d, density):
@@ -248,6 +311,8 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--fit", action="store_true", help="the price list to these runs")
+    parser.add_argument("--drawn", default="", help="seeds of problems in place of shapes")
+    parser.add_argument("--problems", type=int, default=6, help="drawn of each seed")
     options = parser.parse_args()
     rng = np.random.default_rng(options.seed)
     seen: list[Seen | Looked] = []
@@ -255,39 +320,10 @@ def main():
     if PASS in methods:
         methods.remove(PASS)
         seen += [one for shape in PASSES for one in looked(rng, *shape)]
-    for n, d, density in SHAPES if methods else ():
-        X = rows(rng, n, d, density)
-        z = X @ rng.normal(size=d)
-        z = z / z.std() + rng.normal(size=n)
-        for loss in LOSSES:
-            y = z if loss == "squared" else (z > 0).astype(int)
-            for name in methods:
-                # A dual has no intercept.
-                free = not name.startswith("dual-coordinate")
-                task = mlopt.gd.Task(loss, l2=L2, fit_intercept=free)
-                try:
-                    plan = mlopt.gd.plan(
-                        task, X, y, tolerance=TOLERANCE, methods=[name], speculation=False,
-                        n_jobs=int(THREADS),
-                    )  # fmt: skip
-                except MloptError:
-                    continue
-                if plan.chosen.predicted_seconds > HOPELESS:
-                    continue
-                plan.ranker.resources = replace(
-                    plan.ranker.resources, calibration=Calibration(), threads=int(THREADS)
-                )
-                runs = sorted(timed(plan.chosen) for _ in range(REPEATS))
-                seconds, passes = runs[0 if FIT else REPEATS // 2]
-                one = Seen(plan.ranker, plan.chosen.method, passes, seconds)
-                seen.append(one)
-                price = one.priced()
-                print(
-                    f"{name:34s} {loss:13s} {n:6d} x {d:<5d} {density:5.3f} "
-                    f"{passes:4d} passes {1e3 * seconds:9.2f} ms  price "
-                    f"{1e3 * price:9.2f} ms  {price / seconds:5.2f}",
-                    flush=True,
-                )
+    if methods:
+        seeds = [int(seed) for seed in options.drawn.split(",") if seed]
+        problems = drawn(seeds, options.problems) if seeds else grid(rng)
+        seen += [one for problem in problems for one in solved(problem, methods)]
     summary(seen, "\nthe list as it is")
     if not options.fit:
         return

@@ -18,7 +18,7 @@ from mlopt.stats import Stats
 _EFFICIENCY, _PACKING = price("pass.products"), price("pass.packing")
 _FUSED, _READ = price("pass.fused"), price("pass.read")
 _SPARSE_EFFICIENCY = price("pass.sparse.products")
-_SPARSE_PACKING = price("pass.sparse.packing")
+_SPARSE_PACKING, _SPARSE_ROW = price("pass.sparse.packing"), price("pass.sparse.row")
 _BLOCK, _FEWEST_ROWS = price("pass.block"), price("pass.block.rows")
 _LOSS = price("pass.loss")
 _SCAN, _HANDED = price("pass.call"), price("pass.handed")
@@ -137,7 +137,8 @@ def gradient_work(shape: Shape) -> Cost:
         products = 4.0 * shape.nonzero * (columns + _SPARSE_PACKING) / _SPARSE_EFFICIENCY
     else:
         products = 4.0 * shape.nonzero * (columns + packing) / _EFFICIENCY
-    work = arithmetic(shape, products + _LOSS * shape.n * columns)
+    rows = _LOSS * columns + (_SPARSE_ROW if shape.sparse else 0.0)
+    work = arithmetic(shape, products + rows * shape.n)
     return replace(work, memory=_READ * shape.nbytes + _weights_traffic(shape))
 
 
@@ -177,8 +178,13 @@ def gram_operations(rows: float, d: int) -> float:
 
 
 def weighted_gram(shape: Shape, rows: float) -> float:
-    """As `gram_operations`, of so many rows, sparse ones value by value."""
+    """As `gram_operations`, of so many rows, sparse ones value by value.
+
+    A row of s values has s (s + 1) / 2 pairs; where s varies as Poisson's counts do, with
+    the mean m, these are m (m + 2) / 2 in the mean.
+    """
     dense = gram_operations(rows, shape.d)
     if not shape.sparse:
         return dense
-    return min(dense, _PAIR * rows * (shape.nonzero / shape.n) ** 2 / 4)
+    stored = shape.nonzero / shape.n
+    return min(dense, _PAIR * rows * stored * (stored + 2) / 4)

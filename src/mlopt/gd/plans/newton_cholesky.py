@@ -64,6 +64,7 @@ LOSSES = frozenset({"logistic", "multinomial", "squared_hinge"})
 _CHOLESKY = price("newton.cholesky")
 _STEP = price("newton.step")
 _BESIDE = price("newton.beside")
+_ROW, _SUMS = price("newton.row"), price("newton.sums")
 _START_PASSES = price("newton.start")
 _FEW_WEIGHTS = count("small.weights")
 
@@ -352,7 +353,10 @@ def cost(shape: Shape, resources: Resources, passes: float) -> Cost | str:
     products = 2 * gram_operations(rows, size)
     if shape.columns == 1:
         products = min(products, 2 * weighted_gram(shape, rows))
-    hessian = Cost(flops=products / resources.workers) + Cost(python=_BESIDE)
+    products += _ROW * rows * shape.columns  # margins again, and their curvatures
+    sums = _SUMS * 8.0 * size**2 * math.ceil(shape.blocks * rows / shape.n)
+    made = Cost(flops=products / resources.workers)
+    hessian = made + Cost(memory=sums / resources.workers, python=_BESIDE)
     factor = alone(_CHOLESKY * size**3 / 3, resources)
     each = pass_cost(shape, resources, _STEP)
     share = rows_of_start(shape) / shape.n

@@ -168,7 +168,7 @@ LEARNING = (
     several(
         LogisticRegression, models.logistic_regression,
         {
-            "lbfgs": "i (4 n d k + 40 n k), i passes",
+            "lbfgs": "i (4 n d k + 460 n k), i passes",
             "newton-cholesky": "i (4 n d k + r d^2 k^2) on r rows of Hessians",
         },
         "KeystoneML, Table I; ML4all, plans",
@@ -176,7 +176,7 @@ LEARNING = (
     several(
         LinearSVC, models.support_vectors,
         {
-            "lbfgs": "i (4 n d k + 40 n k), i passes",
+            "lbfgs": "i (4 n d k + 460 n k), i passes",
             "dual-coordinate-descent": "20 i n d k, i epochs",
         },
         "Hsieh et al., 2008",
