@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import partial
+from operator import add
 from typing import Any
 
 import pytest
@@ -67,6 +68,51 @@ def test_what_one_has_read_the_others_need_not_read() -> None:
     assert together.run(jobs) == [6, 6]
     assert sorted(read) == ITEMS[0]
     assert once("a", lambda: 1) + once("a", lambda: 2) == 3  # outside of such a task
+
+
+class Stepwise:
+    """Adds up a list, reading one of it a step."""
+
+    def __init__(self, read: Callable[[int], int], factor: int) -> None:
+        self.read, self.factor = read, factor
+
+    def __call__(self, item: list[int]) -> int:
+        raise AssertionError("run step by step beside the others")
+
+    def steps(self, item: list[int]) -> Generator[None, None, int]:
+        total = 0
+        for one in item:
+            total += self.factor * self.read(one)
+            yield
+        return total
+
+
+def test_functions_of_several_steps_go_step_by_step_and_hold_what_one_has_read() -> None:
+    there: set[int] = set()
+
+    class Read(int):
+        def __del__(self) -> None:
+            there.discard(int(self))
+
+    reads: list[int] = []
+
+    def make(number: int) -> Read:
+        assert not there  # what the step before has read is gone
+        there.add(number)
+        reads.append(number)
+        return Read(number)
+
+    def read(number: int) -> int:
+        return int(once(number, partial(make, number)))
+
+    items = [[1, 2, 3], [4, 5]]
+    together = Together(Counting(), 2)
+    jobs = {
+        member: partial(member.reduce, Stepwise(read, factor), add, items)
+        for factor, member in enumerate(together.members, start=1)
+    }
+    assert together.run(jobs) == [15, 30]
+    assert reads == [1, 2, 3, 4, 5]
 
 
 def test_an_error_is_that_of_whose_call_it_is_and_the_others_go_on() -> None:

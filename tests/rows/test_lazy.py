@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 import threading
 import time
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mlopt.cluster import Memory, Threads
+from mlopt.cluster import Memory, Threads, pack
 from mlopt.rows import Rows
 from mlopt.rows.block import Block, Narrow, inspect, narrowed, widened
 from mlopt.rows.lazy import LazyShelf
@@ -33,24 +34,24 @@ class Make:
 
 def lazy_rows(where: Threads) -> Rows:
     edges = [(0, 20), (20, 21), (21, 50)]
-    shelves = [LazyShelf(Make(a, b), i, a) for i, (a, b) in enumerate(edges)]
+    shelves = [LazyShelf((Make(a, b),), i) for i, (a, b) in enumerate(edges)]
     found = tuple(inspect(X[a:b]) for a, b in edges)
     held = tuple(where.put(shelf) for shelf in shelves)
     return Rows.on_shelves(Source(held, (1, 1, 1), found, None), where)
 
 
-def test_a_lazy_shelf_looks_like_a_tuple_of_one_block() -> None:
-    shelf = LazyShelf(Make(20, 50), 4, 20)
-    (block,) = shelf
+def test_a_lazy_shelf_looks_like_a_tuple_of_blocks() -> None:
+    shelf = LazyShelf((Make(0, 20), Make(20, 50)), 4)
+    first, block = shelf
     np.testing.assert_array_equal(block.X, X[20:50])
-    assert (block.index, block.start, len(shelf)) == (4, 20, 1)
-    assert shelf[0].rows == shelf[-1].rows == 30
+    assert (first.index, block.index, len(shelf)) == (4, 5, 2)
+    assert (shelf[0].rows, shelf[-1].rows) == (20, 30)
     assert len(shelf[:1]) == 1
-    assert shelf[1:] == ()
+    assert shelf[2:] == ()
 
 
 def test_a_lazy_shelf_makes_its_block_at_every_read_of_its_features() -> None:
-    shelf = LazyShelf(Make(0, 5), 0, 0, {"y": np.ones(5)})
+    shelf = LazyShelf((Make(0, 5),), 0, (({"y": np.ones(5)},),))
     made.clear()
     for (block,) in (shelf, shelf):
         assert block.X is block.X
@@ -69,12 +70,20 @@ def test_whole_numbers_wait_in_a_byte_and_are_what_they_were() -> None:
     assert narrowed(shares) is shares
     assert isinstance(narrowed(np.array([-128.0, 127.0])), Narrow)
     assert not isinstance(narrowed(np.array([0.0, 128.0])), Narrow)
-    lazy = LazyShelf(Make(0, 3), 0, 0).beside([{"y": narrow}])
-    np.testing.assert_array_equal(lazy[0].extra["y"], folds)
+    for beside in ({"y": narrow}, pack({"y": narrow})):
+        lazy = LazyShelf((Make(0, 3),)).beside([beside])
+        np.testing.assert_array_equal(lazy[0].extra["y"], folds)
+
+
+def test_folds_and_labels_wait_in_two_bits_beside_lazy_rows() -> None:
+    folds = np.random.default_rng(0).integers(0, 2, 100_000).astype(float)
+    shelf = LazyShelf((Make(0, 3),)).beside([pack({"weights": narrowed(folds)})])
+    assert sys.getsizeof(shelf) < 100_000 / 4
+    np.testing.assert_array_equal(shelf[0].extra["weights"], folds)
 
 
 def test_what_is_beside_lazy_rows_is_made_once_and_stays() -> None:
-    first = LazyShelf(Make(0, 5), 0, 0).beside([{"y": np.ones(5)}])
+    first = LazyShelf((Make(0, 5),)).beside([{"y": np.ones(5)}])
     second = first.beside([{"w": np.zeros(5)}])
     assert set(first[0].extra) == {"y"}
     assert set(second[0].extra) == {"y", "w"}
@@ -98,7 +107,7 @@ def test_lazy_rows_do_all_that_rows_do() -> None:
 def test_rows_in_doubles_are_the_same_rows_held_or_lazy() -> None:
     where = Threads(2)
     single = X.astype(np.float32)
-    shelf = where.put(LazyShelf(single.copy, 0, 0))
+    shelf = where.put(LazyShelf((single.copy,)))
     lazy = Rows.on_shelves(Source((shelf,), (1,), (inspect(single),), None), where)
     for rows in (lazy, Rows.of(single, executor=where, block_rows=17)):
         double = rows.attach(y=np.arange(50.0)).in_doubles()
@@ -123,7 +132,7 @@ def test_no_more_blocks_than_fit_are_worked_on_at_a_time() -> None:
             now -= 1
         return block.rows
 
-    shelves = [where.put(LazyShelf(Make(i, i + 5), i, i, at_once=2)) for i in range(9)]
+    shelves = [where.put(LazyShelf((Make(i, i + 5),), i, at_once=2)) for i in range(9)]
     found = (inspect(X[:5]),) * 9
     rows = Rows.on_shelves(Source(tuple(shelves), (1,) * 9, found, None), where)
     assert rows.map(work) == [5] * 9

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 import uuid
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import cloudpickle
+import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -26,7 +26,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from sklearn.tree import DecisionTreeClassifier
 
 import mlopt
-from mlopt.cluster import Together, executor
+from mlopt.cluster import Member, executor
 from mlopt.cluster.connect import connect
 from mlopt.errors import InputError
 from mlopt.pipeline.by_split import Streamed
@@ -35,7 +35,7 @@ from mlopt.rows import Block
 # Workers cannot import this file: its functions travel whole.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
-N, BLOCKS = 1200, 6
+N, BLOCKS, READS = 1200, 6, 24
 NUMBERS = [f"x{i}" for i in range(5)]
 
 
@@ -240,36 +240,57 @@ def test_steps_of_a_pipeline_of_ours_go_its_ways_before_any_model() -> None:
 
 @pytest.mark.cluster
 def test_on_workers_splits_share_what_they_read_and_get_the_same(
-    shared_workers: str, tmp_path: Path
+    shared_workers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("mlopt.pipeline.running.rows_of._EACH", 1)  # so that tasks are few
     steps = make_pipeline(columns(), logistic()).steps[:-1]
     splits = [train for train, _ in KFold(3).split(np.empty(N))]
     with connect(shared_workers) as client:
         where = executor(client)
-        X = dd.from_map(read, range(BLOCKS), folder=str(tmp_path), meta=table()[0].iloc[:0])
+        X = dd.from_map(read, range(READS), folder=str(tmp_path), meta=table()[0].iloc[:0])
         data = Streamed(X, None, where)
-        rows = data.rows(data.chain("steps", steps), splits, kept=False)
 
         def reads() -> int:
             return len(list(tmp_path.iterdir()))
 
+        chain = data.chain("steps", steps)
+        begin = reads()
+        rows = data.rows(chain, splits, kept=False)
+        # To fit the steps, to look at all blocks; and at the first for each split.
+        assert reads() == begin + 2 * READS + 3
+        assert len(rows[0].shelves) < len(rows[0].lengths) == READS
         begin = reads()
         apart = [one.map_reduce(gram, np.add) for one in rows]
-        assert reads() == begin + 3 * BLOCKS
-        members = Together(where, 3).members
-        pairs = zip(members, rows, strict=True)
-        seen = {member: replace(one, executor=member) for member, one in pairs}
-        jobs = {m: partial(one.map_reduce, gram, np.add) for m, one in seen.items()}
+        assert reads() == begin + 3 * READS
+        members = [one.executor for one in rows if isinstance(one.executor, Member)]
+        jobs = {
+            member: partial(one.map_reduce, gram, np.add)
+            for member, one in zip(members, rows, strict=True)
+        }
         found = members[0].together.run(jobs)
-        assert reads() == begin + 4 * BLOCKS
+        assert reads() == begin + 4 * READS
     np.testing.assert_array_equal(found, apart)
     assert not np.array_equal(found[0], found[1])
+
+
+@pytest.mark.cluster
+@pytest.mark.usefixtures("stays")
+def test_on_workers_a_search_that_keeps_no_rows_is_that_in_process(
+    shared_workers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mlopt.pipeline.running.rows_of._EACH", 1)
+    X, y = table()
+    estimator = make_pipeline(columns(), LogisticRegression(tol=1e-4))
+    lazy = dd.from_pandas(X, npartitions=BLOCKS), dd.from_pandas(y, npartitions=BLOCKS)
+    with connect(shared_workers), dask.config.set({"mlopt.memory-budget": 0}):
+        there = search(estimator, cv=2).fit(*lazy)
+    same(there, search(estimator, cv=2).fit(X, y), atol=1e-3)
 
 
 def read(number: int, folder: str) -> pd.DataFrame:
     """Some rows of the table, and a note that they were read."""
     (Path(folder) / f"{number}-{uuid.uuid4().hex}").touch()
-    return table()[0].iloc[number * 200 : (number + 1) * 200]
+    return table()[0].iloc[number * N // READS : (number + 1) * N // READS]
 
 
 def gram(block: Block) -> np.ndarray:

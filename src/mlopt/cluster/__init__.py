@@ -13,7 +13,7 @@ from mlopt.cluster.limits import between_passes, inside_task, single_threaded
 from mlopt.cluster.memory import Memory
 from mlopt.cluster.mesh import Mesh, Resident, Service, Site
 from mlopt.cluster.mesh_here import MeshHere, mesh
-from mlopt.cluster.parcel import usable
+from mlopt.cluster.parcel import Parcel, pack, unpack, usable
 from mlopt.cluster.threads import Threads, count_threads, executor
 from mlopt.cluster.together import Member, Together, once
 from mlopt.cluster.wire import Header
@@ -33,6 +33,7 @@ __all__ = [
     "Mesh",
     "MeshDask",
     "MeshHere",
+    "Parcel",
     "Resident",
     "Service",
     "Site",
@@ -47,9 +48,11 @@ __all__ = [
     "local_cluster",
     "mesh",
     "once",
+    "pack",
     "single_threaded",
     "tell",
     "tree_reduce",
+    "unpack",
     "usable",
 ]
 

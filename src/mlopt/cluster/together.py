@@ -8,13 +8,22 @@
 
 At every `reduce` each waits for the others; one that has ended is waited for no more. What
 they get is what calls of their own give, to the last bit. What `once` makes within such a
-task is made once for all of them.
+task is made once for all of them. A function with ``steps``, a generator of the same call,
+is run step by step beside the others, and what `once` made is kept for a step.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Generator,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from concurrent import futures
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
@@ -239,16 +248,30 @@ class _Every:
     shared: tuple[int, ...]
 
     def __call__(self, items: Sequence[Any], *shared: Any) -> tuple[Any, ...]:
-        before, found, rest = _made.set({}), [], list(shared)
-        try:
-            for function, item, count in zip(
-                self.functions, items, self.shared, strict=True
-            ):
-                found.append(function(item, *rest[:count]))
-                del rest[:count]
-        finally:
-            _made.reset(before)
-        return tuple(found)
+        runs, rest = {}, list(shared)
+        jobs = zip(self.functions, items, self.shared, strict=True)
+        for number, (function, item, count) in enumerate(jobs):
+            runs[number] = _steps(function, item, *rest[:count])
+            del rest[:count]
+        found: dict[int, Any] = {}
+        while runs:
+            before = _made.set({})
+            try:
+                for number, run in list(runs.items()):
+                    try:
+                        next(run)
+                    except StopIteration as end:
+                        found[number] = end.value
+                        del runs[number]
+            finally:
+                _made.reset(before)
+        return tuple(found[number] for number in range(len(found)))
+
+
+def _steps(function: Callable[..., Any], *args: Any) -> Generator[None, None, Any]:
+    if hasattr(function, "steps"):
+        return (yield from function.steps(*args))
+    return function(*args)
 
 
 @dataclass(frozen=True)

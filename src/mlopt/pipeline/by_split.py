@@ -19,14 +19,14 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from mlopt.cluster import Executor, Handle
+from mlopt.cluster import Executor, Handle, Threads, Together
 from mlopt.errors import InputError
 from mlopt.gd.estimator_base import resources_of
 from mlopt.pipeline.blocks import tables
@@ -280,11 +280,17 @@ class Streamed:
 
     def _behind(self, sinks: Sinks, kept: bool) -> list[Rows]:
         """One pass fits a step of all sinks."""
-        layers, found = self._learnt(sinks), []
-        for sink in FuseRows().rewrite(Draft(sinks), _NOTHING).sinks:
-            keys = layers.rows(sink)
-            found.append(rows_of(dict(layers.graph()), keys, self.executor, kept=kept))
-        return found
+        layers = self._learnt(sinks)
+        fused = FuseRows().rewrite(Draft(sinks), _NOTHING).sinks
+        keys = [layers.rows(sink) for sink in fused]
+        graph = dict(layers.graph())
+        if kept or len(fused) == 1 or isinstance(self.executor, Threads):
+            return [rows_of(graph, own, self.executor, kept=kept) for own in keys]
+        # Passes over the rows of all splits read them once.
+        together = Together(self.executor, len(fused))
+        pairs = zip(together.members, keys, strict=True)
+        jobs = {one: partial(rows_of, graph, own, one, kept=False) for one, own in pairs}
+        return together.run(jobs)
 
     def _learnt(self, sinks: Sinks) -> Layers:
         """Everything is fitted that these need; what they are is still to be made."""

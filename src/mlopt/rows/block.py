@@ -19,7 +19,7 @@ from mlopt.errors import InputError
 
 @dataclass(frozen=True)
 class Block:
-    """Rows ``start`` to ``start + rows`` of the whole.
+    """Neighbouring rows of the whole.
 
     Attributes
     ----------
@@ -29,14 +29,11 @@ class Block:
         Per-row arrays: targets, weights.
     index : int
         Number of this block.
-    start : int
-        Number of its first row.
     """
 
     X: Any
     extra: Mapping[str, np.ndarray] = field(default_factory=dict)
     index: int = 0
-    start: int = 0
 
     @property
     def rows(self) -> int:

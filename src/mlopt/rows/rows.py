@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -10,12 +11,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mlopt.cluster import Executor, Handle, Threads, Tree
+from mlopt.cluster import Executor, Handle, Parcel, Threads, Tree, pack, unpack
 from mlopt.cluster import executor as default_executor
 from mlopt.errors import InputError
 from mlopt.resources.probe import memory_limit
-from mlopt.rows.block import Block, Narrow, beside, check_finite, narrowed, widened
-from mlopt.rows.lazy import LazyShelf
+from mlopt.rows.block import Block, beside, check_finite, narrowed, widened
+from mlopt.rows.lazy import Beside, LazyShelf
 from mlopt.rows.source import Shelf, Source, split, split_held
 
 _SHARE = 0.2
@@ -142,14 +143,15 @@ class Rows:
         """Place per-row arrays (n, ...) beside their rows, once, in ``Block.extra``."""
         # Views of columns are added up in another order than contiguous arrays.
         whole = {name: np.ascontiguousarray(a) for name, a in arrays.items()}
-        slices: list[dict[str, Any]] = self._slices(whole)
-        if not isinstance(self.executor, Threads):  # they travel
-            slices = [{k: narrowed(v) for k, v in one.items()} for one in slices]
+        slices: list[Beside] = [*self._slices(whole)]
+        if not isinstance(self.executor, Threads):  # they travel, and wait beside lazy rows
+            slices = [
+                pack({name: narrowed(array) for name, array in one.items()})
+                for one in self._slices(whole)
+            ]
         ends = np.cumsum(self.sizes)
         shelves = [
-            self.executor.derive(
-                _beside, shelf, self.executor.put(slices[end - size : end])
-            )
+            self.executor.derive(_beside, shelf, slices[end - size : end])
             for shelf, size, end in zip(self.shelves, self.sizes, ends, strict=True)
         ]
         return replace(self, shelves=tuple(shelves))
@@ -199,7 +201,7 @@ class Rows:
         *broadcast
             Given to every call; values of `Executor.put` travel only once.
         """
-        job = partial(_map_reduce, function, combine)
+        job = OfBlocks(function, combine)
         return self.executor.reduce(job, combine, self.shelves, *broadcast)
 
     def fold(
@@ -330,16 +332,33 @@ def _first(function: Callable[..., Any], shelf: Shelf, *broadcast: Any) -> Any:
     return function(shelf[0], *broadcast)
 
 
-def _map_reduce(
-    function: Callable[..., Any],
-    combine: Callable[[Any, Any], Any],
-    shelf: Shelf,
-    *broadcast: Any,
-) -> Any:
-    tree = Tree(combine, len(shelf))
-    for number, block in enumerate(shelf):
-        tree.add(number, function(block, *broadcast))
-    return tree.root
+@dataclass(frozen=True)
+class OfBlocks:
+    """Combines what a function gives of the blocks of a shelf, block after block."""
+
+    function: Callable[..., Any]
+    combine: Callable[[Any, Any], Any]
+
+    @property
+    def __name__(self) -> str:
+        return str(getattr(self.function, "__name__", type(self.function).__name__))
+
+    def __call__(self, shelf: Any, *broadcast: Any) -> Any:
+        steps = self.steps(shelf, *broadcast)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                return end.value
+
+    def steps(self, shelf: Any, *broadcast: Any) -> Generator[None, None, Any]:
+        """The same, with a pause after each block, in which none is held."""
+        tree = Tree(self.combine, len(shelf))
+        for number in range(len(shelf)):
+            with shelf.turn() if isinstance(shelf, LazyShelf) else nullcontext():
+                tree.add(number, self.function(shelf[number], *broadcast))
+            yield
+        return tree.root
 
 
 def _fold(function: Callable[..., Any], shelf: Shelf, state: Any, *broadcast: Any) -> Any:
@@ -348,18 +367,21 @@ def _fold(function: Callable[..., Any], shelf: Shelf, state: Any, *broadcast: An
     return state
 
 
-def _beside(shelf: Any, extras: Sequence[Mapping[str, np.ndarray | Narrow]]) -> Any:
+def _beside(shelf: Any, extras: Sequence[Beside]) -> Any:
     if isinstance(shelf, LazyShelf):
         return shelf.beside(extras)
+    given = [unpack(one) if isinstance(one, Parcel) else one for one in extras]
     return tuple(
         beside(block, {name: widened(array) for name, array in extra.items()})
-        for block, extra in zip(shelf, extras, strict=True)
+        for block, extra in zip(shelf, given, strict=True)
     )
 
 
 def _in_doubles(shelf: Any) -> Any:
     if isinstance(shelf, LazyShelf):
-        return replace(shelf, make=partial(_made_in_doubles, shelf.make))
+        return replace(
+            shelf, makes=tuple(partial(_made_in_doubles, m) for m in shelf.makes)
+        )
     return tuple(replace(block, X=block.X.astype(np.float64)) for block in shelf)
 
 
@@ -401,6 +423,6 @@ def _copy(block: Block, picks: Sequence[np.ndarray], X: np.ndarray, places: Any)
 
 
 def _picked(shelf: Shelf, picks: Sequence[np.ndarray]) -> Any:
-    taken = [block.X[own] for block, own in zip(shelf, picks, strict=True)]
+    taken = [block.X[own] for block, own in zip(shelf, picks, strict=True) if len(own)]
     sparse = sp.issparse(taken[0])
     return sp.vstack(taken, format="csr") if sparse else np.concatenate(taken)

@@ -98,7 +98,7 @@ def split_held(matrix: Handle, executor: Executor) -> Source:
 
 def _cut_shelf(matrix: Any, edges: Sequence[int], index: int) -> Shelf:
     return tuple(
-        Block(row_slice(matrix, start, stop), index=index + number, start=start)
+        Block(row_slice(matrix, start, stop), index=index + number)
         for number, (start, stop) in enumerate(pairwise(edges))
     )
 
@@ -216,23 +216,18 @@ def _shelved(
     executor: Executor,
     names: tuple[str, ...] | None,
 ) -> Source:
-    ends = np.cumsum([one.rows for one in found])
-    starts = [int(end) - one.rows for end, one in zip(ends, found, strict=True)]
     sizes = shelf_sizes(
         len(chunks), executor.group(len(chunks), sum(one.nbytes for one in found))
     )
     shelves = []
     for last, size in zip(np.cumsum(sizes), sizes, strict=True):
         part = slice(int(last) - size, int(last))
-        shelves.append(executor.submit(_shelf, chunks[part], part.start, starts[part]))
+        shelves.append(executor.submit(_shelf, chunks[part], part.start))
     return Source(tuple(shelves), sizes, tuple(found), names)
 
 
-def _shelf(matrices: Sequence[Any], index: int, starts: Sequence[int]) -> Shelf:
-    return tuple(
-        Block(X, index=index + number, start=start)
-        for number, (X, start) in enumerate(zip(matrices, starts, strict=True))
-    )
+def _shelf(matrices: Sequence[Any], index: int) -> Shelf:
+    return tuple(Block(X, index=index + number) for number, X in enumerate(matrices))
 
 
 def _inspect_shelf(shelf: Shelf, finite: bool = False) -> list[Found]:

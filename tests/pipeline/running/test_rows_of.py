@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
+from dask.task_spec import Task
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -90,3 +92,32 @@ def test_rows_have_one_type_of_floats(dtype: str) -> None:
     assert found.dtype == ("float32" if dtype == "float32" else "float64")
     np.testing.assert_array_equal(found.collect(), X.astype(dtype))
     where.close()
+
+
+class InFours(Threads):
+    """Would have four blocks a task, as workers would."""
+
+    def group(self, count: int, nbytes: int) -> int:
+        return 4
+
+
+def test_several_blocks_made_anew_share_a_shelf_and_sums_keep_their_bits() -> None:
+    # A block without rows has no say, and no place in the tree of sums.
+    edges = [0, 700, 700, 1500, 2600, 2601, 4000, 5000, 5500, 6000]
+    graph = {
+        ("x", i): Task(("x", i), _cut, a, b) for i, (a, b) in enumerate(pairwise(edges))
+    }
+    found = []
+    for where in (Threads(1), InFours(2)):
+        made = rows_of(graph, list(graph), where, kept=False).attach(y=Y)
+        np.testing.assert_array_equal(made.collect(), X)
+        np.testing.assert_array_equal(made.take([5999, 3, 650]), X[[5999, 3, 650]])
+        found.append(made.map_reduce(lambda block: block.X.T @ block.extra["y"], np.add))
+        sizes = made.sizes
+        where.close()
+    assert sizes == (4, 4)
+    np.testing.assert_array_equal(*found)
+
+
+def _cut(start: int, stop: int) -> np.ndarray:
+    return X[start:stop]

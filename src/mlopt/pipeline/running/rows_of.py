@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import operator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,7 +22,12 @@ from mlopt.rows.block import Found, as_matrix, convert, float_dtype, inspect
 from mlopt.rows.frames import frame_dtype, frame_matrix, is_frame
 from mlopt.rows.lazy import LazyShelf
 from mlopt.rows.room import at_once, memories
-from mlopt.rows.source import Source
+from mlopt.rows.rows import OfBlocks
+from mlopt.rows.source import Source, shelf_sizes
+
+_EACH = 8
+"""Times as many tasks a pass as over blocks that are held: about 16 for each slot, so that
+none waits for the last longer than a 16th of the pass."""
 
 
 def rows_of(
@@ -46,7 +52,7 @@ def rows_of(
         look = executor.result(executor.submit(_kind, blocks[0]))
         matrices = [executor.submit(_numbers, b, look.dtype, flat) for b in blocks]
         found = executor.map(inspect, matrices)
-        return _rows(_shelf, matrices, found, look, executor)
+        return _rows(matrices, found, look, executor)
     return _lazy_rows(graph, keys, executor, flat)
 
 
@@ -56,10 +62,49 @@ def _lazy_rows(
     recipes = [_recipe(graph, key) for key in keys]
     # In one task, so that nobody holds the block.
     look = executor.result(executor.submit(_kind_of_computed, *recipes[0]))
-    makers = [executor.submit(_Maker, *r, look.dtype, flat) for r in recipes]
-    found = executor.map(_look, makers)
-    shelf = partial(LazyShelf, at_once=at_once(memories(executor), look.nbytes))
-    return _rows(shelf, makers, found, look, executor)
+    most = at_once(memories(executor), look.nbytes)
+    settings = look.dtype, flat, most
+    shelves, sizes = _lazy_shelves(recipes, executor, *settings)
+    found = executor.reduce(OfBlocks(_look, operator.add), operator.add, shelves)
+    if not all(one.rows for one in found) and any(one.rows for one in found):
+        # A split may have no row of a block; an empty one has no say in anything.
+        recipes = [r for r, one in zip(recipes, found, strict=True) if one.rows]
+        found = [one for one in found if one.rows]
+        shelves, sizes = _lazy_shelves(recipes, executor, *settings)
+    source = Source(tuple(shelves), sizes, tuple(found), look.names)
+    return Rows.on_shelves(source, executor)
+
+
+def _lazy_shelves(
+    recipes: Sequence[tuple[_Recipe, dict[Any, Any]]],
+    executor: Executor,
+    dtype: np.dtype,
+    flat: bool,
+    most: int | None,
+) -> tuple[list[Any], tuple[int, ...]]:
+    """Handles of shelves, each of several blocks where the executor would have it so."""
+    # What a task holds is one block, however many it is for: the last must not take long.
+    sizes = shelf_sizes(len(recipes), executor.group(-(-len(recipes) // _EACH), 0))
+    shelves = []
+    for end, size in zip(np.cumsum(sizes).tolist(), sizes, strict=True):
+        own, values = zip(*recipes[end - size : end], strict=True)
+        job = partial(_lazy_shelf, index=end - size, dtype=dtype, flat=flat, at_once=most)
+        shelves.append(executor.submit(job, list(own), list(values)))
+    return shelves, sizes
+
+
+def _lazy_shelf(
+    recipes: Sequence[_Recipe],
+    values: Sequence[Any],
+    *,
+    index: int,
+    dtype: np.dtype,
+    flat: bool,
+    at_once: int | None,
+) -> LazyShelf:
+    pairs = zip(recipes, values, strict=True)
+    makes = tuple(_Maker(recipe, given, dtype, flat) for recipe, given in pairs)
+    return LazyShelf(makes, index, at_once=at_once)
 
 
 @dataclass(frozen=True)
@@ -131,12 +176,12 @@ class _Maker:
         return _numbers(self.recipe.make(self.values), self.dtype, self.flat)
 
 
-def _look(maker: _Maker) -> Found:
-    return inspect(maker())
+def _look(block: Block) -> list[Found]:
+    return [inspect(block.X)]
 
 
-def _shelf(matrix: Any, index: int, start: int) -> tuple[Block, ...]:
-    return (Block(matrix, index=index, start=start),)
+def _shelf(matrix: Any, index: int) -> tuple[Block, ...]:
+    return (Block(matrix, index=index),)
 
 
 @dataclass(frozen=True)
@@ -174,19 +219,11 @@ def _numbers(block: Any, dtype: np.dtype, flat: bool) -> Any:
     return as_matrix(block, dtype)
 
 
-def _rows(
-    shelf: Callable[..., Any],
-    values: list[Any],
-    found: list[Found],
-    look: _Kind,
-    executor: Executor,
-) -> Rows:
-    """On shelves of one block, each made by ``shelf(value, number, first row)``."""
+def _rows(values: list[Any], found: list[Found], look: _Kind, executor: Executor) -> Rows:
+    """On shelves of one block."""
     # A split may have no row of a block; an empty one has no say in anything.
     pairs = [(v, one) for v, one in zip(values, found, strict=True) if one.rows]
     values, found = [v for v, _ in pairs], [one for _, one in pairs]
-    starts = np.cumsum([0, *(one.rows for one in found)])[:-1].tolist()
-    places = enumerate(zip(values, starts, strict=True))
-    shelves = [executor.submit(shelf, v, index, start) for index, (v, start) in places]
+    shelves = [executor.submit(_shelf, v, index) for index, v in enumerate(values)]
     source = Source(tuple(shelves), (1,) * len(shelves), tuple(found), look.names)
     return Rows.on_shelves(source, executor)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ import sklearn
 from scipy import sparse
 from sklearn.utils import _safe_indexing
 
-from mlopt.cluster import Handle, Threads, Together
+from mlopt.cluster import Handle
 from mlopt.errors import ClusterError
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.budget import budget_bytes
@@ -220,10 +220,6 @@ class Prefixes:
         train = [split.train for split in self.problem.splits]
         kept = keeps(self.problem, chain, len(train), self.memory)
         rows = X.rows(chain, train, kept=kept)
-        if not kept and not isinstance(X.executor, Threads):
-            # Passes over the rows of all splits read them once.
-            members = Together(X.executor, len(rows)).members
-            rows = [replace(r, executor=m) for r, m in zip(rows, members, strict=True)]
         views = [View(one, (number,)) for number, one in enumerate(rows)]
         return views, sum(one.nbytes for one in rows) if kept else 0
 
