@@ -87,11 +87,8 @@ def test_blocks_of_an_array_are_views_of_it() -> None:
 
 def test_blocks_know_their_place() -> None:
     rows = Rows.of(X, executor=Shelves(2))
-    places = rows.map(lambda block: (block.index, block.start, block.rows))
-    assert places == [
-        (index, start, length)
-        for index, (start, length) in enumerate(zip(rows.starts, rows.lengths, strict=True))
-    ]
+    places = rows.map(lambda block: (block.index, block.rows))
+    assert places == [(index, length) for index, length in enumerate(rows.lengths)]
     assert np.array_equal(
         rows.first(lambda block, factor: block.X[0] * factor, 2), 2 * X[0]
     )
@@ -299,5 +296,5 @@ def test_rows_held_already_are_cut_as_rows_from_memory(data: Any) -> None:
         fresh.nonzero,
     )
     assert np.array_equal(spread(held.collect()), spread(data))
-    starts = held.map(lambda block: (block.index, block.start))
-    assert starts == fresh.map(lambda block: (block.index, block.start))
+    starts = held.map(lambda block: (block.index, block.rows))
+    assert starts == fresh.map(lambda block: (block.index, block.rows))
