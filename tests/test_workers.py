@@ -334,6 +334,7 @@ def test_what_a_worker_uses_counts_what_it_loads(workers: Cluster) -> None:
 
         builtins.held = b"1" * 2**26  # type: ignore[attr-defined]
 
+    workers.client.wait_for_workers(2, timeout=60)  # another test may have ended one
     before, after = workers.memories(nothing), workers.memories(load)
     assert [one.threads for one in after] == [1, 1]
     for one, other in zip(before, after, strict=True):
