@@ -34,6 +34,15 @@ def twice() -> Any:
         (sp.csr_array((3, 3)), None, {}, "at least one rating"),
         ([[1.5, 2, 3]], None, {}, "whole number or a text, got 1.5 in row 0"),
         ([["ann", None]], [1], {}, "item must be a whole number or a text"),
+        ([["ann", 1], [np.nan, 2]], [1, 2], {}, "user must be a text .* got nan in row 1"),
+        (np.array([["ann", 1], [None, 2]], object), [1, 2], {}, "got None in row 1"),
+        (np.array([[1.0, 2.0], [2.0**53, 1.0]]), [1, 2], {}, r"below 2\^53 as a float"),
+        (
+            np.array([[1, 2], [2**63, 1]], np.uint64),
+            [1, 2],
+            {},
+            r"user must be below 2\^63",
+        ),
         (
             PAIRS,
             STARS,
@@ -47,6 +56,7 @@ def twice() -> Any:
         (PAIRS, STARS, {"alpha": 0.0}, "alpha"),
         (PAIRS, STARS, {"layout": "servers"}, "layout"),
         (PAIRS, 1e4 * np.array(STARS), {"learning_rate": 1.0}, "lower `learning_rate`"),
+        (PAIRS, 1e25 * np.array(STARS), {"implicit": True}, "raise `alpha`"),
         (PAIRS, STARS, {"n_iter_no_change": 2, "validation_fraction": 0.01}, "hold out"),
     ],
 )
@@ -62,6 +72,12 @@ def test_one_rating_is_made_of_several(policy: str, value: float) -> None:
     model = MatrixFactorization(1, duplicates=policy, random_state=0)
     told = model.fit(twice()).predict(once)
     np.testing.assert_array_equal(told, model.fit(once).predict(once))
+
+
+def test_numbers_of_a_list_stay_whole_beside_other_kinds() -> None:
+    model = MatrixFactorization(1, random_state=0)
+    model.fit([[2**53 + 1, "tea", 4.5], [2**53, "rum", 3]])
+    assert model.users_.tolist() == [2**53, 2**53 + 1]
 
 
 def test_who_is_not_known_is_named() -> None:

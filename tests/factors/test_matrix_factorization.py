@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.optimize import nnls
 from sklearn.base import clone
 from sklearn.utils import estimator_checks
 
@@ -143,6 +144,36 @@ def test_new_users_with_the_ratings_of_old_ones_get_their_factors(implicit: bool
     known, new = model.recommend([2], 5), model.recommend(X[[2]], 5)
     np.testing.assert_allclose(known[1], new[1], atol=0.02)
     assert not model.transform(sp.csr_array((2, 40))).any()
+
+
+HARD: list[dict[str, Any]] = [
+    {"solver": "als", "alpha": 1e-6},
+    {"implicit": True, "alpha": 1e-3, "confidence": 40.0},
+    {"nonnegative": True},
+]
+
+
+@pytest.mark.parametrize("how", HARD)
+def test_new_users_get_the_solution_where_problems_are_ill_conditioned(how: Any) -> None:
+    X = drawn(200, 150, 0.1)
+    X.data = np.round(np.abs(X.data) * 20) if "implicit" in how else np.abs(X.data)
+    model = MatrixFactorization(16, random_state=0, **how).fit(X)
+    Q = model.item_factors_.astype(float)
+    sides = np.column_stack([Q, np.ones(len(Q))]) if model._biased() else Q
+    told = model.transform(X[:20]) @ model.item_factors_.T
+    for user in range(20):
+        j, r = X[[user]].indices, X[[user]].data
+        c, t, share = np.zeros(len(Q)), np.zeros(len(Q)), float(len(j))
+        c[j], t[j] = 1, r - (model.mean_ + model.item_biases_[j]) * model._biased()
+        if model.implicit:
+            c, share = np.ones(len(Q)), 1.0
+            c[j], t[j] = 1 + model.confidence * r, 1
+        F, penalty = np.sqrt(c)[:, None] * sides, np.sqrt(model.alpha * share)
+        stacked = np.vstack([F, penalty * np.eye(sides.shape[1])])
+        aims = np.concatenate([np.sqrt(c) * t, np.zeros(sides.shape[1])])
+        solve = nnls if model.nonnegative else np.linalg.lstsq
+        expected = Q @ solve(stacked, aims)[0][:16]
+        np.testing.assert_allclose(told[user], expected, atol=1e-2)
 
 
 def test_counts_are_ranked_and_zeros_are_no_counts() -> None:

@@ -9,16 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.cluster import Executor
+from mlopt.errors import InputError
 from mlopt.factors.model import Factors, padded
 from mlopt.factors.ratings import Ratings
 from mlopt.factors.sgd import Rule
-from mlopt.kernels.factors_als import confide_rows, solve_rows
+from mlopt.kernels.factors_als import TURNS, confide_rows, solve_rows
 
 Array = NDArray[Any]
 Rows = tuple[Array, Array, Array]
 
 STEPS = 3
 """Of conjugate gradients for a row and pass, as its source has it: more change little."""
+_ROUNDS, _STILL = 50, 1e-6
+"""Rounds of steps at most for a solution, and the share of the largest factor by which the
+last may move one: steps in single precision lose their way where counts weigh much."""
 _PARTS = 16
 """Of the rows, with about as many ratings each, for threads to take."""
 
@@ -103,6 +107,7 @@ def half(
     *,
     executor: Executor,
     steps: int = STEPS,
+    turns: int = TURNS,
 ) -> tuple[Array, Array]:
     """The factors and biases of one side for those of the other.
 
@@ -120,11 +125,18 @@ def half(
     executor : Executor
     steps : int
         Of conjugate gradients, for counts.
+    turns : int
+        Of coordinates at most, where they may not be negative.
 
     Returns
     -------
     (n, k) and (n,)
         Zeros for a row without ratings.
+
+    Raises
+    ------
+    InputError
+        When they are not finite.
     """
     starts, numbers, values = rows
     k, biased = F.shape[1], rule.biased
@@ -140,7 +152,7 @@ def half(
         def work(span: tuple[int, int]) -> None:
             solve_rows(
                 (starts, numbers, targets), features, Z, columns=k + biased,
-                penalty=rule.penalty, bounded=k if rule.nonnegative else 0,
+                penalty=rule.penalty, bounded=k if rule.nonnegative else 0, turns=turns,
                 first=span[0], last=span[1],
             )  # fmt: skip
     else:
@@ -160,4 +172,34 @@ def half(
             )  # fmt: skip
 
     executor.map(work, spans)
+    if not np.isfinite(Z).all():
+        raise InputError(
+            f"Factors must stay finite in single precision: raise `alpha`, which is "
+            f"{rule.penalty:g}, or scale the ratings down, or `confidence`."
+        )
     return Z[:, :k].copy(), Z[:, k].copy() if biased else start[1]
+
+
+def solution(
+    rows: Rows,
+    F: Array,
+    biases: Array,
+    mean: float,
+    rule: Rule,
+    confidence: float | None,
+    *,
+    executor: Executor,
+) -> tuple[Array, Array]:
+    """As `half`, from zeros and to the end: steps begin anew until nothing moves."""
+    n, k = len(rows[0]) - 1, F.shape[1]
+    Z, own = np.zeros((n, k), np.float32), np.zeros(n, np.float32)
+    for _ in range(_ROUNDS):
+        before = Z
+        Z, own = half(
+            rows, F, biases, (Z, own), mean, rule, confidence, executor=executor,
+            steps=k, turns=_ROUNDS * TURNS,
+        )  # fmt: skip
+        moved, largest = (np.abs(A).max(initial=0) for A in (Z - before, Z))
+        if confidence is None or moved <= _STILL * largest:
+            break
+    return Z, own

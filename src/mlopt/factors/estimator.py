@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mlopt.cluster import Threads
 from mlopt.errors import InputError
-from mlopt.factors.als import half
+from mlopt.factors.als import solution
 from mlopt.factors.checks import (
     CONSTRAINTS,
     check_parameters,
@@ -444,11 +444,9 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         return new
 
     def _solve(self, new: Ratings) -> tuple[Array, Array]:
-        model, k = self._model(), self.item_factors_.shape[1]
-        zeros = np.zeros((new.shape[0], k), np.float32), np.zeros(new.shape[0], np.float32)
+        model = self._model()
         with closing(Threads(self.n_jobs)) as executor:
-            # As many steps of conjugate gradients as there are unknowns: to the solution.
-            return half(
-                new.rows, model.Q, model.c, zeros, model.mean, self._rule(),
-                self._confidence(), executor=executor, steps=k,
+            return solution(
+                new.rows, model.Q, model.c, model.mean, self._rule(), self._confidence(),
+                executor=executor,
             )  # fmt: skip

@@ -65,6 +65,22 @@ def _of_range(column: NDArray[Any], count: int, low: int) -> tuple[Ids, NDArray[
     return Ids(labels + low), numbers[column]
 
 
+def _of_objects(column: NDArray[Any], what: str) -> NDArray[Any]:
+    """As numpy would have it, but of one kind: beside texts it makes texts of all."""
+    text = np.fromiter((isinstance(one, str) for one in column), bool, len(column))
+    if text.any():
+        _refuse(~text, column, what, "a text where others are", "leave such rows out")
+    return np.array(column.tolist())
+
+
+def _refuse(bad: NDArray[Any], column: NDArray[Any], what: str, must: str, do: str) -> None:
+    if bad.any():
+        place = int(np.flatnonzero(bad)[0])
+        raise InputError(
+            f"A {what} must be {must}, got {column[place]} in row {place}: {do}."
+        )
+
+
 def checked(column: NDArray[Any], what: str) -> NDArray[Any]:
     """Labels as whole numbers or as text.
 
@@ -76,17 +92,17 @@ def checked(column: NDArray[Any], what: str) -> NDArray[Any]:
     if column.ndim != 1:
         raise InputError(f"The {what}s must be one column, got shape {column.shape}.")
     if column.dtype.kind == "O":
-        column = np.array(column.tolist())
+        column = _of_objects(column, what)
     kind = column.dtype.kind
     if kind == "f":
         whole = np.isfinite(column) & (np.floor(column) == column)
-        if not whole.all():
-            place = int(np.flatnonzero(~whole)[0])
-            raise InputError(
-                f"A {what} must be a whole number or a text, got {column[place]} in row "
-                f"{place}: leave such rows out."
-            )
+        _refuse(~whole, column, what, "a whole number or a text", "leave such rows out")
+        digits = np.finfo(column.dtype).nmant + 1
+        lost = np.abs(column) >= 2.0**digits  # may stand for its neighbours too
+        _refuse(lost, column, what, f"below 2^{digits} as a float", "give whole numbers")
         return column.astype(np.int64)
+    if column.dtype == np.uint64:
+        _refuse(column >= 2**63, column, what, "below 2^63", "give texts")
     if kind not in "iuU":
         raise InputError(
             f"A {what} must be a whole number or a text, and all of one kind; got "

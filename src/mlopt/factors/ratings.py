@@ -136,7 +136,8 @@ def pairs_of(X: Any) -> list[Array]:
         shape: tuple[int, ...] = table.shape
         parts = [table.get_column(name).to_numpy() for name in table.columns]
     else:
-        X = np.asarray(X)
+        # Of a list numpy would make texts, or floats, of all where one is.
+        X = np.asarray(X, dtype=object if isinstance(X, list | tuple) else None)
         shape = X.shape
         parts = list(X.T) if X.ndim == 2 else []
     if len(shape) != 2 or shape[1] not in (2, 3):

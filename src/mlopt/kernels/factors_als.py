@@ -18,7 +18,7 @@ by a few steps of conjugate gradients from the ``z`` of before (Takács, Pilász
 filtering", RecSys 2011). Many rows go together through ``F'F``.
 
 Rows are float32, filled up with zeros to ``width``, whole lanes; sums of squares of a row
-are in float32, systems are solved in float64.
+are in float32, and in float64 where that is not enough; systems are solved in float64.
 """
 
 from __future__ import annotations
@@ -36,11 +36,14 @@ from mlopt.kernels.simd import like, load, muladd, splat, splat_at, store, total
 Array = NDArray[Any]
 
 TURNS = 50
-"""Turns of all coordinates at most, of a row that may not be negative."""
+"""Turns of all coordinates at most, of a row that may not be negative, in a pass."""
 _STILL = 1e-6
 """Such a row is done when no coordinate moves by more than this share of the largest."""
 TOGETHER = 32
 """Rows that go through ``F'F`` together: twice as many take as long."""
+_LEFT = 1e-4
+"""What elimination must leave of a diagonal entry: sums in float32, right to 1e-7 of it,
+know three digits of so much, and of less hardly whether it is positive."""
 _QUARTET = 4
 """Of rows whose sums stay in registers at a time."""
 
@@ -84,9 +87,35 @@ def _gram(
 
 
 @part
-def _cholesky(A: Array, b: Array, m: int) -> None:
-    """Solve ``A z = b`` into ``b``; of ``A`` the upper triangle is read, and lost."""
+def _fill(
+    indices: Array, targets: Array, begin: int, end: int, F: Array, m: int,
+    penalty: float, A: Array, b: Array,
+) -> None:  # fmt: skip
+    """The system of a row, with sums in float64."""
+    A[:] = 0.0
+    b[:] = 0.0
+    for at in range(begin, end):
+        f = F[np.uint64(indices[at])]
+        for a in range(m):
+            b[a] += np.float64(targets[at]) * f[a]
+            for k in range(a, m):
+                A[a, k] += np.float64(f[a]) * f[k]
+    for a in range(m):
+        A[a, a] += penalty * (end - begin)
+
+
+@part
+def _cholesky(A: Array, b: Array, m: int, least: float) -> bool:
+    """Solve ``A z = b`` into ``b``; of ``A`` the upper triangle is read, and lost.
+
+    False, and nothing is solved, where less than ``least`` of a diagonal entry is left.
+    """
     for j in range(m):
+        whole = A[j, j]
+        for i in range(j):
+            whole += A[i, j] * A[i, j]
+        if not A[j, j] > least * whole:
+            return False
         pivot = 1.0 / math.sqrt(A[j, j])
         b[j] *= pivot
         for k in range(j, m):
@@ -101,12 +130,13 @@ def _cholesky(A: Array, b: Array, m: int) -> None:
         for k in range(j + 1, m):
             value -= A[j, k] * b[k]
         b[j] = value / A[j, j]
+    return True
 
 
 @part
-def _by_turns(A: Array, b: Array, m: int, bounded: int, z: Array) -> None:
+def _by_turns(A: Array, b: Array, m: int, bounded: int, turns: int, z: Array) -> None:
     """Minimise ``z A z / 2 - b z`` over ``z`` whose first ``bounded`` are not negative."""
-    for _turn in range(TURNS):
+    for _turn in range(turns):
         largest, moved = 0.0, 0.0
         for j in range(m):
             slope = b[j]
@@ -127,7 +157,7 @@ def _by_turns(A: Array, b: Array, m: int, bounded: int, z: Array) -> None:
 @kernel
 def _solve_rows(
     starts: Array, indices: Array, targets: Array, F: Array, m: int, penalty: float,
-    bounded: int, Z: Array, first: int, last: int,
+    bounded: int, turns: int, Z: Array, first: int, last: int,
 ) -> None:  # fmt: skip
     width = F.shape[1]
     G, h = np.empty((m, width), F.dtype), np.empty(width, F.dtype)
@@ -146,11 +176,14 @@ def _solve_rows(
             A[a, a] += penalty * (end - begin)
             b[a], z[a] = h[a], Z[u, a]
         if bounded > 0:
-            _by_turns(A, b, m, bounded, z)
+            _by_turns(A, b, m, bounded, turns, z)
             for a in range(m):
                 Z[u, a] = z[a]
         else:
-            _cholesky(A, b, m)
+            if not _cholesky(A, b, m, _LEFT):
+                _fill(indices, targets, begin, end, F, m, penalty, A, b)
+                if not _cholesky(A, b, m, 0.0):
+                    b[:] = np.nan
             for a in range(m):
                 Z[u, a] = b[a]
 
@@ -163,6 +196,7 @@ def solve_rows(
     columns: int,
     penalty: float,
     bounded: int = 0,
+    turns: int = TURNS,
     first: int = 0,
     last: int | None = None,
 ) -> None:
@@ -182,11 +216,14 @@ def solve_rows(
         Positive. Counts once for each target of a row.
     bounded : int, default=0
         So many first coordinates may not be negative.
+    turns : int
+        Of all coordinates at most, where some are bounded.
     first, last : int
         Rows from ``first`` up to ``last`` are solved.
     """
     end = len(Z) if last is None else last
-    _solve_rows(*map(read_only, (*rows, F)), columns, penalty, bounded, Z, first, end)
+    fixed = map(read_only, (*rows, F))
+    _solve_rows(*fixed, columns, penalty, bounded, turns, Z, first, end)
 
 
 @part
@@ -272,7 +309,11 @@ def _confide_rows(
                     indices, weights, starts[low + t], starts[low + t + 1], F, x, D, zero,
                     x, Y,
                 )  # fmt: skip
-                rate = squares[t] / _dot(D, x, Y, x, width)
+                bend = _dot(D, x, Y, x, width)
+                if bend <= zero:  # too small for its square: nothing is left to do
+                    squares[t] = zero
+                    continue
+                rate = squares[t] / bend
                 for j in range(width):
                     Z[low + t, j] += rate * D[t, j]
                     R[t, j] -= rate * Y[t, j]
