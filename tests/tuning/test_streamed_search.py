@@ -103,13 +103,16 @@ def test_a_dask_frame_behind_columns_is_searched_as_in_process() -> None:
 
 
 @pytest.mark.usefixtures("stays")
-def test_a_dask_array_behind_a_scaler_is_searched_as_in_process() -> None:
+@pytest.mark.parametrize("budget", ["auto", 0])
+def test_a_dask_array_behind_a_scaler_is_searched_as_in_process(budget: Any) -> None:
     rng = np.random.default_rng(1)
     X = rng.normal(2.0, 3.0, (N, 4))
     y = X @ rng.normal(size=4) + rng.normal(size=N)
     estimator = make_pipeline(StandardScaler(), Ridge())
     lazy = da.from_array(X, chunks=(N // BLOCKS, 2)), da.from_array(y, chunks=N // BLOCKS)
-    same(search(estimator).fit(*lazy), search(estimator).fit(X, y))
+    with dask.config.set({"mlopt.memory-budget": budget}):
+        there = search(estimator).fit(*lazy)
+    same(there, search(estimator).fit(X, y))
 
 
 REPEATED = [(np.r_[0:700, 0:50, 30], np.r_[700:N]), (np.r_[500:N], np.r_[0:500])]

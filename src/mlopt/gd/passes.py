@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -204,7 +204,7 @@ def _block_scores(
     for segment, delta, rows in zip(segments, deltas, having, strict=True):
         own = slice(segment[0], segment[1])
         beside = {name: array[rows] for name, array in extra.items()}
-        part = replace(block, X=block.X[rows], extra=beside)
+        part = Block(block.X[rows], beside, block.index)
         moved = segment - np.array([own.start, own.start, 0, 0, 0, 0])
         alone = np.ascontiguousarray(weights[:, own]), moved[None], np.array([delta])
         scores.append(_scores_of_rows(part, alone))

@@ -17,7 +17,7 @@ models.
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -173,4 +173,4 @@ def _cut(block: Block, rows: NDArray[np.intp]) -> Block:
     near = stop - start == len(rows)
     X = row_slice(block.X, start, stop) if near else block.X[rows]
     beside = {name: block.extra[name][rows] for name in ("targets", TRAIN)}
-    return replace(block, X=X, extra=beside)
+    return Block(X, beside, block.index)
