@@ -102,3 +102,22 @@ def test_a_warm_start_takes_what_it_can_go_on_from() -> None:
         model.set_params(max_iter=3).fit(PAIRS, STARS)
     with pytest.raises(InputError, match="must stay 1"):
         model.set_params(max_iter=30, n_components=2).fit(PAIRS, STARS)
+
+
+def test_a_matrix_of_other_rows_or_columns_is_refused() -> None:
+    model = MatrixFactorization(1, random_state=0).fit(MATRIX)
+    for other in (MATRIX[[1]], MATRIX[:, [0, 1]]):
+        for ask in (model.predict, model.score):
+            with pytest.raises(InputError, match=r"shape \(2, 3\); got"):
+                ask(other)
+    named = MatrixFactorization(1, random_state=0).fit(PAIRS, STARS)  # milk, rum, tea
+    told = named.predict(sp.csr_array(np.array([[0, 1, 1], [1, 0, 0]])))
+    same = named.predict([["ann", "rum"], ["ann", "tea"], ["bob", "milk"]])
+    np.testing.assert_array_equal(told, same)
+
+
+def test_a_pair_that_comes_twice_is_scored_twice() -> None:
+    model = MatrixFactorization(1, duplicates="mean", random_state=0).fit(twice())
+    assert len(model.predict(twice())) == 3
+    pairs = np.column_stack(twice().coords)
+    assert model.score(twice()) == pytest.approx(model.score(pairs, twice().data))

@@ -146,6 +146,17 @@ def test_new_users_with_the_ratings_of_old_ones_get_their_factors(implicit: bool
     assert not model.transform(sp.csr_array((2, 40))).any()
 
 
+@pytest.mark.parametrize("later", [{"biases": False}, {"implicit": True}, {"alpha": 9.0}])
+def test_parameters_that_are_set_after_a_fit_change_no_answer(later: Any) -> None:
+    X = drawn()
+    model = MatrixFactorization(2, random_state=0).fit(X)
+    other = pickle.loads(pickle.dumps(model)).set_params(**later)
+    np.testing.assert_array_equal(other.predict(X), model.predict(X))
+    np.testing.assert_array_equal(other.transform(X[:5]), model.transform(X[:5]))
+    np.testing.assert_array_equal(other.recommend([3])[1], model.recommend([3])[1])
+    assert other.score(X) == model.score(X)
+
+
 HARD: list[dict[str, Any]] = [
     {"solver": "als", "alpha": 1e-6},
     {"implicit": True, "alpha": 1e-3, "confidence": 40.0},
@@ -185,6 +196,11 @@ def test_counts_are_ranked_and_zeros_are_no_counts() -> None:
     model = MatrixFactorization(5, implicit=True, alpha=1.0, random_state=0)
     model.fit(pairs[~held], counts[~held])
     assert model.score(pairs[held], counts[held]) > 0.95
+    some = ~held | (np.arange(len(held)) % 2 > 0)
+    # What was learnt is not held out.
+    assert model.score(pairs[held & some], counts[held & some]) == pytest.approx(
+        model.score(pairs[some], counts[some])
+    )
     with_zeros = sp.csr_array(full).astype(float)
     with_zeros.data[::3] = 0
     without = with_zeros.copy()

@@ -72,15 +72,15 @@ def check_ratings(model: Any, ratings: Ratings) -> None:
         )
     if model.warm_start and hasattr(model, "user_factors_"):
         _check_warm(model)
-    check_signs(model, ratings)
+    check_signs(ratings, model.implicit, model.nonnegative)
 
 
-def check_signs(model: Any, ratings: Ratings) -> None:
+def check_signs(ratings: Ratings, counts: bool, nonnegative: bool) -> None:
     """Refuse negative ratings where they cannot be."""
     bad = ratings.values < 0
-    if (model.implicit or model.nonnegative) and bad.any():
+    if (counts or nonnegative) and bad.any():
         place = int(np.flatnonzero(bad)[0])
-        why = "counts (`implicit`)" if model.implicit else "ratings with `nonnegative`"
+        why = "counts (`implicit`)" if counts else "ratings with `nonnegative`"
         user = ratings.user_ids.labels[ratings.users[place]]
         raise InputError(
             f"{why.capitalize()} must be at least 0, got {ratings.values[place]:g} of "

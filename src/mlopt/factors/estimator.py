@@ -27,7 +27,7 @@ from mlopt.factors.checks import (
 from mlopt.factors.fitting import Fitted, Settings, begin, carried_over, train
 from mlopt.factors.ids import Ids
 from mlopt.factors.model import Factors
-from mlopt.factors.ratings import Ratings, columns_of, pairs_of, ratings_of
+from mlopt.factors.ratings import Ratings, columns_of, entries_of, pairs_of, ratings_of
 from mlopt.factors.recommending import best, mean_rank
 from mlopt.factors.sgd import Rule
 from mlopt.rows.frames import frame_names, is_frame
@@ -233,8 +233,8 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : array or frame of shape (n, 2) or (n, 3), or sparse matrix (users, items)
-            Rows (user, item); a third column is not looked at. Of a sparse matrix, its
-            stored entries in the order of its rows.
+            Rows (user, item); a third column is not looked at. Of a sparse matrix, whose
+            rows are ``users_`` and columns ``items_``, its stored entries row by row.
 
         Returns
         -------
@@ -248,7 +248,8 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         users, items = self._numbers(X)
         found = self._model().predict(users, items)
-        if not (self._biased() or self.implicit):
+        rule, confidence = self._learnt
+        if not rule.biased and confidence is None:
             rated_users, rated_items = self._rated
             known = (users >= 0) & (items >= 0) & rated_users[users] & rated_items[items]
             found[~known] = self.mean_
@@ -272,7 +273,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         items : ndarray of shape (m, n_items)
             Labels, best first.
         scores : ndarray of shape (m, n_items)
-            What `predict` says. Where a user has seen almost all, the last items are seen
+            What `predict` says of users and items with ratings. Where a user has seen almost all, the last items are seen
             ones, with a score of -inf.
 
         Raises
@@ -334,15 +335,20 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         float
             The share of the variance that is explained (R^2). For counts the mean share of
             the items without a count in `fit` that stand behind a held-out one, which a
-            random order makes a half: users and items that are not known are left out.
+            random order makes a half: users and items that are not known are left out, as
+            are pairs that `fit` has seen; NaN if all are.
         """
         check_is_fitted(self)
-        if not self.implicit:
-            values = X.tocsr().data if sp.issparse(X) else columns_of(X, y)[2]
+        if self._learnt[1] is None:
+            values = entries_of(X)[2] if sp.issparse(X) else columns_of(X, y)[2]
             return float(r2_score(np.asarray(values, np.float64), self.predict(X)))
         held = ratings_of(X, y, "sum")
-        users = Ids(self.users_).find(held.user_ids.labels, "user")[held.users]
-        items = Ids(self.items_).find(held.item_ids.labels, "item")[held.items]
+        users, items = held.users, held.items
+        if sp.issparse(X):
+            self._check_shape(X)
+        else:
+            users = Ids(self.users_).find(held.user_ids.labels, "user")[users]
+            items = Ids(self.items_).find(held.item_ids.labels, "item")[items]
         known = (users >= 0) & (items >= 0) & (held.values > 0)
         if not known.any():
             raise InputError(
@@ -399,34 +405,44 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         self.users_, self.items_ = ratings.user_ids.labels, ratings.item_ids.labels
         self.n_iter_, self.validation_errors_ = fitted.passes, fitted.errors
         self._seed, self._seen = seed, (ratings.starts, ratings.items)
+        # Parameters may be set anew before anybody predicts.
+        self._learnt = self._rule(), self._confidence()
         counts = np.bincount(ratings.items, minlength=len(self.items_))
         self._rated = np.diff(ratings.starts) > 0, counts > 0
 
     def _model(self) -> Factors:
         return Factors(
             self.user_factors_, self.item_factors_, self.user_biases_, self.item_biases_,
-            self.mean_ if self._biased() else 0.0,
+            self.mean_ if self._learnt[0].biased else 0.0,
         )  # fmt: skip
 
     def _numbers(self, X: Any) -> tuple[Array, Array]:
         if sp.issparse(X):
-            given = X.tocsr()
-            users = np.repeat(np.arange(given.shape[0]), np.diff(given.indptr))
-            items = given.indices
-        else:
-            if is_frame(X) and hasattr(self, "feature_names_in_"):
-                names, fitted = frame_names(X), tuple(self.feature_names_in_)
-                if names[:2] != fitted[:2]:
-                    raise InputError(
-                        f"X must have the columns that `fit` has seen, {fitted[:2]}; got "
-                        f"{names}."
-                    )
-            users, items = pairs_of(X)[:2]
+            self._check_shape(X)
+            return entries_of(X)[:2]
+        if is_frame(X) and hasattr(self, "feature_names_in_"):
+            names, fitted = frame_names(X), tuple(self.feature_names_in_)
+            if names[:2] != fitted[:2]:
+                raise InputError(
+                    f"X must have the columns that `fit` has seen, {fitted[:2]}; got "
+                    f"{names}."
+                )
+        users, items = pairs_of(X)[:2]
         found = Ids(self.users_).find(users, "user"), Ids(self.items_).find(items, "item")
         if self.handle_unknown == "error":
             refuse_unknown(found[0], users, "user")
             refuse_unknown(found[1], items, "item")
         return found
+
+    def _check_shape(self, X: Any) -> None:
+        """Rows and columns of a matrix are users and items by number: some rows of it are
+        others than `fit` has seen."""
+        if X.shape != (shape := (len(self.users_), len(self.items_))):
+            raise InputError(
+                f"A sparse matrix must have a row for each of the users of `fit` and a "
+                f"column for each of the items, shape {shape}; got {X.shape}. Give rows "
+                "(user, item), or for new users see `transform`; splits are of such rows."
+            )
 
     def _new(self, X: Any) -> Ratings:
         """Ratings of new users."""
@@ -440,13 +456,13 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
             none = np.empty(0, np.int32), np.empty(0, np.float32)
             return Ratings(starts, *none, Ids.numbers(X.shape[0]), Ids.numbers(X.shape[1]))
         new = ratings_of(X, None, self.duplicates)
-        check_signs(self, new)
+        rule, confidence = self._learnt
+        check_signs(new, confidence is not None, rule.nonnegative)
         return new
 
     def _solve(self, new: Ratings) -> tuple[Array, Array]:
         model = self._model()
         with closing(Threads(self.n_jobs)) as executor:
             return solution(
-                new.rows, model.Q, model.c, model.mean, self._rule(), self._confidence(),
-                executor=executor,
+                new.rows, model.Q, model.c, model.mean, *self._learnt, executor=executor,
             )  # fmt: skip

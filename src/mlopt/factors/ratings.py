@@ -103,6 +103,14 @@ def ratings_of(X: Any, y: Any, duplicates: str) -> Ratings:
     return _each_once(found, duplicates)
 
 
+def entries_of(X: Any) -> tuple[Array, Array, Array]:
+    """Rows, columns and values of a sparse matrix, each as it is stored, row by row."""
+    given = X.tocoo()  # of which `tocsr` would add up what is there twice
+    users, items = given.coords
+    order = np.argsort(users, kind="stable")
+    return users[order], items[order], given.data[order]
+
+
 def columns_of(X: Any, y: Any = None) -> tuple[Array, Array, Array]:
     """Users, items and ratings of rows.
 

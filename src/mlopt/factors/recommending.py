@@ -68,12 +68,12 @@ def mean_rank(
 
     Hu, Koren, Volinsky, "Collaborative filtering for implicit feedback datasets", ICDM
     2008, equation (8), among the items that the user had not in training. Random order
-    gives a half.
+    gives a half. Pairs that are in ``seen`` have no say; NaN if all are.
     """
     order = np.argsort(users, kind="stable")
     some, firsts = np.unique(users[order], return_index=True)
     ends = np.append(firsts[1:], len(order))
-    total = 0.0
+    total = weight = 0.0
     for rows, scores in scores_by_block(model, some, seen):
         for at, row in enumerate(scores, rows.start):
             mine = order[firsts[at] : ends[at]]
@@ -82,5 +82,7 @@ def mean_rank(
             below = np.searchsorted(ranked, own, "left")
             level = np.searchsorted(ranked, own, "right") - below
             share = 1 - (below + (level - 1) / 2) / max(1, len(ranked) - 1)
-            total += float(np.sum(np.clip(share, 0, 1) * values[mine]))
-    return total / float(np.sum(values))
+            counts = np.where(own > -np.inf, values[mine], 0)  # others are not held out
+            total += float(np.sum(np.clip(share, 0, 1) * counts))
+            weight += float(np.sum(counts))
+    return total / weight if weight else np.nan
