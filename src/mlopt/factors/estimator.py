@@ -273,8 +273,8 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         items : ndarray of shape (m, n_items)
             Labels, best first.
         scores : ndarray of shape (m, n_items)
-            What `predict` says of users and items with ratings. Where a user has seen almost all, the last items are seen
-            ones, with a score of -inf.
+            What `predict` says of users and items with ratings. Where a user has seen
+            almost all, the last items are seen ones, with a score of -inf.
 
         Raises
         ------
