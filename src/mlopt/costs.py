@@ -86,9 +86,11 @@ class Cost:
     overlapped: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name, amount in zip(WORK, _work(self), strict=True):
-            if not amount >= 0:  # refuses NaN too
-                raise InputError(f"`{name}` of a Cost must be at least 0, got {amount!r}.")
+        work = _work(self)
+        if not all(amount >= 0 for amount in work):  # refuses NaN too
+            pairs = zip(WORK, work, strict=True)
+            name, amount = next((n, a) for n, a in pairs if not a >= 0)
+            raise InputError(f"`{name}` of a Cost must be at least 0, got {amount!r}.")
         if self.source not in STRENGTH:
             known = ", ".join(STRENGTH)
             raise InputError(f"`source` must be one of {known}, got {self.source!r}.")

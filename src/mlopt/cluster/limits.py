@@ -12,9 +12,25 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.machinery import EXTENSION_SUFFIXES
 from typing import Any
 
 from threadpoolctl import OpenBLASController, ThreadpoolController
+
+_MODULES = tuple(suffix for suffix in EXTENSION_SUFFIXES if suffix.count(".") > 1)
+"""How compiled modules of Python end, and libraries do not: `.cpython-311-....so`."""
+
+
+class _Pools(ThreadpoolController):
+    """The thread pools of the libraries here, in which no module of Python is looked for.
+
+    Nine of ten loaded files are such modules; threadpoolctl would follow the path of each
+    to its real name first.
+    """
+
+    def _make_controller_from_path(self, filepath: str) -> None:
+        if not filepath.endswith(_MODULES):
+            super()._make_controller_from_path(filepath)
 
 
 @dataclass(frozen=True)
@@ -41,7 +57,7 @@ class _Search:
         with self.lock:
             if self.libraries is None or self.modules != len(sys.modules):
                 self.modules = len(sys.modules)
-                found = ThreadpoolController()
+                found = _Pools()
                 files = [library["filepath"] for library in found.info()]
                 if self.libraries is None or files != self.files:
                     self.files = files

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent import futures
+from itertools import pairwise
 from typing import Any
 
 from mlopt.cluster.executor import Executor, Handle, Tree, contained
@@ -119,9 +120,10 @@ class Threads(Executor):
         from dask.optimization import cull
         from dask.threaded import get
 
+        # Whoever waits may as well work where no two tasks could run at a time.
         tasks, _ = cull({key: settled(key, task) for key, task in graph.items()}, keys)
         with between_passes():
-            if inside_task() or self.threads == 1:
+            if inside_task() or self.threads == 1 or _is_chain(tasks):
                 values = dask.get(tasks, list(keys))
             else:
                 values = get(tasks, list(keys), pool=self._pool)
@@ -276,6 +278,17 @@ def settled(key: Any, task: Any) -> Any:
     if isinstance(task, futures.Future):
         return DataNode(key, task.result())  # in which Dask looks for no further tasks
     return resolve(task)
+
+
+def _is_chain(tasks: Mapping[Any, Any]) -> bool:
+    """Whether every task reads the one before it."""
+    from dask.core import toposort
+    from dask.task_spec import DataNode
+
+    reads = {key: getattr(task, "dependencies", ()) for key, task in tasks.items()}
+    order = toposort(tasks, dependencies=reads)
+    work = [key for key in order if not isinstance(tasks[key], DataNode)]
+    return all(one in reads[after] for one, after in pairwise(work))
 
 
 def count_threads(n_jobs: int | None) -> int:

@@ -12,10 +12,11 @@ import uuid
 from typing import Any
 
 from mlopt.identity.code import home_of, is_known
+from mlopt.identity.params import parameters
 from mlopt.identity.unknown import Unidentified
 from mlopt.identity.walk import Walk
 
-__all__ = ["identified", "is_installed", "is_known", "join", "token_of"]
+__all__ = ["identified", "is_installed", "is_known", "join", "parameters", "token_of"]
 
 
 def token_of(value: Any, *, fitted: bool = False) -> str:

@@ -11,6 +11,7 @@ import builtins
 import dis
 import functools
 import importlib.util
+import os
 import site
 import sys
 import sysconfig
@@ -112,13 +113,23 @@ def is_installed(module: types.ModuleType) -> bool:
 
 @lru_cache(maxsize=4096)
 def _is_installed(top: str, file: str) -> bool:
-    path = Path(file).resolve()
-    own = Path(__file__).resolve().parents[1]
-    if top == "mlopt" and own in path.parents:
+    path = os.path.realpath(file)
+    if top == "mlopt" and path.startswith(_folder(Path(__file__).parents[1])):
         return True
+    return path.startswith(_places())
+
+
+@lru_cache(maxsize=1)
+def _places() -> tuple[str, ...]:
+    """Folders of what is installed."""
     named = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")]
-    places = [*named, *site.getsitepackages(), site.getusersitepackages()]
-    return any(Path(place).resolve() in path.parents for place in places if place)
+    places = {*named, *site.getsitepackages(), site.getusersitepackages()}
+    return tuple(_folder(place) for place in places if place)
+
+
+def _folder(path: str | Path) -> str:
+    """As every real path in it begins."""
+    return f"{os.path.realpath(path)}{os.sep}"
 
 
 @lru_cache(maxsize=512)

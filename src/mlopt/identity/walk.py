@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from mlopt.identity import code, frames, graphs, sequences
+from mlopt.identity.params import parameters
 from mlopt.identity.unknown import Unidentified
 
 _PROTOCOL = 4
@@ -185,7 +186,7 @@ def _estimator(walk: Walk, value: Any) -> bool:
         return True
     walk.put("estimator")
     walk.add(type(value))
-    walk.pairs("parameters", value.get_params(deep=False).items())
+    walk.pairs("parameters", parameters(value).items())
     # How rows come out, and which metadata are asked for.
     held = getattr(value, "__dict__", {})
     walk.pairs("settings", [(name, held[name]) for name in _SETTINGS if name in held])

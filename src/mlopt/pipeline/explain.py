@@ -42,8 +42,9 @@ def to_plan(
     """The plan as users see it; with what a run measured when there was one."""
     draft, profile = planned.draft, planned.profile
     ops = _logical(draft.sinks)
-    jobs = schedule(draft.sinks, planned.context.passes, planned.context.known)
-    counts = executions(jobs, draft.kept, planned.context.there, draft.partly)
+    context, at_once = planned.context, draft.at_once
+    jobs = schedule(draft.sinks, context.passes, context.known, at_once=at_once)
+    counts = executions(jobs, draft.kept, context.there, draft.partly)
     choices = [
         _choice(op, ops, planned, counts, run)
         for op in ops
@@ -75,7 +76,7 @@ def to_plan(
         predicted,
         total,
         kept,
-        planned.context.budget if method == "fit" else None,
+        context.budget if method == "fit" else None,
         tuple(notes),
         tuple(history(planned.log)),
     )

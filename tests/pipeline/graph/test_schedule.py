@@ -117,6 +117,17 @@ def test_a_model_that_is_known_needs_no_job() -> None:
     assert schedule(sinks, nine, known={sinks[0].token}) == []
 
 
+def test_all_at_once_is_one_job_in_which_each_operator_runs_once() -> None:
+    a = after("a", LAZY)
+    b = after("b", a)
+    learn = Learn("fit", object, b)
+    (job,) = schedule((learn, b), nine, at_once=True)
+    assert job.ends == (a.model, b.model, learn, b)
+    found = executions([job], set())
+    assert {found[op.token] for op in (LAZY, a, b)} == {1.0}
+    assert schedule((learn,), nine, {op.token for op in job.ends}, at_once=True) == []
+
+
 def test_rows_that_are_there_need_nothing_before_them() -> None:
     a = after("a", LAZY)
     job = Job((iterative(a),), 10.0)

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import sklearn.pipeline
 from sklearn.compose import make_column_transformer
+from sklearn.decomposition import TruncatedSVD
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
@@ -69,6 +70,31 @@ def test_its_rows_go_through_each_step_once() -> None:
     plan = mlopt.Pipeline(table()).fit(FRAME, Y).plan_
     for _, choice in plan.walk():
         assert choice.ran in ({"fit": 1.0}, {"apply": 1.0}, {"fit": 1.0, "apply": 1.0})
+
+
+def deep(seed: int | None) -> list[tuple[str, Any]]:
+    return [table()[0], ("few", TruncatedSVD(3, random_state=seed)), table()[1]]
+
+
+@pytest.mark.parametrize(("seed", "graphs"), [(0, 1), (None, 4)])
+def test_a_small_fit_is_one_graph_where_no_step_draws_in_turn(
+    seed: int | None, graphs: int
+) -> None:
+    X, y = FRAME[:900], Y[:900]
+    np.random.seed(3)  # noqa: NPY002
+    ours = mlopt.Pipeline(deep(seed)).fit(X, y)
+    assert f"{graphs} graphs sent" in " ".join(ours.plan_.notes)
+    np.random.seed(3)  # noqa: NPY002
+    theirs = sklearn.pipeline.Pipeline(deep(seed)).fit(X, y)
+    np.testing.assert_array_equal(ours[-1].coef_, theirs[-1].coef_)
+
+
+def test_its_rows_come_out_of_the_same_graph() -> None:
+    ours = mlopt.Pipeline(deep(0)[:2])
+    found = ours.fit_transform(FRAME[:900])
+    assert "1 graphs sent" in " ".join(ours.plan_.notes)
+    theirs = sklearn.pipeline.Pipeline(deep(0)[:2]).fit_transform(FRAME[:900])
+    np.testing.assert_array_equal(found, theirs)
 
 
 @pytest.mark.parametrize("steps", [

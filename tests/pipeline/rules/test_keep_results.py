@@ -147,3 +147,10 @@ def test_without_a_profile_everything_is_kept_that_fits() -> None:
     draft = KeepResults().rewrite(Draft((classified(DIAMOND),)), Context(None, 77))
     assert draft.budget == 77
     assert DIAMOND.token in draft.kept
+
+
+def test_where_one_graph_makes_all_rows_once_none_are_kept() -> None:
+    context = Context(None, 77, at_once=True)
+    draft = KeepResults().rewrite(Draft((classified(DIAMOND),)), context)
+    assert draft.at_once
+    assert draft.kept == frozenset()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from sklearn.preprocessing import FunctionTransformer
@@ -45,7 +45,7 @@ class Operator:
         """The token of what is left when all that changes no number is left out."""
         return self.token
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[Operator, ...]:
         """The operators that this one reads."""
         found: list[Operator] = []
@@ -182,7 +182,11 @@ class Learn(Operator):
         return False
 
     def describe(self) -> str:
-        return _one_line(self.estimator)
+        return self._words
+
+    @cached_property
+    def _words(self) -> str:
+        return _one_line(self.estimator)  # for every layer, choice and rule
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,6 +204,10 @@ class Given(Operator):
         return False
 
     def describe(self) -> str:
+        return self._words
+
+    @cached_property
+    def _words(self) -> str:
         return _one_line(self.model)
 
 
@@ -343,7 +351,7 @@ class Fused(Operator):
     def meaning(self) -> str:
         return self.body.meaning
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[Operator, ...]:
         return self.reads
 

@@ -21,7 +21,7 @@ class Job:
     Attributes
     ----------
     ends : tuple of Operator
-        The models learnt, or the rows wanted.
+        The models learnt, then the rows wanted.
     passes : float
         How often it reads what it reads.
     """
@@ -32,7 +32,7 @@ class Job:
     @property
     def reads(self) -> tuple[Operator, ...]:
         """The rows that it needs."""
-        rows = [i for e in self.ends for i in e.inputs] if self._learns else list(self.ends)
+        rows = [i for e in self.ends for i in ([e] if e.gives_rows else e.inputs)]
         return tuple(op for op in rows if op.gives_rows)
 
     @property
@@ -41,13 +41,13 @@ class Job:
         first = self.ends[0]
         return isinstance(first, Learn) and isinstance(first.way, ManyPasses)
 
-    @property
-    def _learns(self) -> bool:
-        return not self.ends[0].gives_rows
-
 
 def schedule(
-    sinks: Sinks, passes: Callable[[Learn], float], known: Collection[str] = ()
+    sinks: Sinks,
+    passes: Callable[[Learn], float],
+    known: Collection[str] = (),
+    *,
+    at_once: bool = False,
 ) -> list[Job]:
     """Jobs in their order: models of one depth that take one pass are learnt together.
 
@@ -58,8 +58,15 @@ def schedule(
         How often a model's fit reads its input.
     known : collection of token
         Models that are there already.
+    at_once : bool
+        Whether there is one job alone, for models that take one pass.
     """
-    return jobs_of(learnt_by_depth(sinks, known), sinks, passes)
+    levels = learnt_by_depth(sinks, known)
+    if not at_once:
+        return jobs_of(levels, sinks, passes)
+    learns = (one for level in levels for one in level)
+    ends = (*learns, *(sink for sink in sinks if sink.gives_rows))
+    return [Job(ends)] if ends else []
 
 
 def learnt_by_depth(sinks: Sinks, known: Collection[str] = ()) -> list[list[Learn]]:

@@ -103,12 +103,14 @@ def _set_aside(options: Options, resources: Resources) -> Alternative:
 
 def solver_costs(shape: Shape, resources: Resources) -> dict[str, Cost | str]:
     """Cost of each solver by name, or why it cannot be used."""
+    return {name: solver_cost(name, shape, resources) for name in _COSTS}
+
+
+def solver_cost(name: str, shape: Shape, resources: Resources) -> Cost | str:
+    """Cost of one solver, or why it cannot be used."""
     most = resources.memory / resources.workers / 2
-    options = {
-        name: _refusal(name, shape, resources, most) or cost(shape, resources)
-        for name, cost in _COSTS.items()
-    }
-    return calibrated(OPERATOR, options, resources)
+    found = _refusal(name, shape, resources, most) or _COSTS[name](shape, resources)
+    return calibrated(OPERATOR, {name: found}, resources)[name]
 
 
 def passes_over_rows(name: str, shape: Shape) -> float:

@@ -133,7 +133,10 @@ def make_plan(
         and environment.has_rows(op.token)
     )
     passes = (lambda _: 1.0) if found is None else found.passes
-    context = Context(None if plainly else found, room, learnt, passes, there, keep)
+    at_once = bool(plainly) and here and samples.blocks == 1
+    at_once = at_once and all(op.token in same for op in walk(sinks))
+    found_out = None if plainly else found
+    context = Context(found_out, room, learnt, passes, there, keep, at_once)
     draft, log = optimize(draft, context, without=without)
     took = time.perf_counter() - begin
     foreseen = known.plainly if known else None

@@ -29,6 +29,9 @@ class Draft:
     partly : (token, float) or None
         One of those kept of which there is room for this share of its blocks only. They
         are kept where there is room, and drive out nothing.
+    at_once : bool
+        Whether one graph gives all models and rows, every operator run once in it. Else
+        each depth of models has its own, and reads rows anew that are not kept.
     notes : tuple of (token, str)
         What plans say of an operator.
     prices : tuple of (token, (float or None, ...))
@@ -40,6 +43,7 @@ class Draft:
     kept: frozenset[str] = frozenset()
     budget: float = float("inf")
     partly: tuple[str, float] | None = None
+    at_once: bool = False
     notes: tuple[tuple[str, str], ...] = ()
     prices: Prices = ()
 
@@ -72,6 +76,9 @@ class Context:
         Rows that are there already.
     keep : str
         How `keep_results` chooses: "best", or a name of `mlopt.caching.STRATEGIES`.
+    at_once : bool
+        Whether one graph may hold all fits: rows are one block in this process, no later
+        run wants any of them, and no fit draws numbers that another in turn would draw.
     """
 
     profile: Profile | None
@@ -80,6 +87,7 @@ class Context:
     passes: Callable[[Learn], float] = field(default=lambda _: 1.0)
     there: frozenset[str] = frozenset()
     keep: str = "best"
+    at_once: bool = False
 
 
 class Rule(Protocol):

@@ -23,7 +23,10 @@ of those that KeystoneML compares."""
 
 @dataclass(frozen=True)
 class KeepResults:
-    """Without a profile everything is kept that fits: the data are small."""
+    """Without a profile one graph makes all rows once, so that there is nothing to keep.
+
+    Where that cannot be, everything is kept that fits: the data are small.
+    """
 
     name: str = "keep_results"
 
@@ -37,6 +40,8 @@ class KeepResults:
             smaller than a block of one column.
         """
         budget, draft = float(context.budget), _with_those_there(draft, context)
+        if context.profile is None and context.at_once:
+            return _changed(draft, at_once=True, budget=budget)
         if context.profile is None:
             kept = frozenset(op.token for op in walk(draft.sinks) if op.gives_rows)
             return _changed(draft, kept=kept, budget=budget)

@@ -99,7 +99,8 @@ class Execution:
 
     def _run(self) -> list[Any]:
         self._recall()
-        jobs = schedule(self.draft.sinks, lambda _: 1.0, self.models)
+        draft = self.draft
+        jobs = schedule(draft.sinks, lambda _: 1.0, self.models, at_once=draft.at_once)
         wanted: list[Any] = []
         try:
             for number, job in enumerate(jobs):
@@ -138,17 +139,16 @@ class Execution:
             self._many_passes(first, first.way)
             return []
         layers = self._layers()
-        if first.gives_rows:
-            return self._compute(layers, [layers.rows(op) for op in job.ends], job.reads)
-        outcomes = self._outcomes(job.ends)
-        keys = [layers.model(op) for op in job.ends]
-        groups = [keys, *(layers.rows(op) for op in outcomes)]
+        learns = [op for op in job.ends if not op.gives_rows]
+        outcomes, wanted = self._outcomes(learns), job.ends[len(learns) :]
+        keys = [layers.model(op) for op in learns]
+        groups = [keys, *(layers.rows(op) for op in (*outcomes, *wanted))]
         handles = self._compute(layers, groups, job.reads)
-        for op, handle in zip(job.ends, handles, strict=False):
+        for op, handle in zip(learns, handles, strict=False):
             self._learnt(op.token, self.executor.result(handle), handle)
             self._remember(op.token)
         self._stay(outcomes, layers, handles[len(keys) :])
-        return []
+        return handles[sum(map(len, groups[: 1 + len(outcomes)])) :]
 
     def _outcomes(self, ends: Sequence[Operator]) -> list[Operator]:
         """What `fit_transform` of these returned and somebody reads."""

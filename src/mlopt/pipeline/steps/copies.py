@@ -15,6 +15,8 @@ import scipy.sparse as sp
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion
 
+from mlopt import identity
+
 _MANY = 256
 """Items from which a container is taken for data: a vocabulary, not a list of steps."""
 
@@ -29,7 +31,7 @@ def is_estimator(value: Any) -> bool:
 def parameters(estimator: Any) -> Mapping[str, Any]:
     """The parameters of the constructor; none for what does not tell."""
     if hasattr(estimator, "get_params") and not _is_class(estimator):
-        return dict(estimator.get_params(deep=False))
+        return identity.parameters(estimator)
     return {}
 
 

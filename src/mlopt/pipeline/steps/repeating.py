@@ -16,7 +16,7 @@ from sklearn import feature_selection
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import pairwise
 
-from mlopt.identity import identified, is_installed, is_known
+from mlopt.identity import identified, is_installed, is_known, parameters
 from mlopt.pipeline.fits.registry import declared, record_of
 
 _FUNCTIONS = frozenset({
@@ -93,7 +93,7 @@ def _of_object(value: Any, seen: set[int]) -> Iterator[str]:
         return
     params = getattr(value, "__dict__", {})
     if hasattr(value, "get_params"):
-        params = value.get_params(deep=False)
+        params = parameters(value)
     if said is not None:
         if said.seeded_by is not None and params.get(said.seeded_by) is None:
             yield RANDOM

@@ -73,7 +73,7 @@ class Principal(Twin):
         free = self.solver == "randomized" and estimator.svd_solver == "auto"
         if free and not shape.may_approximate:
             return "approximate"
-        return pca_plan.solver_costs(shape, resources).get(self.solver, "no such solver")
+        return pca_plan.solver_cost(self.solver, shape, resources)
 
 
 def _shape(stats: Stats, estimator: Any) -> pca_plan.Shape | str:

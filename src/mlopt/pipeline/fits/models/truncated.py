@@ -74,7 +74,7 @@ class Truncated(ManyPasses):
 
     def _priced(self, estimator: Any, stats: Stats, resources: Resources) -> Cost | str:
         shape = _shape(estimator, stats)
-        return pca_plan.solver_costs(shape, resources)[self.name]
+        return pca_plan.solver_cost(self.name, shape, resources)
 
 
 def _shape(estimator: Any, stats: Stats) -> pca_plan.Shape:
