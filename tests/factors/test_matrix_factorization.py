@@ -297,6 +297,16 @@ def test_early_stopping_keeps_the_best_pass() -> None:
     assert model.n_iter_ < len(errors) < 500
 
 
+def test_who_is_held_out_whole_gets_the_mean_and_biases() -> None:
+    pairs = np.column_stack([np.arange(60), np.arange(60) % 5])  # one rating a user
+    model = MatrixFactorization(
+        2, n_iter_no_change=3, validation_fraction=0.5, random_state=0
+    ).fit(pairs, np.random.default_rng(0).normal(3, 1, 60))
+    alone = model.user_biases_ == 0
+    assert alone.sum() == 30
+    assert not model.user_factors_[alone].any()
+
+
 def test_who_has_no_ratings_gets_the_mean_and_biases() -> None:
     X = drawn()
     X = sp.csr_array(sp.vstack([X, sp.csr_array((1, 40))]))

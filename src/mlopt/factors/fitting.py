@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -109,7 +109,10 @@ def _with_patience(
         )
     judged = ratings.some(held)
     triple = judged.users, judged.items, judged.values
-    training = training_of(ratings.some(~held), start, passes, settings, executor)
+    kept = ratings.some(~held)
+    if settings.rule.biased:
+        start = _without_others(kept, start)
+    training = training_of(kept, start, passes, settings, executor)
     best, errors, waited = Fitted(start, passes), list[float](), 0
     least = np.inf
     while training.passes < settings.max_iter and waited < settings.patience:
@@ -120,3 +123,12 @@ def _with_patience(
         if errors[-1] < least:
             least, best = errors[-1], Fitted(model, training.passes)
     return Fitted(best.model, best.passes, tuple(errors))
+
+
+def _without_others(ratings: Ratings, start: Factors) -> Factors:
+    """Zeros for who has no ratings among these, and no bias from an earlier fit."""
+    items = np.bincount(ratings.items, minlength=ratings.shape[1])
+    P, Q = start.P.copy(), start.Q.copy()
+    P[(np.diff(ratings.starts) == 0) & (start.b == 0)] = 0
+    Q[(items == 0) & (start.c == 0)] = 0
+    return replace(start, P=P, Q=Q)
