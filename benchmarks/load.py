@@ -117,7 +117,7 @@ class Load:
         """What is due, as far as connections are free."""
         while self.free and not self.gone:
             due = self.begin + self.sent / self.rate if self.rate else now
-            if due > now or due >= self.end:
+            if due > now or now >= self.end:
                 return
             client = self.free.pop()
             client.number, client.since = self.sent % len(self.asks), time.perf_counter()

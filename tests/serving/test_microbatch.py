@@ -15,7 +15,7 @@ def queue_of(rows_a_call: int, most_bytes: int = 100) -> Microbatches:
     """A queue whose calls take a second a row, within as many seconds as are needed."""
     queue = Microbatches(2.0 * rows_a_call, most_bytes)
     for rows in (1, 64):
-        queue.cost.saw(rows, float(rows))
+        queue.cost.tried(rows, float(rows))
     assert queue.rows_a_call == rows_a_call
     return queue
 
@@ -23,25 +23,28 @@ def queue_of(rows_a_call: int, most_bytes: int = 100) -> Microbatches:
 def test_a_call_takes_as_many_rows_as_half_of_the_latency_allows() -> None:
     cost = CallCost()
     for rows in (1, 64, 1024):
-        cost.saw(rows, 0.010 + 0.001 * rows)
+        cost.tried(rows, 0.010 + 0.001 * rows)
     assert cost.line.b == pytest.approx(0.010)
     assert cost.rows(latency=0.101) == 40  # .010 + .001 * 40 = .05
-    cost.saw(64, 0.074, reading=64 * 0.001)
-    assert cost.rows(latency=0.101) == 20
+    cost.saw(64, 2 * 0.074)  # with all that was done meanwhile
+    assert cost.rows(latency=0.1001) == 15  # .020 + .002 * 15 = .05
+    for _ in range(9):
+        cost.saw(64, 9 * 0.074)
+    assert cost.rows(latency=0.1) == 10  # never fewer than half of the best speed needs
 
 
 def test_where_even_an_empty_call_is_late_half_of_the_best_speed_is_kept() -> None:
     cost = CallCost()
     for rows in (1, 64, 1024):
-        cost.saw(rows, 1.0 + 0.01 * rows)
+        cost.tried(rows, 1.0 + 0.01 * rows)
     rows = cost.rows(latency=0.1)
     assert rows / cost.line.at(rows) == pytest.approx(0.5 / 0.01, rel=0.02)
 
 
 def test_a_cost_that_does_not_grow_still_bounds_a_call() -> None:
     cost = CallCost()
-    cost.saw(1, 0.01)
-    cost.saw(100, 0.01)
+    cost.tried(1, 0.01)
+    cost.tried(100, 0.01)
     assert cost.rows(0.1) == MOST_ROWS
 
 
@@ -94,8 +97,8 @@ def test_a_large_request_leaves_room_for_small_ones_between_its_calls() -> None:
 
 def test_a_call_waits_for_clients_that_were_there_but_not_longer_than_it_gains() -> None:
     queue = Microbatches(1.0, 100)
-    queue.cost.saw(1, 0.011)
-    queue.cost.saw(64, 0.010 + 0.064)
+    queue.cost.tried(1, 0.011)
+    queue.cost.tried(64, 0.010 + 0.064)
     first, second = Request("a", 1), Request("a", 3)
     queue.admit(first)
     assert queue.wait(0.0, 0.0) == 0.0  # nobody else is known

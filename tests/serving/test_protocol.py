@@ -1,11 +1,18 @@
-"""An answer is one write to its socket."""
+"""An answer is one write to its socket, and a refusal before any parsing."""
 
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 from unittest.mock import Mock, call
 
-from mlopt.serving.protocol import Together
+import pytest
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from mlopt.serving.protocol import Refusing, Together, body_length
 
 
 def test_head_and_body_are_one_write_and_none_is_lost_at_the_end() -> None:
@@ -23,3 +30,70 @@ def test_head_and_body_are_one_write_and_none_is_lost_at_the_end() -> None:
         return [one.args[0] for one in inner.write.call_args_list]
 
     assert asyncio.run(play()) == [b"head body", b"last"]
+
+
+HEAD = b"POST /predict HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n"
+WHOLE = HEAD + b"\r\nbody"
+
+
+@pytest.mark.parametrize("http", ["httptools", "h11"])
+@pytest.mark.parametrize(
+    ("chunks", "refused", "asked"),
+    [
+        ([WHOLE], 1, 0),
+        ([WHOLE, WHOLE], 2, 0),
+        ([HEAD + b"\r\n", b"bo", b"dy", WHOLE], 2, 0),
+        ([WHOLE.replace(b"/predict", b"/predict?proba=true")], 1, 0),
+        ([b"GET /ready HTTP/1.1\r\nHost: a\r\n\r\n"], 0, 1),
+        ([WHOLE.replace(b"/predict", b"/predicted")], 0, 1),
+        ([WHOLE + WHOLE], 1, 1),  # the second as any other
+        ([HEAD[:30], HEAD[30:] + b"\r\nbody"], 0, 1),
+        ([WHOLE.replace(b"Content-Length: 4", b"Transfer-Encoding: chunked")[:-4]], 0, 1),
+        ([HEAD + b"Connection: keep-alive\r\n\r\nbody"], 1, 0),
+        ([HEAD + b"Connection: close\r\n\r\nbody"], 0, 1),
+    ],
+)
+def test_without_credit_a_request_is_refused_when_its_head_has_come(
+    http: str, chunks: list[bytes], refused: int, asked: int
+) -> None:
+    paths = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        paths.append(scope["path"])
+
+    base = {"h11": H11Protocol, "httptools": HttpToolsProtocol}[http]
+    made = type("Made", (Refusing, base), {})
+
+    async def play() -> bytes:
+        inner = Mock()
+        inner.is_closing.return_value = False
+        inner.get_extra_info.return_value = None
+        config = uvicorn.Config(app, lifespan="off", proxy_headers=False, ws="none")
+        config.load()
+        given = {"config": config, "server_state": ServerState(), "app_state": {}}
+        protocol = made(lambda: b"refused", **given)
+        protocol.connection_made(inner)
+        for chunk in chunks:
+            protocol.data_received(chunk)
+        await asyncio.sleep(0)
+        protocol.connection_lost(None)
+        return b"".join(one.args[0] for one in inner.write.call_args_list)
+
+    written = asyncio.run(play())
+    assert written.count(b"refused") == refused
+    assert len(paths) == asked
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        b"Content-Length: 4\r\nContent-Length: 5",
+        b"X: 1\nContent-Length: 4",
+        b"Content-Length: +4",
+        b"Expect: 100-continue\r\nContent-Length: 4",
+    ],
+)
+def test_a_head_that_does_not_plainly_say_where_it_ends_is_left_to_the_parser(
+    lines: bytes,
+) -> None:
+    assert body_length(b"POST /predict HTTP/1.1\r\n" + lines) == -1

@@ -131,8 +131,25 @@ def build_app(service: Service, limits: Limits = Limits(), token: str = "") -> A
     return Guard(app, token) if token else app
 
 
+def refusal(service: Service) -> bytes:
+    """The whole answer over HTTP/1.1 where there is no credit, counted; else empty."""
+    if service.draining or not service.queue.full:
+        return b""
+    service.metrics.answers[503] += 1
+    return _no_credit(service.queue.retry_after)
+
+
+@lru_cache(maxsize=64)
+def _no_credit(seconds: int) -> bytes:
+    error = NoCreditError(seconds)
+    content = error.content()
+    head = f"HTTP/1.1 503 Service Unavailable\r\ncontent-type: {JSON}\r\n"
+    head += f"retry-after: {seconds}\r\ncontent-length: {len(content)}\r\n\r\n"
+    return head.encode() + content
+
+
 class Front:
-    """Predictions before all routing: a refusal must cost next to nothing."""
+    """Predictions before all routing, which takes as long as all else of a request does."""
 
     def __init__(self, predict: ASGIApp, app: ASGIApp) -> None:
         self.predict = predict
@@ -182,7 +199,7 @@ class Predict:
             status = 200
         except NoCreditError as error:
             status, media, extra = 503, JSON, self._retry(error)
-            content = json.dumps({"error": str(error)}).encode()
+            content = error.content()
         except Refused as error:
             status, media, extra = error.status, JSON, ()
             content = json.dumps(error.content).encode()

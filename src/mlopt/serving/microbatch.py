@@ -8,11 +8,11 @@
 
 Decisions only: no clock, no thread, no model. A request holds credits for the rows that it
 has in the queue or in a call, from `admit` until it is over, and for the bytes of its body.
-A call of n rows takes ``a + b n`` seconds, fitted to what calls took. Rows gather while one
-runs. When none does, all that has arrived is read, and clients that have just been answered
-may come back (`wait`): as many rows are expected as were open when the last call ended. No
-client waits for others when it is alone, and none longer than the ``a`` seconds of another
-call.
+A call of n rows takes ``a n + b`` seconds with all that is done for its requests
+(`CallCost`). Rows gather while one runs. When none does, all that has arrived is read, and
+clients that have just been answered may come back (`wait`): as many rows are expected as
+were open when the last call ended. No client waits for others when it is alone, none longer
+than the ``b`` seconds of another call, and none where waiting has lost more than it gained.
 """
 
 from __future__ import annotations
@@ -27,48 +27,66 @@ from typing import Any
 from mlopt.costs import Fit
 
 REMEMBERED = 9
-"""Calls of about one size whose median counts: the machine may do something else in one."""
+"""Calls that count: what else the machine does changes as fast."""
 MOST_ROWS = 1 << 12
 """Rows a call while more seem to cost nothing: to read so many bodies takes .5 s."""
+KEPT = 0.75
+"""Of what waiting has gained before: about four waits count."""
+AGAIN = 16
+"""Calls after which a wait is tried again where it has lost: others may ask by now."""
 
 
 class CallCost:
-    """What a call takes, and what its requests take before it, fitted to what there was.
+    """What a call of n rows takes, with all that is done for its requests: ``a n + b``.
 
-    Calls are remembered by powers of two of their rows, so that a thousand alike do not
-    hide how the time grows.
+    The time of a call alone is tried before the first request. What is done beside it for a
+    row (to read, to write) is the least of processor seconds that the event loop took,
+    of medians of `REMEMBERED` calls: until so many were seen it counts as nothing. How
+    much longer both take now, with refusals and all else that the machine does, is measured
+    whole: the seconds that calls took lately from end to end, over those that they would
+    have taken. So refusals never make few rows a call seem best, which would mean more.
     """
 
     def __init__(self) -> None:
-        self._seen: dict[int, deque[tuple[int, float]]] = defaultdict(
-            lambda: deque(maxlen=REMEMBERED)
-        )
-        self._read: deque[float] = deque(maxlen=REMEMBERED)
+        self._tried: defaultdict[int, list[float]] = defaultdict(list)
+        self._seen: deque[tuple[int, float]] = deque(maxlen=REMEMBERED)
+        self._beside: deque[float] = deque(maxlen=REMEMBERED)
+        self._least = math.inf
+        self._alone = Fit(0.0, 0.0)
         self.line = Fit(0.0, 0.0)
-        self.reading = 0.0
-        """Seconds to read a row's request and to answer it."""
 
-    def saw(self, rows: int, seconds: float, reading: float | None = None) -> None:
-        """A call of ``rows`` took ``seconds``, and ``reading`` them as much before it."""
-        self._seen[rows.bit_length()].append((rows, seconds))
-        middles = [
-            (median(n for n, _ in calls), median(s for _, s in calls))
-            for calls in self._seen.values()
-        ]
-        self.line = Fit.of([n for n, _ in middles], [s for _, s in middles])
-        if reading is not None:
-            self._read.append(reading / rows)
-            self.reading = median(self._read)
+    def tried(self, rows: int, seconds: float) -> None:
+        """A call of ``rows`` took ``seconds`` when the service did nothing else."""
+        self._tried[rows].append(seconds)
+        least = [min(times) for times in self._tried.values()]
+        self.line = self._alone = Fit.of(list(self._tried), least)
+
+    def saw(self, rows: int, seconds: float, beside: float = 0.0) -> None:
+        """A call of ``rows`` took ``seconds`` with all that was done meanwhile.
+
+        They count from the end of the call before it, or from when its first row came, but
+        for those in which it waited for rows: all calls' add up to the time in which there
+        was anything to do. The event loop worked ``beside`` seconds for a row.
+        """
+        self._seen.append((rows, seconds))
+        self._beside.append(beside)
+        if len(self._beside) == REMEMBERED:
+            self._least = min(self._least, median(self._beside))
+        counts, taken = map(sum, zip(*self._seen, strict=True))
+        growing = self._alone.a + (0.0 if math.isinf(self._least) else self._least)
+        alone = growing * counts + self._alone.b * len(self._seen)
+        slower = taken / alone if alone > 0 else 1.0
+        self.line = Fit(slower * growing, slower * self._alone.b)
 
     def rows(self, latency: float) -> int:
         """Rows that a call should take at most.
 
-        As many as are read and predicted within half of ``latency``: a request may wait for
-        one call and be in the next. Where hardly any are, as many as make it take twice as
-        long as an empty call: so many rows have at least half of the speed that any number
-        would have.
+        As many as are read, predicted and answered within half of ``latency``: a request
+        may wait for one call and be in the next. Where hardly any are, as many as make it
+        take twice as long as an empty call: so many rows have at least half of the speed
+        that any number would have.
         """
-        growing, fixed = self.line.a + self.reading, self.line.b
+        growing, fixed = self.line.a, self.line.b
         if growing <= 0:
             return MOST_ROWS
         most = max(fixed, latency / 2 - fixed) / growing
@@ -133,6 +151,14 @@ class Microbatches:
         self.waiting_rows = 0
         self.expected_rows = 0
         """Rows in the last call, or waiting when it ended: their clients are there."""
+        self._gained = 0.0
+        """Seconds of clients that waiting for others has gained lately."""
+        self._since = 0
+        """Calls without a wait since it was last tried."""
+        self._first: int | None = None
+        """Rows that were there when the next call began to wait."""
+        self._tried: tuple[float, int, int] | None = None
+        """Of the call that runs: seconds waited, rows there before, rows that came."""
         # In the order in which they are served: the first has waited longest.
         self._waiting: dict[Hashable, deque[Request]] = {}
 
@@ -211,12 +237,28 @@ class Microbatches:
         fixed = self.cost.line.b
         if self.gathered or not self.waiting_rows:
             return 0.0
-        return max(0.0, min(fixed - seconds, fixed / self.waiting_rows - quiet))
+        if self._gained < 0 and self._since < AGAIN:
+            return 0.0
+        wait = max(0.0, min(fixed - seconds, fixed / self.waiting_rows - quiet))
+        if wait and self._first is None:
+            self._first = self.waiting_rows
+        return wait
 
-    def take(self) -> list[Part]:
-        """The rows of the next call, all of one group; empty where nothing waits."""
+    def take(self, waited: float = 0.0) -> list[Part]:
+        """The rows of the next call, all of one group; empty where nothing waits.
+
+        Parameters
+        ----------
+        waited : float
+            Seconds that it waited for rows.
+        """
+        first, self._first, self._tried = self._first, None, None
         if not self._waiting:
             return []
+        if first is None:
+            self._since += 1
+        else:
+            self._tried, self._since = (waited, first, self.waiting_rows - first), 0
         group = next(iter(self._waiting))
         queue, room, parts = self._waiting.pop(group), self.rows_a_call, []
         while queue and room:
@@ -237,6 +279,12 @@ class Microbatches:
         Rows that had no room in the call wait again, behind all that came meanwhile.
         """
         over = []
+        if self._tried is not None:
+            waited, first, came = self._tried
+            lost = waited * (first + self.waiting_rows)
+            gained = came * (self.cost.line.b - waited) - lost
+            self._gained = KEPT * self._gained + gained
+            self._tried = None
         self.expected_rows = self.waiting_rows + sum(part.rows for part in parts)
         for part in parts:
             request = part.request

@@ -1,15 +1,33 @@
-"""Uvicorn's protocol of HTTP, with one write for an answer in place of two.
+"""Uvicorn's protocol of HTTP, with one write for an answer, and refusals at once.
 
 Head and body are written one after the other. Each is a system call, after which the event
 loop waits for the interpreter while the thread that predicts has it.
+
+Where there is no credit, a request is refused when its head has come, before it is parsed
+and becomes a task: overload is many of them, and the event loop must not be their queue.
+What is left of its body is thrown away as it comes.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+ASKED = (b"POST /predict ", b"POST /predict?")
+"""How the head of a request begins that may be refused."""
+MOST_HEAD = 1 << 12
+"""Bytes of a head that is looked at; a longer one goes to Uvicorn."""
+FRAMING = re.compile(
+    rb"\r\n(content-length|transfer-encoding|expect|upgrade|connection)[ \t]*:"
+    rb"[ \t]*([^\r\n]*)",
+    re.IGNORECASE,
+)
+"""Headers that say where a request ends, or what becomes of its connection."""
 
 
 class Together:
@@ -27,23 +45,113 @@ class Together:
     def write(self, data: bytes) -> None:
         """Keep it until the turn of the event loop is over."""
         if not self._parts:
-            self._loop.call_soon(self._flush)
+            self._loop.call_soon(self.flush)
         self._parts.append(data)
 
     def close(self) -> None:
         """Write what is kept, and close."""
-        self._flush()
+        self.flush()
         self._transport.close()
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write what is kept."""
         parts, self._parts = self._parts, []
         if parts and not self._transport.is_closing():
             self._transport.write(b"".join(parts))
 
 
-class Protocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """That of httptools where it is installed, else of h11."""
+@lru_cache(maxsize=256)
+def body_length(head: bytes) -> int:
+    """Bytes of the body of a request; -1 where its head does not plainly say.
 
-    def connection_made(self, transport: asyncio.Transport) -> None:
+    Parameters
+    ----------
+    head : bytes
+        From the first byte to before the empty line.
+
+    Examples
+    --------
+    >>> body_length(b"POST /predict HTTP/1.1\\r\\nContent-Length: 12")
+    12
+    >>> body_length(b"POST /predict HTTP/1.1\\r\\nTransfer-Encoding: chunked")
+    -1
+    """
+    if head.count(b"\r\n") != head.count(b"\n") or b" HTTP/1.1\r\n" not in head:
+        return -1
+    found = [(name.lower(), value.strip().lower()) for name, value in FRAMING.findall(head)]
+    lengths = [value for name, value in found if name == b"content-length"]
+    others = {pair for pair in found if pair[0] != b"content-length"}
+    if len(lengths) > 1 or others - {(b"connection", b"keep-alive")}:
+        return -1
+    length = lengths[0] if lengths else b"0"
+    return int(length) if length.isdigit() else -1
+
+
+class Refusing(asyncio.Protocol):
+    """What goes before a protocol of Uvicorn, whose the attributes are.
+
+    Parameters
+    ----------
+    refusal : callable
+        The whole answer to a request that is refused, empty while none is.
+    options : object
+        Of Uvicorn's protocol.
+    """
+
+    loop: asyncio.AbstractEventLoop
+    transport: Any
+    cycle: Any
+    flow: Any
+    timeout_keep_alive: float
+    timeout_keep_alive_task: asyncio.TimerHandle
+    timeout_keep_alive_handler: Callable[[], None]
+    _unset_keepalive_if_required: Callable[[], None]
+
+    def __init__(self, refusal: Callable[[], bytes], **options: Any) -> None:
+        super().__init__(**options)
+        self._refusal = refusal
+        self._plain = True  # where requests begin and end is known
+        self._left = 0  # bytes of a request that are still to come
+        self._refused = False
+
+    def connection_made(self, transport: Any) -> None:
         """Write through `Together`."""
-        super().connection_made(Together(transport, self.loop))
+        written: Any = Together(transport, self.loop)
+        super().connection_made(written)
+
+    def data_received(self, data: bytes) -> None:
+        """Refuse what begins here, or go on with it."""
+        if self._plain:
+            if not self._left:
+                self._begin(data)
+            rest = self._left - len(data)
+            self._left = max(0, rest)
+            self._plain = self._plain and rest >= 0
+            if self._refused:
+                if rest < 0:  # the next request, with this one: Uvicorn's, as all after it
+                    self._refused = False
+                    super().data_received(data[rest:])
+                return
+        super().data_received(data)
+
+    def _begin(self, data: bytes) -> None:
+        end = data.find(b"\r\n\r\n", 0, MOST_HEAD)
+        length = body_length(data[:end]) if end >= 0 else -1
+        self._plain = length >= 0
+        self._left = end + 4 + length if self._plain else 0
+        alone = self.cycle is None or self.cycle.response_complete
+        answer, heard = b"", not self.flow.write_paused
+        if self._plain and alone and heard and data.startswith(ASKED):
+            answer = self._refusal()
+        self._refused = bool(answer)
+        if answer:
+            self._unset_keepalive_if_required()
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
+            self.transport.write(answer)
+            self.transport.flush()
+
+
+class Protocol(Refusing, AutoHTTPProtocol):  # type: ignore[misc, valid-type]
+    """That of httptools where it is installed, else of h11."""

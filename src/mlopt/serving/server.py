@@ -17,13 +17,14 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 
 from mlopt.errors import ConfigError
-from mlopt.serving.app import Limits, build_app
+from mlopt.serving.app import Limits, build_app, refusal
 from mlopt.serving.protocol import Protocol
 from mlopt.serving.service import Service
 
@@ -150,7 +151,8 @@ async def _run(
     server = Server(
         uvicorn.Config(
             build_app(service, limits, where.token),
-            http=Protocol,
+            http=cast(type[asyncio.Protocol], partial(Protocol, partial(refusal, service))),
+            proxy_headers=False,  # who asks changes nothing
             lifespan="off",
             access_log=False,
             log_level="warning",

@@ -8,6 +8,7 @@ threads of their own.
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -41,6 +42,10 @@ class NoCreditError(Exception):
     def __init__(self, seconds: int) -> None:
         super().__init__(f"All credits are taken: try again in {seconds} s.")
         self.seconds = seconds
+
+    def content(self) -> bytes:
+        """What is answered, as JSON."""
+        return json.dumps({"error": str(self)}).encode()
 
 
 @dataclass(frozen=True)
@@ -116,15 +121,17 @@ class Service:
         self._alone = not gather
         self._busy = False
         self._came = self._idle = 0.0
+        self._before = self._counted()
         self._timer: asyncio.TimerHandle | None = None
         self._wake: Callable[[], None] = lambda: None
         self._thread = ThreadPoolExecutor(1, "mlopt-serve")
         self._seen = self.model.stamp
         self._loading = asyncio.Lock()
         for number in TRIED:
-            begin = time.perf_counter()
+            begin, worked = time.perf_counter(), time.process_time()
             predictions(self.model.estimator, self.model.example(number))
-            self.queue.cost.saw(number, time.perf_counter() - begin)
+            taken = time.perf_counter() - begin, time.process_time() - worked
+            self.queue.cost.tried(number, min(taken))  # others, or threads of its own
 
     def check_credit(self) -> None:
         """Refuse what cannot be let in before any work is done for it.
@@ -186,7 +193,8 @@ class Service:
             self._wake = partial(self._woken, since, now)
             self._timer = loop.call_later(wait, self._wake)
             return
-        parts = self.queue.take()
+        waited, self._idle = self._idle, 0.0
+        parts = self.queue.take(waited)
         self._busy = bool(parts)
         if not parts:
             return
@@ -194,21 +202,21 @@ class Service:
             if part.begin == 0:
                 self.metrics.waited.saw(now - part.request.content.since)
         call = loop.run_in_executor(self._thread, _call, parts)
-        reading, self._idle = now - since - self._idle, 0.0
-        call.add_done_callback(partial(self._ended, parts, reading))
+        call.add_done_callback(partial(self._ended, parts, since + waited))
 
     def _woken(self, since: float, asleep: float) -> None:
-        """Go on to gather; the time of waiting was not one of reading."""
+        """Go on to gather; the time of waiting is nobody's cost."""
         self._idle += asyncio.get_running_loop().time() - asleep
         self._gather(since)
 
-    def _ended(
-        self, parts: Sequence[Part], reading: float, call: asyncio.Future[Any]
-    ) -> None:
+    def _ended(self, parts: Sequence[Part], busy: float, call: asyncio.Future[Any]) -> None:
         """Give the rows of a call back to their requests."""
-        seconds, results = call.result()
+        now, (seconds, results) = asyncio.get_running_loop().time(), call.result()
         rows = sum(part.rows for part in parts)
-        self.queue.cost.saw(rows, seconds, reading)
+        before, self._before = self._before, self._counted()
+        worked, came = (b - a for a, b in zip(before, self._before, strict=True))
+        # about half of the work is before a row is let in, half after it was called
+        self.queue.cost.saw(rows, now - busy, 2 * worked / (rows + came))
         self.metrics.ran.saw(seconds)
         self.metrics.gathered.saw(rows)
         for part, result in zip(parts, results, strict=True):
@@ -226,7 +234,11 @@ class Service:
             asked = request.content
             if not asked.future.done() and request.ended == request.rows:
                 asked.future.set_result(_joined(asked))
-        self._gather(asyncio.get_running_loop().time())
+        self._gather(now)
+
+    def _counted(self) -> tuple[float, int]:
+        """Processor seconds of the event loop, and requests that were let in."""
+        return time.thread_time(), self.metrics.accepted
 
     async def reload(self) -> bool:
         """Load the model's file anew; requests that are open are answered by the old one.
@@ -280,7 +292,6 @@ class Service:
             "mlopt_rows_a_call": ("Rows that a call may take.", queue.rows_a_call),
             "mlopt_call_fixed_seconds": ("Of a call, whatever its rows.", line.b),
             "mlopt_call_row_seconds": ("Of a call, for each row more.", line.a),
-            "mlopt_read_row_seconds": ("To read and answer a row.", queue.cost.reading),
             "mlopt_draining": ("1 while it ends.", self.draining),
         }
 
