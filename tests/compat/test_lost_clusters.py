@@ -24,6 +24,8 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 X, Y = make_classification(300, 5, random_state=0)
 BEGUN = 3.0
 """Seconds after which a search of slow trees is in the middle."""
+FOUND = 40
+"""Seconds in which Dask finds a scheduler, and looks for one that it has lost."""
 
 
 class SlowTree(DecisionTreeClassifier):
@@ -73,7 +75,7 @@ def processes(port: str) -> Iterator[dict[str, list[subprocess.Popen[bytes]]]]:
 def test_what_is_lost_is_named_within_a_minute(
     lost: str, port: str, processes: dict[str, list[subprocess.Popen[bytes]]]
 ) -> None:
-    with distributed.Client(f"tcp://127.0.0.1:{port}", timeout=60) as client:
+    with distributed.Client(f"tcp://127.0.0.1:{port}", timeout=FOUND) as client:
         client.wait_for_workers(2, timeout=60)
         for process in processes[lost]:
             threading.Timer(BEGUN, process.kill).start()
