@@ -11,7 +11,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import dask
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
@@ -119,11 +118,7 @@ def _hear_interrupts() -> None:
 @pytest.mark.cluster
 @pytest.mark.slow
 def test_a_trial_that_kills_its_workers_fails_by_name() -> None:
-    # One death of a task's worker is forgiven; four, each with a new worker, take long.
-    with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
-        local_cluster(2) as client,
-    ):
+    with local_cluster(2) as client:
         search = stubborn("die", client=client)
         with pytest.warns(FitFailedWarning, match="max_depth=5"):
             search.fit(X, Y)
