@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.clusters import eventually, in_thread
+from tests.streaming.fates import FATES, going_on
 
 from mlopt import Plan, Stream
 from mlopt.cluster import Header, MeshDask, MeshHere, Service, Threads, local_cluster, mesh
@@ -119,27 +120,14 @@ def test_requests_on_members_are_what_each_is_alone(
 def test_requests_that_end_otherwise_change_nothing_for_the_others(
     requests: list[list[int]], opened: int, data: st.DataObject
 ) -> None:
-    fates = [data.draw(st.sampled_from(["", "", "cancel", "late"])) for _ in requests]
+    fates = [data.draw(FATES) for _ in requests]
     expected = alone(of(Stream(), 3, False), requests)
     with MeshHere(2) as here, of(Stream(client=here, open=opened), 3, False) as stream:
-        answers = [
-            stream.submit(one, deadline=1e-9 if fate == "late" else 60)
-            for one, fate in zip(requests, fates, strict=True)
-        ]
-        for fate, answer in zip(fates, answers, strict=True):
-            if fate == "cancel":
-                answer.cancel()
-        for right, fate, answer in zip(expected, fates, answers, strict=True):
-            wrong = None if answer.cancelled() else answer.exception(30)
-            if answer.cancelled() or isinstance(wrong, DeadlineError):
-                assert fate == ("cancel" if answer.cancelled() else "late")
-            elif wrong is not None:
-                assert isinstance(wrong, right[0])
+        for at, wrong, answer in going_on(stream, requests, fates):
+            if wrong is not None:
+                assert isinstance(wrong, expected[at][0])
             else:
-                assert answer.result() == right
-        at_work: Any = stream._running
-        assert eventually(lambda: at_work.flow.idle and not at_work.flow.dead)
-        assert at_work.flow.allowance.total == 0
+                assert answer.result() == expected[at]
 
 
 def test_what_a_user_says_of_credits_holds_for_partitions() -> None:

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.clusters import eventually
+from tests.streaming.fates import FATES, going_on
 
 from mlopt import Stream
 from mlopt.errors import (
@@ -54,36 +56,15 @@ def test_many_requests_at_once_are_what_each_is_alone(
         step = size or max(1, len(feeds))
         return [sum(doubled[at : at + step]) for at in range(0, len(feeds), step)]
 
-    fates = [data.draw(st.sampled_from(["", "", "cancel", "late"])) for _ in requests]
+    fates = [data.draw(FATES) for _ in requests]
     stream = Stream(open=opened).map(poisoned, replicas=3).aggregate(size).map(sum)
     with stream:
-        answers = [
-            stream.submit(one, deadline=1e-9 if fate == "late" else 60)
-            for one, fate in zip(requests, fates, strict=True)
-        ]
-        for fate, answer in zip(fates, answers, strict=True):
-            if fate == "cancel":
-                answer.cancel()
-        for feeds, fate, answer in zip(requests, fates, answers, strict=True):
-            wrong = None if answer.cancelled() else answer.exception(30)
-            if answer.cancelled() or isinstance(wrong, DeadlineError):
-                assert fate == ("cancel" if answer.cancelled() else "late")
-            elif wrong is not None:
-                assert alone(feeds) == "failed"
+        for at, wrong, answer in going_on(stream, requests, fates):
+            if wrong is not None:
+                assert alone(requests[at]) == "failed"
                 assert str(wrong).startswith("The stage `poisoned` failed: no ")
             else:
-                assert answer.result() == alone(feeds)
-        running = stream._running
-        assert running is not None
-        _eventually(lambda: running.flow.idle and not running.flow.dead)
-        assert running.flow.allowance.total == 0
-
-
-def _eventually(holds: Any) -> None:
-    ends = time.monotonic() + 10
-    while not holds():
-        assert time.monotonic() < ends
-        time.sleep(0.005)
+                assert answer.result() == alone(requests[at])
 
 
 def test_what_waits_is_requests_and_not_their_feeds() -> None:
@@ -100,7 +81,7 @@ def test_what_waits_is_requests_and_not_their_feeds() -> None:
 
     with Stream(open=3, feeds=9).map(wait, replicas=2) as stream:
         answers = [stream.submit(lambda n=n: request(n)) for n in range(40)]
-        _eventually(lambda: stream.gauges()["stream"]["feeds"] == 9)
+        assert eventually(lambda: stream.gauges()["stream"]["feeds"] == 9)
         assert made[0] <= 9
         gauges = stream.gauges()
         assert gauges["stream"]["open"] == 3
@@ -236,7 +217,7 @@ def test_a_gathering_function_hears_of_what_went_wrong() -> None:
             raise
 
     (error,) = Stream().map(poisoned).gather(write).run([[1, 2, 7]], errors="give")
-    _eventually(lambda: heard)
+    assert eventually(lambda: bool(heard))
     assert isinstance(error, StageError)
     assert error.stage == "poisoned"
     assert heard[0] is error

@@ -87,10 +87,15 @@ def training_of(
     ratings: Ratings, start: Factors, passes: int, settings: Settings, executor: Executor
 ) -> SGDTraining | ALSTraining:
     """The training of a solver."""
-    rule, common = settings.rule, {"passes": passes, "executor": executor}
     if settings.solver == "sgd":
-        return SGDTraining(ratings, start, rule, seed=settings.seed, **common)  # type: ignore[arg-type]
-    return ALSTraining(ratings, start, rule, confidence=settings.confidence, **common)  # type: ignore[arg-type]
+        return SGDTraining(
+            ratings, start, settings.rule, seed=settings.seed, passes=passes,
+            executor=executor,
+        )  # fmt: skip
+    return ALSTraining(
+        ratings, start, settings.rule, confidence=settings.confidence, passes=passes,
+        executor=executor,
+    )  # fmt: skip
 
 
 def _with_patience(
