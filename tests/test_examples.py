@@ -122,7 +122,7 @@ def test_the_flights_have_no_column_that_leaks() -> None:
 def test_the_flights_demo_on_a_sample(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["--rows", "3000", "--timeout", "15", "--output", str(tmp_path)]
+    arguments = ["--rows", "3000", "--timeout", "8", "--output", str(tmp_path)]
     load("flights").main(arguments)
     text = capsys.readouterr().out
     assert "9,430 that were cancelled or diverted" in text

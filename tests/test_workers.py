@@ -332,13 +332,14 @@ def test_what_a_worker_uses_counts_what_it_loads(workers: Cluster) -> None:
     def load() -> None:
         import builtins
 
-        builtins.held = b"1" * 2**26  # type: ignore[attr-defined]
+        builtins.held = b"1" * 2**27  # type: ignore[attr-defined]
 
     workers.client.wait_for_workers(2, timeout=60)  # another test may have ended one
     before, after = workers.memories(nothing), workers.memories(load)
     assert [one.threads for one in after] == [1, 1]
     for one, other in zip(before, after, strict=True):
-        assert 2**26 < other.used - one.used < 2**27
+        # what was garbage before may have gone
+        assert 0.9 * 2**27 < other.used - one.used < 2**28
         assert other.below(0.5) == 0.5 * other.limit - other.used
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mlopt.serving.microbatch import Microbatches, Request
@@ -174,6 +174,7 @@ def test_a_service_that_is_slower_than_it_was_tried_lets_fewer_in() -> None:
     st.floats(0, 1),
     st.integers(1, 100_000),
 )
+@example([(1, 1.0, 0.0)], 0.0, 5e-324, 1)
 def test_a_client_alone_is_never_refused(
     calls: list[tuple[int, float, float]], fixed: float, row: float, rows: int
 ) -> None:

@@ -75,8 +75,10 @@ class CallCost:
         counts, taken = map(sum, zip(*self._seen, strict=True))
         growing = self._alone.a + (0.0 if math.isinf(self._least) else self._least)
         alone = growing * counts + self._alone.b * len(self._seen)
-        slower = taken / alone if alone > 0 else 1.0
-        self.line = Fit(slower * growing, slower * self._alone.b)
+        if alone > 0:  # multiplied first: a ratio to the least of numbers is infinite
+            self.line = Fit(taken * growing / alone, taken * self._alone.b / alone)
+        else:
+            self.line = Fit(growing, self._alone.b)
 
     def rows(self, latency: float) -> int:
         """Rows that a call should take at most.
