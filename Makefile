@@ -64,7 +64,7 @@ compat: export OPENBLAS_NUM_THREADS = 1
 compat: install
 	$(BIN)/python -m pytest -n 2 --dist worksteal -p no:randomly -rfE tests/compat
 	MLOPT_JUDGE_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -n 2 --dist worksteal \
-		--hypothesis-seed=$(SEED) tests/judges tests/streaming/test_schedules.py
+		--hypothesis-seed=$(SEED) tests/judges tests/streaming/test_schedules.py tests/server/test_interleavings.py
 
 lint: install
 	$(BIN)/ruff check .

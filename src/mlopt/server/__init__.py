@@ -1,0 +1,1 @@
+"""Models that many workers change at a time: blocks of arrays on the members of a mesh."""
