@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import pickle
 import signal
 import sys
 import time
@@ -15,6 +16,7 @@ import cloudpickle
 import dask
 import dask.array as da
 import dask.dataframe as dd
+import distributed
 import numpy as np
 import pandas as pd
 import pytest
@@ -297,6 +299,59 @@ def test_a_call_that_no_worker_is_given_is_an_error_not_a_hang(workers: Cluster)
     with pytest.raises(ClusterError, match="Dask workers has had any work"):
         hasty.result(nowhere)
     assert hasty.result(hasty.submit(time.sleep, 1.5)) is None  # which is work
+
+
+def test_a_call_whose_input_dask_has_lost_is_run_after_all(workers: Cluster) -> None:
+    hasty, flag = Cluster(workers.client, patience=6.0), distributed.Event()
+    value = hasty.put(3)
+    lost = hasty.submit(abs, value)
+    assert hasty.result(lost) == 3
+    held = hasty.submit(lambda: distributed.Event(flag.name).wait())
+    both = hasty.submit(lambda left, right: (left, right), lost, held)
+    assert eventually(lambda: both.key in task_keys(hasty.client))
+    hasty.client.run_on_scheduler(lose, value.key, lost.key)
+    flag.set()
+    assert hasty.result(both) == (3, True)
+
+
+def lose(failed: str, lost: str, dask_scheduler: Any) -> None:
+    """As when the last worker with both dies, and one has been on too many that did."""
+    dask_scheduler.transitions({failed: "released"}, "lost")
+    dead = next(iter(dask_scheduler.workers.values())).clean()
+    error = pickle.dumps(distributed.KilledWorker(failed, dead, 1))
+    dask_scheduler.transition(
+        failed, "erred", cause=failed, exception=error, stimulus_id=""
+    )
+    dask_scheduler.transitions({lost: "released"}, "lost")
+    assert dask_scheduler.tasks[lost].state == "released"
+
+
+class Loaded:
+    """Whoever loads it says so, and takes a while when told to."""
+
+    def __init__(self, told: Path, seconds: float) -> None:
+        self.told, self.seconds = told, seconds
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        with self.told.open("a") as file:
+            file.write(f"{os.getpid()}\n")
+        time.sleep(self.seconds)
+
+
+def test_a_value_on_its_way_to_workers_that_die_is_not_to_blame(
+    workers: Cluster, tmp_path: Path
+) -> None:
+    value = workers.put(Loaded(tmp_path / "told", 1.0))
+    assert eventually((tmp_path / "told").exists)
+    workers.client.run_on_scheduler(suspect, value.key)
+    os.kill(int((tmp_path / "told").read_text().split()[-1]), signal.SIGKILL)
+    assert eventually(lambda: value.status == "error")
+    assert workers.result(workers.submit(type, value)).__name__ == "Loaded"
+
+
+def suspect(key: str, dask_scheduler: Any) -> None:
+    dask_scheduler.tasks[key].suspicious = 1
 
 
 def test_a_paused_worker_without_room_is_named_with_its_bytes_not_waited_for() -> None:

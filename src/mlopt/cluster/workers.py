@@ -30,6 +30,7 @@ from mlopt.cluster.executor import (
     tree_reduce,
 )
 from mlopt.cluster.limits import single_threaded
+from mlopt.cluster.lost_calls import PUT, Forgiven, revive
 from mlopt.cluster.memory import Memory, Paused, measure, no_room
 from mlopt.cluster.parcel import Parcel, pack, unpack, usable
 from mlopt.cluster.pool import Pool
@@ -81,6 +82,7 @@ class Cluster(Executor):
             )
         self.client = client
         self.patience = patience
+        self._forgiven = Forgiven()
         workers = self._workers().values()
         limits = [worker["memory_limit"] for worker in workers if worker["memory_limit"]]
         self.threads = max(1, sum(worker["nthreads"] for worker in workers))
@@ -230,7 +232,7 @@ class Cluster(Executor):
 
     def _put(self, parcel: Parcel) -> Handle:
         with self._sending():
-            return self.client.submit(unpack, parcel, key=_key("put"), pure=False)
+            return self.client.submit(unpack, parcel, key=_key(PUT), pure=False)
 
     @contextmanager
     def _sending(self) -> Iterator[None]:
@@ -264,21 +266,33 @@ class Cluster(Executor):
     def _wait(self, handles: Sequence[Handle], until: str, end: float = math.inf) -> None:
         """Wait, and look every few seconds whether somebody still works."""
         seen, paused, idle = time.monotonic(), Paused(), set[str]()
+        revived = False
         while True:
             look = max(0.0, min(self.patience / 12, end - time.monotonic()))
             try:
                 if self.client.sync(_finished, list(handles), look, until):
+                    if self._forgiven.again(handles):
+                        continue
                     return
                 if time.monotonic() >= end:
                     raise TimeoutError
                 work = self._work()
                 idle = paused.idle(self._workers())
                 if any(calls for address, calls in work.items() if address not in idle):
-                    seen = time.monotonic()
+                    seen, revived = time.monotonic(), False
+                elif not revived and time.monotonic() - seen > self.patience / 6:
+                    revived = self._revive(handles)
             except distributed.CancelledError as error:
                 raise self._lost("and dropped the work") from error
             if time.monotonic() - seen > self.patience:
                 self._nobody_works(idle)
+
+    def _revive(self, handles: Sequence[Handle]) -> bool:
+        keys = [handle.key for handle in handles if handle.status == "pending"]
+        # of a scheduler that cannot import mlopt: what is lost is named in the end
+        with contextlib.suppress(ImportError):
+            self.client.run_on_scheduler(revive, keys)
+        return True
 
     def _nobody_works(self, paused: set[str]) -> NoReturn:
         workers = self._workers()
