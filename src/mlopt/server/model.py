@@ -82,6 +82,9 @@ class Work:
         Mini-batches that a worker of "bounded" may be ahead of the slowest.
     noise : float, default=0
         Deviation of the seconds of a mini-batch, as a share of them.
+    row_blocks, model_blocks : int, default=0
+        In how many pieces the rows and the model can be dealt; 0: as finely as one likes,
+        as rows are where who is done takes the next mini-batch, whoever's it was.
 
     Raises
     ------
@@ -96,13 +99,15 @@ class Work:
     pulls: Pulls = "auto"
     staleness: int = 1
     noise: float = 0.0
+    row_blocks: int = 0
+    model_blocks: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("pulled", "batches", "message", "applying", "staleness", "noise"):
-            if not 0 <= (value := getattr(self, name)) < math.inf:
-                raise InputError(f"`{name}` must be finite and at least 0, got {value!r}.")
         if self.mode not in MODES:
             raise InputError(f"`mode` must be one of {MODES}, got {self.mode!r}.")
+        for name, value in vars(self).items():
+            if not isinstance(value, str) and not 0 <= value < math.inf:
+                raise InputError(f"`{name}` must be finite and at least 0, got {value!r}.")
 
     @property
     def in_turn(self) -> bool:
@@ -171,7 +176,7 @@ def parts(kinds: ArrayLike, workers: ArrayLike, servers: ArrayLike, work: Work) 
     with np.errstate(divide="ignore", invalid="ignore"):
         w, s = W.sum(-1), S.sum(-1)
         serve = np.where(s > 0, work.pulled / (S @ capacity(kinds_, work)), math.inf)
-        serve = serve + work.message
+        serve = serve * _coarse(work.model_blocks, s) + work.message
         applied = work.applying / s
         pull = np.maximum(work.pulled / bandwidth, (serve - applied)[..., None])
         pull = pull + (work.message * s + applied)[..., None]
@@ -191,6 +196,7 @@ def parts(kinds: ArrayLike, workers: ArrayLike, servers: ArrayLike, work: Work) 
             worker, compute = 1.0 / rate, _sum(W, C / each) / (w * rate)
         waves = work.mode == "lockstep" and not work.in_turn
         queue = np.where(waves & (w > 0), (w - 1) * serve / w, 0.0)
+    worker = worker * _coarse(work.row_blocks, w)
     nobody = (w == 0) | (s == 0)
     compute, queue = np.where(nobody, 0.0, compute), np.where(nobody, 0.0, queue)
     return Parts(np.where(nobody, math.inf, worker), compute, queue, serve)
@@ -204,6 +210,11 @@ def slowest(w: ArrayLike) -> Floats:
     counts: Floats = np.maximum(np.asarray(w, float), 1.0)
     above: Floats = np.maximum(0.0, ndtri((counts - 0.375) / (counts + 0.25)))
     return above
+
+
+def _coarse(blocks: int, members: Floats) -> Any:
+    """How much more the one with the most blocks has than its share."""
+    return np.ceil(blocks / np.maximum(members, 1)) * members / blocks if blocks else 1.0
 
 
 def _sum(counts: Floats, each: Floats) -> Any:
