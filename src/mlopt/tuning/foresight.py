@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from mlopt.kernels.compiling import compiled
 from mlopt.plan import Estimate, Plan
 from mlopt.prices import count, price
-from mlopt.resources import Resources
 from mlopt.resources.experience import SECONDS, Seen, remember
 from mlopt.tuning.crews.families import Views
 from mlopt.tuning.crews.trials import TrainResult, Trial
@@ -78,7 +77,7 @@ class Foresight:
             part = self.rungs.step(model, trial.passes, outcome.passes)
         batched = self.forecasts[trial.family].batched is not None
         threads = self.views.problem.executor.threads if batched else 1
-        foreseen = part * expected.seconds(Resources.probe(), threads)
+        foreseen = part * expected.seconds(self.views.problem.resources, threads)
         took = outcome.seconds + outcome.score_seconds
         work = outcome.work / outcome.sharing
         self._open.setdefault(trial.number, _Sum()).add(_Sum(foreseen, took, work))
