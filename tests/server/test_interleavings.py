@@ -37,6 +37,15 @@ def test_updates_of_moving_blocks_happen_exactly_once(lose: float) -> None:
     assert moves > 5 * RUNS
 
 
+def test_blocks_of_a_lost_member_go_back_to_their_copies_and_no_others() -> None:
+    restored = 0
+    for seed in range(RUNS):
+        run = Run(seed, kill=True)
+        run.go()
+        restored += len(run.restored)
+    assert restored > RUNS / 2
+
+
 def relayed(
     asking: Asking,
     sent: Callable[[Call], Call] = lambda call: call,
@@ -71,7 +80,8 @@ class CopiesFirst(Shard):
             return Header(number, block.version, more={"busy": block.leaving}), []
         block.leaving, version = True, block.version + 1
         packed = block.packed(block.copies())
-        yield from surely(Call(target, "own", Header(number, version)), present)
+        own = Header(number, version, more={"from": self.member})
+        yield from surely(Call(target, "own", own), present)
         yield from surely(Call(target, "data", Header(number, version), packed), present)
         self._depart(number, block, Owner(target, version))
         self._leaving.clear()

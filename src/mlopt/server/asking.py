@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from mlopt.cluster.mesh import Peers
 from mlopt.cluster.wire import Answer, Header
-from mlopt.errors import ClusterError, MemberLostError
+from mlopt.errors import ClusterError, InputError, MemberLostError
 from mlopt.server.blocks import Array
 
 Present = Callable[[str], bool]
@@ -94,7 +94,7 @@ def drive(
                 call = next(asking)
                 continue
             try:
-                said = peers.ask(*call, into=into)
+                said = _answer(peers, call, into)
             except MemberLostError as error:
                 call = asking.throw(error)
             else:
@@ -103,3 +103,12 @@ def drive(
                 since = since if call is None else time.monotonic()
     except StopIteration as end:
         return end.value
+
+
+def _answer(peers: Peers, call: Call, into: Sequence[Array] | None) -> Answer:
+    try:
+        return peers.ask(*call, into=into)
+    except InputError:
+        if into is None:
+            raise
+        return peers.ask(*call)  # it says where the block is instead

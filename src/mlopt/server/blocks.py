@@ -175,7 +175,8 @@ class Keys:
                 f"{row_bytes / 2**20:.1f}: make it several rows."
             )
         fit = LARGEST // max(1, row_bytes)
-        return Keys(count, max(1, min(fit, math.ceil(count / max(1, least)))), hashed)
+        rows = max(1, min(fit, math.ceil(count / max(1, least))))
+        return Keys(count, rows, hashed and rows < count)
 
     @property
     def blocks(self) -> int:

@@ -16,7 +16,7 @@ from mlopt.errors import ClusterError, MemberLostError
 from mlopt.server.asking import Asking, Call
 from mlopt.server.blocks import Array
 from mlopt.server.ownership import Owner, Owners
-from mlopt.server.shard import BUSY, MOVED, UNKNOWN
+from mlopt.server.shard import BUSY, MOVED, STAYS, UNKNOWN
 
 
 class Client:
@@ -37,20 +37,32 @@ class Client:
 
     def update(self, block: int, arrays: Sequence[Array], operation: str = "add") -> Asking:
         """Change a block, after all that was asked of it before; gives when it is done."""
-        return self._in_turn(block, operation, arrays, self._queued(block))
+        return self._in_turn(block, operation, arrays, self._queued(block), changes=True)
 
     def get(self, block: int) -> Asking:
         """A block's arrays, with all that this client has been asked to do to it."""
         return self._in_turn(block, "get", [], self._queued(block))
+
+    def rows(self, block: int, rows: Array) -> Asking:
+        """Some rows of a block's arrays, as `get`."""
+        return self._in_turn(block, "rows", [rows], self._queued(block))
 
     def copy(self, block: int, changes: int = -1) -> Asking:
         """All that a block is, unless it is as it was after so many changes."""
         return (yield from self._ask(block, "copy", changes, []))
 
     def move(self, block: int, target: str) -> Asking:
-        """Have a block's owner hand it over."""
+        """Have a block's owner hand it over.
+
+        Raises
+        ------
+        MemberLostError
+            The target is gone; the block is where it was.
+        """
         while True:
             header, arrays = yield from self._ask(block, "move", 0, [], {"target": target})
+            if STAYS in header.more:
+                raise MemberLostError(f"Block {block} stays: {target} is gone.")
             if BUSY not in header.more:
                 self.owners.learn(block, Owner(target, header.version))
                 return header, arrays
@@ -62,14 +74,17 @@ class Client:
         return turn
 
     def _in_turn(
-        self, block: int, operation: str, arrays: Sequence[Array], turn: object
+        self,
+        block: int,
+        operation: str,
+        arrays: Sequence[Array],
+        turn: object,
+        changes: bool = False,
     ) -> Asking:
         while not self._may(block, turn):
             yield None
         try:
-            if operation == "get":
-                return (yield from self._ask(block, operation, 0, arrays))
-            self._sequences[block] += 1
+            self._sequences[block] += changes
             return (yield from self._ask(block, operation, self._sequences[block], arrays))
         finally:
             self._turns[block].remove(turn)

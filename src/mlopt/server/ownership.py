@@ -70,8 +70,8 @@ def dealt(
 ) -> dict[int, Owner]:
     """First owners: runs of neighbouring blocks, as many for each member."""
     numbers = list(blocks)
-    each = -(-len(numbers) // len(members)) if numbers else 1
-    return {b: Owner(members[at // each], version) for at, b in enumerate(numbers)}
+    share = len(members) / max(1, len(numbers))
+    return {b: Owner(members[int(at * share)], version) for at, b in enumerate(numbers)}
 
 
 def told(owners: Mapping[int, Owner]) -> Answer:

@@ -18,6 +18,7 @@ listened to: it was on its way too long. Source: Cruise, section IV-B3.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -27,9 +28,9 @@ from mlopt.server.asking import Asking, Call, Present, surely
 from mlopt.server.blocks import CHANGES, Array, Block, Change
 from mlopt.server.ownership import Owner, Owners, heard, told
 
-MOVED, BUSY, UNKNOWN = "moved", "busy", "unknown"
-"""What an answer says, beside done: another member has the block (and which), it is being
-handed over, or nobody has been heard to own it."""
+MOVED, BUSY, STAYS, UNKNOWN = "moved", "busy", "stays", "unknown"
+"""What an answer says, beside done: another member has the block (and which); it is being
+handed over; it is here, as whom it should go to is lost; nobody is known to own it."""
 
 
 class Shard:
@@ -54,14 +55,14 @@ class Shard:
         self.member, self.owners = member, Owners()
         self._changes = {**CHANGES, **(changes or {})}
         self._blocks: dict[int, Block] = {}
-        # Blocks that are ours and not here yet, and by which version.
-        self._arriving: dict[int, int] = {}
+        # Blocks that are ours and not here yet: by which version, and who has them.
+        self._arriving: dict[int, Owner] = {}
         self._leaving: dict[int, Block] = {}
-        self._news = threading.Condition()
+        self._news, self._ended = threading.Condition(), False
         self._answers: dict[str, Callable[[Header, Sequence[Array]], Answer | None]] = {
-            "get": self._get, "copy": self._copy, "put": self._put, "own": self._own,
-            "data": self._data, "owners": self._hear, "holdings": self._holdings,
-            "left": self._left,
+            "get": self._get, "rows": self._rows, "copy": self._copy, "left": self._left,
+            "put": self._put, "own": self._own, "data": self._data, "owners": self._hear,
+            "holdings": self._holdings,
         }  # fmt: skip
 
     def answer(
@@ -77,9 +78,17 @@ class Shard:
         )
 
     def wait(self, number: int, seconds: float) -> None:
-        """Until a block that is on its way has come, or gone elsewhere."""
+        """Until a block that is on its way has come, or gone elsewhere, or `end`."""
         with self._news:
-            self._news.wait_for(lambda: number not in self._arriving, seconds)
+            self._news.wait_for(
+                lambda: self._ended or number not in self._arriving, seconds
+            )
+
+    def end(self) -> None:
+        """Nobody who waits need wait any more."""
+        with self._news:
+            self._ended = True
+            self._news.notify_all()
 
     def block(self, number: int) -> Block | Answer | None:
         """A block that is here; else what to say of it, None for "wait".
@@ -99,8 +108,9 @@ class Shard:
     def hand_over(self, number: int, target: str, present: Present) -> Asking:
         """Make ``target`` the owner of a block that is here.
 
-        Gives the block's new version; or says who has it, or that it is being handed over
-        already. If the target is lost on the way, the block stays here.
+        Gives the block's new version, and for how many seconds at most nobody could use
+        it; or says who has it, or that it is being handed over already. If the target is
+        lost on the way, the block stays here.
         """
         while not isinstance(found := self.block(number), Block):
             if found is not None:
@@ -116,16 +126,18 @@ class Shard:
                 return Header(number, more={BUSY: True}), []
             block.leaving, version = True, block.version + 1
         try:
-            own = Call(target, "own", Header(number, version))
+            more = {"from": self.member}
+            own = Call(target, "own", Header(number, version, more=more))
             said, _ = yield from surely(own, present)
         except MemberLostError:
             self._stay(number, block, version + 1)
-            return Header(number, block.version, more={MOVED: self.member}), []
+            return Header(number, block.version, more={STAYS: True}), []
         if MOVED in said.more:  # it knows better than we do
             self._learn(number, Owner(said.more[MOVED], said.version))
             return said, []
         if not self._depart(number, block, Owner(target, version)):
             return self._elsewhere(number)
+        began = time.perf_counter()
         packed = block.packed(block.arrays)
         try:
             yield from surely(
@@ -136,7 +148,8 @@ class Shard:
             return self._elsewhere(number)
         with self._news:
             self._leaving.pop(number, None)
-        return Header(number, version), []
+        stalled = time.perf_counter() - began
+        return Header(number, version, more={"stalled": stalled}), []
 
     # --- what is asked
 
@@ -159,6 +172,15 @@ class Shard:
                     return Header(header.block, block.version), block.copies()
         return block
 
+    def _rows(self, header: Header, arrays: Sequence[Array]) -> Answer | None:
+        (rows,) = arrays
+        while isinstance(block := self.block(header.block), Block):
+            with block.lock:
+                if not block.gone:
+                    said = Header(header.block, block.version)
+                    return said, [array[rows] for array in block.arrays]
+        return block
+
     def _copy(self, header: Header, arrays: Sequence[Array]) -> Answer | None:
         """All that a block is; nothing if it is as it was after ``sequence`` changes."""
         del arrays
@@ -175,10 +197,10 @@ class Shard:
         """A block that nobody has, or whose owner is lost, is here from now on."""
         number, version = header.block, header.version
         with self._news:
-            known = self.owners.get(number)
-            if known is not None and known.version >= version:
-                if known.member == self.member:
-                    return Header(number, version), []
+            if self._is_stale(number, version):
+                return self._elsewhere(number)
+            # What it was waiting for has come after all.
+            if header.more.get("unless") == self._version_here(number):
                 return self._elsewhere(number)
             self._settle(number, version, arrays)
         return Header(number, version), []
@@ -194,14 +216,15 @@ class Shard:
                 again = known == Owner(self.member, version)
                 return Header(number, version) if again else _moved(number, known), []
             self._drop(number)
-            self._arriving[number] = version
+            self._arriving[number] = Owner(header.more["from"], version)
             self.owners.learn(number, Owner(self.member, version))
         return Header(number, version), []
 
     def _data(self, header: Header, arrays: Sequence[Array]) -> Answer:
         number, version = header.block, header.version
         with self._news:
-            if self._arriving.get(number) == version:
+            arriving = self._arriving.get(number)
+            if arriving is not None and arriving.version == version:
                 self._settle(number, version, arrays)
         # Else it has come before, or too late: the source may let go of it.
         return Header(number, version), []
@@ -212,11 +235,15 @@ class Shard:
         return Header(), []
 
     def _holdings(self, header: Header, arrays: Sequence[Array]) -> Answer:
-        """What is known of all owners; and which blocks are ours, but not here."""
+        """Who owns what, as far as that is sure; what is on its way, and from whom."""
         del header, arrays
         with self._news:
-            said, arrays = told(self.owners.all())
-            more = {"arriving": sorted(self._arriving), "leaving": sorted(self._leaving)}
+            known = self.owners.all()
+            # The source owns it until it says otherwise: whoever heard that it does not
+            # would have it dropped there.
+            said, arrays = told({b: known[b] for b in known.keys() - self._arriving})
+            coming = [(number, *owner) for number, owner in self._arriving.items()]
+            more = {"arriving": coming, "leaving": sorted(self._leaving)}
         return said._replace(more={**said.more, **more}), arrays
 
     def _left(self, header: Header, arrays: Sequence[Array]) -> Answer:
@@ -234,6 +261,10 @@ class Shard:
     def _is_stale(self, number: int, version: int) -> bool:
         return version <= self.owners.version(number)
 
+    def _version_here(self, number: int) -> int:
+        block = self._blocks.get(number)
+        return 0 if block is None else block.version
+
     def _elsewhere(self, number: int) -> Answer:
         owner = self.owners.get(number)
         if owner is None:
@@ -244,6 +275,7 @@ class Shard:
         self._drop(number)
         self._blocks[number] = Block.unpacked(version, arrays)
         self._arriving.pop(number, None)
+        self._leaving.pop(number, None)
         self.owners.learn(number, Owner(self.member, version))
         self._news.notify_all()
 
@@ -269,7 +301,8 @@ class Shard:
                 return False
             block.gone = True
             self._leaving[number] = self._blocks.pop(number)
-            return self.owners.learn(number, owner)
+            self.owners.learn(number, owner)
+            return True
 
     def _stay(self, number: int, block: Block, version: int) -> None:
         """The target was lost before it could have the block."""

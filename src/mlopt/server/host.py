@@ -1,0 +1,171 @@
+"""The driver's part of a store: makes blocks, copies them, restores those that are lost."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+from mlopt.cluster.mesh import Mesh
+from mlopt.cluster.wire import Header
+from mlopt.errors import ClusterError, InputError
+from mlopt.server.asking import Call, drive, surely
+from mlopt.server.blocks import Array, Block
+from mlopt.server.ownership import Owners, dealt, told
+from mlopt.server.service import ShardService
+from mlopt.server.snapshots import Copies, Copy, restore
+from mlopt.server.store import Store
+from mlopt.server.tables import Model, Tables
+
+log = logging.getLogger("mlopt")
+
+EVERY = 5.0
+"""Seconds from one look at all blocks to the next: a copy of 80 MB takes 40 ms of CPU,
+below one part in a hundred; and so much work may be lost with a member."""
+
+
+class Host:
+    """A model whose blocks are on members of a mesh, until `close`.
+
+    Parameters
+    ----------
+    mesh : Mesh
+        Given a service: an earlier one of it is closed.
+    model : mapping of str to ndarray
+    servers : sequence of str, optional
+        Members to have blocks at first. Default: all.
+    hashed : bool
+        See `Keys`.
+    every : float, optional
+        Seconds between copies of what has changed; None for no copies but the first.
+    make : callable
+        ``make(site, *args)`` gives a member's `ShardService`.
+    *args
+        For that.
+
+    Attributes
+    ----------
+    store : Store
+        The driver's.
+    restored : list of int
+        Blocks that went back to their copies, so far.
+    """
+
+    def __init__(
+        self,
+        mesh: Mesh,
+        model: Model,
+        *args: Any,
+        servers: Sequence[str] | None = None,
+        hashed: bool = False,
+        every: float | None = EVERY,
+        make: Callable[..., ShardService] = ShardService,
+    ) -> None:
+        mesh.serve(make, *args)
+        members = list(mesh.members) if servers is None else list(servers)
+        if not members:
+            raise ClusterError("A model needs a member to be on, and the mesh has none.")
+        if not set(members) <= set(mesh.members):
+            raise InputError(f"`servers` must be of {mesh.members}, got {members}.")
+        self.mesh, self.tables = mesh, Tables.of(model, len(members), hashed)
+        self.owners, self.restored = Owners(), list[int]()
+        self.error: ClusterError | None = None
+        self.store = Store(mesh, self.tables, self.owners)
+        self._copies = Copies()
+        self._restoring, self._ended = threading.Lock(), threading.Event()
+        self._turns = 0
+        self._create(model, members)
+        self._unwatch = mesh.watch(self._changed)
+        if set(members) - set(mesh.members):  # since a moment ago
+            self._restore()
+        self._copier = threading.Thread(target=self._copy, args=(every,), daemon=True)
+        if every is not None:
+            self._copier.start()
+
+    def model(self) -> dict[str, Array]:
+        """The model now; of blocks that nobody has any more their last copies."""
+        if self.mesh.members and self.error is None:
+            return self.store.pull()
+        model = self.tables.empty()
+        for block in self.tables.blocks:
+            copy, table = self._copies.get(block), self.tables.table_of(block)
+            assert copy is not None
+            array = model[table.name].reshape(table.keys.count, *table.shape[1:])
+            array[table.rows(block)] = copy.packed[-1]
+        return model
+
+    def copy_all(self) -> None:
+        """Copy what has changed now."""
+        for block in self.tables.blocks:
+            drive(self._copies.taken(self.store.client, block), self.mesh, patience=60)
+
+    def close(self) -> None:
+        """Copy no more, and restore nothing; the mesh is its owner's."""
+        self._ended.set()
+        self._unwatch()
+        self.store.close()
+
+    def _create(self, model: Model, members: Sequence[str]) -> None:
+        owners = dealt(self.tables.blocks, members)
+        for number, array in self.tables.cut(model):
+            block, owner = Block([array], 1), owners[number]
+            packed = block.packed([array])
+            self._copies.keep(number, Copy(1, 0, packed))
+            self._say(Call(owner.member, "put", Header(number, 1), packed))
+            self.owners.learn(number, owner)
+        for member in self.mesh.members:
+            self._say(Call(member, "owners", *told(self.owners.all())))
+
+    def _say(self, call: Call) -> None:
+        # A member that is lost by now is restored as any other.
+        drive(surely(call, lambda member: member in self.mesh.members), self.mesh)
+
+    def _copy(self, every: float) -> None:
+        while not self._ended.wait(every):
+            try:
+                self.copy_all()
+            except ClusterError:
+                if not self._ended.is_set():
+                    log.warning("blocks could not be copied", exc_info=True)
+
+    def _changed(self, member: str, came: bool) -> None:
+        if self._ended.is_set():
+            return
+        if came:
+            self._say(Call(member, "owners", *told(self.owners.all())))
+        else:
+            threading.Thread(target=self._restore, daemon=True).start()
+
+    def _restore(self) -> None:
+        with self._restoring:
+            try:
+                if not self.mesh.members:
+                    raise ClusterError(
+                        "The pool has shrunk to nothing: there is no member to have the "
+                        "model, which is as it was when it was copied last."
+                    )
+                self.restored += drive(
+                    restore(
+                        self.tables.blocks, lambda: self.mesh.members, self.owners,
+                        self._copies, self._choose,
+                    ),
+                    self.mesh,
+                )  # fmt: skip
+            except ClusterError as error:
+                if not self._ended.is_set():
+                    self.error = error
+                    log.warning("blocks could not be restored: %s", error)
+
+    def _choose(self, block: int) -> str:
+        """A member that has the fewest blocks."""
+        here = self.mesh.members
+        if not here:
+            raise ClusterError("The pool has shrunk to nothing.")
+        return min(here, key=lambda member: len(self.owners.of(member)))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,242 @@
+"""A model on the members of a mesh, from one of its ends: the driver's, or a member's.
+
+Reads see what the same store has written before. Pushes are sent by threads of the store's:
+while one of a block is under way, those that follow are added up, and go as one.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any, Self
+
+import numpy as np
+
+from mlopt.cluster.mesh import Peers
+from mlopt.cluster.wire import Answer
+from mlopt.server.asking import drive
+from mlopt.server.blocks import Array
+from mlopt.server.client import Client
+from mlopt.server.ownership import Move, Owners
+from mlopt.server.tables import Model, Tables
+
+PATIENCE = 60.0
+"""Seconds without an answer after which a block is given up: a worker that died is noticed
+in half a minute (`docs/mesh.md`), and its blocks are restored within a few seconds."""
+
+
+class Store:
+    """Blocks of a model, wherever they are.
+
+    Parameters
+    ----------
+    peers : Peers
+        The mesh, or a member's site.
+    tables : Tables
+        What the model is.
+    owners : Owners
+        On a member those of its shard.
+    threads : int
+        That send, and ask for blocks of several members at a time.
+    patience : float
+        Seconds.
+
+    Notes
+    -----
+    For any number of threads; `close` ends those of the store.
+    """
+
+    def __init__(
+        self,
+        peers: Peers,
+        tables: Tables,
+        owners: Owners,
+        *,
+        threads: int = 2,
+        patience: float = PATIENCE,
+    ) -> None:
+        self.peers, self.tables, self.owners = peers, tables, owners
+        self.client = Client(secrets.randbits(62) + 1, owners)
+        self._patience = patience
+        self._threads = ThreadPoolExecutor(threads, "mlopt-store")
+        self._waiting: dict[int, list[Array]] = {}
+        self._sending: dict[int, Future[None]] = {}
+        self._changing = threading.Lock()
+
+    # --- blocks
+
+    def get(self, block: int, into: Sequence[Array] | None = None) -> Sequence[Array]:
+        """The arrays of a block, with all that this store has done to it.
+
+        Raises
+        ------
+        ClusterError
+            Nobody has had it for ``patience`` seconds.
+        """
+        self._settled([block])
+        return self._get(block, into)
+
+    def update(self, block: int, deltas: Sequence[Array], operation: str = "add") -> None:
+        """Change a block, exactly once, and wait until that is done.
+
+        Raises
+        ------
+        ClusterError
+            As `get`; it may be done or not. A member refused it: it is not done.
+        """
+        self._drive(self.client.update(block, deltas, operation))
+
+    def push_block(self, block: int, deltas: Sequence[Array]) -> None:
+        """Add to a block, exactly once, some time before it is read by this store."""
+        with self._changing:
+            if (before := self._waiting.get(block)) is not None:
+                for array, delta in zip(before, deltas, strict=True):
+                    array += delta
+                return
+            self._waiting[block] = [np.array(delta) for delta in deltas]
+            if block not in self._sending:
+                self._sending[block] = self._threads.submit(self._send, block)
+
+    def flush(self) -> None:
+        """Wait until all that was pushed is done.
+
+        Raises
+        ------
+        ClusterError
+            Some of it could not be.
+        """
+        self._settled(list(self.tables.blocks))
+
+    def _send(self, block: int) -> None:
+        try:
+            while True:
+                with self._changing:
+                    deltas = self._waiting.pop(block, None)
+                    if deltas is None:
+                        del self._sending[block]
+                        return
+                self.update(block, deltas)
+        except BaseException:
+            with self._changing:
+                self._waiting.pop(block, None)  # who waits is told by the future
+            raise
+
+    def _settled(self, blocks: Iterable[int]) -> None:
+        with self._changing:
+            sending = [self._sending[b] for b in blocks if b in self._sending]
+        wait(sending)
+        for one in sending:
+            one.result()
+
+    # --- the model
+
+    def pull(self, into: Model | None = None) -> dict[str, Array]:
+        """The whole model; blocks are each of a moment, but not all of the same.
+
+        Parameters
+        ----------
+        into : mapping of str to ndarray, optional
+            An earlier one, whose memory is used.
+        """
+        self.flush()
+        model = self.tables.empty() if into is None else dict(into)
+        places = dict(self.tables.places(model))
+        for found in self._threads_of(places, lambda block: self._pull(block, places)):
+            for block, array in found.items():
+                table = self.tables.table_of(block)
+                model[table.name][table.rows(block)] = array
+        return model
+
+    def _pull(self, block: int, places: Mapping[int, Array | None]) -> Array | None:
+        place = places[block]
+        (array,) = self._get(block, None if place is None else [place])
+        return array if place is None else None
+
+    def push(self, delta: Model) -> None:
+        """Add to the whole model, block by block; see `push_block`.
+
+        Raises
+        ------
+        InputError
+            It is not like the model.
+        """
+        self.tables.check(delta)
+        for block, array in self.tables.cut(delta):
+            if array.any():
+                self.push_block(block, [array])
+
+    def rows(self, name: str, keys: Array) -> Array:
+        """Rows of one of the model's arrays, in the order of ``keys``."""
+        self.flush()
+        table = self.tables.tables[name]
+        out = np.empty((len(keys), *table.shape[1:]), table.dtype)
+        for block, mine, rows in table.spread(keys):
+            (out[mine],) = self._drive(self.client.rows(block, rows))
+        return out
+
+    def add_rows(self, name: str, keys: Array, deltas: Array) -> None:
+        """Add to rows of one of the model's arrays; to those that come twice, twice."""
+        for block, mine, rows in self.tables.tables[name].spread(keys):
+            self.update(block, [rows, deltas[mine]], "add_rows")
+
+    # --- owners
+
+    def move(self, moves: Iterable[Move]) -> list[float]:
+        """Have blocks change their owners, those of different moves at a time.
+
+        Returns
+        -------
+        list of float
+            Of each block, seconds for which nobody could use it, at most.
+
+        Raises
+        ------
+        MemberLostError
+            A target is gone; its blocks are where they were.
+        """
+        jobs = [self._threads.submit(self._move, one.blocks, one.target) for one in moves]
+        wait(jobs)
+        return [seconds for job in jobs for seconds in job.result()]
+
+    def _move(self, blocks: Sequence[int], target: str) -> list[float]:
+        said = (self._asked(self.client.move(block, target)) for block in blocks)
+        return [header.more.get("stalled", 0.0) for header, _ in said]
+
+    def _threads_of(self, blocks: Iterable[int], call: Any) -> Iterator[dict[int, Any]]:
+        """By member, at a time: what ``call(block)`` gives, where it is something."""
+        shares: dict[str, list[int]] = {}
+        for block in blocks:
+            owner = self.owners.get(block)
+            shares.setdefault("" if owner is None else owner.member, []).append(block)
+
+        def calls(share: list[int]) -> dict[int, Any]:
+            found = ((block, call(block)) for block in share)
+            return {block: one for block, one in found if one is not None}
+
+        first, *others = shares.values()
+        jobs = [self._threads.submit(calls, share) for share in others]
+        yield calls(first)
+        for job in jobs:
+            yield job.result()
+
+    def _get(self, block: int, into: Sequence[Array] | None) -> Sequence[Array]:
+        return self._drive(self.client.get(block), into)
+
+    def _drive(self, asking: Any, into: Sequence[Array] | None = None) -> Sequence[Array]:
+        return self._asked(asking, into)[1]
+
+    def _asked(self, asking: Any, into: Sequence[Array] | None = None) -> Answer:
+        said: Answer = drive(asking, self.peers, into, self._patience)
+        return said
+
+    def close(self) -> None:
+        """End the store's threads; what was pushed and is not done may be lost."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
