@@ -36,7 +36,7 @@ def updates(site, tables, seed):
     """Until it is stopped: when each update began, and how long it took."""
     rng, took = np.random.default_rng(seed), []
     table = tables.tables["W"]
-    ones = [np.ones((table.keys.rows, *table.shape[1:]), table.dtype)]
+    ones = [np.ones((table.keys.rows, 128), np.int64)]
     with Store(site, tables, site.service.shard.owners) as store:
         while not site.stop.is_set():
             began = time.time()

@@ -37,16 +37,24 @@ def mesh() -> Iterator[Mesh]:
 @pytest.mark.parametrize("hashed", [False, True])
 def test_a_model_is_read_as_it_was_written(mesh: Mesh, hashed: bool) -> None:
     W = np.arange(4000.0).reshape(1000, 4)
-    first = {"W": W, "b": np.arange(1000), "n": np.array(7)}
+    pair = {"P": W.copy(), "q": np.arange(1000)}
+    first = {"W": W, "b": np.arange(1000), "n": np.array(7), "pair": pair}
     with Host(mesh, first, hashed=hashed) as host:
         keys = np.array([999, 0, 500, 500])
         np.testing.assert_array_equal(host.store.rows("W", keys), W[keys])
         host.store.add_rows("W", keys, np.ones((4, 4)))
         host.store.push(
-            {"W": np.zeros((1000, 4)), "b": np.ones(1000, int), "n": np.array(2)}
+            {
+                "W": np.zeros((1000, 4)),
+                "b": np.ones(1000, int),
+                "n": np.array(2),
+                "pair": {"P": np.ones((1000, 4)), "q": np.zeros(1000, int)},
+            }
         )
         found = host.store.pull()
         assert all(host.owners.of(member) for member in mesh.members)
+    np.testing.assert_array_equal(found["pair"]["P"], W + 1)
+    np.testing.assert_array_equal(found["pair"]["q"], np.arange(1000))
     np.add.at(W, keys, 1)
     np.testing.assert_array_equal(found["W"], W)
     np.testing.assert_array_equal(found["b"], np.arange(1, 1001))
@@ -70,7 +78,7 @@ def test_keys_have_one_place_each_and_neighbours_may_be_apart(count: int) -> Non
 
 def test_blocks_have_at_most_2_megabytes() -> None:
     tables = Tables.of({"W": np.zeros((1001, 1000))})
-    sizes = [array.nbytes for _, array in tables.cut({"W": np.zeros((1001, 1000))})]
+    sizes = [array.nbytes for _, (array,) in tables.cut({"W": np.zeros((1001, 1000))})]
     assert max(sizes) <= LARGEST
     assert sum(sizes) == 1001 * 8000
     with pytest.raises(InputError, match="row of a table may have 2 MB"):
@@ -88,7 +96,7 @@ def pushes(site: Site, tables: Tables, count: int, seed: int) -> tuple[int, int]
             block = int(rng.integers(len(mine)))
             table = tables.table_of(block)
             rows = len(np.zeros(table.keys.count)[table.rows(block)])
-            store.push_block(block, [np.ones((rows, *table.shape[1:]), table.dtype)])
+            store.push_block(block, [np.ones((rows, 16), np.int64)])
             mine[block] += 1
             if at % 8 == 0:
                 (array,) = store.get(block)
@@ -143,7 +151,7 @@ def loses_a_member(mesh: Mesh, host: Host, kill: Callable[[str], Any]) -> None:
     copied, theirs = total(host), host.owners.of(lost)
     for block in (0, 1):
         table = host.tables.table_of(block)
-        one = np.ones_like(np.zeros(table.shape, np.int64)[table.rows(block)])
+        one = np.ones_like(table.empty()[table.rows(block)])
         host.store.update(block, [one])
     kill(lost)
     assert eventually(lambda: set(host.restored) == set(theirs), 30)

@@ -11,7 +11,7 @@ from mlopt.cluster.mesh import Mesh
 from mlopt.cluster.wire import Header
 from mlopt.errors import ClusterError, InputError
 from mlopt.server.asking import Call, drive, surely
-from mlopt.server.blocks import Array, Block
+from mlopt.server.blocks import Block
 from mlopt.server.ownership import Owners, dealt, told
 from mlopt.server.service import ShardService
 from mlopt.server.snapshots import Copies, Copy, restore
@@ -32,7 +32,7 @@ class Host:
     ----------
     mesh : Mesh
         Given a service: an earlier one of it is closed.
-    model : mapping of str to ndarray
+    model : mapping of str to ndarray, or groups of them
     servers : sequence of str, optional
         Members to have blocks at first. Default: all.
     hashed : bool
@@ -83,16 +83,15 @@ class Host:
         if every is not None:
             self._copier.start()
 
-    def model(self) -> dict[str, Array]:
+    def model(self) -> dict[str, Any]:
         """The model now; of blocks that nobody has any more their last copies."""
         if self.mesh.members and self.error is None:
             return self.store.pull()
         model = self.tables.empty()
         for block in self.tables.blocks:
-            copy, table = self._copies.get(block), self.tables.table_of(block)
+            copy = self._copies.get(block)
             assert copy is not None
-            array = model[table.name].reshape(table.keys.count, *table.shape[1:])
-            array[table.rows(block)] = copy.packed[-1]
+            self.tables.put(model, block, copy.packed[2:])
         return model
 
     def copy_all(self) -> None:
@@ -108,9 +107,8 @@ class Host:
 
     def _create(self, model: Model, members: Sequence[str]) -> None:
         owners = dealt(self.tables.blocks, members)
-        for number, array in self.tables.cut(model):
-            block, owner = Block([array], 1), owners[number]
-            packed = block.packed([array])
+        for number, arrays in self.tables.cut(model):
+            owner, packed = owners[number], Block(arrays, 1).packed(arrays)
             self._copies.keep(number, Copy(1, 0, packed))
             self._say(Call(owner.member, "put", Header(number, 1), packed))
             self.owners.learn(number, owner)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Self
 
@@ -132,27 +132,32 @@ class Store:
 
     # --- the model
 
-    def pull(self, into: Model | None = None) -> dict[str, Array]:
-        """The whole model; blocks are each of a moment, but not all of the same.
+    def pull(self, into: Model | None = None, tables: Iterable[str] = ()) -> dict[str, Any]:
+        """The model; blocks are each of a moment, but not all of the same.
 
         Parameters
         ----------
-        into : mapping of str to ndarray, optional
+        into : mapping, optional
             An earlier one, whose memory is used.
+        tables : iterable of str
+            Some of its arrays, or groups. Default: all.
         """
-        self.flush()
-        model = self.tables.empty() if into is None else dict(into)
-        places = dict(self.tables.places(model))
-        for found in self._threads_of(places, lambda block: self._pull(block, places)):
-            for block, array in found.items():
-                table = self.tables.table_of(block)
-                model[table.name][table.rows(block)] = array
-        return model
+        wanted = [self.tables.tables[name] for name in tables or self.tables.tables]
+        blocks = {block: table for table in wanted for block in table.blocks}
+        self._settled(blocks)
+        given = into or {}
+        model = {one.name: given.get(one.name, one.empty()) for one in wanted}
 
-    def _pull(self, block: int, places: Mapping[int, Array | None]) -> Array | None:
-        place = places[block]
-        (array,) = self._get(block, None if place is None else [place])
-        return array if place is None else None
+        def pull(block: int) -> None:
+            table = blocks[block]
+            if table.keys.hashed:
+                self.tables.put(model, block, self._get(block, None))
+            else:
+                rows = table.rows(block)
+                self._get(block, [one[rows] for one in table.in_rows(model[table.name])])
+
+        self._by_members(blocks, pull)
+        return model
 
     def push(self, delta: Model) -> None:
         """Add to the whole model, block by block; see `push_block`.
@@ -163,15 +168,16 @@ class Store:
             It is not like the model.
         """
         self.tables.check(delta)
-        for block, array in self.tables.cut(delta):
-            if array.any():
-                self.push_block(block, [array])
+        for block, arrays in self.tables.cut(delta):
+            if any(array.any() for array in arrays):
+                self.push_block(block, arrays)
 
     def rows(self, name: str, keys: Array) -> Array:
         """Rows of one of the model's arrays, in the order of ``keys``."""
-        self.flush()
         table = self.tables.tables[name]
-        out = np.empty((len(keys), *table.shape[1:]), table.dtype)
+        self._settled(table.blocks)
+        shape, dtype = table.kinds[""]
+        out = np.empty((len(keys), *shape[1:]), dtype)
         for block, mine, rows in table.spread(keys):
             (out[mine],) = self._drive(self.client.rows(block, rows))
         return out
@@ -204,22 +210,22 @@ class Store:
         said = (self._asked(self.client.move(block, target)) for block in blocks)
         return [header.more.get("stalled", 0.0) for header, _ in said]
 
-    def _threads_of(self, blocks: Iterable[int], call: Any) -> Iterator[dict[int, Any]]:
-        """By member, at a time: what ``call(block)`` gives, where it is something."""
+    def _by_members(self, blocks: Iterable[int], call: Callable[[int], None]) -> None:
+        """Call for each block, for those of different members at a time."""
         shares: dict[str, list[int]] = {}
         for block in blocks:
             owner = self.owners.get(block)
             shares.setdefault("" if owner is None else owner.member, []).append(block)
 
-        def calls(share: list[int]) -> dict[int, Any]:
-            found = ((block, call(block)) for block in share)
-            return {block: one for block, one in found if one is not None}
+        def calls(share: list[int]) -> None:
+            for block in share:
+                call(block)
 
         first, *others = shares.values()
         jobs = [self._threads.submit(calls, share) for share in others]
-        yield calls(first)
+        calls(first)
         for job in jobs:
-            yield job.result()
+            job.result()
 
     def _get(self, block: int, into: Sequence[Array] | None) -> Sequence[Array]:
         return self._drive(self.client.get(block), into)

@@ -1,8 +1,12 @@
-"""A model as tables: which blocks hold which rows of which of its arrays."""
+"""A model as tables: which blocks hold which rows of which of its arrays.
+
+A model is arrays by name, or groups of them: arrays of a group have as many rows each, and
+a block has the same rows of all.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +15,14 @@ import numpy as np
 from mlopt.errors import InputError
 from mlopt.server.blocks import Array, Keys
 
-Model = Mapping[str, Array]
+Group = Mapping[str, Array]
+Model = Mapping[str, Any]
+"""Of arrays, or of groups."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """One array of a model.
+    """One array of a model, or a group of them.
 
     Parameters
     ----------
@@ -25,16 +31,14 @@ class Table:
         Its first block; the others follow.
     keys : Keys
         Its rows. An array without dimensions has one.
-    shape : tuple of int
-        Of the whole array.
-    dtype : dtype
+    kinds : mapping of str to (shape, dtype)
+        Of its arrays; of a single one the name is empty.
     """
 
     name: str
     first: int
     keys: Keys
-    shape: tuple[int, ...]
-    dtype: np.dtype
+    kinds: Mapping[str, tuple[tuple[int, ...], np.dtype]]
 
     @property
     def blocks(self) -> range:
@@ -42,7 +46,7 @@ class Table:
         return range(self.first, self.first + self.keys.blocks)
 
     def rows(self, block: int) -> Any:
-        """Which rows of the array a block has: what indexes them."""
+        """Which rows of the arrays a block has: what indexes them."""
         at = block - self.first
         if self.keys.hashed:
             return self.keys.keys(at)
@@ -57,6 +61,40 @@ class Table:
         for at, mine in zip(found.tolist(), np.split(order, starts[1:]), strict=True):
             yield self.first + at, mine, rows[mine]
 
+    def empty(self) -> Any:
+        """Room for it."""
+        arrays = {
+            name: np.empty(shape, dtype) for name, (shape, dtype) in self.kinds.items()
+        }
+        return arrays.get("", arrays)
+
+    def in_rows(self, value: Any) -> list[Array]:
+        """The arrays of what is like it, each with a dimension of rows; without a copy."""
+        group = value if isinstance(value, Mapping) else {"": value}
+        return [np.atleast_1d(group[name]) for name in self.kinds]
+
+    def check(self, delta: Any) -> None:
+        """Raise unless a delta is like it.
+
+        Raises
+        ------
+        InputError
+        """
+        group = delta if isinstance(delta, Mapping) else {"": delta}
+        _check_names(group, self.kinds)
+        for name, (shape, dtype) in self.kinds.items():
+            array, what = np.asarray(group[name]), f"{self.name} {name}".strip()
+            if array.shape != shape:
+                raise InputError(
+                    f"A delta must have the shapes of the model; `{what}` has {shape}, got "
+                    f"{array.shape}."
+                )
+            if not np.can_cast(array.dtype, dtype, "same_kind"):
+                raise InputError(
+                    f"A delta of `{what}` must be of a kind that can be added to {dtype}, "
+                    f"got {array.dtype}."
+                )
+
 
 @dataclass(frozen=True)
 class Tables:
@@ -70,31 +108,43 @@ class Tables:
 
         Parameters
         ----------
-        model : mapping of str to ndarray
+        model : mapping of str to ndarray, or to mappings of str to ndarray
             Numbers of any kind.
         least : int
-            Blocks of an array at least, if it has so many rows: of as many members can
-            each have one.
+            Blocks of a table at least, if it has so many rows: so many members can have
+            one each.
         hashed : bool
             See `Keys`.
 
         Raises
         ------
         InputError
-            An array is empty or holds no numbers, or a row is too large.
+            An array is empty or holds no numbers, arrays of a group differ in their rows,
+            or a row is too large.
         """
         tables: dict[str, Table] = {}
         first = 0
         for name, value in model.items():
-            array = np.asarray(value)
-            if array.dtype.kind not in "biufc" or not array.size:
+            group = value if isinstance(value, Mapping) else {"": value}
+            arrays = {one: np.asarray(array) for one, array in group.items()}
+            for one, array in arrays.items():
+                if array.dtype.kind not in "biufc" or not array.size:
+                    raise InputError(
+                        "Arrays of a model must hold numbers, and some; "
+                        f"`{f'{name} {one}'.strip()}` has the shape {array.shape} and the "
+                        f"type {array.dtype}."
+                    )
+            counts = {len(array) if array.ndim else 1 for array in arrays.values()}
+            if len(counts) != 1:
                 raise InputError(
-                    f"Arrays of a model must hold numbers, and some; `{name}` has the "
-                    f"shape {array.shape} and the type {array.dtype}."
+                    f"Arrays of a group must have as many rows each; those of `{name}` have "
+                    f"{sorted(counts)}."
                 )
-            count = len(array) if array.ndim else 1
-            keys = Keys.of(count, array.nbytes // count, least, hashed)
-            tables[name] = Table(name, first, keys, array.shape, array.dtype)
+            (count,) = counts
+            nbytes = sum(array.nbytes for array in arrays.values())
+            keys = Keys.of(count, nbytes // count, least, hashed)
+            kinds = {one: (array.shape, array.dtype) for one, array in arrays.items()}
+            tables[name] = Table(name, first, keys, kinds)
             first += keys.blocks
         if not tables:
             raise InputError("A model must have an array.")
@@ -105,29 +155,26 @@ class Tables:
         """The numbers of all blocks."""
         return range(sum(table.keys.blocks for table in self.tables.values()))
 
-    def cut(self, model: Model) -> Iterator[tuple[int, Array]]:
+    def cut(self, model: Model) -> Iterator[tuple[int, list[Array]]]:
         """Blocks and what is in them, copied."""
-        for table in self.tables.values():
-            array = np.asarray(model[table.name]).reshape(table.keys.count, -1)
+        for name, table in self.tables.items():
+            arrays = table.in_rows(model[name])
             for block in table.blocks:
-                rows = array[table.rows(block)]
-                yield block, rows.reshape(len(rows), *table.shape[1:]).copy()
+                yield block, [np.array(array[table.rows(block)]) for array in arrays]
 
-    def empty(self) -> dict[str, Array]:
+    def empty(self) -> dict[str, Any]:
         """Room for a model."""
-        return {name: np.empty(one.shape, one.dtype) for name, one in self.tables.items()}
-
-    def places(self, model: Model) -> Iterator[tuple[int, Array | None]]:
-        """Where in ``model`` the rows of blocks are; nothing where they are scattered."""
-        for table in self.tables.values():
-            array = model[table.name]
-            array = array if array.ndim else array.reshape(1)
-            for block in table.blocks:
-                yield block, None if table.keys.hashed else array[table.rows(block)]
+        return {name: table.empty() for name, table in self.tables.items()}
 
     def table_of(self, block: int) -> Table:
         """The table that has a block."""
         return next(one for one in self.tables.values() if block in one.blocks)
+
+    def put(self, model: Model, block: int, found: Sequence[Array]) -> None:
+        """Put what is in a block to its place in a model."""
+        table = self.table_of(block)
+        for array, rows in zip(table.in_rows(model[table.name]), found, strict=True):
+            array[table.rows(block)] = rows
 
     def check(self, delta: Model) -> None:
         """Raise unless a delta is like the model.
@@ -136,21 +183,19 @@ class Tables:
         ------
         InputError
         """
-        if not isinstance(delta, Mapping) or delta.keys() != self.tables.keys():
-            got = sorted(delta) if isinstance(delta, Mapping) else type(delta).__name__
+        if not isinstance(delta, Mapping):
             raise InputError(
-                f"A delta must have the arrays of the model, {sorted(self.tables)}; got "
-                f"{got}."
+                f"A delta must have the arrays of the model, {sorted(self.tables)}; got a "
+                f"{type(delta).__name__}."
             )
+        _check_names(delta, self.tables)
         for name, table in self.tables.items():
-            array = np.asarray(delta[name])
-            if array.shape != table.shape:
-                raise InputError(
-                    f"A delta must have the shapes of the model; `{name}` has "
-                    f"{table.shape}, got {array.shape}."
-                )
-            if not np.can_cast(array.dtype, table.dtype, "same_kind"):
-                raise InputError(
-                    f"A delta of `{name}` must be of a kind that can be added to "
-                    f"{table.dtype}, got {array.dtype}."
-                )
+            table.check(delta[name])
+
+
+def _check_names(delta: Model, wanted: Mapping[str, Any]) -> None:
+    if delta.keys() != wanted.keys():
+        raise InputError(
+            f"A delta must have the arrays of the model, {sorted(wanted)}; got "
+            f"{sorted(delta)}."
+        )
