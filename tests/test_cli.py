@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mlopt import cli
 from mlopt.cli import main
 from mlopt.errors import ClusterError
 from mlopt.resources import Resources, cache
+from mlopt.settings import stem_of
 from mlopt.statuses import BAD_INPUT, DONE, FAILED, INTERRUPTED, status_of
 
 MLOPT = [sys.executable, "-m", "mlopt"]
@@ -235,8 +235,8 @@ def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_default_folder_is_named_after_the_data() -> None:
-    assert cli._stem("a/b/adult.data.gz") == "adult"
-    assert cli._stem("sklearn:iris") == "iris"
+    assert stem_of("a/b/adult.data.gz") == "adult"
+    assert stem_of("sklearn:iris") == "iris"
 
 
 def _hear_interrupts() -> None:

@@ -13,9 +13,9 @@ import pandas as pd
 import pytest
 
 import mlopt
-from mlopt import cli
 from mlopt.cli import main
 from mlopt.errors import InputError, masked
+from mlopt.settings import Settings, config_of
 from mlopt.statuses import BAD_INPUT, DONE, INTERRUPTED, status_of
 
 SECRET = "s3cret/p@ss"
@@ -174,11 +174,11 @@ def test_the_command_to_go_on_shows_no_password(
     ("text", "seconds"), [("1m", 60), ("90", 90), ("1h30m", 5400), ("0.5", 0.5)]
 )
 def test_a_time_limit_is_written_as_in_a_query(text: str, seconds: float) -> None:
-    settings = cli.Settings(target="buys", timeout=text)
-    assert cli._config("people.csv", settings).search.timeout == seconds
+    settings = Settings(target="buys", timeout=text)
+    assert config_of("people.csv", settings).search.timeout == seconds
     plain = text if text.replace(".", "").isdigit() else f'"{text}"'
     Path("c.toml").write_text(f'[data]\npath = "people.csv"\n[search]\ntimeout = {plain}\n')
-    assert cli._config("c.toml", cli.Settings()).search.timeout == seconds
+    assert config_of("c.toml", Settings()).search.timeout == seconds
 
 
 @pytest.mark.slow

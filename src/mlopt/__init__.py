@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mlopt import gd
+    from mlopt.detached.job import Job, jobs, submit
     from mlopt.factors.estimator import MatrixFactorization
     from mlopt.gd.elastic_net import ElasticNet, Lasso
     from mlopt.gd.least_squares import LinearRegression, Ridge
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PCA",
     "ElasticNet",
+    "Job",
     "Lasso",
     "LinearRegression",
     "LinearSVC",
@@ -55,17 +57,20 @@ __all__ = [
     "check_operator",
     "gather",
     "gd",
+    "jobs",
     "load",
     "make_pipeline",
     "optimize",
     "predict",
     "register",
     "run",
+    "submit",
 ]
 
 _HOMES = {
     "PCA": "mlopt.pipeline.library.pca",
     "ElasticNet": "mlopt.gd.elastic_net",
+    "Job": "mlopt.detached.job",
     "Lasso": "mlopt.gd.elastic_net",
     "LinearRegression": "mlopt.gd.least_squares",
     "LinearSVC": "mlopt.gd.svm",
@@ -83,12 +88,14 @@ _HOMES = {
     "Stream": "mlopt.streaming.stream",
     "check_operator": "mlopt.pipeline.steps.checking",
     "gather": "mlopt.pipeline.compose",
+    "jobs": "mlopt.detached.job",
     "load": "mlopt.sweep.models",
     "make_pipeline": "mlopt.pipeline.compose",
     "optimize": "mlopt.pipeline.compose",
     "predict": "mlopt.scoring.predict",
     "register": "mlopt.pipeline.steps.declared",
     "run": "mlopt.query.run",
+    "submit": "mlopt.detached.job",
 }
 
 

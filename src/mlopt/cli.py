@@ -6,7 +6,6 @@ import json
 import os
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +14,17 @@ from cyclopts import App, Parameter
 from cyclopts.config import Env
 
 from mlopt.errors import ConfigError
+from mlopt.settings import (
+    HERE,
+    SETTINGS,
+    Json,
+    Settings,
+    Source,
+    Where,
+    config_of,
+    listed,
+    stem_of,
+)
 from mlopt.statuses import DONE, FAILED, interrupted, status_of
 
 app = App(
@@ -25,83 +35,6 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 
-Source = Annotated[
-    str,
-    Parameter(
-        help="A TOML file, or data: CSV, TSV, Parquet, LIBSVM, .npz (also compressed), "
-        "sklearn:NAME."
-    ),
-]
-Json = Annotated[bool, Parameter(name="--json", negative="")]
-
-
-@Parameter(name="*")
-@dataclass(frozen=True)
-class Settings:
-    """What a configuration says, said on the command line. Flags win over the file.
-
-    Parameters
-    ----------
-    target
-        Column to predict: its name, its number, or "last".
-    test
-        File to test on. [default: a fifth of the rows is set aside]
-    drop
-        Columns that must not be used, separated by commas.
-    task
-        classification, regression or auto. [default: auto]
-    rare_classes
-        What becomes of classes with too few rows: keep (refuse them), drop or merge.
-        [default: keep]
-    timeout
-        Seconds in all, the final fit included; or 90s, 1m, 1h30m. [default: 60]
-    n_trials
-        Configurations to try. [default: as many as the time allows]
-    scoring
-        One of scikit-learn's scorers. [default: accuracy or r2]
-    families
-        Families to search, separated by commas. [default: all]
-    cv
-        Folds, or "auto". [default: auto]
-    sampler
-        random, grid or tpe. [default: tpe]
-    bandit
-        action-elimination, successive-halving, hyperband or none.
-    seed
-        [default: 0]
-    n_jobs
-        Threads. [default: all]
-    storage
-        Optuna storage URL, also from OPTUNA_STORAGE. [default: SQLite in the output]
-    scheduler
-        Address of a Dask scheduler to run on.
-    """
-
-    target: str | None = None
-    test: str | None = None
-    drop: str | None = None
-    task: str | None = None
-    rare_classes: str | None = None
-    timeout: str | None = None
-    n_trials: int | None = None
-    scoring: str | None = None
-    families: str | None = None
-    cv: str | None = None
-    sampler: str | None = None
-    bandit: str | None = None
-    seed: int | None = None
-    n_jobs: int | None = None
-    storage: str | None = None
-    scheduler: str | None = None
-
-    @property
-    def names(self) -> list[str]:
-        """The families by name."""
-        return _listed(self.families)
-
-
-DEFAULTS = Settings()
-
 
 @app.command
 def sweep(
@@ -109,7 +42,8 @@ def sweep(
     *,
     output: Path | None = None,
     json_: Json = False,
-    settings: Settings = DEFAULTS,
+    settings: Settings = SETTINGS,
+    where: Where = HERE,
 ) -> int:
     """Search model families for the best model of a table.
 
@@ -125,8 +59,8 @@ def sweep(
     from mlopt.sweep.result import SweepInterrupted
     from mlopt.sweep.run import sweep as run
 
-    config = _config(source, settings, directory=output and str(output))
-    folder = Path(config.output.directory or f"sweep-{_stem(config.data.path)}")
+    config = config_of(source, settings, directory=output and str(output), **where.given)
+    folder = Path(config.output.directory or f"sweep-{stem_of(config.data.path)}")
     limits = config.search
     with (
         progress(sys.stderr, limits.timeout, limits.n_trials) as tell,
@@ -153,7 +87,8 @@ def explain(
     *,
     json_: Json = False,
     verbose: bool = False,
-    settings: Settings = DEFAULTS,
+    settings: Settings = SETTINGS,
+    where: Where = HERE,
 ) -> int:
     """Show the plan of a sweep, or of a query: RUN ... ON ...; fits nothing.
 
@@ -164,14 +99,19 @@ def explain(
     verbose
         Show every rejected alternative.
     """
-    plan = _plan_of(source, settings)
+    plan = _plan_of(source, settings, where)
     _print(json.dumps(plan.to_dict(), indent=2) if json_ else plan.explain(verbose=verbose))
     return DONE
 
 
 @app.command
 def fit(
-    source: Source, *, output: Path, family: str = "linear", settings: Settings = DEFAULTS
+    source: Source,
+    *,
+    output: Path,
+    family: str = "linear",
+    settings: Settings = SETTINGS,
+    where: Where = HERE,
 ) -> int:
     """Fit one model with its default settings, and save it.
 
@@ -187,12 +127,11 @@ def fit(
     from mlopt.sweep.models import dump_model
     from mlopt.writing import check_file, write_files
 
-    config = _config(source, settings)
+    config = config_of(source, settings, **where.given)
     check_file(output, [source, config.data.path, config.data.test])
     fitted = fit_one(config, family)
     write_files({output: dump_model(fitted.model)})
-    _print(f"{fitted.plan.explain()}\n\ntest {fitted.scoring}: {fitted.score:.5g}")
-    _print(f"model: {output}")
+    _print(fitted.describe(output))
     return DONE
 
 
@@ -264,9 +203,7 @@ def _predict_files(
             model, data, output=output, memory=memory, proba=proba, client=client,
             observer=observer, tell=_tell,
         )  # fmt: skip
-    there = f", {len(found.skipped)} were there" if found.skipped else ""
-    rows = sum(found.rows.values())
-    _print(f"{len(found.rows)} files, {rows:,} rows, in {found.seconds:.1f} s{there}")
+    _print(found.describe())
     for source, reason in found.failed.items():
         _tell(f"{source} failed: {reason}")
     return FAILED if found.failed else DONE
@@ -364,6 +301,83 @@ def run(query: str, *, output: Path | None = None) -> int:
 
 
 @app.command
+def submit(
+    source: str,
+    *files: str,
+    scheduler: str,
+    storage: Path | None = None,
+    name: str | None = None,
+    output: str | None = None,
+    family: str | None = None,
+    proba: bool = False,
+    memory: str | None = None,
+    settings: Settings = SETTINGS,
+) -> int:
+    """Have it done by a Dask cluster, and print the name of the job at once.
+
+    A sweep of CONFIG.toml or DATA; with `--family` a fit; a query, RUN ... ON ...; or
+    predictions: MODEL FILES... --output DIR.
+
+    Parameters
+    ----------
+    source
+        What `sweep`, `fit`, `run` or `predict` takes first.
+    files
+        Rows to predict by the model that `source` is.
+    scheduler
+        Address of a Dask scheduler. Its workers read the data: they must see these paths.
+    storage
+        A folder that they share with this machine, for jobs. [default: MLOPT_JOBS_STORAGE,
+        or one in the user's home]
+    name
+        Of the job. [default: one that says what it is]
+    output
+        Folder, or file, for the results. [default: one in the storage]
+    family
+        Fit one model of this family, as `mlopt fit`.
+    proba, memory
+        As of `mlopt predict`.
+    """
+    from mlopt.detached.commands import submitted, work_of
+
+    work = work_of(
+        source, files, settings, family=family, output=output, proba=proba, memory=memory
+    )
+    _print(submitted(work, scheduler, storage, name))
+    return DONE
+
+
+@app.command
+def jobs(
+    *words: str,
+    scheduler: str,
+    storage: Path | None = None,
+    output: Path | None = None,
+    json_: Json = False,
+) -> int:
+    """List jobs; or follow, fetch, cancel or resume one: mlopt jobs [ACTION] [NAME].
+
+    A name alone is followed to its end, as if it were done here.
+
+    Parameters
+    ----------
+    words
+        list, follow, fetch, cancel or resume, and the name of a job.
+    scheduler
+        Address of the Dask scheduler.
+    storage
+        As of `mlopt submit`.
+    output
+        Where to fetch results to.
+    json_
+        Print the result of a job that is followed as JSON.
+    """
+    from mlopt.detached.commands import about
+
+    return about(words, scheduler, storage, output, json_)
+
+
+@app.command
 def resources(
     *,
     refresh: bool = False,
@@ -399,7 +413,7 @@ def resources(
     if calibrate:
         from mlopt.report.calibration import calibrate as run_calibration
 
-        run_calibration(machine, _listed(operators), tiny, show=_print, tell=_tell)
+        run_calibration(machine, listed(operators), tiny, show=_print, tell=_tell)
     return DONE
 
 
@@ -415,29 +429,16 @@ def run_arguments(arguments: list[str] | None = None) -> Any:
     )
 
 
-def _config(source: str, settings: Settings, **given: Any) -> Any:
-    from mlopt.sweep.config import Config, load, override
-
-    given |= vars(settings)
-    given["storage"] = given["storage"] or os.environ.get("OPTUNA_STORAGE") or None
-    with suppress(TypeError, ValueError):  # seconds; or a duration, or neither
-        given["timeout"] = float(given["timeout"])
-    given["drop"] = _listed(given["drop"]) or None
-    given["cv"] = int(given["cv"]) if (given["cv"] or "").isdigit() else given["cv"]
-    if source.endswith(".toml"):
-        return override(load(Path(source)), **given)
-    return override(Config(), path=source, **given)
-
-
-def _plan_of(source: str, settings: Settings) -> Any:
+def _plan_of(source: str, settings: Settings, where: Where) -> Any:
     from mlopt.query.parser import is_query, parse
 
     if not is_query(source):
         from mlopt.sweep.run import explain as plan_of
 
-        return plan_of(config=_config(source, settings), families=settings.names)
+        config = config_of(source, settings, **where.given)
+        return plan_of(config=config, families=settings.names)
     parse(source)
-    if settings != DEFAULTS:
+    if (settings, where) != (SETTINGS, HERE):
         raise ConfigError("A query says everything itself: leave the settings out.")
     from mlopt.query.run import Session
 
@@ -458,16 +459,6 @@ def _bytes(name: str, text: str) -> int:
         if number > 0:
             return number
     raise ConfigError(f'--{name} must be bytes, as in "8MiB", got {text!r}.')
-
-
-def _listed(names: str | None) -> list[str]:
-    """Names that commas separate."""
-    return [name.strip() for name in (names or "").split(",") if name.strip()]
-
-
-def _stem(path: str) -> str:
-    """``data/adult.data.gz`` and ``sklearn:adult`` are both "adult"."""
-    return path.partition("sklearn:")[2] or Path(path).name.partition(".")[0]
 
 
 def _client(scheduler: str | None) -> Any:

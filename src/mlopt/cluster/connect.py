@@ -6,7 +6,8 @@ import gc
 import ipaddress
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
 
 import dask
 import distributed
@@ -105,3 +106,24 @@ def connect(address: str, *, patience: float = 10.0) -> Iterator[distributed.Cli
             )
         with client:
             yield client
+
+
+def reached(scheduler: Any) -> AbstractContextManager[Any]:
+    """A client, of an address (`connect`), or the one that is given, or the active one.
+
+    Raises
+    ------
+    ConfigError
+        There is none; see `connect`.
+    """
+    if isinstance(scheduler, str):
+        return connect(scheduler)
+    if scheduler is not None:
+        return nullcontext(scheduler)
+    try:
+        return nullcontext(distributed.default_client())
+    except ValueError:
+        raise ConfigError(
+            "A scheduler is needed: give its address, as in 'tcp://127.0.0.1:8786', or "
+            "make a `distributed.Client`."
+        ) from None

@@ -80,7 +80,7 @@ class Pool(futures.Executor):
         alive = [t.ident for t in self._threads if t.ident is not None and t.is_alive()]
         if not _watched():
             for thread in alive:
-                _raise_in(thread)
+                raise_in(thread)
         let_go(alive)
 
     def _grow(self) -> None:
@@ -161,7 +161,8 @@ def _watched() -> bool:
     return sys.version_info < (3, 12) and any(tool() for tool in tools)
 
 
-def _raise_in(ident: int) -> None:
+def raise_in(ident: int) -> None:
+    """Raise `Abandoned` in a thread, at its next step of Python."""
     ctypes.pythonapi.PyThreadState_SetAsyncExc(
         ctypes.c_ulong(ident), ctypes.py_object(Abandoned)
     )

@@ -9,6 +9,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent import futures
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import pairwise
 from typing import Any
 
@@ -21,6 +23,8 @@ from mlopt.cluster.limits import (
 )
 from mlopt.cluster.pool import Pool
 from mlopt.errors import InputError
+
+_driver: ContextVar[Any] = ContextVar("driver", default=None)
 
 
 class Threads(Executor):
@@ -305,6 +309,8 @@ def count_threads(n_jobs: int | None) -> int:
 def executor(client: Any = None, n_jobs: int | None = None) -> Executor:
     """Where to run: on the given client, else on an active one, else in this process.
 
+    For who drives a detached job, the active client is that of the job (`driving`).
+
     Parameters
     ----------
     client : distributed.Client, optional
@@ -318,8 +324,23 @@ def executor(client: Any = None, n_jobs: int | None = None) -> Executor:
         return Cluster(client)
     if inside_task():
         return Threads(1)
+    if (own := _driver.get()) is not None:
+        return executor(own)
     # Whoever has an active client has imported distributed; nobody else should pay for it.
     return _active(n_jobs) if "distributed" in sys.modules else Threads(n_jobs)
+
+
+@contextmanager
+def driving(client: Any) -> Iterator[None]:
+    """In the block, and on this thread, ``client`` is the active one.
+
+    For a task of Dask that has left its worker's threads, to submit work of its own.
+    """
+    before = _driver.set(client)
+    try:
+        yield
+    finally:
+        _driver.reset(before)
 
 
 def _active(n_jobs: int | None) -> Executor:

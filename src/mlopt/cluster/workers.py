@@ -22,6 +22,7 @@ from typing import Any, NoReturn, cast
 import dask
 import distributed
 
+from mlopt.cluster.at_scheduler import DRIVERS
 from mlopt.cluster.executor import (
     Executor,
     Handle,
@@ -34,6 +35,7 @@ from mlopt.cluster.lost_calls import PUT, Forgiven, revive
 from mlopt.cluster.memory import Memory, Paused, measure, no_room
 from mlopt.cluster.parcel import Parcel, pack, unpack, usable
 from mlopt.cluster.pool import Pool
+from mlopt.cluster.turns import priority
 from mlopt.errors import ClusterError, InputError, TaskKilledError
 from mlopt.resources import identity
 
@@ -151,11 +153,11 @@ class Cluster(Executor):
         return self._submit(_name(function), code, *values, worker=worker)
 
     def load(self, delayed: Sequence[Any]) -> list[Handle]:
-        with self._sending():
+        with self._sending(len(delayed)):
             return list(self.client.compute(list(delayed)))
 
     def run_graph(self, graph: Any, keys: Sequence[Any]) -> list[Handle]:
-        with self._sending():
+        with self._sending(len(graph)):
             return list(self.client.get(graph, list(keys), sync=False))
 
     def as_completed(
@@ -182,7 +184,7 @@ class Cluster(Executor):
         with contextlib.suppress(OSError, TimeoutError, distributed.CancelledError):
             self.client.cancel(unwanted, force=True)
             restart = Pool(1, "mlopt-stuck", lambda: None).submit(
-                _restart_stuck, self.client
+                restart_stuck, self.client
             )
             # What is submitted meanwhile would be lost with the workers; but nobody who is
             # out of time waits for long.
@@ -210,7 +212,7 @@ class Cluster(Executor):
             return []
         name, count = _name(function), len(items)
         code, *others = self._arguments((function, *shared), count)
-        with self._sending():
+        with self._sending(count):
             return list(
                 self.client.map(
                     _call,
@@ -235,12 +237,13 @@ class Cluster(Executor):
             return self.client.submit(unpack, parcel, key=_key(PUT), pure=False)
 
     @contextmanager
-    def _sending(self) -> Iterator[None]:
+    def _sending(self, calls: int = 1) -> Iterator[None]:
         if self.client.status in ("closed", "closing"):
             raise self._lost("for good")
         _, step = layer_at_work()
-        named = dask.annotate(mlopt={"steps": [step]}) if step else contextlib.nullcontext()
-        with _any_graph_size(), named:
+        told: dict[str, Any] = {"mlopt": {"steps": [step]}} if step else {}
+        told |= priority(self.client, calls)
+        with _any_graph_size(), dask.annotate(**told) if told else contextlib.nullcontext():
             yield
 
     def _arguments(self, values: Sequence[Any], calls: int) -> list[Any]:
@@ -270,7 +273,9 @@ class Cluster(Executor):
         while True:
             look = max(0.0, min(self.patience / 12, end - time.monotonic()))
             try:
-                if self.client.sync(_finished, list(handles), look, until):
+                with self.client.as_current():  # which need not be the active one
+                    done = self.client.sync(_finished, list(handles), look, until)
+                if done:
                     if self._forgiven.again(handles):
                         continue
                     return
@@ -329,11 +334,12 @@ class Cluster(Executor):
         )
 
 
-def _restart_stuck(client: Any) -> None:
+def restart_stuck(client: Any) -> None:
     """Start workers anew that are still at calls which nobody wants any more.
 
     Their slots are lost otherwise: a thread of a worker cannot be ended. A worker without a
-    nanny is left as it is, and so is one that does not answer (`worker-ttl` sees to that).
+    nanny is left as it is, and so is one that does not answer (`worker-ttl` sees to that),
+    or that drives a job: its call ends by itself.
     """
     time.sleep(_LAST_WORDS)
     found = client.run(_is_stuck, on_error="ignore")
@@ -343,7 +349,9 @@ def _restart_stuck(client: Any) -> None:
 
 def _is_stuck(dask_worker: Any) -> bool:
     state = dask_worker.state
-    return any(task.state == "cancelled" for task in state.executing | state.long_running)
+    tasks = state.executing | state.long_running
+    drives = any(t.state != "cancelled" and str(t.key).startswith(DRIVERS) for t in tasks)
+    return not drives and any(task.state == "cancelled" for task in tasks)
 
 
 async def _finished(handles: list[Handle], timeout: float, until: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -17,17 +17,24 @@ from mlopt.query.run import Session
 from mlopt.writing import check_file, write_files
 
 
-def run_and_print(text: str, output: Path | None = None) -> None:
-    """Run a query, and print what each statement gives.
+def run_and_print(
+    text: str,
+    output: Path | None = None,
+    out: TextIO | None = None,
+    err: TextIO | None = None,
+) -> Any:
+    """Run a query, print what each statement gives, and return what the last one gave.
 
-    Predictions go to ``output``, or to stdout and nothing else with them: what there is to
-    say about models then goes to stderr.
+    Predictions go to ``output``, or to ``out`` and nothing else with them: what there is to
+    say about models then goes to ``err``.
 
     Parameters
     ----------
     text : str
     output : Path, optional
         For the predictions.
+    out, err : text file, optional
+        Default: stdout and stderr.
 
     Raises
     ------
@@ -45,17 +52,20 @@ def run_and_print(text: str, output: Path | None = None) -> None:
         models = [predicts[0].model.value]
         models += [s.path.value for s in script.statements if isinstance(s, ast.Persist)]
         check_file(output, [*sources_of(script), *models])
-    aside = sys.stderr if predicts and output is None else sys.stdout
+    out, err = out or sys.stdout, err or sys.stderr
+    aside = err if predicts and output is None else out
+    value: Any = None
     for _, value in Session().steps(text):
         if isinstance(value, Model):
             aside.write(f"{value.describe()}\n")
         elif isinstance(value, Path):
             aside.write(f"model: {value}\n")
         elif output is None:
-            sys.stdout.write(_lines(value))
+            out.write(_lines(value))
         else:
             write_files({output: _lines(value).encode()})
             aside.write(f"predictions: {output}\n")
+    return value
 
 
 def _lines(predictions: Any) -> str:

@@ -47,13 +47,17 @@ class Lines(Progress):
     Parameters
     ----------
     stream : text file
+    quiet : tuple of types
+        Events that are left out.
     """
 
-    def __init__(self, stream: TextIO) -> None:
-        self.stream = stream
+    def __init__(
+        self, stream: TextIO, quiet: tuple[type[events.Event], ...] = QUIET
+    ) -> None:
+        self.stream, self.quiet = stream, quiet
 
     def __call__(self, event: events.Event) -> None:
-        if isinstance(event, QUIET):
+        if isinstance(event, self.quiet):
             return
         fields = {key: _plain(value) for key, value in asdict(event).items()}
         elapsed = fields.pop("elapsed")
@@ -64,6 +68,17 @@ class Lines(Progress):
     def close(self) -> None:
         """Leave the stream as it is; every line is complete."""
         self.stream.flush()
+
+
+def event_of(line: str) -> events.Event:
+    """The event of a line of `Lines`, whose seconds are rounded and whose parameters are
+    left out; what is not finite comes back as NaN."""
+    record = json.loads(line)
+    kind = getattr(events, record.pop("event"))
+    fields = {key: math.nan if value is None else value for key, value in record.items()}
+    fields.pop("params", None)
+    event: events.Event = kind(elapsed=fields.pop("at"), **fields)
+    return event
 
 
 def progress(stream: TextIO, timeout: float | None, n_trials: int | None) -> Progress:

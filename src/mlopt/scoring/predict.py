@@ -70,6 +70,12 @@ class Predicted:
     seconds: float
     plan_: Plan | None
 
+    def describe(self) -> str:
+        """How many files and rows, in which time."""
+        there = f", {len(self.skipped)} were there" if self.skipped else ""
+        rows = sum(self.rows.values())
+        return f"{len(self.rows)} files, {rows:,} rows, in {self.seconds:.1f} s{there}"
+
 
 @dataclass(frozen=True)
 class _Part:

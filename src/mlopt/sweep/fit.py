@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sklearn.metrics import get_scorer
@@ -34,6 +35,13 @@ class Fitted:
     scoring: str
     score: float
 
+    def describe(self, output: Path) -> str:
+        """The plan, the score, and where the model is."""
+        return (
+            f"{self.plan.explain()}\n\ntest {self.scoring}: {self.score:.5g}\n"
+            f"model: {output}"
+        )
+
 
 def fit_one(
     config: Config, family: str, observer: events.Observer = events.ignore
@@ -47,7 +55,8 @@ def fit_one(
     """
     clock = Clock(observer)
     prepared = read_and_prepare(clock, config, None, None, [family])
-    model = clock.measure("fit", lambda: _fit(prepared, family))
+    threads = count_threads(config.search.n_jobs)
+    model = clock.measure("fit", lambda: _fit(prepared, family, threads))
     scorer = get_scorer(prepared.scoring)
     X, y = prepared.X_test, prepared.y_test
     score = clock.measure("test", lambda: float(scorer(model, X, y)))
@@ -70,6 +79,6 @@ def fit_one(
     return Fitted(model, plan, prepared.scoring, score)
 
 
-def _fit(prepared: Prepared, family: str) -> Any:
+def _fit(prepared: Prepared, family: str, threads: int) -> Any:
     estimator, rows = prepared.families[family][0], every_row(prepared.X, prepared.y)
-    return fit_alone(estimator, rows, count_threads(None))
+    return fit_alone(estimator, rows, threads)

@@ -1,0 +1,1 @@
+"""Jobs that outlive their client: submitted, followed, fetched, cancelled, resumed."""

@@ -1,0 +1,82 @@
+"""Where the files of a query are, for who runs it elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from mlopt.query import ast
+from mlopt.query.checks import free_name, path_of
+from mlopt.query.parser import parse
+from mlopt.readers import BUNDLED
+
+_BUNDLED_PARSER = "sklearn"
+
+
+def anywhere(text: str) -> str:
+    """The same query with files by their absolute names.
+
+    >>> anywhere("RUN regression ON /data/a.csv;")
+    'RUN regression ON /data/a.csv;'
+
+    Raises
+    ------
+    QuerySyntaxError
+    """
+    script = parse(text)
+    models = dict(_models(script))
+    statements = tuple(
+        _placed(one, models.get(i, False)) for i, one in enumerate(script.statements)
+    )
+    return str(ast.Script(statements))
+
+
+def files_read(text: str) -> list[str]:
+    """The files that a query reads, models among them, which it does not write itself."""
+    script = parse(text)
+    written = [one.path.value for one in script.statements if isinstance(one, ast.Persist)]
+    sources = [
+        source
+        for one in script.statements
+        if not isinstance(one, ast.Persist)
+        for source in one.sources
+        if not _is_bundled(source)
+    ]
+    models = [
+        one.model.value
+        for i, one in enumerate(script.statements)
+        if isinstance(one, ast.Predict) and dict(_models(script)).get(i)
+    ]
+    found = dict.fromkeys([*(source.path.value for source in sources), *models])
+    return [path for path in found if path not in written]
+
+
+def _models(script: ast.Script) -> Iterator[tuple[int, bool]]:
+    """Of each PREDICT by its place: whether its model is a file rather than a name."""
+    known = dict[str, bool]()
+    for i, one in enumerate(script.statements):
+        if isinstance(one, ast.Run):
+            known[one.name.value if one.name else free_name(known)] = True
+        elif isinstance(one, ast.Predict):
+            yield i, one.model.value not in known
+
+
+def _placed(statement: ast.Statement, file: bool) -> ast.Statement:
+    if isinstance(statement, ast.Persist):
+        return replace(statement, path=_absolute(statement.path))
+    sources = tuple(
+        source if _is_bundled(source) else replace(source, path=_absolute(source.path))
+        for source in statement.sources
+    )
+    if isinstance(statement, ast.Predict) and file:
+        return replace(statement, sources=sources, model=_absolute(statement.model))
+    return replace(statement, sources=sources)
+
+
+def _is_bundled(source: ast.Source) -> bool:
+    parser = source.parser and source.parser.value.lower()
+    return parser == _BUNDLED_PARSER or source.path.value.startswith(BUNDLED)
+
+
+def _absolute(path: ast.Path) -> ast.Path:
+    return replace(path, value=str(path_of(path).absolute()))

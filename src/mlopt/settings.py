@@ -1,0 +1,129 @@
+"""What a configuration says, said on the command line: of a sweep, wherever it runs."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+Source = Annotated[
+    str,
+    Parameter(
+        help="A TOML file, or data: CSV, TSV, Parquet, LIBSVM, .npz (also compressed), "
+        "sklearn:NAME."
+    ),
+]
+Json = Annotated[bool, Parameter(name="--json", negative="")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Settings:
+    """What a configuration says, said on the command line. Flags win over the file.
+
+    Parameters
+    ----------
+    target
+        Column to predict: its name, its number, or "last".
+    test
+        File to test on. [default: a fifth of the rows is set aside]
+    drop
+        Columns that must not be used, separated by commas.
+    task
+        classification, regression or auto. [default: auto]
+    rare_classes
+        What becomes of classes with too few rows: keep (refuse them), drop or merge.
+        [default: keep]
+    timeout
+        Seconds in all, the final fit included; or 90s, 1m, 1h30m. [default: 60]
+    n_trials
+        Configurations to try. [default: as many as the time allows]
+    scoring
+        One of scikit-learn's scorers. [default: accuracy or r2]
+    families
+        Families to search, separated by commas. [default: all]
+    cv
+        Folds, or "auto". [default: auto]
+    sampler
+        random, grid or tpe. [default: tpe]
+    bandit
+        action-elimination, successive-halving, hyperband or none.
+    seed
+        [default: 0]
+    n_jobs
+        Threads. [default: all]
+    """
+
+    target: str | None = None
+    test: str | None = None
+    drop: str | None = None
+    task: str | None = None
+    rare_classes: str | None = None
+    timeout: str | None = None
+    n_trials: int | None = None
+    scoring: str | None = None
+    families: str | None = None
+    cv: str | None = None
+    sampler: str | None = None
+    bandit: str | None = None
+    seed: int | None = None
+    n_jobs: int | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The families by name."""
+        return listed(self.families)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Where:
+    """Where a sweep runs, and remembers.
+
+    Parameters
+    ----------
+    storage
+        Optuna storage URL, also from OPTUNA_STORAGE. [default: SQLite in the output]
+    scheduler
+        Address of a Dask scheduler to run on.
+    """
+
+    storage: str | None = None
+    scheduler: str | None = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """As keys of a configuration."""
+        storage = self.storage or os.environ.get("OPTUNA_STORAGE") or None
+        return {"storage": storage, "scheduler": self.scheduler}
+
+
+SETTINGS, HERE = Settings(), Where()
+
+
+def config_of(source: str, settings: Settings, **given: Any) -> Any:
+    """The configuration of a sweep: a file, or data, with what the command line says."""
+    from mlopt.sweep.config import Config, load, override
+
+    given |= vars(settings)
+    with suppress(TypeError, ValueError):  # seconds; or a duration, or neither
+        given["timeout"] = float(given["timeout"])
+    given["drop"] = listed(given["drop"]) or None
+    given["cv"] = int(given["cv"]) if (given["cv"] or "").isdigit() else given["cv"]
+    if source.endswith(".toml"):
+        return override(load(Path(source)), **given)
+    return override(Config(), path=source, **given)
+
+
+def listed(names: str | None) -> list[str]:
+    """Names that commas separate."""
+    return [name.strip() for name in (names or "").split(",") if name.strip()]
+
+
+def stem_of(path: str) -> str:
+    """``data/adult.data.gz`` and ``sklearn:adult`` are both "adult"."""
+    return path.partition("sklearn:")[2] or Path(path).name.partition(".")[0]
