@@ -22,7 +22,7 @@ class Difference:
     reason : str
         What differs, for the documentation.
     by_rounding : bool, default=False
-        Whether rounding decides, so that it may pass as well.
+        Whether rounding, or a choice by price, decides, so that it may pass as well.
     """
 
     test: str
@@ -69,6 +69,12 @@ EXPECTED: dict[str, tuple[Difference, ...]] = {
         Difference("test_search_callbacks_propagation[search1-*", _CALLBACKS),
         Difference("test_search_callbacks_receive_sample_weight", _CALLBACKS),
         Difference("test_search_callbacks_with_partial_fit_failures", _CALLBACKS),
+        Difference(
+            "test_search_cv_sample_weight_equivalence[estimator0]",
+            f"{_OWN_WAY}, and by others for 253 rows than for 120 with weights: at the "
+            "default `tol` probabilities agree to one digit",
+            by_rounding=True,
+        ),
     ),
     "test_pipeline": (
         Difference("test_pipeline_raise_set_params_error", _PARAMETERS),
