@@ -4,6 +4,7 @@ Rows are drawn for a grid of shapes, dense and sparse; each method runs three ti
 seconds and 60 passes at most, and its price for the passes that it took stands beside the
 median. A ratio below 1 says that the price is too low. Single passes over all rows, "pass"
 among the methods, are measured on shapes of their own: few values a row, many rows, blocks.
+"theirs" are scikit-learn's own fits by lbfgs, of two classes and of five, to their end.
 Foreseeing passes is another matter: `foresight.py`.
 
 With --fit methods run on one thread, and the processor time of the quickest run counts,
@@ -45,9 +46,10 @@ warnings.filterwarnings("ignore")
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import least_squares
+from sklearn.linear_model import LogisticRegression
 
 import mlopt
-from mlopt.cluster import Threads, between_passes
+from mlopt.cluster import Threads, between_passes, single_threaded
 from mlopt.errors import MloptError
 from mlopt.gd.columns import Model, layout
 from mlopt.gd.passes import Sums, evaluate
@@ -57,9 +59,11 @@ from mlopt.gd.plans.running import Alternative
 from mlopt.gd.pricing import Shape, gradient_pass, shape_of
 from mlopt.pipeline.calibration.fitting import MOST as FACTOR
 from mlopt.pipeline.calibration.fitting import RIDGE, robust
+from mlopt.pipeline.fits.models.theirs import logistic_cost as own_cost
 from mlopt.prices import PRICES
 from mlopt.resources import Calibration
 from mlopt.rows import Rows
+from mlopt.stats import Stats
 
 LOSSES = ("logistic", "squared", "squared_hinge")
 SHAPES = (
@@ -71,7 +75,7 @@ SHAPES = (
 METHODS = (
     "lbfgs", "newton-cholesky", "primal-coordinate-descent", "cholesky",
     "sparse_cg", "sketched_cg", "mixed_cholesky", "svd", "dual-coordinate-descent",
-    "pass",
+    "pass", "theirs",
 )  # fmt: skip
 PASSES = (
     (500, 10, 1.0), (4000, 10, 1.0), (12_000, 10, 1.0), (150_000, 2, 1.0),
@@ -81,6 +85,7 @@ PASSES = (
     (6000, 20_000, 0.007), (40_000, 20_000, 0.0025), (60_000, 40, 0.3),
 )  # fmt: skip
 PASS, LOOKS = "pass", 15
+THEIRS, CLASSES = "theirs", 5
 VALUES = 8e6
 """Stored by a drawn problem at most."""
 TOLERANCE, L2, MOST, SECONDS, REPEATS, HOPELESS = 1e-4, 1e-4, 60, 2.0, 3, 20.0
@@ -150,6 +155,51 @@ def looked(rng, n, d, density):
             yield one
 
 
+@dataclass(frozen=True)
+class Theirs:
+    """A fit of scikit-learn's, its steps, and its seconds."""
+
+    method: SimpleNamespace
+    estimator: LogisticRegression
+    stats: Stats
+    passes: int
+    resources: mlopt.Resources
+    seconds: float
+
+    def priced(self) -> float:
+        """Seconds by the list as it is now."""
+        cost = own_cost(self.estimator, self.stats, self.passes)
+        assert cost is not None
+        return cost.seconds(self.resources)
+
+
+def fitted_theirs(rng, n, d, density):
+    """scikit-learn's own fits to rows of one shape, of two classes and of more."""
+    X, resources = rows(rng, n, d, density), mlopt.Resources.probe()
+    for classes in (2, CLASSES):
+        z = X @ rng.normal(size=(d, classes))
+        y = np.argmax(z / z.std(axis=0) + rng.gumbel(size=z.shape), axis=1)
+        estimator, seconds = LogisticRegression(max_iter=MOST), []
+        with single_threaded():
+            for _ in range(REPEATS):
+                clock = time.process_time if FIT else time.perf_counter
+                start = clock()
+                estimator.fit(X, y)
+                seconds.append(clock() - start)
+        took, steps = sorted(seconds)[0 if FIT else REPEATS // 2], int(estimator.n_iter_[0])
+        kind = f"{THEIRS}, {'dense' if density == 1 else 'sparse'}, {classes} classes"
+        stats = Stats.of(X, outputs=1 if classes == 2 else classes)
+        named = SimpleNamespace(name=kind)
+        one = Theirs(named, estimator, stats, steps, resources, took)
+        print(
+            f"{kind:34s} logistic      {n:6d} x {d:<5d} {density:5.3f} {steps:4d} passes "
+            f"{1e3 * took:9.2f} ms  price {1e3 * one.priced():9.2f} ms  "
+            f"{one.priced() / took:5.2f}",
+            flush=True,
+        )
+        yield one
+
+
 class Bindings:
     """The constants of all modules that come from the price list, to be set together."""
 
@@ -195,7 +245,7 @@ def _asked(node: ast.expr) -> set[str] | None:
     return {str(one.value) for one in parts if isinstance(one, ast.Constant)}
 
 
-def fitted(seen: list[Seen | Looked]) -> dict[str, float]:
+def fitted(seen: list[Seen | Looked | Theirs]) -> dict[str, float]:
     """The prices that name this script, by least squares of logarithms; now in the list."""
     bindings = Bindings()
     names = [p.name for p in PRICES.values() if p.script == SCRIPT and p.unit in UNITS]
@@ -216,7 +266,7 @@ def fitted(seen: list[Seen | Looked]) -> dict[str, float]:
     return dict(zip(names, values, strict=True))
 
 
-def summary(seen: list[Seen | Looked], title: str) -> None:
+def summary(seen: list[Seen | Looked | Theirs], title: str) -> None:
     """Ratios of price and measurement, method by method."""
     print(title)
     for name in dict.fromkeys(one.method.name for one in seen):
@@ -315,11 +365,12 @@ def main():
     parser.add_argument("--problems", type=int, default=6, help="drawn of each seed")
     options = parser.parse_args()
     rng = np.random.default_rng(options.seed)
-    seen: list[Seen | Looked] = []
+    seen: list[Seen | Looked | Theirs] = []
     methods = options.methods.split(",")
-    if PASS in methods:
-        methods.remove(PASS)
-        seen += [one for shape in PASSES for one in looked(rng, *shape)]
+    for name, shapes, made in ((PASS, PASSES, looked), (THEIRS, SHAPES, fitted_theirs)):
+        if name in methods:
+            methods.remove(name)
+            seen += [one for shape in shapes for one in made(rng, *shape)]
     if methods:
         seeds = [int(seed) for seed in options.drawn.split(",") if seed]
         problems = drawn(seeds, options.problems) if seeds else grid(rng)

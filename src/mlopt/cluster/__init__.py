@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mlopt.cluster.executor import Executor, Handle, Tree, calls_of, tell, tree_reduce
-from mlopt.cluster.limits import between_passes, inside_task, single_threaded
+from mlopt.cluster.limits import alone, between_passes, inside_task, single_threaded
 from mlopt.cluster.memory import Memory
 from mlopt.cluster.mesh import Mesh, Resident, Service, Site
 from mlopt.cluster.mesh_here import MeshHere, mesh
@@ -40,6 +40,7 @@ __all__ = [
     "Threads",
     "Together",
     "Tree",
+    "alone",
     "between_passes",
     "calls_of",
     "count_threads",

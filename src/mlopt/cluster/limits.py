@@ -148,6 +148,19 @@ def single_threaded() -> Iterator[None]:
         _thread.depth -= 1
 
 
+@contextmanager
+def alone() -> Iterator[None]:
+    """The calling thread does all the work, so that libraries may start what they like.
+
+    As they do where nobody has parallel work: no library is looked for.
+    """
+    _thread.depth += 1
+    try:
+        yield
+    finally:
+        _thread.depth -= 1
+
+
 def let_go(threads: Iterable[int]) -> None:
     """Lift the limit that threads which never end would keep for the whole process."""
     ended = set(threads)

@@ -126,8 +126,10 @@ class Threads(Executor):
 
         # Whoever waits may as well work where no two tasks could run at a time.
         tasks, _ = cull({key: settled(key, task) for key, task in graph.items()}, keys)
+        if inside_task():
+            return [self.put(value) for value in dask.get(tasks, list(keys))]
         with between_passes():
-            if inside_task() or self.threads == 1 or _is_chain(tasks):
+            if self.threads == 1 or _is_chain(tasks):
                 values = dask.get(tasks, list(keys))
             else:
                 values = get(tasks, list(keys), pool=self._pool)

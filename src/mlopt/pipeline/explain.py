@@ -193,6 +193,7 @@ def _choice(
         predicted = made + (predicted or 0.0)
     notes = [text for token, text in planned.draft.notes if token == op.token]
     notes += _input_notes(op, profile, planned)
+    notes += _doubt_notes(op, profile)
     notes += [*_gathered_notes(op), *_kept_notes(op, own, planned)]
     measured, ran = None, {}
     if run is not None:
@@ -256,6 +257,18 @@ def _input_notes(op: Operator, profile: Profile | None, planned: Planned) -> lis
         making = (seconds or 0.0) - (option.seconds or 0.0)
         if isinstance(op, Learn) and option.way is op.way and making > TRIFLE:
             return [f"with what makes its input: {format_seconds(seconds or 0.0)}"]
+    return []
+
+
+def _doubt_notes(op: Operator, profile: Profile | None) -> list[str]:
+    """How far off seconds may be, where passes were guessed: those of fits like it."""
+    if profile is None or not isinstance(op, Learn):
+        return []
+    for one in profile.options.get(op.token, ()):
+        if one.way is op.way and one.seconds and one.doubt > 1.0:
+            ends = one.seconds / one.doubt, one.seconds * one.doubt
+            low, high = map(format_seconds, ends)
+            return [f"alone {low} to {high}, by what like fits took"]
     return []
 
 

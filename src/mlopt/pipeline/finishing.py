@@ -7,7 +7,7 @@ from typing import Any
 
 from dask.task_spec import Task, TaskRef
 
-from mlopt.cluster import Executor, single_threaded
+from mlopt.cluster import Executor, alone, single_threaded
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.graph.operators import Given, Join, Learn, Operator, Outcome
 from mlopt.pipeline.graph.walking import walk
@@ -38,7 +38,8 @@ def put_back(steps: Iterable[tuple[str, Any]], planned: Planned, run: Execution)
     assembly = Assembly(
         models, lambda path: fitted.value(built.inputs[path]), fitted.sparse
     )
-    with single_threaded():  # on a few rows threads would only wait for each other
+    # On a few rows threads would only wait for each other.
+    with alone() if planned.draft.at_once else single_threaded():
         for name, step in steps:
             assembly.put_back(name, step)
 

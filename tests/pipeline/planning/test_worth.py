@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from typing import Any
 
 import dask
@@ -16,9 +18,12 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import mlopt
 from mlopt.errors import InputError
+from mlopt.pipeline.planning.worth import worth
+from mlopt.resources import Resources
 
 N = 20_000
 RNG = np.random.default_rng(3)
@@ -106,11 +111,48 @@ def test_what_is_not_known_to_be_light_is_planned(steps: Any) -> None:
     assert "not planned" not in str(mlopt.Pipeline(steps).fit(X, Y[:6000]).plan_)
 
 
-def test_many_rows_are_planned() -> None:
-    X = RNG.normal(size=(40_000, 100))
-    y = (X[:, 0] > 0).astype(int)
-    steps = [("scale", StandardScaler()), ("classify", LogisticRegression())]
-    assert "not planned" not in str(mlopt.Pipeline(steps).explain(X, y))
+def scaled() -> list[tuple[str, Any]]:
+    return [("scale", StandardScaler()), ("classify", LogisticRegression())]
+
+
+@pytest.mark.parametrize("rows", [10_000, 1_000_000])
+def test_what_solvers_save_must_be_worth_the_planning(rows: int) -> None:
+    X = np.broadcast_to(RNG.normal(size=100), (rows, 100))
+    found = worth(scaled(), X, np.arange(rows) % 2, {}, Resources(threads=2))
+    assert found is not None
+    assert found.planned == (rows > 100_000)
+    assert found.saved < found.plainly
+
+
+def test_what_nobody_planned_is_run_as_by_whoever_called(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its libraries have the threads that they have in scikit-learn's own loop."""
+    seen, fit = [], LogisticRegression.fit
+
+    def watched(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        seen.append((threading.current_thread(), threadpool_info()))
+        return fit(self, X, y, sample_weight)
+
+    monkeypatch.setattr(LogisticRegression, "fit", watched)
+    X = RNG.normal(size=(500, 3))
+    with threadpool_limits(2):
+        here = threading.current_thread(), threadpool_info()
+        mlopt.Pipeline(scaled()).fit(X, (X[:, 0] > 0).astype(int))
+    assert seen == [here]
+
+
+def test_seconds_of_what_nobody_planned_are_those_of_one_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def slow(self: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        time.sleep(0.1)
+        return self.partial_fit(X, y, sample_weight)
+
+    monkeypatch.setattr(StandardScaler, "fit", slow)
+    X = RNG.normal(size=(500, 3))
+    plan = mlopt.Pipeline(scaled()).fit(X, (X[:, 0] > 0).astype(int)).plan_
+    assert (plan.choices[0].measured or 0.0) >= 0.1
 
 
 def test_rows_that_may_not_be_held_are_planned() -> None:

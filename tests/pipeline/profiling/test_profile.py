@@ -17,7 +17,9 @@ from tests.clocks import Clock
 from tests.pipeline.graphs import scaled
 
 from mlopt.caching import Measured
+from mlopt.gd.plans.methods import BY_NAME
 from mlopt.pipeline.fits.base import ManyPasses, OnePass
+from mlopt.pipeline.fits.models.classifiers import Logistic
 from mlopt.pipeline.graph.operators import Apply, Given, Learn, Operator, Source
 from mlopt.pipeline.profiling.profile import Profile, profile
 from mlopt.pipeline.profiling.sampling import Sample
@@ -159,6 +161,54 @@ def test_an_iterative_fit_that_takes_long_is_tried_on_a_sample() -> None:
     assert found[2_000].passes == typical
     seen = way.speculate(op.estimator, data[:512], labels[:512], Stats(20_000_000, 40))
     assert found[20_000_000].passes == seen != typical
+
+
+def wide(rows: int, *, lazy: bool) -> tuple[Learn, list[Trial]]:
+    """Many classes and columns, so that Hessians are too large: lbfgs is the only way."""
+    rng = np.random.default_rng(0)
+    data, labels = rng.normal(size=(400, 300)), np.arange(400) % 20
+    x, y = Source("X", "wide", lazy=lazy), Source("y", "labels")
+    tries = [
+        Trial(Sample({x.token: data[:n], y.token: labels[:n]}, rows)) for n in (200, 400)
+    ]
+    return Learn("model", LogisticRegression(), x, y), tries
+
+
+@pytest.mark.parametrize(("room", "samples"), [(1e15, 0), (1e3, 1)])
+def test_where_one_way_is_left_a_sample_is_fitted_only_for_what_to_keep(
+    monkeypatch: pytest.MonkeyPatch, room: float, samples: int
+) -> None:
+    op, tries = wide(20_000_000, lazy=True)
+    fitted = []
+
+    def speculate(way: Logistic, *args: Any) -> float:
+        fitted.append(way.name)
+        return 7.0
+
+    monkeypatch.setattr(Logistic, "speculate", speculate)
+    machine = Resources(workers=1, threads=2)
+    options = profile((op,), tries, BLOCKS, machine, room).options[op.token]
+    (chosen,) = (one for one in options if one.seconds is not None)
+    assert chosen.name == "lbfgs"
+    assert len(fitted) == samples
+    # What nobody has seen may be further off.
+    assert chosen.doubt == BY_NAME["lbfgs"].doubt if not samples else chosen.passes == 7.0
+
+
+def test_scikit_learns_own_fit_has_a_price_where_rows_are_in_one_place() -> None:
+    machine = Resources(workers=1, threads=2)
+    prices = {}
+    for rows in (2_000, 200_000):
+        op, tries = wide(rows, lazy=False)
+        options = profile((op,), tries, 1, machine, 1e15).options[op.token]
+        prices[rows] = options[-1].seconds or 0.0
+        assert options[-1].way is None
+        # What takes long in any way is tried, so that passes are known.
+        assert (op.token in tries[0].values) == (rows > 2_000)
+    assert 0 < prices[2_000] < prices[200_000] / 5
+    op, tries = wide(2_000, lazy=True)
+    own = profile((op,), tries, BLOCKS, machine, 1e15).options[op.token][-1]
+    assert own.reason == "not tried"
 
 
 class _SlowMerge(OnePass):

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlopt.pipeline.fits.numbers.applying import APPLY_NUMBERS
+from mlopt.pipeline.fits.numbers.applying import APPLY_NUMBERS, IN_PANELS
 from mlopt.pipeline.fits.text.table import APPLIES
 
 _QUICK = {**APPLY_NUMBERS, **APPLIES}
+
+
+def is_thrifty(kind: type, method: str) -> bool:
+    """Whether all that it makes of a large block is what it gives."""
+    return (kind, method) in IN_PANELS
 
 
 def apply_fitted(model: Any, x: Any, method: str) -> Any:

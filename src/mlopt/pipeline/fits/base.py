@@ -52,6 +52,11 @@ class Fit(ABC):
         del estimator, stats
         return 1.0
 
+    def doubt(self, estimator: Any) -> float:
+        """By which factor `passes` may be off; 1 where they are counted."""
+        del estimator
+        return 1.0
+
     def cost(
         self,
         estimator: Any,

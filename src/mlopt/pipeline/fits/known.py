@@ -32,6 +32,7 @@ from mlopt.gd.svm import LinearSVC
 from mlopt.pipeline.fits.base import Fit
 from mlopt.pipeline.fits.images.filters import DrawPatches
 from mlopt.pipeline.fits.models.table import MODELS
+from mlopt.pipeline.fits.models.theirs import logistic_cost
 from mlopt.pipeline.fits.numbers.table import FITS
 from mlopt.pipeline.fits.record import UNKNOWN, Record
 from mlopt.pipeline.fits.text.table import TEXT
@@ -112,6 +113,9 @@ _DRAWS: dict[type, Callable[[Any], Any]] = {
 }
 """When a class makes use of its `random_state`, where it does not always."""
 
+_OWN = {linear_model.LogisticRegression: logistic_cost}
+"""What classes' own fits cost, where a formula tells it."""
+
 _WAYS: tuple[Fit, ...] = (*FITS, *TEXT, *MODELS, DrawPatches())
 
 
@@ -121,6 +125,8 @@ def known() -> dict[Any, Record]:
     found |= {kind: Record(row_wise=True, reads_y=False) for kind in _BLIND}
     for kind, draws in _DRAWS.items():
         found[kind] = replace(found.get(kind, UNKNOWN), draws=draws)
+    for kind, own in _OWN.items():
+        found[kind] = replace(found.get(kind, UNKNOWN), own=own)
     for way in _WAYS:
         for kind in way.kinds:
             record = found.get(kind, UNKNOWN)

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from mlopt.costs import Cost
 from mlopt.pipeline.fits.base import Fit
+from mlopt.stats import Stats
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,10 @@ class Record:
         Whether ``fit`` looks at the targets.
     ways : tuple of Fit
         Of fitting it, besides its own ``fit`` on gathered rows.
+    own : callable or None
+        From an estimator, `Stats` of all rows, and passes where these are known, to the
+        `Cost`, on one thread, of its own ``fit`` on rows in one place, or to None. None
+        where only a trial can tell.
     by_author : bool
         Whether it was registered, and is no declaration of mlopt's.
     """
@@ -38,6 +44,7 @@ class Record:
     draws: Callable[[Any], Any] | None = None
     reads_y: bool = True
     ways: tuple[Fit, ...] = ()
+    own: Callable[[Any, Stats, float | None], Cost | None] | None = None
     by_author: bool = False
 
 

@@ -6,9 +6,11 @@ from typing import Any
 
 from numpy.random import Generator, RandomState
 
+from mlopt.costs import Cost
 from mlopt.pipeline.fits.base import Fit
 from mlopt.pipeline.fits.known import known
 from mlopt.pipeline.fits.record import UNKNOWN, Record
+from mlopt.stats import Stats
 
 RECORDS: dict[Any, Record] = known()
 """By class or function; `mlopt.register` writes here."""
@@ -37,3 +39,12 @@ def ways_of(estimator: Any) -> tuple[Fit, ...]:
     if isinstance(getattr(estimator, "random_state", None), RandomState | Generator):
         return ()
     return record_of(type(estimator)).ways
+
+
+def own_cost(estimator: Any, stats: Stats, passes: float | None = None) -> Cost | None:
+    """On one thread, of its own ``fit`` on all rows; None where only a trial can tell.
+
+    In so many passes, where they are known.
+    """
+    own = record_of(type(estimator)).own
+    return None if own is None else own(estimator, stats, passes)

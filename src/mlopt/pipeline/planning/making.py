@@ -24,9 +24,10 @@ from mlopt.pipeline.graph.walking import Sinks, rebuild, walk
 from mlopt.pipeline.planning.build import Builder
 from mlopt.pipeline.planning.optimizer import Applied, optimize
 from mlopt.pipeline.planning.worth import Worth, always, worth
-from mlopt.pipeline.profiling.profile import Profile, profile, stats_of_fit
+from mlopt.pipeline.profiling.profile import Profile, profile
 from mlopt.pipeline.profiling.samples import Samples
 from mlopt.pipeline.profiling.settling import settle
+from mlopt.pipeline.profiling.shapes import stats_of_fit
 from mlopt.pipeline.profiling.trial import Trial
 from mlopt.pipeline.rules.base import Context, Draft
 from mlopt.pipeline.rules.choose_ways import ChooseWays

@@ -8,7 +8,7 @@ a price, about what a fit takes that nobody planned.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import dask
@@ -22,7 +22,7 @@ from mlopt.costs import Cost
 from mlopt.errors import InputError
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.fits.numbers.table import LIGHT
-from mlopt.pipeline.fits.registry import record_of, ways_of
+from mlopt.pipeline.fits.registry import own_cost, record_of, ways_of
 from mlopt.pipeline.planning.build import counted_columns
 from mlopt.pipeline.profiling.samples import SIZES
 from mlopt.pipeline.steps.nested import does_nothing, is_pipeline, is_simple, is_union
@@ -53,26 +53,30 @@ class Worth:
 
     Attributes
     ----------
-    planning, plainly : float
-        Seconds of planning, and of the fit as scikit-learn runs it, about.
+    planning, plainly, saved : float
+        Seconds of planning, of the fit as scikit-learn runs it, and those of it that a
+        plan may save, about.
     bytes : int
         Of what the steps make, held all at once.
     """
 
     planning: float
     plainly: float
+    saved: float
     bytes: int = 0
 
     @property
     def planned(self) -> bool:
         """Whether a plan may save more than it takes."""
-        return self.planning < price("plan.saves") * self.plainly
+        return self.planning < self.saved
 
     @property
     def why(self) -> str:
-        """Both, in words."""
-        planning, fit = map(format_seconds, (self.planning, self.plainly))
-        return f"planning takes about {planning}, the fit {fit}"
+        """These seconds, in words."""
+        planning, saved, fit = map(
+            format_seconds, (self.planning, self.saved, self.plainly)
+        )
+        return f"planning takes about {planning} and saves {saved} at most, the fit {fit}"
 
 
 def always() -> bool:
@@ -107,16 +111,14 @@ def worth(
     try:
         sum_of = _Sum(tables.row_range(X, 0, _FEW), _outputs(steps, y), resources)
         sum_of.chain(steps, _stats(X))
+        trial = _CALLS * sum(SIZES) * (sum_of.numbers + sum_of.cells) / X.shape[0]
+        work = price("plan.begin") + sum_of.steps * price("plan.step") + trial
+        planning = Cost(python=work).seconds(resources)
+        saved = sum_of.saved(planning)
     except Exception:  # of what is wrong with a step it tells itself, where it is fitted
         return None
-    rows = tables.count_rows(X)
-    trial = _CALLS * sum(SIZES) * sum_of.values / rows
-    planning = sum_of.steps * price("plan.step") + trial
-    return Worth(
-        Cost(python=planning).seconds(resources),
-        Cost(python=sum_of.values).seconds(resources) + sum_of.models,
-        (1 + sum_of.steps) * _stats(X).bytes,
-    )
+    size = (1 + sum_of.steps) * _stats(X).bytes
+    return Worth(planning, sum_of.light + sum_of.models, saved, size)
 
 
 def worth_applying(steps: Sequence[tuple[str, Any]], X: Any) -> bool:
@@ -165,10 +167,13 @@ class _Sum:
     ----------
     steps : int
         That learn.
-    values : float
-        Seconds of those that go through their values once.
+    numbers, cells : float
+        Seconds in Python of those that go through the numbers of an array once, or through
+        the cells of a frame.
     models : float
         Seconds of those that have a price.
+    plain : list of (float, estimator, Stats)
+        Seconds of scikit-learn's own fits among these, and of what they are.
     sparse : bool
         Whether a step may have given sparse rows.
     """
@@ -177,9 +182,31 @@ class _Sum:
     outputs: int
     resources: Resources
     steps: int = 0
-    values: float = 0.0
+    numbers: float = 0.0
+    cells: float = 0.0
     models: float = 0.0
+    plain: list[tuple[float, Any, Stats]] = field(default_factory=list)
     sparse: bool = False
+
+    @property
+    def light(self) -> float:
+        """Seconds of all that goes through values once."""
+        return Cost(python=self.numbers + self.cells).seconds(self.resources)
+
+    def saved(self, planning: float) -> float:
+        """Seconds that a plan may save: exactly known only where that is worth planning.
+
+        Of scikit-learn's own fit, what mlopt's solvers take less. They are priced where
+        that can matter, since prices take time, too.
+        """
+        half, little = price("plan.saves"), price("plan.saves.cells")
+        threads = Cost(python=half * self.numbers + little * self.cells)
+        own = sum(seconds for seconds, _, _ in self.plain)
+        found = threads.seconds(self.resources) + half * (self.models - own)
+        if found + own <= planning:
+            return found + own
+        each = (took - self._by_ways(step, stats) for took, step, stats in self.plain)
+        return found + sum(max(0.0, one) for one in each)
 
     def chain(self, steps: Sequence[tuple[str, Any]], x: Stats) -> Stats:
         for _, step in steps:
@@ -201,8 +228,10 @@ class _Sum:
         if type(step) in LIGHT:
             self.sparse |= any(hasattr(step, name) for name in _SPARSE)
             mixed = x.dtype == "mixed"
-            each = price("step.cell") if mixed else price("step.number")
-            self.values += each * x.nonzeros
+            if mixed:
+                self.cells += price("step.cell") * x.nonzeros
+            else:
+                self.numbers += price("step.number") * x.nonzeros
             return replace(x, dtype="float64", bytes=-1)
         return self._priced(step, x)
 
@@ -219,20 +248,28 @@ class _Sum:
         if record_of(type(step)).by_author or sparse > get_tags(step).input_tags.sparse:
             raise _Unknown  # a way may take sparse rows where scikit-learn takes none
         stats = replace(x, outputs=self.outputs, dtype="float64", bytes=-1)
-        seconds = []
-        for way in ways_of(step):
-            if way.refuses(step, stats):
-                continue
-            cost = way.cost(step, stats, self.resources)
-            if cost is None:
-                raise _Unknown
-            seconds.append(cost.seconds(self.resources, self.resources.threads))
-        if not seconds:
-            raise _Unknown
-        self.models += min(seconds)
+        if (own := own_cost(step, replace(stats, sparse=sparse, bytes=-1))) is None:
+            self.models += self._by_ways(step, stats)
+        else:
+            self.plain.append((own.seconds(self.resources), step, stats))
+            self.models += self.plain[-1][0]
         kept = getattr(step, "n_components", None)
         columns = kept if isinstance(kept, int) else x.columns
         return replace(stats, columns=min(columns, x.columns), bytes=-1)
+
+    def _by_ways(self, step: Any, stats: Stats) -> float:
+        """Seconds of the quickest way, where nobody knows those of the step's own fit."""
+        machine, seconds = self.resources, []
+        for way in ways_of(step):
+            if way.refuses(step, stats):
+                continue
+            cost = way.cost(step, stats, machine)
+            if cost is None:
+                raise _Unknown
+            seconds.append(cost.seconds(machine, machine.threads))
+        if not seconds:
+            raise _Unknown
+        return min(seconds)
 
 
 def _stats(X: Any) -> Stats:

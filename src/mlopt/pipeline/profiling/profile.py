@@ -6,12 +6,12 @@ KeystoneML profiles on two sizes and extrapolates both time and memory by a line
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.exceptions import ConvergenceWarning
 
 from mlopt.caching import Measured
 from mlopt.caching import Profile as Lines
@@ -20,9 +20,10 @@ from mlopt.costs import Fit as Line
 from mlopt.errors import InputError
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.fits.base import Fit, ManyPasses, OnePass, PartialFit
-from mlopt.pipeline.fits.registry import ways_of
+from mlopt.pipeline.fits.registry import own_cost, ways_of
 from mlopt.pipeline.graph.operators import Convert, Given, Learn, Operator, Source
 from mlopt.pipeline.graph.walking import Sinks, walk
+from mlopt.pipeline.profiling.shapes import outputs_of, stats_of
 from mlopt.pipeline.profiling.trial import Trial, timed
 from mlopt.pipeline.tasks import fitting
 from mlopt.plan import format_bytes
@@ -34,6 +35,7 @@ _NOTHING = Line.of([1.0], [0.0])
 _MATTERS = price("profile.matters")
 _SPECULATE = price("profile.speculate")
 _TASK = price("profile.task")
+_SEEN, _OWN_DOUBT = price("speculation.doubt.one"), price("theirs.lbfgs.doubt")
 _GROWING = 0.3
 """Share of the time on the largest sample that grows with the rows, at least."""
 
@@ -78,6 +80,8 @@ class Option:
         How often it reads its input.
     memory : int
         Bytes of rows that it gathers in one place.
+    doubt : float
+        By which factor passes may be off, and so seconds; 1 where nothing was guessed.
     """
 
     way: Fit | None
@@ -86,6 +90,7 @@ class Option:
     passes: float = 1.0
     reason: str = ""
     memory: int = 0
+    doubt: float = 1.0
 
 
 @dataclass
@@ -188,7 +193,7 @@ def profile(
                 [trial.seconds[op.token] for trial in trials],
                 [tables.count_bytes(value) for value in values],
             )
-            stats = _stats(values[-1], found.rows, blocks)
+            stats = stats_of(values[-1], found.rows, blocks)
             crowding = _crowding(op, lines, found, trials[0])
             found.measures[op.token] = Measure(lines, stats, crowding)
     return found
@@ -207,28 +212,21 @@ def _profile_learn(op: Learn, found: Profile, trials: Trials, *, last: bool) -> 
     x = found.measures[op.x.token].stats if op.x.token in found.measures else None
     if x is None:
         return
-    outputs = _outputs(op, trials[-1])
-    stats = replace(x, outputs=outputs)
+    stats = replace(x, outputs=outputs_of(op, trials[-1]))
     ways = () if op.params else ways_of(op.estimator)
     options = [_option(op, way, stats, found, trials) for way in ways]
-    priced = [option for option in options if option.seconds is not None]
+    line = _NOTHING
     if not op.gathers:
         for trial in trials:
             trial.value(op)
-        line = _NOTHING
         options.append(Option(None, "scikit-learn", None, reason="reads the text twice"))
-    elif not (last and priced):
-        times: list[float] = []
-        for trial in trials:
-            trial.value(op)
-            times.append(trial.seconds[op.token])
-            if last and times[-1] > ENOUGH:
-                break
-        line = _lines(trials[: len(times)], times).seconds
-        options.append(_whole(line, stats, found))
+    elif last and any(option.seconds is not None for option in options):
+        options.append(_own(op, stats, found))
     else:
-        line = _NOTHING
-        options.append(Option(None, "scikit-learn", None, reason="not tried"))
+        line = _tried(op, trials, last)
+        options.append(_whole(line.at(found.rows), stats, found))
+    if _is_long(op, options, stats, found):
+        options = [_speculated(op, one, stats, found, trials[0]) for one in options]
     found.options[op.token] = tuple(options)
     found.measures[op.token] = Measure(Lines(line, _NOTHING), stats)
 
@@ -238,17 +236,10 @@ def _option(op: Learn, way: Fit, stats: Stats, found: Profile, trials: Trials) -
         return Option(way, way.name, None, reason=reason)
     passes = way.passes(op.estimator, stats)
     seconds = _priced(op, way, stats, found, passes)
-    if seconds is not None and isinstance(way, ManyPasses):
-        reading = sum(found.seconds(below) for below in walk([op.x]))
-        made = 1.0 if stats.bytes <= found.room else passes  # where there is room, once
-        if seconds + made * reading > _SPECULATE:
-            x, y = (None if i is None else trials[0].value(i) for i in (op.x, op.y))
-            passes = way.speculate(op.estimator, x, y, stats) or passes
-            seconds = _priced(op, way, stats, found, passes)
     if seconds is not None:
         gathers = isinstance(way, ManyPasses) and way.gathers and found.blocks > 1
-        memory = stats.bytes if gathers else 0
-        return Option(way, way.name, seconds, passes, memory=memory)
+        memory, doubt = stats.bytes if gathers else 0, way.doubt(op.estimator)
+        return Option(way, way.name, seconds, passes, memory=memory, doubt=doubt)
     if isinstance(way, OnePass):
         return Option(way, way.name, _one_pass(op, way, found, trials), passes)
     if isinstance(way, PartialFit):
@@ -257,6 +248,67 @@ def _option(op: Learn, way: Fit, stats: Stats, found: Profile, trials: Trials) -
         return Option(way, way.name, line.a * found.rows + line.b * found.blocks, passes)
     assert isinstance(way, ManyPasses)
     return Option(way, way.name, _many_passes(op, way, found, trials), passes)
+
+
+def _is_long(op: Learn, options: Sequence[Option], stats: Stats, found: Profile) -> bool:
+    """Whether a fit to a sample is worth its time: the fit takes long in any way.
+
+    And there is something to decide: several ways, or rows for which there is no room.
+    """
+    possible = [option for option in options if option.seconds is not None]
+    roomy = stats.bytes <= found.room
+    guessed = any(option.doubt > 1.0 for option in possible)
+    if not guessed or (roomy and len(possible) == 1):
+        return False
+    reading = sum(found.seconds(below) for below in walk([op.x]))
+    # Where there is room, rows are made once.
+    times = ((one.seconds or 0.0, 1.0 if roomy else one.passes) for one in possible)
+    return min(took + made * reading for took, made in times) > _SPECULATE
+
+
+def _speculated(
+    op: Learn, option: Option, stats: Stats, found: Profile, trial: Trial
+) -> Option:
+    """The same with passes as on a sample, where that tells something of them."""
+    if option.seconds is None or option.doubt == 1.0:
+        return option
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        if option.way is None:
+            passes = float(np.max(trial.value(op).n_iter_))
+            cost = own_cost(op.estimator, stats, passes)
+            assert cost is not None
+            seconds = cost.seconds(found.resources)
+            return replace(_whole(seconds, stats, found), doubt=_SEEN)
+        assert isinstance(option.way, ManyPasses)
+        x, y = (None if i is None else trial.value(i) for i in (op.x, op.y))
+        seen = option.way.speculate(op.estimator, x, y, stats)
+    if seen is None:
+        return option
+    priced = _priced(op, option.way, stats, found, seen)
+    return replace(option, seconds=priced, passes=seen, doubt=_SEEN)
+
+
+def _tried(op: Learn, trials: Trials, last: bool) -> Line:
+    """Seconds of scikit-learn's own fit by rows, as samples tell them."""
+    times: list[float] = []
+    for trial in trials:
+        trial.value(op)
+        times.append(trial.seconds[op.token])
+        if last and times[-1] > ENOUGH:
+            break
+    return _lines(trials[: len(times)], times).seconds
+
+
+def _own(op: Learn, stats: Stats, found: Profile) -> Option:
+    """scikit-learn's own fit by its price, beside ways that have one: rows are here."""
+    sources = (one for one in walk([op.x]) if isinstance(one, Source))
+    here = found.resources.workers == 1 and not any(one.lazy for one in sources)
+    cost = own_cost(op.estimator, stats) if here else None
+    if cost is None:
+        return Option(None, "scikit-learn", None, reason="not tried")
+    seconds = cost.seconds(found.resources)
+    return replace(_whole(seconds, stats, found), doubt=_OWN_DOUBT)
 
 
 def _one_pass(op: Learn, way: OnePass, found: Profile, trials: Trials) -> float:
@@ -294,8 +346,8 @@ def _priced(
     return None if cost is None else cost.seconds(found.resources, found.threads)
 
 
-def _whole(line: Line, stats: Stats, found: Profile) -> Option:
-    """scikit-learn's own fit: rows are gathered in one place, and must fit there."""
+def _whole(alone: float, stats: Stats, found: Profile) -> Option:
+    """scikit-learn's own fit, in seconds without what brings all rows to one place."""
     size = stats.bytes
     if size > found.resources.memory / max(1, found.resources.workers):
         need = f"{format_bytes(size)} gathered"
@@ -306,7 +358,7 @@ def _whole(line: Line, stats: Stats, found: Profile) -> Option:
         network=size * (1 - 1 / found.resources.workers) if many else 0.0,
         tasks=float(found.blocks) if many else 0.0,
     )
-    seconds = line.at(found.rows) + gathering.seconds(found.resources)
+    seconds = alone + gathering.seconds(found.resources)
     return Option(None, "scikit-learn", seconds, memory=0 if found.blocks == 1 else size)
 
 
@@ -325,44 +377,3 @@ def _lines(
         return lines
     steeper = Line.of([1.0, rows], [(1 - _GROWING) * last, last])
     return replace(lines, seconds=steeper)
-
-
-def stats_of_fit(op: Learn, trial: Trial, rows: int, blocks: int) -> Stats:
-    """What `op` learns from, as far as some rows tell it."""
-    x = _stats(trial.value(op.x), rows, blocks)
-    return replace(x, outputs=_outputs(op, trial))
-
-
-def _outputs(op: Learn, trial: Trial) -> int:
-    """Columns of a linear model: targets, or classes where there are three or more."""
-    if op.y is None:
-        return 1
-    y = np.asarray(trial.value(op.y))
-    if y.ndim == 2:
-        return int(y.shape[1])
-    if hasattr(op.estimator, "__sklearn_tags__") and is_classifier(op.estimator):
-        classes = len(np.unique(y))
-        return classes if classes > 2 else 1
-    return 1
-
-
-def _stats(value: Any, rows: int, blocks: int) -> Stats:
-    n, columns = max(1, tables.count_rows(value)), tables.count_columns(value)
-    if tables.is_sparse(value):
-        density = value.nnz / max(1, n * columns)
-        return Stats(
-            rows,
-            columns,
-            density=density,
-            dtype=value.dtype.name,
-            partitions=blocks,
-            sparse=True,
-        )
-    dtype = getattr(getattr(value, "dtype", None), "name", "mixed")
-    nbytes = round(tables.count_bytes(value) / n * rows)
-    density = 1.0
-    if isinstance(value, np.ndarray) and value.dtype.kind in "fiub" and value.size:
-        density = float(np.count_nonzero(value)) / value.size
-    return Stats(
-        rows, columns, density=density, dtype=dtype, bytes=nbytes, partitions=blocks
-    )

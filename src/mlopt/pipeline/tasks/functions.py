@@ -22,12 +22,13 @@ from sklearn.utils._set_output import ADAPTERS_MANAGER
 from mlopt.errors import InputError
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.blocks.panels import Chain, InPanels, array_bytes
-from mlopt.pipeline.fits.applying import apply_fitted
+from mlopt.pipeline.fits.applying import apply_fitted, is_thrifty
 from mlopt.pipeline.graph.operators import (
     Apply,
     Convert,
     Fused,
     Join,
+    Learn,
     Numbered,
     Only,
     Operator,
@@ -43,9 +44,14 @@ def block_function(op: Operator) -> Callable[..., Any]:
     cut = tuple(i.gives_rows for i in op.inputs)
     if isinstance(op, Fused):
         return InPanels(Recipe.of(op.body, op.reads), cut)
-    if isinstance(op, Apply) and op.scope == "rows":
+    if isinstance(op, Apply) and op.scope == "rows" and not _thrifty(op):
         return InPanels(Timed(op.token, _function(op)), cut)
     return Timed(op.token, _function(op), joins=isinstance(op, Join))
+
+
+def _thrifty(op: Apply) -> bool:
+    learnt = op.model if isinstance(op.model, Learn) else None
+    return learnt is not None and is_thrifty(type(learnt.estimator), op.method)
 
 
 def _function(op: Operator) -> Callable[..., Any]:

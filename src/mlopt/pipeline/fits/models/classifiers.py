@@ -52,6 +52,9 @@ class Classifier(Twin):
         shape = self.outline(estimator, stats).shape
         return float(BY_NAME[self.solver].passes(shape))
 
+    def doubt(self, estimator: Any) -> float:
+        return BY_NAME[self.solver].doubt
+
     def priced(
         self,
         estimator: Any,

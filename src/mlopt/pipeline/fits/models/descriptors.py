@@ -21,6 +21,7 @@ from mlopt.stats import Stats
 _ITERATIONS = count("mixture.iterations")
 _BESIDE = count("mixture.beside")
 _SKINNY = price("mixture.skinny")
+_DOUBT = price("mixture.doubt")
 
 
 class Mixture(ManyPasses):
@@ -35,6 +36,9 @@ class Mixture(ManyPasses):
 
     def passes(self, estimator: Any, stats: Stats) -> float:
         return float(min(_ITERATIONS, estimator.max_iter) + _BESIDE)
+
+    def doubt(self, estimator: Any) -> float:
+        return _DOUBT
 
     def cost(
         self,

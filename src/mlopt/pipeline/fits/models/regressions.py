@@ -15,6 +15,7 @@ from mlopt.costs import Cost
 from mlopt.gd import least_squares
 from mlopt.gd.least_squares_fit import Regressor
 from mlopt.gd.plans.fitting import passes_to_expect, prices
+from mlopt.gd.plans.methods import BY_NAME
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.sparse_cg import left_out
 from mlopt.gd.plans.stop import CoefficientError
@@ -80,6 +81,9 @@ class Penalised(Twin):
         if self.solver in _ITERATE:
             return passes_to_expect("sparse_cg", squares_outline(stats, estimator))
         return 1.0
+
+    def doubt(self, estimator: Any) -> float:
+        return BY_NAME["sparse_cg"].doubt if self.solver in _ITERATE else 1.0
 
     def speculate(self, estimator: Any, X: Any, y: Any, stats: Stats) -> float | None:
         if self.solver != "sparse_cg" or y is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import sklearn
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
+from mlopt.pipeline.blocks.panels import panel_edges
 from mlopt.pipeline.fits.numbers.coded import encoded
 from mlopt.pipeline.fits.numbers.scaling import FLOATS
 
@@ -19,15 +21,19 @@ def standardized(model: Any, X: Any) -> Any:
     if not _is_plain(model, X):
         return model.transform(X)
     scaled = np.empty_like(X)  # laid out as X: columns taken from rows lie one by one
-    if model.with_mean:
-        np.subtract(X, model.mean_, out=scaled, casting="same_kind")
-    else:
-        scaled[...] = X
-    if model.with_std:
-        np.divide(scaled, model.scale_, out=scaled, casting="same_kind")
+    total = 0.0
     # scikit-learn lets NaN pass and refuses infinity: it shall say so itself
     with np.errstate(over="ignore", invalid="ignore"):
-        return scaled if np.isfinite(scaled.sum()) else model.transform(X)
+        for start, stop in pairwise(panel_edges([X])):
+            rows, out = X[start:stop], scaled[start:stop]
+            if model.with_mean:
+                np.subtract(rows, model.mean_, out=out, casting="same_kind")
+            else:
+                out[...] = rows
+            if model.with_std:
+                np.divide(out, model.scale_, out=out, casting="same_kind")
+            total += float(out.sum())
+        return scaled if np.isfinite(total) else model.transform(X)
 
 
 def _is_plain(model: Any, X: Any) -> bool:
@@ -42,6 +48,9 @@ def _is_plain(model: Any, X: Any) -> bool:
         and sklearn.get_config()["transform_output"] == "default"
     )
 
+
+IN_PANELS = frozenset({(StandardScaler, "transform")})
+"""What goes through rows panel by panel itself, and needs no more than what it gives."""
 
 APPLY_NUMBERS: Mapping[tuple[type, str], Callable[[Any, Any], Any]] = MappingProxyType({
     (StandardScaler, "transform"): standardized,

@@ -1,0 +1,51 @@
+"""What scikit-learn's own fit costs, on rows in one place, where a formula tells it.
+
+Its lbfgs reads X twice a step: scores of all rows are written out between two products.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlopt.costs import Cost
+from mlopt.gd.pricing import Shape, arithmetic, shape_of_stats
+from mlopt.prices import price
+from mlopt.stats import Stats
+
+_PASSES, _SPARSE = price("theirs.lbfgs.passes"), price("theirs.lbfgs.passes.sparse")
+_SOFTMAX = price("theirs.lbfgs.passes.softmax")
+_CALL, _STEP = price("theirs.lbfgs.call"), price("theirs.lbfgs.step")
+_LOSS, _PRODUCT = price("theirs.lbfgs.loss"), price("theirs.lbfgs.product")
+_READS, _STORED = price("theirs.lbfgs.reads"), price("theirs.lbfgs.stored")
+
+
+def logistic_cost(estimator: Any, stats: Stats, passes: float | None = None) -> Cost | None:
+    """Of a `LogisticRegression`, on one thread; None for solvers without a price.
+
+    Parameters
+    ----------
+    estimator : LogisticRegression
+    stats : Stats
+        Of all rows; ``outputs`` are classes where there are three or more.
+    passes : float, optional
+        Steps that it takes, where that is known.
+    """
+    if estimator.solver != "lbfgs":
+        return None
+    shape = shape_of_stats(stats)
+    if passes is None:
+        dense = _SOFTMAX if shape.columns > 1 else _PASSES
+        passes = min(_SPARSE if shape.sparse else dense, estimator.max_iter)
+    return Cost(python=_CALL) + passes * _step(shape)
+
+
+def _step(shape: Shape) -> Cost:
+    """Two products, and between them loss and slope of each row and column of weights."""
+    columns, beside = shape.columns, Cost(python=_STEP)
+    loss = arithmetic(shape, _LOSS * shape.n * columns)
+    if shape.sparse:
+        products = arithmetic(shape, _STORED * shape.nonzero * columns)
+    else:
+        work = arithmetic(shape, _PRODUCT * 4.0 * shape.nonzero * columns)
+        products = work | Cost(memory=_READS * shape.nbytes)
+    return products + loss + beside

@@ -1,0 +1,56 @@
+"""Size and shape of rows at one place of a pipeline, as far as samples tell them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from mlopt.pipeline.blocks import tables
+from mlopt.pipeline.graph.operators import Learn
+from mlopt.pipeline.profiling.trial import Trial
+from mlopt.stats import Stats
+
+
+def stats_of_fit(op: Learn, trial: Trial, rows: int, blocks: int) -> Stats:
+    """What `op` learns from, as far as some rows tell it."""
+    x = stats_of(trial.value(op.x), rows, blocks)
+    return replace(x, outputs=outputs_of(op, trial))
+
+
+def outputs_of(op: Learn, trial: Trial) -> int:
+    """Columns of a linear model: targets, or classes where there are three or more."""
+    if op.y is None:
+        return 1
+    y = np.asarray(trial.value(op.y))
+    if y.ndim == 2:
+        return int(y.shape[1])
+    if hasattr(op.estimator, "__sklearn_tags__") and is_classifier(op.estimator):
+        classes = len(np.unique(y))
+        return classes if classes > 2 else 1
+    return 1
+
+
+def stats_of(value: Any, rows: int, blocks: int) -> Stats:
+    """Of all ``rows``, if they are like these."""
+    n, columns = max(1, tables.count_rows(value)), tables.count_columns(value)
+    if tables.is_sparse(value):
+        density = value.nnz / max(1, n * columns)
+        return Stats(
+            rows,
+            columns,
+            density=density,
+            dtype=value.dtype.name,
+            partitions=blocks,
+            sparse=True,
+        )
+    dtype = getattr(getattr(value, "dtype", None), "name", "mixed")
+    nbytes = round(tables.count_bytes(value) / n * rows)
+    density = 1.0
+    if isinstance(value, np.ndarray) and value.dtype.kind in "fiub" and value.size:
+        density = float(np.count_nonzero(value)) / value.size
+    return Stats(
+        rows, columns, density=density, dtype=dtype, bytes=nbytes, partitions=blocks
+    )
