@@ -35,9 +35,24 @@ class Client:
         self._sequences: Counter[int] = Counter()
         self._turns: dict[int, deque[object]] = defaultdict(deque)
 
-    def update(self, block: int, arrays: Sequence[Array], operation: str = "add") -> Asking:
-        """Change a block, after all that was asked of it before; gives when it is done."""
-        return self._in_turn(block, operation, arrays, self._queued(block), changes=True)
+    def update(
+        self,
+        block: int,
+        arrays: Sequence[Array],
+        operation: str = "add",
+        sequence: int | None = None,
+    ) -> Asking:
+        """Change a block, after all that was asked of it before; gives when it is done.
+
+        The numbers of a client's operations on a block grow; they are its own, unless they
+        are given: who does again what another had begun under the same number finds done
+        what is.
+        """
+        turn = self._queued(block)
+        if sequence is None:
+            self._sequences[block] += 1
+            sequence = self._sequences[block]
+        return self._in_turn(block, operation, arrays, turn, sequence)
 
     def get(self, block: int) -> Asking:
         """A block's arrays, with all that this client has been asked to do to it."""
@@ -79,13 +94,12 @@ class Client:
         operation: str,
         arrays: Sequence[Array],
         turn: object,
-        changes: bool = False,
+        sequence: int = 0,
     ) -> Asking:
         while not self._may(block, turn):
             yield None
         try:
-            self._sequences[block] += changes
-            return (yield from self._ask(block, operation, self._sequences[block], arrays))
+            return (yield from self._ask(block, operation, sequence, arrays))
         finally:
             self._turns[block].remove(turn)
 

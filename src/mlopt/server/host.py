@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 from mlopt.cluster.mesh import Mesh
@@ -12,7 +12,7 @@ from mlopt.cluster.wire import Header
 from mlopt.errors import ClusterError, InputError
 from mlopt.server.asking import Call, drive, surely
 from mlopt.server.blocks import Block
-from mlopt.server.ownership import Owners, dealt, told
+from mlopt.server.ownership import Owner, Owners, dealt, told
 from mlopt.server.service import ShardService
 from mlopt.server.snapshots import Copies, Copy, restore
 from mlopt.server.store import Store
@@ -35,10 +35,16 @@ class Host:
     model : mapping of str to ndarray, or groups of them
     servers : sequence of str, optional
         Members to have blocks at first. Default: all.
+    owners : mapping of int to str, optional
+        First owners of all blocks, instead.
+    tables : Tables, optional
+        How the model is cut.
     hashed : bool
         See `Keys`.
     every : float, optional
         Seconds between copies of what has changed; None for no copies but the first.
+    mends : bool
+        Whether blocks of lost members are restored.
     make : callable
         ``make(site, *args)`` gives a member's `ShardService`.
     *args
@@ -58,8 +64,11 @@ class Host:
         model: Model,
         *args: Any,
         servers: Sequence[str] | None = None,
+        owners: Mapping[int, str] | None = None,
+        tables: Tables | None = None,
         hashed: bool = False,
         every: float | None = EVERY,
+        mends: bool = True,
         make: Callable[..., ShardService] = ShardService,
     ) -> None:
         mesh.serve(make, *args)
@@ -68,14 +77,16 @@ class Host:
             raise ClusterError("A model needs a member to be on, and the mesh has none.")
         if not set(members) <= set(mesh.members):
             raise InputError(f"`servers` must be of {mesh.members}, got {members}.")
-        self.mesh, self.tables = mesh, Tables.of(model, len(members), hashed)
+        self.mesh, self.mends = mesh, mends
+        self.tables = tables or Tables.of(model, len(members), hashed)
         self.owners, self.restored = Owners(), list[int]()
         self.error: ClusterError | None = None
         self.store = Store(mesh, self.tables, self.owners)
         self._copies = Copies()
         self._restoring, self._ended = threading.Lock(), threading.Event()
-        self._turns = 0
-        self._create(model, members)
+        first = dealt(self.tables.blocks, members)
+        given = {block: Owner(member, 1) for block, member in (owners or {}).items()}
+        self._create(model, given or first)
         self._unwatch = mesh.watch(self._changed)
         if set(members) - set(mesh.members):  # since a moment ago
             self._restore()
@@ -105,8 +116,7 @@ class Host:
         self._unwatch()
         self.store.close()
 
-    def _create(self, model: Model, members: Sequence[str]) -> None:
-        owners = dealt(self.tables.blocks, members)
+    def _create(self, model: Model, owners: Mapping[int, Owner]) -> None:
         for number, arrays in self.tables.cut(model):
             owner, packed = owners[number], Block(arrays, 1).packed(arrays)
             self._copies.keep(number, Copy(1, 0, packed))
@@ -128,7 +138,7 @@ class Host:
                     log.warning("blocks could not be copied", exc_info=True)
 
     def _changed(self, member: str, came: bool) -> None:
-        if self._ended.is_set():
+        if self._ended.is_set() or not self.mends:
             return
         if came:
             self._say(Call(member, "owners", *told(self.owners.all())))

@@ -79,10 +79,17 @@ class Shard:
 
     def wait(self, number: int, seconds: float) -> None:
         """Until a block that is on its way has come, or gone elsewhere, or `end`."""
+        self.wait_for(lambda: number not in self._arriving, seconds)
+
+    def wait_for(self, true: Callable[[], bool], seconds: float) -> None:
+        """Until it comes true by a block that comes, or by `tell`, or `end`."""
         with self._news:
-            self._news.wait_for(
-                lambda: self._ended or number not in self._arriving, seconds
-            )
+            self._news.wait_for(lambda: self._ended or true(), seconds)
+
+    def tell(self) -> None:
+        """Those who wait look again."""
+        with self._news:
+            self._news.notify_all()
 
     def end(self) -> None:
         """Nobody who waits need wait any more."""

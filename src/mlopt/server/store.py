@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Self
@@ -42,6 +43,8 @@ class Store:
         That send, and ask for blocks of several members at a time.
     patience : float
         Seconds.
+    client : int, optional
+        Whose operations these are. Default: nobody else's.
 
     Notes
     -----
@@ -56,12 +59,13 @@ class Store:
         *,
         threads: int = 2,
         patience: float = PATIENCE,
+        client: int | None = None,
     ) -> None:
         self.peers, self.tables, self.owners = peers, tables, owners
-        self.client = Client(secrets.randbits(62) + 1, owners)
+        self.client = Client(client or secrets.randbits(62) + 1, owners)
         self._patience = patience
         self._threads = ThreadPoolExecutor(threads, "mlopt-store")
-        self._waiting: dict[int, list[Array]] = {}
+        self._waiting: dict[int, deque[tuple[list[Array], int | None]]] = {}
         self._sending: dict[int, Future[None]] = {}
         self._changing = threading.Lock()
 
@@ -78,7 +82,13 @@ class Store:
         self._settled([block])
         return self._get(block, into)
 
-    def update(self, block: int, deltas: Sequence[Array], operation: str = "add") -> None:
+    def update(
+        self,
+        block: int,
+        deltas: Sequence[Array],
+        operation: str = "add",
+        sequence: int | None = None,
+    ) -> None:
         """Change a block, exactly once, and wait until that is done.
 
         Raises
@@ -86,16 +96,27 @@ class Store:
         ClusterError
             As `get`; it may be done or not. A member refused it: it is not done.
         """
-        self._drive(self.client.update(block, deltas, operation))
+        self._drive(self.client.update(block, deltas, operation, sequence))
 
-    def push_block(self, block: int, deltas: Sequence[Array]) -> None:
-        """Add to a block, exactly once, some time before it is read by this store."""
+    def push_block(
+        self, block: int, deltas: Sequence[Array], sequence: int | None = None
+    ) -> None:
+        """Add to a block, exactly once, some time before it is read by this store.
+
+        Parameters
+        ----------
+        block : int
+        deltas : sequence of ndarray
+        sequence : int, optional
+            See `Client.update`. Without, what waits for a block is added up.
+        """
         with self._changing:
-            if (before := self._waiting.get(block)) is not None:
-                for array, delta in zip(before, deltas, strict=True):
+            waiting = self._waiting.setdefault(block, deque())
+            if sequence is None and waiting and waiting[-1][1] is None:
+                for array, delta in zip(waiting[-1][0], deltas, strict=True):
                     array += delta
                 return
-            self._waiting[block] = [np.array(delta) for delta in deltas]
+            waiting.append(([np.array(delta) for delta in deltas], sequence))
             if block not in self._sending:
                 self._sending[block] = self._threads.submit(self._send, block)
 
@@ -110,18 +131,14 @@ class Store:
         self._settled(list(self.tables.blocks))
 
     def _send(self, block: int) -> None:
-        try:
-            while True:
-                with self._changing:
-                    deltas = self._waiting.pop(block, None)
-                    if deltas is None:
-                        del self._sending[block]
-                        return
-                self.update(block, deltas)
-        except BaseException:
+        while True:
             with self._changing:
-                self._waiting.pop(block, None)  # who waits is told by the future
-            raise
+                if not self._waiting[block]:
+                    del self._sending[block]
+                    return
+                deltas, sequence = self._waiting[block].popleft()
+            # If it fails, whoever reads or flushes is told by the future, which stays.
+            self.update(block, deltas, sequence=sequence)
 
     def _settled(self, blocks: Iterable[int]) -> None:
         with self._changing:
@@ -159,8 +176,8 @@ class Store:
         self._by_members(blocks, pull)
         return model
 
-    def push(self, delta: Model) -> None:
-        """Add to the whole model, block by block; see `push_block`.
+    def push(self, delta: Model, sequence: int | None = None) -> None:
+        """Add to the model, or to some of its tables, block by block; see `push_block`.
 
         Raises
         ------
@@ -170,7 +187,7 @@ class Store:
         self.tables.check(delta)
         for block, arrays in self.tables.cut(delta):
             if any(array.any() for array in arrays):
-                self.push_block(block, arrays)
+                self.push_block(block, arrays, sequence)
 
     def rows(self, name: str, keys: Array) -> Array:
         """Rows of one of the model's arrays, in the order of ``keys``."""

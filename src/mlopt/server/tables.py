@@ -137,8 +137,8 @@ class Tables:
             counts = {len(array) if array.ndim else 1 for array in arrays.values()}
             if len(counts) != 1:
                 raise InputError(
-                    f"Arrays of a group must have as many rows each; those of `{name}` have "
-                    f"{sorted(counts)}."
+                    f"Arrays of a group must have as many rows each; those of `{name}` "
+                    f"have {sorted(counts)}."
                 )
             (count,) = counts
             nbytes = sum(array.nbytes for array in arrays.values())
@@ -156,9 +156,10 @@ class Tables:
         return range(sum(table.keys.blocks for table in self.tables.values()))
 
     def cut(self, model: Model) -> Iterator[tuple[int, list[Array]]]:
-        """Blocks and what is in them, copied."""
-        for name, table in self.tables.items():
-            arrays = table.in_rows(model[name])
+        """The blocks of a model, or of some of its tables, and what is in them, copied."""
+        for name, part in model.items():
+            table = self.tables[name]
+            arrays = table.in_rows(part)
             for block in table.blocks:
                 yield block, [np.array(array[table.rows(block)]) for array in arrays]
 
@@ -177,7 +178,7 @@ class Tables:
             array[table.rows(block)] = rows
 
     def check(self, delta: Model) -> None:
-        """Raise unless a delta is like the model.
+        """Raise unless a delta is like the model, or some of its tables.
 
         Raises
         ------
@@ -188,9 +189,10 @@ class Tables:
                 f"A delta must have the arrays of the model, {sorted(self.tables)}; got a "
                 f"{type(delta).__name__}."
             )
-        _check_names(delta, self.tables)
-        for name, table in self.tables.items():
-            table.check(delta[name])
+        if not delta.keys() <= self.tables.keys():
+            _check_names(delta, self.tables)
+        for name, part in delta.items():
+            self.tables[name].check(part)
 
 
 def _check_names(delta: Model, wanted: Mapping[str, Any]) -> None:

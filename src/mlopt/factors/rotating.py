@@ -1,0 +1,160 @@
+"""Stochastic gradient descent on members: strata of users stay, blocks of items move."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mlopt.cluster import Mesh
+from mlopt.errors import InputError
+from mlopt.factors.model import Factors, padded
+from mlopt.factors.ratings import Ratings
+from mlopt.factors.sgd import Rule
+from mlopt.factors.shelves import Grid, Shelf
+from mlopt.kernels.factors_sgd import visit
+from mlopt.kernels.permutation import permutation
+from mlopt.server.layouts.rotate import Rotate
+from mlopt.server.work import Part, Step, Work
+
+
+@dataclass(frozen=True)
+class Visits(Step):
+    """A step for each rating of a shelf."""
+
+    rule: Rule
+    mean: float
+
+    def visit(self, cell: Shelf, part: Part, state: Part, passes: int) -> float:
+        return visit(
+            cell,
+            (state["P"], part["Q"]),
+            (state["b"], part["c"]),
+            mean=self.mean, rate=self.rule.rate * self.rule.decay**passes,
+            penalty=self.rule.penalty, biased=self.rule.biased,
+            nonnegative=self.rule.nonnegative,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Turns:
+    """The rounds of a pass in an order drawn for it, as `SGDTraining` has them."""
+
+    seed: int
+
+    def __call__(self, parts: int, passes: int) -> Sequence[int]:
+        turns: list[int] = permutation(parts, self.seed, 3, passes).tolist()
+        return turns
+
+
+class RotatingTraining:
+    """What `SGDTraining` does, to the bit, on the members of a mesh.
+
+    Parameters
+    ----------
+    ratings, start, rule, seed, passes
+        As of `SGDTraining`.
+    mesh : Mesh
+        Given a service.
+    threads : int, optional
+        Of each member. Default: its cores.
+    """
+
+    def __init__(
+        self,
+        ratings: Ratings,
+        start: Factors,
+        rule: Rule,
+        *,
+        seed: int,
+        passes: int,
+        mesh: Mesh,
+        threads: int | None = None,
+    ) -> None:
+        self.rule, self.done = rule, False
+        self.n, self.k, self.mean = len(ratings.values), start.P.shape[1], start.mean
+        self.grid, self.seed, self.mesh = Grid.of(ratings, seed), seed, mesh
+        self.threads, self._error = threads, math.nan
+        self.layout = self._laid_out(start, passes)
+
+    @property
+    def passes(self) -> int:
+        """Passes over the ratings so far."""
+        return self.layout.passes
+
+    def advance(self, passes: int) -> None:
+        """Train for so many more passes.
+
+        Raises
+        ------
+        InputError
+            When factors grow without bounds.
+        ClusterError
+            When no member is left.
+        """
+        for _ in range(passes):
+            self.layout.advance(1)
+            loss = self.layout.loss
+            self._error = math.sqrt(loss / self.n) if loss < math.inf else math.inf
+            if not math.isfinite(self._error):
+                raise InputError(
+                    f"Factors must stay finite, but grew without bounds in pass "
+                    f"{self.passes}: lower `learning_rate`, which is {self.rule.rate:g}, "
+                    "or scale the ratings down."
+                )
+
+    def quality(self) -> float:
+        """The negative root of the mean squared error of the last pass, on its way."""
+        return -self._error
+
+    def factors(self) -> Factors:
+        """Copies, users and items by their numbers."""
+        parts, states = self.layout.model()
+        users, items = self.grid.users.place, self.grid.items.place
+        P, b = _joined(states, "P", "b")
+        Q, c = _joined(parts, "Q", "c")
+        P, Q = P[users][:, : self.k].copy(), Q[items][:, : self.k].copy()
+        return Factors(P, Q, b[users], c[items], self.mean)
+
+    def state(self) -> dict[str, Any]:
+        """Factors, biases and passes."""
+        now = self.factors()
+        return {
+            "P": now.P, "Q": now.Q, "b": now.b, "c": now.c, "passes": self.passes,
+            "error": self._error,
+        }  # fmt: skip
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a `state`."""
+        self.layout.close()
+        P, Q, b, c = (state[name] for name in ("P", "Q", "b", "c"))
+        start = Factors(P, Q, b, c, self.mean)
+        self.layout = self._laid_out(start, state["passes"])
+        self._error = state["error"]
+
+    def close(self) -> None:
+        """Let go of the members."""
+        self.layout.close()
+
+    def _laid_out(self, start: Factors, passes: int) -> Rotate:
+        users, items = self.grid.users, self.grid.items
+        P, b = users.arranged(padded(start.P)), users.arranged(start.b)
+        Q, c = items.arranged(padded(start.Q)), items.arranged(start.c)
+        side = range(self.grid.side)
+        theirs = [slice(*items.edges[at : at + 2]) for at in side]
+        own = [slice(*users.edges[at : at + 2]) for at in side]
+        work = Work(
+            Visits(self.rule, self.mean),
+            [{"Q": Q[rows], "c": c[rows]} for rows in theirs],
+            self.grid.shelves,
+            [{"P": P[rows], "b": b[rows]} for rows in own],
+            Turns(self.seed),
+        )
+        return Rotate(work, self.mesh, passes=passes, threads=self.threads)
+
+
+def _joined(parts: Sequence[Part], *names: str) -> tuple[np.ndarray, ...]:
+    return tuple(np.concatenate([part[name] for part in parts]) for name in names)

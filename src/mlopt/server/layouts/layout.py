@@ -1,0 +1,63 @@
+"""What every way to run a job does; which one, nobody else need know."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Self
+
+from mlopt.server.work import Part, Work
+
+
+class Layout(ABC):
+    """A job under way.
+
+    Laws: a step sees what the steps of its stratum before it have done; each cell has one
+    step a pass; ``exact`` layouts give the same to the bit on any number of members.
+
+    Parameters
+    ----------
+    work : Work
+    passes : int
+        That are behind its model.
+
+    Attributes
+    ----------
+    passes : int
+    loss : float
+        Sum of the losses of the last pass.
+    lost : int
+        Members that were lost, and whose work others went on with.
+    """
+
+    exact: bool = True
+
+    def __init__(self, work: Work, passes: int = 0) -> None:
+        self.work, self.passes, self.lost = work, passes, 0
+        self.loss = float("nan")
+
+    @abstractmethod
+    def advance(self, passes: int) -> None:
+        """Do so many more passes.
+
+        Raises
+        ------
+        InputError
+            A step returned what cannot be added to the model.
+        ClusterError
+            No member is left; `model` is what was copied last.
+        """
+
+    @abstractmethod
+    def model(self) -> tuple[Sequence[Part], Sequence[Part]]:
+        """Parts, and what strata keep, now: copies."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of members."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,210 @@
+"""Strata stay, parts of the model go round: each has one owner at a time.
+
+A member that is lost takes parts with it. What all of them were a while ago is kept here;
+the others begin anew from there, under a new epoch, and come to the same result.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from mlopt.cluster import Mesh, Resident
+from mlopt.cluster.wire import Header
+from mlopt.errors import ClusterError, InputError, MemberLostError
+from mlopt.server.host import EVERY, Host
+from mlopt.server.layouts.layout import Layout
+from mlopt.server.resident import Done, JobService, cell_message, keep_cells, rotate
+from mlopt.server.work import Part, Work, part_name, state_name
+
+_LOOK = 0.05
+"""Seconds from one look at all tasks to the next: one that failed leaves others waiting."""
+
+
+class Rotate(Layout):
+    """Parts go from member to member.
+
+    Parameters
+    ----------
+    work : Work
+    mesh : Mesh
+        All of it: it is given a service.
+    passes : int
+    threads : int, optional
+        Of each member. Default: its cores.
+    every : float
+        Seconds from one copy of the whole model to the next.
+    is_handle : callable
+        Whether a cell is a handle of the executor whose members these are.
+
+    Attributes
+    ----------
+    done : list of Done
+        What each member did in the last `advance`.
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        mesh: Mesh,
+        *,
+        passes: int = 0,
+        threads: int | None = None,
+        every: float = EVERY,
+        is_handle: Callable[[Any], bool] = lambda cell: False,
+    ) -> None:
+        super().__init__(work, passes)
+        if 1 < len(work.parts) < len(work.cells):
+            raise InputError(
+                f"rotate: needs as many parts of the model as strata, {len(work.cells)}, "
+                f"or a single one; has {len(work.parts)}."
+            )
+        self.mesh, self.threads, self.every = mesh, threads, every
+        self.is_handle = is_handle
+        self.done: list[Done] = []
+        self._plan = work.plan
+        self._kept: tuple[int, Sequence[Part], Sequence[Part]]
+        self._kept = passes, work.parts, work.states
+        self._when, self._a_pass = time.monotonic(), every
+        self._host: Host | None = None
+        self._begin()
+
+    def advance(self, passes: int) -> None:
+        wanted = self.passes + passes
+        while self.passes < wanted:
+            try:
+                if self._host is None:
+                    self._begin()
+                self._stretch(wanted)
+            except MemberLostError:
+                self._give_up()
+
+    def model(self) -> tuple[Sequence[Part], Sequence[Part]]:
+        while True:
+            passes, parts, states = self._kept
+            if passes == self.passes:
+                return parts, states
+            try:
+                self._keep()
+            except MemberLostError:
+                wanted = self.passes
+                self._give_up()
+                self.advance(wanted - self.passes)
+
+    def close(self) -> None:
+        if self._host is not None:
+            self._host.close()
+
+    def _stretch(self, wanted: int) -> None:
+        """As many passes as are done before the next copy, at a guess."""
+        assert self._host is not None
+        began, left = time.monotonic(), wanted - self.passes
+        count = max(1, min(left, int(self.every / self._a_pass)))
+        tasks = [
+            self.mesh.start(member, rotate, self.homes, self.passes, count, self.threads)
+            for member in dict.fromkeys(self.homes)
+        ]
+        self.done = finished(tasks)
+        self.passes += count
+        self._a_pass = (time.monotonic() - began) / count
+        self.loss = sum(one.losses[self.passes - 1] for one in self.done)
+        if time.monotonic() - self._when > self.every:
+            self._keep()
+
+    def _keep(self) -> None:
+        assert self._host is not None
+        if not set(self.homes) <= set(self.mesh.members):
+            raise MemberLostError("A member was lost, and what it had.")
+        self._kept = self.passes, *self.work.cut(self._host.store.pull())
+        self._when = time.monotonic()
+
+    def _give_up(self) -> None:
+        """Go back to what was kept."""
+        self.lost += 1
+        assert self._host is not None
+        self._host.close()
+        self._host, self.passes = None, self._kept[0]
+
+    def _begin(self) -> None:
+        """Give members strata, runs of neighbours; and parts to who has them first."""
+        members = self.mesh.members
+        if not members:
+            raise ClusterError(
+                "The pool has shrunk to nothing: there is no member to work. The model is "
+                f"as it was after {self._kept[0]} passes."
+            )
+        plan, strata = self._plan, len(self.work.cells)
+        used = members[: min(len(members), strata)]
+        self.homes = [used[a * len(used) // strata] for a in range(strata)]
+        first = {
+            part_name(b): self.homes[next(plan.holders(b, self.passes))[1]]
+            for b in range(plan.parts)
+        }
+        first |= {state_name(a): home for a, home in enumerate(self.homes)}
+        _, parts, states = self._kept
+        model: dict[str, Any] = {}
+        for b, part in enumerate(parts):
+            model |= plan.split(part_name(b), part)
+        for a, state in enumerate(states):
+            model |= plan.split(state_name(a), state)
+        owners = {
+            block: home
+            for name, home in first.items()
+            for table in plan.of(name).values()
+            for block in table.blocks
+        }
+        self._host = Host(
+            self.mesh, model, plan, servers=used, owners=owners, tables=plan.tables,
+            every=None, mends=False, make=JobService,
+        )  # fmt: skip
+        for stratum, home in enumerate(self.homes):
+            give_cells(self.mesh, home, stratum, self.work.cells[stratum], self.is_handle)
+
+
+def give_cells(
+    mesh: Mesh,
+    member: str,
+    stratum: int,
+    cells: Sequence[Any],
+    is_handle: Callable[[Any], bool],
+) -> None:
+    """Send the cells of a stratum to a member, or have it fetch those of an executor."""
+    if any(is_handle(cell) for cell in cells):
+        mesh.start(member, keep_cells, stratum, *cells).result()
+        return
+    for part, cell in enumerate(cells):
+        plain, arrays = cell_message(cell)
+        mesh.ask(member, "cell", Header(stratum, plain, sequence=part), arrays)
+
+
+def finished(tasks: Sequence[Resident]) -> list[Any]:
+    """What all tasks return; if one fails, or a member is lost, the others are stopped.
+
+    Raises
+    ------
+    MemberLostError
+        A member was lost.
+    """
+    while alive := [task for task in tasks if task.alive]:
+        if any(_failed(task) for task in tasks if not task.alive):
+            for task in alive:
+                task.stop()
+        with suppress(Exception):
+            alive[0].result(_LOOK)
+    errors = [error for task in tasks if (error := _failed(task)) is not None]
+    lost = [error for error in errors if isinstance(error, MemberLostError)]
+    for error in (*lost, *errors):
+        raise error
+    return [task.result() for task in tasks]
+
+
+def _failed(task: Resident) -> Exception | None:
+    """Why a task that has ended came to nothing."""
+    try:
+        done = task.result(0)
+    except Exception as error:
+        return error
+    lost = getattr(done, "lost", "")
+    return MemberLostError(f"{lost} was lost.") if lost else None

@@ -1,0 +1,274 @@
+"""A member of a job: rows of some strata, and the loops of those that work on them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict, deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from mlopt.cluster.mesh import Site
+from mlopt.cluster.parcel import arrays_of, pack, parcel_of, unpack
+from mlopt.cluster.wire import Answer, Header
+from mlopt.errors import MemberLostError
+from mlopt.server.blocks import Array, Block
+from mlopt.server.service import ShardService
+from mlopt.server.shard import MOVED, STAYS
+from mlopt.server.work import Part, Plan, part_name, state_name
+
+_LOOK = 0.2
+"""Seconds after which who waits for a part looks whether it should stop."""
+
+
+class JobService(ShardService):
+    """A shard, and beside it cells: rows that only this member works on.
+
+    Parameters
+    ----------
+    site : Site
+    plan : Plan
+    """
+
+    def __init__(self, site: Site, plan: Plan) -> None:
+        super().__init__(site)
+        self.plan = plan
+        self.cells: dict[tuple[int, int], Any] = {}
+
+    def answer(self, operation: str, header: Header, arrays: Sequence[Array]) -> Answer:
+        if operation == "cell":
+            cell = tuple(arrays) if header.version else unpack(parcel_of(arrays))
+            self.cells[header.block, header.sequence] = cell
+            return Header(), []
+        return super().answer(operation, header, arrays)
+
+    @contextmanager
+    def whole(self, name: str) -> Iterator[Part]:
+        """A part, or what a stratum keeps, that is here; it may be changed in place."""
+        with ExitStack() as stack:
+            model: dict[str, Any] = {}
+            copied = []
+            for one, table in self.plan.of(name).items():
+                blocks = [stack.enter_context(self.held(block)) for block in table.blocks]
+                arrays = dict(zip(table.kinds, blocks[0], strict=True))
+                if len(blocks) > 1:
+                    joined = [np.concatenate(rows) for rows in zip(*blocks, strict=True)]
+                    arrays = dict(zip(table.kinds, joined, strict=True))
+                    copied.append((table, blocks, joined))
+                shaped = {k: a.reshape(table.kinds[k][0]) for k, a in arrays.items()}
+                model[one] = shaped.get("", shaped)
+            yield self.plan.whole(name, model)
+            for table, blocks, joined in copied:
+                for block, rows in zip(table.blocks, blocks, strict=True):
+                    for array, whole in zip(rows, joined, strict=True):
+                        array[...] = whole[table.rows(block)]
+
+
+def cell_message(cell: Any) -> tuple[int, Sequence[Array]]:
+    """A cell as arrays; and whether they are all that there is to it."""
+    plain = type(cell) is tuple and all(type(one) is np.ndarray for one in cell)
+    if plain and cell and all(not one.dtype.hasobject for one in cell):
+        return 1, cell
+    return 0, arrays_of(pack(cell))
+
+
+def keep_cells(site: Site, stratum: int, *cells: Any) -> None:
+    """A task: cells that an executor holds are given to the member's service."""
+    service = site.service
+    assert isinstance(service, JobService)
+    for part, cell in enumerate(cells):
+        service.cells[stratum, part] = cell
+
+
+@dataclass
+class Done:
+    """What a loop did.
+
+    Parameters
+    ----------
+    losses : mapping of int to float
+        By passes before: the sum of the losses of its cells.
+    cells : int
+    compute, waited : float
+        Seconds, of all threads.
+    lost : str
+        A member that was gone when a part should go there.
+    """
+
+    losses: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))
+    cells: int = 0
+    compute: float = 0.0
+    waited: float = 0.0
+    lost: str = ""
+
+
+def rotate(
+    site: Site, homes: Sequence[str], first: int, passes: int, threads: int | None
+) -> Done:
+    """A task: work on this member's strata, and hand each part to who has it next.
+
+    A stratum and a part each have an order in which they come together, whoever works, and
+    no other order is kept: nobody waits for a round, or a pass, to end.
+
+    Parameters
+    ----------
+    site : Site
+    homes : sequence of str
+        The member of each stratum.
+    first : int
+        Passes before.
+    passes : int
+    threads : int, optional
+        Default: a thread for each core of the member.
+    """
+    service = site.service
+    assert isinstance(service, JobService)
+    return _Rotation(service, homes, first, passes).run(threads or site.cores)
+
+
+class _Rotation:
+    def __init__(
+        self, service: JobService, homes: Sequence[str], first: int, passes: int
+    ) -> None:
+        self.service, self.plan, self.done = service, service.plan, Done()
+        here, plan = service.site.member, self.plan
+        mine = [a for a, home in enumerate(homes) if home == here]
+        # Of each stratum what it does next; of each part who has it next, and who then.
+        self.orders = {a: _until(plan.order(a, first), first + passes) for a in mine}
+        self.turns: dict[int, deque[tuple[int, str]]] = {}
+        for part in range(plan.parts):
+            turns: deque[tuple[int, str]] = deque()
+            for (done, stratum), (_, then) in pairwise(plan.holders(part, first)):
+                if done >= first + passes:
+                    break
+                if homes[stratum] == here:
+                    turns.append((stratum, homes[then]))
+            self.turns[part] = turns
+        self.busy: set[int] = set()
+        self.errors: list[BaseException] = []
+        self.changing = threading.Lock()
+        self.blocks = {
+            part: [b for table in plan.of(part_name(part)).values() for b in table.blocks]
+            for part in range(plan.parts)
+        }
+
+    def run(self, threads: int) -> Done:
+        """Until all is done, or `site.stop` is set."""
+        with ThreadPoolExecutor(1, "mlopt-rotate") as self.sender:
+            count = max(1, min(threads, len(self.orders)))
+            others = [threading.Thread(target=self._guarded) for _ in range(count - 1)]
+            for thread in others:
+                thread.start()
+            self._guarded()
+            for thread in others:
+                thread.join()
+        for error in self.errors:
+            if not isinstance(error, MemberLostError):
+                raise error
+            self.done.lost = str(error)
+        return self.done
+
+    def _guarded(self) -> None:
+        try:
+            self._work()
+        except BaseException as error:
+            self.errors.append(error)
+            self.service.shard.tell()
+
+    def _work(self) -> None:
+        site = self.service.site
+        while not (self.errors or site.stop.is_set()):
+            began = time.perf_counter()
+            found = self._next()
+            while found is None and any(self.orders.values()):
+                self.service.shard.wait_for(self._may_go_on, _LOOK)
+                if self.errors or site.stop.is_set():
+                    return
+                found = self._next()
+            if found is None:
+                return
+            stratum, part, passes = found
+            start = time.perf_counter()
+            loss = self._visit(stratum, part, passes)
+            end = time.perf_counter()
+            with self.changing:
+                self.done.losses[passes] += loss
+                self.done.cells += 1
+                self.done.waited += start - began
+                self.done.compute += end - start
+            self._hand_on(stratum, part)
+
+    def _next(self) -> tuple[int, int, int] | None:
+        """A stratum, a part and passes, from now on under way: the earliest that can be."""
+        with self.changing:
+            ready = [
+                (order[0][2], stratum, order[0])
+                for stratum, order in self.orders.items()
+                if order and self._is_ready(stratum, order[0][1])
+            ]
+            if not ready:
+                return None
+            _, stratum, (passes, part, _) = min(ready)
+            self.busy |= {part, ~stratum}
+            return stratum, part, passes
+
+    def _is_ready(self, stratum: int, part: int) -> bool:
+        if part in self.busy or ~stratum in self.busy:
+            return False
+        if self.turns[part][0][0] != stratum:
+            return False
+        block = self.service.shard.block
+        return all(isinstance(block(number), Block) for number in self.blocks[part])
+
+    def _may_go_on(self) -> bool:
+        return bool(self.errors) or any(
+            order and self._is_ready(stratum, order[0][1])
+            for stratum, order in list(self.orders.items())
+        )
+
+    def _visit(self, stratum: int, part: int, passes: int) -> float:
+        service = self.service
+        with (
+            service.whole(part_name(part)) as model,
+            service.whole(state_name(stratum)) as state,
+        ):
+            cell = service.cells[stratum, part]
+            return self.plan.step.visit(cell, model, state, passes)
+
+    def _hand_on(self, stratum: int, part: int) -> None:
+        with self.changing:
+            self.orders[stratum].popleft()
+            _, then = self.turns[part].popleft()
+            self.busy.discard(~stratum)
+            if then == self.service.site.member:
+                self.busy.discard(part)
+        if then != self.service.site.member:
+            self.sender.submit(self._send, part, then)
+        self.service.shard.tell()
+
+    def _send(self, part: int, member: str) -> None:
+        try:
+            for block in self.blocks[part]:
+                said, _ = self.service.hand_over(block, member)
+                if STAYS in said.more or said.more.get(MOVED, member) != member:
+                    raise MemberLostError(member)
+            with self.changing:
+                self.busy.discard(part)
+        except BaseException as error:
+            self.errors.append(error)
+        self.service.shard.tell()
+
+
+def _until(order: Iterator[tuple[int, int, int]], last: int) -> deque[tuple[int, int, int]]:
+    found = deque[tuple[int, int, int]]()
+    for one in order:
+        if one[0] >= last:
+            break
+        found.append(one)
+    return found

@@ -1,0 +1,59 @@
+"""Trainings whose blocks of items go from member to member are those of one process."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import closing
+
+import numpy as np
+import pytest
+from tests.clusters import eventually
+
+from mlopt.cluster import MeshHere, Threads
+from mlopt.factors.model import Factors, drawn
+from mlopt.factors.ratings import Ratings, ratings_of
+from mlopt.factors.rotating import RotatingTraining
+from mlopt.factors.sgd import Rule, SGDTraining
+from mlopt.factors.shelves import LEAST
+
+RULE = Rule(penalty=0.05, rate=0.03, decay=0.95, biased=True, nonnegative=False)
+
+
+@pytest.fixture(scope="module")
+def ratings() -> Ratings:
+    """Enough for three strata."""
+    rng, n = np.random.default_rng(0), 9 * LEAST
+    X = np.c_[rng.integers(2000, size=n), rng.integers(900, size=n)]
+    return ratings_of(X, rng.normal(3.5, 1, n).astype(np.float32), "mean")
+
+
+def start_of(ratings: Ratings) -> Factors:
+    P, Q = drawn(ratings.shape, 5, 0.0, 0, False)
+    b, c = (np.zeros(count, np.float32) for count in ratings.shape)
+    return Factors(P, Q, b, c, float(ratings.values.mean()))
+
+
+def assert_same(one: Factors, other: Factors) -> None:
+    for name in ("P", "Q", "b", "c"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+@pytest.mark.slow
+def test_factors_are_those_of_one_process_though_a_member_is_lost(ratings: Ratings) -> None:
+    start = start_of(ratings)
+    with closing(Threads(1)) as executor:
+        alone = SGDTraining(ratings, start, RULE, seed=1, passes=0, executor=executor)
+        alone.advance(6)
+    with MeshHere(3) as mesh:
+        training = RotatingTraining(ratings, start, RULE, seed=1, passes=0, mesh=mesh)
+        training.advance(2)
+        state = training.state()
+        threading.Timer(0.005, mesh.lose, [mesh.members[1]]).start()
+        training.advance(4)
+        assert_same(training.factors(), alone.factors())
+        assert training.quality() == pytest.approx(alone.quality())
+        assert eventually(lambda: len(mesh.members) == 2)
+        training.restore(state)
+        training.advance(4)
+        assert_same(training.factors(), alone.factors())
+        training.close()
