@@ -128,6 +128,19 @@ class FileDone(Event):
     reason: str = ""
 
 
+@dataclass(frozen=True)
+class Reconfigured(Event):
+    """A job on servers has another configuration.
+
+    ``predicted`` are seconds of its epochs, NaN where nothing was measured before.
+    """
+
+    before: str
+    after: str
+    predicted: float
+    reason: str
+
+
 Observer = Callable[[Event], None]
 """Called with every event, in order, from the thread that drives the run."""
 

@@ -62,7 +62,8 @@ def test_roles_are_as_good_as_the_best_of_all(
 @given(n=st.integers(4, 32), ratio=st.floats(0.03, 3.0), mode=modes)
 @settings(max_examples=12)
 def test_the_simulator_finds_nothing_much_better(n: int, ratio: float, mode: Mode) -> None:
-    machine, work = Kind(1.0, LINK), Work(ratio * LINK, mode=mode, noise=0.05)
+    machine = Kind(1.0, LINK)
+    work = Work(ratio * LINK, mode=mode, noise=0.05, staleness=1)
     chosen = len(best(pool([machine], [0] * n), work).configuration.workers)
     near = [w for w in range(chosen - 2, chosen + 3) if 1 <= w < n]
     seen = {

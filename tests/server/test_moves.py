@@ -65,7 +65,8 @@ def test_any_allowed_order_ends_with_what_is_wanted(data: st.DataObject, seed: i
     }
     steps = reconfiguration(now, wanted, owners, lost)
     roles: dict[str, object] = {m: now.role(m) for m in now.members - lost}
-    todo, done, draw = dict(enumerate(steps)), set(), random.Random(seed)
+    todo, draw = dict(enumerate(steps)), random.Random(seed)
+    done: set[int] = set()
     while todo:
         at = draw.choice([at for at, step in todo.items() if done.issuperset(step.after)])
         _do(todo.pop(at), roles, owners)

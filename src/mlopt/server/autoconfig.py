@@ -30,9 +30,9 @@ ENUMERATED = 50_000
 """Configurations that are priced one by one: in .05 s (benchmarks/server_planner.py)."""
 SOLVING = 2.0
 """Seconds for the integer programs."""
-KNEE = 0.75
+KNEE = 0.5
 """Where servers are busy for this share of the time and workers, too, the formula leaves
-out who waits by chance, up to 5% (benchmarks/server_planner.py): it is simulated."""
+out who waits by chance, up to 12% (benchmarks/server_planner.py): it is simulated."""
 DOUBT = 0.2
 """By which formulas may be off where machines differ (benchmarks/server_planner.py)."""
 JUDGED = 12
@@ -133,7 +133,7 @@ def best(
         Of members that are alike those keep their role that have it.
     enumerated, judged : int
         How many configurations may be priced one by one, and simulated where machines
-        differ; 1: formulas alone decide.
+        differ or staleness is bounded; 1: formulas alone decide.
 
     Raises
     ------
@@ -150,11 +150,7 @@ def best(
     >>> print(best(pool, Work(pulled=60.5e6, mode="async")).configuration)
     23 workers, 9 servers
     """
-    if len(members) < 1 + least_servers:
-        raise InputError(
-            f"servers: needs {1 + least_servers} members (1 worker, {least_servers} for "
-            f"the model), has {len(members)}."
-        )
+    check_enough(len(members), least_servers)
     groups = alike(members)
     sizes = np.array([len(group) for group in groups], float)
     kinds = np.array([np.mean([members[m] for m in group], 0) for group in groups])
@@ -168,11 +164,21 @@ def best(
         proposed = propose(kinds, sizes, work, least_servers, SOLVING)
         starts = [_proportional(sizes, least_servers), *(Counts(*one) for one in proposed)]
         near = _neighbours(min(map(pricing.improved, starts), key=lambda o: o[0])[1], sizes)
-    few = pricing.few(near, judged if len(groups) > 1 else 1)
+    sure = len(groups) == 1 and work.mode != "bounded"
+    few = pricing.few(near, 1 if sure else judged)
     found = [_dealt(groups, counts, keep, members, work) for counts in few]
     if len(found) > 1:
         found.sort(key=lambda one: predicted(members, one, work))
     return Best(found[0], priced(members, found[0], work))
+
+
+def check_enough(members: int, least_servers: int) -> None:
+    """Raises InputError unless there can be workers and servers."""
+    if members < 1 + least_servers:
+        raise InputError(
+            f"servers: needs {1 + least_servers} members (1 worker, {least_servers} for "
+            f"the model), has {members}."
+        )
 
 
 class _Pricing(NamedTuple):
@@ -199,8 +205,11 @@ class _Pricing(NamedTuple):
         enough = counts.servers.sum(-1) >= self.least_servers
         seconds = np.where(enough, found.seconds, math.inf)
         seconds = seconds / seconds.min()
-        other = np.minimum(found.worker, found.serve)
-        order = np.lexsort((other, np.round(seconds, 9)))[:most]
+        # Where servers limit, noise costs no time; more workers than that gain nothing.
+        serve = np.where(enough, found.serve, 1.0)
+        slack = np.round(np.maximum(found.worker, KNEE * serve) / serve, 9)
+        size = counts.workers.sum(-1) + counts.servers.sum(-1)
+        order = np.lexsort((size, slack, np.round(seconds, 9)))[:most]
         return [
             Counts(counts.workers[at], counts.servers[at])
             for at in order
@@ -328,22 +337,29 @@ def priced(members: Mapping[str, Kind], now: Configuration, work: Work) -> float
         raise InputError(f"Nothing is known of {lost}: a configuration names members.")
     found = _parts(members, now, work)
     right = shared(members, [*now.workers], [*now.servers], work)
-    late = max(now.workers[m] / share for m, share in right.workers.items() if share)
+    if work.ahead < math.inf:  # of what is too much, only the computing takes longer
+        more = {m: now.workers[m] - share for m, share in right.workers.items()}
+        worker = found.worker + max(members[m].compute * one for m, one in more.items())
+    else:
+        late = (now.workers[m] / share for m, share in right.workers.items())
+        worker = found.worker * max(late)
     busy = max(now.servers[m] / share for m, share in right.servers.items())
-    one = max(float(found.worker + found.queue * busy) * late, float(found.serve) * busy)
+    one = max(float(worker + found.queue * busy), float(found.serve) * busy)
     return work.batches * one
 
 
 def predicted(members: Mapping[str, Kind], now: Configuration, work: Work) -> float:
     """Seconds of an epoch: simulated near the knee, where neither side alone decides.
 
-    And where workers that differ go in lockstep: who meets whom at which server counts.
+    And where workers that differ go in lockstep, since who meets whom at which server
+    counts; and with bounded staleness, whose waits no formula here has.
     """
     seconds = priced(members, now, work)
     found = _parts(members, now, work)
     sides = sorted((float(found.worker), float(found.serve)))
     like = len(alike({m: members[m] for m in now.members})) == 1
-    if like if work.mode == "lockstep" else sides[0] < KNEE * sides[1]:
+    knee = sides[0] >= KNEE * sides[1]
+    if not {"lockstep": not like, "bounded": True}.get(work.mode, knee):
         return seconds
     sizes = [len(now.workers) * share for share in now.workers.values()]
     seen = simulate(

@@ -78,8 +78,9 @@ class Work:
         Seconds that one server would take to apply the push of one mini-batch.
     mode : {"lockstep", "bounded", "async", "prefetch"}, default="async"
     pulls : {"auto", "in turn", "at once"}, default="auto"
-    staleness : int, default=1
-        Mini-batches that a worker of "bounded" may be ahead of the slowest.
+    staleness : int, default=2
+        Mini-batches that a worker of "bounded" may be ahead of the slowest. With 1 workers
+        wait for each other, up to 16% (benchmarks/server_planner.py); with 2 hardly.
     noise : float, default=0
         Deviation of the seconds of a mini-batch, as a share of them.
     row_blocks, model_blocks : int, default=0
@@ -97,7 +98,7 @@ class Work:
     applying: float = 0.0
     mode: Mode = "async"
     pulls: Pulls = "auto"
-    staleness: int = 1
+    staleness: int = 2
     noise: float = 0.0
     row_blocks: int = 0
     model_blocks: int = 0

@@ -1,0 +1,289 @@
+"""When to change who works and who serves: proposals from metrics, and what came of them.
+
+::
+
+    INIT -> RUN <-> OPTIMIZE -> FINISHING -> CLEANUP
+
+There is no proposal but in RUN: not while one is carried out, and no more once a worker has
+finished. The controller knows no clock and no mesh: who drives it tells it the time.
+
+Cruise (Lee et al., ICDCS 2019), section IV-A2, and its code for times.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from mlopt.errors import InputError
+from mlopt.events import Observer, Reconfigured, ignore
+from mlopt.plan import Alternative, Choice, Plan, format_seconds
+from mlopt.server.autoconfig import Configuration, best, check_enough, predicted
+from mlopt.server.metrics import Metrics
+from mlopt.server.model import Work, balance
+from mlopt.server.moves import Step, Table, apportioned, reconfiguration
+
+State = Literal["INIT", "RUN", "OPTIMIZE", "FINISHING", "CLEANUP"]
+
+
+@dataclass(frozen=True)
+class Policy:
+    """When a proposal is made.
+
+    Parameters
+    ----------
+    threshold : float, default=.05
+        Share of an epoch's seconds that must be gained: Cruise's, against oscillation (its
+        code has 0 by default, its scripts .1). Seconds are predicted to within 2% of each
+        other (benchmarks/server_planner.py), so that less may be none.
+    interval, settle : float, default=10
+        Seconds between two attempts, and after a change until the next: Cruise's.
+    least_servers : int, default=1
+        That the model needs for its memory.
+    """
+
+    threshold: float = 0.05
+    interval: float = 10.0
+    settle: float = 10.0
+    least_servers: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.threshold < 1:
+            raise InputError(f"`threshold` must be in [0, 1), got {self.threshold!r}.")
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A reconfiguration.
+
+    Attributes
+    ----------
+    before, after : Configuration
+    now, predicted : float
+        Seconds of an epoch as it is (infinite if it cannot go on), and afterwards.
+    steps : tuple of Step
+    reason : str
+    measured : float or None
+        Seconds of an epoch afterwards, once there was one.
+    took : float or None
+        Seconds that the change took.
+    """
+
+    before: Configuration
+    after: Configuration
+    now: float
+    predicted: float
+    steps: tuple[Step, ...]
+    reason: str
+    measured: float | None = None
+    took: float | None = None
+
+
+class Controller:
+    """Keeps a job near its best configuration.
+
+    Parameters
+    ----------
+    work : Work
+        Its noise and seconds of applying are measured.
+    configuration : Configuration
+    cores : mapping of str to int
+        Of the members that are there, those without a part included.
+    policy : Policy, optional
+    observer : callable, optional
+        Told of each reconfiguration.
+
+    Attributes
+    ----------
+    metrics : Metrics
+        To be told what members report.
+    state : {"INIT", "RUN", "OPTIMIZE", "FINISHING", "CLEANUP"}
+    configuration : Configuration
+    history : list of Proposal
+        Those that were carried out.
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        configuration: Configuration,
+        cores: Mapping[str, int],
+        policy: Policy | None = None,
+        observer: Observer = ignore,
+    ) -> None:
+        self.work, self.configuration = work, configuration
+        self.policy, self.observer = policy or Policy(), observer
+        self.cores = dict(cores)
+        self.metrics = Metrics()
+        self.state: State = "INIT"
+        self.history: list[Proposal] = []
+        self._first: float | None = None  # seconds of an epoch before any change
+        self._open: Proposal | None = None
+        self._next = -math.inf
+
+    def start(self) -> None:
+        """All members are ready: the first epoch begins."""
+        self.state = "RUN"
+
+    def joined(self, member: str, cores: int = 1) -> None:
+        """A member is there; it gets a part if that helps."""
+        self.cores[member] = cores
+
+    def left(self, member: str) -> None:
+        """A member is gone, or about to; a part that it has must go to others."""
+        self.cores.pop(member, None)
+
+    @property
+    def forced(self) -> bool:
+        """Whether a member with a part is gone."""
+        return not self.configuration.members <= self.cores.keys()
+
+    def propose(
+        self, now: float, owners: Mapping[Table, Mapping[int, str]] | None = None
+    ) -> Proposal | None:
+        """What to change, or None. Carry it out, and say so by `done`.
+
+        Parameters
+        ----------
+        now : float
+            Seconds, of any clock.
+        owners : mapping, optional
+            See `reconfiguration`; the model is dealt in whole blocks then.
+
+        Raises
+        ------
+        InputError
+            There are too few members to go on.
+        """
+        if self.state != "RUN":
+            return None
+        lost = self.configuration.members - self.cores.keys()
+        if not lost and (now < self._next or not self.metrics.ready(self.configuration)):
+            return None
+        self._next = now + self.policy.interval
+        owners = owners or {}
+        kinds = self.metrics.kinds(self.cores)
+        work = self.metrics.measured(self.work)
+        least = self.policy.least_servers
+        if not kinds:
+            return self._offered(_as_before(self, least), math.inf, math.nan, owners, lost)
+        wanted = best(kinds, work, least_servers=least, keep=self.configuration)
+        after = _in_blocks(wanted.configuration, owners)
+        seconds = predicted(kinds, after, work)
+        before = math.inf if lost else predicted(kinds, self.configuration, work)
+        if seconds > (1 - self.policy.threshold) * before:
+            return None
+        return self._offered(after, before, seconds, owners, lost)
+
+    def _offered(
+        self,
+        after: Configuration,
+        before: float,
+        seconds: float,
+        owners: Mapping[Table, Mapping[int, str]],
+        lost: frozenset[str],
+    ) -> Proposal:
+        new = sorted(after.members - self.configuration.members)
+        reason = f"{(before - seconds) / before:.0%} less" if math.isfinite(before) else ""
+        if lost:
+            reason = f"{', '.join(sorted(lost))} left"
+        elif new:
+            reason += f" with {', '.join(new)}"
+        steps = reconfiguration(self.configuration, after, owners, lost)
+        self._open = Proposal(
+            self.configuration, after, before, seconds, tuple(steps), reason
+        )
+        self.state = "OPTIMIZE"
+        return self._open
+
+    def done(self, now: float, took: float | None = None) -> None:
+        """The proposal is carried out, in ``took`` seconds."""
+        if self._open is None:
+            raise InputError("`done` follows a proposal, and there is none.")
+        self.history.append(replace(self._open, took=took))
+        self.configuration, self._open = self._open.after, None
+        self.metrics.clear()
+        self._next = now + self.policy.settle
+        self.state = "RUN"
+        last = self.history[-1]
+        self.observer(
+            Reconfigured(
+                now, str(last.before), str(last.after), last.predicted, last.reason
+            )
+        )
+
+    def epoch(self, seconds: float) -> None:
+        """An epoch without a change in it took so long."""
+        if not self.history:
+            self._first = seconds
+        else:
+            self.history[-1] = replace(self.history[-1], measured=seconds)
+
+    def finish(self) -> None:
+        """A worker has finished: nothing is changed any more."""
+        self.state = "FINISHING"
+
+    def clean(self) -> None:
+        """All have finished."""
+        self.state = "CLEANUP"
+
+    def plan(self) -> Plan:
+        """Each configuration a line: an epoch predicted, measured, and what it replaced."""
+        begin = self.history[0].before if self.history else self.configuration
+        foreseen = self.history[0].now if self.history else None
+        choices = [
+            Choice("servers", self.work.mode, str(begin), foreseen, self._first),
+            *(self._line(number, one) for number, one in enumerate(self.history, 1)),
+        ]
+        return Plan("epochs of a job on servers", tuple(choices), notes=self._notes())
+
+    def _line(self, number: int, one: Proposal) -> Choice:
+        rejected = []
+        if math.isfinite(one.now):
+            rejected = [Alternative(f"stay with {one.before}", one.now)]
+        moved = sum(len(step.move.blocks) for step in one.steps if step.move)
+        notes = [one.reason, f"{len(one.steps)} steps, {moved} blocks moved"]
+        if one.took is not None:
+            notes[1] += f", {format_seconds(one.took)}"
+        return Choice(
+            f"change {number}", self.work.mode, str(one.after), one.predicted,
+            one.measured, tuple(rejected), tuple(notes),
+        )  # fmt: skip
+
+    def _notes(self) -> tuple[str, ...]:
+        kinds = self.metrics.kinds(self.cores)
+        if not kinds:
+            return ("nothing is measured yet",)
+        work = self.metrics.measured(self.work)
+        compute = sum(one.compute for one in kinds.values()) / len(kinds)
+        link = sum(one.bandwidth for one in kinds.values()) / len(kinds)
+        w = balance(len(kinds), compute, work.pulled / link, work)
+        return (
+            f"measured: {format_seconds(compute)} a mini-batch, pulls of "
+            f"{format_seconds(work.pulled / link)}; of {len(kinds)} members that were "
+            f"alike {w:.1f} would work",
+        )
+
+
+def _in_blocks(
+    wanted: Configuration, owners: Mapping[Table, Mapping[int, str]]
+) -> Configuration:
+    """Shares of the model in whole blocks."""
+    held = [*owners.get("model", {}).values()]
+    if not held:
+        return wanted
+    have = {member: held.count(member) for member in set(held)}
+    counts = apportioned(wanted.servers, len(held), have)
+    return replace(wanted, servers={m: n / len(held) for m, n in counts.items()})
+
+
+def _as_before(controller: Controller, least: int) -> Configuration:
+    """Before anything is measured: as large a share of servers as there was."""
+    now, there = controller.configuration, [*controller.cores]
+    check_enough(len(there), least)
+    share = len(now.servers) / len(now.members)
+    count = min(len(there) - 1, max(least, round(share * len(there))))
+    there.sort(key=lambda m: {"server": 0, None: 1, "worker": 2}[now.role(m)])
+    return Configuration.even(there[count:], there[:count])

@@ -1,0 +1,167 @@
+"""A job finds its configuration, keeps it, and goes on when members come and go."""
+
+from __future__ import annotations
+
+import pytest
+
+from mlopt.errors import InputError
+from mlopt.events import Event, Reconfigured
+from mlopt.plan import Plan
+from mlopt.server.autoconfig import Configuration
+from mlopt.server.elastic import Controller
+from mlopt.server.metrics import Metrics
+from mlopt.server.model import Kind, Mode, Work
+from mlopt.server.rehearsal import Rehearsal, epoch_seconds
+
+LINK = 1e8
+N = 12
+RATIOS = {"NMF": 0.153, "MLR": 0.034, "LDA": 0.605}  # Cruise, table I: pull by compute
+STARTS = [("NMF", 27), ("NMF", 18), ("MLR", 18), ("MLR", 23), ("LDA", 27), ("LDA", 23)]
+
+
+def pool(n: int = N) -> dict[str, Kind]:
+    return {f"m{number}": Kind(1.0, LINK) for number in range(n)}
+
+
+def split(names: list[str], workers: int) -> Configuration:
+    return Configuration.even(names[:workers], names[workers:])
+
+
+def job(ratio: float, workers: int, mode: Mode = "lockstep", n: int = N) -> Rehearsal:
+    work = Work(ratio * LINK, 100, mode=mode, noise=0.05)
+    return Rehearsal(pool(n), work, split([*pool(n)], workers), seed=workers)
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "async"])
+@pytest.mark.parametrize(("app", "workers"), STARTS)
+def test_bad_starts_end_near_the_best_of_all(app: str, workers: int, mode: Mode) -> None:
+    begun = job(RATIOS[app], round(workers * N / 32), mode)
+    for _ in range(4):
+        last = begun.epoch()
+    grid = [
+        epoch_seconds(begun.machines, split([*begun.machines], w), begun.work)
+        for w in range(N // 2, N)
+    ]
+    assert min(grid) >= 0.95 * last.seconds  # what is within 5% is left as it is
+    if begun.controller.history:
+        assert last.seconds < begun.epochs[0].seconds
+
+
+def test_nothing_changes_for_a_gain_below_the_threshold() -> None:
+    # Of 12 machines 8 work at the best; one more or less costs 1.3% and 3%.
+    near = job(0.3, 8)
+    for _ in range(12):
+        near.epoch()
+    assert near.controller.history == []
+
+
+def test_members_that_come_make_epochs_shorter() -> None:
+    begun = job(0.153, 6, n=8)
+    before = [begun.epoch() for _ in range(3)][-1]
+    for number in range(8, 12):
+        begun.join(f"m{number}", Kind(1.0, LINK))
+    after = [begun.epoch() for _ in range(2)][-1]
+    assert len(after.configuration.members) == 12
+    assert after.seconds < 0.8 * before.seconds
+    assert "with m10, m11, m8, m9" in begun.controller.history[-1].reason
+
+
+def test_a_job_goes_on_without_those_that_leave_and_ends_with_the_last() -> None:
+    begun = job(0.153, 6, n=8)
+    begun.epoch()
+    for gone in ("m7", "m0", "m1"):
+        begun.lose(gone)
+    after = begun.epoch()
+    assert after.configuration.members == begun.machines.keys()
+    change = begun.controller.history[-1]
+    assert change.reason == "m0, m1, m7 left"
+    for gone in ("m2", "m3", "m4"):
+        begun.lose(gone)
+    assert len(begun.epoch().configuration.members) == 2
+    begun.lose("m5")
+    with pytest.raises(InputError, match=r"needs 2 members .* has 1"):
+        begun.epoch()
+
+
+def test_a_loss_before_anything_is_measured_keeps_the_share_of_servers() -> None:
+    controller = Controller(Work(LINK), split([*pool(6)], 4), dict.fromkeys(pool(6), 1))
+    controller.start()
+    controller.left("m4")
+    owners = {block: f"m{4 + block % 2}" for block in range(8)}
+    proposal = controller.propose(0.0, {"model": owners})
+    assert proposal is not None
+    assert (len(proposal.after.workers), len(proposal.after.servers)) == (3, 2)
+    assert proposal.after.role("m5") == "server"
+    restored = [step for step in proposal.steps if step.what == "restore"]
+    assert [step.move.blocks for step in restored if step.move] == [(0, 2, 4, 6)]
+
+
+def test_proposals_keep_their_pace_and_their_state() -> None:
+    told: list[Event] = []
+    names = [*pool(8)]
+    work = Work(0.1 * LINK, mode="lockstep")
+    bad = split(names, 3)
+    controller = Controller(work, bad, dict.fromkeys(names, 1), observer=told.append)
+
+    def report() -> None:
+        for member in names:
+            controller.metrics.link(member, LINK)
+        for member in controller.configuration.servers:
+            controller.metrics.served(member, 1, 0.0)
+        for member in controller.configuration.workers:
+            for _ in range(6):
+                controller.metrics.batch(member, 1.0)
+
+    report()
+    assert controller.propose(0.0) is None  # INIT
+    controller.start()
+    controller.metrics.clear()
+    assert controller.propose(0.0) is None  # nobody has reported since
+    report()
+    first = controller.propose(0.0)
+    assert first is not None
+    assert controller.propose(20.0) is None  # OPTIMIZE
+    controller.done(20.0, took=1.5)
+    assert controller.configuration == first.after
+    assert isinstance(told[0], Reconfigured)
+    controller.configuration = bad
+    report()
+    assert controller.propose(29.0) is None  # settling
+    assert controller.propose(30.0) is not None
+    controller.done(30.0)
+    controller.configuration = bad
+    controller.finish()
+    report()
+    assert controller.propose(99.0) is None
+
+
+def test_each_change_is_a_line_of_the_plan() -> None:
+    begun = job(0.605, 11)
+    for _ in range(3):
+        begun.epoch()
+    plan = begun.controller.plan()
+    assert Plan.from_dict(plan.to_dict()) == plan
+    first, change = plan.choices[:2]
+    assert first.chosen == "11 workers, 1 servers"
+    for line in (first, change):
+        assert line.predicted == pytest.approx(line.measured, rel=0.05)
+    assert change.rejected[0].name == "stay with 11 workers, 1 servers"
+    assert "of 12 members that were alike" in plan.explain()
+
+
+def test_who_has_only_served_is_as_fast_as_its_cores() -> None:
+    metrics = Metrics()
+    for _ in range(6):
+        metrics.batch("a", 2.0)
+        metrics.batch("b", 1.0)
+    for member in "abc":
+        metrics.link(member, LINK)
+    kinds = metrics.kinds({"a": 2, "b": 4, "c": 8})
+    assert [kinds[m].compute for m in "abc"] == [2.0, 1.0, 0.5]
+    metrics.clear()
+    for _ in range(6):
+        metrics.batch("b", 2.0)
+    # History is kept for those that do not work now, and gives way for those that do.
+    assert [metrics.kinds({"a": 2, "b": 4})[m].compute for m in "ab"] == [2.0, 2.0]
+    metrics.clear()
+    assert metrics.kinds({"b": 4})["b"].compute == pytest.approx(0.9 * 1.0 + 0.1 * 2.0)
