@@ -7,11 +7,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from mlopt.errors import InputError
-from mlopt.server.autoconfig import Configuration, best, predicted, priced, shared
+from mlopt.server.autoconfig import Configuration, alike, best, predicted, priced, shared
 from mlopt.server.model import MODES, Kind, Mode, Work, seconds
 from mlopt.server.simulate import simulate
 
@@ -54,6 +54,8 @@ def test_roles_are_as_good_as_the_best_of_all(
     work = Work(ratio * LINK, 100, message, applying, mode)
     expected = by_roles(members, work)
     for enumerated in (50_000, 0):  # 0: by integer programs
+        if not enumerated:  # for which kinds that are nearly one are one
+            assume(len(alike(members)) == len(set(members.values())))
         found = best(members, work, enumerated=enumerated, judged=1)
         assert found.seconds <= expected * 1.01
         assert found.seconds == pytest.approx(priced(members, found.configuration, work))

@@ -23,9 +23,9 @@ from mlopt.server.simulate import simulate
 
 Role = Literal["worker", "server"]
 
-ALIKE = 0.1
-"""Machines whose speeds and links differ by less count as one kind until roles are given
-to members: compute seconds of like machines differ by about that while others run."""
+EXACTLY, ALIKE = 0.01, 0.1
+"""Machines whose speeds and links differ by less are of one kind: the first, if that gives
+few enough kinds, else the second, by which like machines differ while others run."""
 ENUMERATED = 50_000
 """Configurations that are priced one by one: in .05 s (benchmarks/server_planner.py)."""
 SOLVING = 2.0
@@ -151,8 +151,11 @@ def best(
     23 workers, 9 servers
     """
     check_enough(len(members), least_servers)
-    groups = alike(members)
-    sizes = np.array([len(group) for group in groups], float)
+    for difference in (EXACTLY, ALIKE):
+        groups = alike(members, difference)
+        sizes = np.array([len(group) for group in groups], float)
+        if math.prod((sizes + 1) * (sizes + 2) / 2) <= enumerated:
+            break
     kinds = np.array([np.mean([members[m] for m in group], 0) for group in groups])
     pricing = _Pricing(kinds, sizes, work, least_servers)
     if math.prod((sizes + 1) * (sizes + 2) / 2) <= enumerated:
@@ -217,13 +220,13 @@ class _Pricing(NamedTuple):
         ]
 
 
-def alike(members: Mapping[str, Kind]) -> list[list[str]]:
-    """Members by kinds: of each, none is `ALIKE` above its first."""
+def alike(members: Mapping[str, Kind], difference: float = ALIKE) -> list[list[str]]:
+    """Members by kinds: none is more than a ``difference`` above the first of its kind."""
     groups: list[list[str]] = []
     for name in sorted(members, key=lambda m: (*members[m], m)):
         for group in groups:
             pairs = zip(members[name], members[group[0]], strict=True)
-            if all(abs(one - first) <= ALIKE * first for one, first in pairs):
+            if all(abs(one - first) <= difference * first for one, first in pairs):
                 group.append(name)
                 break
         else:
