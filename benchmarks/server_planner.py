@@ -143,17 +143,14 @@ def mixed(cases, random):
                         )
                     )
             mine = epoch_seconds(members, chosen, work)
+            again = epoch_seconds(members, chosen, work, seed=1)
             regret.append(mine / min(seen) - 1)
-            error.append(
-                abs(
-                    predicted(members, chosen, work)
-                    / epoch_seconds(members, chosen, work, seed=1)
-                    - 1
-                )
-            )
+            error.append(abs(predicted(members, chosen, work) / again - 1))
         pulls = "in turn" if work.in_turn else "at once"
-        print(f"two kinds, {mode}, pulls {pulls}: regret {np.mean(regret):.2%} on average, "
-              f"{np.max(regret):.1%} at most; error {np.max(error):.1%} at most")  # fmt: skip
+        print(
+            f"two kinds, {mode}, pulls {pulls}: regret {np.mean(regret):.2%} on average, "
+            f"{np.max(regret):.1%} at most; error {np.max(error):.1%} at most"
+        )
 
 
 def timed(name, members, work, **options):
