@@ -1,4 +1,4 @@
-"""Where Dask encrypts, so do the lines of a mesh."""
+"""Where Dask encrypts, so do the lines of a mesh, and jobs."""
 
 from __future__ import annotations
 
@@ -7,23 +7,29 @@ import shutil
 import socket
 import ssl
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import distributed
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 from tests.cluster.desk import Desk, total, work
 
+import mlopt
 from mlopt.cluster import MeshDask
 from mlopt.cluster.connect import dask_default_kept
 from mlopt.cluster.lines import Line
 from mlopt.errors import WireError
 
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
-@pytest.fixture
-def security(tmp_path: Path) -> Any:
+
+@pytest.fixture(scope="module")
+def security(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Of Dask, with a certificate that is its own authority."""
+    tmp_path = tmp_path_factory.mktemp("certificates")
     if shutil.which("openssl") is None:
         pytest.skip("certificates are made by openssl, which is not here")
     key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "certificate.pem")
@@ -40,9 +46,8 @@ def security(tmp_path: Path) -> Any:
     return distributed.Security(tls_ca_file=certificate, require_encryption=True, **roles)
 
 
-@pytest.mark.cluster
-@pytest.mark.slow
-def test_where_workers_use_tls_so_do_lines(security: Any) -> None:
+@pytest.fixture(scope="module")
+def client(security: Any) -> Iterator[Any]:
     with (
         dask_default_kept(),
         distributed.LocalCluster(
@@ -50,8 +55,12 @@ def test_where_workers_use_tls_so_do_lines(security: Any) -> None:
             host="127.0.0.1", dashboard_address=None,
         ) as cluster,
         distributed.Client(cluster) as client,
-        MeshDask(client) as mesh,
     ):  # fmt: skip
+        yield client
+
+
+def test_where_workers_use_tls_so_do_lines(security: Any, client: Any) -> None:
+    with MeshDask(client) as mesh:
         mesh.serve(Desk)
         first, second = mesh.members
         assert first.startswith("tls://")
@@ -73,3 +82,11 @@ def test_where_workers_use_tls_so_do_lines(security: Any) -> None:
         with pytest.raises(WireError, match="secret"):
             Line(first, address, b"a guess", context=mesh._context)
         assert total(mesh, first) == 2
+
+
+def test_a_job_reaches_its_pool_where_that_uses_tls(client: Any, tmp_path: Path) -> None:
+    X, y = np.arange(20.0).reshape(-1, 1), np.arange(20) > 9
+    search = mlopt.ModelSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=2)
+    job = mlopt.submit(search, X, y, scheduler=client, storage=tmp_path)
+    assert job.result(60).best_score_ == search.fit(X, y).best_score_
+    assert job.record.worker.startswith("tls://")

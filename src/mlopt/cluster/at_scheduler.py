@@ -26,7 +26,7 @@ class Answers(distributed.SchedulerPlugin):
 
     async def start(self, scheduler: Any) -> None:
         self.scheduler = scheduler
-        for answer in (self.jobs, self.least):
+        for answer in (self.jobs, self.least, self.forgive):
             scheduler.handlers[_PREFIX + answer.__name__] = answer
 
     async def jobs(self) -> tuple[list[str], int]:
@@ -42,10 +42,15 @@ class Answers(distributed.SchedulerPlugin):
         tags = (task.priority[0] for worker in workers for task in worker.processing)
         return int(min((tag for tag in tags if tag > 0), default=0))
 
+    async def forgive(self, key: str) -> None:
+        """Count no worker that has died so far against this task."""
+        if key in self.scheduler.tasks:
+            self.scheduler.tasks[key].suspicious = 0
 
-def ask(client: Any, what: str) -> Any:
+
+def ask(client: Any, what: str, **named: Any) -> Any:
     """What the method of `Answers` returns."""
     if client not in _asking:
         client.register_plugin(Answers())
         _asking.add(client)
-    return client.sync(getattr(client.scheduler, f"{_PREFIX}{what}"))
+    return client.sync(getattr(client.scheduler, f"{_PREFIX}{what}"), **named)

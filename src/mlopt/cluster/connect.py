@@ -114,16 +114,16 @@ def reached(scheduler: Any) -> AbstractContextManager[Any]:
     Raises
     ------
     ConfigError
-        There is none; see `connect`.
+        There is none, or the line to it is not safe: as of `connect`.
     """
     if isinstance(scheduler, str):
         return connect(scheduler)
-    if scheduler is not None:
-        return nullcontext(scheduler)
     try:
-        return nullcontext(distributed.default_client())
+        client = scheduler or distributed.default_client()
     except ValueError:
         raise ConfigError(
             "A scheduler is needed: give its address, as in 'tcp://127.0.0.1:8786', or "
             "make a `distributed.Client`."
         ) from None
+    check_safe(client.scheduler.address)
+    return nullcontext(client)

@@ -64,6 +64,11 @@ class Drive:
         self.threads = int(worker.state.nthreads)
         self._worker, self._key = worker, key
 
+    def forgive(self) -> None:
+        """Say that it gets ahead: Dask gives up what has ended some workers, whoever of all
+        that ran on them was to blame, and whatever was done between their deaths."""
+        ask(self.client, "forgive", key=self._key)
+
     @property
     def wanted(self) -> bool:
         """Whether nobody has cancelled it, and its worker and its scheduler are there."""

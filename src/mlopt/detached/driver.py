@@ -53,6 +53,8 @@ def drive(where: Any, path: str, key: str) -> None:
     with folder.log(record.attempt).open("w") as stream:
         tell = Lines(stream, quiet=())
         if record.attempt > 1:
+            if folder.got_ahead(record.attempt - 1):
+                where.forgive()
             tell(events.Message(0.0, f"attempt {record.attempt}, on {where.worker}"))
         ended = _ended(where, record, folder, tell)
     if ended is not None:

@@ -35,6 +35,7 @@ from mlopt.writing import check_writable, finish_files, write_file
 
 RECORD, KEPT = "job.json", "kept"
 _LOG = re.compile(r"log-(\d+)\.jsonl")
+_AHEAD = (b'"TrialFinished"', b'"TrialPruned"', b'"FileDone"')
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 Status = Literal["waiting", "running", "done", "failed", "cancelled"]
@@ -163,6 +164,11 @@ class Folder:
                 shutil.rmtree(path)
             else:
                 path.unlink(missing_ok=True)
+
+    def got_ahead(self, attempt: int) -> bool:
+        """Whether something was finished in an attempt that the next need not do again."""
+        log = self.log(attempt)
+        return log.exists() and any(mark in log.read_bytes() for mark in _AHEAD)
 
     def spent(self, attempt: int) -> float:
         """Seconds of the attempts before this one."""
