@@ -14,9 +14,8 @@ from mlopt.errors import InputError
 from mlopt.factors.model import Factors, padded
 from mlopt.factors.ratings import Ratings
 from mlopt.factors.sgd import Rule
-from mlopt.factors.shelves import Grid, Shelf
+from mlopt.factors.shelves import Grid, Shelf, Turns
 from mlopt.kernels.factors_sgd import visit
-from mlopt.kernels.permutation import permutation
 from mlopt.server.layouts.rotate import Rotate
 from mlopt.server.work import Part, Step, Work
 
@@ -37,17 +36,6 @@ class Visits(Step):
             penalty=self.rule.penalty, biased=self.rule.biased,
             nonnegative=self.rule.nonnegative,
         )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Turns:
-    """The rounds of a pass in an order drawn for it, as `SGDTraining` has them."""
-
-    seed: int
-
-    def __call__(self, parts: int, passes: int) -> Sequence[int]:
-        turns: list[int] = permutation(parts, self.seed, 3, passes).tolist()
-        return turns
 
 
 class RotatingTraining:

@@ -14,9 +14,8 @@ from mlopt.cluster import Executor
 from mlopt.errors import InputError
 from mlopt.factors.model import Factors, padded
 from mlopt.factors.ratings import Ratings
-from mlopt.factors.shelves import Grid
+from mlopt.factors.shelves import Grid, Turns
 from mlopt.kernels.factors_sgd import visit
-from mlopt.kernels.permutation import permutation
 
 Array = NDArray[Any]
 
@@ -65,7 +64,7 @@ class SGDTraining:
         passes: int,
         executor: Executor,
     ) -> None:
-        self.rule, self.seed, self.executor = rule, seed, executor
+        self.rule, self.turns, self.executor = rule, Turns(seed), executor
         self.n, self.k, self.mean = len(ratings.values), start.P.shape[1], start.mean
         self.grid = Grid.of(ratings, seed)
         self.passes, self.done, self._error = passes, False, math.nan
@@ -87,8 +86,8 @@ class SGDTraining:
         side = self.grid.side
         for _ in range(passes):
             rate, error = self.rule.rate * self.rule.decay**self.passes, 0.0
-            for turn in permutation(side, self.seed, 3, self.passes):
-                cells = [(a, int(a + turn) % side, rate) for a in range(side)]
+            for turn in self.turns(side, self.passes):
+                cells = [(a, (a + turn) % side, rate) for a in range(side)]
                 error += sum(self.executor.map(self._visit, cells))
             self.passes += 1
             self._error = math.sqrt(error / self.n) if error < math.inf else math.inf

@@ -68,6 +68,21 @@ class Cut:
         return out
 
 
+@dataclass(frozen=True)
+class Turns:
+    """The rounds of a pass: in round ``t`` stratum ``a`` has block ``a + t``.
+
+    They begin with one that is drawn for the pass; from one to the next each block goes to
+    the neighbour of the stratum that has it, which mostly is at the same member.
+    """
+
+    seed: int
+
+    def __call__(self, side: int, passes: int) -> list[int]:
+        first = int(permutation(side, self.seed, 3, passes)[0])
+        return [(first - turn) % side for turn in range(side)]
+
+
 @dataclass(frozen=True, eq=False)
 class Grid:
     """All shelves: ``shelves[stratum][block]``."""

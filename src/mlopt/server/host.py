@@ -86,7 +86,8 @@ class Host:
         self._restoring, self._ended = threading.Lock(), threading.Event()
         first = dealt(self.tables.blocks, members)
         given = {block: Owner(member, 1) for block, member in (owners or {}).items()}
-        self._create(model, given or first)
+        self._servers = {owner.member for owner in (first | given).values()}
+        self._create(model, first | given)
         self._unwatch = mesh.watch(self._changed)
         if set(members) - set(mesh.members):  # since a moment ago
             self._restore()
@@ -166,8 +167,9 @@ class Host:
                     log.warning("blocks could not be restored: %s", error)
 
     def _choose(self, block: int) -> str:
-        """A member that has the fewest blocks."""
+        """A member that has the fewest blocks, of those that had some at first."""
         here = self.mesh.members
+        here = tuple(self._servers.intersection(here)) or here
         if not here:
             raise ClusterError("The pool has shrunk to nothing.")
         return min(here, key=lambda member: len(self.owners.of(member)))

@@ -129,18 +129,24 @@ def rotate(
     """
     service = site.service
     assert isinstance(service, JobService)
-    return _Rotation(service, homes, first, passes).run(threads or site.cores)
+    return _Rotation(site, service, homes, first, passes).run(threads or site.cores)
 
 
 class _Rotation:
     def __init__(
-        self, service: JobService, homes: Sequence[str], first: int, passes: int
+        self,
+        site: Site,
+        service: JobService,
+        homes: Sequence[str],
+        first: int,
+        passes: int,
     ) -> None:
-        self.service, self.plan, self.done = service, service.plan, Done()
-        here, plan = service.site.member, self.plan
+        self.site, self.service = site, service
+        self.plan, self.done = service.plan, Done()
+        here, plan = site.member, self.plan
         mine = [a for a, home in enumerate(homes) if home == here]
         # Of each stratum what it does next; of each part who has it next, and who then.
-        self.orders = {a: _until(plan.order(a, first), first + passes) for a in mine}
+        self.orders = {a: cells_until(plan.order(a, first), first + passes) for a in mine}
         self.turns: dict[int, deque[tuple[int, str]]] = {}
         for part in range(plan.parts):
             turns: deque[tuple[int, str]] = deque()
@@ -182,7 +188,7 @@ class _Rotation:
             self.service.shard.tell()
 
     def _work(self) -> None:
-        site = self.service.site
+        site = self.site
         while not (self.errors or site.stop.is_set()):
             began = time.perf_counter()
             found = self._next()
@@ -246,9 +252,9 @@ class _Rotation:
             self.orders[stratum].popleft()
             _, then = self.turns[part].popleft()
             self.busy.discard(~stratum)
-            if then == self.service.site.member:
+            if then == self.site.member:
                 self.busy.discard(part)
-        if then != self.service.site.member:
+        if then != self.site.member:
             self.sender.submit(self._send, part, then)
         self.service.shard.tell()
 
@@ -265,7 +271,9 @@ class _Rotation:
         self.service.shard.tell()
 
 
-def _until(order: Iterator[tuple[int, int, int]], last: int) -> deque[tuple[int, int, int]]:
+def cells_until(
+    order: Iterator[tuple[int, int, int]], last: int
+) -> deque[tuple[int, int, int]]:
     found = deque[tuple[int, int, int]]()
     for one in order:
         if one[0] >= last:

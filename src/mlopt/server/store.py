@@ -10,12 +10,13 @@ import secrets
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from typing import Any, Self
 
 import numpy as np
 
 from mlopt.cluster.mesh import Peers
+from mlopt.cluster.pool import Pool
 from mlopt.cluster.wire import Answer
 from mlopt.server.asking import drive
 from mlopt.server.blocks import Array
@@ -26,6 +27,11 @@ from mlopt.server.tables import Model, Tables
 PATIENCE = 60.0
 """Seconds without an answer after which a block is given up: a worker that died is noticed
 in half a minute (`docs/mesh.md`), and its blocks are restored within a few seconds."""
+
+
+def pool_of(threads: int) -> Pool:
+    """Threads that stores may share."""
+    return Pool(threads, "mlopt-store", lambda: None)
 
 
 class Store:
@@ -39,7 +45,7 @@ class Store:
         What the model is.
     owners : Owners
         On a member those of its shard.
-    threads : int
+    threads : int or Pool
         That send, and ask for blocks of several members at a time.
     patience : float
         Seconds.
@@ -57,14 +63,15 @@ class Store:
         tables: Tables,
         owners: Owners,
         *,
-        threads: int = 2,
+        threads: int | Pool = 2,
         patience: float = PATIENCE,
         client: int | None = None,
     ) -> None:
         self.peers, self.tables, self.owners = peers, tables, owners
         self.client = Client(client or secrets.randbits(62) + 1, owners)
         self._patience = patience
-        self._threads = ThreadPoolExecutor(threads, "mlopt-store")
+        self._own = not isinstance(threads, Pool)
+        self._threads = threads if isinstance(threads, Pool) else pool_of(threads)
         self._waiting: dict[int, deque[tuple[list[Array], int | None]]] = {}
         self._sending: dict[int, Future[None]] = {}
         self._changing = threading.Lock()
@@ -256,7 +263,8 @@ class Store:
 
     def close(self) -> None:
         """End the store's threads; what was pushed and is not done may be lost."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        if self._own:
+            self._threads.shutdown(wait=False, cancel_futures=True)
 
     def __enter__(self) -> Self:
         return self

@@ -17,12 +17,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from mlopt.cluster import Executor
 from mlopt.errors import InputError
 from mlopt.server.blocks import Array
 from mlopt.server.tables import Table, Tables
@@ -114,6 +115,10 @@ def check_delta(delta: Any, part: Part) -> None:
             )
 
 
+CLOCK = "clock"
+"""The table that has of each stratum the number of its steps that are done."""
+
+
 def _in_turn(parts: int, passes: int) -> Sequence[int]:
     del passes
     return range(parts)
@@ -129,12 +134,14 @@ class Work:
     parts : sequence of mapping of str to ndarray
         Of the model; at least as many as there are strata, or one.
     cells : sequence of sequences
-        ``cells[stratum][part]``, values or handles of an executor.
+        ``cells[stratum][part]``.
     states : sequence of mapping of str to ndarray, optional
         What each stratum keeps.
     turns : callable, optional
         ``turns(parts, passes)``: the rounds of a pass; in round ``t`` stratum ``a`` has
         part ``a + t``, modulo their number.
+    executor : Executor, optional
+        Whose handles the cells are; else they are values.
     """
 
     step: Step
@@ -142,6 +149,7 @@ class Work:
     cells: Sequence[Sequence[Any]]
     states: Sequence[Part] = ()
     turns: Callable[[int, int], Sequence[int]] = field(default=_in_turn)
+    executor: Executor | None = None
 
     def __post_init__(self) -> None:
         lengths = {len(row) for row in self.cells}
@@ -166,9 +174,14 @@ class Work:
         """Parts and states as a store has them."""
         named = {part_name(b): part for b, part in enumerate(self.parts)}
         named |= {state_name(a): state for a, state in enumerate(self.states) if state}
-        return {
+        model: dict[str, Any] = {
             name: value for one, part in named.items() for name, value in _tables(one, part)
         }
+        return model | {CLOCK: np.zeros(len(self.cells), np.int64)}
+
+    def starting(self, parts: Sequence[Part]) -> Work:
+        """The same job from another model."""
+        return replace(self, parts=parts)
 
     def cut(self, model: Mapping[str, Any]) -> tuple[list[Part], list[Part]]:
         """A store's model as parts and states."""

@@ -7,20 +7,16 @@ the others begin anew from there, under a new epoch, and come to the same result
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from typing import Any
 
-from mlopt.cluster import Mesh, Resident
-from mlopt.cluster.wire import Header
+from mlopt.cluster import Mesh
 from mlopt.errors import ClusterError, InputError, MemberLostError
 from mlopt.server.host import EVERY, Host
 from mlopt.server.layouts.layout import Layout
-from mlopt.server.resident import Done, JobService, cell_message, keep_cells, rotate
-from mlopt.server.work import Part, Work, part_name, state_name
-
-_LOOK = 0.05
-"""Seconds from one look at all tasks to the next: one that failed leaves others waiting."""
+from mlopt.server.layouts.members import finished, give_cells
+from mlopt.server.resident import Done, JobService, rotate
+from mlopt.server.work import CLOCK, Part, Work, part_name, state_name
 
 
 class Rotate(Layout):
@@ -36,8 +32,6 @@ class Rotate(Layout):
         Of each member. Default: its cores.
     every : float
         Seconds from one copy of the whole model to the next.
-    is_handle : callable
-        Whether a cell is a handle of the executor whose members these are.
 
     Attributes
     ----------
@@ -53,7 +47,6 @@ class Rotate(Layout):
         passes: int = 0,
         threads: int | None = None,
         every: float = EVERY,
-        is_handle: Callable[[Any], bool] = lambda cell: False,
     ) -> None:
         super().__init__(work, passes)
         if 1 < len(work.parts) < len(work.cells):
@@ -62,7 +55,6 @@ class Rotate(Layout):
                 f"or a single one; has {len(work.parts)}."
             )
         self.mesh, self.threads, self.every = mesh, threads, every
-        self.is_handle = is_handle
         self.done: list[Done] = []
         self._plan = work.plan
         self._kept: tuple[int, Sequence[Part], Sequence[Part]]
@@ -144,7 +136,7 @@ class Rotate(Layout):
         }
         first |= {state_name(a): home for a, home in enumerate(self.homes)}
         _, parts, states = self._kept
-        model: dict[str, Any] = {}
+        model: dict[str, Any] = {CLOCK: self.work.model()[CLOCK]}  # which nobody needs
         for b, part in enumerate(parts):
             model |= plan.split(part_name(b), part)
         for a, state in enumerate(states):
@@ -160,51 +152,4 @@ class Rotate(Layout):
             every=None, mends=False, make=JobService,
         )  # fmt: skip
         for stratum, home in enumerate(self.homes):
-            give_cells(self.mesh, home, stratum, self.work.cells[stratum], self.is_handle)
-
-
-def give_cells(
-    mesh: Mesh,
-    member: str,
-    stratum: int,
-    cells: Sequence[Any],
-    is_handle: Callable[[Any], bool],
-) -> None:
-    """Send the cells of a stratum to a member, or have it fetch those of an executor."""
-    if any(is_handle(cell) for cell in cells):
-        mesh.start(member, keep_cells, stratum, *cells).result()
-        return
-    for part, cell in enumerate(cells):
-        plain, arrays = cell_message(cell)
-        mesh.ask(member, "cell", Header(stratum, plain, sequence=part), arrays)
-
-
-def finished(tasks: Sequence[Resident]) -> list[Any]:
-    """What all tasks return; if one fails, or a member is lost, the others are stopped.
-
-    Raises
-    ------
-    MemberLostError
-        A member was lost.
-    """
-    while alive := [task for task in tasks if task.alive]:
-        if any(_failed(task) for task in tasks if not task.alive):
-            for task in alive:
-                task.stop()
-        with suppress(Exception):
-            alive[0].result(_LOOK)
-    errors = [error for task in tasks if (error := _failed(task)) is not None]
-    lost = [error for error in errors if isinstance(error, MemberLostError)]
-    for error in (*lost, *errors):
-        raise error
-    return [task.result() for task in tasks]
-
-
-def _failed(task: Resident) -> Exception | None:
-    """Why a task that has ended came to nothing."""
-    try:
-        done = task.result(0)
-    except Exception as error:
-        return error
-    lost = getattr(done, "lost", "")
-    return MemberLostError(f"{lost} was lost.") if lost else None
+            give_cells(self.mesh, home, stratum, self.work)

@@ -1,0 +1,294 @@
+"""A user's own training: a step that says what a block of rows adds to a model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from mlopt.cluster import Executor, Mesh, MeshHere, Threads, executor, mesh
+from mlopt.errors import InputError
+from mlopt.rows import Rows
+from mlopt.server.layouts.layout import Layout
+from mlopt.server.layouts.rotate import Rotate
+from mlopt.server.layouts.rounds import Rounds
+from mlopt.server.layouts.servers import Servers
+from mlopt.server.work import Adds, Part, Work
+from mlopt.server.workers import MODES, Mode
+
+LayoutName = Literal["auto", "threads", "rounds", "rotate", "servers"]
+LAYOUTS: tuple[LayoutName, ...] = ("auto", "threads", "rounds", "rotate", "servers")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a job came to.
+
+    Parameters
+    ----------
+    model : ndarray, mapping of str to ndarray, or a list of them
+        As it was given.
+    passes : int
+    seconds : float
+        Wall time of `Job.run`.
+    layout : str
+        That was used.
+    lost : int
+        Members that were lost on the way.
+    """
+
+    model: Any
+    passes: int
+    seconds: float
+    layout: str
+    lost: int
+
+
+class Job:
+    """Trains a model by steps on blocks of rows, each of which adds something to it.
+
+    Parameters
+    ----------
+    step : callable
+        ``step(block, model)`` returns what is to be added to the model: of its shapes. It
+        must not change what it is given. A block has ``X`` and ``extra``, what was
+        attached to its rows (see `mlopt.rows.Block`).
+    model : ndarray, mapping of str to ndarray, or a sequence of mappings
+        To begin with; it is not changed. A sequence is a model in parts.
+    rows : array-like (n, d), Rows, or a sequence
+        Rows are cut into blocks. A sequence is taken as blocks, whatever they are; if the
+        model is in parts, a sequence of sequences: strata, each with a block for each part.
+        A step is then given one part.
+    y : array-like of shape (n,), optional
+        ``block.extra["y"]``.
+    mode : {"async", "bounded", "lockstep"}, default="async"
+        For servers: whether workers wait for each other never, when others are more than
+        ``staleness`` steps behind, or after each step.
+    layout : {"auto", "threads", "rounds", "rotate", "servers"}, default="auto"
+        "threads": one process, one step after the other for each part of the model.
+        "rounds": in each pass all steps on the same model, then their sum. "rotate": parts
+        go from member to member. "servers": some members hold the model, others work.
+        "auto" with two workers or more: a model in parts rotates, others are on servers;
+        else threads.
+    passes : int, default=1
+        Over the rows.
+    staleness : int, default=1
+    servers : int, optional
+        How many members. Default: three tenths of them.
+    where : Client, Executor or Mesh, optional
+        Default: the active client's workers, else this process.
+    members : int, default=1
+        In this process, if it is there.
+    n_jobs : int, optional
+        Threads of each member for "threads" and "rotate". Default: all cores.
+
+    Attributes
+    ----------
+    passes : int
+        Done so far.
+    layout_ : str
+        That is used.
+
+    Raises
+    ------
+    InputError
+        A layout that cannot be had; a model that holds no numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mlopt.server import Job
+    >>> def step(block, model):
+    ...     return 0.1 * (block.X.mean(axis=0) - model)
+    >>> X = np.random.default_rng(0).normal(3, 1, (1000, 2))
+    >>> result = Job(step, np.zeros(2), X, passes=100).run()
+    >>> np.abs(result.model - X.mean(axis=0)).max() < 0.01
+    np.True_
+    """
+
+    def __init__(
+        self,
+        step: Callable[[Any, Any], Any],
+        model: Any,
+        rows: Any,
+        *,
+        y: Any = None,
+        mode: Mode = "async",
+        layout: LayoutName = "auto",
+        passes: int = 1,
+        staleness: int = 1,
+        servers: int | None = None,
+        where: Any = None,
+        members: int = 1,
+        n_jobs: int | None = None,
+    ) -> None:
+        if mode not in MODES:
+            raise InputError(f"`mode` must be one of {MODES}, got {mode!r}.")
+        if layout not in LAYOUTS:
+            raise InputError(f"`layout` must be one of {LAYOUTS}, got {layout!r}.")
+        self.limit, self.mode = passes, mode
+        self.staleness, self.servers = staleness, servers
+        self._where, self._members, self._n_jobs = where, members, n_jobs
+        self._in_parts = isinstance(model, Sequence)
+        self._alone = not (self._in_parts or isinstance(model, Mapping))
+        parts = model if self._in_parts else [{"": model} if self._alone else model]
+        cells, held = _cells_of(rows, y, self._in_parts, where)
+        self.work = Work(
+            Adds(step, self._alone),
+            [{name: np.asarray(array) for name, array in part.items()} for part in parts],
+            cells,
+            executor=held,
+        )
+        self._wanted, self.layout_ = layout, layout
+        self._mesh: Mesh | None = None
+        self._layout: Layout | None = None
+        self._kept: tuple[int, Sequence[Part]] = 0, self.work.parts
+
+    @property
+    def passes(self) -> int:
+        """Passes over the rows so far."""
+        return self._kept[0] if self._layout is None else self._layout.passes
+
+    @property
+    def done(self) -> bool:
+        """Whether all passes are done."""
+        return self.passes >= self.limit
+
+    @property
+    def model(self) -> Any:
+        """The model now, also after an error; as it was given."""
+        if self._layout is not None:
+            self._kept = self._layout.passes, self._layout.model()[0]
+        parts = self._kept[1]
+        if self._in_parts:
+            return [dict(part) for part in parts]
+        return parts[0][""] if self._alone else dict(parts[0])
+
+    def run(self) -> Result:
+        """Do all passes that are left.
+
+        Raises
+        ------
+        InputError
+            A step returned what cannot be added to the model.
+        ClusterError
+            No member is left. What was learnt so far is in `model`.
+        """
+        began, lost = time.monotonic(), 0
+        try:
+            self.advance(self.limit - self.passes)
+        finally:
+            try:
+                model = self.model
+            finally:
+                lost = 0 if self._layout is None else self._layout.lost
+                self.close()
+        seconds = time.monotonic() - began
+        return Result(model, self.passes, seconds, self.layout_, lost)
+
+    def advance(self, passes: int) -> None:
+        """Do so many more passes; see `run`. `close` lets go of the members."""
+        if self._layout is None:
+            self._layout = self._laid_out()
+        if passes > 0:
+            self._layout.advance(passes)
+
+    def state(self) -> dict[str, Any]:
+        """A checkpoint."""
+        model = self.model
+        return {"model": model, "passes": self.passes}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a `state`."""
+        self.close()
+        model = state["model"]
+        parts = model if self._in_parts else [{"": model} if self._alone else model]
+        self._kept = state["passes"], parts
+
+    def close(self) -> None:
+        """Let go of members; what was learnt stays in `model`."""
+        layout, self._layout = self._layout, None
+        if layout is not None:
+            layout.close()
+        if self._mesh is not None and self._mesh is not self._where:
+            self._mesh.close()
+        self._mesh = None
+
+    def _laid_out(self) -> Layout:
+        passes, parts = self._kept
+        work = self.work.starting(parts)
+        found = self._executor()
+        if self._wanted == "rounds":
+            self.layout_ = "rounds"
+            return Rounds(work, found, passes=passes)
+        self.layout_, self._mesh = self._chosen(found)
+        if self.layout_ == "servers":
+            return Servers(
+                work, self._mesh, passes=passes, mode=self.mode,
+                staleness=self.staleness, servers=self.servers,
+            )  # fmt: skip
+        return Rotate(work, self._mesh, passes=passes, threads=self._n_jobs)
+
+    def _executor(self) -> Executor:
+        if isinstance(self._where, Mesh):
+            return executor()
+        return self._where if isinstance(self._where, Executor) else executor(self._where)
+
+    def _chosen(self, found: Executor) -> tuple[LayoutName, Mesh]:
+        if self._wanted == "threads":
+            return "threads", MeshHere(1)
+        where = self._where if isinstance(self._where, Mesh) else found
+        members = mesh(where, self._members)
+        if self._wanted != "auto":
+            return self._wanted, members
+        if len(members.members) < 2:
+            return "threads", members
+        return "rotate" if self._in_parts else "servers", members
+
+
+def _cells_of(
+    rows: Any, y: Any, in_parts: bool, where: Any
+) -> tuple[Sequence[Sequence[Any]], Executor | None]:
+    if isinstance(rows, list | tuple) and (in_parts or not _is_matrix(rows)):
+        if y is not None:
+            raise InputError("`y` is for rows that are cut here: put it into your blocks.")
+        if not rows:
+            raise InputError("`rows` must hold a block, got none.")
+        return [list(one) if in_parts else [one] for one in rows], None
+    if in_parts:
+        raise InputError(
+            "`rows` for a model in parts must be a sequence of strata, each a sequence "
+            f"with a block for each part; got {type(rows).__name__}."
+        )
+    held = where if isinstance(where, Executor) else None
+    if held is None and not isinstance(where, Mesh):
+        held = executor(where)
+    cut = Rows.of(rows, executor=held or Threads(1))
+    if y is not None:
+        cut = cut.attach(y=np.asarray(y))
+    if isinstance(cut.executor, Threads):
+        return [[block] for block in cut.map(_itself)], None
+    cells = [
+        [cut.executor.derive(_block, shelf, at)]
+        for shelf, size in zip(cut.shelves, cut.sizes, strict=True)
+        for at in range(size)
+    ]
+    return cells, cut.executor
+
+
+def _is_matrix(rows: Sequence[Any]) -> bool:
+    return bool(rows) and all(
+        isinstance(row, list | tuple) and row and all(np.isscalar(x) for x in row)
+        for row in rows
+    )
+
+
+def _itself(block: Any) -> Any:
+    return block
+
+
+def _block(shelf: Sequence[Any], at: int) -> Any:
+    return shelf[at]

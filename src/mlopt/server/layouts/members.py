@@ -1,0 +1,58 @@
+"""What layouts on members have in common: sending cells, waiting for tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from mlopt.cluster import Mesh, Resident
+from mlopt.cluster.wire import Header
+from mlopt.errors import MemberLostError
+from mlopt.server.resident import cell_message, keep_cells
+from mlopt.server.work import Work
+
+LOOK = 0.05
+"""Seconds from one look at all tasks to the next: one that failed leaves others waiting."""
+
+
+def give_cells(mesh: Mesh, member: str, stratum: int, work: Work) -> None:
+    """Send the cells of a stratum to a member, or have it fetch those of an executor."""
+    cells = work.cells[stratum]
+    if work.executor is not None:
+        mesh.start(member, keep_cells, stratum, *cells).result()
+        return
+    for part, cell in enumerate(cells):
+        plain, arrays = cell_message(cell)
+        mesh.ask(member, "cell", Header(stratum, plain, sequence=part), arrays)
+
+
+def finished(tasks: Sequence[Resident]) -> list[Any]:
+    """What all tasks return; if one fails, or a member is lost, the others are stopped.
+
+    Raises
+    ------
+    MemberLostError
+        A member was lost.
+    """
+    while alive := [task for task in tasks if task.alive]:
+        if any(failed(task) for task in tasks if not task.alive):
+            for task in alive:
+                task.stop()
+        with suppress(Exception):
+            alive[0].result(LOOK)
+    errors = [error for task in tasks if (error := failed(task)) is not None]
+    lost = [error for error in errors if isinstance(error, MemberLostError)]
+    for error in (*lost, *errors):
+        raise error
+    return [task.result() for task in tasks]
+
+
+def failed(task: Resident) -> Exception | None:
+    """Why a task that has ended came to nothing."""
+    try:
+        done = task.result(0)
+    except Exception as error:
+        return error
+    lost = getattr(done, "lost", "")
+    return MemberLostError(f"{lost} was lost.") if lost else None

@@ -1,0 +1,74 @@
+"""Rounds: steps of all rows on one model, which then becomes what their sum makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mlopt.cluster import Executor
+from mlopt.errors import InputError
+from mlopt.server.layouts.layout import Layout
+from mlopt.server.work import Part, Step, Work
+
+
+class Rounds(Layout):
+    """One sum over all strata for each part of the model; nothing is held but the rows.
+
+    Parameters
+    ----------
+    work : Work
+        Whose strata keep nothing.
+    executor : Executor
+    passes : int
+    """
+
+    def __init__(self, work: Work, executor: Executor, *, passes: int = 0) -> None:
+        super().__init__(work, passes)
+        if work.states:
+            raise InputError(
+                "rounds: what strata keep would have to travel with each; use rotate, "
+                "servers or threads."
+            )
+        self.executor = executor
+        self._parts = [
+            {name: np.array(array) for name, array in part.items()} for part in work.parts
+        ]
+        values = work.executor is None
+        self._cells = [
+            [executor.put(cell) if values else cell for cell in row] for row in work.cells
+        ]
+
+    def advance(self, passes: int) -> None:
+        for _ in range(passes):
+            loss = 0.0
+            for part, arrays in enumerate(self._parts):
+                delta, more = self.executor.reduce(
+                    partial(_delta, self.work.step, self.passes), _sum,
+                    [row[part] for row in self._cells], arrays,
+                )  # fmt: skip
+                # Other arrays: threads may have the ones before.
+                self._parts[part] = {
+                    name: (array + delta[name]).astype(array.dtype, copy=False)
+                    for name, array in arrays.items()
+                }
+                loss += more
+            self.passes += 1
+            self.loss = loss
+
+    def model(self) -> tuple[Sequence[Part], Sequence[Part]]:
+        return self._parts, []
+
+    def close(self) -> None:
+        """The executor is its owner's."""
+
+
+def _delta(step: Step, passes: int, cell: Any, part: Part) -> tuple[Part, float]:
+    return step.delta(cell, part, {}, passes)
+
+
+def _sum(one: tuple[Part, float], other: tuple[Part, float]) -> tuple[Part, float]:
+    parts = {name: array + other[0][name] for name, array in one[0].items()}
+    return parts, one[1] + other[1]

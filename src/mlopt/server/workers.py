@@ -1,0 +1,128 @@
+"""What a worker does whose model is on servers: pull a part, take a step, push what to add.
+
+The step of one cell has one number for all blocks that it changes. If its worker is lost,
+whoever does it again does so under that number: each block has it once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+
+from mlopt.cluster.mesh import Site
+from mlopt.cluster.pool import Pool
+from mlopt.server.asking import BREATH
+from mlopt.server.resident import Done, JobService, cells_until
+from mlopt.server.store import Store, pool_of
+from mlopt.server.work import CLOCK, part_name, state_name
+
+Mode = Literal["lockstep", "bounded", "async"]
+MODES: tuple[Mode, ...] = ("lockstep", "bounded", "async")
+
+_LONGEST = 0.02
+"""Seconds from one look at who is behind to the next: far less than the steps that are
+worth a server."""
+
+
+def works(
+    site: Site, counts: Mapping[int, int], first: int, passes: int, behind: int | None
+) -> Done:
+    """A task: the steps of some strata, the one that is behind the others first.
+
+    Parameters
+    ----------
+    site : Site
+    counts : mapping of int to int
+        Strata, and steps that each has had.
+    first : int
+        Passes before.
+    passes : int
+    behind : int or None
+        Steps that a stratum may be behind another; None for any number.
+    """
+    service = site.service
+    assert isinstance(service, JobService)
+    pool, done = pool_of(2), Done()
+    try:
+        every = [_Stratum(service, a, n, first + passes, pool) for a, n in counts.items()]
+        while left := [one for one in every if one.left]:
+            one = min(left, key=lambda one: one.count)
+            if behind is not None:
+                for other in every:
+                    other.tell()
+                _wait(site, one, behind, done)
+            if site.stop.is_set():
+                break
+            one.step(done)
+        for one in every:
+            one.tell()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+    return done
+
+
+def _wait(site: Site, one: _Stratum, behind: int, done: Done) -> None:
+    """Until nobody is too far behind."""
+    breath, began = BREATH, time.perf_counter()
+    while not site.stop.is_set():
+        clock = one.store.pull(tables=[CLOCK])[CLOCK]
+        if int(clock.min()) >= one.count - behind:
+            break
+        time.sleep(breath)
+        breath = min(2 * breath, _LONGEST)
+    done.waited += time.perf_counter() - began
+
+
+class _Stratum:
+    """The steps of one stratum, until ``last`` passes are done."""
+
+    def __init__(
+        self, service: JobService, number: int, count: int, last: int, pool: Pool
+    ) -> None:
+        self.service, self.plan, self.number = service, service.plan, number
+        self.store = Store(
+            service.site, self.plan.tables, service.shard.owners, threads=pool,
+            client=number + 1,
+        )  # fmt: skip
+        # Steps that it has had, and those that others may know of.
+        self.count = self.told = count
+        first, skipped = divmod(count, self.plan.parts)
+        order = cells_until(self.plan.order(number, first), last)
+        self.left = deque(list(order)[skipped:])
+        self._model: dict[str, Any] = {}
+
+    def step(self, done: Done) -> None:
+        """One step."""
+        passes, part, _ = self.left.popleft()
+        plan, own, name = self.plan, state_name(self.number), part_name(part)
+        began = time.perf_counter()
+        self._model |= self.store.pull(self._model, [*plan.of(name), *plan.of(own)])
+        self.tell()
+        start = time.perf_counter()
+        before, model = plan.whole(own, self._model), plan.whole(name, self._model)
+        state = {key: array.copy() for key, array in before.items()}
+        cell = self.service.cells[self.number, part]
+        delta, loss = plan.step.delta(cell, model, state, passes)
+        kept = {key: state[key] - array for key, array in before.items()}
+        self.count += 1
+        pushed = plan.split(name, delta) | plan.split(own, kept)
+        self.store.push(pushed, self.count)
+        done.losses[passes] += loss
+        done.cells += 1
+        done.compute += time.perf_counter() - start
+        done.waited += start - began
+
+    def tell(self) -> None:
+        """What was pushed is done: others, and who may come after, are told."""
+        if self.told == self.count:
+            return
+        self.store.flush()
+        clock = np.zeros(self.plan.strata, np.int64)
+        clock[self.number] = self.count - self.told
+        (block,) = self.plan.tables.tables[CLOCK].blocks
+        self.store.update(block, [clock], sequence=self.count)
+        self.told = self.count

@@ -1,0 +1,216 @@
+"""The contract of all layouts, by jobs of users; what cannot be had is refused by name."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from typing import Any
+
+import cloudpickle
+import numpy as np
+import pytest
+from tests.clusters import eventually
+
+from mlopt.cluster import MeshDask, MeshHere, local_cluster
+from mlopt.errors import ClusterError, InputError
+from mlopt.server import Job
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+ALL = ["threads", "rounds", "rotate", "servers"]
+MODES = ["async", "bounded", "lockstep"]
+KINDS = [(one, "async") for one in ALL[:3]] + [("servers", mode) for mode in MODES]
+
+
+def adds_one(block: Any, model: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {name: np.ones_like(array) for name, array in model.items()}
+
+
+@pytest.mark.parametrize(("layout", "mode"), KINDS)
+def test_every_block_adds_once_a_pass(layout: Any, mode: Any) -> None:
+    model = {"W": np.zeros((40, 3)), "n": np.array(5)}
+    job = Job(
+        adds_one, model, list(range(7)), layout=layout, mode=mode, passes=4, members=4
+    )
+    result = job.run()
+    np.testing.assert_array_equal(result.model["W"], 28)
+    assert result.model["n"] == 33
+    assert (result.passes, result.layout, result.lost) == (4, layout, 0)
+    assert not model["W"].any()
+
+
+def adds_what_it_is(block: int, part: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {"w": np.full_like(part["w"], block)}
+
+
+@pytest.mark.parametrize(("layout", "mode"), KINDS)
+def test_a_part_of_a_model_meets_its_blocks_alone(layout: Any, mode: Any) -> None:
+    rows = [[10 * a + b for b in range(4)] for a in range(3)]
+    parts = [{"w": np.zeros(b + 1)} for b in range(4)]
+    job = Job(
+        adds_what_it_is,
+        parts,
+        rows,
+        layout=layout,
+        mode=mode,
+        passes=2,
+        members=3,
+        n_jobs=2,
+    )
+    found = job.run().model
+    wanted = 2 * np.sum(rows, axis=0)
+    for part, total, rows_of in zip(found, wanted, range(1, 5), strict=True):
+        np.testing.assert_array_equal(part["w"], np.full(rows_of, total))
+
+
+def descends(block: Any, w: np.ndarray) -> np.ndarray:
+    """A step of least squares."""
+    step: np.ndarray = 0.02 * block.X.T @ (block.extra["y"] - block.X @ w) / len(block.X)
+    return step
+
+
+@pytest.mark.parametrize(("layout", "mode"), KINDS)
+def test_every_layout_comes_to_the_solution(layout: Any, mode: Any) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3))
+    y = X @ [1.0, -2.0, 0.5]
+    found = Job(
+        descends, np.zeros(3), X, y=y, layout=layout, mode=mode, passes=400, members=3
+    ).run()
+    np.testing.assert_allclose(found.model, [1, -2, 0.5], atol=0.02)
+
+
+@pytest.mark.parametrize("layout", ALL)
+def test_a_job_goes_on_from_a_checkpoint(layout: Any) -> None:
+    def job() -> Job:
+        where: Any = {"layout": layout, "members": 2}
+        return Job(adds_one, {"w": np.zeros(3)}, [1, 2, 3], passes=6, **where)
+
+    first = job()
+    first.advance(2)
+    state = first.state()
+    first.close()
+    second = job()
+    second.restore(state)
+    assert (second.passes, second.done) == (2, False)
+    np.testing.assert_array_equal(second.run().model["w"], 18)
+    assert second.done
+
+
+@pytest.mark.parametrize("behind", [0, 2])
+def test_nobody_is_further_ahead_than_may_be(behind: int) -> None:
+    counts: Counter[int] = Counter(dict.fromkeys(range(4), 0))
+    gaps, changing = [], threading.Lock()
+
+    def step(block: int, w: np.ndarray) -> np.ndarray:
+        with changing:
+            gaps.append(counts[block] - min(counts.values()))
+        time.sleep(0.004 if block == 0 else 0)
+        with changing:
+            counts[block] += 1
+        return np.ones(1)
+
+    mode: Any = "bounded" if behind else "lockstep"
+    job = Job(
+        step, np.zeros(1), list(range(4)), layout="servers", mode=mode, staleness=behind,
+        passes=12, members=4,
+    )  # fmt: skip
+    assert job.run().model == 48
+    assert max(gaps) == behind
+
+
+def keeps_its_shape(block: int, w: np.ndarray) -> np.ndarray:
+    return np.ones(3) if w.max() < 2 else np.ones(2)
+
+
+@pytest.mark.parametrize("layout", ALL)
+def test_a_step_that_returns_another_shape_is_named_and_weights_are_kept(
+    layout: Any,
+) -> None:
+    job = Job(
+        keeps_its_shape, np.zeros(3), [0], layout=layout, passes=9, members=2, n_jobs=1
+    )
+    with pytest.raises(InputError, match=r"should have \(3,\), and has \(2,\)"):
+        job.run()
+    np.testing.assert_array_equal(job.model, [2, 2, 2])
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"layout": "servers"}, "servers: needs 2 members, has 1"),
+        ({"layout": "servers", "members": 3, "servers": 3}, "1 to 2 can be servers, got 3"),
+        ({"layout": "ring"}, "`layout` must be one of .* got 'ring'"),
+        ({"mode": "sync"}, "`mode` must be one of .* got 'sync'"),
+        ({"rows": []}, "`rows` must hold a block"),
+        ({"model": {"w": np.array(["a"])}}, "must hold numbers"),
+        ({"model": [{"w": np.ones(1)}] * 2}, "a cell for each of the 2 parts"),
+        (
+            {"model": [{"w": np.ones(1)}] * 2, "rows": [[1, 2]] * 3, "layout": "rotate"},
+            "rotate: needs as many parts of the model as strata, 3",
+        ),
+    ],
+)
+def test_what_cannot_be_had_is_refused(given: dict[str, Any], said: str) -> None:
+    given = {"model": np.zeros(1), "rows": [[1]], **given}
+    model, rows = given.pop("model"), given.pop("rows")
+    with pytest.raises(InputError, match=said):
+        Job(adds_one, model, rows, **given).run()
+
+
+def slowly(block: int, w: np.ndarray) -> np.ndarray:
+    time.sleep(0.002)
+    return np.ones_like(w)
+
+
+def test_a_worker_that_is_lost_is_made_up_for_exactly() -> None:
+    with MeshHere(4) as mesh:
+        job = Job(
+            slowly, np.zeros(3), list(range(6)), layout="servers", where=mesh, passes=20
+        )
+        threading.Timer(0.05, mesh.lose, [mesh.members[0]]).start()  # servers are the last
+        result = job.run()
+    assert result.lost == 1
+    np.testing.assert_array_equal(result.model, 120)
+
+
+@pytest.mark.parametrize("layout", ["rotate", "servers"])
+def test_a_pool_that_shrinks_to_nothing_is_an_error_and_the_model_is_kept(
+    layout: Any,
+) -> None:
+    def lose_all() -> None:
+        for member in mesh.members:
+            mesh.lose(member)
+
+    with MeshHere(2) as mesh:
+        job = Job(slowly, np.zeros(3), [1, 2], layout=layout, where=mesh, passes=10**6)
+        threading.Timer(0.05, lose_all).start()
+        with pytest.raises(ClusterError, match="shrunk to nothing"):
+            job.run()
+        assert job.model.shape == (3,)
+
+
+@pytest.mark.cluster
+@pytest.mark.slow
+def test_jobs_on_workers_outlive_one_of_them() -> None:
+    with local_cluster(3) as client, MeshDask(client) as mesh:
+        X = np.random.default_rng(0).normal(size=(4000, 2))
+        held = Job(adds_one, {"w": np.zeros(2)}, X, layout="rotate", where=client, passes=3)
+        blocks = len(held.work.cells)
+        np.testing.assert_array_equal(held.run().model["w"], 3 * blocks)
+        for layout in ("rotate", "servers"):
+            victim = mesh.members[0]
+            where: dict[str, Any] = {"layout": layout, "where": mesh}
+            pid = client.run(os.getpid, workers=[victim])[victim]
+            job = Job(slowly, np.zeros(3), list(range(6)), passes=40, **where)
+            threading.Timer(0.2, os.kill, [pid, signal.SIGKILL]).start()
+            result = job.run()
+            np.testing.assert_array_equal(result.model, 240)
+            assert result.lost == 1
+            assert eventually(lambda: len(mesh.members) == 3, 30)
+        with pytest.raises(InputError, match=r"has \(2,\)"):
+            Job(keeps_its_shape, np.zeros(3), [0], passes=9, **where).run()
