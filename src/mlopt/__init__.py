@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mlopt import gd
+    from mlopt import gd, server
     from mlopt.detached.job import Job, jobs, submit
     from mlopt.factors.estimator import MatrixFactorization
     from mlopt.gd.elastic_net import ElasticNet, Lasso
@@ -64,6 +64,7 @@ __all__ = [
     "predict",
     "register",
     "run",
+    "server",
     "submit",
 ]
 
@@ -102,8 +103,8 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         value: Any = import_module("importlib.metadata").version("mlopt")
-    elif name == "gd":
-        value = import_module("mlopt.gd")
+    elif name in ("gd", "server"):
+        value = import_module(f"mlopt.{name}")
     elif name in _HOMES:
         value = getattr(import_module(_HOMES[name]), name)
     else:

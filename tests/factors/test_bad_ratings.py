@@ -55,6 +55,7 @@ def twice() -> Any:
         (PAIRS, STARS, {"implicit": True, "biases": True}, "factors of either sign"),
         (PAIRS, STARS, {"alpha": 0.0}, "alpha"),
         (PAIRS, STARS, {"layout": "servers"}, "layout"),
+        (PAIRS, STARS, {"layout": "rotate", "solver": "als"}, "rotate: is for `solver`"),
         (PAIRS, 1e4 * np.array(STARS), {"learning_rate": 1.0}, "lower `learning_rate`"),
         (PAIRS, 1e25 * np.array(STARS), {"implicit": True}, "raise `alpha`"),
         (PAIRS, STARS, {"n_iter_no_change": 2, "validation_fraction": 0.01}, "hold out"),

@@ -10,6 +10,7 @@ import pytest
 from tests.clusters import eventually
 
 from mlopt.cluster import MeshHere, Threads
+from mlopt.factors.estimator import MatrixFactorization
 from mlopt.factors.model import Factors, drawn
 from mlopt.factors.ratings import Ratings, ratings_of
 from mlopt.factors.rotating import RotatingTraining
@@ -57,3 +58,16 @@ def test_factors_are_those_of_one_process_though_a_member_is_lost(ratings: Ratin
         training.advance(4)
         assert_same(training.factors(), alone.factors())
         training.close()
+
+
+def test_an_estimator_that_rotates_learns_what_threads_do(ratings: Ratings) -> None:
+    X, y = np.c_[ratings.users, ratings.items], ratings.values
+    found = [
+        MatrixFactorization(
+            4, max_iter=2, layout=layout, random_state=3, n_iter_no_change=1
+        ).fit(X, y)
+        for layout in ("rotate", "threads")
+    ]
+    np.testing.assert_array_equal(found[0].user_factors_, found[1].user_factors_)
+    np.testing.assert_array_equal(found[0].item_factors_, found[1].item_factors_)
+    assert found[0].validation_errors_ == found[1].validation_errors_

@@ -26,7 +26,7 @@ CONSTRAINTS: dict[str, Any] = {
     "implicit": ["boolean"],
     "biases": ["boolean", StrOptions({"auto"})],
     "solver": [StrOptions({"auto", "sgd", "als"})],
-    "layout": [StrOptions({"auto", "threads"})],
+    "layout": [StrOptions({"auto", "threads", "rotate"})],
     "max_iter": [Interval(Integral, 1, None, closed="left")],
     "learning_rate": [Interval(Real, 0, None, closed="neither")],
     "decay": [Interval(Real, 0, 1, closed="right")],
@@ -53,6 +53,11 @@ def check_parameters(model: Any) -> None:
         raise InputError(
             '`solver` must be "als" or "auto" for counts, whose sum is over all pairs; '
             'got "sgd".'
+        )
+    if model.layout == "rotate" and (model.implicit or model.solver == "als"):
+        raise InputError(
+            'rotate: is for `solver` "sgd"; least squares of one side need all of the '
+            'other: use `layout` "threads".'
         )
     for name in ("nonnegative", "biases"):
         if model.implicit and getattr(model, name) is True:

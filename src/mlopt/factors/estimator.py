@@ -14,7 +14,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from mlopt.cluster import Threads
+from mlopt.cluster import Mesh, Threads, mesh
 from mlopt.errors import InputError
 from mlopt.factors.als import solution
 from mlopt.factors.checks import (
@@ -69,8 +69,10 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
     solver : {"auto", "sgd", "als"}, default="auto"
         Stochastic gradient descent, or alternating least squares; "auto" is "als" for
         counts, which need it, and else "sgd", whose passes are quicker.
-    layout : {"auto", "threads"}, default="auto"
-        Where it runs: on the threads of this process.
+    layout : {"auto", "threads", "rotate"}, default="auto"
+        Where it runs: on the threads of this process; or on the workers of the active
+        client, for "sgd": each has some of the users, and blocks of items go round. The
+        result is the same to the bit. "auto" is "threads".
     max_iter : int, default=20
         Passes over the ratings, those of earlier fits under ``warm_start`` among them.
     learning_rate : float, default=0.03
@@ -218,8 +220,8 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
                 self._model(), Ids(self.users_), Ids(self.items_), ratings, start
             )
             passes = self.n_iter_
-        with closing(Threads(self.n_jobs)) as executor:
-            fitted = train(ratings, start, passes, settings, executor)
+        with closing(self._place()) as place:
+            fitted = train(ratings, start, passes, settings, place)
         self._keep(ratings, fitted, seed)
         self.n_features_in_ = ratings.shape[1] if sp.issparse(X) else len(pairs_of(X))
         self.__dict__.pop("feature_names_in_", None)
@@ -366,6 +368,9 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         tags.target_tags.required = False
         tags.non_deterministic = False
         return tags
+
+    def _place(self) -> Threads | Mesh:
+        return mesh() if self.layout == "rotate" else Threads(self.n_jobs)
 
     def _biased(self) -> bool:
         plain = not (self.nonnegative or self.implicit)

@@ -8,16 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlopt.cluster import Executor
+from mlopt.cluster import Executor, Mesh
 from mlopt.errors import InputError
 from mlopt.factors.als import ALSTraining
 from mlopt.factors.ids import Ids
 from mlopt.factors.model import Factors, drawn
 from mlopt.factors.ratings import Ratings
+from mlopt.factors.rotating import RotatingTraining
 from mlopt.factors.sgd import Rule, SGDTraining
 from mlopt.kernels.permutation import permutation
 
 Array = NDArray[Any]
+Place = Executor | Mesh
 
 
 @dataclass(frozen=True)
@@ -73,33 +75,37 @@ def carried_over(
 
 
 def train(
-    ratings: Ratings, start: Factors, passes: int, settings: Settings, executor: Executor
+    ratings: Ratings, start: Factors, passes: int, settings: Settings, place: Place
 ) -> Fitted:
     """Train from ``start``, which has ``passes`` behind it, to the end."""
     if settings.patience is None:
-        training = training_of(ratings, start, passes, settings, executor)
+        training = training_of(ratings, start, passes, settings, place)
         training.advance(settings.max_iter - passes)
         return Fitted(training.factors(), training.passes)
-    return _with_patience(ratings, start, passes, settings, executor)
+    return _with_patience(ratings, start, passes, settings, place)
 
 
 def training_of(
-    ratings: Ratings, start: Factors, passes: int, settings: Settings, executor: Executor
-) -> SGDTraining | ALSTraining:
-    """The training of a solver."""
+    ratings: Ratings, start: Factors, passes: int, settings: Settings, place: Place
+) -> SGDTraining | ALSTraining | RotatingTraining:
+    """The training of a solver; with a mesh on its members, for "sgd"."""
+    if isinstance(place, Mesh):
+        return RotatingTraining(
+            ratings, start, settings.rule, seed=settings.seed, passes=passes, mesh=place
+        )
     if settings.solver == "sgd":
         return SGDTraining(
             ratings, start, settings.rule, seed=settings.seed, passes=passes,
-            executor=executor,
+            executor=place,
         )  # fmt: skip
     return ALSTraining(
         ratings, start, settings.rule, confidence=settings.confidence, passes=passes,
-        executor=executor,
+        executor=place,
     )  # fmt: skip
 
 
 def _with_patience(
-    ratings: Ratings, start: Factors, passes: int, settings: Settings, executor: Executor
+    ratings: Ratings, start: Factors, passes: int, settings: Settings, place: Place
 ) -> Fitted:
     """Keep the pass with the least error on ratings that are held out."""
     assert settings.patience is not None
@@ -117,7 +123,7 @@ def _with_patience(
     kept = ratings.some(~held)
     if settings.rule.biased:
         start = _without_others(kept, start)
-    training = training_of(kept, start, passes, settings, executor)
+    training = training_of(kept, start, passes, settings, place)
     best, errors, waited = Fitted(start, passes), list[float](), 0
     least = np.inf
     while training.passes < settings.max_iter and waited < settings.patience:
