@@ -91,6 +91,7 @@ bench: install .venv-dask-ml .venv-peers .venv-factors
 	$(BIN)/python benchmarks/predict_files.py
 	$(BIN)/python benchmarks/mesh.py
 	$(BIN)/python benchmarks/server_moves.py
+	$(BIN)/python benchmarks/rotate.py
 	$(BIN)/python benchmarks/factors.py --peers .venv-factors/bin/python
 	$(BIN)/python benchmarks/tupaq.py
 	$(BIN)/python benchmarks/applications/sift_fisher.py

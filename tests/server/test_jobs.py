@@ -162,6 +162,15 @@ def test_what_cannot_be_had_is_refused(given: dict[str, Any], said: str) -> None
         Job(adds_one, model, rows, **given).run()
 
 
+def test_a_step_cannot_change_the_model_but_by_what_it_returns() -> None:
+    def step(block: int, w: np.ndarray) -> np.ndarray:
+        w += 1
+        return w
+
+    with pytest.raises(ValueError, match="read-only"):
+        Job(step, np.zeros(2), [0]).run()
+
+
 def slowly(block: int, w: np.ndarray) -> np.ndarray:
     time.sleep(0.002)
     return np.ones_like(w)

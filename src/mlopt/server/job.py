@@ -54,7 +54,7 @@ class Job:
     ----------
     step : callable
         ``step(block, model)`` returns what is to be added to the model: of its shapes. It
-        must not change what it is given. A block has ``X`` and ``extra``, what was
+        cannot change the model that it is given. A block has ``X`` and ``extra``, what was
         attached to its rows (see `mlopt.rows.Block`).
     model : ndarray, mapping of str to ndarray, or a sequence of mappings
         To begin with; it is not changed. A sequence is a model in parts.
@@ -162,10 +162,12 @@ class Job:
         """The model now, also after an error; as it was given."""
         if self._layout is not None:
             self._kept = self._layout.passes, self._layout.model()[0]
-        parts = self._kept[1]
+        parts = [
+            {name: array.copy() for name, array in part.items()} for part in self._kept[1]
+        ]
         if self._in_parts:
-            return [dict(part) for part in parts]
-        return parts[0][""] if self._alone else dict(parts[0])
+            return parts
+        return parts[0][""] if self._alone else parts[0]
 
     def run(self) -> Result:
         """Do all passes that are left.

@@ -80,11 +80,17 @@ class Adds(Step):
         return loss
 
     def delta(self, cell: Any, part: Part, state: Part, passes: int) -> tuple[Part, float]:
-        given = part[""] if self.alone else dict(part)
-        found = self.function(cell, given)
+        given = {name: _read_only(array) for name, array in part.items()}
+        found = self.function(cell, given[""] if self.alone else given)
         delta = {"": found} if self.alone else found
         check_delta(delta, part)
         return {name: np.asarray(delta[name]) for name in part}, 0.0
+
+
+def _read_only(array: Array) -> Array:
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def check_delta(delta: Any, part: Part) -> None:

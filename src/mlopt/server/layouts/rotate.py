@@ -28,6 +28,8 @@ class Rotate(Layout):
     mesh : Mesh
         All of it: it is given a service.
     passes : int
+    members : int, optional
+        How many at most. Default: all, or as many as there are strata.
     threads : int, optional
         Of each member. Default: its cores.
     every : float
@@ -45,6 +47,7 @@ class Rotate(Layout):
         mesh: Mesh,
         *,
         passes: int = 0,
+        members: int | None = None,
         threads: int | None = None,
         every: float = EVERY,
     ) -> None:
@@ -55,6 +58,7 @@ class Rotate(Layout):
                 f"or a single one; has {len(work.parts)}."
             )
         self.mesh, self.threads, self.every = mesh, threads, every
+        self._most = min(members or len(work.cells), len(work.cells))
         self.done: list[Done] = []
         self._plan = work.plan
         self._kept: tuple[int, Sequence[Part], Sequence[Part]]
@@ -128,7 +132,7 @@ class Rotate(Layout):
                 f"as it was after {self._kept[0]} passes."
             )
         plan, strata = self._plan, len(self.work.cells)
-        used = members[: min(len(members), strata)]
+        used = members[: self._most]
         self.homes = [used[a * len(used) // strata] for a in range(strata)]
         first = {
             part_name(b): self.homes[next(plan.holders(b, self.passes))[1]]

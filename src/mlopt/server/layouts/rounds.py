@@ -51,7 +51,7 @@ class Rounds(Layout):
                 )  # fmt: skip
                 # Other arrays: threads may have the ones before.
                 self._parts[part] = {
-                    name: (array + delta[name]).astype(array.dtype, copy=False)
+                    name: np.asarray(array + delta[name], array.dtype)
                     for name, array in arrays.items()
                 }
                 loss += more
