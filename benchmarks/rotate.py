@@ -79,7 +79,7 @@ def main() -> None:
 
         here = SGDTraining(ratings, start, RULE, seed=0, passes=0, executor=executor)
         two = RotatingTraining(ratings, start, RULE, seed=0, passes=0, mesh=second)
-        one = Rotate(two.layout.work, first, members=1)
+        one = Rotate(two.layout.program, first, members=1)
         ways = {
             "one thread here": (here.advance, lambda: [time.process_time()]),
             "one worker": (one.advance, seconds),

@@ -209,7 +209,7 @@ def test_jobs_on_workers_outlive_one_of_them() -> None:
     with local_cluster(3) as client, MeshDask(client) as mesh:
         X = np.random.default_rng(0).normal(size=(4000, 2))
         held = Job(adds_one, {"w": np.zeros(2)}, X, layout="rotate", where=client, passes=3)
-        blocks = len(held.work.cells)
+        blocks = len(held.program.cells)
         np.testing.assert_array_equal(held.run().model["w"], 3 * blocks)
         for layout in ("rotate", "servers"):
             victim = mesh.members[0]

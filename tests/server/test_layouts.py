@@ -7,7 +7,7 @@ import pytest
 
 from mlopt.cluster import MeshHere
 from mlopt.server.layouts.rotate import Rotate
-from mlopt.server.work import Part, Step, Work
+from mlopt.server.program import Part, Program, Step
 
 
 class Mixes(Step):
@@ -20,8 +20,8 @@ class Mixes(Step):
         return 1.0
 
 
-def mixing(strata: int = 4, parts: int = 4) -> Work:
-    return Work(
+def mixing(strata: int = 4, parts: int = 4) -> Program:
+    return Program(
         Mixes(),
         [
             {"q": np.full((3, 2), float(b)), "n": np.zeros(3, np.int64)}
@@ -33,15 +33,15 @@ def mixing(strata: int = 4, parts: int = 4) -> Work:
     )
 
 
-def alone(work: Work, passes: int) -> tuple[list[dict], list[dict]]:
+def alone(program: Program, passes: int) -> tuple[list[dict], list[dict]]:
     """The judge: rounds, one cell after the other."""
-    parts = [{k: v.copy() for k, v in part.items()} for part in work.parts]
-    states = [{k: v.copy() for k, v in state.items()} for state in work.states]
+    parts = [{k: v.copy() for k, v in part.items()} for part in program.parts]
+    states = [{k: v.copy() for k, v in state.items()} for state in program.states]
     for done in range(passes):
-        for turn in work.turns(len(parts), done):
-            for a, row in enumerate(work.cells):
+        for turn in program.turns(len(parts), done):
+            for a, row in enumerate(program.cells):
                 b = (a + turn) % len(parts)
-                work.step.visit(row[b], parts[b], states[a], done)
+                program.step.visit(row[b], parts[b], states[a], done)
     return parts, states
 
 
@@ -50,13 +50,13 @@ def alone(work: Work, passes: int) -> tuple[list[dict], list[dict]]:
 def test_rotating_parts_give_what_one_process_does(
     members: int, strata: int, parts: int
 ) -> None:
-    work = mixing(strata, parts)
-    with MeshHere(members) as mesh, Rotate(work, mesh, threads=2) as layout:
+    program = mixing(strata, parts)
+    with MeshHere(members) as mesh, Rotate(program, mesh, threads=2) as layout:
         layout.advance(1)
         layout.advance(4)
         found = layout.model()
         assert layout.loss == strata * parts
-    for one, other in zip(found, alone(work, 5), strict=True):
+    for one, other in zip(found, alone(program, 5), strict=True):
         for mine, judged in zip(one, other, strict=True):
             for name in judged:
                 np.testing.assert_array_equal(mine[name], judged[name])

@@ -17,7 +17,7 @@ from mlopt.factors.sgd import Rule
 from mlopt.factors.shelves import Grid, Shelf, Turns
 from mlopt.kernels.factors_sgd import visit
 from mlopt.server.layouts.rotate import Rotate
-from mlopt.server.work import Part, Step, Work
+from mlopt.server.program import Part, Program, Step
 
 
 @dataclass(frozen=True)
@@ -134,14 +134,14 @@ class RotatingTraining:
         side = range(self.grid.side)
         theirs = [slice(*items.edges[at : at + 2]) for at in side]
         own = [slice(*users.edges[at : at + 2]) for at in side]
-        work = Work(
+        program = Program(
             Visits(self.rule, self.mean),
             [{"Q": Q[rows], "c": c[rows]} for rows in theirs],
             self.grid.shelves,
             [{"P": P[rows], "b": b[rows]} for rows in own],
             Turns(self.seed),
         )
-        return Rotate(work, self.mesh, passes=passes, threads=self.threads)
+        return Rotate(program, self.mesh, passes=passes, threads=self.threads)
 
 
 def _joined(parts: Sequence[Part], *names: str) -> tuple[np.ndarray, ...]:

@@ -3,7 +3,7 @@
 `Job` is for a user's own ``step(block, model) -> delta``. Below it, from the bottom:
 `blocks`, `ownership`, `shard`, `client` and `snapshots` are protocols without threads and
 sockets; `service` and `store` are what members and those who ask make of them, `host` is
-the driver's part; `work` says what a job does, `layouts` where.
+the driver's part; `program` says what a job does, `layouts` where.
 """
 
 from mlopt.server.job import Job, Result

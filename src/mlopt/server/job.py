@@ -16,7 +16,7 @@ from mlopt.server.layouts.layout import Layout
 from mlopt.server.layouts.rotate import Rotate
 from mlopt.server.layouts.rounds import Rounds
 from mlopt.server.layouts.servers import Servers
-from mlopt.server.work import Adds, Part, Work
+from mlopt.server.program import Adds, Part, Program
 from mlopt.server.workers import MODES, Mode
 
 LayoutName = Literal["auto", "threads", "rounds", "rotate", "servers"]
@@ -136,7 +136,7 @@ class Job:
         self._alone = not (self._in_parts or isinstance(model, Mapping))
         parts = model if self._in_parts else [{"": model} if self._alone else model]
         cells, held = _cells_of(rows, y, self._in_parts, where)
-        self.work = Work(
+        self.program = Program(
             Adds(step, self._alone),
             [{name: np.asarray(array) for name, array in part.items()} for part in parts],
             cells,
@@ -145,7 +145,7 @@ class Job:
         self._wanted, self.layout_ = layout, layout
         self._mesh: Mesh | None = None
         self._layout: Layout | None = None
-        self._kept: tuple[int, Sequence[Part]] = 0, self.work.parts
+        self._kept: tuple[int, Sequence[Part]] = 0, self.program.parts
 
     @property
     def passes(self) -> int:
@@ -221,18 +221,18 @@ class Job:
 
     def _laid_out(self) -> Layout:
         passes, parts = self._kept
-        work = self.work.starting(parts)
+        program = self.program.starting(parts)
         found = self._executor()
         if self._wanted == "rounds":
             self.layout_ = "rounds"
-            return Rounds(work, found, passes=passes)
+            return Rounds(program, found, passes=passes)
         self.layout_, self._mesh = self._chosen(found)
         if self.layout_ == "servers":
             return Servers(
-                work, self._mesh, passes=passes, mode=self.mode,
+                program, self._mesh, passes=passes, mode=self.mode,
                 staleness=self.staleness, servers=self.servers,
             )  # fmt: skip
-        return Rotate(work, self._mesh, passes=passes, threads=self._n_jobs)
+        return Rotate(program, self._mesh, passes=passes, threads=self._n_jobs)
 
     def _executor(self) -> Executor:
         if isinstance(self._where, Mesh):

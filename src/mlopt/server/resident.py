@@ -19,9 +19,9 @@ from mlopt.cluster.parcel import arrays_of, pack, parcel_of, unpack
 from mlopt.cluster.wire import Answer, Header
 from mlopt.errors import MemberLostError
 from mlopt.server.blocks import Array, Block
+from mlopt.server.program import Part, Plan, part_name, state_name
 from mlopt.server.service import ShardService
 from mlopt.server.shard import MOVED, STAYS
-from mlopt.server.work import Part, Plan, part_name, state_name
 
 _LOOK = 0.2
 """Seconds after which who waits for a part looks whether it should stop."""

@@ -16,9 +16,9 @@ import numpy as np
 from mlopt.cluster.mesh import Site
 from mlopt.cluster.pool import Pool
 from mlopt.server.asking import BREATH
+from mlopt.server.program import CLOCK, part_name, state_name
 from mlopt.server.resident import Done, JobService, cells_until
 from mlopt.server.store import Store, pool_of
-from mlopt.server.work import CLOCK, part_name, state_name
 
 Mode = Literal["lockstep", "bounded", "async"]
 MODES: tuple[Mode, ...] = ("lockstep", "bounded", "async")

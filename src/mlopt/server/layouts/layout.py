@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Self
 
-from mlopt.server.work import Part, Work
+from mlopt.server.program import Part, Program
 
 
 class Layout(ABC):
@@ -17,7 +17,7 @@ class Layout(ABC):
 
     Parameters
     ----------
-    work : Work
+    program : Program
     passes : int
         That are behind its model.
 
@@ -32,8 +32,8 @@ class Layout(ABC):
 
     exact: bool = True
 
-    def __init__(self, work: Work, passes: int = 0) -> None:
-        self.work, self.passes, self.lost = work, passes, 0
+    def __init__(self, program: Program, passes: int = 0) -> None:
+        self.program, self.passes, self.lost = program, passes, 0
         self.loss = float("nan")
 
     @abstractmethod

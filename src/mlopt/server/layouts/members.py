@@ -9,17 +9,17 @@ from typing import Any
 from mlopt.cluster import Mesh, Resident
 from mlopt.cluster.wire import Header
 from mlopt.errors import MemberLostError
+from mlopt.server.program import Program
 from mlopt.server.resident import cell_message, keep_cells
-from mlopt.server.work import Work
 
 LOOK = 0.05
 """Seconds from one look at all tasks to the next: one that failed leaves others waiting."""
 
 
-def give_cells(mesh: Mesh, member: str, stratum: int, work: Work) -> None:
+def give_cells(mesh: Mesh, member: str, stratum: int, program: Program) -> None:
     """Send the cells of a stratum to a member, or have it fetch those of an executor."""
-    cells = work.cells[stratum]
-    if work.executor is not None:
+    cells = program.cells[stratum]
+    if program.executor is not None:
         mesh.start(member, keep_cells, stratum, *cells).result()
         return
     for part, cell in enumerate(cells):

@@ -15,8 +15,8 @@ from mlopt.errors import ClusterError, InputError, MemberLostError
 from mlopt.server.host import EVERY, Host
 from mlopt.server.layouts.layout import Layout
 from mlopt.server.layouts.members import finished, give_cells
+from mlopt.server.program import CLOCK, Part, Program, part_name, state_name
 from mlopt.server.resident import Done, JobService, rotate
-from mlopt.server.work import CLOCK, Part, Work, part_name, state_name
 
 
 class Rotate(Layout):
@@ -24,7 +24,7 @@ class Rotate(Layout):
 
     Parameters
     ----------
-    work : Work
+    program : Program
     mesh : Mesh
         All of it: it is given a service.
     passes : int
@@ -43,7 +43,7 @@ class Rotate(Layout):
 
     def __init__(
         self,
-        work: Work,
+        program: Program,
         mesh: Mesh,
         *,
         passes: int = 0,
@@ -51,18 +51,18 @@ class Rotate(Layout):
         threads: int | None = None,
         every: float = EVERY,
     ) -> None:
-        super().__init__(work, passes)
-        if 1 < len(work.parts) < len(work.cells):
+        super().__init__(program, passes)
+        if 1 < len(program.parts) < len(program.cells):
             raise InputError(
-                f"rotate: needs as many parts of the model as strata, {len(work.cells)}, "
-                f"or a single one; has {len(work.parts)}."
+                "rotate: needs as many parts of the model as strata, "
+                f"{len(program.cells)}, or a single one; has {len(program.parts)}."
             )
         self.mesh, self.threads, self.every = mesh, threads, every
-        self._most = min(members or len(work.cells), len(work.cells))
+        self._most = min(members or len(program.cells), len(program.cells))
         self.done: list[Done] = []
-        self._plan = work.plan
+        self._plan = program.plan
         self._kept: tuple[int, Sequence[Part], Sequence[Part]]
-        self._kept = passes, work.parts, work.states
+        self._kept = passes, program.parts, program.states
         self._when, self._a_pass = time.monotonic(), every
         self._host: Host | None = None
         self._begin()
@@ -113,7 +113,7 @@ class Rotate(Layout):
         assert self._host is not None
         if not set(self.homes) <= set(self.mesh.members):
             raise MemberLostError("A member was lost, and what it had.")
-        self._kept = self.passes, *self.work.cut(self._host.store.pull())
+        self._kept = self.passes, *self.program.cut(self._host.store.pull())
         self._when = time.monotonic()
 
     def _give_up(self) -> None:
@@ -131,7 +131,7 @@ class Rotate(Layout):
                 "The pool has shrunk to nothing: there is no member to work. The model is "
                 f"as it was after {self._kept[0]} passes."
             )
-        plan, strata = self._plan, len(self.work.cells)
+        plan, strata = self._plan, len(self.program.cells)
         used = members[: self._most]
         self.homes = [used[a * len(used) // strata] for a in range(strata)]
         first = {
@@ -140,7 +140,7 @@ class Rotate(Layout):
         }
         first |= {state_name(a): home for a, home in enumerate(self.homes)}
         _, parts, states = self._kept
-        model: dict[str, Any] = {CLOCK: self.work.model()[CLOCK]}  # which nobody needs
+        model: dict[str, Any] = {CLOCK: self.program.model()[CLOCK]}  # which nobody needs
         for b, part in enumerate(parts):
             model |= plan.split(part_name(b), part)
         for a, state in enumerate(states):
@@ -156,4 +156,4 @@ class Rotate(Layout):
             every=None, mends=False, make=JobService,
         )  # fmt: skip
         for stratum, home in enumerate(self.homes):
-            give_cells(self.mesh, home, stratum, self.work)
+            give_cells(self.mesh, home, stratum, self.program)

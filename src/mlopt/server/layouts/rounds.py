@@ -11,7 +11,7 @@ import numpy as np
 from mlopt.cluster import Executor
 from mlopt.errors import InputError
 from mlopt.server.layouts.layout import Layout
-from mlopt.server.work import Part, Step, Work
+from mlopt.server.program import Part, Program, Step
 
 
 class Rounds(Layout):
@@ -19,26 +19,28 @@ class Rounds(Layout):
 
     Parameters
     ----------
-    work : Work
+    program : Program
         Whose strata keep nothing.
     executor : Executor
     passes : int
     """
 
-    def __init__(self, work: Work, executor: Executor, *, passes: int = 0) -> None:
-        super().__init__(work, passes)
-        if work.states:
+    def __init__(self, program: Program, executor: Executor, *, passes: int = 0) -> None:
+        super().__init__(program, passes)
+        if program.states:
             raise InputError(
                 "rounds: what strata keep would have to travel with each; use rotate, "
                 "servers or threads."
             )
         self.executor = executor
         self._parts = [
-            {name: np.array(array) for name, array in part.items()} for part in work.parts
+            {name: np.array(array) for name, array in part.items()}
+            for part in program.parts
         ]
-        values = work.executor is None
+        values = program.executor is None
         self._cells = [
-            [executor.put(cell) if values else cell for cell in row] for row in work.cells
+            [executor.put(cell) if values else cell for cell in row]
+            for row in program.cells
         ]
 
     def advance(self, passes: int) -> None:
@@ -46,7 +48,7 @@ class Rounds(Layout):
             loss = 0.0
             for part, arrays in enumerate(self._parts):
                 delta, more = self.executor.reduce(
-                    partial(_delta, self.work.step, self.passes), _sum,
+                    partial(_delta, self.program.step, self.passes), _sum,
                     [row[part] for row in self._cells], arrays,
                 )  # fmt: skip
                 # Other arrays: threads may have the ones before.

@@ -14,9 +14,9 @@ from mlopt.cluster import Mesh, Resident
 from mlopt.errors import ClusterError, InputError, MemberLostError
 from mlopt.server.host import EVERY, Host
 from mlopt.server.layouts.layout import Layout
-from mlopt.server.layouts.members import LOOK, failed, give_cells
+from mlopt.server.layouts.members import LOOK, give_cells
+from mlopt.server.program import CLOCK, Part, Program
 from mlopt.server.resident import Done, JobService
-from mlopt.server.work import CLOCK, Part, Work
 from mlopt.server.workers import MODES, Mode, works
 
 _SHARE = 0.3
@@ -29,7 +29,7 @@ class Servers(Layout):
 
     Parameters
     ----------
-    work : Work
+    program : Program
     mesh : Mesh
         All of it: it is given a service.
     passes : int
@@ -51,7 +51,7 @@ class Servers(Layout):
 
     def __init__(
         self,
-        work: Work,
+        program: Program,
         mesh: Mesh,
         *,
         passes: int = 0,
@@ -60,7 +60,7 @@ class Servers(Layout):
         servers: int | None = None,
         every: float | None = EVERY,
     ) -> None:
-        super().__init__(work, passes)
+        super().__init__(program, passes)
         members = mesh.members
         if mode not in MODES:
             raise InputError(f"`mode` must be one of {MODES}, got {mode!r}.")
@@ -75,16 +75,16 @@ class Servers(Layout):
         self.mesh, self.done = mesh, list[Done]()
         self.behind = {"lockstep": 0, "bounded": staleness}.get(mode)
         workers = members[:-count]
-        strata = range(len(work.cells))
+        strata = range(len(program.cells))
         self.homes = {a: workers[a * len(workers) // len(strata)] for a in strata}
-        model = work.model()
-        model[CLOCK] = model[CLOCK] + passes * len(work.parts)
+        model = program.model()
+        model[CLOCK] = model[CLOCK] + passes * len(program.parts)
         self.host = Host(
-            mesh, model, work.plan, servers=members[-count:], tables=work.tables,
+            mesh, model, program.plan, servers=members[-count:], tables=program.tables,
             every=every, make=JobService,
         )  # fmt: skip
         for stratum, home in self.homes.items():
-            give_cells(mesh, home, stratum, work)
+            give_cells(mesh, home, stratum, program)
 
     def advance(self, passes: int) -> None:
         tasks = self._started(list(self.homes), passes)
@@ -98,9 +98,6 @@ class Servers(Layout):
                     continue
                 except MemberLostError:
                     tasks += self._elsewhere(task.member, passes)
-                else:
-                    if failed(task):
-                        raise ClusterError(str(failed(task)))
                 tasks.remove(task)
         finally:
             for task in tasks:
@@ -110,7 +107,7 @@ class Servers(Layout):
         self.loss = sum(one.losses[self.passes - 1] for one in done)
 
     def model(self) -> tuple[Sequence[Part], Sequence[Part]]:
-        return self.work.cut(self.host.model())
+        return self.program.cut(self.host.model())
 
     def close(self) -> None:
         self.host.close()
@@ -149,7 +146,7 @@ class Servers(Layout):
             try:
                 for stratum in moved:
                     home = min(loads, key=lambda member: loads[member])
-                    give_cells(self.mesh, home, stratum, self.work)
+                    give_cells(self.mesh, home, stratum, self.program)
                     self.homes[stratum] = home
                     loads[home] += 1
                 return self._started(moved, passes)

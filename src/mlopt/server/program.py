@@ -131,7 +131,7 @@ def _in_turn(parts: int, passes: int) -> Sequence[int]:
 
 
 @dataclass(frozen=True)
-class Work:
+class Program:
     """A job.
 
     Parameters
@@ -185,7 +185,7 @@ class Work:
         }
         return model | {CLOCK: np.zeros(len(self.cells), np.int64)}
 
-    def starting(self, parts: Sequence[Part]) -> Work:
+    def starting(self, parts: Sequence[Part]) -> Program:
         """The same job from another model."""
         return replace(self, parts=parts)
 
@@ -199,7 +199,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Plan:
-    """A `Work` without its rows and its model."""
+    """A `Program` without its rows and its model."""
 
     step: Step
     parts: int
