@@ -196,17 +196,18 @@ class _Sum:
     def saved(self, planning: float) -> float:
         """Seconds that a plan may save: exactly known only where that is worth planning.
 
-        Of scikit-learn's own fit, what mlopt's solvers take less. They are priced where
-        that can matter, since prices take time, too.
+        Of scikit-learn's own fit, half of what mlopt's solvers are predicted to take less:
+        how many passes either needs is a guess. They are priced where that can matter,
+        since prices take time, too.
         """
         half, little = price("plan.saves"), price("plan.saves.cells")
         threads = Cost(python=half * self.numbers + little * self.cells)
         own = sum(seconds for seconds, _, _ in self.plain)
         found = threads.seconds(self.resources) + half * (self.models - own)
-        if found + own <= planning:
-            return found + own
+        if found + half * own <= planning:
+            return found + half * own
         each = (took - self._by_ways(step, stats) for took, step, stats in self.plain)
-        return found + sum(max(0.0, one) for one in each)
+        return found + half * sum(max(0.0, one) for one in each)
 
     def chain(self, steps: Sequence[tuple[str, Any]], x: Stats) -> Stats:
         for _, step in steps:
