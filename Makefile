@@ -90,6 +90,7 @@ bench: install .venv-dask-ml .venv-peers .venv-factors
 	$(BIN)/python benchmarks/gates.py
 	$(BIN)/python benchmarks/predict_files.py
 	$(BIN)/python benchmarks/mesh.py
+	$(BIN)/python benchmarks/jobs.py
 	$(BIN)/python benchmarks/server_moves.py
 	$(BIN)/python benchmarks/rotate.py
 	$(BIN)/python benchmarks/factors.py --peers .venv-factors/bin/python

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mlopt.cluster import memory
 from mlopt.resources import probe
 from mlopt.resources.control_groups import group_limits
 
@@ -69,3 +70,16 @@ def test_where_nothing_is_told_nothing_is_limited(tmp_path: Path) -> None:
 def test_the_least_limit_is_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "group_limits", lambda: [UNLIMITED, 10**6])
     assert probe.memory_limit() == 10**6
+
+
+@pytest.mark.parametrize(
+    ("limit", "groups", "least"),
+    [(4 * GIB, [3 * GIB, UNLIMITED], 3 * GIB), (GIB, [3 * GIB], GIB),
+     (None, [3 * GIB], 3 * GIB), (None, [UNLIMITED], None), (0, [], None)],
+)  # fmt: skip
+def test_a_worker_has_no_more_than_the_groups_around_it(
+    monkeypatch: pytest.MonkeyPatch, limit: int | None, groups: list[int], least: int | None
+) -> None:
+    monkeypatch.setattr(memory, "group_limits", lambda: groups)
+    monkeypatch.setattr(memory, "machine_memory", lambda: 16 * GIB)
+    assert memory.least(limit) == least

@@ -23,6 +23,8 @@ APPLICATIONS = {"sentiment", "speech", "patches"}
 """Tested in test_applications.py."""
 STREAMS = {"pictures", "reads", "score_folder"}
 """Tested in test_streamed_examples.py."""
+POOLS = {"slurm_pool"}
+"""Tested in detached/test_recipes.py."""
 
 
 def load(name: str) -> ModuleType:
@@ -39,7 +41,7 @@ def test_every_example_is_tested_here() -> None:
     known = {"flights", "search_three_lines", "compare_families", "sweep_wine"}
     known |= {"sift_fisher", "ratings"}
     known |= {"digits_random_features"}
-    known |= APPLICATIONS | STREAMS
+    known |= APPLICATIONS | STREAMS | POOLS
     assert {path.stem for path in EXAMPLES.glob("*.py")} == known
     assert {path.stem for path in EXAMPLES.glob("*.toml")} == {"diabetes"}
 

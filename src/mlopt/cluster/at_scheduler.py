@@ -11,6 +11,8 @@ from typing import Any
 
 import distributed
 
+from mlopt.errors import ClusterError
+
 DRIVERS = "mlopt-job-"
 """How the keys of tasks begin that drive others (`mlopt.cluster.detached`)."""
 
@@ -49,8 +51,21 @@ class Answers(distributed.SchedulerPlugin):
 
 
 def ask(client: Any, what: str, **named: Any) -> Any:
-    """What the method of `Answers` returns."""
-    if client not in _asking:
-        client.register_plugin(Answers())
-        _asking.add(client)
-    return client.sync(getattr(client.scheduler, f"{_PREFIX}{what}"), **named)
+    """What the method of `Answers` returns.
+
+    Raises
+    ------
+    ClusterError
+        The scheduler does not answer.
+    """
+    try:
+        if client not in _asking:
+            client.register_plugin(Answers())
+            _asking.add(client)
+        return client.sync(getattr(client.scheduler, f"{_PREFIX}{what}"), **named)
+    # It has gone, or the client has been closed while it asked.
+    except (OSError, RuntimeError, AttributeError) as error:
+        raise ClusterError(
+            f"The Dask scheduler does not answer (client status: {client.status}): if it "
+            "is gone, start another one, and resume the jobs that it had."
+        ) from error

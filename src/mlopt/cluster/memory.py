@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from mlopt.errors import ClusterError
+from mlopt.resources.control_groups import group_limits
+from mlopt.resources.probe import machine_memory
 
 _PROFILE_SECOND = 120_000
 """Bytes of a second in the profile that Dask keeps of a worker, where tasks are calls of
@@ -46,7 +49,7 @@ async def measure(load: Callable[[], None], dask_worker: Any) -> Memory | None:
     """On a worker, after ``load``; None where nobody set a limit."""
     # Not on the thread on which the worker talks to others: it may take seconds.
     await asyncio.to_thread(load)
-    limit = dask_worker.memory_manager.memory_limit
+    limit = least(dask_worker.memory_manager.memory_limit)
     if not limit:
         return None
     _shorten_profile(dask_worker, limit)
@@ -54,6 +57,17 @@ async def measure(load: Callable[[], None], dask_worker: Any) -> Memory | None:
     held = getattr(getattr(dask_worker.data, "fast", None), "total_weight", 0)
     used = dask_worker.monitor.get_process_memory() - held
     return Memory(int(limit), max(0, int(used)), int(dask_worker.state.nthreads))
+
+
+def least(limit: int | None) -> int | None:
+    """A limit of Dask's, or what the control groups around this process allow if less.
+
+    Dask looks at the outermost group alone. Workers of a batch system are ended by those
+    within it.
+    """
+    machine = machine_memory() or math.inf
+    found = min(limit or machine, *group_limits(), machine)
+    return int(found) if limit or found < machine else None
 
 
 def _shorten_profile(dask_worker: Any, limit: int) -> None:

@@ -8,8 +8,10 @@ from typing import Any
 
 import dask
 import distributed
+from dask.system import CPU_COUNT
 
 from mlopt.cluster.connect import dask_default_kept
+from mlopt.resources.probe import memory_limit as memory_limit_here
 
 PRESET = {
     # Dask's 15 s give a nanny up for good when its worker is slow to come back.
@@ -39,13 +41,15 @@ def local_cluster(
         Processes.
     threads_per_worker : int, default=1
     memory_limit : int, float or str, default="auto"
-        Of one worker, as in `distributed.LocalCluster`.
+        Of one worker, as in `distributed.LocalCluster`; "auto" knows of all control groups.
 
     Yields
     ------
     distributed.Client
         Active until the block ends; then the processes end too.
     """
+    if memory_limit == "auto":  # Dask's own formula, of a limit that it does not know
+        memory_limit = int(memory_limit_here() * min(1.0, threads_per_worker / CPU_COUNT))
     with (
         dask_default_kept(),
         dask.config.set(PRESET),

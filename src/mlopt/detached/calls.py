@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mlopt.cluster.detached import holds_futures
-from mlopt.detached.work import Call, absolute
+from mlopt.detached.work import Call, absolute, check_storage
 from mlopt.errors import InputError
 
 
@@ -34,6 +34,7 @@ def call_of(
                 f"`{what}` must outlive this process, but stands on futures of its client: "
                 "give the collection that was not persisted, or the paths of its files."
             )
+    check_storage(getattr(estimator, "storage", None))
     path = target = None
     if isinstance(X, str | Path):
         path, X = absolute(str(X)), None

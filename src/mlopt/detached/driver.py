@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -61,9 +62,11 @@ def drive(where: Any, path: str, key: str) -> None:
         folder.change(lambda now: ended if _same(now, record) else None)
 
 
-def check(path: str, key: str) -> str:
+def check(path: str, key: str, wanted: str) -> str:
     """On a worker: why it could not run the job, or nothing."""
     folder = Folder(Path(path))
+    if version("mlopt") != wanted:
+        return f"it has mlopt {version('mlopt')}, and not {wanted}"
     try:
         record = folder.read()
         if record.key != key:

@@ -34,7 +34,7 @@ from mlopt.detached.records import (
     now,
     storage_of,
 )
-from mlopt.detached.work import GIVEN, RETURNED, Call, Query, Work
+from mlopt.detached.work import GIVEN, RETURNED, Call, Query, Sweep, Work, check_storage
 from mlopt.errors import ClusterError, InputError, MloptError
 from mlopt.writing import finish_files
 
@@ -156,9 +156,9 @@ class Job:
                 raise InputError(f"{self.name} is {record.status}: it cannot be cancelled.")
             return replace(record, status=CANCELLED, ended=now())
 
-        record = self.folder.change(cancelled)
-        assert record is not None
         with reached(self.scheduler) as client:
+            record = self.folder.change(cancelled)
+            assert record is not None
             detached.cancel(client, record.key)
             detached.forget(client, self.name)
         self.folder.clear()
@@ -279,6 +279,8 @@ def submit(
         from mlopt.detached.calls import call_of
 
         work, given = call_of(what, X, y, fit_params)
+    if isinstance(work, Sweep):
+        check_storage(work.config.search.storage)
     name = name or f"{work.title}-{uuid.uuid4().hex[:6]}"
     key = _new_key(name)
     with reached(scheduler) as client:
@@ -361,17 +363,19 @@ def error_of(record: Record, status: str) -> Exception:
         with suppress(TypeError):  # of other arguments than a text
             return known(message)
         return InputError(message)
-    return JobError(f"{record.failed.kind}: {message}\n\n{record.failed.trace}")
+    error = JobError(f"{record.failed.kind}: {message}")
+    error.add_note(record.failed.trace)
+    return error
 
 
 def _check(client: Any, folder: Folder, key: str) -> None:
     """Refuse a job that a worker could not run: all of them may be asked to."""
+    version = importlib.metadata.version("mlopt")
     try:
         found: Mapping[str, str] = detached.ask_workers(
-            client, driver.check, str(folder.path), key
+            client, driver.check, str(folder.path), key, version
         )
     except Exception as error:
-        version = importlib.metadata.version("mlopt")
         raise InputError(
             f"All workers must have mlopt {version}, and the scheduler too; asked for it, "
             f"they said: {error!r}."

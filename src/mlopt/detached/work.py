@@ -7,6 +7,7 @@ the local command runs.
 from __future__ import annotations
 
 import io
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ import msgspec
 
 from mlopt import events
 from mlopt.caching.disk import Disk
-from mlopt.errors import InputError
+from mlopt.errors import ConfigError, InputError, masked
 from mlopt.readers import BUNDLED
 from mlopt.readers.files import File
 from mlopt.sweep.config import Config, override
@@ -77,6 +78,11 @@ class Place:
     spent: float
     observer: events.Observer
 
+    def remembers(self, storage: Any) -> Any:
+        """The storage of a search: its own, else this machine's OPTUNA_STORAGE, else one of
+        the job's."""
+        return storage or os.environ.get("OPTUNA_STORAGE") or self.study
+
     def left(self, timeout: float | None) -> float | None:
         """What is left of a limit on time."""
         return None if timeout is None else max(1.0, timeout - self.spent)
@@ -135,7 +141,7 @@ class Sweep(Work, frozen=True, kw_only=True, tag="sweep"):
         output = Path(self.config.output.directory or place.output)
         config = override(
             self.config,
-            storage=search.storage or place.study,
+            storage=place.remembers(search.storage),
             timeout=place.left(search.timeout),
         )
         found = sweep(
@@ -306,13 +312,30 @@ def _searched(
 
     try:
         search.set_params(
-            storage=own["storage"] or place.study,
+            storage=place.remembers(own["storage"]),
             observer=observe,
             timeout=place.left(own["timeout"]),
         )
         return search.fit(X, y, **fit_params)
     finally:
         search.set_params(**{n: own[n] for n in ("storage", "observer", "timeout")})
+
+
+def check_storage(storage: Any) -> None:
+    """Refuse a storage that would take a password into files and to workers.
+
+    Raises
+    ------
+    ConfigError
+    """
+    if storage is None or (
+        isinstance(storage, Path | str) and "***" not in masked(str(storage))
+    ):
+        return
+    raise ConfigError(
+        "The `storage` of a search that is submitted must be a path or an address without "
+        "a password, as it goes into a file: set OPTUNA_STORAGE on the workers instead."
+    )
 
 
 def plain(value: Any) -> Any:

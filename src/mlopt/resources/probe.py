@@ -109,11 +109,12 @@ def configured(resources: Resources) -> Resources:
 
 def memory_limit() -> int:
     """Bytes that this process may use: of the machine, or as its limits say if less."""
-    limits = [_physical_memory(), *group_limits(), *_process_limits()]
+    limits = [machine_memory(), *group_limits(), *_process_limits()]
     return min((limit for limit in limits if limit), default=Resources().memory)
 
 
-def _physical_memory() -> int | None:
+def machine_memory() -> int | None:
+    """Bytes of the machine, where it tells."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):  # not a POSIX system
