@@ -50,7 +50,9 @@ def _tells_another_step(case: Any, parts: set[str], difference: Any) -> bool:
 
 def _makes_dense(case: Any, parts: set[str], difference: Any) -> bool:
     refused = "!= TypeError: Sparse data was passed" in difference.what
-    return refused and "fit: Pipeline" in str(difference)
+    # As dense rows they are learnt from, or refused in turn.
+    ours = str(difference).partition("!=")[0]
+    return refused and ("fit: Pipeline" in ours or "fit: InputError" in ours)
 
 
 def _is_not_applied(case: Any, parts: set[str], difference: Any) -> bool:
