@@ -124,8 +124,8 @@ def _attributes(where: str, a: Any, b: Any) -> Iterator[Leaf | Difference]:
             if full in SHARE_OF:
                 whole = np.max(np.abs(others[SHARE_OF[full]]))
                 values = values[0] / whole, values[1] / whole
-            if full in ("PCA.components_", "PCA.explained_variance_ratio_"):
-                clear = _have_direction(b)
+            if full in _CLEAR:
+                clear = _CLEAR[full](b)
                 if np.shape(values[0]) == np.shape(values[1]):
                     values = values[0][clear], values[1][clear]
             yield from _leaves(f"{where}:{full}", *values)
@@ -136,6 +136,21 @@ def _have_direction(pca: Any) -> Any:
     total = np.max(pca.explained_variance_, initial=0.0) + np.sum(np.square(pca.mean_))
     rounding = pca.n_samples_ * np.finfo(pca.components_.dtype).eps
     return pca.explained_variance_ > rounding * total
+
+
+def _have_variance(svd: Any) -> Any:
+    """Along which axes rows vary, by more than the rounding of the sums of their squares."""
+    rounding = np.finfo(svd.components_.dtype).eps
+    return svd.explained_variance_ > rounding * np.square(svd.singular_values_)
+
+
+_CLEAR = {
+    "PCA.components_": _have_direction,
+    "PCA.explained_variance_ratio_": _have_direction,
+    "TruncatedSVD.explained_variance_ratio_": _have_variance,
+}
+"""Attributes that are compared along some axes only: of constant columns the share of a
+variance of zero is infinite where rounding has left any, and no number where not."""
 
 
 def learnt(estimator: Any) -> dict[str, Any]:
