@@ -92,11 +92,12 @@ def pushes(site: Site, tables: Tables, count: int, seed: int) -> tuple[int, int]
     rng, unseen = np.random.default_rng(seed), 0
     with Store(site, tables, service.shard.owners) as store:
         mine = np.zeros(len(tables.blocks), int)
+        (_, columns), _ = tables.tables["W"].kinds[""]
         for at in range(count):
             block = int(rng.integers(len(mine)))
             table = tables.table_of(block)
             rows = len(np.zeros(table.keys.count)[table.rows(block)])
-            store.push_block(block, [np.ones((rows, 16), np.int64)])
+            store.push_block(block, [np.ones((rows, columns), np.int64)])
             mine[block] += 1
             if at % 8 == 0:
                 (array,) = store.get(block)

@@ -6,6 +6,7 @@ sockets; `service` and `store` are what members and those who ask make of them, 
 the driver's part; `program` says what a job does, `layouts` where.
 """
 
+from mlopt.server.elastic import Policy
 from mlopt.server.job import Job, Result
 
-__all__ = ["Job", "Result"]
+__all__ = ["Job", "Policy", "Result"]

@@ -11,7 +11,9 @@ import numpy as np
 
 from mlopt.cluster import Executor, Mesh, MeshHere, Threads, executor, mesh
 from mlopt.errors import InputError
+from mlopt.events import Observer, ignore
 from mlopt.rows import Rows
+from mlopt.server.elastic import Policy
 from mlopt.server.layouts.layout import Layout
 from mlopt.server.layouts.rotate import Rotate
 from mlopt.server.layouts.rounds import Rounds
@@ -78,6 +80,11 @@ class Job:
     staleness : int, default=1
     servers : int, optional
         How many members. Default: three tenths of them.
+    policy : Policy, optional
+        For "servers": change who works and who serves while they run, where what was
+        measured says that it gains. Without, who is done takes strata of others.
+    observer : callable, optional
+        Told of each change.
     where : Client, Executor or Mesh, optional
         Default: the active client's workers, else this process.
     members : int, default=1
@@ -121,6 +128,8 @@ class Job:
         passes: int = 1,
         staleness: int = 1,
         servers: int | None = None,
+        policy: Policy | None = None,
+        observer: Observer = ignore,
         where: Any = None,
         members: int = 1,
         n_jobs: int | None = None,
@@ -131,6 +140,7 @@ class Job:
             raise InputError(f"`layout` must be one of {LAYOUTS}, got {layout!r}.")
         self.limit, self.mode = passes, mode
         self.staleness, self.servers = staleness, servers
+        self._policy, self._observer = policy, observer
         self._where, self._members, self._n_jobs = where, members, n_jobs
         self._in_parts = isinstance(model, Sequence)
         self._alone = not (self._in_parts or isinstance(model, Mapping))
@@ -230,7 +240,8 @@ class Job:
         if self.layout_ == "servers":
             return Servers(
                 program, self._mesh, passes=passes, mode=self.mode,
-                staleness=self.staleness, servers=self.servers,
+                staleness=self.staleness, servers=self.servers, policy=self._policy,
+                observer=self._observer,
             )  # fmt: skip
         return Rotate(program, self._mesh, passes=passes, threads=self._n_jobs)
 

@@ -197,7 +197,7 @@ def parts(kinds: ArrayLike, workers: ArrayLike, servers: ArrayLike, work: Work) 
             worker, compute = 1.0 / rate, _sum(W, C / each) / (w * rate)
         waves = work.mode == "lockstep" and not work.in_turn
         queue = np.where(waves & (w > 0), (w - 1) * serve / w, 0.0)
-    worker = worker * _coarse(work.row_blocks, w)
+        worker = worker * _coarse(work.row_blocks, w)  # inf times 0 where nobody works
     nobody = (w == 0) | (s == 0)
     compute, queue = np.where(nobody, 0.0, compute), np.where(nobody, 0.0, queue)
     return Parts(np.where(nobody, math.inf, worker), compute, queue, serve)

@@ -18,8 +18,9 @@ from mlopt.cluster.mesh import Site
 from mlopt.cluster.parcel import arrays_of, pack, parcel_of, unpack
 from mlopt.cluster.wire import Answer, Header
 from mlopt.errors import MemberLostError
-from mlopt.server.blocks import Array, Block
+from mlopt.server.blocks import CHANGES, Array, Block
 from mlopt.server.program import Part, Plan, part_name, state_name
+from mlopt.server.roll import Roll
 from mlopt.server.service import ShardService
 from mlopt.server.shard import MOVED, STAYS
 
@@ -40,13 +41,26 @@ class JobService(ShardService):
         super().__init__(site)
         self.plan = plan
         self.cells: dict[tuple[int, int], Any] = {}
+        self.roll, self.working = Roll(), threading.Lock()
 
     def answer(self, operation: str, header: Header, arrays: Sequence[Array]) -> Answer:
         if operation == "cell":
             cell = tuple(arrays) if header.version else unpack(parcel_of(arrays))
             self.cells[header.block, header.sequence] = cell
             return Header(), []
-        return super().answer(operation, header, arrays)
+        if operation == "release":
+            return self.roll.release(header.block, self.site.stop.is_set)
+        if operation == "report":
+            return self.roll.reported(len(self.shard.here()))
+        began = time.perf_counter()
+        said = super().answer(operation, header, arrays)
+        if operation in CHANGES:
+            self.roll.applied(time.perf_counter() - began)
+        return said
+
+    def close(self) -> None:
+        super().close()
+        self.roll.tell()
 
     @contextmanager
     def whole(self, name: str) -> Iterator[Part]:

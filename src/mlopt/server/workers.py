@@ -47,34 +47,49 @@ def works(
     service = site.service
     assert isinstance(service, JobService)
     pool, done = pool_of(2), Done()
+    every = {a: _Stratum(service, a, n, first + passes, pool) for a, n in counts.items()}
+    service.roll.begin(every)
     try:
-        every = [_Stratum(service, a, n, first + passes, pool) for a, n in counts.items()]
-        while left := [one for one in every if one.left]:
-            one = min(left, key=lambda one: one.count)
-            if behind is not None:
-                for other in every:
-                    other.tell()
-                _wait(site, one, behind, done)
-            if site.stop.is_set():
+        while every and not site.stop.is_set():
+            for number in {*service.roll.asked(every), *_finished(every)}:
+                one = every.pop(number)
+                one.tell()
+                service.roll.end(number, one.count)
+            if not every:
                 break
+            one = min(every.values(), key=lambda one: one.count)
+            if behind is not None:
+                for other in every.values():
+                    other.tell()
+                if not _may_go_on(site, one, behind, done):
+                    continue
             one.step(done)
-        for one in every:
+        for one in every.values():
             one.tell()
     finally:
+        for number, one in every.items():
+            service.roll.end(number, one.told)
         pool.shutdown(wait=False, cancel_futures=True)
     return done
 
 
-def _wait(site: Site, one: _Stratum, behind: int, done: Done) -> None:
-    """Until nobody is too far behind."""
+def _finished(every: Mapping[int, _Stratum]) -> list[int]:
+    return [number for number, one in every.items() if not one.left]
+
+
+def _may_go_on(site: Site, one: _Stratum, behind: int, done: Done) -> bool:
+    """Wait until nobody is too far behind; gives whether that was so in the end."""
     breath, began = BREATH, time.perf_counter()
-    while not site.stop.is_set():
-        clock = one.store.pull(tables=[CLOCK])[CLOCK]
-        if int(clock.min()) >= one.count - behind:
-            break
-        time.sleep(breath)
-        breath = min(2 * breath, _LONGEST)
-    done.waited += time.perf_counter() - began
+    try:
+        while not (site.stop.is_set() or one.service.roll.asked([one.number])):
+            clock = one.store.pull(tables=[CLOCK])[CLOCK]
+            if int(clock.min()) >= one.count - behind:
+                return True
+            time.sleep(breath)
+            breath = min(2 * breath, _LONGEST)
+        return False
+    finally:
+        done.waited += time.perf_counter() - began
 
 
 class _Stratum:
@@ -106,15 +121,19 @@ class _Stratum:
         before, model = plan.whole(own, self._model), plan.whole(name, self._model)
         state = {key: array.copy() for key, array in before.items()}
         cell = self.service.cells[self.number, part]
-        delta, loss = plan.step.delta(cell, model, state, passes)
+        with self.service.working:  # one at a time: what it takes is told
+            began_step = time.perf_counter()
+            delta, loss = plan.step.delta(cell, model, state, passes)
+            took = time.perf_counter() - began_step
         kept = {key: state[key] - array for key, array in before.items()}
         self.count += 1
         pushed = plan.split(name, delta) | plan.split(own, kept)
         self.store.push(pushed, self.count)
         done.losses[passes] += loss
         done.cells += 1
-        done.compute += time.perf_counter() - start
+        done.compute += took
         done.waited += start - began
+        self.service.roll.report(self.number, took, start - began)
 
     def tell(self) -> None:
         """What was pushed is done: others, and who may come after, are told."""

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from mlopt.cluster import Mesh, Resident
+from mlopt.cluster.wire import Header
 from mlopt.errors import ClusterError, InputError, MemberLostError
+from mlopt.events import Observer, ignore
+from mlopt.server.elastic import Policy
 from mlopt.server.host import EVERY, Host
+from mlopt.server.layouts.adapting import Adapting
 from mlopt.server.layouts.layout import Layout
 from mlopt.server.layouts.members import LOOK, give_cells
 from mlopt.server.program import CLOCK, Part, Program
@@ -40,9 +45,17 @@ class Servers(Layout):
         How many members.
     every : float or None
         Seconds from one copy of the blocks to the next.
+    policy : Policy, optional
+        Configure workers and servers anew while they run, from what is measured. Without,
+        who is done takes strata of others, and so do members that come.
+    observer : callable
+        Told of each change.
 
     Attributes
     ----------
+    homes : dict of int to str
+        The member of each stratum.
+    adapting : Adapting or None
     done : list of Done
         What workers did in the last `advance`.
     """
@@ -59,6 +72,8 @@ class Servers(Layout):
         staleness: int = 1,
         servers: int | None = None,
         every: float | None = EVERY,
+        policy: Policy | None = None,
+        observer: Observer = ignore,
     ) -> None:
         super().__init__(program, passes)
         members = mesh.members
@@ -85,26 +100,27 @@ class Servers(Layout):
         )  # fmt: skip
         for stratum, home in self.homes.items():
             give_cells(mesh, home, stratum, program)
+        self._tasks: list[Resident] = []
+        self.adapting: Adapting | None = None
+        if policy is not None:
+            self.adapting = Adapting(self, mode, staleness, policy, observer)
 
     def advance(self, passes: int) -> None:
-        tasks = self._started(list(self.homes), passes)
-        done: list[Done] = []
+        self._tasks, self.done = self._started(list(self.homes), passes), []
         try:
-            while tasks:
-                task = next((t for t in tasks if not t.alive), tasks[0])
-                try:
-                    done.append(task.result(LOOK))
-                except TimeoutError:
-                    continue
-                except MemberLostError:
-                    tasks += self._elsewhere(task.member, passes)
-                tasks.remove(task)
+            while self._tasks:
+                ended = [task for task in self._tasks if not task.alive]
+                for task in ended or self._tasks[:1]:
+                    self._settle(task, passes)
+                if ended or self._idle():
+                    self._share_out(passes)
+                if self.adapting is not None:
+                    self.adapting.look(passes)
         finally:
-            for task in tasks:
+            for task in self._tasks:
                 task.stop()
         self.passes += passes
-        self.done = done
-        self.loss = sum(one.losses[self.passes - 1] for one in done)
+        self.loss = sum(one.losses[self.passes - 1] for one in self.done)
 
     def model(self) -> tuple[Sequence[Part], Sequence[Part]]:
         return self.program.cut(self.host.model())
@@ -112,8 +128,41 @@ class Servers(Layout):
     def close(self) -> None:
         self.host.close()
 
+    def clock(self) -> Any:
+        """Steps that each stratum has had."""
+        return self.host.store.pull(tables=[CLOCK])[CLOCK]
+
+    def servers(self) -> set[str]:
+        """Members that have blocks."""
+        return {owner.member for owner in self.host.owners.all().values()}
+
+    def move_strata(self, strata: Sequence[int], target: str, passes: int) -> None:
+        """Have strata done by another member, each after the step that it is at.
+
+        Raises
+        ------
+        MemberLostError
+            The target is gone; those that are not there yet are where they were.
+        """
+        for stratum in strata:
+            give_cells(self.mesh, target, stratum, self.program)
+            with suppress(MemberLostError):  # then the clock says where it was
+                self.mesh.ask(self.homes[stratum], "release", Header(stratum))
+            self.homes[stratum] = target
+            self._tasks += self._started([stratum], passes)
+
+    def _settle(self, task: Resident, passes: int) -> None:
+        """Take what a task came to, if it has ended."""
+        try:
+            self.done.append(task.result(LOOK))
+        except TimeoutError:
+            return
+        except MemberLostError:
+            self._tasks += self._elsewhere(task.member, passes)
+        self._tasks.remove(task)
+
     def _started(self, strata: Sequence[int], passes: int) -> list[Resident]:
-        clock = self._clock()
+        clock = self.clock()
         shares: dict[str, dict[int, int]] = {}
         for stratum in strata:
             counts = shares.setdefault(self.homes[stratum], {})
@@ -123,8 +172,31 @@ class Servers(Layout):
             for member, counts in shares.items()
         ]
 
-    def _clock(self) -> Any:
-        return self.host.store.pull(tables=[CLOCK])[CLOCK]
+    def _idle(self) -> list[str]:
+        """Members that could work and do not."""
+        busy = {task.member for task in self._tasks if task.alive}
+        return [one for one in self.mesh.members if one not in busy | self.servers()]
+
+    def _share_out(self, passes: int) -> None:
+        """Who has nothing left to do takes a stratum of who has the most (C29)."""
+        idle = self._idle()
+        if not idle or self.adapting is not None:
+            return
+        wanted = (self.passes + passes) * len(self.program.parts)
+        left = wanted - self.clock()
+        for member in idle:
+            shares: dict[str, list[int]] = {}
+            for stratum, home in self.homes.items():
+                if left[stratum] > 1:
+                    shares.setdefault(home, []).append(stratum)
+            shares.pop(member, None)
+            if not shares:
+                return
+            most = max(shares.values(), key=lambda share: sum(left[a] for a in share))
+            if len(most) < 2:
+                return
+            with suppress(MemberLostError):
+                self.move_strata([max(most, key=lambda a: left[a])], member, passes)
 
     def _elsewhere(self, lost: str, passes: int) -> list[Resident]:
         """Have the strata of a member that is lost done by others."""
@@ -137,7 +209,7 @@ class Servers(Layout):
                     "The pool has shrunk to nothing: there is no member to work. The "
                     "model is as it was when its blocks were copied last."
                 )
-            servers = {owner.member for owner in self.host.owners.all().values()}
+            servers = self.servers()
             free = [member for member in here if member not in servers] or list(here)
             loads = dict.fromkeys(free, 0)
             for home in self.homes.values():

@@ -1,0 +1,145 @@
+"""A job on servers that configures itself: reports come in, proposals are carried out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from mlopt.errors import ClusterError, InputError, MemberLostError
+from mlopt.events import Observer
+from mlopt.server.autoconfig import Configuration
+from mlopt.server.elastic import Controller, Policy
+from mlopt.server.model import Mode, Work
+from mlopt.server.moves import Step, Table
+
+if TYPE_CHECKING:
+    from mlopt.server.layouts.servers import Servers
+
+EVERY = 0.5
+"""Seconds from one look at what members report to the next: far less than the settling time
+after a change, and thousands of times what a look takes."""
+
+
+class Adapting:
+    """Keeps a layout near its best configuration.
+
+    Parameters
+    ----------
+    layout : Servers
+    mode : {"lockstep", "bounded", "async"}
+    staleness : int
+    policy : Policy
+    observer : callable
+
+    Attributes
+    ----------
+    controller : Controller
+    """
+
+    def __init__(
+        self,
+        layout: Servers,
+        mode: Mode,
+        staleness: int,
+        policy: Policy,
+        observer: Observer,
+    ) -> None:
+        self.layout, program = layout, layout.program
+        tables = program.tables
+        size = sum(array.nbytes for part in program.parts for array in part.values())
+        self.pulled = size / len(program.parts)
+        work = Work(
+            pulled=self.pulled,
+            batches=len(program.cells) * len(program.parts),
+            mode=mode,
+            staleness=staleness,
+            row_blocks=len(program.cells),
+            model_blocks=len(tables.blocks),
+        )
+        cores = dict.fromkeys(layout.mesh.members, 1)
+        self.controller = Controller(work, self._now(), cores, policy, observer)
+        self.controller.start()
+        self._next, self._began = 0.0, time.monotonic()
+        self._rates: dict[str, float] = {}
+
+    def look(self, passes: int) -> None:
+        """Hear what members report; change what is better changed."""
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + EVERY
+        controller, here = self.controller, set(self.layout.mesh.members)
+        for member in here - controller.cores.keys():
+            controller.joined(member)
+        for member in controller.cores.keys() - here:
+            controller.left(member)
+        self._hear()
+        self._restored()
+        with suppress(InputError):  # too few members for both: go on as it is
+            proposal = controller.propose(now - self._began, self._owners())
+            if proposal is not None:
+                self._carry_out(proposal.steps, passes)
+                controller.done(now - self._began, time.monotonic() - now)
+
+    def _hear(self) -> None:
+        metrics, servers = self.controller.metrics, self.layout.servers()
+        for member in self.layout.mesh.members:
+            try:
+                said, (steps,) = self.layout.mesh.ask(member, "report")
+            except ClusterError:  # it has just come, or gone
+                continue
+            for _, compute, pull in steps.tolist():
+                metrics.batch(member, compute, pull)
+                if pull > 0:
+                    self._links(member, self.pulled / pull)
+            if member in servers and said.more["updates"]:
+                pushes = said.more["updates"] / max(1, said.more["blocks"])
+                metrics.served(member, max(1, round(pushes)), said.more["applying"])
+
+    def _links(self, member: str, rate: float) -> None:
+        # The quickest pull was hindered the least.
+        self._rates[member] = max(rate, self._rates.get(member, 0.0))
+        self.controller.metrics.link(member, self._rates[member])
+
+    def _restored(self) -> None:
+        """What became of the parts of lost members is not the controller's doing."""
+        if self.controller.forced:
+            with suppress(InputError):
+                self.controller.configuration = self._now()
+
+    def _now(self) -> Configuration:
+        homes, owners = [*self.layout.homes.values()], [*self._owners()["model"].values()]
+        servers = {m: owners.count(m) / len(owners) for m in set(owners)}
+        workers = [home for home in homes if home not in servers]
+        if not workers:
+            raise InputError("All members that work are servers, too.")
+        return Configuration(
+            {m: workers.count(m) / len(workers) for m in set(workers)}, servers
+        )
+
+    def _owners(self) -> dict[Table, dict[int, str]]:
+        owners = self.layout.host.owners.all()
+        return {
+            "rows": dict(self.layout.homes),
+            "model": {block: owner.member for block, owner in owners.items()},
+        }
+
+    def _carry_out(self, steps: Sequence[Step], passes: int) -> None:
+        """Each step after those that it needs; the model moves all at a time."""
+        layout, done = self.layout, set[int]()
+        while len(done) < len(steps):
+            ready = [
+                at for at, step in enumerate(steps)
+                if at not in done and done.issuperset(step.after)
+            ]  # fmt: skip
+            moves = [steps[at].move for at in ready if steps[at].table == "model"]
+            with suppress(MemberLostError):  # the next look sees who is gone
+                layout.host.store.move([move for move in moves if move is not None])
+            for at in ready:
+                move = steps[at].move
+                if move is not None and steps[at].table == "rows":
+                    with suppress(MemberLostError):
+                        layout.move_strata(move.blocks, move.target, passes)
+            done.update(ready)

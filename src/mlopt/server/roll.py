@@ -1,0 +1,82 @@
+"""Which strata a member works on, and what it has to tell of that to who asks."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from mlopt.cluster.wire import Answer, Header
+
+_LOOK = 0.2
+"""Seconds after which who waits for a stratum looks whether the member has ended."""
+
+
+class Roll:
+    """Strata under way, those that are to be released, and what steps took."""
+
+    def __init__(self) -> None:
+        self._news = threading.Condition()
+        self._here: set[int] = set()
+        self._asked: set[int] = set()
+        self._counts: dict[int, int] = {}
+        self._steps: list[tuple[float, float, float]] = []
+        self._updates, self._applying = 0, 0.0
+
+    # --- of who works
+
+    def begin(self, strata: Iterable[int]) -> None:
+        """These are under way here from now on."""
+        with self._news:
+            self._here.update(strata)
+
+    def asked(self, strata: Iterable[int]) -> list[int]:
+        """Those of them that are to be released."""
+        with self._news:
+            return [number for number in strata if number in self._asked]
+
+    def end(self, stratum: int, count: int) -> None:
+        """One is not under way here any more, after so many steps."""
+        with self._news:
+            self._here.discard(stratum)
+            self._asked.discard(stratum)
+            self._counts[stratum] = count
+            self._news.notify_all()
+
+    def report(self, stratum: int, compute: float, pull: float) -> None:
+        """A step took so many seconds, and the pull before it."""
+        with self._news:
+            self._steps.append((stratum, compute, pull))
+
+    def applied(self, seconds: float) -> None:
+        """A block was updated."""
+        with self._news:
+            self._updates += 1
+            self._applying += seconds
+
+    # --- of who asks
+
+    def release(self, stratum: int, ended: Callable[[], bool]) -> Answer:
+        """Have a stratum released after its step, if it is under way; and say its count."""
+        with self._news:
+            if stratum in self._here:
+                self._asked.add(stratum)
+            while stratum in self._here and not ended():
+                self._news.wait(_LOOK)
+            known = stratum in self._counts
+            return Header(sequence=self._counts.get(stratum, 0), version=known), []
+
+    def reported(self, blocks: int) -> Answer:
+        """What was not told before: steps, and updates of blocks that are here."""
+        with self._news:
+            steps, self._steps = self._steps, []
+            updates, self._updates = self._updates, 0
+            applying, self._applying = self._applying, 0.0
+        more = {"updates": updates, "applying": applying, "blocks": blocks}
+        return Header(more=more), [np.array(steps, np.float64).reshape(-1, 3)]
+
+    def tell(self) -> None:
+        """Those who wait look again."""
+        with self._news:
+            self._news.notify_all()
