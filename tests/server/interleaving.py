@@ -43,6 +43,7 @@ class Run:
     blocks: int = 3
     clients: int = 4
     updates: int = 12
+    copies: Callable[[], Copies] = Copies
     kill: bool = False
     """Whether a member is lost on the way, and its blocks restored from copies."""
     moves: int = 0
@@ -55,7 +56,7 @@ class Run:
         self.events: list[Callable[[], None]] = []
         self.working = self.clock = 0
         self.dead: set[str] = set()
-        self.copies = Copies()
+        self.kept = self.copies()
         self.restored: dict[int, int] = {}
         """When each block went back to its copy, if it did."""
         size = self.clients * self.updates
@@ -67,7 +68,7 @@ class Run:
                     arrays = packed.packed(packed.copies())
                     shard.answer("put", Header(number, 1), arrays)
                 shard.owners.learn(number, owner)
-            self.copies.keep(number, Copy(1, 0, packed.packed(packed.copies())))
+            self.kept.keep(number, Copy(1, 0, packed.packed(packed.copies())))
         self.driver = Owners(self.shards[self.members[0]].owners.all())
 
     # --- processes
@@ -137,17 +138,20 @@ class Run:
         """The driver: makes copies; a member is lost, and blocks are restored."""
         driver = self.client(98, self.driver)
         for _ in range(self.random.randrange(2 * self.blocks)):
-            yield from self.copies.taken(driver, self.random.randrange(self.blocks))
+            yield from self.kept.taken(driver, self.random.randrange(self.blocks))
         self.dead.add(lost := self.members[-1])
         for _ in range(self.random.randrange(200)):
             yield None
         blocks = range(self.blocks)
         choose = self.random.choice(self._present())
-        restoring = restore(
-            blocks, self._present, driver.owners, self.copies, lambda block: choose
-        )
-        assert set((yield from restoring)) <= self.restored.keys()
-        assert lost not in {driver.owners.all()[block].member for block in blocks}
+        for again in range(4):  # as if others were lost who have nothing
+            restoring = restore(
+                blocks, self._present, driver.owners, self.kept, lambda block: choose
+            )
+            restored = yield from restoring
+            assert self.restored.keys() >= set(restored)
+            assert not (again and restored)
+            assert lost not in {driver.owners.all()[block].member for block in blocks}
 
     def _owners_of(self, number: int) -> Owners:
         """A client may be a member; then it hears what that hears."""

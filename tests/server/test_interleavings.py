@@ -18,13 +18,14 @@ from mlopt.errors import MemberLostError
 from mlopt.server.asking import Asking, Call, Present, surely
 from mlopt.server.blocks import Array, Block, Change
 from mlopt.server.client import Client
-from mlopt.server.ownership import Owner
+from mlopt.server.ownership import Owner, told
 from mlopt.server.shard import Shard
+from mlopt.server.snapshots import Copies, Copy
 
 JUDGED = "MLOPT_JUDGE_EXAMPLES" in os.environ
 RUNS = 1000 if JUDGED else 300
 """Of each kind; all of them in `make compat`."""
-HUNTED = 60
+HUNTED = 200
 
 
 @pytest.mark.parametrize("lose", [0.0, 0.1])
@@ -179,6 +180,23 @@ class Hurries(Client):
         return True
 
 
+class CopiesArrays(Copies):
+    """A copy has not what was done to the block before."""
+
+    def keep(self, block: int, copy: Copy) -> None:
+        changes, ids, *arrays = copy.packed
+        super().keep(block, copy._replace(packed=[changes, ids[:0], *arrays]))
+
+
+class HearsTooMuch(Shard):
+    """A target says that it owns what is still on its way."""
+
+    def _holdings(self, header: Header, arrays: Sequence[Array]) -> Answer:
+        said, _ = super()._holdings(header, arrays)
+        other, arrays = told(self.owners.all())
+        return other._replace(more={**said.more, **other.more}), arrays
+
+
 MUTANTS: dict[str, dict[str, Any]] = {
     "copies, then hands over": {"shard": CopiesFirst, "lose": 0.0},
     "asks again without ids": {"client": AsksAnew},
@@ -189,6 +207,8 @@ MUTANTS: dict[str, dict[str, Any]] = {
     "forgets before it is acknowledged": {"shard": ForgetsFirst},
     "reads before its writes are done": {"client": ReadsAtOnce, "lose": 0.0},
     "has several operations under way": {"client": Hurries, "lose": 0.0},
+    "copies arrays without ids": {"copies": CopiesArrays, "kill": True},
+    "says that it has what comes": {"shard": HearsTooMuch, "kill": True},
 }
 
 

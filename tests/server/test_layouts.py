@@ -45,6 +45,18 @@ def alone(program: Program, passes: int) -> tuple[list[dict], list[dict]]:
     return parts, states
 
 
+def test_members_that_come_are_given_strata() -> None:
+    program = mixing()
+    with MeshHere(1) as mesh, Rotate(program, mesh) as layout:
+        layout.advance(2)
+        mesh.add()
+        layout.advance(3)
+        assert set(layout.homes) == set(mesh.members)
+        parts, _ = layout.model()
+    for mine, judged in zip(parts, alone(program, 5)[0], strict=True):
+        np.testing.assert_array_equal(mine["q"], judged["q"])
+
+
 @pytest.mark.parametrize("members", [1, 2, 3, 5])
 @pytest.mark.parametrize(("strata", "parts"), [(4, 4), (3, 5), (3, 1)])
 def test_rotating_parts_give_what_one_process_does(

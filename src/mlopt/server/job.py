@@ -237,6 +237,8 @@ class Job:
             self.layout_ = "rounds"
             return Rounds(program, found, passes=passes)
         self.layout_, self._mesh = self._chosen(found)
+        if isinstance(self._mesh, MeshHere):
+            program = program.gathered()
         if self.layout_ == "servers":
             return Servers(
                 program, self._mesh, passes=passes, mode=self.mode,

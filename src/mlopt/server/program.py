@@ -189,6 +189,13 @@ class Program:
         """The same job from another model."""
         return replace(self, parts=parts)
 
+    def gathered(self) -> Program:
+        """The same job with its rows in this process."""
+        if self.executor is None:
+            return self
+        cells = [[self.executor.result(cell) for cell in row] for row in self.cells]
+        return replace(self, cells=cells, executor=None)
+
     def cut(self, model: Mapping[str, Any]) -> tuple[list[Part], list[Part]]:
         """A store's model as parts and states."""
         plan = self.plan

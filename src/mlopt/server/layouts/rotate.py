@@ -71,6 +71,10 @@ class Rotate(Layout):
         wanted = self.passes + passes
         while self.passes < wanted:
             try:
+                if self._host is not None and self._have_come():
+                    self._keep()
+                    self._host.close()
+                    self._host = None
                 if self._host is None:
                     self._begin()
                 self._stretch(wanted)
@@ -115,6 +119,10 @@ class Rotate(Layout):
             raise MemberLostError("A member was lost, and what it had.")
         self._kept = self.passes, *self.program.cut(self._host.store.pull())
         self._when = time.monotonic()
+
+    def _have_come(self) -> bool:
+        """Whether there are members now for more of the strata."""
+        return min(len(self.mesh.members), self._most) > len({*self.homes})
 
     def _give_up(self) -> None:
         """Go back to what was kept."""
