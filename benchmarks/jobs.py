@@ -37,8 +37,8 @@ import pandas as pd
 
 import mlopt
 from mlopt.cluster.connect import connect
+from mlopt.detached.kinds import Sweep
 from mlopt.detached.records import Folder
-from mlopt.detached.work import Sweep
 from mlopt.sweep.config import Config, Data, Search
 from mlopt.sweep.outputs import summary
 from mlopt.sweep.run import sweep
@@ -48,7 +48,7 @@ PATIENCE = 120.0
 SUBMIT = """
 import sys, time
 import msgspec, mlopt
-from mlopt.detached.work import Sweep
+from mlopt.detached.kinds import Sweep
 
 work, storage, scheduler = sys.argv[1:]
 mlopt.submit(

@@ -16,7 +16,7 @@ from pathlib import Path
 import distributed
 
 import mlopt
-from mlopt.detached.work import Sweep
+from mlopt.detached.kinds import Sweep
 from mlopt.sweep.config import Config, Data, Search
 
 NODE = {"cores": 4, "processes": 2, "memory": "16GB", "walltime": "02:00:00"}

@@ -23,13 +23,16 @@ from tests.clusters import eventually, task_keys
 from tests.interrupted import write_people
 
 import mlopt
+from mlopt import server
 from mlopt.cli import run_arguments
+from mlopt.cluster import Threads
 from mlopt.cluster.connect import connect
 from mlopt.detached.job import Job
+from mlopt.detached.kinds import Fit, Predict, Sweep
 from mlopt.detached.records import folders_in
-from mlopt.detached.work import Fit, Predict, Sweep
 from mlopt.errors import InputError
 from mlopt.report.progress import Lines
+from mlopt.rows import Rows
 from mlopt.sweep.config import Config, Data, Search
 from mlopt.sweep.outputs import summary
 from mlopt.sweep.run import sweep
@@ -132,6 +135,30 @@ def test_a_fit_a_query_and_predictions_are_jobs_too(pool: Any, tmp_path: Path) -
     np.testing.assert_allclose(asked.result(120).coef, mlopt.run(query).coef, rtol=1e-6)
     known = {job.name: job.status for job in mlopt.jobs(pool, jobs)}
     assert known == dict.fromkeys([fit.name, scored.name, asked.name], "done")
+
+
+def toward_mean(block: Any, model: Any) -> Any:
+    return 0.1 * (block.X.mean(axis=0) - model)
+
+
+def test_a_training_of_ones_own_steps_is_made_where_its_rows_are(
+    pool: Any, tmp_path: Path
+) -> None:
+    def make() -> Any:
+        rows = da.from_array(X, chunks=(50, 4))
+        return server.Job(toward_mean, np.zeros(4), rows, layout="rounds", passes=40)
+
+    job = submitted(make, pool, tmp_path)
+    told = io.StringIO()
+    assert job.follow(told) == "done"
+    assert texts(told)[-1] == "pass 40 of 40"
+    np.testing.assert_allclose(job.result().model, X.mean(axis=0), atol=1e-5)
+    with pytest.raises(InputError, match="held by its client: submit a function"):
+        submitted(server.Job(toward_mean, np.zeros(4), X), pool, tmp_path)
+    blocks = [Rows.of(part, executor=Threads(1)).map(lambda block: block)[0]
+              for part in np.split(X, 4)]  # fmt: skip
+    here = server.Job(toward_mean, np.zeros(4), blocks, layout="threads", passes=3)
+    assert submitted(here, pool, tmp_path).result(60).passes == 3
 
 
 def test_what_workers_cannot_read_is_refused(pool: Any, tmp_path: Path) -> None:

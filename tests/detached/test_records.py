@@ -9,18 +9,22 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
 from mlopt import events
-from mlopt.cluster import turns
+from mlopt.caching.disk import Disk
+from mlopt.cluster import pack, turns, unpack
 from mlopt.detached.commands import _asked, work_of
 from mlopt.detached.job import Job, error_of
+from mlopt.detached.kinds import Fit, Predict, Query, Sweep, Train
 from mlopt.detached.records import FAILED, Failed, Folder, Record, folders_in, make, now
-from mlopt.detached.work import Fit, Predict, Query, Sweep, Work, check_storage
+from mlopt.detached.work import GIVEN, RETURNED, STATE, Place, Work, check_storage
 from mlopt.errors import ConfigError, InputError, TaskKilledError
 from mlopt.query.places import anywhere, files_read
 from mlopt.report.progress import Lines, event_of
+from mlopt.server.job import Job as Training
 from mlopt.settings import SETTINGS, Settings
 
 
@@ -179,6 +183,21 @@ def test_who_has_sent_more_waits_and_who_comes_late_saves_nothing(
     running[0] = 150  # what runs when the other comes
     assert [small.next(None, 1) for _ in range(3)] == [150, 151, 152]
     assert large.next(None, 1) == 301
+
+
+def one_more(block: Any, model: Any) -> Any:
+    return np.ones_like(model)
+
+
+def test_a_training_goes_on_from_its_last_state(tmp_path: Path) -> None:
+    job = Training(one_more, np.zeros(2), [[0.0]], layout="threads", passes=5)
+    kept, told = Disk(tmp_path / "kept"), list[Any]()
+    kept.write(GIVEN, pack(job))
+    kept.write(STATE, pack({"model": np.full(2, 3.0), "passes": 3}))
+    place = Place(None, 1, tmp_path, "", kept, 0.0, told.append)
+    assert Train(what="one_more").run(place).result["passes"] == 5
+    np.testing.assert_array_equal(unpack(kept.read(RETURNED)).model, [5.0, 5.0])
+    assert told[0].text == "pass 4 of 5"
 
 
 def test_lines_of_a_log_are_json(tmp_path: Path) -> None:

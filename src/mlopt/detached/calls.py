@@ -1,14 +1,39 @@
-"""``estimator.fit(X, y)`` as a job: what is sent, and what cannot be."""
+"""Calls from Python as jobs: what is sent, and what cannot be."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 from mlopt.cluster.detached import holds_futures
-from mlopt.detached.work import Call, absolute, check_storage
+from mlopt.detached.kinds import Call, Train
+from mlopt.detached.work import absolute, check_storage
 from mlopt.errors import InputError
+from mlopt.server.job import Job
+
+
+def work_given(
+    what: Any, X: Any, y: Any, fit_params: Mapping[str, Any]
+) -> tuple[Call | Train, Any]:
+    """The work of what was submitted from Python, and what it must be given from here.
+
+    Raises
+    ------
+    InputError
+    """
+    if isinstance(what, Job):
+        if what.program.executor is not None:
+            raise InputError(
+                "A `mlopt.server.Job` must outlive this process, but the rows of this one "
+                "are held by its client: submit a function that makes it."
+            )
+        return Train(what=_name(getattr(what.program.step, "function", None))), what
+    if isinstance(what, FunctionType | partial):
+        return Train(what=_name(what)), what
+    return call_of(what, X, y, fit_params)
 
 
 def call_of(
@@ -23,7 +48,8 @@ def call_of(
     """
     if not hasattr(estimator, "fit") or isinstance(estimator, type):
         raise InputError(
-            "`submit` needs an estimator, a search, or a query such as 'RUN ... ON ...'; "
+            "`submit` needs an estimator, a search, a `mlopt.server.Job` or a function "
+            "that makes one, or a query such as 'RUN ... ON ...'; "
             f"got {estimator!r:.80}."
         )
     if X is None:
@@ -52,3 +78,7 @@ def call_of(
         trials=parameters.get("n_trials"),
     )
     return work, (estimator, X, y, dict(fit_params))
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__name__", "train")).strip("<_>") or "train"

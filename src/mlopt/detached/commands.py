@@ -12,8 +12,9 @@ import msgspec
 
 from mlopt.cluster.connect import reached
 from mlopt.detached.job import Job, current, error_of, job_of, jobs, submit
+from mlopt.detached.kinds import Fit, Predict, Query, Sweep
 from mlopt.detached.records import LOST, OPEN
-from mlopt.detached.work import Fit, Predict, Query, Sweep, Work, absolute, named
+from mlopt.detached.work import Work, absolute, named
 from mlopt.errors import ConfigError
 from mlopt.plan.units import format_seconds
 from mlopt.query.parser import is_query

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import IO, Any
 
+from mlopt.detached.kinds import Predict
 from mlopt.detached.records import OPEN, Folder
-from mlopt.detached.work import Predict
 from mlopt.report.files import files_progress
 from mlopt.report.progress import Progress, event_of, progress
 

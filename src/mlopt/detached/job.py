@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import shutil
 import time
 import uuid
-from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +14,8 @@ from msgspec.structs import replace
 
 from mlopt import errors
 from mlopt.cluster import detached, pack, unpack
-from mlopt.cluster.at_scheduler import DRIVERS
 from mlopt.cluster.connect import reached
-from mlopt.detached import driver
+from mlopt.detached.kinds import Call, Query, Sweep, Train
 from mlopt.detached.records import (
     CANCELLED,
     DONE,
@@ -34,7 +31,8 @@ from mlopt.detached.records import (
     now,
     storage_of,
 )
-from mlopt.detached.work import GIVEN, RETURNED, Call, Query, Sweep, Work, check_storage
+from mlopt.detached.sending import check, new_key, send
+from mlopt.detached.work import GIVEN, RETURNED, Work, check_storage
 from mlopt.errors import ClusterError, InputError, MloptError
 from mlopt.writing import finish_files
 
@@ -128,7 +126,7 @@ class Job:
         """
         status = self._wait(timeout)
         record = self.record
-        if status == DONE and isinstance(record.work, Call | Query):
+        if status == DONE and isinstance(record.work, Call | Query | Train):
             return unpack(self.folder.kept().read(RETURNED))
         if status == DONE:
             assert record.outcome is not None
@@ -178,14 +176,14 @@ class Job:
                     f"{self.name} is {status}: only a job that is lost or failed can be "
                     "resumed."
                 )
-            key = _new_key(self.name)
+            key = new_key(self.name)
             self.folder.change(
                 lambda record: replace(
                     record, status=WAITING, key=key, failed=None, ended=None
                 )
             )
-            _check(client, self.folder, key)
-            _detach(client, self.folder, key)
+            check(client, self.folder, key)
+            send(client, self.folder, key)
 
     def fetch(self, output: Path | str) -> Path:
         """Copy its results to a file or folder.
@@ -235,8 +233,9 @@ def submit(
 
     Parameters
     ----------
-    what : estimator, str or Work
-        A search, a pipeline or another estimator to fit; or a query, ``"RUN ... ON ..."``.
+    what : estimator, str, server.Job, callable or Work
+        A search, a pipeline or another estimator to fit; a query, ``"RUN ... ON ..."``; a
+        `mlopt.server.Job`, or a function that makes one where the data are, on a worker.
     X : dask collection, path or array, optional
         What to fit it to. Of a path, or of Dask's collections, this process reads nothing.
     y : dask collection or array, or str, optional
@@ -276,13 +275,13 @@ def submit(
             raise InputError("A query says everything itself: leave X and y out.")
         work = Query(text=anywhere(what))
     elif not isinstance(what, Work):
-        from mlopt.detached.calls import call_of
+        from mlopt.detached.calls import work_given
 
-        work, given = call_of(what, X, y, fit_params)
+        work, given = work_given(what, X, y, fit_params)
     if isinstance(work, Sweep):
         check_storage(work.config.search.storage)
     name = name or f"{work.title}-{uuid.uuid4().hex[:6]}"
-    key = _new_key(name)
+    key = new_key(name)
     with reached(scheduler) as client:
         folder = make(
             storage_of(storage), Record(name=name, work=work, key=key, created=now())
@@ -290,8 +289,8 @@ def submit(
         try:
             if given is not None:
                 folder.kept().write(GIVEN, pack(given))
-            _check(client, folder, key)
-            _detach(client, folder, key)
+            check(client, folder, key)
+            send(client, folder, key)
         except BaseException:
             shutil.rmtree(folder.path, ignore_errors=True)
             raise
@@ -366,36 +365,6 @@ def error_of(record: Record, status: str) -> Exception:
     error = JobError(f"{record.failed.kind}: {message}")
     error.add_note(record.failed.trace)
     return error
-
-
-def _check(client: Any, folder: Folder, key: str) -> None:
-    """Refuse a job that a worker could not run: all of them may be asked to."""
-    version = importlib.metadata.version("mlopt")
-    try:
-        found: Mapping[str, str] = detached.ask_workers(
-            client, driver.check, str(folder.path), key, version
-        )
-    except Exception as error:
-        raise InputError(
-            f"All workers must have mlopt {version}, and the scheduler too; asked for it, "
-            f"they said: {error!r}."
-        ) from error
-    refused = {worker: why for worker, why in found.items() if why}
-    if refused:
-        worker, why = next(iter(refused.items()))
-        raise InputError(
-            f"All workers must be able to run the job, and {len(refused)} of {len(found)} "
-            f"cannot: {worker} says: {why}"
-        )
-
-
-def _detach(client: Any, folder: Folder, key: str) -> None:
-    detached.remember(client, folder.name, str(folder.path))
-    detached.detach(client, key, driver.drive, str(folder.path), key)
-
-
-def _new_key(name: str) -> str:
-    return f"{DRIVERS}{name}-{uuid.uuid4().hex[:8]}"
 
 
 def _created(folder: Folder) -> float | None:

@@ -28,7 +28,8 @@ import msgspec
 from filelock import FileLock
 
 from mlopt.caching.disk import Disk
-from mlopt.detached.work import AnyWork, Outcome
+from mlopt.detached.kinds import AnyWork
+from mlopt.detached.work import Outcome
 from mlopt.errors import InputError, masked
 from mlopt.readers.table import did_you_mean
 from mlopt.writing import check_writable, finish_files, write_file

@@ -1,4 +1,4 @@
-"""What a job does: calls of the command line and of Python, as values that a file holds.
+"""What a job does, as a value that a file holds: what every kind has in common.
 
 Each says what it would be refused for on a worker that is to run it, and runs there what
 the local command runs.
@@ -6,10 +6,9 @@ the local command runs.
 
 from __future__ import annotations
 
-import io
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,14 +17,12 @@ import msgspec
 
 from mlopt import events
 from mlopt.caching.disk import Disk
-from mlopt.errors import ConfigError, InputError, masked
+from mlopt.errors import ConfigError, masked
 from mlopt.readers import BUNDLED
 from mlopt.readers.files import File
-from mlopt.sweep.config import Config, override
-from mlopt.writing import check_file, check_writable, write_files
 
-GIVEN, RETURNED = "given", "returned"
-"""What a job from Python keeps: its arguments, and what its call returned."""
+GIVEN, RETURNED, STATE = "given", "returned", "state"
+"""What a job from Python keeps: its arguments, what its call returned, how far it was."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -114,213 +111,6 @@ class Work(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
         raise NotImplementedError
 
 
-class Sweep(Work, frozen=True, kw_only=True, tag="sweep"):
-    """`mlopt sweep`."""
-
-    config: Config
-    families: tuple[str, ...] = ()
-
-    @property
-    def title(self) -> str:
-        return _stem(self.config.data.path)
-
-    @property
-    def limits(self) -> tuple[float | None, int | None]:
-        return self.config.search.timeout, self.config.search.n_trials
-
-    def check(self) -> None:
-        _check_config(self.config)
-        if self.config.output.directory is not None:
-            check_writable(Path(self.config.output.directory))
-
-    def run(self, place: Place) -> Outcome:
-        from mlopt.sweep.outputs import summary
-        from mlopt.sweep.run import sweep
-
-        search = self.config.search
-        output = Path(self.config.output.directory or place.output)
-        config = override(
-            self.config,
-            storage=place.remembers(search.storage),
-            timeout=place.left(search.timeout),
-        )
-        found = sweep(
-            config=config, output=output, families=self.families, observer=place.observer
-        )
-        return Outcome(plain(summary(found)), found.describe(output), str(output))
-
-
-class Fit(Work, frozen=True, kw_only=True, tag="fit"):
-    """`mlopt fit`."""
-
-    config: Config
-    family: str
-    output: str | None = None
-
-    @property
-    def title(self) -> str:
-        return f"{_stem(self.config.data.path)}-{self.family}"
-
-    def check(self) -> None:
-        _check_config(self.config)
-        if self.output is not None:
-            check_file(Path(self.output), [self.config.data.path, self.config.data.test])
-
-    def run(self, place: Place) -> Outcome:
-        from mlopt.sweep.fit import fit_one
-        from mlopt.sweep.models import MODEL, dump_model
-
-        config = override(self.config, n_jobs=self.config.search.n_jobs or place.threads)
-        fitted = fit_one(config, self.family, place.observer)
-        output = Path(self.output) if self.output else _made(place.output) / MODEL
-        write_files({output: dump_model(fitted.model)})
-        found = {"scoring": fitted.scoring, "test_score": fitted.score}
-        return Outcome(plain(found), fitted.describe(output), str(output))
-
-
-class Query(Work, frozen=True, kw_only=True, tag="query"):
-    """`mlopt run`."""
-
-    text: str
-    output: str | None = None
-
-    @property
-    def title(self) -> str:
-        return "query"
-
-    def check(self) -> None:
-        from mlopt.query.places import files_read
-
-        for path in files_read(self.text):
-            _check_readable(path)
-
-    def run(self, place: Place) -> Outcome:
-        from mlopt.cluster import pack
-        from mlopt.query.printing import run_and_print
-
-        said = io.StringIO()
-        output = None if self.output is None else Path(self.output)
-        value = run_and_print(self.text, output, said, said)
-        place.kept.write(RETURNED, pack(value))
-        return Outcome(text=said.getvalue().rstrip("\n"), output=self.output)
-
-
-class Predict(Work, frozen=True, kw_only=True, tag="predict"):
-    """`mlopt predict` of files."""
-
-    model: str
-    paths: tuple[str, ...]
-    output: str
-    memory: str | None = None
-    proba: bool = False
-
-    @property
-    def title(self) -> str:
-        return f"predict-{_stem(self.model)}"
-
-    def check(self) -> None:
-        from mlopt.scoring.files import files_of
-        from mlopt.sweep.models import model_file
-
-        _check_readable(str(model_file(Path(self.model))))
-        for path in files_of(self.paths):
-            if not path.exists():
-                raise InputError(f"`{path}` does not exist.")
-        check_writable(Path(self.output))
-
-    def run(self, place: Place) -> Outcome:
-        from mlopt.scoring.predict import predict
-
-        found = predict(
-            self.model, self.paths, output=self.output, memory=self.memory,
-            proba=self.proba, client=place.client, observer=place.observer,
-            tell=lambda text: place.observer(events.Message(0.0, text)),
-        )  # fmt: skip
-        result = {
-            "files": len(found.rows),
-            "rows": sum(found.rows.values()),
-            "skipped": len(found.skipped),
-            "failed": {str(path): reason for path, reason in found.failed.items()},
-        }
-        return Outcome(result, found.describe(), self.output, not found.failed)
-
-
-class Call(Work, frozen=True, kw_only=True, tag="call"):
-    """``estimator.fit(X, y)`` from Python; the estimator and what is no path are kept.
-
-    Parameters
-    ----------
-    what : str
-        The class of the estimator.
-    path : str, optional
-        Where X is, and y in the column ``target``.
-    target : str, optional
-    seconds, trials : optional
-        Limits of a search.
-    """
-
-    what: str
-    path: str | None = None
-    target: str | None = None
-    seconds: float | None = None
-    trials: int | None = None
-
-    @property
-    def title(self) -> str:
-        return self.what
-
-    @property
-    def limits(self) -> tuple[float | None, int | None]:
-        return self.seconds, self.trials
-
-    def check(self) -> None:
-        if self.path is not None:
-            _check_readable(self.path)
-
-    def run(self, place: Place) -> Outcome:
-        from mlopt.cluster import pack, unpack
-        from mlopt.sweep.loading import from_file
-        from mlopt.tuning.search import ModelSearchCV
-
-        estimator, X, y, fit_params = unpack(place.kept.read(GIVEN))
-        if self.path is not None:
-            source = from_file(self.path, self.target)
-            X, y = source.X, source.y
-        if isinstance(estimator, ModelSearchCV):
-            fitted = _searched(estimator, place, X, y, fit_params)
-        else:
-            fitted = estimator.fit(X, y, **fit_params)
-        place.kept.write(RETURNED, pack(fitted))
-        named = ("best_score_", "best_params_")
-        found = {name.strip("_"): getattr(fitted, name, None) for name in named}
-        plan = getattr(fitted, "plan_", None)
-        return Outcome(plain(found), plan.explain() if plan is not None else "")
-
-
-AnyWork = Sweep | Fit | Query | Predict | Call
-
-
-def _searched(
-    search: Any, place: Place, X: Any, y: Any, fit_params: Mapping[str, Any]
-) -> Any:
-    """A search, with a storage of the job's where it has none, told to who follows."""
-    own = search.get_params(deep=False)
-
-    def observe(event: events.Event) -> None:
-        place.observer(event)
-        (own["observer"] or events.ignore)(event)
-
-    try:
-        search.set_params(
-            storage=place.remembers(own["storage"]),
-            observer=observe,
-            timeout=place.left(own["timeout"]),
-        )
-        return search.fit(X, y, **fit_params)
-    finally:
-        search.set_params(**{n: own[n] for n in ("storage", "observer", "timeout")})
-
-
 def check_storage(storage: Any) -> None:
     """Refuse a storage that would take a password into files and to workers.
 
@@ -328,9 +118,8 @@ def check_storage(storage: Any) -> None:
     ------
     ConfigError
     """
-    if storage is None or (
-        isinstance(storage, Path | str) and "***" not in masked(str(storage))
-    ):
+    plain = storage is None or isinstance(storage, Path | str)
+    if plain and masked(str(storage)) == str(storage):
         return
     raise ConfigError(
         "The `storage` of a search that is submitted must be a path or an address without "
@@ -347,23 +136,19 @@ def _shown(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else repr(value)
 
 
-def _check_config(config: Config) -> None:
-    for path in (config.data.path, config.data.test):
-        if path is not None:
-            _check_readable(path)
-
-
-def _check_readable(path: str) -> None:
+def check_readable(path: str) -> None:
+    """Refuse a file that is not there, or empty; bundled sets are everywhere."""
     if not path.startswith(BUNDLED):
         File.at(path)
 
 
-def _made(folder: Path) -> Path:
+def made(folder: Path) -> Path:
+    """The folder, which is there then."""
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
-def _stem(path: str) -> str:
+def stem(path: str) -> str:
     """The name of a file as a name of a job may begin."""
     name = path.partition(BUNDLED)[2] or Path(path).name.partition(".")[0]
     return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-_") or "data"
