@@ -112,6 +112,8 @@ def test_a_search_from_python_comes_back_fitted(pool: Any, tmp_path: Path) -> No
     assert found.best_params_ == here.best_params_
     assert found.best_score_ == pytest.approx(here.best_score_)
     assert found.storage is None
+    left = job.folder.path / "kept"
+    assert eventually(lambda: [path.name for path in left.iterdir()] == ["returned.kept"])
     np.testing.assert_array_equal(found.predict(X), here.predict(X))
 
 

@@ -22,9 +22,10 @@ from mlopt.detached.records import (
     Record,
     now,
 )
-from mlopt.detached.work import Place
+from mlopt.detached.work import GIVEN, STATE, Place
 from mlopt.errors import ClusterError, masked
 from mlopt.report.progress import Lines
+from mlopt.writing import why_unwritable
 
 
 def drive(where: Any, path: str, key: str) -> None:
@@ -58,8 +59,12 @@ def drive(where: Any, path: str, key: str) -> None:
                 where.forgive()
             tell(events.Message(0.0, f"attempt {record.attempt}, on {where.worker}"))
         ended = _ended(where, record, folder, tell)
-    if ended is not None:
-        folder.change(lambda now: ended if _same(now, record) else None)
+    if ended is None:
+        return
+    folder.change(lambda now: ended if _same(now, record) else None)
+    if ended.status == DONE:
+        for what in (GIVEN, STATE):  # of which nobody needs to go on
+            folder.kept().remove(what)
 
 
 def check(path: str, key: str, wanted: str) -> str:
@@ -71,9 +76,8 @@ def check(path: str, key: str, wanted: str) -> str:
         record = folder.read()
         if record.key != key:
             return f"`{path}` is another folder there"
-        with folder.log(0).with_name(f".seen-{key}-{id(folder)}").open("xb") as file:
-            file.write(b"\0")
-        Path(file.name).unlink()
+        if reason := why_unwritable(folder.path):
+            return f"`{path}` cannot be written to: {reason}"
         record.work.check()
     except Exception as error:
         return masked(str(error))
