@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from mlopt.scoring.predict import predict
     from mlopt.streaming.stream import Stream
     from mlopt.sweep.models import load
+    from mlopt.topics.estimator import LatentDirichletAllocation
     from mlopt.tuning.search import ModelSearchCV
 
     __version__: str
@@ -39,6 +40,7 @@ __all__ = [
     "ElasticNet",
     "Job",
     "Lasso",
+    "LatentDirichletAllocation",
     "LinearRegression",
     "LinearSVC",
     "LogisticRegression",
@@ -77,6 +79,7 @@ _HOMES = {
     "LinearSVC": "mlopt.gd.svm",
     "LogisticRegression": "mlopt.gd.logistic",
     "ManyPasses": "mlopt.pipeline.fits.base",
+    "LatentDirichletAllocation": "mlopt.topics.estimator",
     "MatrixFactorization": "mlopt.factors.estimator",
     "ModelSearchCV": "mlopt.tuning.search",
     "OnePass": "mlopt.pipeline.fits.base",

@@ -139,7 +139,7 @@ def _have_direction(pca: Any) -> Any:
 
 
 def _have_variance(svd: Any) -> Any:
-    """Along which axes rows vary, by more than the rounding of the sums of their squares."""
+    """Along which axes rows vary, by more than the rounding of sums of squares."""
     rounding = np.finfo(svd.components_.dtype).eps
     return svd.explained_variance_ > rounding * np.square(svd.singular_values_)
 

@@ -27,6 +27,8 @@ from mlopt.kernels import (
 )
 from mlopt.kernels.factors_als import confide_rows, solve_rows
 from mlopt.kernels.factors_sgd import LANES, visit
+from mlopt.kernels.gibbs import LANES as TOPICS
+from mlopt.kernels.gibbs import infer, list_topics, sweep
 from mlopt.kernels.grouping import first_repeat, grouped
 from mlopt.kernels.linear import linear_pass, sparse_gram
 from mlopt.kernels.losses import LOGISTIC
@@ -222,10 +224,22 @@ def _factors() -> None:
     confide_rows(rows, F, F.T @ F, F.copy(), steps=1)
 
 
+def _topics() -> None:
+    word, starts, topics = np.zeros(1, np.int32), np.arange(2), np.zeros(1, np.int32)
+    one, sizes = np.zeros(1, np.int32), np.zeros(1, np.int32)
+    list_topics(starts[:1], starts, topics, one.copy(), one, sizes)
+    for model in ((np.ones((1, TOPICS), np.int32),), (starts, word.copy(), one, sizes)):
+        sweep(
+            word, starts, topics, model, starts[1:].copy(), alpha=1.0, beta=1.0, seed=(0,)
+        )
+    infer(word, np.ones(1), starts, np.ones((1, 1)), 1.0, 1, 1.0, np.ones((1, 1)))
+
+
 _OF_OTHERS: tuple[Callable[[], None], ...] = (
     _text,
     _margins,
     _shrinkage_gram,
     _order,
     _factors,
+    _topics,
 )

@@ -21,7 +21,7 @@ _A, _B, _C, _HALF = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(32)
 
 
 @inlined
-def _mixed(x: Any) -> Any:
+def mixed(x: Any) -> Any:
     x = (x ^ (x >> _A)) * _FIRST
     x = (x ^ (x >> _B)) * _SECOND
     return x ^ (x >> _C)
@@ -31,10 +31,10 @@ def _mixed(x: Any) -> Any:
 def _fill(order: NDArray[np.int64], seed: NDArray[np.uint64]) -> None:
     state = np.uint64(0)
     for word in seed:
-        state = _mixed((state ^ word) + _GAMMA)
+        state = mixed((state ^ word) + _GAMMA)
     for i in range(order.shape[0]):
         state += _GAMMA
-        j = np.int64(((_mixed(state) >> _HALF) * np.uint64(i + 1)) >> _HALF)
+        j = np.int64(((mixed(state) >> _HALF) * np.uint64(i + 1)) >> _HALF)
         order[i] = order[j]
         order[j] = i
 

@@ -28,8 +28,13 @@ ALL = [entry for entries in ENTRIES.values() for entry in entries]
 DATA = (EXAMPLE, Stats(1000, 48, outputs=3, dtype="float32"))
 HERE = Path(__file__).parents[3]
 VERBS = ("transform", "predict", "sample")
-NO_OPERATORS = {"Pipeline", "ModelSearchCV", "MatrixFactorization"}
-"""They hold operators, or take ratings, which no step of a pipeline gives."""
+NO_OPERATORS = {
+    "Pipeline",
+    "ModelSearchCV",
+    "MatrixFactorization",
+    "LatentDirichletAllocation",
+}
+"""They hold operators, or take ratings, which no step gives; topics have one way."""
 
 
 def operators() -> Iterator[type]:

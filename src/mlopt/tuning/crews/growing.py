@@ -20,6 +20,7 @@ from sklearn import ensemble
 from mlopt.factors.estimator import MatrixFactorization
 from mlopt.passes import Passes
 from mlopt.prices import price
+from mlopt.topics.estimator import LatentDirichletAllocation
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Growth:
 _FOREST, _TREES = Growth("n_estimators", "forest"), Growth("n_estimators", "boosting")
 _BAGS = Growth("n_estimators", "bagging", ("estimators_", "estimators_features_"))
 _HIST = Growth("max_iter", "histograms", ("_predictors",))
-_PASSES = Growth("max_iter", "factors", ())
+_PASSES, _SWEEPS = Growth("max_iter", "factors", ()), Growth("max_iter", "topics", ())
 GROWING: dict[type, Growth] = {
     ensemble.RandomForestClassifier: _FOREST,
     ensemble.RandomForestRegressor: _FOREST,
@@ -68,8 +69,9 @@ GROWING: dict[type, Growth] = {
     ensemble.HistGradientBoostingClassifier: _HIST,
     ensemble.HistGradientBoostingRegressor: _HIST,
     MatrixFactorization: _PASSES,
+    LatentDirichletAllocation: _SWEEPS,
 }
-"""What adds members under ``warm_start``: ensembles, and passes of factors."""
+"""What adds members under ``warm_start``: ensembles, passes, sweeps."""
 
 STOPS = 10_000
 """Rows above which scikit-learn's "auto" stops early."""

@@ -1,0 +1,1 @@
+"""Topic models: what documents are about, from the words that they have."""

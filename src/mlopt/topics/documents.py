@@ -1,0 +1,113 @@
+"""Counts of words as tokens, document by document."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mlopt.errors import InputError
+from mlopt.kernels.grouping import grouped
+from mlopt.kernels.permutation import permutation
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Documents:
+    """Tokens of documents, side by side.
+
+    Parameters
+    ----------
+    words : int32 (n,)
+    starts : int64 (documents + 1,)
+        Where the tokens of each document begin.
+    vocabulary : int
+        How many words there are.
+    """
+
+    words: Array
+    starts: Array
+    vocabulary: int
+
+    @staticmethod
+    def of(X: sp.csr_array) -> Documents:
+        """Of checked counts: see `counts_of`."""
+        times = X.data.astype(np.int64)
+        words = np.repeat(X.indices.astype(np.int32), times)
+        ends = np.concatenate(([0], np.cumsum(times)))[X.indptr]
+        return Documents(words, ends.astype(np.int64), X.shape[1])
+
+    @property
+    def count(self) -> int:
+        """How many documents there are."""
+        return len(self.starts) - 1
+
+    @cached_property
+    def by_word(self) -> tuple[Array, Array]:
+        """Tokens word by word, and where words begin."""
+        return grouped(self.words, self.vocabulary)
+
+    def shards(self, number: int) -> list[tuple[slice, slice]]:
+        """Documents, and their tokens, in parts of about as many tokens each."""
+        n = len(self.words)
+        cuts = np.searchsorted(self.starts, n * np.arange(1, number) / number)
+        edges = np.unique([0, *cuts, self.count])
+        return [
+            (slice(a, b), slice(int(self.starts[a]), int(self.starts[b])))
+            for a, b in pairwise(edges.tolist())
+        ]
+
+
+def counts_of(X: Any) -> sp.csr_array:
+    """Counts as a matrix of rows in order, without zeros.
+
+    Parameters
+    ----------
+    X : array (documents, words) or sparse matrix, of finite numbers
+
+    Raises
+    ------
+    InputError
+        When one is negative or not whole.
+    """
+    found = sp.csr_array(X, copy=True)
+    found.sum_duplicates()
+    found.eliminate_zeros()
+    for wrong, must in (
+        (found.data < 0, "at least 0"),
+        (found.data != np.floor(found.data), "whole numbers"),
+    ):
+        if wrong.any():
+            at = int(np.flatnonzero(wrong)[0])
+            row = int(np.searchsorted(found.indptr, at, side="right")) - 1
+            raise InputError(
+                f"Counts of words must be {must}, got {found.data[at]:g} in row {row}, "
+                f"column {found.indices[at]}. Give counts, as CountVectorizer does, and "
+                "no weights of words, such as TF-IDF. Negative values in data cannot be "
+                "counts."
+            )
+    return found
+
+
+def halves(X: sp.csr_array) -> tuple[sp.csr_array, sp.csr_array]:
+    """The tokens of each document in two parts, drawn at random, always the same way."""
+    documents = Documents.of(X)
+    n = len(documents.words)
+    first = np.zeros(n, bool)
+    first[permutation(n, 0)[: (n + 1) // 2]] = True
+    rows = np.repeat(np.arange(documents.count), np.diff(documents.starts))
+    ones = np.ones(n)
+
+    def part(chosen: Array) -> sp.csr_array:
+        entries = ones[chosen], (rows[chosen], documents.words[chosen])
+        found = sp.csr_array(entries, shape=X.shape)
+        found.sum_duplicates()
+        return found
+
+    return part(first), part(~first)

@@ -1,0 +1,185 @@
+"""Sweeps over all tokens, by several threads at a time.
+
+::
+
+    topics of the tokens  ->  counts of words and topics
+      each shard of documents draws its topics anew, from a copy of the counts
+      that only its own tokens change
+    topics of the tokens  ->  counts, exactly
+
+With one shard, as small data have, nobody works with old counts: that is the sequential
+sampler. Source: Newman, Asuncion, Smyth and Welling, "Distributed algorithms for topic
+models", JMLR 10, 2009.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlopt.cluster import Executor
+from mlopt.kernels.gibbs import LANES, list_topics, sweep
+from mlopt.prices import count, price
+from mlopt.topics.documents import Documents
+
+Array = NDArray[Any]
+
+SHARD = count("gibbs.shard")
+MOST = 16
+"""Shards at most: as many threads can work at a time, and so many copies of the counts."""
+SPARSE = price("gibbs.sparse")
+_TOKENS = 2**14
+"""Looked at together, so that their shares of topics stay in the caches."""
+
+
+@dataclass(frozen=True)
+class Priors:
+    """Of topics in documents, and of words in topics."""
+
+    alpha: float
+    beta: float
+
+
+def first_topics(n: int, topics: int, seed: int) -> Array:
+    """Any topic for every token, int32 (n,)."""
+    return np.random.default_rng([seed, 0]).integers(topics, size=n, dtype=np.int32)
+
+
+def likely_topics(documents: Documents, shares: Array, seed: int) -> Array:
+    """A topic for every token, as likely as its word makes it, int32 (n,).
+
+    Parameters
+    ----------
+    documents : Documents
+    shares : float64 ndarray (topics, words)
+        Of a word in each topic.
+    """
+    upto = np.cumsum(shares, axis=0)
+    tokens, begins = documents.by_word
+    drawn = np.random.default_rng([seed, 0]).random(len(documents.words))
+    out = np.empty(len(documents.words), np.int32)
+    for word in np.flatnonzero(np.diff(begins)):
+        own = tokens[begins[word] : begins[word + 1]]
+        edges = upto[:, word]
+        out[own] = np.searchsorted(edges[:-1], drawn[own] * edges[-1], side="right")
+    return out
+
+
+class GibbsTraining:
+    """Sweeps over all tokens; on any number of threads the same, to the bit.
+
+    Parameters
+    ----------
+    documents : Documents
+    topics : int32 ndarray (n,)
+        Of each token, to begin with.
+    number : int
+        Of topics.
+    priors : Priors
+    sampler : {"auto", "dense", "sparse"}
+        Whether all topics are looked at for each token, or those that there are.
+    seed : int
+    passes : int
+        Sweeps that ``topics`` have behind them.
+    executor : Executor
+        Of this process: its threads change the topics in place.
+    """
+
+    def __init__(
+        self,
+        documents: Documents,
+        topics: Array,
+        number: int,
+        priors: Priors,
+        *,
+        sampler: str = "auto",
+        seed: int,
+        passes: int = 0,
+        executor: Executor,
+    ) -> None:
+        self.documents, self.topics, self.number = documents, topics.copy(), number
+        self.priors, self.seed, self.executor = priors, seed, executor
+        self.sparse = number > SPARSE if sampler == "auto" else sampler == "sparse"
+        parts = min(MOST, max(1, len(topics) // SHARD))
+        self.shards = documents.shards(parts)
+        self.passes, self.done = passes, False
+        self._model: tuple[Array, ...] | None = None
+        self._of_all: Array = np.empty(0)
+
+    def advance(self, passes: int) -> None:
+        """Draw all topics so many times anew."""
+        for _ in range(passes):
+            if self._model is None:
+                self._count()
+            self.passes += 1
+            self.executor.map(self._sweep, range(len(self.shards)))
+            if len(self.shards) > 1:
+                self._model = None
+
+    def _sweep(self, number: int) -> None:
+        rows, tokens = self.shards[number]
+        starts = self.documents.starts[rows.start : rows.stop + 1]
+        model, of_all = self._model, self._of_all
+        assert model is not None
+        if len(self.shards) > 1:
+            # Where the room of a word begins is the same for all.
+            same = model[:-3]
+            own = (array.copy() for array in model[len(same) :])
+            model, of_all = (*same, *own), of_all.copy()
+        sweep(
+            self.documents.words[tokens], starts - starts[0], self.topics[tokens], model,
+            of_all, alpha=self.priors.alpha, beta=self.priors.beta,
+            seed=(self.seed, self.passes, number),
+        )  # fmt: skip
+
+    def _count(self) -> None:
+        self._of_all = np.bincount(self.topics, minlength=self.number).astype(np.int64)
+        documents, n = self.documents, len(self.topics)
+        if self.sparse:
+            tokens, begins = documents.by_word
+            kept, counts = np.zeros(n, np.int32), np.zeros(n, np.int32)
+            sizes = np.zeros(documents.vocabulary, np.int32)
+            list_topics(tokens, begins, self.topics, kept, counts, sizes)
+            self._model = begins, kept, counts, sizes
+        else:
+            width = -(-self.number // LANES) * LANES
+            self._model = (self._table(width).astype(np.int32),)
+
+    def _table(self, width: int) -> Array:
+        cells = self.documents.words * np.int64(width) + self.topics
+        V = self.documents.vocabulary
+        return np.bincount(cells, minlength=V * width).reshape(V, width)
+
+    def counts(self) -> Array:
+        """Tokens of each word that are of each topic, int64 (words, topics)."""
+        return self._table(self.number)
+
+    def quality(self) -> float:
+        """The mean logarithm of how likely tokens are, given the topics that there are."""
+        of_words = self.counts() + self.priors.beta
+        shares = of_words / of_words.sum(axis=0)
+        documents = self.documents
+        rows = np.repeat(np.arange(documents.count), np.diff(documents.starts))
+        cells = rows * np.int64(self.number) + self.topics
+        own = np.bincount(cells, minlength=documents.count * self.number)
+        mine = own.reshape(-1, self.number) + self.priors.alpha
+        mine = mine / mine.sum(axis=1, keepdims=True)
+        likely = 0.0
+        for begin in range(0, len(rows), _TOKENS):
+            some = slice(begin, begin + _TOKENS)
+            pairs = mine[rows[some]], shares[documents.words[some]]
+            likely += float(np.log(np.einsum("tk,tk->t", *pairs)).sum())
+        return likely / max(1, len(rows))
+
+    def state(self) -> dict[str, Any]:
+        """Topics and passes."""
+        return {"topics": self.topics.copy(), "passes": self.passes}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a `state`."""
+        self.topics, self.passes = state["topics"].copy(), state["passes"]
+        self._model = None
