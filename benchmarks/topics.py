@@ -3,8 +3,8 @@
 On the Associated Press corpus (2246 documents, 435,838 tokens), a tenth of it held out:
 processor seconds, on one thread, to the same held-out perplexity, judged for all by the
 same function (half of the words of a document are given, the others predicted), with the
-same priors. The goal is the worse of the best ones that both come to in the median; a curve of
-perplexity over seconds is followed along straight lines. They take turns; medians of
+same priors. The goal is the worse of the best ones that both come to in the median; a curve
+of perplexity over seconds is followed along straight lines. They take turns; medians of
 ``--rounds`` seeds (scikit-learn's: one). Without the data on a drawn corpus.
 
 Printed, too, are the prices "gibbs.sparse", "gibbs.shard", "growth.again.topics" and
