@@ -176,12 +176,24 @@ def slowly(block: int, w: np.ndarray) -> np.ndarray:
     return np.ones_like(w)
 
 
-def test_a_worker_that_is_lost_is_made_up_for_exactly() -> None:
+@pytest.mark.parametrize("when", [0, 1, 10])
+def test_a_worker_that_is_lost_is_made_up_for_exactly(when: int) -> None:
+    steps = Counter[int]()
+
+    def step(block: int, w: np.ndarray) -> np.ndarray:
+        steps[block] += 1
+        if block == 0 and steps[0] == when:
+            threading.Thread(target=mesh.lose, args=[victim]).start()
+        return slowly(block, w)
+
     with MeshHere(4) as mesh:
+        victim, *_ = mesh.members  # servers are the last
         job = Job(
-            slowly, np.zeros(3), list(range(6)), layout="servers", where=mesh, passes=20
+            step, np.zeros(3), list(range(6)), layout="servers", where=mesh, passes=20
         )
-        threading.Timer(0.05, mesh.lose, [mesh.members[0]]).start()  # servers are the last
+        if not when:
+            job.advance(0)
+            mesh.lose(victim)
         result = job.run()
     assert result.lost == 1
     np.testing.assert_array_equal(result.model, 120)

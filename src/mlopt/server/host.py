@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from mlopt.cluster.mesh import Mesh
 from mlopt.cluster.wire import Header
-from mlopt.errors import ClusterError, InputError
+from mlopt.errors import ClusterError, InputError, MemberLostError
 from mlopt.server.asking import Call, drive, surely
 from mlopt.server.blocks import Block
 from mlopt.server.ownership import Owner, Owners, dealt, told
@@ -127,8 +127,12 @@ class Host:
             self._say(Call(member, "owners", *told(self.owners.all())))
 
     def _say(self, call: Call) -> None:
-        # A member that is lost by now is restored as any other.
-        drive(surely(call, lambda member: member in self.mesh.members), self.mesh)
+        try:
+            drive(surely(call, lambda member: member in self.mesh.members), self.mesh)
+        except MemberLostError:
+            if not self.mends:
+                raise
+            # What it should have is restored, as if it had been lost later.
 
     def _copy(self, every: float) -> None:
         while not self._ended.wait(every):

@@ -65,7 +65,7 @@ class Rotate(Layout):
         self._kept = passes, program.parts, program.states
         self._when, self._a_pass = time.monotonic(), every
         self._host: Host | None = None
-        self._begin()
+        self.homes: list[str] = []
 
     def advance(self, passes: int) -> None:
         wanted = self.passes + passes
@@ -127,8 +127,7 @@ class Rotate(Layout):
     def _give_up(self) -> None:
         """Go back to what was kept."""
         self.lost += 1
-        assert self._host is not None
-        self._host.close()
+        self.close()
         self._host, self.passes = None, self._kept[0]
 
     def _begin(self) -> None:

@@ -98,8 +98,13 @@ class Servers(Layout):
             mesh, model, program.plan, servers=members[-count:], tables=program.tables,
             every=every, make=JobService,
         )  # fmt: skip
-        for stratum, home in self.homes.items():
-            give_cells(mesh, home, stratum, program)
+        self._gone: set[str] = set()
+        for member in workers:
+            try:
+                for stratum in self._strata_of(member):
+                    give_cells(mesh, member, stratum, program)
+            except MemberLostError:
+                self._rehome(member)
         self._tasks: list[Resident] = []
         self.adapting: Adapting | None = None
         if policy is not None:
@@ -158,7 +163,7 @@ class Servers(Layout):
         except TimeoutError:
             return
         except MemberLostError:
-            self._tasks += self._elsewhere(task.member, passes)
+            self._tasks += self._started(self._rehome(task.member), passes)
         self._tasks.remove(task)
 
     def _started(self, strata: Sequence[int], passes: int) -> list[Resident]:
@@ -167,10 +172,14 @@ class Servers(Layout):
         for stratum in strata:
             counts = shares.setdefault(self.homes[stratum], {})
             counts[stratum] = int(clock[stratum])
-        return [
-            self.mesh.start(member, works, counts, self.passes, passes, self.behind)
-            for member, counts in shares.items()
-        ]
+        tasks = []
+        for member, counts in shares.items():
+            try:
+                args = counts, self.passes, passes, self.behind
+                tasks.append(self.mesh.start(member, works, *args))
+            except MemberLostError:
+                tasks += self._started(self._rehome(member), passes)
+        return tasks
 
     def _idle(self) -> list[str]:
         """Members that could work and do not."""
@@ -198,29 +207,30 @@ class Servers(Layout):
             with suppress(MemberLostError):
                 self.move_strata([max(most, key=lambda a: left[a])], member, passes)
 
-    def _elsewhere(self, lost: str, passes: int) -> list[Resident]:
-        """Have the strata of a member that is lost done by others."""
-        self.lost += 1
-        moved = [stratum for stratum, home in self.homes.items() if home == lost]
-        while True:
-            here = self.mesh.members
-            if not here:
-                raise ClusterError(
-                    "The pool has shrunk to nothing: there is no member to work. The "
-                    "model is as it was when its blocks were copied last."
-                )
-            servers = self.servers()
-            free = [member for member in here if member not in servers] or list(here)
-            loads = dict.fromkeys(free, 0)
-            for home in self.homes.values():
-                if home in loads:
-                    loads[home] += 1
-            try:
-                for stratum in moved:
-                    home = min(loads, key=lambda member: loads[member])
+    def _strata_of(self, member: str) -> list[int]:
+        return [stratum for stratum, home in self.homes.items() if home == member]
+
+    def _rehome(self, lost: str) -> list[int]:
+        """Give the strata of a member that is lost to others; gives which these are."""
+        self._gone.add(lost)
+        self.lost = len(self._gone)
+        moved = self._strata_of(lost)
+        for stratum in moved:
+            while True:
+                home = self._least_loaded()
+                with suppress(MemberLostError):
                     give_cells(self.mesh, home, stratum, self.program)
                     self.homes[stratum] = home
-                    loads[home] += 1
-                return self._started(moved, passes)
-            except MemberLostError:
-                continue
+                    break
+        return moved
+
+    def _least_loaded(self) -> str:
+        here = self.mesh.members
+        if not here:
+            raise ClusterError(
+                "The pool has shrunk to nothing: there is no member to work. The model is "
+                "as it was when its blocks were copied last."
+            )
+        servers = self.servers()
+        free = [member for member in here if member not in servers] or here
+        return min(free, key=lambda member: len(self._strata_of(member)))
