@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from contextlib import closing
 
+import distributed
 import numpy as np
 import pytest
 from tests.clusters import eventually
 
 from mlopt.cluster import MeshHere, Threads
+from mlopt.errors import InputError
 from mlopt.factors.estimator import MatrixFactorization
 from mlopt.factors.model import Factors, drawn
 from mlopt.factors.ratings import Ratings, ratings_of
@@ -71,3 +73,23 @@ def test_an_estimator_that_rotates_learns_what_threads_do(ratings: Ratings) -> N
     np.testing.assert_array_equal(found[0].user_factors_, found[1].user_factors_)
     np.testing.assert_array_equal(found[0].item_factors_, found[1].item_factors_)
     assert found[0].validation_errors_ == found[1].validation_errors_
+
+
+def test_factors_that_grow_without_bounds_are_an_error(ratings: Ratings) -> None:
+    model = MatrixFactorization(4, max_iter=3, layout="rotate", learning_rate=9.0)
+    with pytest.raises(InputError, match="without bounds by pass 3: lower `learning_rate`"):
+        model.fit(np.c_[ratings.users, ratings.items], ratings.values)
+
+
+@pytest.mark.cluster
+@pytest.mark.slow
+def test_workers_of_the_active_client_learn_what_threads_do(
+    ratings: Ratings, shared_workers: str
+) -> None:
+    X, y = np.c_[ratings.users, ratings.items], ratings.values
+    model = MatrixFactorization(4, max_iter=3, layout="threads", random_state=3).fit(X, y)
+    with distributed.Client(shared_workers):
+        other = MatrixFactorization(4, max_iter=3, layout="rotate", random_state=3)
+        other.fit(X, y)
+    np.testing.assert_array_equal(model.user_factors_, other.user_factors_)
+    np.testing.assert_array_equal(model.predict(X[:99]), other.predict(X[:99]))

@@ -83,16 +83,17 @@ class RotatingTraining:
         ClusterError
             When no member is left.
         """
-        for _ in range(passes):
-            self.layout.advance(1)
-            loss = self.layout.loss
-            self._error = math.sqrt(loss / self.n) if loss < math.inf else math.inf
-            if not math.isfinite(self._error):
-                raise InputError(
-                    f"Factors must stay finite, but grew without bounds in pass "
-                    f"{self.passes}: lower `learning_rate`, which is {self.rule.rate:g}, "
-                    "or scale the ratings down."
-                )
+        if passes <= 0:
+            return
+        self.layout.advance(passes)  # all at once: a task takes Dask milliseconds
+        loss = self.layout.loss
+        self._error = math.sqrt(loss / self.n) if loss < math.inf else math.inf
+        if not math.isfinite(self._error):
+            raise InputError(
+                f"Factors must stay finite, but grew without bounds by pass {self.passes}: "
+                f"lower `learning_rate`, which is {self.rule.rate:g}, or scale the ratings "
+                "down."
+            )
 
     def quality(self) -> float:
         """The negative root of the mean squared error of the last pass, on its way."""
