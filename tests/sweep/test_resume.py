@@ -27,7 +27,7 @@ def table(tmp_path: Path) -> Path:
 
 
 def command(table: Path, output: Path, sampler: str) -> list[str]:
-    settings = ["--target", "label", "--n-trials", "14", "--sampler", sampler, "--json"]
+    settings = ["--target", "label", "--n-trials", "8", "--sampler", sampler, "--json"]
     few = ["--families", "linear,extra_trees", "--timeout", "300"]
     return ["sweep", str(table), *settings, *few, "--output", str(output)]
 
