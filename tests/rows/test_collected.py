@@ -11,7 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from distributed import Client
 
+from mlopt.cluster.threads import driving
 from mlopt.rows.source import collected
 
 X = np.arange(24.0).reshape(8, 3)
@@ -50,3 +52,16 @@ def test_chunks_are_put_together_by_no_task(data: Any) -> None:
 
 def test_other_data_are_given_back() -> None:
     assert collected(X) is X
+
+
+@pytest.mark.cluster
+def test_a_driver_gathers_on_its_own_client_whatever_another_task_has_set(
+    shared_workers: str,
+) -> None:
+    data = da.from_array(X, chunks=(3, 2))
+    with (
+        Client(shared_workers, set_as_default=False) as client,
+        driving(client),
+        dask.config.set(scheduler="dask.distributed"),  # with no client that is active
+    ):
+        assert equal(collected(data), X)

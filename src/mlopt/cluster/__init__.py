@@ -14,7 +14,7 @@ from mlopt.cluster.memory import Memory
 from mlopt.cluster.mesh import Mesh, Resident, Service, Site
 from mlopt.cluster.mesh_here import MeshHere, mesh
 from mlopt.cluster.parcel import Parcel, pack, unpack, usable
-from mlopt.cluster.threads import Threads, count_threads, executor
+from mlopt.cluster.threads import Threads, computed, count_threads, executor
 from mlopt.cluster.together import Member, Together, once
 from mlopt.cluster.wire import Header
 
@@ -43,6 +43,7 @@ __all__ = [
     "alone",
     "between_passes",
     "calls_of",
+    "computed",
     "count_threads",
     "executor",
     "inside_task",

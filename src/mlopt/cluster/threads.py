@@ -345,6 +345,18 @@ def driving(client: Any) -> Iterator[None]:
         _driver.reset(before)
 
 
+def computed(delayed: Iterable[Any]) -> Sequence[Any]:
+    """What delayed values of Dask are, computed where Dask computes in this process.
+
+    For who drives a detached job that is on the job's client: in a worker Dask's own choice
+    is what any other task there has set last.
+    """
+    import dask
+
+    found: Sequence[Any] = dask.compute(*delayed, scheduler=_driver.get())
+    return found
+
+
 def _active(n_jobs: int | None) -> Executor:
     from distributed import default_client, get_worker
 

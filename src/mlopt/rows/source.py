@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mlopt.cluster import Executor, Handle
+from mlopt.cluster import Executor, Handle, computed
 from mlopt.errors import InputError
 from mlopt.rows import frames
 from mlopt.rows.block import (
@@ -121,11 +121,9 @@ def collected(data: Any) -> Any:
     """
     if not is_dask(data):
         return data
-    import dask
-
     finish, extra = data.__dask_postcompute__()
     parts = data.to_delayed()
-    (chunks,) = dask.compute(parts.tolist() if isinstance(parts, np.ndarray) else parts)
+    (chunks,) = computed([parts.tolist() if isinstance(parts, np.ndarray) else parts])
     return finish(chunks, *extra)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from dask.task_spec import Task, TaskRef
 
-from mlopt.cluster import Executor
+from mlopt.cluster import Executor, computed
 from mlopt.errors import InputError
 from mlopt.identity import token_of
 from mlopt.pipeline.blocks import tables
@@ -204,7 +204,7 @@ def _size(data: Any) -> float:
     ):
         return float(data.nbytes)
     parts = np.ravel(np.asarray(data.to_delayed(), dtype=object))
-    counted = dask.compute(*(dask.delayed(tables.count_bytes)(p) for p in parts))
+    counted = computed(dask.delayed(tables.count_bytes)(p) for p in parts)
     return float(sum(counted))
 
 
