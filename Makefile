@@ -96,6 +96,7 @@ bench: install .venv-dask-ml .venv-peers .venv-factors
 	$(BIN)/python benchmarks/rotate.py
 	$(BIN)/python benchmarks/factors.py --peers .venv-factors/bin/python
 	$(BIN)/python benchmarks/topics.py --peers .venv-factors/bin/python
+	$(BIN)/python benchmarks/rotate_topics.py
 	$(BIN)/python benchmarks/tupaq.py
 	$(BIN)/python benchmarks/applications/sift_fisher.py
 	$(BIN)/python benchmarks/applications/sentiment.py

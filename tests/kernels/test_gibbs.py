@@ -30,7 +30,7 @@ def model_of(way: str, words: Array, topics: Array, topics_in_all: int) -> Any:
     tokens, begins = grouped(words, vocabulary)
     kept, counts = np.zeros(len(words), np.int32), np.zeros(len(words), np.int32)
     sizes = np.zeros(vocabulary, np.int32)
-    list_topics(tokens, begins, topics, kept, counts, sizes)
+    list_topics(tokens, begins, topics, begins, kept, counts, sizes)
     return begins, kept, counts, sizes
 
 

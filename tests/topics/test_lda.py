@@ -21,8 +21,9 @@ import mlopt.topics.training
 from mlopt import LatentDirichletAllocation
 from mlopt.cluster import Threads
 from mlopt.errors import InputError
+from mlopt.topics.counting import Priors
 from mlopt.topics.documents import Documents, halves
-from mlopt.topics.training import GibbsTraining, Priors, first_topics
+from mlopt.topics.training import GibbsTraining, first_topics
 
 Array = NDArray[Any]
 TOPICS, WORDS = 4, 60

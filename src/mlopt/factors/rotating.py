@@ -14,10 +14,11 @@ from mlopt.errors import InputError
 from mlopt.factors.model import Factors, padded
 from mlopt.factors.ratings import Ratings
 from mlopt.factors.sgd import Rule
-from mlopt.factors.shelves import Grid, Shelf, Turns
+from mlopt.factors.shelves import Grid, Shelf
 from mlopt.kernels.factors_sgd import visit
 from mlopt.server.layouts.rotate import Rotate
 from mlopt.server.program import Part, Program, Step
+from mlopt.server.strata import Turns
 
 
 @dataclass(frozen=True)

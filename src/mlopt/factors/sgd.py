@@ -14,8 +14,9 @@ from mlopt.cluster import Executor
 from mlopt.errors import InputError
 from mlopt.factors.model import Factors, padded
 from mlopt.factors.ratings import Ratings
-from mlopt.factors.shelves import Grid, Turns
+from mlopt.factors.shelves import Grid
 from mlopt.kernels.factors_sgd import visit
+from mlopt.server.strata import Turns
 
 Array = NDArray[Any]
 

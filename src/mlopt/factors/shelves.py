@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from mlopt.factors.ratings import Ratings
 from mlopt.kernels.grouping import grouped
 from mlopt.kernels.permutation import permutation
+from mlopt.server.strata import Cut
 
 Array = NDArray[Any]
 Shelf = tuple[Array, Array, Array]
@@ -34,53 +35,6 @@ LEAST = 2**16
 visit them."""
 MOST = 16
 """Strata at most: as many threads can work at a time."""
-
-
-@dataclass(frozen=True, eq=False)
-class Cut:
-    """One side in parts: where each number is placed, and where parts begin.
-
-    Parameters
-    ----------
-    place : int64 (count,)
-    edges : int64 (parts + 1,)
-    """
-
-    place: Array
-    edges: Array
-
-    @staticmethod
-    def of(counts: Array, parts: int, *seed: int) -> Cut:
-        """Parts of about equal sums of ``counts``, drawn at random."""
-        n = len(counts)
-        if parts == 1:
-            return Cut(np.arange(n), np.array([0, n]))
-        order, place = permutation(n, *seed), np.empty(n, np.int64)
-        place[order] = np.arange(n)
-        sums = np.cumsum(counts[order])
-        inner = np.searchsorted(sums, sums[-1] * np.arange(1, parts) / parts) + 1
-        return Cut(place, np.concatenate(([0], np.minimum(inner, n), [n])))
-
-    def arranged(self, A: Array) -> Array:
-        """Rows of ``A``, each at its place."""
-        out = np.empty_like(A)
-        out[self.place] = A
-        return out
-
-
-@dataclass(frozen=True)
-class Turns:
-    """The rounds of a pass: in round ``t`` stratum ``a`` has block ``a + t``.
-
-    They begin with one that is drawn for the pass; from one to the next each block goes to
-    the neighbour of the stratum that has it, which mostly is at the same member.
-    """
-
-    seed: int
-
-    def __call__(self, side: int, passes: int) -> list[int]:
-        first = int(permutation(side, self.seed, 3, passes)[0])
-        return [(first - turn) % side for turn in range(side)]
 
 
 @dataclass(frozen=True, eq=False)

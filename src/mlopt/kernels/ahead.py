@@ -227,7 +227,7 @@ def _factors() -> None:
 def _topics() -> None:
     word, starts, topics = np.zeros(1, np.int32), np.arange(2), np.zeros(1, np.int32)
     one, sizes = np.zeros(1, np.int32), np.zeros(1, np.int32)
-    list_topics(starts[:1], starts, topics, one.copy(), one, sizes)
+    list_topics(starts[:1], starts, topics, starts, one.copy(), one, sizes)
     for model in ((np.ones((1, TOPICS), np.int32),), (starts, word.copy(), one, sizes)):
         sweep(
             word, starts, topics, model, starts[1:].copy(), alpha=1.0, beta=1.0, seed=(0,)

@@ -5,7 +5,8 @@ A token of word w in document d is of topic k with a probability proportional to
     (in d of k + alpha) (of w of k + beta) / (of k + V beta)
 
 where the token itself is not counted. Tokens lie document by document, so that what a
-document has of each topic is counted when it begins, and held nowhere else.
+document has of each topic is counted when it begins, and held nowhere else. Of each
+document some neighbours may be drawn alone: those whose words are of one block.
 
 Two ways to draw from it. *Dense*: all K products, in lanes. *Sparse*: the product is a sum
 of three, which are zero for most topics but for the last one::
@@ -26,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlopt.kernels.compiled import inlined, kernel
+from mlopt.kernels.compiled import inlined, kernel, read_only
 from mlopt.kernels.permutation import mixed
 from mlopt.kernels.simd import lane_count, load, prefetch, total
 
@@ -68,8 +69,8 @@ def _counted(topics: Array, begin: int, end: int, own: Array) -> None:
 
 @kernel
 def _sweep_dense(
-    words: Array, starts: Array, topics: Array, of_words: Array, of_all: Array,
-    alpha: float, beta: float, vocabulary: float, seed: Array,
+    words: Array, starts: Array, topics: Array, upto: Array, first: Array, of_words: Array,
+    of_all: Array, alpha: float, beta: float, vocabulary: float, seed: Array,
 ) -> None:  # fmt: skip
     K, width = of_all.shape[0], of_words.shape[1]
     own = np.zeros(width, np.int64)
@@ -80,13 +81,17 @@ def _sweep_dense(
     state = np.zeros(1, np.uint64)
     _seeded(state, seed)
     for d in range(starts.shape[0] - 1):
+        if upto[d] == upto[d + 1]:
+            continue
         _counted(topics, starts[d], starts[d + 1], own)
         for k in range(K):
             part[k] = (own[k] + alpha) / (of_all[k] + vocabulary)
-        for t in range(starts[d], starts[d + 1]):
-            if t + _AHEAD < n:
-                prefetch(of_words, np.int64(words[t + _AHEAD]) * width)
-            w, k = _numbers(words[t], topics[t])
+        shift = first[d] - upto[d]
+        for i in range(upto[d], upto[d + 1]):
+            if i + _AHEAD < n:
+                prefetch(of_words, np.int64(words[i + _AHEAD]) * width)
+            t = i + shift
+            w, k = _numbers(words[i], topics[t])
             own[k] -= 1
             of_all[k] -= 1
             of_words[w, k] -= 1
@@ -187,8 +192,9 @@ def _where(kept: Array, at: int, end: int, k: int) -> int:
 
 @kernel
 def list_topics(
-    tokens: Array, begins: Array, topics: Array, kept: Array, counts: Array, sizes: Array
-) -> None:
+    tokens: Array, begins: Array, topics: Array, rooms: Array, kept: Array, counts: Array,
+    sizes: Array,
+) -> None:  # fmt: skip
     """The topics of each word by falling count.
 
     Parameters
@@ -196,16 +202,18 @@ def list_topics(
     tokens : int64 ndarray (n,)
         Those of one word side by side.
     begins : int64 ndarray (V + 1,)
-        Where a word's tokens begin, and the room for its topics.
+        Where a word's tokens begin.
     topics : int32 ndarray (n,)
         Of each token.
-    kept, counts : int32 ndarray (n,)
+    rooms : int64 ndarray (V + 1,)
+        Where the room for a word's topics begins: for as many as it has tokens, or all.
+    kept, counts : int32 ndarray (rooms[V],)
         Written: topics, and how many tokens of the word each has.
     sizes : int32 ndarray (V,)
         Written: how many topics a word has.
     """
     for w in range(sizes.shape[0]):
-        begin, end = begins[w], begins[w]
+        begin, end = rooms[w], rooms[w]
         for t in range(begins[w], begins[w + 1]):
             topic, at = topics[tokens[t]], begin
             while at < end and kept[at] != topic:
@@ -220,8 +228,9 @@ def list_topics(
 
 @kernel
 def _sweep_sparse(
-    words: Array, starts: Array, topics: Array, begins: Array, kept: Array, counts: Array,
-    sizes: Array, of_all: Array, alpha: float, beta: float, vocabulary: float, seed: Array,
+    words: Array, starts: Array, topics: Array, upto: Array, first: Array, rooms: Array,
+    kept: Array, counts: Array, sizes: Array, of_all: Array, alpha: float, beta: float,
+    vocabulary: float, seed: Array,
 ) -> None:  # fmt: skip
     K, both = of_all.shape[0], alpha * beta
     own = np.zeros(K, np.int64)
@@ -230,6 +239,8 @@ def _sweep_sparse(
     state = np.zeros(1, np.uint64)
     _seeded(state, seed)
     for d in range(starts.shape[0] - 1):
+        if upto[d] == upto[d + 1]:
+            continue
         _counted(topics, starts[d], starts[d + 1], own)
         flat, mine, size = 0.0, 0.0, _listed(here, place, own)
         # Summed anew for each document: what is added and taken away leaves roundings.
@@ -237,8 +248,10 @@ def _sweep_sparse(
             over = 1.0 / (of_all[k] + vocabulary)
             part[k], flat = (own[k] + alpha) * over, flat + both * over
             mine += own[k] * beta * over
-        for t in range(starts[d], starts[d + 1]):
-            w, k = _numbers(words[t], topics[t])
+        shift = first[d] - upto[d]
+        for i in range(upto[d], upto[d + 1]):
+            t = i + shift
+            w, k = _numbers(words[i], topics[t])
             over = 1.0 / (of_all[k] + vocabulary)
             flat, mine = flat - both * over, mine - own[k] * beta * over
             own[k] -= 1
@@ -249,7 +262,7 @@ def _sweep_sparse(
             if own[k] == 0:
                 size -= 1
                 here[place[k]], place[here[size]] = here[size], place[k]
-            begin, end, theirs = begins[w], begins[w] + sizes[w], 0.0
+            begin, end, theirs = rooms[w], rooms[w] + sizes[w], 0.0
             found = _where(kept, begin, end, k)
             counts[found] -= 1
             for at in range(begin, end):
@@ -294,8 +307,10 @@ def sweep(
     alpha: float,
     beta: float,
     seed: tuple[int, ...],
+    vocabulary: int | None = None,
+    some: tuple[Array, Array] | None = None,
 ) -> None:
-    """Draw the topic of every token anew, in place.
+    """Draw the topic of every token anew, in place; or of some.
 
     Parameters
     ----------
@@ -305,7 +320,7 @@ def sweep(
         Where documents begin.
     topics : int32 ndarray (n,)
         Of each token; changed.
-    model : (of_words,) or (begins, kept, counts, sizes)
+    model : (of_words,) or (rooms, kept, counts, sizes)
         What each word has of each topic; changed. As a table, int32 (V, width) with width
         a multiple of `LANES` and zeros beyond K: topics are drawn the dense way. Or as
         lists, see `list_topics`: the sparse way.
@@ -315,12 +330,22 @@ def sweep(
         Priors of a topic in a document, and of a word in a topic.
     seed : ints
         The topics depend on it and on nothing else.
+    vocabulary : int, optional
+        Words in all, where the model is of some. Default: those of the model.
+    some : (upto, first), optional
+        Of each document neighbours alone: its words are ``words[upto[d] : upto[d + 1]]``,
+        their topics begin at ``topics[first[d]]``; int64 (documents + 1,), (documents,).
     """
     way = _sweep_dense if len(model) == 1 else _sweep_sparse
-    V = len(model[0]) if len(model) == 1 else len(model[3])
+    V = vocabulary or len(model[-1])
+    model = model if len(model) == 1 else (read_only(model[0]), *model[1:])
+    upto, first = map(read_only, some or (starts, starts[:-1]))
+    words, starts = read_only(words), read_only(starts)
     drawn = np.array(seed, np.int64).view(np.uint64)
     with np.errstate(over="ignore"):  # which is what mixes, also without compilation
-        way(words, starts, topics, *model, of_all, alpha, beta, V * beta, drawn)
+        way(
+            words, starts, topics, upto, first, *model, of_all, alpha, beta, V * beta, drawn
+        )
 
 
 @kernel

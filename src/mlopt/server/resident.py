@@ -23,6 +23,7 @@ from mlopt.server.program import Part, Plan, part_name, state_name
 from mlopt.server.roll import Roll
 from mlopt.server.service import ShardService
 from mlopt.server.shard import MOVED, STAYS
+from mlopt.server.tables import Table
 
 _LOOK = 0.2
 """Seconds after which who waits for a part looks whether it should stop."""
@@ -67,21 +68,31 @@ class JobService(ShardService):
         """A part, or what a stratum keeps, that is here; it may be changed in place."""
         with ExitStack() as stack:
             model: dict[str, Any] = {}
-            copied = []
             for one, table in self.plan.of(name).items():
                 blocks = [stack.enter_context(self.held(block)) for block in table.blocks]
-                arrays = dict(zip(table.kinds, blocks[0], strict=True))
-                if len(blocks) > 1:
-                    joined = [np.concatenate(rows) for rows in zip(*blocks, strict=True)]
-                    arrays = dict(zip(table.kinds, joined, strict=True))
-                    copied.append((table, blocks, joined))
+                arrays = dict(zip(table.kinds, _joined(table, blocks), strict=True))
                 shaped = {k: a.reshape(table.kinds[k][0]) for k, a in arrays.items()}
                 model[one] = shaped.get("", shaped)
             yield self.plan.whole(name, model)
-            for table, blocks, joined in copied:
-                for block, rows in zip(table.blocks, blocks, strict=True):
-                    for array, whole in zip(rows, joined, strict=True):
-                        array[...] = whole[table.rows(block)]
+
+
+def _joined(table: Table, blocks: Sequence[list[Array]]) -> list[Array]:
+    """The arrays of a table, of which the blocks are rows from then on."""
+    if len(blocks) == 1:
+        return blocks[0]
+    found = []
+    for at, (shape, dtype) in enumerate(table.kinds.values()):
+        whole = blocks[0][at].base
+        if not (
+            isinstance(whole, np.ndarray)
+            and (whole.shape, whole.dtype) == (shape, dtype)
+            and all(arrays[at].base is whole for arrays in blocks)
+        ):
+            whole = np.concatenate([arrays[at] for arrays in blocks])
+            for block, arrays in zip(table.blocks, blocks, strict=True):
+                arrays[at] = whole[table.rows(block)]
+        found.append(whole)
+    return found
 
 
 def cell_message(cell: Any) -> tuple[int, Sequence[Array]]:

@@ -44,7 +44,7 @@ class ShardService(Service):
         return said
 
     @contextmanager
-    def held(self, number: int) -> Iterator[Sequence[Array]]:
+    def held(self, number: int) -> Iterator[list[Array]]:
         """A block that is here, or comes here: nobody else reads or changes it meanwhile.
 
         Raises

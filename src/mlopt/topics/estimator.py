@@ -23,12 +23,14 @@ from sklearn.utils._param_validation import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mlopt.cluster import Threads
+from mlopt.cluster import Mesh, Threads, mesh
 from mlopt.errors import InputError
 from mlopt.kernels.gibbs import infer
 from mlopt.rows.source import collected
+from mlopt.topics.counting import Priors, table
 from mlopt.topics.documents import Documents, counts_of, halves
-from mlopt.topics.training import GibbsTraining, Priors, first_topics, likely_topics
+from mlopt.topics.rotating import training_of
+from mlopt.topics.training import first_topics, likely_topics
 
 Array = NDArray[Any]
 
@@ -57,8 +59,9 @@ class LatentDirichletAllocation(
     sampler : {"auto", "dense", "sparse"}, default="auto"
         For each token all topics are looked at, or those that its word and its document
         have; "auto" goes by how many topics there are. Both draw from the same.
-    layout : {"auto", "threads"}, default="auto"
-        Where it runs: on the threads of this process.
+    layout : {"auto", "threads", "rotate"}, default="auto"
+        "threads" of this process; or "rotate": on the workers of the active client, where
+        documents stay and counts of words go from worker to worker.
     max_iter : int, default=100
         Sweeps over all tokens, those of earlier fits under ``warm_start`` among them.
     max_doc_update_iter : int, default=100
@@ -69,7 +72,7 @@ class LatentDirichletAllocation(
         Go on from the last fit: of the same documents exactly; of others, from topics as
         likely as their words make them.
     random_state : int, RandomState or None, default=None
-        The result depends on it alone, not on the number of threads.
+        The result depends on it and on ``layout``, not on the number of threads or workers.
     n_jobs : int, optional
         Threads. Default: all cores.
 
@@ -112,7 +115,7 @@ class LatentDirichletAllocation(
         "topic_word_prior": [Interval(Real, 0, None, closed="neither"), None],
         "learning_method": [StrOptions({"gibbs"})],
         "sampler": [Options(str, {"auto", "dense", "sparse"})],
-        "layout": [StrOptions({"auto", "threads"})],
+        "layout": [StrOptions({"auto", "threads", "rotate"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "max_doc_update_iter": [Interval(Integral, 1, None, closed="left")],
         "mean_change_tol": [Interval(Real, 0, None, closed="left")],
@@ -189,16 +192,18 @@ class LatentDirichletAllocation(
             )
         priors = self._priors()
         topics, passes, seed = self._start(documents)
-        with closing(Threads(self.n_jobs)) as executor:
-            training = GibbsTraining(
-                documents, topics, self.n_components, priors, sampler=self.sampler,
-                seed=seed, passes=passes, executor=executor,
+        with closing(self._place()) as place:
+            training = training_of(
+                documents, topics, self.n_components, priors, self.sampler, seed, passes,
+                place,
             )  # fmt: skip
             training.advance(self.max_iter - passes)
-        self.components_ = training.counts().T + priors.beta
+            topics = training.topics
+        counts = table(documents, topics, self.n_components)
+        self.components_ = counts.T + priors.beta
         self.doc_topic_prior_, self.topic_word_prior_ = priors.alpha, priors.beta
         self.n_iter_, self._seed = training.passes, seed
-        self._topics = documents, training.topics
+        self._topics = documents, topics
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:
@@ -317,6 +322,9 @@ class LatentDirichletAllocation(
     def _counts(self, X: Any, *, reset: bool) -> sp.csr_array:
         X = validate_data(self, collected(X), accept_sparse="csr", reset=reset)
         return counts_of(X)
+
+    def _place(self) -> Threads | Mesh:
+        return mesh() if self.layout == "rotate" else Threads(self.n_jobs)
 
     def _draw(self) -> int:
         if isinstance(self.random_state, Integral):

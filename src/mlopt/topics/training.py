@@ -15,15 +15,15 @@ models", JMLR 10, 2009.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.cluster import Executor
-from mlopt.kernels.gibbs import LANES, list_topics, sweep
-from mlopt.prices import count, price
+from mlopt.kernels.gibbs import sweep
+from mlopt.prices import count
+from mlopt.topics.counting import Priors, is_sparse, likelihood, lists, padded_table, table
 from mlopt.topics.documents import Documents
 
 Array = NDArray[Any]
@@ -31,17 +31,6 @@ Array = NDArray[Any]
 SHARD = count("gibbs.shard")
 MOST = 16
 """Shards at most: as many threads can work at a time, and so many copies of the counts."""
-SPARSE = price("gibbs.sparse")
-_TOKENS = 2**14
-"""Looked at together, so that their shares of topics stay in the caches."""
-
-
-@dataclass(frozen=True)
-class Priors:
-    """Of topics in documents, and of words in topics."""
-
-    alpha: float
-    beta: float
 
 
 def first_topics(n: int, topics: int, seed: int) -> Array:
@@ -103,7 +92,7 @@ class GibbsTraining:
     ) -> None:
         self.documents, self.topics, self.number = documents, topics.copy(), number
         self.priors, self.seed, self.executor = priors, seed, executor
-        self.sparse = number > SPARSE if sampler == "auto" else sampler == "sparse"
+        self.sparse = is_sparse(sampler, number)
         parts = min(MOST, max(1, len(topics) // SHARD))
         self.shards = documents.shards(parts)
         self.passes, self.done = passes, False
@@ -138,42 +127,16 @@ class GibbsTraining:
 
     def _count(self) -> None:
         self._of_all = np.bincount(self.topics, minlength=self.number).astype(np.int64)
-        documents, n = self.documents, len(self.topics)
-        if self.sparse:
-            tokens, begins = documents.by_word
-            kept, counts = np.zeros(n, np.int32), np.zeros(n, np.int32)
-            sizes = np.zeros(documents.vocabulary, np.int32)
-            list_topics(tokens, begins, self.topics, kept, counts, sizes)
-            self._model = begins, kept, counts, sizes
-        else:
-            width = -(-self.number // LANES) * LANES
-            self._model = (self._table(width).astype(np.int32),)
-
-    def _table(self, width: int) -> Array:
-        cells = self.documents.words * np.int64(width) + self.topics
-        V = self.documents.vocabulary
-        return np.bincount(cells, minlength=V * width).reshape(V, width)
+        given = self.documents, self.topics, self.number
+        self._model = lists(*given) if self.sparse else (padded_table(*given),)
 
     def counts(self) -> Array:
         """Tokens of each word that are of each topic, int64 (words, topics)."""
-        return self._table(self.number)
+        return table(self.documents, self.topics, self.number)
 
     def quality(self) -> float:
         """The mean logarithm of how likely tokens are, given the topics that there are."""
-        of_words = self.counts() + self.priors.beta
-        shares = of_words / of_words.sum(axis=0)
-        documents = self.documents
-        rows = np.repeat(np.arange(documents.count), np.diff(documents.starts))
-        cells = rows * np.int64(self.number) + self.topics
-        own = np.bincount(cells, minlength=documents.count * self.number)
-        mine = own.reshape(-1, self.number) + self.priors.alpha
-        mine = mine / mine.sum(axis=1, keepdims=True)
-        likely = 0.0
-        for begin in range(0, len(rows), _TOKENS):
-            some = slice(begin, begin + _TOKENS)
-            pairs = mine[rows[some]], shares[documents.words[some]]
-            likely += float(np.log(np.einsum("tk,tk->t", *pairs)).sum())
-        return likely / max(1, len(rows))
+        return likelihood(self.documents, self.topics, self.number, self.priors)
 
     def state(self) -> dict[str, Any]:
         """Topics and passes."""

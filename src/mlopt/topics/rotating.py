@@ -1,0 +1,162 @@
+"""Sweeps on members: documents stay, counts of blocks of words go from member to member.
+
+::
+
+    a part     counts of its words, and their sum over words: exact, one owner at a time
+    a stratum  the topics of its tokens, and the sums of all parts as it last saw them
+
+The sum of a topic over all words is thus exact for the words of the part that is at hand,
+and at most a pass old for the others; who draws when makes no difference to it, so topics
+are the same on any number of members. Sources: Gemulla et al., KDD 2011; for topics Yu,
+Hsieh, Yun, Vishwanathan, Dhillon, "A scalable asynchronous distributed algorithm for topic
+modeling", WWW 2015, whose sums of topics go round, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mlopt.cluster import Executor, Mesh
+from mlopt.kernels.gibbs import sweep
+from mlopt.server.layouts.rotate import Rotate
+from mlopt.server.program import Part, Program, Step
+from mlopt.server.strata import Turns
+from mlopt.topics.counting import Priors, is_sparse, likelihood, table
+from mlopt.topics.documents import Array, Documents
+from mlopt.topics.strata import Cell, Strata
+from mlopt.topics.training import GibbsTraining
+
+
+@dataclass(frozen=True)
+class Draws(Step):
+    """The topic of each token of a cell, drawn anew."""
+
+    priors: Priors
+    seed: int
+
+    def visit(self, cell: Cell, part: Part, state: Part, passes: int) -> float:
+        where, words, upto, first, starts, *rooms = cell
+        stratum, block, vocabulary = where.tolist()
+        seen, own = state["seen"], part["of_all"]
+        seen[block] = own
+        before = seen.sum(axis=0)
+        of_all = before.copy()
+        counts = ("kept", "counts", "sizes") if rooms else ("of_words",)
+        model = *rooms, *(part[name] for name in counts)
+        sweep(
+            words, starts, state["topics"], model, of_all, alpha=self.priors.alpha,
+            beta=self.priors.beta, seed=(self.seed, passes, stratum, block),
+            vocabulary=vocabulary, some=(upto, first),
+        )  # fmt: skip
+        own += of_all - before
+        seen[block] = own
+        return 0.0
+
+
+def training_of(
+    documents: Documents,
+    topics: Array,
+    number: int,
+    priors: Priors,
+    sampler: str,
+    seed: int,
+    passes: int,
+    place: Executor | Mesh,
+) -> GibbsTraining | RotatingGibbs:
+    """With a mesh on its members, else in this process."""
+    given = documents, topics, number, priors
+    if isinstance(place, Mesh):
+        return RotatingGibbs(*given, sampler=sampler, seed=seed, passes=passes, mesh=place)
+    return GibbsTraining(*given, sampler=sampler, seed=seed, passes=passes, executor=place)
+
+
+class RotatingGibbs:
+    """Sweeps over all tokens, on any number of members the same, to the bit.
+
+    Parameters
+    ----------
+    documents, topics, number, priors, sampler, seed, passes
+        As of `GibbsTraining`.
+    mesh : Mesh
+        Given a service.
+    threads : int, optional
+        Of each member. Default: its cores.
+    side : int, optional
+        See `Strata.of`.
+    """
+
+    def __init__(
+        self,
+        documents: Documents,
+        topics: Array,
+        number: int,
+        priors: Priors,
+        *,
+        sampler: str = "auto",
+        seed: int,
+        passes: int = 0,
+        mesh: Mesh,
+        threads: int | None = None,
+        side: int | None = None,
+    ) -> None:
+        self.documents, self.number, self.priors = documents, number, priors
+        self.sparse, self.seed, self.done = is_sparse(sampler, number), seed, False
+        self.mesh, self.threads = mesh, threads
+        self.strata = Strata.of(documents, seed, side)
+        self.layout = self._laid_out(topics, passes)
+
+    @property
+    def passes(self) -> int:
+        """Sweeps so far."""
+        return self.layout.passes
+
+    @property
+    def topics(self) -> Array:
+        """Of all tokens."""
+        return self.strata.topics(self.layout.model()[1])
+
+    def advance(self, passes: int) -> None:
+        """Draw all topics so many times anew.
+
+        Raises
+        ------
+        ClusterError
+            When no member is left.
+        """
+        if passes > 0:
+            self.layout.advance(passes)
+
+    def counts(self) -> Array:
+        """Tokens of each word that are of each topic, int64 (words, topics)."""
+        return table(self.documents, self.topics, self.number)
+
+    def quality(self) -> float:
+        """The mean logarithm of how likely tokens are, given the topics that there are."""
+        return likelihood(self.documents, self.topics, self.number, self.priors)
+
+    def state(self) -> dict[str, Any]:
+        """Topics and passes."""
+        return {"topics": self.topics, "passes": self.passes}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a `state`: counts are those of its topics."""
+        self.layout.close()
+        self.layout = self._laid_out(state["topics"], state["passes"])
+
+    def close(self) -> None:
+        """Let go of the members."""
+        self.layout.close()
+
+    def _laid_out(self, topics: Array, passes: int) -> Rotate:
+        strata = self.strata
+        model = strata.model(topics, self.number, self.sparse)
+        program = Program(
+            Draws(self.priors, self.seed),
+            model,
+            strata.cells(self.number, self.sparse),
+            strata.states(topics, model),
+            Turns(self.seed),
+        )
+        return Rotate(program, self.mesh, passes=passes, threads=self.threads)

@@ -1,0 +1,168 @@
+"""Topics whose documents stay at members while counts of words go round."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import distributed
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from tests.clusters import eventually
+from tests.topics.test_lda import TOPICS, WORDS, drawn, model
+
+import mlopt.topics.strata
+from mlopt.cluster import MeshDask, MeshHere
+from mlopt.errors import ClusterError
+from mlopt.topics.counting import Priors
+from mlopt.topics.documents import Documents
+from mlopt.topics.rotating import RotatingGibbs
+from mlopt.topics.strata import Strata
+from mlopt.topics.training import first_topics
+
+SAMPLERS = "dense", "sparse"
+
+
+def training(mesh: object, sampler: str = "dense", **given: object) -> RotatingGibbs:
+    documents = Documents.of(drawn())
+    first = first_topics(len(documents.words), TOPICS, 0)
+    settings = {"sampler": sampler, "seed": 0, "mesh": mesh, "threads": 1} | given
+    return RotatingGibbs(documents, first, TOPICS, Priors(0.1, 0.01), **settings)  # type: ignore[arg-type]
+
+
+def assert_exact(found: RotatingGibbs) -> None:
+    """Counts of all parts are those of the topics that strata keep."""
+    parts, states = found.layout.model()
+    strata, number = found.strata, found.number
+    again = strata.model(strata.topics(states), number, found.sparse)
+    for part, expected in zip(parts, again, strict=True):
+        np.testing.assert_array_equal(part["of_all"], expected["of_all"])
+        if not found.sparse:
+            np.testing.assert_array_equal(part["of_words"], expected["of_words"])
+            np.testing.assert_array_equal(
+                part["of_words"].sum(axis=0)[:number], part["of_all"]
+            )
+    tokens = len(found.documents.words)
+    assert sum(part["of_all"].sum() for part in parts) == found.counts().sum() == tokens
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_topics_are_the_same_on_any_number_of_members(sampler: str) -> None:
+    found = []
+    for members in (1, 3):
+        with MeshHere(members) as mesh:
+            one = training(mesh, sampler, side=5)
+            one.advance(2)
+            state = one.state()
+            one.advance(4)
+            assert_exact(one)
+            found.append(one.topics)
+            one.close()
+    np.testing.assert_array_equal(found[0], found[1])
+    with MeshHere(2) as mesh:  # counts anew from the topics alone
+        again = training(mesh, sampler, side=5)
+        again.restore(state)
+        assert again.passes == 2
+        again.advance(4)
+        assert_exact(again)
+        again.close()
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_a_member_that_is_lost_changes_no_topic(sampler: str) -> None:
+    with MeshHere(1) as mesh:
+        alone = training(mesh, sampler, side=4)
+        alone.advance(30)
+        topics = alone.topics
+        alone.close()
+    with MeshHere(3) as mesh:
+        found = training(mesh, sampler, side=4)
+        found.advance(3)
+        threading.Timer(0.01, mesh.lose, [mesh.members[1]]).start()
+        found.advance(27)
+        assert eventually(lambda: len(mesh.members) == 2)
+        assert_exact(found)
+        np.testing.assert_array_equal(found.topics, topics)
+        for member in mesh.members:
+            mesh.lose(member)
+        with pytest.raises(ClusterError, match="nothing"):
+            found.advance(1)
+        found.close()
+
+
+def test_what_rotates_predicts_words_as_the_sequential_sampler_does() -> None:
+    train, held = drawn(400), drawn(100, seed=1)
+    values = [
+        model(max_iter=60, layout=layout).fit(train).perplexity(held)
+        for layout in ("threads", "rotate")
+    ]
+    assert values[1] < 1.02 * values[0]
+
+
+def test_an_estimator_that_rotates_goes_on_where_it_was() -> None:
+    X = drawn()
+    settings = {"layout": "rotate", "warm_start": True}
+    found = model(max_iter=5, **settings).fit(X)
+    assert found.components_.sum() == pytest.approx(X.sum() + 0.01 * TOPICS * WORDS)
+    found.set_params(max_iter=40).fit(X)
+    assert found.n_iter_ == 40
+    assert found.perplexity(drawn(seed=1)) < 30
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_few_documents_and_words_have_fewer_strata(sampler: str) -> None:
+    X = sp.csr_array([[0, 9, 0], [0, 0, 0], [0, 5, 1], [0, 0, 0]])
+    documents = Documents.of(X)
+    strata = Strata.of(documents, 0, 16)
+    assert strata.side <= 3
+    topics = np.arange(15, dtype=np.int32) % 2
+    parts = strata.model(topics, 2, False)
+    np.testing.assert_array_equal(strata.topics(strata.states(topics, parts)), topics)
+    assert sum(part["of_words"].sum() for part in parts) == 15
+    assert all(len(part["of_words"]) for part in parts)
+    found = model(max_iter=3, layout="rotate", sampler=sampler).fit(X)
+    assert found.components_.sum() == pytest.approx(15 + 0.01 * TOPICS * 3)
+
+
+def test_parts_of_many_blocks_are_joined_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mlopt.server.blocks, "LARGEST", 1000)
+    with MeshHere(2) as mesh:
+        found = training(mesh, side=3)
+        found.advance(4)
+        assert_exact(found)
+        topics = found.topics
+        found.close()
+    monkeypatch.undo()
+    with MeshHere(2) as mesh:
+        whole = training(mesh, side=3)
+        whole.advance(4)
+        np.testing.assert_array_equal(whole.topics, topics)
+        whole.close()
+
+
+@pytest.mark.cluster
+@pytest.mark.slow
+def test_a_worker_that_is_killed_changes_no_topic() -> None:
+    with MeshHere(1) as here:
+        alone = training(here, side=4)
+        alone.advance(400)
+        topics = alone.topics
+        alone.close()
+    with (
+        distributed.LocalCluster(
+            2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
+        ) as cluster,
+        distributed.Client(cluster) as client,
+        MeshDask(client) as mesh,
+    ):
+        found = training(mesh, side=4)
+        found.advance(1)
+        pids = list(client.run(os.getpid).values())
+        threading.Timer(0.3, os.kill, [pids[1], signal.SIGKILL]).start()
+        found.advance(399)
+        assert found.layout.lost > 0
+        assert_exact(found)
+        np.testing.assert_array_equal(found.topics, topics)
+        found.close()
