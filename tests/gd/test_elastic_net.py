@@ -143,6 +143,18 @@ def test_a_warm_start_goes_on() -> None:
     np.testing.assert_allclose(model.coef_, coef, atol=1e-6)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_more_columns_than_rows_do_not_make_sweeps_creep_to_their_limit(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(50, 200))
+    y = X[:, :10] @ rng.normal(size=10)
+    model = mlopt.ElasticNet(alpha=1e-3, tol=1e-6, warm_start=True).fit(X, y)
+    assert 0 < model.n_iter_ < model.max_iter
+    assert model.fit(X, y).n_iter_ == 0
+    exact = linear_model.ElasticNet(alpha=1e-3, **FINER).fit(X, y)  # 25,000 sweeps
+    np.testing.assert_allclose(model.coef_, exact.coef_, atol=1e-5 * abs(exact.coef_).max())
+
+
 def test_a_start_below_zero_does_not_stay_where_weights_are_positive() -> None:
     X, Y, _ = problem()
     y = Y[:, 0]

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mlopt.prices import price
+from mlopt.prices import count, price
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -20,6 +20,7 @@ Indices = NDArray[np.int64]
 _PANEL = 1 << 25
 """Values of columns that are copied at once: a quarter of a GiB."""
 PRODUCTS = price("columns.products")
+_CREEPING = count("columns.sweeps")
 _SPARSE_PRODUCTS = price("columns.sparse-products")
 
 
@@ -92,7 +93,10 @@ def _weighted(X: NDArray, chosen: Indices, root: Array) -> Array:
 def sweeps_worth(X: Any, chosen: Indices, new: int, known: int) -> float:
     """Sweeps over the chosen columns that take as long as products of the ``new`` ones.
 
-    Infinite where a sweep by products would take longer than one by rows.
+    Infinite where products of sparse columns take longer in a sweep than the columns, and
+    where those of dense ones are too many to hold. Between more columns than rows they
+    make a sweep longer, too, but sweeps that creep shorter: after as many as a round may
+    have, there are Newton's steps by them, whose factor is counted.
 
     Parameters
     ----------
@@ -106,7 +110,11 @@ def sweeps_worth(X: Any, chosen: Indices, new: int, known: int) -> float:
     k, n = len(chosen), X.shape[1]
     if not sp.issparse(X):
         pairs = new * (new / 2.0 + known)
-        return np.inf if k > n else float(pairs / (PRODUCTS * max(k, 1)))
+        if k <= n:
+            return float(pairs / (PRODUCTS * max(k, 1)))
+        if k**2 > _PANEL:
+            return np.inf
+        return max(float(pairs + k**3 / 3.0 / n) / (PRODUCTS * k), float(_CREEPING))
     stored = float(np.diff(X.indptr)[chosen].sum())
     if k**2 > stored:
         return np.inf
