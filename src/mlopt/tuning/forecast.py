@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from mlopt.costs import Cost
 from mlopt.gd.batch_cost import choose_batch_size, pass_cost
@@ -65,7 +66,7 @@ class Forecast:
         """What is expected of the way that is chosen."""
         return self.batched if self.batched is not None else self.alone
 
-    @property
+    @cached_property
     def remembered(self) -> Ratio:
         """What searches over the family took here beside what was predicted."""
         experience = Resources.probe().experience

@@ -12,12 +12,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from mlopt.tuning.crews.chain import Parts, cut
-from mlopt.tuning.crews.linear_task import ADAPTERS, LinearTask, linear_form
+from mlopt.tuning.crews.linear_task import ADAPTERS, CONSTANT, LinearTask, linear_form
 from mlopt.tuning.crews.prefixes import Prefixes
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.crews.trials import TrainRequest, Trial
-
-_CONSTANT = (bool, int, float, str, type(None))
 
 
 @dataclass(frozen=True)
@@ -144,7 +142,7 @@ def _bare(estimator: Any, own: Mapping[str, Any]) -> bool:
 
 def _copy(value: Any) -> Any:
     """A value of one estimator's own; numbers and texts cannot change."""
-    return value if type(value) in _CONSTANT else clone(value, safe=False)
+    return value if type(value) in CONSTANT else clone(value, safe=False)
 
 
 def seeded(estimator: Any, seed: int | None) -> Any:
@@ -186,7 +184,7 @@ class Views:
 
     def of(self, family: str, params: Mapping[str, Any]) -> Way:
         """How a configuration trains; what is found for the plan holds in the run."""
-        plain = all(type(value) in _CONSTANT for value in params.values())
+        plain = all(type(value) in CONSTANT for value in params.values())
         key = (family, *((k, type(v), v) for k, v in params.items())) if plain else None
         if key in self._known:
             return self._known[key]

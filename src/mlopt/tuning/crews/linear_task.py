@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -180,6 +181,8 @@ def linear_form(estimator: Any, *, free_order: bool = True) -> LinearTask | str:
     return adapter(estimator)
 
 
+CONSTANT = (bool, int, float, str, type(None))
+"""Types of values that never change."""
 _questions: dict[type, dict[str, tuple[Any, ...]]] = {}
 
 
@@ -194,10 +197,18 @@ def _valid(estimator: Any) -> bool:
         }
     questions = _questions[kind]
     return all(
-        any(one.is_satisfied_by(value) for one in questions[name])
+        (_satisfied if type(value) in CONSTANT else _asked)(kind, name, value)
         for name, value in vars(estimator).items()
         if name in questions
     )
+
+
+def _asked(kind: type, name: str, value: Any) -> bool:
+    return any(one.is_satisfied_by(value) for one in _questions[kind][name])
+
+
+_satisfied = lru_cache(maxsize=1024, typed=True)(_asked)
+"""Most parameters are those of the trial before."""
 
 
 def _logistic(est: Any) -> LinearTask | str:

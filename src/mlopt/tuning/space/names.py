@@ -103,8 +103,10 @@ def _known(space: Mapping[str, Any], estimator: Any) -> list[str]:
     known = set(estimator.get_params(deep=True))
     for name, values in space.items():
         choices = values if isinstance(values, (list, tuple)) else ()
+        # A protocol is asked once a type: grids have many numbers.
+        kinds = {kind for kind in map(type, choices) if issubclass(kind, Tunable)}
         for choice in choices:
-            if isinstance(choice, Tunable) and not isinstance(choice, type):
+            if type(choice) in kinds and not isinstance(choice, type):
                 known |= {f"{name}__{nested}" for nested in choice.get_params(deep=True)}
     return sorted(known)
 
