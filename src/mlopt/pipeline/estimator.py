@@ -22,12 +22,11 @@ from mlopt.pipeline.blocks.tables import stack
 from mlopt.pipeline.budget import budget_bytes
 from mlopt.pipeline.environment import environment
 from mlopt.pipeline.explain import explain_application, plain_plan, to_plan
-from mlopt.pipeline.finishing import put_back
+from mlopt.pipeline.finishing import carry_out
 from mlopt.pipeline.planning.making import Planned, Problem, make_plan
 from mlopt.pipeline.planning.optimizer import left_out
 from mlopt.pipeline.running import applying
 from mlopt.pipeline.running.drawing import graph_of
-from mlopt.pipeline.running.execute import Execution
 from mlopt.pipeline.running.layers import have_labels
 from mlopt.pipeline.steps.copies import private_copy
 from mlopt.pipeline.steps.exporting import exported
@@ -298,6 +297,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
         *,
         outcome: bool = False,
         priced: bool = False,
+        layouts: Mapping[str, str] | None = None,
     ) -> Planned:
         if getattr(where, "client", None) is not None:
             check_picklable(self.steps)
@@ -307,7 +307,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
         params = {step: dict(values) for step, values in params.items()}
         weight = None if outcome or not steps else row_weights(steps[-1], params)
         given = {step: values for step, values in params.items() if values}
-        problem = Problem(tuple(steps), X, y, weight, given, not outcome)
+        problem = Problem(tuple(steps), X, y, weight, given, not outcome, layouts or {})
         return make_plan(
             problem,
             where,
@@ -324,16 +324,18 @@ class Pipeline(sklearn.pipeline.Pipeline):
         begin = time.perf_counter()
         with closing(executor()) as where:
             try:
-                planned = self._plan(X, y, params, where, outcome=outcome)
-                run = Execution(planned.draft, planned.sources, where, environment)
-                rows = [where.result(handle) for handle in run.run()]
-                put_back(self.steps, planned, run)
+                planned, run, rows, notes = carry_out(
+                    lambda layouts: self._plan(
+                        X, y, params, where, outcome=outcome, layouts=layouts
+                    ),
+                    self.steps, where, environment,
+                )  # fmt: skip
             except Unforeseen as reason:
                 room = resources_of(where).memory
                 data = gathered({"X": X, "y": y}, room)
                 return self._fit_plainly(data, params, str(reason), outcome)
         plan = to_plan(self, planned, run, time.perf_counter() - begin)
-        more = (*doubt_notes(self.steps), *compiling.notes(begin))
+        more = (*notes, *doubt_notes(self.steps), *compiling.notes(begin))
         self.plan_ = replace(plan, notes=(*plan.notes, *more))
         report(self)
         if not rows:

@@ -1,15 +1,16 @@
-"""After the run of a plan: models into the user's steps, and what scikit-learn notes."""
+"""A plan is run, and its models put into the user's steps as scikit-learn does it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from dask.task_spec import Task, TaskRef
 
 from mlopt.cluster import Executor, alone, single_threaded
 from mlopt.pipeline.blocks import tables
-from mlopt.pipeline.graph.operators import Given, Join, Learn, Operator, Outcome
+from mlopt.pipeline.environment import Environment
+from mlopt.pipeline.graph.operators import Fused, Given, Join, Learn, Operator, Outcome
 from mlopt.pipeline.graph.walking import walk
 from mlopt.pipeline.planning.making import SMALL, Planned
 from mlopt.pipeline.profiling.sampling import take_sample
@@ -24,6 +25,64 @@ _FEW = 64
 """Rows, as a rule, from which names and numbers of columns are learnt."""
 _NEAR = 4.0
 """A density within this factor of the threshold is counted over all rows."""
+
+
+def carry_out(
+    plan: Callable[[Mapping[str, str]], Planned],
+    steps: Iterable[tuple[str, Any]],
+    executor: Executor,
+    environment: Environment,
+) -> tuple[Planned, Execution, list[Any], list[str]]:
+    """Run a plan, and put what was learnt into the steps.
+
+    What a sample told of unions is seen by all rows; where that was wrong, all is planned
+    anew.
+
+    Parameters
+    ----------
+    plan : callable
+        Plans, given what unions are, dense or sparse, by their paths.
+    steps : iterable of (str, estimator)
+    executor : Executor
+    environment : Environment
+
+    Returns
+    -------
+    planned : Planned
+    run : Execution
+    rows : list of blocks
+        That are wanted.
+    notes : list of str
+        What there is to say of it.
+    """
+    known, notes = dict[str, str](), list[str]()
+    while True:
+        planned = plan(known)
+        run = Execution(planned.draft, planned.sources, executor, environment)
+        try:
+            rows = [executor.result(handle) for handle in run.run()]
+            put_back(steps, planned, run)
+            wrong = misjudged(planned, run)
+        except Exception:
+            # A step that refuses sparse rows may never be given any.
+            wrong = _misjudged_at_last(planned, run)
+            if wrong.keys() <= known.keys():
+                raise
+        if wrong.keys() <= known.keys():
+            return planned, run, rows, notes
+        known |= wrong
+        notes += [
+            f"`{path}` is {layout} by all rows and was not by a sample: fitted again"
+            for path, layout in wrong.items()
+        ]
+
+
+def _misjudged_at_last(planned: Planned, run: Execution) -> dict[str, str]:
+    """As `misjudged`, of a run that failed: as far as models were fitted before."""
+    try:
+        return misjudged(planned, run)
+    except Exception:  # whatever is missing: the first error is the one to raise
+        return {}
 
 
 def put_back(steps: Iterable[tuple[str, Any]], planned: Planned, run: Execution) -> None:
@@ -42,6 +101,39 @@ def put_back(steps: Iterable[tuple[str, Any]], planned: Planned, run: Execution)
     with alone() if planned.draft.at_once else single_threaded():
         for name, step in steps:
             assembly.put_back(name, step)
+
+
+def misjudged(planned: Planned, run: Execution) -> dict[str, str]:
+    """Unions whose blocks are made dense, as a sample has it, and sparse of all rows, or
+    the other way.
+
+    Values are the same, but not what later steps do with them: some refuse sparse rows, and
+    of those that are not declared nobody knows.
+
+    Returns
+    -------
+    dict of path to {"dense", "sparse"}
+        What they are to be.
+    """
+    fitted, made = _Fitted(planned, run), _layouts(planned.draft)
+    wrong: dict[str, str] = {}
+    for path, join in planned.built.joins.items():
+        if not isinstance(join, Join) or join.token not in made:
+            continue
+        found = run.density(join)
+        sparse = fitted.sparse(path) if found is None else found < join.sparse_below
+        layout = "sparse" if sparse else "dense"
+        if sparse is not None and made[join.token] != layout:
+            wrong[path] = layout
+    return wrong
+
+
+def _layouts(draft: Draft) -> dict[str, str]:
+    """Of unions that a sample was asked about, what their blocks are made, by token."""
+    ops = walk(draft.sinks)
+    inside = (walk([op.body]) if isinstance(op, Fused) else [op] for op in ops)
+    joins = (op for found in inside for op in found if isinstance(op, Join))
+    return {op.token: op.layout for op in joins if op.layout != "auto"}
 
 
 def _learn_missing(planned: Planned, run: Execution) -> None:
@@ -122,13 +214,14 @@ class _Fitted:
         parts = [self.value(part) for part in join.parts]
         if not any(map(tables.is_sparse, parts)):
             return False
+        below, found = join.sparse_below, self.run.density(join)
+        if found is not None:
+            return found < below
         stored, size = tables.count_entries(*parts)
         near = stored / max(1, size)
-        below = join.sparse_below
         if near * _NEAR < below or near > below * _NEAR or _has_outcome(join):
             return near < below
-        found = self.run.density(join)
-        return (self._counted(join) if found is None else found) < below
+        return self._counted(join) < below
 
     def _counted(self, join: Join) -> float:
         """The density over all rows: one more pass over the parts."""

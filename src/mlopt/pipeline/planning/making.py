@@ -52,6 +52,8 @@ class Problem:
         Further arguments of ``fit``.
     learns_last : bool
         Whether the last step is a model of its own and not a transformer.
+    layouts : mapping of path to {"dense", "sparse"}
+        What unions are, where all rows have told.
     """
 
     steps: tuple[tuple[str, Any], ...]
@@ -60,6 +62,7 @@ class Problem:
     weight: Any = None
     params: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     learns_last: bool = True
+    layouts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +193,8 @@ def _profiled(
     built = Builder(y, example, weight, problem.params, whole=one)
     sinks = _build(problem, built, X)
     if not one:
-        sinks = _first_ways(settle(sinks, samples.large), samples.large, samples.blocks)
+        sinks = settle(sinks, samples.large, problem.layouts)
+        sinks = _first_ways(sinks, samples.large, samples.blocks)
         built.models.update(_renewed(built.models, sinks))
     if not priced:
         return sinks, built, None
@@ -284,7 +288,7 @@ def graph_behind(
     def made() -> tuple[Sinks, Builder, Trial]:
         built = Builder(sources[1], samples.example, sources[2], problem.params)
         trial = samples.large
-        sinks = settle(_build(problem, built, sources[0]), trial)
+        sinks = settle(_build(problem, built, sources[0]), trial, problem.layouts)
         sinks = _first_ways(sinks, trial, samples.blocks)
         learns = [op for op in walk(sinks) if isinstance(op, Learn)]
         if any(op.way and len(ways_of(op.estimator)) > 1 for op in learns):

@@ -16,7 +16,9 @@ import numpy as np
 
 from mlopt.cluster import Executor
 from mlopt.pipeline.blocks.cut import Blocks
-from mlopt.pipeline.graph.operators import Operator
+from mlopt.pipeline.blocks.tables import is_sparse
+from mlopt.pipeline.graph.operators import Join, Operator
+from mlopt.pipeline.graph.walking import walk
 from mlopt.pipeline.profiling.sampling import Sample, take_sample
 from mlopt.pipeline.profiling.trial import Trial
 from mlopt.pipeline.tasks.functions import Unforeseen, names_step
@@ -99,11 +101,17 @@ class Samples:
             except Exception as error:
                 if self._drawn is None or isinstance(error, Unforeseen):
                     raise
+                judged = self._judged_unions()
                 if (names_step(error) or self._one_class()) and self._enlarge():
                     continue
                 if self._one_class():
                     raise Unforeseen(
                         f"{error} That is so on a sample, which has one class."
+                    ) from error
+                if judged:
+                    raise Unforeseen(
+                        f"{error} That is so on a sample, whose unions may be sparse where "
+                        "those of all rows are dense, or the other way."
                     ) from error
                 raise
 
@@ -113,6 +121,20 @@ class Samples:
         last = list(self._drawn.rows.values())[1:2]
         partial = self._drawn.size < self._drawn.total
         return partial and any(len(np.unique(np.asarray(y))) == 1 for y in last)
+
+    def _judged_unions(self) -> bool:
+        """Whether the density of some rows in memory decides what steps are given."""
+        assert self._drawn is not None
+        lazy = any(source.lazy for source in self._sources.values())
+        if lazy or self._drawn.size >= self._drawn.total or self._first is None:
+            return False
+        values = self._first.values
+        return any(
+            isinstance(op, Join)
+            and op.sparse_below <= 1.0
+            and any(is_sparse(values.get(part.token)) for part in op.parts)
+            for op in walk(self._asked)
+        )
 
     def _enlarge(self) -> bool:
         before = max(trial.rows for trial in (self._begin()[0], *self._trials))

@@ -94,9 +94,10 @@ class Execution:
         return done / rows if op.gives_rows and rows else float(done)
 
     def density(self, join: Join) -> float | None:
-        """Share of stored entries in the parts of all rows; None where rows were not put
-        side by side just once."""
-        if self.ran(join) != 1.0:
+        """Share of stored entries in the parts of all rows; None where not all of them
+        were put side by side, or some more often than others."""
+        ran = self.ran(join)
+        if not ran or not ran.is_integer():
             return None
         return self._clock.stored[join.token] / max(1, self._clock.entries[join.token])
 

@@ -197,14 +197,14 @@ def _valid(estimator: Any) -> bool:
         }
     questions = _questions[kind]
     return all(
-        (_satisfied if type(value) in CONSTANT else _asked)(kind, name, value)
+        (_satisfied if type(value) in CONSTANT else _asked)(questions[name], value)
         for name, value in vars(estimator).items()
         if name in questions
     )
 
 
-def _asked(kind: type, name: str, value: Any) -> bool:
-    return any(one.is_satisfied_by(value) for one in _questions[kind][name])
+def _asked(questions: tuple[Any, ...], value: Any) -> bool:
+    return any(one.is_satisfied_by(value) for one in questions)
 
 
 _satisfied = lru_cache(maxsize=1024, typed=True)(_asked)
