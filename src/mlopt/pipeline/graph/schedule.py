@@ -82,6 +82,13 @@ def learnt_by_depth(sinks: Sinks, known: Collection[str] = ()) -> list[list[Lear
     return [learns for _, learns in sorted(levels.items())]
 
 
+def in_turn(sinks: Sinks) -> bool:
+    """Whether models can only be fitted one after the other, and no rows are drawn."""
+    one = all(len(level) == 1 for level in learnt_by_depth(sinks))
+    drawn = (isinstance(op, Apply) and (op.random or op.pinned) for op in walk(sinks))
+    return one and not any(drawn)
+
+
 def jobs_of(
     levels: Iterable[Sequence[Learn]], sinks: Sinks, passes: Callable[[Learn], float]
 ) -> list[Job]:

@@ -19,7 +19,7 @@ from mlopt.pipeline.blocks.tables import count_rows
 from mlopt.pipeline.environment import Environment, repeatable
 from mlopt.pipeline.fits.registry import ways_of
 from mlopt.pipeline.graph.operators import Apply, Learn, Operator, Source
-from mlopt.pipeline.graph.schedule import takes_memory
+from mlopt.pipeline.graph.schedule import in_turn, takes_memory
 from mlopt.pipeline.graph.walking import Sinks, rebuild, walk
 from mlopt.pipeline.planning.build import Builder
 from mlopt.pipeline.planning.optimizer import Applied, optimize
@@ -138,7 +138,9 @@ def make_plan(
     )
     passes = (lambda _: 1.0) if found is None else found.passes
     at_once = bool(plainly) and here and samples.blocks == 1
-    at_once = at_once and all(op.token in same for op in walk(sinks))
+    # What depends on chance is drawn in the order of the steps.
+    drawn = any(op.token not in same for op in walk(sinks))
+    at_once = at_once and (in_turn(sinks) or not drawn)
     found_out = None if plainly else found
     context = Context(found_out, room, learnt, passes, there, keep, at_once)
     draft, log = optimize(draft, context, without=without)
