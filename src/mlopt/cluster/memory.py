@@ -7,7 +7,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from mlopt.errors import ClusterError
 from mlopt.resources.control_groups import group_limits
@@ -19,6 +19,8 @@ scikit-learn: a census of two workers over 143 s of `benchmarks/streaming_search
 _PROFILE_SHARE = 0.02
 """Of a worker's limit that this profile may take: of 600 MB the last 100 s. Dask keeps the
 last 1000 s, 120 MB, whatever the limit is."""
+_SCARCE = 0.6
+"""Of a worker's limit: from here on Dask spills; it pauses a worker at .8."""
 _PROFILES = ("profile_history", "profile_keys_history")
 
 
@@ -45,6 +47,31 @@ class Memory:
         return max(0.0, share * self.limit - self.used)
 
 
+class Spare(NamedTuple):
+    """What a member may take yet, and where it may put what it does not need just now.
+
+    Parameters
+    ----------
+    nbytes : callable
+        Bytes of memory now; negative if it is scarce.
+    folder : str
+        On a disk, gone with the member.
+    """
+
+    nbytes: Callable[[], float]
+    folder: str
+
+
+def spare(dask_worker: Any) -> Spare | None:
+    """Of a worker; None where nobody set a limit."""
+    limit = least(dask_worker.memory_manager.memory_limit)
+    if not limit:
+        return None
+    return Spare(
+        lambda: _SCARCE * limit - _used(dask_worker), str(dask_worker.local_directory)
+    )
+
+
 async def measure(load: Callable[[], None], dask_worker: Any) -> Memory | None:
     """On a worker, after ``load``; None where nobody set a limit."""
     # Not on the thread on which the worker talks to others: it may take seconds.
@@ -53,10 +80,14 @@ async def measure(load: Callable[[], None], dask_worker: Any) -> Memory | None:
     if not limit:
         return None
     _shorten_profile(dask_worker, limit)
+    return Memory(int(limit), _used(dask_worker), int(dask_worker.state.nthreads))
+
+
+def _used(dask_worker: Any) -> int:
+    """Bytes of the process without those that Dask can spill."""
     # Dask's own dictionary of values that it spills counts their bytes.
     held = getattr(getattr(dask_worker.data, "fast", None), "total_weight", 0)
-    used = dask_worker.monitor.get_process_memory() - held
-    return Memory(int(limit), max(0, int(used)), int(dask_worker.state.nthreads))
+    return max(0, int(dask_worker.monitor.get_process_memory() - held))
 
 
 def least(limit: int | None) -> int | None:

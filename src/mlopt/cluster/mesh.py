@@ -29,6 +29,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from mlopt.cluster.executor import contained
+from mlopt.cluster.memory import Spare
 from mlopt.cluster.wire import (
     ANSWER,
     ASK,
@@ -301,6 +302,11 @@ class Site(Peers):
         return self._local.cores
 
     @property
+    def spare(self) -> Spare | None:
+        """Memory that this member may take yet; None where nobody set a limit."""
+        return self._local.spare
+
+    @property
     def service(self) -> Service:
         """The service of this member, to be called without a message."""
         return self._local.service(self.epoch)
@@ -326,6 +332,8 @@ class Local(ABC):
     largest : int
         Bytes of the arrays of a message.
     """
+
+    spare: Spare | None = None
 
     def __init__(self, member: str, largest: int) -> None:
         self.member, self.largest = member, largest

@@ -12,6 +12,7 @@ import numpy as np
 from distributed.comm import get_address_host
 
 from mlopt.cluster.lines import Address, Door, Lines
+from mlopt.cluster.memory import spare
 from mlopt.cluster.mesh import Local
 from mlopt.cluster.parcel import Parcel, unpack
 from mlopt.cluster.wire import Answer, Header, Message
@@ -39,6 +40,7 @@ class MemberPlugin(Local, distributed.WorkerPlugin):
         self._driven = False
 
     def setup(self, worker: Any) -> None:
+        self.spare = spare(worker)
         secure = is_secure(worker.address)
         here = worker.security.get_listen_args("worker") if secure else {}
         there = worker.security.get_connection_args("worker") if secure else {}

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -98,6 +99,8 @@ class Block:
         Whether it has another owner by now; nobody may change it any more.
     leaving : bool
         Whether it is being handed over.
+    used : float
+        When its arrays were used last, of `time.monotonic`.
     """
 
     def __init__(
@@ -107,10 +110,31 @@ class Block:
         done: Mapping[int, int] | None = None,
         changes: int = 0,
     ) -> None:
-        self.arrays, self.version, self.changes = list(arrays), version, changes
+        self._arrays, self.version, self.changes = list(arrays), version, changes
+        self._away: Callable[[], list[Array]] | None = None
+        self.used = time.monotonic()
         self.done = dict(done or {})
         self.lock = threading.Lock()
         self.gone = self.leaving = False
+
+    @property
+    def arrays(self) -> list[Array]:
+        """The block's own; they come back if they were put away."""
+        self.used = time.monotonic()
+        if self._away is not None:
+            self._arrays, self._away = self._away(), None
+        return self._arrays
+
+    def put_away(self, keep: Callable[[list[Array]], Callable[[], list[Array]]]) -> int:
+        """Let ``keep`` have the arrays, which says how they come back; gives their bytes.
+
+        Nothing of a block that has left, or is leaving: it is read without its lock.
+        """
+        if self.gone or self.leaving or self._away is not None:
+            return 0
+        self._away = keep(self._arrays)
+        arrays, self._arrays = self._arrays, []
+        return sum(array.nbytes for array in arrays)
 
     def update(
         self, client: int, sequence: int, change: Change, deltas: Sequence[Array]

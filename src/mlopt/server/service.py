@@ -11,6 +11,7 @@ from mlopt.errors import MemberLostError
 from mlopt.server.asking import drive
 from mlopt.server.blocks import Array, Block, Change
 from mlopt.server.ownership import Owner
+from mlopt.server.room import Room
 from mlopt.server.shard import MOVED, Shard
 
 _LOOK = 1.0
@@ -29,12 +30,14 @@ class ShardService(Service):
 
     def __init__(self, site: Site, changes: Mapping[str, Change] | None = None) -> None:
         self.site, self.shard = site, Shard(site.member, changes)
+        self.room = Room(site.spare)
 
     def answer(self, operation: str, header: Header, arrays: Sequence[Array]) -> Answer:
         if operation == "move":
             return self.hand_over(header.block, header.more["target"])
         while (said := self.shard.answer(operation, header, arrays)) is None:
             self._wait(header.block)
+        self.room.make(self.shard.blocks)
         return said
 
     def hand_over(self, number: int, target: str) -> Answer:
@@ -59,15 +62,17 @@ class ShardService(Service):
                     if not found.gone:
                         yield found.arrays
                         found.changes += 1
-                        return
+                        break
             elif found is None:
                 self._wait(number)
             else:
                 owner = Owner(str(found[0].more.get(MOVED)), found[0].version)
                 raise MemberLostError(f"Block {number} is not here: {owner}.")
+        self.room.make(self.shard.blocks)
 
     def close(self) -> None:
         self.shard.end()
+        self.room.close()
 
     def _is_present(self, member: str) -> bool:
         return member in self.site.members

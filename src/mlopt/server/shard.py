@@ -112,6 +112,11 @@ class Shard:
         with self._news:
             return sorted(self._blocks)
 
+    def blocks(self) -> dict[int, Block]:
+        """The blocks that are here, by their numbers."""
+        with self._news:
+            return dict(self._blocks)
+
     def hand_over(self, number: int, target: str, present: Present) -> Asking:
         """Make ``target`` the owner of a block that is here.
 
@@ -132,6 +137,7 @@ class Shard:
             if block.leaving:
                 return Header(number, more={BUSY: True}), []
             block.leaving, version = True, block.version + 1
+            arrays = block.arrays  # which are not put away from now on
         try:
             more = {"from": self.member}
             own = Call(target, "own", Header(number, version, more=more))
@@ -145,7 +151,7 @@ class Shard:
         if not self._depart(number, block, Owner(target, version)):
             return self._elsewhere(number)
         began = time.perf_counter()
-        packed = block.packed(block.arrays)
+        packed = block.packed(arrays)
         try:
             yield from surely(
                 Call(target, "data", Header(number, version), packed), present

@@ -115,7 +115,8 @@ class _Stratum:
         passes, part, _ = self.left.popleft()
         plan, own, name = self.plan, state_name(self.number), part_name(part)
         began = time.perf_counter()
-        self._model |= self.store.pull(self._model, [*plan.of(name), *plan.of(own)])
+        # Of other parts nothing stays: together they may be larger than a worker.
+        self._model = self.store.pull(self._model, [*plan.of(name), *plan.of(own)])
         self.tell()
         start = time.perf_counter()
         before, model = plan.whole(own, self._model), plan.whole(name, self._model)
