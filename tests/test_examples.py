@@ -39,7 +39,7 @@ def load(name: str) -> ModuleType:
 
 def test_every_example_is_tested_here() -> None:
     known = {"flights", "search_three_lines", "compare_families", "sweep_wine"}
-    known |= {"sift_fisher", "ratings"}
+    known |= {"sift_fisher", "ratings", "ratings_on_servers"}
     known |= {"digits_random_features"}
     known |= APPLICATIONS | STREAMS | POOLS
     assert {path.stem for path in EXAMPLES.glob("*.py")} == known
@@ -109,6 +109,21 @@ def test_films_are_recommended(data: Path, capsys: pytest.CaptureFixture[str]) -
     assert float(said.split("RMSE ")[1].split()[0]) < 0.88
     assert len(said.split("rated best:")[1].strip().splitlines()) == 8
     assert "Toy Story (1995)" not in said.split("five stars to:")[1].partition("\n")[2]
+
+
+def test_a_job_on_servers_configures_itself_and_draws_its_epochs(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["--data", str(data), "--output", str(tmp_path), "--epochs", "3"]
+    diary = load("ratings_on_servers").main([*given, "--pause", "0.01"])
+    assert len(diary.ends) == 10
+    assert diary.changes
+    assert [many for _, many in diary.pool] == [5, 9, 5]
+    said = capsys.readouterr().out
+    assert float(said.split("RMSE ")[1].split()[0]) < 0.95
+    picture = tmp_path / "ratings_on_servers.png"
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert picture.stat().st_size > 10_000
 
 
 def test_the_flights_have_no_column_that_leaks() -> None:
