@@ -13,6 +13,7 @@ from mlopt.cluster import MeshHere
 from mlopt.events import Event, Reconfigured
 from mlopt.server.elastic import Policy
 from mlopt.server.layouts.servers import Servers
+from mlopt.server.ownership import Move
 from mlopt.server.program import Adds, Program
 
 
@@ -46,6 +47,19 @@ def test_a_member_that_comes_takes_strata() -> None:
         assert len(mesh.members) == 3
         assert mesh.members[2] in layout.homes.values()
         np.testing.assert_array_equal(total(layout), 240)
+
+
+def test_who_has_blocks_of_its_own_tells_nothing_of_its_link() -> None:
+    with MeshHere(2) as mesh, Servers(program(2, set()), mesh, servers=1) as layout:
+        worker, server = mesh.members
+        for held in (False, True):
+            if held:
+                blocks = tuple(layout.host.tables.blocks)
+                layout.host.store.move([Move(blocks, server, worker)])
+            layout.advance(3)
+            _, (steps,) = mesh.ask(worker, "report")
+            assert len(steps) == 6
+            assert [pull > 0 for _, _, pull in steps.tolist()] == [not held] * 6
 
 
 def test_a_job_configures_itself_while_it_runs() -> None:

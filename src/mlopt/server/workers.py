@@ -134,7 +134,9 @@ class _Stratum:
         done.cells += 1
         done.compute += took
         done.waited += start - began
-        self.service.roll.report(self.number, took, start - began)
+        # What is here is pulled over no link.
+        pulled = 0.0 if self.service.shard.here() else start - began
+        self.service.roll.report(self.number, took, pulled)
 
     def tell(self) -> None:
         """What was pushed is done: others, and who may come after, are told."""
