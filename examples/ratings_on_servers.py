@@ -17,7 +17,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -130,8 +130,25 @@ def picture(diary: Diary) -> Figure:
     return figure
 
 
+def train(job: Job, mesh: MeshHere, diary: Diary, epochs: int) -> None:
+    """Some epochs with the members that there are, with four more, and without these."""
+    came: list[str] = []
+    for change in ("begin", "join", "leave"):
+        if change == "join":
+            came += [mesh.add() for _ in range(4)]
+        if change == "leave":
+            for member in came:
+                mesh.lose(member)
+        diary.pool.append((diary.now, len(mesh.members)))
+        for _ in range(epochs):
+            job.advance(1)
+            diary.ends.append(diary.now)
+        seconds = np.diff(diary.ends)[-epochs // 2 :].mean()
+        print(f"{len(mesh.members)} members: {seconds:.2f} s an epoch in the end")
+
+
 def main(arguments: Sequence[str] | None = None) -> Diary:
-    """Train while members come and go; draw."""
+    """Train while members come and go; judge, draw."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--output", type=Path, default=Path())
@@ -139,28 +156,15 @@ def main(arguments: Sequence[str] | None = None) -> Diary:
     parser.add_argument("--pause", type=float, default=0.05)
     options = parser.parse_args(arguments)
     blocks, held, mean, model = read(options.data)
+    # Threads of one machine are in each other's way: gains below 15% may be chance.
+    policy = Policy(0.15, interval=10 * options.pause, settle=20 * options.pause)
     with MeshHere(5) as mesh:
         diary = Diary()
-        settings: dict[str, Any] = {
-            "layout": "servers", "servers": 4, "where": mesh,
-            # Threads of one machine are in each other's way: less than 15% may be chance.
-            "policy": Policy(0.15, interval=10 * options.pause, settle=20 * options.pause),
-            "observer": diary.told,
-        }  # fmt: skip
-        job = Job(Descends(options.pause), model, blocks, **settings)
-        came: list[str] = []
-        for change in ("begin", "join", "leave"):
-            if change == "join":
-                came += [mesh.add() for _ in range(4)]
-            if change == "leave":
-                for member in came:
-                    mesh.lose(member)
-            diary.pool.append((diary.now, len(mesh.members)))
-            for _ in range(options.epochs):
-                job.advance(1)
-                diary.ends.append(diary.now)
-            seconds = np.diff(diary.ends)[-options.epochs // 2 :].mean()
-            print(f"{len(mesh.members)} members: {seconds:.2f} s an epoch in the end")
+        job = Job(
+            Descends(options.pause), model, blocks, layout="servers", servers=4,
+            policy=policy, observer=diary.told, where=mesh,
+        )  # fmt: skip
+        train(job, mesh, diary, options.epochs)
         found = job.model
         job.close()
     told = np.clip(mean + predicted(found, held.users, held.items), 0.5, 5)
