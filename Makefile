@@ -92,7 +92,11 @@ bench: install .venv-dask-ml .venv-peers .venv-factors
 	$(BIN)/python benchmarks/predict_files.py
 	$(BIN)/python benchmarks/mesh.py
 	$(BIN)/python benchmarks/jobs.py
+	$(BIN)/python benchmarks/server_planner.py
+	$(BIN)/python benchmarks/server_emulated.py
 	$(BIN)/python benchmarks/server_moves.py
+	$(BIN)/python benchmarks/large_model.py
+	$(BIN)/python benchmarks/large_model.py --layout servers
 	$(BIN)/python benchmarks/rotate.py
 	$(BIN)/python benchmarks/factors.py --peers .venv-factors/bin/python
 	$(BIN)/python benchmarks/topics.py --peers .venv-factors/bin/python

@@ -42,7 +42,7 @@ def test_bad_starts_end_near_the_best_of_all(app: str, workers: int, mode: Mode)
         epoch_seconds(begun.machines, split([*begun.machines], w), begun.work)
         for w in range(N // 2, N)
     ]
-    assert min(grid) >= 0.95 * last.seconds  # what is within 5% is left as it is
+    assert min(grid) >= 0.97 * last.seconds
     if begun.controller.history:
         assert last.seconds < begun.epochs[0].seconds
 

@@ -136,8 +136,8 @@ class Shard:
                 return Header(number, block.version), []
             if block.leaving:
                 return Header(number, more={BUSY: True}), []
-            block.leaving, version = True, block.version + 1
             arrays = block.arrays  # which are not put away from now on
+            block.leaving, version = True, block.version + 1
         try:
             more = {"from": self.member}
             own = Call(target, "own", Header(number, version, more=more))
