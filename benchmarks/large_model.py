@@ -5,7 +5,7 @@ in 64 parts. The rows: what is known of an item, a product of its vector with on
 given; a step does some gradient descent on the items of one part. Each is printed with what
 it was before: the error on all rows, which falls; the sum of all changes, which is exact;
 and of each worker the most memory that its process had, what it wrote to its file, and
-whether it is the process that it was.
+whether it is the process that it was; and the memory of the driver, which has no limit.
 
 usage: large_model.py [--layout rotate] [--limit 600e6] [--gigabytes 1] [--passes 3]
 """
@@ -111,7 +111,7 @@ def main() -> None:
     with local_cluster(2, memory_limit=int(given.limit)) as client:
         before = client.run(os.getpid)
         idle = {pid: psutil.Process(pid).memory_info().rss for pid in before.values()}
-        watch = Watch(before.values())
+        watch = Watch([*before.values(), os.getpid()])
         with MeshDask(client) as mesh:
             job = Job(step, parts, rows, layout=given.layout, where=mesh, n_jobs=1,
                       passes=given.passes)  # fmt: skip
@@ -133,6 +133,7 @@ def main() -> None:
         same = "the same process" if after.get(worker) == pid else "restarted"
         print(f"a worker: {idle[pid] / 1e6:.0f} MB at first, {watch.most[pid] / 1e6:.0f} "
               f"MB at most; {files[worker] / 1e9:.1f} GB written; {same}")  # fmt: skip
+    print(f"the driver: {watch.most[os.getpid()] / 1e9:.1f} GB at most")
 
 
 if __name__ == "__main__":
