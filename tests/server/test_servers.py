@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import numpy as np
+import pytest
 from tests.clusters import eventually
 
 from mlopt.cluster import MeshHere
@@ -47,6 +48,19 @@ def test_a_member_that_comes_takes_strata() -> None:
         assert len(mesh.members) == 3
         assert mesh.members[2] in layout.homes.values()
         np.testing.assert_array_equal(total(layout), 240)
+
+
+def test_a_job_of_a_billion_passes_begins_at_once() -> None:
+    def step(block: int, w: np.ndarray) -> np.ndarray:
+        raise ValueError("enough")
+
+    job = Program(Adds(step, True), [{"": np.zeros(1)}], [[0]])
+    with (
+        MeshHere(2) as mesh,
+        Servers(job, mesh) as layout,
+        pytest.raises(ValueError, match="enough"),
+    ):
+        layout.advance(10**9)
 
 
 def test_who_has_blocks_of_its_own_tells_nothing_of_its_link() -> None:

@@ -7,8 +7,8 @@ whoever does it again does so under that number: each block has it once.
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
@@ -17,7 +17,7 @@ from mlopt.cluster.mesh import Site
 from mlopt.cluster.pool import Pool
 from mlopt.server.asking import BREATH
 from mlopt.server.program import CLOCK, part_name, state_name
-from mlopt.server.resident import Done, JobService, cells_until
+from mlopt.server.resident import Done, JobService
 from mlopt.server.store import Store, pool_of
 
 Mode = Literal["lockstep", "bounded", "async"]
@@ -106,13 +106,18 @@ class _Stratum:
         # Steps that it has had, and those that others may know of.
         self.count = self.told = count
         first, skipped = divmod(count, self.plan.parts)
-        order = cells_until(self.plan.order(number, first), last)
-        self.left = deque(list(order)[skipped:])
+        self._order = islice(self.plan.order(number, first), skipped, None)
+        self._until = last * self.plan.parts
         self._model: dict[str, Any] = {}
+
+    @property
+    def left(self) -> int:
+        """Steps that it has not had yet."""
+        return max(0, self._until - self.count)
 
     def step(self, done: Done) -> None:
         """One step."""
-        passes, part, _ = self.left.popleft()
+        passes, part, _ = next(self._order)
         plan, own, name = self.plan, state_name(self.number), part_name(part)
         began = time.perf_counter()
         # Of other parts nothing stays: together they may be larger than a worker.
