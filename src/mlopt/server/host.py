@@ -44,7 +44,7 @@ class Host:
     every : float, optional
         Seconds between copies of what has changed; None for no copies but the first.
     mends : bool
-        Whether blocks of lost members are restored.
+        Whether blocks of lost members are restored; else no copies are kept here.
     make : callable
         ``make(site, *args)`` gives a member's `ShardService`.
     *args
@@ -89,7 +89,7 @@ class Host:
         self._servers = {owner.member for owner in (first | given).values()}
         self._create(model, first | given)
         self._unwatch = mesh.watch(self._changed)
-        if set(members) - set(mesh.members):  # since a moment ago
+        if mends and set(members) - set(mesh.members):  # since a moment ago
             self._restore()
         self._copier = threading.Thread(target=self._copy, args=(every,), daemon=True)
         if every is not None:
@@ -97,7 +97,7 @@ class Host:
 
     def model(self) -> dict[str, Any]:
         """The model now; of blocks that nobody has any more their last copies."""
-        if self.mesh.members and self.error is None:
+        if not self.mends or (self.mesh.members and self.error is None):
             return self.store.pull()
         model = self.tables.empty()
         for block in self.tables.blocks:
@@ -120,7 +120,8 @@ class Host:
     def _create(self, model: Model, owners: Mapping[int, Owner]) -> None:
         for number, arrays in self.tables.cut(model):
             owner, packed = owners[number], Block(arrays, 1).packed(arrays)
-            self._copies.keep(number, Copy(1, 0, packed))
+            if self.mends:
+                self._copies.keep(number, Copy(1, 0, packed))
             self._say(Call(owner.member, "put", Header(number, 1), packed))
             self.owners.learn(number, owner)
         for member in self.mesh.members:
