@@ -1,7 +1,7 @@
 """What to watch next: factors of users and films from MovieLens's small set of ratings.
 
 100,836 ratings (F. M. Harper and J. A. Konstan, "The MovieLens datasets", 2015), from the
-folder ``ml_latest_small`` of ``--data``. Searches for the penalty and the rate with
+folder ``ml_latest_small`` of ``--data``. Searches for factors, penalty and rate with
 halving, and prints what is recommended to somebody who liked a few films. Run with::
 
     python examples/ratings.py --liked "Alien" --liked "Blade Runner"
