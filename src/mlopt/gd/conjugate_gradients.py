@@ -64,13 +64,10 @@ class ConjugateGradients:
         Preconditioner that is close to the inverse of the system. Products are then made
         in float64 whatever the rows are in.
     gap : float, default=0.0
-        A target is solved, too, when its objective is within ``gap`` of the minimum,
-        relative to it, by the estimate of `mlopt.gd.energy_gap`.
-    least : float, optional
-        What no eigenvalue of the systems times ``inverse`` is below, if that is known.
-    certain : bool, default=False
-        Whether ``gap`` counts as reached only by the bound ``||residual||^2 / (2 alpha)``,
-        and nothing else as solved, where ``alpha`` is positive.
+        Where it is positive a target with a penalty is solved when the bound
+        ``||residual||^2 / (2 alpha)`` is within ``gap`` of the objective, and never by
+        ``tol``; one without is, too, when it is so by the estimate of
+        `mlopt.gd.energy_gap`.
 
     Attributes
     ----------
@@ -90,8 +87,6 @@ class ConjugateGradients:
         sums: ColumnSums | None = None,
         inverse: Inverse | None = None,
         gap: float = 0.0,
-        least: float | None = None,
-        certain: bool = False,
     ) -> None:
         sums = ColumnSums.of(rows, intercept) if sums is None else sums
         self._rows, self._alphas, self._tol = rows, alphas, tol
@@ -106,9 +101,9 @@ class ConjugateGradients:
         self._energy = np.sum(self._residual * self._direction, axis=0)
         self._error = np.where(self._residual.any(axis=0), np.inf, 0.0)
         self.iterations = np.zeros(len(alphas), np.int64)
-        self._gap, self._left = gap, EnergyGap(0.5 * sums.spread, least)
+        self._gap, self._left = gap, EnergyGap(0.5 * sums.spread)
         self._penalised = _matters(alphas, sums)
-        self._bounded = (alphas > 0) & certain
+        self._bounded = (alphas > 0) & (gap > 0)
         self._near = np.zeros(len(alphas), bool)
         self._broken = np.zeros(len(alphas), bool)
 
@@ -189,8 +184,10 @@ class ConjugateGradients:
 
     def _judge(self) -> None:
         """Which targets are within the gap."""
-        estimated = self._left.within(self._gap, self._energy)
-        self._near = np.where(self._bounded, self.gap <= self._gap, estimated)
+        self._near = self.gap <= self._gap
+        if not self._bounded.all():
+            estimated = self._left.within(self._gap, self._energy)
+            self._near = np.where(self._bounded, self._near, estimated)
 
     def _errors(self, active: NDArray[np.intp], scaled: Array) -> Array:
         """Relative errors of some targets, as the tolerance means them, shape (A,)."""

@@ -9,9 +9,6 @@ it fail in different places, and the larger counts:
 * ``energy / (2 theta)``, with theta the least Ritz value, which the coefficients of the
   steps give (Golub, van Loan, "Matrix Computations", section 10.2): a bound once theta has
   come down to the least eigenvalue. Too little in the first steps, before it has.
-
-A preconditioner that is close to the inverse leaves eigenvalues around 1: the second guess,
-with a theta that is certainly small enough, holds by itself then, and from the first step.
 """
 
 from __future__ import annotations
@@ -26,6 +23,8 @@ WINDOW = 3
 """Steps whose falls are taken together: one alone may be a lucky one."""
 _LOOKS = 4
 """Windows that are looked at, each a step before the last."""
+_FEWEST = 2 * WINDOW + _LOOKS - 1
+"""Steps that fill these windows."""
 _SLOWEST = 0.9
 """Share that one window's fall may keep of the one before, at most."""
 
@@ -37,8 +36,6 @@ class EnergyGap:
     ----------
     objective : ndarray of shape (T,)
         Before the first step.
-    least : float, optional
-        What eigenvalues of the preconditioned systems can be trusted to exceed.
 
     Attributes
     ----------
@@ -47,9 +44,8 @@ class EnergyGap:
         the residual kept; zeros where a target took no step.
     """
 
-    def __init__(self, objective: Array, least: float | None = None) -> None:
-        self._start, self._least = objective, least
-        self._needed = 2 * WINDOW + _LOOKS - 1 if least is None else 1
+    def __init__(self, objective: Array) -> None:
+        self._start = objective
         self.steps = np.empty((0, 3, len(objective)))
 
     def add(
@@ -79,11 +75,9 @@ class EnergyGap:
     def _left(self, target: int, energy: float) -> float:
         taken = self.steps[:, :, target]
         falls, lengths, kept = taken[taken[:, 1] > 0].T
-        if len(falls) < self._needed:
+        if len(falls) < _FEWEST:
             return np.inf
         theta = _least_ritz(lengths, kept)
-        if self._least is not None:
-            return energy / (2 * min(self._least, theta))
         return max(_by_falls(falls[::-1]), energy / (2 * theta))
 
 

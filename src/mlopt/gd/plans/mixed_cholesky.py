@@ -7,7 +7,7 @@ from mlopt.gd import gram_inverse
 from mlopt.gd.column_sums import ColumnSums
 from mlopt.gd.plans.closed import least_squares, penalised
 from mlopt.gd.plans.outline import Outline
-from mlopt.gd.plans.refined import CLOSE, refine, steps_cost
+from mlopt.gd.plans.refined import refine, steps_cost
 from mlopt.gd.plans.squares import Iteration, Squares
 from mlopt.gd.row_products import beyond, panels_cost
 from mlopt.prices import count, price
@@ -24,7 +24,7 @@ def begin(squares: Squares) -> Iteration:
     inverse = gram_inverse.of_float32(squares.rows, sums, squares.alphas)
     # Each coefficient is to be that good, not only all of them together.
     tol = squares.accuracy / 100
-    return refine(squares, "mixed_cholesky", sums, inverse, _PATIENCE, tol, CLOSE)
+    return refine(squares, "mixed_cholesky", sums, inverse, _PATIENCE, tol)
 
 
 def _cost(outline: Outline, resources: Resources, passes: float) -> Cost | str:

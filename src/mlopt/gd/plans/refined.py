@@ -15,9 +15,6 @@ from mlopt.gd.sizes import ROUNDED
 from mlopt.prices import count, price
 from mlopt.resources import Resources
 
-CLOSE = 0.25
-"""Eigenvalues of all rows' system by a sample's, one with 16 rows a column, are above 0.64
-where rows are much alike (Marchenko, Pastur, 1967); the rest is for those that are not."""
 _FACTORED = count("cholesky.columns")
 _SUMS = price("sums.value")
 
@@ -29,17 +26,14 @@ def refine(
     inverse: Inverse,
     patience: int,
     tol: float,
-    least: float | None = None,
 ) -> Iteration:
     """Steps until the error is ``tol``; normal equations where they are too many.
 
     Rounding of the rows' products keeps errors from being estimated far below that.
-    With a gap to reach, and ``least`` to judge it by, it alone counts.
     """
-    tol = ROUNDED if squares.gap and least is not None else max(tol, ROUNDED)
     training = ConjugateGradients(
-        squares.rows, squares.alphas, squares.intercept, tol, sums, inverse, squares.gap,
-        least, squares.certain,
+        squares.rows, squares.alphas, squares.intercept, max(tol, ROUNDED), sums, inverse,
+        squares.gap,
     )  # fmt: skip
     if squares.rows.d > _FACTORED:
         return Iteration(name, training)

@@ -10,7 +10,7 @@ from mlopt.gd.column_sums import ColumnSums
 from mlopt.gd.plans import wide
 from mlopt.gd.plans.closed import least_squares, penalised
 from mlopt.gd.plans.outline import Outline
-from mlopt.gd.plans.refined import CLOSE, refine, steps_cost
+from mlopt.gd.plans.refined import refine, steps_cost
 from mlopt.gd.plans.squares import Iteration, Squares, asked
 from mlopt.gd.plans.stop import CoefficientError
 from mlopt.gd.preconditioned_plan import sample_rows, sample_steps, samples, sketch_rank
@@ -33,7 +33,7 @@ def begin(squares: Squares) -> Iteration:
     if samples(n, d):
         size = sample_rows(n, d, accuracy, squares.gap)
         sampled = gram_inverse.of_sample(squares.rows, size, sums, squares.alphas)
-        return refine(squares, name, sums, sampled, _PATIENCE, accuracy / 10, CLOSE)
+        return refine(squares, name, sums, sampled, _PATIENCE, accuracy / 10)
     rank = _rank(squares, sums.weight)
     sketched = nystrom.sketch(squares.rows, rank, sums, squares.alphas)
     # Outside the sketch it is the inverse up to a factor only.

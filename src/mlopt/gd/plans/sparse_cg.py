@@ -24,9 +24,8 @@ _LOOSE = "for dense rows by name only: it stops at a gradient, short of full acc
 def begin(squares: Squares) -> Iteration:
     """Up to the tolerance, from zero."""
     training = ConjugateGradients(
-        squares.rows, squares.alphas, squares.intercept, squares.tol, gap=squares.gap,
-        certain=squares.certain,
-    )  # fmt: skip
+        squares.rows, squares.alphas, squares.intercept, squares.tol, gap=squares.gap
+    )
     return Iteration("sparse_cg", training)
 
 

@@ -49,12 +49,10 @@ class Squares:
     cutoff : float
         Singular values below this fraction of the largest count as zero.
     gap : float, default=0.0
-        Conjugate gradients stop, too, where the objective is estimated to be within so much
+        Where it is positive, conjugate gradients stop where the objective is within so much
         of its minimum, relative to it.
     rank : int, optional
         Of a sketch, where it is known what rows ask for.
-    certain : bool, default=False
-        Whether ``gap`` must be a bound, not an estimate, for targets with a penalty.
     """
 
     rows: Rows
@@ -65,7 +63,6 @@ class Squares:
     cutoff: float
     gap: float = 0.0
     rank: int | None = None
-    certain: bool = False
 
     @staticmethod
     def of(problem: Problem, stop: RelativeGap | CoefficientError) -> Squares:
@@ -80,7 +77,7 @@ class Squares:
         gap = stop.tolerance
         return Squares(
             problem.rows, alphas, intercept, _FLAT * gap, accuracy_for(gap), ROUNDED,
-            gap, rank, certain=True,
+            gap, rank,
         )  # fmt: skip
 
 
