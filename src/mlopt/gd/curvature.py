@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.gd.columns import Indices, Layout
-from mlopt.gd.passes import Floats, Sums
+from mlopt.gd.passes import Floats, Sums, beside
 from mlopt.gd.sample import Moments
 from mlopt.kernels.linear import decision, hessian_weights, weighted_gram
 from mlopt.kernels.losses import HINGE, HUBER, LOGISTIC, MULTINOMIAL, SQUARED, SQUARED_HINGE
@@ -69,11 +69,8 @@ class Probe:
     def of(sample: Rows, *, many: bool) -> Probe:
         """Rows at even distances through ``sample``."""
         rows = np.linspace(0, sample.n - 1, min(PROBE_ROWS, sample.n)).astype(int)
-        X = sample.take(rows)
-        extra = sample.map(_extra)
-        names = ("targets", "weights")
-        beside = {k: np.concatenate([e[k] for e in extra])[rows] for k in names}
-        return Probe(Block(X, beside), many)
+        own = {name: array[rows] for name, array in beside(sample).items()}
+        return Probe(Block(sample.take(rows), own), many)
 
     def curvatures(self, weights: Floats, plan: Layout, sums: Sums) -> Floats:
         """``h`` times the row weight, (rows, B).
@@ -102,10 +99,6 @@ def mean_over(curvatures: Floats) -> NDArray[np.float64]:
     """Means (B,) over the rows that have them, of (rows, B)."""
     count = np.maximum(np.isfinite(curvatures).sum(axis=0), 1)
     return np.asarray(np.nansum(curvatures, axis=0) / count, np.float64)
-
-
-def _extra(block: Block) -> dict[str, Floats]:
-    return {name: block.extra[name] for name in ("targets", "weights")}
 
 
 def distance(curvatures: Floats, other: Floats) -> NDArray[np.float64]:

@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 from sklearn import linear_model
 
 from mlopt.cluster import Executor
-from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import Sample, all_rows, read
+from mlopt.gd.least_squares_fit import squares_problem
 from mlopt.gd.linear_model import LinearRegressor, beside
 from mlopt.gd.plans.fitting import Chosen, choose
 from mlopt.gd.plans.method import Start
 from mlopt.gd.plans.running import Outcome
 from mlopt.gd.plans.stop import GradientNorm
-from mlopt.gd.plans.task import Problem, Task
+from mlopt.gd.plans.task import Problem
 from mlopt.gd.working_set import WAY
 
 Array = NDArray[Any]
@@ -127,32 +127,17 @@ class ElasticNet(LinearRegressor, linear_model.ElasticNet):
     def _problem(self, sample: Sample) -> Problem:
         targets = sample.y.reshape(sample.rows.n, -1)
         l1, l2 = self.alpha * self.l1_ratio, self.alpha * (1.0 - self.l1_ratio)
-        models = [
-            Model(
-                "squared",
-                l2,
-                target=number,
-                fit_intercept=self.fit_intercept,
-                l1=l1,
-                positive=self.positive,
-            )
-            for number in range(targets.shape[1])
-        ]
         rows = beside(sample.rows, targets, sample.weights[:, None])
-        return Problem(Task.of(models[0]), rows, tuple(models))
+        penalties = [l2] * targets.shape[1]
+        return squares_problem(rows, penalties, self.fit_intercept, self.positive, l1)
 
     def _learn(self, given: Sample, outcome: Outcome) -> tuple[str, ...]:
-        dtype, single = given.rows.dtype, len(outcome.coef) == 1
-        coef, intercept = outcome.coef.astype(dtype), outcome.intercept.astype(dtype)
+        single = len(outcome.coef) == 1
         gaps = np.array([found["dual_gap_"] for found in outcome.learnt])
         sweeps = [found["n_iter_"] for found in outcome.learnt]
-        self.coef_ = coef[0] if single else coef
         self.n_iter_: Any = sweeps[0] if single else sweeps
         self.dual_gap_ = gaps[0] if single else gaps
-        self.intercept_: Any = 0.0
-        if self.fit_intercept:
-            self.intercept_ = intercept[0] if given.y.ndim == 1 else intercept
-        return ()
+        return super()._learn(given, outcome)
 
     def _what_lacks(self, outcome: Outcome, limit: int) -> str:
         gap = max(found["dual_gap_"] for found in outcome.learnt)

@@ -22,12 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.gd.column_sums import ColumnSums
-from mlopt.gd.curvature import MAX_GROUPS
+from mlopt.gd.curvature import MAX_GROUPS, weight_sums
 from mlopt.gd.joint_hessian import Factor
 from mlopt.gd.panels import Layout, panel_gram
 from mlopt.gd.preconditioner import merged
 from mlopt.gd.sample import draw
-from mlopt.rows import Block, Rows
+from mlopt.rows import Rows
 
 Array = NDArray[np.float64]
 
@@ -73,7 +73,7 @@ def of_sample(rows: Rows, size: int, sums: ColumnSums, alphas: Array) -> GramInv
     """
     sample = draw(rows, size)
     gram = _centred_gram(sample, sums.mean, np.float64)
-    weight = sample.map_reduce(_weight, operator.add)
+    weight = float(sample.map_reduce(weight_sums, operator.add)[0])
     gram *= sums.weight / weight if weight > 0 else 0.0
     diagonal = np.einsum("ii->i", gram)
     # A rare column may be missing from the sample: its own scale is known all the same.
@@ -99,7 +99,3 @@ def factorise(gram: NDArray[Any], alphas: Array) -> GramInverse:
     # However many columns: a penalty makes up for their roundings.
     factors = tuple(Factor.of(gram, alpha, roundings=4) for alpha in distinct)
     return GramInverse(factors, which.ravel())
-
-
-def _weight(block: Block) -> float:
-    return float(block.extra["weights"].sum(dtype=np.float64))

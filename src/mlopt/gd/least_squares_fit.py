@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn import linear_model
 from sklearn.base import clone
 
 from mlopt.cluster import Executor, executor
@@ -55,7 +54,6 @@ class Regressor(LinearRegressor):
     solver: str
     tol: float
     max_iter: int | None
-    fit_intercept: bool
     positive: bool
     plan_: Any
 
@@ -93,20 +91,10 @@ class Regressor(LinearRegressor):
         return replace(problem, known=sums)
 
     def _learn(self, given: Sample, outcome: Outcome) -> tuple[str, ...]:
-        """Coefficients and intercepts in the dtype of X and the shape of y."""
-        dtype = given.rows.dtype
-        coef, intercept = outcome.coef.astype(dtype), outcome.intercept.astype(dtype)
-        self.coef_ = coef
-        self.intercept_ = intercept if self.fit_intercept else 0.0
-        if given.y.ndim == 1:
-            self.coef_ = coef[0]
-            self.intercept_ = intercept[0] if self.fit_intercept else 0.0
-        elif len(coef) == 1 and isinstance(self, linear_model.Ridge):
-            self.coef_ = coef[0]  # as scikit-learn's, of a column of y
         steps = [found["n_iter_"] for found in outcome.learnt]
         self.n_iter_ = np.array(steps, np.int64)
         self.solver_ = outcome.learnt[0].get("solver_", outcome.methods[-1])
-        return outcome.notes
+        return super()._learn(given, outcome)
 
     def _what_lacks(self, outcome: Outcome, limit: int) -> str:
         return (
@@ -117,13 +105,15 @@ class Regressor(LinearRegressor):
 
 
 def squares_problem(
-    rows: Rows, penalties: Sequence[float] | NDArray[Any], intercept: bool, positive: bool
+    rows: Rows,
+    penalties: Sequence[float] | NDArray[Any],
+    intercept: bool,
+    positive: bool,
+    l1: float = 0.0,
 ) -> Problem:
-    """Least squares of the targets beside rows, each with a penalty of the mean loss."""
-    models = tuple(
-        Model("squared", float(l2), target=k, fit_intercept=intercept, positive=positive)
-        for k, l2 in enumerate(penalties)
-    )
+    """Least squares of the targets beside rows, each with penalties of the mean loss."""
+    first = Model("squared", 0.0, fit_intercept=intercept, l1=l1, positive=positive)
+    models = tuple(replace(first, l2=float(l2), target=k) for k, l2 in enumerate(penalties))
     return Problem(Task.of(models[0]), rows, models)
 
 

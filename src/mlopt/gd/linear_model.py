@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LinearRegression
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
@@ -28,7 +29,13 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from mlopt.cluster import Executor, Threads, executor
 from mlopt.errors import InputError
 from mlopt.gd.as_scikit_learn import fit_as_scikit_learn, plan_as_scikit_learn
-from mlopt.gd.estimator_base import apply, check_parameters, plan_after, plan_before
+from mlopt.gd.estimator_base import (
+    Sample,
+    apply,
+    check_parameters,
+    plan_after,
+    plan_before,
+)
 from mlopt.gd.plans.fitting import Chosen
 from mlopt.gd.plans.method import Start
 from mlopt.gd.plans.running import Outcome
@@ -242,6 +249,20 @@ class LinearClassifier(LinearModel, ClassifierMixin, BaseEstimator):
 
 class LinearRegressor(LinearModel, BaseEstimator):
     """Predicts from ``coef_`` of shape (d,) or (T, d) and ``intercept_``."""
+
+    fit_intercept: bool
+
+    def _learn(self, given: Sample, outcome: Outcome) -> tuple[str, ...]:
+        """Coefficients and intercepts in the dtype of X and the shape of y."""
+        dtype, single = given.rows.dtype, given.y.ndim == 1
+        coef, intercept = outcome.coef.astype(dtype), outcome.intercept.astype(dtype)
+        # As scikit-learn: of a column of y its own keeps the row, others a vector.
+        column = len(coef) == 1 and not isinstance(self, LinearRegression)
+        self.coef_ = coef[0] if single or column else coef
+        self.intercept_ = 0.0
+        if self.fit_intercept:
+            self.intercept_ = intercept[0] if single else intercept
+        return outcome.notes
 
     def predict(self, X: Any) -> Any:
         """Predict the targets.

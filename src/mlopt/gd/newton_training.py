@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from mlopt.cluster.limits import between_passes
 from mlopt.gd.at_once import SolvedAtOnce
 from mlopt.gd.columns import Model
+from mlopt.gd.passes import beside
 from mlopt.gd.plans.newton_cholesky import Newton
-from mlopt.gd.plans.task import beside
 from mlopt.rows import Rows
 
 Array = NDArray[Any]

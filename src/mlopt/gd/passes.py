@@ -74,6 +74,16 @@ class Sums:
         return 0.5 * float(self.squares[model.rowset, model.target])
 
 
+def beside(rows: Rows) -> dict[str, Any]:
+    """Targets (n, T) and weights (n, S) of all rows, in this process."""
+    parts = rows.map(_targets_and_weights)
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _targets_and_weights(block: Block) -> dict[str, Any]:
+    return {name: block.extra[name] for name in ("targets", "weights")}
+
+
 def evaluate(
     rows: Rows,
     weights: Floats,

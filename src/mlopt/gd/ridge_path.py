@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.gd.normal_equations import Moments, Solution, moments, solve
-from mlopt.gd.row_kinds import TRAIN, Kinds
+from mlopt.gd.row_kinds import TRAIN, Kinds, row_sets
 from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]
@@ -46,7 +46,7 @@ def sets_of(rows: Rows, target: int, intercept: bool) -> Sets:
     kinds = Kinds.of(rows, target, intercept)
     if kinds is not None:
         return Sets(kinds.moments(), kinds if kinds.pays else None)
-    each = range(rows.first(_count))
+    each = range(rows.first(row_sets))
     alone = (rows.compute_beside(_of_one_set, target, rowset) for rowset in each)
     return Sets([moments(own, 1, intercept) for own in alone])
 
@@ -69,10 +69,6 @@ def solve_path(moments: Moments, alphas: Array, accuracy: float) -> Solution:
         one = solve(moments, alphas[[i]])
         coef[:, [i]], errors[i] = one.coef, one.error
     return Solution(coef, float(errors.max()))
-
-
-def _count(block: Block) -> int:
-    return int(block.extra[TRAIN].shape[1])
 
 
 def _of_one_set(block: Block, target: int, rowset: int) -> dict[str, NDArray[Any]]:

@@ -62,7 +62,7 @@ class Kinds:
     @staticmethod
     def of(rows: Rows, target: int, intercept: bool) -> Kinds | None:
         """One pass; None where weights differ, or there are too many kinds to pay."""
-        sets = rows.first(_sets)
+        sets = rows.first(row_sets)
         for names in ((TRAIN, JUDGE), (TRAIN,)):
             coded = rows.compute_beside(_coded, target, names)
             codes = coded.map_reduce(_codes, operator.or_) - {_NONE}
@@ -120,7 +120,8 @@ class Kinds:
         return np.asarray(np.where(eps * size < LOST * found, found, np.nan))
 
 
-def _sets(block: Block) -> int:
+def row_sets(block: Block) -> int:
+    """How many sets of rows there are."""
     return int(block.extra[TRAIN].shape[1])
 
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from mlopt.costs import Cost
 from mlopt.gd.normal_equations import Moments, solve
+from mlopt.gd.passes import beside
 from mlopt.gd.plans.cholesky import CHOLESKY_FLOPS
 from mlopt.gd.plans.closed import least_squares, penalised
 from mlopt.gd.plans.outline import Outline
@@ -29,7 +30,7 @@ from mlopt.gd.pricing import Shape, scan
 from mlopt.gd.row_products import PANELS, SPARSE_PRODUCT, beyond
 from mlopt.gd.sizes import CACHE
 from mlopt.resources import Resources
-from mlopt.rows import Block, Rows
+from mlopt.rows import Rows
 
 Array = NDArray[np.float64]
 
@@ -55,13 +56,8 @@ def solve_dual(rows: Rows, alphas: Array, intercept: bool) -> Dual:
         All positive.
     intercept : bool
     """
-    parts = rows.map(_part)
-    targets, weights = (
-        np.concatenate([part[k] for part in parts]).astype(np.float64) for k in (1, 2)
-    )
-    matrices = [part[0] for part in parts]
-    X = sp.vstack(matrices, format="csr") if rows.sparse else np.concatenate(matrices)
-    n, outputs = rows.n, len(alphas)
+    X, extra, n, outputs = rows.collect(), beside(rows), rows.n, len(alphas)
+    targets, weights = (extra[k].astype(np.float64) for k in ("targets", "weights"))
     mean, center = np.zeros(rows.d), np.zeros(outputs)
     if intercept:
         share = weights[:, 0] / weights.sum()
@@ -77,10 +73,6 @@ def solve_dual(rows: Rows, alphas: Array, intercept: bool) -> Dual:
         gram[:n, :n] += gram.trace() / n * (root * root.T) / float(np.sum(root**2))
     found = solve(Moments(mean, gram), alphas)
     return Dual(apply.transposed(found.coef), np.r_[mean, center], found.error)
-
-
-def _part(block: Block) -> tuple[Any, Any, Any]:
-    return block.X, block.extra["targets"], block.extra["weights"]
 
 
 @dataclass(frozen=True, eq=False)

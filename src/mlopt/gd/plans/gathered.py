@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from mlopt.cluster import Threads
 from mlopt.costs import Cost
+from mlopt.gd.passes import beside
 from mlopt.gd.plans.method import Price
 from mlopt.gd.plans.outline import Outline
-from mlopt.gd.plans.task import beside
 from mlopt.resources import Resources
 from mlopt.resources.probe import memory_limit
 from mlopt.rows import Block, Rows

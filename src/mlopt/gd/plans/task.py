@@ -18,7 +18,7 @@ from mlopt.gd.columns import REGRESSION, Model, layout
 from mlopt.gd.estimator_base import check_weights
 from mlopt.gd.operators.compute import Gradient, UserGradient
 from mlopt.gd.operators.interfaces import Batch
-from mlopt.gd.passes import Sums, evaluate
+from mlopt.gd.passes import Sums, beside, evaluate
 from mlopt.gd.plans.look import Look
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.preconditioned_plan import samples
@@ -237,7 +237,7 @@ class Problem:
         return float(self.sums.weights[0])
 
     def beside(self) -> dict[str, Array]:
-        """As `beside`."""
+        """Targets and weights of all rows, (n, 1) each, in this process."""
         return beside(self.rows)
 
     def objective(self, coef: Array, intercept: Array) -> float:
@@ -288,7 +288,7 @@ def problem_of(
         )
     targets, classes = _encode(task, labels)
     weights = check_weights(collected(sample_weight), rows.n)
-    beside = rows.attach(
+    attached = rows.attach(
         targets=targets[:, None].astype(rows.dtype),
         weights=weights[:, None].astype(rows.dtype),
     )
@@ -299,18 +299,7 @@ def problem_of(
         l1=task.l1, positive=task.positive,
     )  # fmt: skip
     even = bool((weights == weights[0]).all())
-    return Problem(task, beside, (model,), classes, even=even)
-
-
-def beside(rows: Rows) -> dict[str, Array]:
-    """Targets and weights of all rows, (n, 1) each, in this process."""
-    parts = rows.map(_extra)
-    names = ("targets", "weights")
-    return {name: np.concatenate([part[name] for part in parts]) for name in names}
-
-
-def _extra(block: Block) -> dict[str, Array]:
-    return dict(block.extra)
+    return Problem(task, attached, (model,), classes, even=even)
 
 
 def _block_objective(block: Block, compute: Compute, weights: Array) -> float:
