@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from mlopt.gd import Task, plan, pricing
-from mlopt.gd.plans import lbfgs, primal_coordinate, sequential
+from mlopt.gd.plans import gathered, lbfgs, primal_coordinate
 from mlopt.prices import PRICES
 
 SCRIPT = Path(__file__).parent.parent / "benchmarks/prices.py"
@@ -45,7 +45,7 @@ def bindings(script: ModuleType) -> Iterator[Any]:
 def test_a_price_changes_wherever_it_was_asked_for(bindings: Any) -> None:
     bindings.set({"lbfgs.step": 1.0, "sequential.epoch": 2.0, "primal.visit.sparse": 3.0})
     assert lbfgs._STEP == 1.0
-    assert sequential.EPOCH.python == vars(primal_coordinate)["EPOCH"].python == 2.0
+    assert gathered.EPOCH.python == vars(primal_coordinate)["EPOCH"].python == 2.0
     assert primal_coordinate._VISIT[1] == 3.0
     bindings.set({"pass.read": 4.0})  # asked for beside others in one line
     assert pricing._READ == 4.0

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from mlopt.cluster import Threads
 from mlopt.gd.columns import Model
 from mlopt.gd.plans.dual_coordinate import DualCoordinateDescent
+from mlopt.gd.plans.stop import GradientNorm
 from mlopt.gd.plans.task import Problem, Task
 from mlopt.gd.svm import LinearSVC
 from mlopt.rows import Rows
@@ -165,7 +166,7 @@ def descent(rows: Rows, y: Array) -> DualCoordinateDescent:
     model = Model("hinge", l2, outputs=2, intercept_l2=l2)
     task = Task("hinge", l2=l2)
     problem = Problem(task, rows.attach(**extra), (model,), seed=1)
-    return DualCoordinateDescent(problem, tol=1e-6)
+    return DualCoordinateDescent(problem, GradientNorm(1e-6), 1000)
 
 
 def test_coordinate_descent_obeys_the_laws_of_a_training() -> None:

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.costs import Cost
 from mlopt.gd.columns import Model
+from mlopt.gd.plans.gathered import EPOCH
 from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least, digits
 from mlopt.gd.plans.outline import Outline
-from mlopt.gd.plans.sequential import EPOCH, Sequential
 from mlopt.gd.plans.stop import GradientNorm, Minimum, RelativeGap
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import Shape, alone, pass_cost
@@ -83,23 +84,32 @@ class _Run:
 class DualCoordinateDescent:
     """A `mlopt.training.Training` of linear support vector machines.
 
-    A pass visits every row that is not shrunk. A run has converged when, over all of its
-    rows, the greatest violation of optimality minus the least is at most ``tol``: the rule,
-    and the tolerance, of LIBLINEAR. Models of several outputs have a run each.
+    A pass visits every row that is not shrunk. At a `GradientNorm` a run has converged
+    when, over all of its rows, the greatest violation of optimality minus the least is at
+    most ``tol``: the rule, and the tolerance, of LIBLINEAR. Models of several outputs have
+    a run each.
+
+    At a `RelativeGap`, for one run without an intercept, the duality gap is looked at after
+    every pass. It is a sure bound of the error: the primal, ``1/2 ||w||^2 + sum_i cost_i
+    loss_i``, which is a task's objective over ``l2``, is never below the dual, and both
+    meet at the solution (Hsieh et al., ICML 2008).
 
     Parameters
     ----------
     problem : Problem
         With the hinge or squared hinge loss, a penalty, and none or a penalised intercept.
-    tol : float
+    stop : RelativeGap or GradientNorm
+    max_passes : int
     """
 
-    def __init__(self, problem: Problem, tol: float) -> None:
+    def __init__(self, problem: Problem, stop: Minimum, max_passes: int) -> None:
         rows, first = problem.rows.in_one_block(must=True), problem.models[0]
         self._rows = rows.attach(norms=np.concatenate(rows.map(_norms)))
-        self._models, self._bias = problem.models, _constant(first)
+        self._problem, self._bias = problem, _constant(first)
+        self._stop, self._max_passes, self.gap = stop, max_passes, np.inf
         self._rule = {
-            "squared": first.loss == "squared_hinge", "bias": self._bias, "tol": tol,
+            "squared": first.loss == "squared_hinge", "bias": self._bias,
+            "tol": stop.tol if isinstance(stop, GradientNorm) else ROUNDED,
         }  # fmt: skip
         self._runs: list[_Run] = []
         for model in problem.models:
@@ -115,14 +125,25 @@ class DualCoordinateDescent:
         return max(run.passes for run in self._runs)
 
     @property
-    def converged(self) -> NDArray[np.bool_]:
-        """Which runs are at the tolerance."""
+    def _solved(self) -> NDArray[np.bool_]:
         return np.array([run.solved for run in self._runs])
 
     @property
+    def converged(self) -> NDArray[np.bool_]:
+        """Which runs are at the tolerance."""
+        if isinstance(self._stop, RelativeGap):
+            return np.array([self.gap <= self._stop.tolerance])
+        return self._solved
+
+    @property
     def done(self) -> bool:
-        """Whether all runs are at the tolerance."""
-        return bool(self.converged.all())
+        """Whether all runs are at the tolerance, or another pass would change nothing."""
+        ended = self.converged.all() or self._solved.all()
+        return bool(ended) or self.passes >= self._max_passes
+
+    def ask(self, tolerance: float) -> None:
+        """Go on to another gap."""
+        self._stop = RelativeGap(tolerance)
 
     def quality(self) -> Array:
         """Minus the range of violations, for each run."""
@@ -130,12 +151,40 @@ class DualCoordinateDescent:
 
     def advance(self, passes: int) -> None:
         """Up to ``passes`` more passes of every run."""
-        self._runs = self._rows.fold(_advance, self._runs, self._rule, passes)
+        if isinstance(self._stop, GradientNorm):
+            self._runs = self._rows.fold(_advance, self._runs, self._rule, passes)
+            return
+        for _ in range(passes):
+            if self.done:
+                return
+            self._runs = self._rows.fold(_advance, self._runs, self._rule, 1)
+            self.gap = self._look()
 
-    def coefficients(self, number: int) -> tuple[Array, Array]:
+    def _look(self) -> float:
+        """The duality gap, relative to the primal."""
+        coef, _ = self.coefficients()
+        primal = self._problem.objective(coef, np.zeros(1)) / self._problem.task.l2
+        return max(primal - self._dual(coef), 0.0) / max(primal, np.finfo(float).tiny)
+
+    def _dual(self, coef: Array) -> float:
+        (run,) = self._runs
+        alpha = run.state.alpha
+        dual = float(alpha.sum()) - 0.5 * float(np.sum(coef * coef))
+        if not self._rule["squared"]:
+            return dual
+        used = self._row_weights > 0
+        squares = alpha[used] ** 2 / self._row_weights[used]
+        return dual - 0.25 * float(np.sum(squares) / run.cost)
+
+    @cached_property
+    def _row_weights(self) -> Array:
+        return self._problem.beside()["weights"][:, 0].astype(np.float64)
+
+    def coefficients(self, number: int = 0) -> tuple[Array, Array]:
         """Weights (outputs, d) and intercepts (outputs,) of one model."""
-        first = sum(model.outputs for model in self._models[:number])
-        own = self._runs[first : first + self._models[number].outputs]
+        models = self._problem.models
+        first = sum(model.outputs for model in models[:number])
+        own = self._runs[first : first + models[number].outputs]
         planes = np.array([run.state.w for run in own])
         return planes[:, :-1], planes[:, -1] * self._bias
 
@@ -145,6 +194,7 @@ class DualCoordinateDescent:
             "arrays": [dict(vars(run.state.copy())) for run in self._runs],
             "passes": [run.passes for run in self._runs],
             "solved": [run.solved for run in self._runs],
+            "gap": self.gap,
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -154,6 +204,7 @@ class DualCoordinateDescent:
             replace(run, state=DualState(**arrays).copy(), passes=passes, solved=solved)
             for run, (arrays, passes, solved) in zip(self._runs, kept, strict=True)
         ]
+        self.gap = float(state["gap"])
 
 
 def _advance(block: Block, run: _Run, rule: dict[str, Any], passes: int) -> _Run:
@@ -178,54 +229,6 @@ def _constant(model: Model) -> float:
     return float(np.sqrt(model.l2 / model.intercept_l2)) if penalised else 0.0
 
 
-class DualDescent(Sequential):
-    """A support vector machine without an intercept, until its duality gap is small.
-
-    The gap is a sure bound of the error: the primal, ``1/2 ||w||^2 + sum_i cost_i loss_i``,
-    which is a task's objective over ``l2``, is never below the dual, and both meet at the
-    solution (Hsieh et al., ICML 2008). See `Sequential` for the parameters.
-    """
-
-    _saved = ()
-
-    def __init__(self, problem: Problem, tolerance: float, max_passes: int) -> None:
-        super().__init__(problem, tolerance, max_passes)
-        self._squared = problem.task.loss == "squared_hinge"
-        self._cost = 1.0 / (problem.task.l2 * problem.weight)
-        self._training = DualCoordinateDescent(problem, ROUNDED)
-        self._row_weights = problem.beside()["weights"][:, 0].astype(np.float64)
-
-    def _epoch(self) -> None:
-        self._training.advance(1)
-        self._stuck = self._training.done  # none of the rows is violated
-        coef, _ = self.coefficients()
-        self._value = self._problem.objective(coef, np.zeros(1)) / self._problem.task.l2
-        gap = max(self._value - self._dual(coef), 0.0)
-        self._gap = gap / max(self._value, np.finfo(float).tiny)
-
-    def _dual(self, coef: Array) -> float:
-        alpha = self._training.state()["arrays"][0]["alpha"]
-        dual = float(alpha.sum()) - 0.5 * float(np.sum(coef * coef))
-        if not self._squared:
-            return dual
-        used = self._row_weights > 0
-        squares = alpha[used] ** 2 / self._row_weights[used]
-        return dual - 0.25 * float(np.sum(squares) / self._cost)
-
-    def coefficients(self, number: int = 0) -> tuple[Array, Array]:
-        """Weights (1, d) and intercept (1,), which is 0."""
-        return self._training.coefficients(number)
-
-    def state(self) -> dict[str, Any]:
-        """A checkpoint: plain arrays and numbers."""
-        return super().state() | {"training": self._training.state()}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a checkpoint of the same problem."""
-        super().restore(state)
-        self._training.restore(state["training"])
-
-
 def _without_dual(outline: Outline) -> str:
     """Why there is no dual to descend on; "" if there is one."""
     if outline.free_intercept:
@@ -246,9 +249,7 @@ def _price(outline: Outline, resources: Resources) -> Price | str:
 
 def _begin(problem: Problem, stop: Minimum, max_passes: int, start: Start) -> Solver:
     del start  # weights alone do not tell the dual variables
-    if isinstance(stop, RelativeGap):
-        return DualDescent(problem, stop.tolerance, max_passes)
-    return cast(Solver, DualCoordinateDescent(problem, stop.tol))
+    return DualCoordinateDescent(problem, stop, max_passes)
 
 
 DUAL_COORDINATE = Method(

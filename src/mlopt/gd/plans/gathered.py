@@ -14,11 +14,15 @@ from mlopt.costs import Cost
 from mlopt.gd.passes import beside
 from mlopt.gd.plans.method import Price
 from mlopt.gd.plans.outline import Outline
+from mlopt.prices import price
 from mlopt.resources import Resources
 from mlopt.resources.probe import memory_limit
 from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]
+
+EPOCH = Cost(python=price("sequential.epoch"))
+"""Of an epoch over rows that take nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +75,7 @@ def gathering(
         Of an outline, resources and a number of passes.
     """
 
-    def price(outline: Outline, resources: Resources) -> Price | str:
+    def of(outline: Outline, resources: Resources) -> Price | str:
         shape, half = outline.shape, memory_limit() // 2
         if outline.here:
             return lambda passes: cost(outline, resources, passes)
@@ -83,4 +87,4 @@ def gathering(
         sending = Cost(network=float(shape.nbytes))
         return lambda passes: cost(outline, resources, passes) + sending
 
-    return price
+    return of

@@ -21,10 +21,9 @@ from mlopt.gd.curvature import STEEPEST
 from mlopt.gd.plans import wide
 from mlopt.gd.plans.by_columns import transposed
 from mlopt.gd.plans.extrapolation import MEMORY, mixture
-from mlopt.gd.plans.gathered import Gathered, gathering
+from mlopt.gd.plans.gathered import EPOCH, Gathered, gathering
 from mlopt.gd.plans.method import Method, Solver, Start, at_least
 from mlopt.gd.plans.outline import Outline
-from mlopt.gd.plans.sequential import DOUBT, EPOCH, SETUP, Sequential
 from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.plans.watch import Looks, watch
@@ -41,7 +40,8 @@ Array = NDArray[Any]
 LOSSES = frozenset({"logistic", "squared", "squared_hinge", "huber"})
 """What it can minimise."""
 
-_EPOCHS = price("primal.epochs")
+_EPOCHS, _DOUBT = price("primal.epochs"), price("sequential.doubt")
+_SETUP = price("sequential.setup")
 _VISIT = (price("primal.visit.dense"), price("primal.visit.sparse"))
 _LOGARITHMS = price("primal.logarithms")
 _COLUMNS_PER_INTERCEPT = price("primal.intercept")
@@ -52,18 +52,31 @@ _TRIFLE = 0.005
 """Columns that promise less than this share of the last epoch's mean are passed over."""
 
 
-class PrimalCoordinate(Sequential):
-    """A `mlopt.training.Training`; see `Sequential` for the parameters.
+class PrimalCoordinate:
+    """A `mlopt.training.Training` of one model, an epoch at a time, until its gap is small.
 
-    The loss is smooth: "logistic", "squared", "squared_hinge" or "huber".
+    Parameters
+    ----------
+    problem : Problem
+        With a smooth loss: "logistic", "squared", "squared_hinge" or "huber".
+    tolerance : float
+        Converged when the relative gap of the objective is at most this.
+    max_passes : int
+        Epochs.
+    start : (coef, intercept), optional
+        Arrays (1, d) and (1,).
     """
-
-    _saved = ("_weights", "_margins", "_slopes", "_curvature", "_past", "_past_margins")
 
     def __init__(
         self, problem: Problem, tolerance: float, max_passes: int, start: Start = None
     ) -> None:
-        super().__init__(problem, tolerance, max_passes, start)
+        self._problem, self._tolerance = problem, tolerance
+        self._max_passes, self.passes = max_passes, 0
+        self._weights = np.zeros(problem.rows.d + 1)
+        if start is not None:
+            self._weights[:-1], self._weights[-1] = start[0][0], start[1][0]
+        self._value = self.gap = np.inf
+        self._stuck = False
         data, task = Gathered.of(problem.rows), problem.task
         self._y, self._c = data.y, data.c
         self._columns = transposed(data.X)
@@ -77,6 +90,32 @@ class PrimalCoordinate(Sequential):
         self._past_margins = np.tile(self._margins, (MEMORY + 1, 1))
         self._fell, self._trifle = np.inf, 0.0
         self._refresh()
+
+    @property
+    def converged(self) -> bool:
+        """Whether the relative gap is within the tolerance."""
+        return bool(self.gap <= self._tolerance)
+
+    @property
+    def done(self) -> bool:
+        """Whether another epoch would change nothing."""
+        return self.converged or self._stuck or self.passes >= self._max_passes
+
+    def ask(self, tolerance: float) -> None:
+        """Go on to another tolerance."""
+        self._tolerance = tolerance
+
+    def quality(self) -> float:
+        """Minus the objective."""
+        return -self._value
+
+    def advance(self, passes: int) -> None:
+        """Up to ``passes`` epochs."""
+        for _ in range(passes):
+            if self.done:
+                return
+            self._epoch()
+            self.passes += 1
 
     @cached_property
     def _watch(self) -> Looks:
@@ -114,7 +153,7 @@ class PrimalCoordinate(Sequential):
             self._look()
 
     def _remember(self) -> None:
-        turn = (self._passes + 1) % (MEMORY + 1)
+        turn = (self.passes + 1) % (MEMORY + 1)
         self._past[turn], self._past_margins[turn] = self._weights, self._margins
         if turn == MEMORY:
             self._extrapolate()
@@ -131,20 +170,44 @@ class PrimalCoordinate(Sequential):
             self._weights, self._margins, self._slopes, self._value = kept
 
     def _look(self) -> None:
-        gradient = self._penalised(column_slopes(self._columns, self._slopes))
-        self._gap = self._watch.gap(self._value, gradient, self._weights)
+        gradient = column_slopes(self._columns, self._slopes)
+        gradient[:-1] += self._problem.task.l2 * self._weights[:-1]
+        if not self._problem.task.fit_intercept:
+            gradient[-1] = 0.0
+        self.gap = self._watch.gap(self._value, gradient, self._weights)
+
+    def coefficients(self, number: int = 0) -> tuple[Array, Array]:
+        """Weights (1, d) and intercept (1,)."""
+        del number
+        return self._weights[None, :-1].copy(), self._weights[-1:].copy()
 
     def state(self) -> dict[str, Any]:
         """A checkpoint: plain arrays and numbers."""
         watched = self._watch.state() if "_watch" in self.__dict__ else None
-        return super().state() | {"trifle": self._trifle, "watch": watched}
+        found = {name: np.copy(getattr(self, name)) for name in _STATE}
+        return found | {"passes": self.passes, "stuck": self._stuck, "watch": watched}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a checkpoint of the same problem."""
-        super().restore(state)
-        self._trifle = float(state["trifle"])
+        for name in _STATE:
+            found = np.copy(state[name])
+            setattr(self, name, found if found.ndim else float(found))
+        self.passes, self._stuck = int(state["passes"]), bool(state["stuck"])
         if state["watch"] is not None:
             self._watch.restore(state["watch"])
+
+
+_STATE = (
+    "_weights",
+    "_margins",
+    "_slopes",
+    "_curvature",
+    "_past",
+    "_past_margins",
+    "_trifle",
+    "_value",
+    "gap",
+)
 
 
 def _order(problem: Problem) -> NDArray[np.int64]:
@@ -167,9 +230,10 @@ def epochs_cost(outline: Outline, resources: Resources, epochs: float) -> Cost:
     """Epochs of a visit to every column, on one thread, and what comes before them."""
     shape, price = outline.shape, _VISIT[outline.shape.sparse]
     price *= _LOGARITHMS if outline.loss == "logistic" else 1.0
-    all_, intercept = epochs + SETUP, _visits_of_intercept(shape.nonzero / shape.n, shape.d)
+    intercept = _visits_of_intercept(shape.nonzero / shape.n, shape.d)
     visited = shape.nonzero + intercept * shape.n
-    return alone(all_ * price * visited, resources) + all_ * EPOCH
+    each = alone(price * visited, resources) + EPOCH
+    return (epochs + _SETUP) * each
 
 
 def _begin(problem: Problem, stop: RelativeGap, max_passes: int, start: Start) -> Solver:
@@ -178,5 +242,5 @@ def _begin(problem: Problem, stop: RelativeGap, max_passes: int, start: Start) -
 
 PRIMAL_COORDINATE = Method(
     "primal-coordinate-descent", LOSSES, lambda shape: _EPOCHS, gathering(epochs_cost),
-    _begin, continues=True, least=at_least(16), doubt=DOUBT, foreseen=wide.epochs,
+    _begin, continues=True, least=at_least(16), doubt=_DOUBT, foreseen=wide.epochs,
 )  # fmt: skip
