@@ -24,6 +24,7 @@ from mlopt.gd.plans.method import Method, Price, Solver, Start
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import Problem
+from mlopt.gd.plans.watch import watchable
 from mlopt.gd.pricing import Shape, pass_cost
 from mlopt.gd.sample import SEED, draw
 from mlopt.prices import price
@@ -93,7 +94,7 @@ def _price(row: PlanRow, outline: Outline, resources: Resources) -> Price | str:
     stats, medium = _place(outline.shape, resources.slots)
     once, each = priced(row, _usual(), stats, medium, resources)
     look = Cost()
-    if outline.loss in SMOOTH:
+    if outline.loss in SMOOTH and watchable(outline.l2, outline.shape.d):
         look = pass_cost(outline.shape, resources, 0.0) * (1 / resources.threads)
     return lambda iterations: once + iterations * each + looks(iterations) * look
 
@@ -129,7 +130,8 @@ def _begin(
 
 
 def _watched(problem: Problem) -> bool:
-    return problem.task.loss_name in SMOOTH
+    smooth = problem.task.loss_name in SMOOTH
+    return smooth and watchable(problem.task.l2, problem.rows.d)
 
 
 def _unknown(weights: Any) -> float:

@@ -22,12 +22,13 @@ from mlopt.gd.plans import wide
 from mlopt.gd.plans.by_columns import transposed
 from mlopt.gd.plans.extrapolation import MEMORY, mixture
 from mlopt.gd.plans.gathered import EPOCH, Gathered, gathering
-from mlopt.gd.plans.method import Method, Solver, Start, at_least
+from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import Problem
-from mlopt.gd.plans.watch import Looks, watch
+from mlopt.gd.plans.watch import Looks, watch, watchable
 from mlopt.gd.pricing import alone
+from mlopt.gd.sample import WIDEST
 from mlopt.kernels.coordinates import column_slopes, coordinate_epoch
 from mlopt.kernels.one_row import products
 from mlopt.kernels.pointwise import losses_and_slopes
@@ -236,11 +237,20 @@ def epochs_cost(outline: Outline, resources: Resources, epochs: float) -> Cost:
     return (epochs + _SETUP) * each
 
 
+def _price(outline: Outline, resources: Resources) -> Price | str:
+    if not watchable(outline.l2, outline.shape.d):
+        return (
+            f"without a penalty, and with {WIDEST} columns and more, nothing tells its "
+            "gap: `l2` must be positive"
+        )
+    return gathering(epochs_cost)(outline, resources)
+
+
 def _begin(problem: Problem, stop: RelativeGap, max_passes: int, start: Start) -> Solver:
     return PrimalCoordinate(problem, stop.tolerance, max_passes, start)
 
 
 PRIMAL_COORDINATE = Method(
-    "primal-coordinate-descent", LOSSES, lambda shape: _EPOCHS, gathering(epochs_cost),
-    _begin, continues=True, least=at_least(16), doubt=_DOUBT, foreseen=wide.epochs,
+    "primal-coordinate-descent", LOSSES, lambda shape: _EPOCHS, _price, _begin,
+    continues=True, least=at_least(16), doubt=_DOUBT, foreseen=wide.epochs,
 )  # fmt: skip

@@ -176,7 +176,7 @@ def _floor(data: _Data, here: _Point, enough: float) -> float:
     for _ in range(_PASSES):
         gradient = np.append(point.gradient[0], 0.0)
         weights = np.append(point.coef[0], point.intercept)
-        energy.rough(gradient, weights, np.inf)
+        energy.at(gradient, weights)
         step = energy.solve(gradient)
         found = data.at(point.coef - step[:-1], point.intercept - step[-1:])
         if found is None or not found.objective <= point.objective * (1 + _ROUNDING):

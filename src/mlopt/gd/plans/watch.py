@@ -2,14 +2,12 @@
 
 ::
 
-    1/2 g' H^-1 g            right near the minimum
-      moderate d             H of a sample, its Cholesky factor
-      large d                at first the diagonal of H; where that is within the tolerance,
-                             conjugate gradients on H of all rows
+    1/2 g' H^-1 g            right near the minimum: H of a sample, its Cholesky factor
     raised by                what the last steps revealed (`mlopt.gd.gap`)
     at most ||g||^2 / (2 l2) where everything is penalised: certain
 
 With a penalty, ``||g||^2 / (2 l2)`` itself is the gap that counts: `watch` tells which.
+Without one, and with too many columns for a Hessian, nothing tells it.
 """
 
 from __future__ import annotations
@@ -22,16 +20,14 @@ from numpy.typing import NDArray
 
 from mlopt.errors import InputError
 from mlopt.gd.gap import VALUES, safeguarded, strong_convexity_bound
-from mlopt.gd.plans.energy import Energy, IterativeEnergy, SampledEnergy
+from mlopt.gd.plans.energy import SampledEnergy
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.sample import WIDEST
 
 _FAR = 0.1
 """Of the objective: estimates of larger gaps need no digits."""
-_FORGET = 0.8
-"""The factor by which the last quick estimate was too low is relied on ever less."""
 _SURE = 2.0
-"""By how much an exact estimate may be too low; irregular steps reveal no more."""
+"""By how much an estimate may be too low; irregular steps reveal no more."""
 _LEAST = float(np.finfo(float).tiny)
 
 
@@ -49,6 +45,11 @@ class Looks(Protocol):
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a checkpoint of the same problem."""
         ...
+
+
+def watchable(l2: float, d: int) -> bool:
+    """Whether anything tells how far a smooth objective is above its minimum."""
+    return l2 > 0 or d < WIDEST
 
 
 def watch(problem: Problem, tolerance: float, *, noisy: bool = False) -> Looks:
@@ -90,10 +91,9 @@ class Watch:
     Parameters
     ----------
     problem : Problem
-        With one column of weights and any loss but the hinge.
+        With one column of weights and any loss but the hinge, and fewer than 2048 columns.
     tolerance : float, default=inf
-        Gaps above it need not be exact: where d is large, an estimate by the diagonal of
-        the Hessian, which is too low rather than too high, does for them.
+        Gaps above it are rather too high.
 
     Raises
     ------
@@ -109,9 +109,7 @@ class Watch:
             )
         self._tolerance = tolerance
         self._convexity = 0.0 if problem.task.fit_intercept else problem.task.l2
-        wide = problem.rows.d >= WIDEST
-        self._energy: Energy = (IterativeEnergy if wide else SampledEnergy)(problem)
-        self._short = 1.0
+        self._energy = SampledEnergy(problem)
         zeros = np.zeros((1, problem.rows.d)), np.zeros(1)
         self._zero = problem.objective(*zeros)
         self._values = np.full((VALUES, 1), np.nan)
@@ -129,14 +127,10 @@ class Watch:
         """
         g, w = np.asarray(gradient, np.float64), np.asarray(weights, np.float64)
         size = max(abs(value), _LEAST)
-        rough = 0.5 * self._energy.rough(g, w, 2 * _FAR * size)
-        self._short = max(1.0, _FORGET * self._short)
-        estimate = rough * self._short
+        estimate = 0.5 * self._energy.at(g, w, 2 * _FAR * size)
         left = self._judged(value, estimate, g)
         if left <= self._tolerance * size:
-            estimate = 0.5 * self._energy.exact(g, w)
-            self._short = estimate / max(rough, _LEAST)
-            left = min(self._judged(value, estimate, g), _SURE * estimate)
+            left = min(left, _SURE * estimate)
         self._values = np.vstack([[[value]], self._values[:-1]])
         self._estimates = np.vstack([[[estimate]], self._estimates[:-1]])
         # Far away, where a loss is a straight line, its curvature tells nothing.
@@ -151,11 +145,10 @@ class Watch:
     def state(self) -> dict[str, Any]:
         """A checkpoint: plain arrays and numbers."""
         seen = {"values": self._values.copy(), "estimates": self._estimates.copy()}
-        return seen | {"short": self._short, "energy": self._energy.state()}
+        return seen | {"energy": self._energy.state()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a checkpoint of the same problem."""
         self._values = np.array(state["values"])
         self._estimates = np.array(state["estimates"])
-        self._short = float(state["short"])
         self._energy.restore(state["energy"])
