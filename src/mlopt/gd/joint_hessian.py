@@ -60,11 +60,6 @@ def joint_hessian(
     return hessian.reshape(total.shape[1], total.shape[1])
 
 
-def newton_gap(hessian: Array, gradient: NDArray[Any]) -> float:
-    """How far the objective is above its minimum, were it quadratic: ``1/2 g' H^-1 g``."""
-    return 0.5 * float(np.vdot(gradient, inverse_of(hessian)(gradient)))
-
-
 def _completed(mean: Array, weights: NDArray[Any], model: Model, lacking: Array) -> Array:
     rows, K = weights.shape
     hessian = mean.reshape(K, rows, K, rows)

@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from mlopt.gd import gap, penalty_path
 from mlopt.gd.batch import Batch, dots
 from mlopt.gd.columns import Indices, Layout, Model
-from mlopt.gd.joint_hessian import joint_hessian, newton_gap
 from mlopt.gd.linear_training import LinearTraining
 from mlopt.gd.passes import evaluate
 from mlopt.gd.sample import left_by_step, start_gap
@@ -37,7 +36,6 @@ from mlopt.rows import Rows
 
 RUNNING, CONVERGED, STUCK = range(3)
 _NEWTON = price("quasi-newton.passes")
-_JOINT = count("hessian.joint")
 _PYTHON = price("quasi-newton.pass")
 _COARSE_PASSES = count("quasi-newton.coarse")
 _PAIR_BYTES = 2**30
@@ -281,8 +279,6 @@ class QuasiNewton(LinearTraining):
         eps = float(np.finfo(batch.weights.dtype).eps)
         size = self._size(batch)
         close = self._excess(batch) <= 1.0
-        if self.gtol is None and not self._bounded:
-            close &= self._certain(batch, close)
         reached, idle = close, batch.estimate <= eps * size
         if self._bounded and idle.any():
             # Objectives do not tell steps from here apart, but gradients still shrink.
@@ -298,27 +294,6 @@ class QuasiNewton(LinearTraining):
         reached = reached & close if self._bounded else close
         ended = np.where(plan.any_unit(~reached), STUCK, CONVERGED)
         return np.where(going, RUNNING, ended)
-
-    def _certain(self, batch: Batch, close: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Whether units that seem close are, where that takes less than what was done.
-
-        Hessians of single classes do not see what the others do; their joint one does.
-        """
-        plan, certain = batch.plan, np.ones_like(close)
-        done = _PYTHON + self.passes * self._work(plan)
-        limits, sample = self.tol * self._size(batch), self._curvature.sample
-        ends = np.append(plan.units, plan.width)
-        for unit in np.flatnonzero(close & (np.diff(ends) > 1)):
-            columns = slice(ends[unit], ends[unit + 1])
-            weights, gradient = batch.weights[:, columns], batch.gradient[:, columns]
-            needed = float(sample.n * weights.size**2)
-            if weights.size > _JOINT or needed > done:
-                continue
-            done -= needed
-            model = plan.models[plan.unit_owner[unit]]
-            joint = joint_hessian(sample, weights, model, self._curvature.lacking)
-            certain[unit] = newton_gap(joint, gradient) <= limits[unit]
-        return certain
 
     def _size(self, batch: Batch) -> NDArray[np.float64]:
         """What the tolerance of each unit is relative to.

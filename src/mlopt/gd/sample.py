@@ -125,10 +125,8 @@ def _block_sums(block: Block, shift: Floats) -> Floats:
     return np.array(moments(X, shift, np.ones(n), np.ones((n, 0)))[:2])
 
 
-def lacking_squares(
-    rows: Rows, sample: Rows, known: Moments | None = None
-) -> NDArray[np.float64]:
+def lacking_squares(rows: Rows, sample: Rows) -> NDArray[np.float64]:
     """Mean squares of the columns of X, about their means, that it misses, (d,)."""
     if sample.n == rows.n:
         return np.zeros(rows.d)
-    return (known or Moments.of(rows)).lacking(sample)
+    return Moments.of(rows).lacking(sample)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,6 @@ from mlopt.gd.sample import (
     WIDEST,
     Moments,
     draw,
-    lacking_squares,
     local_executor,
     sample_size,
 )
@@ -153,11 +151,6 @@ class SampledCurvature:
             return None
         self._renew(now, weights, plan, self.rows)
         return self.inverse
-
-    @cached_property
-    def lacking(self) -> NDArray[np.float64]:
-        """Mean squares of the columns of X that the sample misses, (d,)."""
-        return lacking_squares(self.rows, self.sample, self.moments)
 
     def own_hessians(self, plan: Layout) -> bool:
         """Whether every column has a Hessian to itself, and is a unit by itself."""

@@ -16,7 +16,6 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from mlopt.cluster import Threads
 from mlopt.costs import Cost
 from mlopt.gd.plans import gathered
-from mlopt.gd.plans.gathered import Gathered
 from mlopt.gd.plans.methods import BY_NAME
 from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import Problem, Task, problem_of
@@ -225,5 +224,5 @@ def test_more_epochs_cost_more(name: str) -> None:
 
 
 def test_row_weights_are_shares() -> None:
-    found = Gathered.of(problem(Task("logistic")).rows)
-    assert found.c.sum() == pytest.approx(1.0)
+    _, shares = problem(Task("logistic")).targets_and_shares()
+    assert shares.sum() == pytest.approx(1.0)

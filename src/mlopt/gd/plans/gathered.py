@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from mlopt.cluster import Threads
 from mlopt.costs import Cost
-from mlopt.gd.passes import beside
 from mlopt.gd.plans.method import Price
 from mlopt.gd.plans.outline import Outline
 from mlopt.prices import price
@@ -19,45 +14,22 @@ from mlopt.resources import Resources
 from mlopt.resources.probe import memory_limit
 from mlopt.rows import Block, Rows
 
-Array = NDArray[np.float64]
-
 EPOCH = Cost(python=price("sequential.epoch"))
 """Of an epoch over rows that take nothing."""
 
 
-@dataclass(frozen=True, eq=False)
-class Gathered:
-    """One problem's data.
+def gathered(rows: Rows) -> Any:
+    """One ndarray or csr_array (n, d), a copy unless it lies so in this process.
 
-    Attributes
-    ----------
-    X : ndarray or csr_array of shape (n, d)
-    y : ndarray of shape (n,), float64
-    c : ndarray of shape (n,), float64
-        Row weights; their sum is 1.
+    Raises
+    ------
+    InputError
+        When it does not fit into the memory of this process.
     """
-
-    X: Any
-    y: Array
-    c: Array
-
-    @staticmethod
-    def of(rows: Rows) -> Gathered:
-        """From rows with "targets" and "weights" (n, 1) beside them.
-
-        Without a copy where they lie in one piece in this process.
-
-        Raises
-        ------
-        InputError
-            When they do not fit into the memory of this process.
-        """
-        found, here = beside(rows), isinstance(rows.executor, Threads)
-        rows = rows.in_one_block() if here else rows
-        one = here and len(rows.lengths) == 1
-        X = rows.first(_features) if one else rows.collect()
-        y, c = (found[k][:, 0].astype(np.float64) for k in ("targets", "weights"))
-        return Gathered(X, y, c / c.sum())
+    here = isinstance(rows.executor, Threads)
+    rows = rows.in_one_block() if here else rows
+    one = here and len(rows.lengths) == 1
+    return rows.first(_features) if one else rows.collect()
 
 
 def _features(block: Block) -> Any:

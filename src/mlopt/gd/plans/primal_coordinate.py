@@ -21,7 +21,7 @@ from mlopt.gd.curvature import STEEPEST
 from mlopt.gd.plans import wide
 from mlopt.gd.plans.by_columns import transposed
 from mlopt.gd.plans.extrapolation import MEMORY, mixture
-from mlopt.gd.plans.gathered import EPOCH, Gathered, gathering
+from mlopt.gd.plans.gathered import EPOCH, gathered, gathering
 from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import RelativeGap
@@ -78,14 +78,14 @@ class PrimalCoordinate:
             self._weights[:-1], self._weights[-1] = start[0][0], start[1][0]
         self._value = self.gap = np.inf
         self._stuck = False
-        data, task = Gathered.of(problem.rows), problem.task
-        self._y, self._c = data.y, data.c
-        self._columns = transposed(data.X)
-        _, weighted = column_moments(self._columns, np.arange(problem.rows.d), data.c)
+        X, task = gathered(problem.rows), problem.task
+        self._y, self._c = problem.targets_and_shares()
+        self._columns = transposed(X)
+        _, weighted = column_moments(self._columns, np.arange(problem.rows.d), self._c)
         self._bound = STEEPEST[task.loss_name] * np.append(weighted, 1.0)
         self._bound[:-1] += task.l2
         self._curvature = self._bound.copy()
-        self._margins = products(data.X, self._weights) + self._weights[-1]
+        self._margins = products(X, self._weights) + self._weights[-1]
         self._order = _order(problem)
         self._past = np.tile(self._weights, (MEMORY + 1, 1))
         self._past_margins = np.tile(self._margins, (MEMORY + 1, 1))

@@ -140,9 +140,7 @@ class _Data:
 
     @staticmethod
     def of(problem: Problem) -> _Data:
-        extra = problem.beside()
-        y, c = (extra[k][:, 0].astype(np.float64) for k in ("targets", "weights"))
-        return _Data(problem, y, c / c.sum())
+        return _Data(problem, *problem.targets_and_shares())
 
     def at(self, coef: Array, start: Array) -> _Point | None:
         """A pass over the rows; the search for the intercept begins at ``start``."""

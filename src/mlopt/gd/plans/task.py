@@ -240,6 +240,11 @@ class Problem:
         """Targets and weights of all rows, (n, 1) each, in this process."""
         return beside(self.rows)
 
+    def targets_and_shares(self) -> tuple[Array, Array]:
+        """Targets and weights of all rows, (n,) each in float64; weights add up to 1."""
+        y, c = (array[:, 0].astype(np.float64) for array in self.beside().values())
+        return y, c / c.sum()
+
     def objective(self, coef: Array, intercept: Array) -> float:
         """The objective at weights (outputs, d) and intercepts (outputs,): one pass.
 
