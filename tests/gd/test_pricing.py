@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from mlopt.costs import Cost
-from mlopt.gd import batch_cost
 from mlopt.gd.plans.methods import BY_NAME
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.pricing import Shape, gradient_pass, scan, shape_of_stats
@@ -40,7 +39,7 @@ def test_a_pass_has_one_price(stats: Stats, where: Resources, dtype: str) -> Non
         beside = Cost(memory=count * 8.0 * (shape.d + 1), python=calls)
         return (gradient_pass(shape, where) + beside).seconds(where, 2)
 
-    shared = batch_cost.pass_cost(replace(stats, dtype=dtype), 1, where)
+    shared = gradient_pass(shape_of_stats(replace(stats, dtype=dtype), 1), where)
     assert shared.seconds(where, 2) == with_vectors(0)
     assert one_more("sparse_cg", "squared", shape, where) == pytest.approx(with_vectors(10))
     steps = with_vectors(price("pass.history"), "lbfgs.step")

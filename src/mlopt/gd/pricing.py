@@ -77,11 +77,14 @@ def shape_of(rows: Rows, columns: int) -> Shape:
     )  # fmt: skip
 
 
-def shape_of_stats(stats: Stats) -> Shape:
-    """Of data of which nothing but the size is known, with a column for each output."""
+def shape_of_stats(stats: Stats, columns: int | None = None) -> Shape:
+    """Of data of which nothing but the size is known, with a column for each output.
+
+    Or with so many ``columns`` of weights: folds, classes and models share a pass.
+    """
     sparse, values = stats.sparse, stats.rows * stats.columns
     return Shape(
-        n=stats.rows, d=stats.columns, columns=stats.outputs,
+        n=stats.rows, d=stats.columns, columns=columns or stats.outputs,
         nonzero=round(stats.nonzeros) if sparse else values,
         itemsize=stats.itemsize, sparse=sparse, blocks=stats.partitions,
     )  # fmt: skip

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from mlopt.costs import Cost
-from mlopt.gd.batch_cost import choose_batch_size, pass_cost
+from mlopt.gd.pricing import gradient_pass, shape_of_stats
 from mlopt.kernels.compiled import missing
 from mlopt.pipeline.by_split import Streamed
 from mlopt.plan import Choice
@@ -18,6 +18,7 @@ from mlopt.resources import Resources
 from mlopt.resources.experience import FEW, SECONDS, Ratio
 from mlopt.rows import Rows
 from mlopt.stats import Stats
+from mlopt.tuning.batch_size import choose_batch_size
 from mlopt.tuning.crews.chain import Parts
 from mlopt.tuning.crews.families import Way
 from mlopt.tuning.crews.linear_task import LinearTask
@@ -141,7 +142,8 @@ def forecast(
     sample = True
     if brief and task is not None and not parts.steps:
         columns, here = n_models * splits * problem.outputs, problem.resources
-        scan = pass_cost(shape_of(problem.matrix), columns, resources=here)
+        shape = shape_of_stats(shape_of(problem.matrix), columns)
+        scan = gradient_pass(shape, here)
         sample = (TYPICAL_PASSES * scan).seconds(here) > WORTH
     others, fits = drawn if task is None else None, splits * n_models / families
     known = _profile(problem, parts, others, fits, limit, sample=sample)

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from mlopt.costs import Cost
-from mlopt.gd.batch_cost import pass_cost
 from mlopt.gd.penalty_path import FEWEST
 from mlopt.gd.plans.forecast import Passes, typical
 from mlopt.gd.plans.lbfgs import LBFGS
 from mlopt.gd.plans.look import Look
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import GradientNorm
-from mlopt.gd.pricing import shape_of_stats
+from mlopt.gd.pricing import gradient_pass, shape_of_stats
 from mlopt.prices import price
+from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.stats import Stats
 from mlopt.tuning.crews.linear_task import LinearTask
@@ -91,7 +91,8 @@ class Scans:
         columns = each * outputs * self.mean * (_NEAR if levels else 1.0)
         at_once = max(1, round(columns / passes))
         beside = _PASS + at_once * (stats.columns + 1) * _WEIGHT
-        one = pass_cost(stats, at_once) + Cost(python=self.step + beside)
+        scan = gradient_pass(shape_of_stats(stats, at_once), Resources())
+        one = scan + Cost(python=self.step + beside)
         return scans * (passes * one + Cost(python=_SCAN))
 
     def final(self, stats: Stats, outputs: int) -> Cost:
@@ -101,6 +102,6 @@ class Scans:
 
 def _expected(problem: Problem, task: LinearTask, stats: Stats, look: Any) -> Passes:
     model = task.model(0, float(len(problem.splits[0].train)), problem.outputs)
-    shape = shape_of_stats(replace(stats, bytes=-1, outputs=problem.outputs))
+    shape = shape_of_stats(stats, problem.outputs)
     outline = Outline(model.loss, shape, model.l2, look=look)
     return typical(LBFGS, outline, GradientNorm(gradient_tolerance(problem, task)))

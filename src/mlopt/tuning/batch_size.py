@@ -1,18 +1,14 @@
-"""What one scan costs for many models at once, and how many models should share it.
+"""How many models should share a scan.
 
-Shapes: ``n`` rows, ``d`` columns of data, ``B`` columns of the weight matrix, that is
-models times columns of one model (folds, classes).
-
-Per model, reading X and packing it for the products gets cheaper with B; what is left is
-the rate of the products (TuPAQ, section 3.3: "Advanced batching").
+Per model, reading X and packing it for the products gets cheaper with the columns of the
+weight matrix; what is left is the rate of the products (TuPAQ, section 3.3: "Advanced
+batching").
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
-from mlopt.costs import Cost
 from mlopt.errors import InputError
 from mlopt.gd.pricing import gradient_pass, shape_of_stats
 from mlopt.plan import Alternative, Choice
@@ -22,33 +18,6 @@ from mlopt.stats import Stats
 
 LARGEST = count("batch.largest")
 TOLERANCE = price("batch.worth")
-
-
-def pass_cost(
-    stats: Stats,
-    columns: int,
-    resources: Resources = Resources(),  # noqa: B008
-) -> Cost:
-    """Cost of losses and gradients of ``columns`` columns in one pass over the rows.
-
-    Parameters
-    ----------
-    stats : Stats
-        Of the rows; `Stats.sparse` decides between the dense and the CSR kernel.
-    columns : int
-        B: columns of the weight matrix.
-    resources : Resources, optional
-        Whose workers share the rows; this process unless given.
-
-    Returns
-    -------
-    Cost
-        One leaf: arithmetic and memory traffic overlap.
-    """
-    if columns < 1:
-        raise InputError(f"`columns` must be at least 1, got {columns!r}.")
-    kind = replace(stats, bytes=-1, outputs=columns)
-    return gradient_pass(shape_of_stats(kind), resources)
 
 
 def choose_batch_size(
@@ -91,7 +60,8 @@ def choose_batch_size(
         )
 
     def seconds_per_model(size: int, here: Resources) -> float:
-        return pass_cost(stats, size * columns_per_model).seconds(here) / size
+        shape = shape_of_stats(stats, size * columns_per_model)
+        return gradient_pass(shape, Resources()).seconds(here) / size
 
     coarse, sizes = coarse_rates(resources), _candidates(n_models)
     took = {size: seconds_per_model(size, coarse) for size in sizes}
