@@ -133,6 +133,5 @@ def _moments(
     size = max(PIECE // d, 64)
     for start in range(0, n, size):
         rows = slice(start, start + size)
-        part = X[rows].astype(np.float64, copy=False) - shift
-        products += part.T @ scaled[rows]
+        products += (X[rows] - shift).T @ scaled[rows]
     return sums, squares, products

@@ -17,16 +17,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
+from functools import reduce
 from typing import Any, Protocol
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlopt.gd.column_sums import ColumnSums
 from mlopt.gd.energy_gap import EnergyGap
 from mlopt.gd.gap import strong_convexity_bound
-from mlopt.gd.sizes import PIECE
+from mlopt.gd.passes import pieces
 from mlopt.kernels.linear import linear_pass
 from mlopt.kernels.losses import SQUARED
 from mlopt.rows import Block, Rows
@@ -257,20 +257,12 @@ def _ratio(above: Array, below: Array) -> Array:
 
 def _block_product(block: Block, W: NDArray[Any], b: NDArray[Any]) -> Array:
     """``[X | 1]' S (X W + b)`` of shape (d + 1, A), in the dtype of ``W``."""
-    X, weights = block.X, block.extra["weights"]
-    if X.dtype == W.dtype:
-        return _chunk_product(X, weights, W, b)
-    if sp.issparse(X):
-        return _chunk_product(X.astype(W.dtype), weights, W, b)
-    size = max(PIECE // X.shape[1], 64)
-    total = np.zeros((X.shape[1] + 1, W.shape[1]))
-    for start in range(0, len(X), size):
-        rows = slice(start, start + size)
-        total += _chunk_product(X[rows].astype(W.dtype), weights[rows], W, b)
-    return total
+    weights = block.extra["weights"]
+    parts = (_product(X, weights[rows], W, b) for rows, X in pieces(block.X, W.dtype))
+    return reduce(operator.iadd, parts)
 
 
-def _chunk_product(X: Any, weights: NDArray[Any], W: NDArray[Any], b: Any) -> Array:
+def _product(X: Any, weights: NDArray[Any], W: NDArray[Any], b: Any) -> Array:
     """The squared loss against zeros: its gradient is the product."""
     zeros, deltas = np.zeros((X.shape[0], 1), X.dtype), np.ones(1, X.dtype)
     segments = np.array([[0, W.shape[1], SQUARED, 0, 0, 1]], np.int64)

@@ -45,7 +45,7 @@ class EnergyGap:
     """
 
     def __init__(self, objective: Array) -> None:
-        self._start = objective
+        self._start, self._least = objective, np.full(len(objective), np.inf)
         self.steps = np.empty((0, 3, len(objective)))
 
     def add(
@@ -68,17 +68,21 @@ class EnergyGap:
 
         ``energy`` (T,) is that of the residuals now.
         """
-        left = np.array([self._left(k, float(e)) for k, e in enumerate(energy)])
-        now = self._start - self.steps[:, 0].sum(axis=0)
-        return np.asarray(left <= gap * (now - left))
+        each = [self._is_within(k, gap, float(e)) for k, e in enumerate(energy)]
+        return np.array(each, bool)
 
-    def _left(self, target: int, energy: float) -> float:
+    def _is_within(self, target: int, gap: float, energy: float) -> bool:
         taken = self.steps[:, :, target]
+        now = self._start[target] - taken[:, 0].sum()
         falls, lengths, kept = taken[taken[:, 1] > 0].T
         if len(falls) < _FEWEST:
-            return np.inf
-        theta = _least_ritz(lengths, kept)
-        return max(_by_falls(falls[::-1]), energy / (2 * theta))
+            return False
+        # A Ritz value takes as long as a pass, and only falls from step to step.
+        left = max(_by_falls(falls[::-1]), energy / (2 * self._least[target]))
+        if left <= gap * (now - left):
+            self._least[target] = _least_ritz(lengths, kept)
+            left = max(left, energy / (2 * self._least[target]))
+        return bool(left <= gap * (now - left))
 
 
 def _by_falls(falls: Array) -> float:

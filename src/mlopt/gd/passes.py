@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlopt.errors import InputError
 from mlopt.gd.columns import Indices, Layout, Model, layout, without_penalty
+from mlopt.gd.sizes import PIECE
 from mlopt.kernels.linear import Pass, decision, linear_pass
 from mlopt.prices import count
 from mlopt.rows import Block, Rows
@@ -72,6 +75,17 @@ class Sums:
         if model.classifies:
             return 1.0
         return 0.5 * float(self.squares[model.rowset, model.target])
+
+
+def pieces(X: Any, dtype: Any) -> Iterator[tuple[slice, Any]]:
+    """Rows in another precision, with their numbers: all, or a few that stay in cache."""
+    if X.dtype == dtype or sp.issparse(X):
+        yield slice(0, X.shape[0]), X.astype(dtype, copy=False)
+        return
+    size = max(PIECE // X.shape[1], 64)
+    for start in range(0, len(X), size):
+        rows = slice(start, start + size)
+        yield rows, X[rows].astype(dtype)
 
 
 def beside(rows: Rows) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from mlopt.gd.operators.costs import (
     once_and_each,
     operator_costs,
     places,
-    plan_cost,
+    priced,
     sample_cost,
 )
 from mlopt.gd.operators.references import PLANS, PlanRow, Settings, plan_row
@@ -141,8 +141,8 @@ STATS = Stats(10_000_000, 20)
 
 def total(name: str, iterations: float, resources: Resources | None = None) -> float:
     resources = resources or Resources()
-    cost = plan_cost(plan_row(name), iterations, Settings(), STATS, TEXT, resources)
-    return cost.seconds(resources)
+    once, each = priced(plan_row(name), Settings(), STATS, TEXT, resources)
+    return (once + iterations * each).seconds(resources)
 
 
 def test_few_iterations_favour_lazy_plans_and_many_eager_ones() -> None:
@@ -206,8 +206,8 @@ def test_iterations_decide_between_algorithms() -> None:
 
     def predicted(row: PlanRow) -> float:
         count = iterations[row.algorithm]
-        cost = plan_cost(row, count, Settings(), stats, medium, Resources())
-        return cost.seconds(Resources())
+        once, each = priced(row, Settings(), stats, medium, Resources())
+        return (once + count * each).seconds(Resources())
 
     rows = [row for row in PLANS if row.algorithm in iterations]
     assert min(rows, key=predicted).name == "bgd/eager"

@@ -335,19 +335,6 @@ def operator_costs(
     return costs
 
 
-def plan_cost(
-    row: PlanRow,
-    iterations: float,
-    settings: Settings,
-    stats: Stats,
-    medium: Medium,
-    resources: Resources,
-) -> Cost:
-    """The cost of a whole plan for a number of iterations T; see `operator_costs`."""
-    once, each = priced(row, settings, stats, medium, resources)
-    return once + iterations * each
-
-
 def priced(
     row: PlanRow,
     settings: Settings,

@@ -20,18 +20,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import logsumexp
 
 from mlopt.costs import Cost
 from mlopt.gd.gap import strong_convexity_bound
+from mlopt.gd.passes import pieces
 from mlopt.gd.plans.energy import SampledEnergy
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import Shape, alone, arithmetic, scan
 from mlopt.gd.sample import WIDEST
-from mlopt.gd.sizes import PIECE, ROUNDED, ROUNDINGS
+from mlopt.gd.sizes import ROUNDED, ROUNDINGS
 from mlopt.kernels.pointwise import losses_and_slopes
 from mlopt.prices import price
 from mlopt.resources import Resources
@@ -259,27 +259,13 @@ def _of_softmax(
 
 def _margins(block: Block, coef: Array) -> Array:
     """``X w`` for weights (outputs, d): (rows, outputs)."""
-    parts = [_float64(X) @ coef.T for X in _pieces(block.X)]
-    return np.asarray(np.concatenate(parts), np.float64)
+    return np.concatenate([X @ coef.T for _, X in pieces(block.X, np.float64)])
 
 
 def _combination(block: Block) -> Array:
     """``X' s`` with the slopes (rows, outputs) beside the rows: (outputs, d)."""
-    slopes, start = block.extra["slopes"], 0
+    slopes = block.extra["slopes"]
     total = np.zeros((slopes.shape[1], block.X.shape[1]))
-    for X in _pieces(block.X):
-        total += (_float64(X).T @ slopes[start : start + X.shape[0]]).T
-        start += X.shape[0]
+    for rows, X in pieces(block.X, np.float64):
+        total += (X.T @ slopes[rows]).T
     return total
-
-
-def _pieces(X: Any) -> list[Any]:
-    """The rows; a few at a time where they must be converted first."""
-    if X.dtype == np.float64 or sp.issparse(X):
-        return [X]
-    size = max(PIECE // X.shape[1], 1)
-    return [X[start : start + size] for start in range(0, len(X), size)]
-
-
-def _float64(X: Any) -> Any:
-    return X if X.dtype == np.float64 else X.astype(np.float64)
