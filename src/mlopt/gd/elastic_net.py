@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import linear_model
 
-from mlopt.cluster import Executor
-from mlopt.gd.estimator_base import Sample, all_rows, read
+from mlopt.gd.estimator_base import Sample, all_rows
 from mlopt.gd.least_squares_fit import squares_problem
 from mlopt.gd.linear_model import LinearRegressor, beside
-from mlopt.gd.plans.fitting import Chosen, choose
-from mlopt.gd.plans.method import Start
 from mlopt.gd.plans.running import Outcome
-from mlopt.gd.plans.stop import GradientNorm
+from mlopt.gd.plans.stop import GradientNorm, Stop
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.working_set import WAY
 
@@ -112,14 +110,11 @@ class ElasticNet(LinearRegressor, linear_model.ElasticNet):
             return "`alpha`=0 is least squares without a penalty: see `LinearRegression`"
         return "" if isinstance(self.precompute, bool) else "`precompute` is a matrix"
 
-    def _prepare(
-        self, X: Any, y: Any, sample_weight: Any, where: Executor
-    ) -> tuple[Sample, Chosen]:
-        sample = read(
-            self, X, y, sample_weight, executor=where, numeric=True, block_rows=all_rows
-        )
-        problem, stop = self._problem(sample), GradientNorm(self.tol)
-        return sample, choose(str(self), "auto", self._methods(), problem, stop)
+    def _block_rows(self) -> Any:
+        return all_rows
+
+    def _asks(self, problem: Problem) -> tuple[str, Stop, Mapping[str, str]]:
+        return "auto", GradientNorm(self.tol), {}
 
     def _methods(self) -> tuple[str, ...]:
         return (WAY,)
@@ -148,15 +143,6 @@ class ElasticNet(LinearRegressor, linear_model.ElasticNet):
             f"{sweeps} sweeps the duality gap is {gap:.3g}, more than `tol`={self.tol} "
             "asks for."
         )
-
-    def _start(self, given: Sample) -> Start:
-        """The last fit, if it was one of the same shape."""
-        targets = 1 if given.y.ndim == 1 else given.y.shape[1]
-        shape = (targets, self.n_features_in_)
-        if not self.warm_start or np.size(getattr(self, "coef_", ())) != np.prod(shape):
-            return None
-        intercepts = np.broadcast_to(getattr(self, "intercept_", 0.0), (targets,))
-        return self.coef_.reshape(shape), intercepts
 
 
 class Lasso(ElasticNet, linear_model.Lasso):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,17 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from mlopt.cluster import Executor, executor
+from mlopt.cluster import executor
 from mlopt.errors import InputError
 from mlopt.gd.columns import Model
-from mlopt.gd.estimator_base import Sample, read
+from mlopt.gd.estimator_base import Sample
 from mlopt.gd.linear_model import LinearRegressor, beside
 from mlopt.gd.passes import Sums
-from mlopt.gd.plans.fitting import Chosen, choose
+from mlopt.gd.plans.fitting import Chosen
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.running import Outcome
 from mlopt.gd.plans.sparse_cg import left_out
-from mlopt.gd.plans.stop import CoefficientError, GradientNorm
+from mlopt.gd.plans.stop import CoefficientError, GradientNorm, Stop
 from mlopt.gd.plans.task import Problem, Task
 from mlopt.gd.row_products import block_rows
 from mlopt.gd.working_set import WAY
@@ -60,23 +60,16 @@ class Regressor(LinearRegressor):
     def _settings(self) -> Settings:
         raise NotImplementedError
 
-    def _prepare(
-        self, X: Any, y: Any, sample_weight: Any, where: Executor
-    ) -> tuple[Sample, Chosen]:
-        sample = read(
-            self, X, y, sample_weight, executor=where, numeric=True, block_rows=block_rows
-        )
-        problem, name = self._problem(sample), str(self)
-        asked = self._settings()
+    def _block_rows(self) -> Any:
+        return block_rows
+
+    def _asks(self, problem: Problem) -> tuple[str, Stop, Mapping[str, str]]:
+        asked, rows = self._settings(), problem.rows
         if self.positive:
-            stop = GradientNorm(asked.accuracy)
-            return sample, choose(name, "auto", self._methods(), problem, stop)
-        rows = problem.rows
+            return "auto", GradientNorm(asked.accuracy), {}
         near = _NEAR if rows.d >= rows.n else 1.0
         exact = CoefficientError(asked.accuracy, near * self.tol, _cutoff(asked, rows))
-        return sample, choose(
-            name, self.solver, self._methods(), problem, exact, left_out(rows.sparse)
-        )
+        return self.solver, exact, left_out(rows.sparse)
 
     def _methods(self) -> tuple[str, ...]:
         return (WAY,) if self.positive else SOLVERS

@@ -10,7 +10,7 @@ import sys
 import time
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression
 from sklearn.utils.class_weight import compute_class_weight
@@ -35,10 +35,12 @@ from mlopt.gd.estimator_base import (
     check_parameters,
     plan_after,
     plan_before,
+    read,
 )
-from mlopt.gd.plans.fitting import Chosen
+from mlopt.gd.plans.fitting import Chosen, choose
 from mlopt.gd.plans.method import Start
 from mlopt.gd.plans.running import Outcome
+from mlopt.gd.plans.stop import Stop
 from mlopt.gd.plans.task import Problem
 from mlopt.plan import Plan
 from mlopt.rows import Rows
@@ -50,10 +52,14 @@ MAX_ITER = 1000
 
 
 class LinearModel:
-    """An estimator that prepares its fit, and the choice of a solver, in `_prepare`."""
+    """An estimator whose fit is a problem of `mlopt.gd.plans`, and its best weights.
+
+    Subclasses say what the problem is, and what is asked of its solution.
+    """
 
     _kind: ClassVar[type]
     """Of scikit-learn, whose own fit does what only it has a solver for."""
+    fit_intercept: bool
     max_iter: int | None
     plan_: Any
     coef_: Array
@@ -85,7 +91,7 @@ class LinearModel:
         with closing(executor(n_jobs=getattr(self, "n_jobs", None))) as where:
             given, chosen = self._prepare(X, y, sample_weight, where)
             limit = MAX_ITER if self.max_iter is None else self.max_iter
-            outcome = chosen.run(limit, self._start(given))
+            outcome = chosen.run(limit, self._start(chosen.ranked[0].problem))
         notes = (*self._learn(given, outcome), *chosen.choice.notes)
         self.plan_ = plan_after(replace(chosen.choice, notes=notes), started)
         if getattr(self, "verbose", 0):
@@ -120,23 +126,46 @@ class LinearModel:
         """Names of the methods that fit it with these parameters."""
 
     @abstractmethod
-    def _prepare(
-        self, X: Any, y: Any, sample_weight: Any, where: Executor
-    ) -> tuple[Any, Chosen]:
-        """What `fit` trains on, and the solver that it chose."""
+    def _problem(self, sample: Sample) -> Problem:
+        """What is minimised, over which rows."""
 
     @abstractmethod
-    def _learn(self, given: Any, outcome: Outcome) -> tuple[str, ...]:
+    def _asks(self, problem: Problem) -> tuple[str, Stop, Mapping[str, str]]:
+        """A method or "auto", where it stops, what "auto" leaves aside; see `choose`."""
+
+    def _block_rows(self) -> Callable[[Any], int | None] | None:
+        """See `read`."""
+        return None
+
+    def _prepare(
+        self, X: Any, y: Any, sample_weight: Any, where: Executor
+    ) -> tuple[Sample, Chosen]:
+        """What `fit` trains on, and the solver that it chose."""
+        numeric, size = isinstance(self, RegressorMixin), self._block_rows()
+        sample = read(
+            self, X, y, sample_weight, executor=where, numeric=numeric, block_rows=size
+        )
+        problem = self._problem(sample)
+        wanted, stop, aside = self._asks(problem)
+        return sample, choose(str(self), wanted, self._methods(), problem, stop, aside)
+
+    @abstractmethod
+    def _learn(self, given: Sample, outcome: Outcome) -> tuple[str, ...]:
         """Set the attributes; returns what the plan has to say of the run."""
 
     @abstractmethod
     def _what_lacks(self, outcome: Outcome, limit: int) -> str:
         """What to tell who gets a fit that did not converge, and what to do."""
 
-    def _start(self, given: Any) -> Start:
-        """Where to begin; None for the method's own start."""
-        del given
-        return None
+    def _start(self, problem: Problem) -> Start:
+        """The last fit, if it was one of the same shape; None for the method's own."""
+        if not getattr(self, "warm_start", False):
+            return None
+        shape, last = (problem.outputs, problem.rows.d), getattr(self, "coef_", np.empty(0))
+        if last.shape not in (shape, shape[shape[0] == 1 :]):
+            return None
+        held = self.intercept_ if self.fit_intercept else 0.0
+        return last.reshape(shape), np.broadcast_to(held, shape[:1])
 
     def _theirs(self) -> dict[str, Any]:
         """Parameters that scikit-learn's own fit takes otherwise."""
@@ -209,7 +238,7 @@ class LinearClassifier(LinearModel, ClassifierMixin, BaseEstimator):
         function = partial(_labels, classes=self.classes_)
         return self._apply(function, X, None, self.classes_.dtype)
 
-    def _learn(self, given: Problem, outcome: Outcome) -> tuple[str, ...]:
+    def _learn(self, given: Sample, outcome: Outcome) -> tuple[str, ...]:
         self.coef_ = np.ascontiguousarray(outcome.coef, given.rows.dtype)
         self.intercept_ = outcome.intercept.astype(given.rows.dtype)
         *left, last = outcome.methods
@@ -249,8 +278,6 @@ class LinearClassifier(LinearModel, ClassifierMixin, BaseEstimator):
 
 class LinearRegressor(LinearModel, BaseEstimator):
     """Predicts from ``coef_`` of shape (d,) or (T, d) and ``intercept_``."""
-
-    fit_intercept: bool
 
     def _learn(self, given: Sample, outcome: Outcome) -> tuple[str, ...]:
         """Coefficients and intercepts in the dtype of X and the shape of y."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -12,15 +13,12 @@ from sklearn import linear_model
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from mlopt.cluster import Executor
 from mlopt.gd.columns import Model
-from mlopt.gd.estimator_base import Sample, read
+from mlopt.gd.estimator_base import Sample
 from mlopt.gd.linear_model import LinearClassifier, beside, decide
-from mlopt.gd.plans.fitting import Chosen, choose
-from mlopt.gd.plans.method import Start
 from mlopt.gd.plans.newton_cholesky import hessian_rows
 from mlopt.gd.plans.running import Outcome
-from mlopt.gd.plans.stop import GradientNorm
+from mlopt.gd.plans.stop import GradientNorm, Stop
 from mlopt.gd.plans.task import Problem, Task
 from mlopt.gd.working_set import WAY
 
@@ -164,13 +162,6 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
         usual = "saga" if sparse else "lbfgs"
         return {"solver": usual if self.solver == "auto" else self.solver, "n_jobs": None}
 
-    def _prepare(
-        self, X: Any, y: Any, sample_weight: Any, where: Executor
-    ) -> tuple[Problem, Chosen]:
-        sample = read(self, X, y, sample_weight, executor=where, numeric=False)
-        problem = self._problem(sample)
-        return problem, self._choose(problem)
-
     def _problem(self, sample: Sample) -> Problem:
         codes = self._encode(sample.y, sample.weights)
         weights = sample.weights * self._class_weights(codes, sample.weights)[codes]
@@ -185,26 +176,17 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
         rows = beside(sample.rows, targets[:, None], weights[:, None])
         return Problem(Task.of(model), rows, (model,))
 
-    def _choose(self, problem: Problem) -> Chosen:
-        return choose(
-            str(self), self.solver, self._methods(), problem, GradientNorm(self.tol),
-            _left_out(problem),
-        )  # fmt: skip
+    def _asks(self, problem: Problem) -> tuple[str, Stop, Mapping[str, str]]:
+        return self.solver, GradientNorm(self.tol), _left_out(problem)
 
     def _methods(self) -> tuple[str, ...]:
         return (WAY,) if self.l1_ratio else SOLVERS
 
-    def _learn(self, given: Problem, outcome: Outcome) -> tuple[str, ...]:
+    def _learn(self, given: Sample, outcome: Outcome) -> tuple[str, ...]:
         self.n_iter_ = np.array([max(outcome.passes, 1)], np.int32)
-        return super()._learn(given, settled(outcome, given.model))
-
-    def _start(self, given: Problem) -> Start:
-        """The last fit, if it was one of the same shape."""
-        shape = given.outputs, given.rows.d
-        if not self.warm_start or getattr(self, "coef_", np.empty(0)).shape != shape:
-            return None
-        held = self.intercept_ if self.fit_intercept else np.zeros(given.outputs)
-        return self.coef_, np.broadcast_to(held, (given.outputs,))
+        if len(outcome.coef) > 1:
+            outcome = settled(outcome, sharp=bool(self.l1_ratio))
+        return super()._learn(given, outcome)
 
 
 def _left_out(problem: Problem) -> dict[str, str]:
@@ -215,12 +197,10 @@ def _left_out(problem: Problem) -> dict[str, str]:
     return {"newton-cholesky": _SAME} if same else {}
 
 
-def settled(outcome: Outcome, model: Model) -> Outcome:
+def settled(outcome: Outcome, *, sharp: bool) -> Outcome:
     """Softmax does not see what all classes share; without it the L2 penalty is least."""
-    if model.outputs == 1:
-        return outcome
     coef, intercept = outcome.coef, outcome.intercept
-    coef = coef if model.sharp else coef - coef.mean(axis=0)
+    coef = coef if sharp else coef - coef.mean(axis=0)
     return replace(outcome, coef=coef, intercept=intercept - intercept.mean())
 
 

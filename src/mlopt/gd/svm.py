@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,13 +10,11 @@ from numpy.typing import NDArray
 from sklearn import svm
 from sklearn.utils import check_random_state
 
-from mlopt.cluster import Executor
 from mlopt.gd.columns import Model
-from mlopt.gd.estimator_base import Sample, all_rows, read
+from mlopt.gd.estimator_base import Sample, all_rows
 from mlopt.gd.linear_model import LinearClassifier, beside
-from mlopt.gd.plans.fitting import Chosen, choose
 from mlopt.gd.plans.running import Outcome
-from mlopt.gd.plans.stop import GradientNorm
+from mlopt.gd.plans.stop import GradientNorm, Stop
 from mlopt.gd.plans.task import Problem, Task
 from mlopt.gd.working_set import WAY
 
@@ -115,19 +114,12 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
         self.random_state = random_state
         self.max_iter = max_iter
 
-    def _learn(self, given: Problem, outcome: Outcome) -> tuple[str, ...]:
+    def _learn(self, given: Sample, outcome: Outcome) -> tuple[str, ...]:
         self.n_iter_ = max(outcome.passes, 1)
         return super()._learn(given, outcome)
 
-    def _prepare(
-        self, X: Any, y: Any, sample_weight: Any, where: Executor
-    ) -> tuple[Problem, Chosen]:
-        size = all_rows if self.loss == "hinge" or self.penalty == "l1" else None
-        sample = read(
-            self, X, y, sample_weight, executor=where, numeric=False, block_rows=size
-        )
-        problem = self._problem(sample, self._encode(sample.y, sample.weights))
-        return problem, self._choose(problem)
+    def _block_rows(self) -> Any:
+        return all_rows if self.loss == "hinge" or self.penalty == "l1" else None
 
     @property
     def _planes(self) -> int:
@@ -143,19 +135,17 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
             return "`dual`=False for the hinge loss"
         return "`max_iter`=0" if self.max_iter == 0 else ""
 
-    def _choose(self, problem: Problem) -> Chosen:
+    def _asks(self, problem: Problem) -> tuple[str, Stop, Mapping[str, str]]:
         tall = self.loss == "squared_hinge" and problem.rows.d < problem.rows.n
-        names = self._methods()
-        return choose(
-            str(self), self._solver, names, problem, GradientNorm(self.tol),
-            {_DUAL: _SLOW} if tall and _PRIMAL[0] in names else {},
-        )  # fmt: skip
+        aside = {_DUAL: _SLOW} if tall and _PRIMAL[0] in self._methods() else {}
+        return self._solver, GradientNorm(self.tol), aside
 
     def _methods(self) -> tuple[str, ...]:
         return (WAY,) if self.penalty == "l1" else _NAMES[self.dual]
 
-    def _problem(self, sample: Sample, codes: Array) -> Problem:
+    def _problem(self, sample: Sample) -> Problem:
         """One model of K columns; or K models where classes have weights of their own."""
+        codes = self._encode(sample.y, sample.weights)
         costs = self._class_weights(codes, sample.weights)
         if self._planes > 1 and (costs == 1.0).all() and self.penalty == "l2":
             targets, weights = codes[:, None], sample.weights[:, None]
