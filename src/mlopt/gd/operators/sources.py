@@ -33,14 +33,11 @@ class Counts:
     bytes_read : int
         Bytes asked of files. A disk delivers whole pages, so random access to short rows
         moves more than this.
-    reads : int
-        Requests to files: each is a seek.
     rows_parsed : int
         Rows that went through Transform.
     """
 
     bytes_read: int = 0
-    reads: int = 0
     rows_parsed: int = 0
 
 
@@ -64,11 +61,6 @@ class Source(ABC):
     @abstractmethod
     def n(self) -> int:
         """The number of rows; a source that does not know it reads everything once."""
-
-    @property
-    @abstractmethod
-    def nbytes(self) -> int:
-        """|D|_b: bytes of all rows, where they lie."""
 
     @property
     def about(self) -> int:
@@ -177,11 +169,6 @@ class MatrixSource(Source):
     def n(self) -> int:
         """The number of rows."""
         return self.rows.n
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes in memory, labels included."""
-        return self.rows.nbytes + self.y.nbytes
 
     def partition(self, number: int) -> Batch:
         """A block; a view where it is in this process."""

@@ -17,7 +17,7 @@ import numpy as np
 from mlopt.errors import InputError
 from mlopt.gd.operators.compute import mean_gradient
 from mlopt.gd.operators.interfaces import Batch, Context, Sums
-from mlopt.gd.parameters import check_count, check_positive
+from mlopt.gd.parameters import check_positive
 
 
 @dataclass(frozen=True)
@@ -47,19 +47,13 @@ class ZeroWeights:
 
 @dataclass(frozen=True)
 class WeightDelta:
-    """The norm of the change of the weights: the paper's rule (Listing 5).
+    """The sum of the changes of the weights: the paper's rule (Listing 5).
 
-    Parameters
-    ----------
-    order : {1, 2}, default=1
-        Listing 5 sums absolute values; section 4.3 names the Euclidean norm.
+    Its section 4.3 names the Euclidean norm, which is less.
     """
 
-    order: int = 1
-
     def __call__(self, weights: Any, context: Context) -> float:
-        change = np.ravel(weights - context["previous"])
-        return float(np.linalg.norm(change, ord=self.order))
+        return float(np.abs(weights - context["previous"]).sum())
 
 
 @dataclass(frozen=True)
@@ -124,19 +118,8 @@ class ObjectiveDecrease:
     Delta is not below the standard error of the decrease. So noise cannot end a run; and
     with few rows in a sample, a tight tolerance takes many iterations to confirm: about
     ``2 v / (m tolerance^2)`` for a variance v of the rows' losses in units of their mean.
-
-    Parameters
-    ----------
-    window : int, optional
-        Iterations of the first window. Default: ``n / m``, at least 10: as many as touch
-        n rows.
+    The first window has ``n / m`` iterations, at least 10: as many as touch n rows.
     """
-
-    window: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.window is not None:
-            check_count("window", self.window)
 
     def __call__(self, weights: Any, context: Context) -> float:
         total = context["_total"]
@@ -147,7 +130,8 @@ class ObjectiveDecrease:
                 "one, or choose another `converge`."
             )
         present = Moments(*context.get("window", ())).with_value(value)
-        length = context.setdefault("window_length", self._first(context))
+        first = _iterations_over_all(context, context["rows"])
+        length = context.setdefault("window_length", first)
         context["window"] = present.as_tuple()
         if present.count < length:
             return math.inf
@@ -155,9 +139,6 @@ class ObjectiveDecrease:
         last = Moments(*context.get("last_window", ()))
         context["last_window"] = present.as_tuple()
         return present.decrease_from(last) if last.count else math.inf
-
-    def _first(self, context: Context) -> int:
-        return self.window or _iterations_over_all(context, context["rows"])
 
 
 def _iterations_over_all(context: Context, rows: float) -> int:

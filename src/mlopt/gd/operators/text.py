@@ -85,7 +85,6 @@ class TextSource(Source):
             stream.seek(start)
             data = stream.read(max(0, stop - start))
         self.counts.bytes_read += len(data)
-        self.counts.reads += 1
         return data
 
     def _head(self) -> File:
@@ -133,11 +132,6 @@ class TextSource(Source):
     def partitions(self) -> int:
         """Byte ranges."""
         return max(1, -(-(self.size - self.begin) // self.partition_bytes))
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all lines."""
-        return self.size - self.begin
 
     @property
     def about(self) -> int:
