@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -14,7 +15,7 @@ from mlopt.rows import Rows
 
 
 class SolvedAtOnce(LinearTraining):
-    """A `LinearTraining` whose ``advance`` solves whatever is not solved yet.
+    """A `LinearTraining` whose first pass solves all models, in `_solve_all`.
 
     Parameters
     ----------
@@ -41,6 +42,22 @@ class SolvedAtOnce(LinearTraining):
     def finished(self) -> NDArray[np.bool_]:
         """Which models are solved as well as they can be, (M,)."""
         return self._solved.copy()
+
+    def advance(self, passes: int) -> None:
+        """Solve what is not solved yet."""
+        if self.done or passes < 1:
+            return
+        self._solve_all()
+        self._solved[:], self._stale[:] = True, True
+        self.passes += 1
+
+    @abstractmethod
+    def _solve_all(self) -> None:
+        """Solve what is not solved yet; `_put` and `_converged` take what is found."""
+
+    def _put(self, columns: Any, coef: Any, intercept: Any) -> None:
+        """Store planes: coefficients (planes, d), intercepts (planes,)."""
+        self._weights[:-1, columns], self._weights[-1, columns] = coef.T, intercept
 
     def _alike(
         self, kind: Callable[[Model], Hashable], strength: Callable[[Model], float]

@@ -67,10 +67,7 @@ class DirectLeastSquares(SolvedAtOnce):
         self._parts = parts or {}
         self._resources = resources
 
-    def advance(self, passes: int) -> None:
-        """Solve what is not solved yet."""
-        if self.done or passes < 1:
-            return
+    def _solve_all(self) -> None:
         together: dict[tuple[int, bool], dict[int, list[int]]] = {}
         for number in np.flatnonzero(~self._solved).tolist():
             model = self.models[number]
@@ -79,8 +76,6 @@ class DirectLeastSquares(SolvedAtOnce):
         for (target, intercept), sets in together.items():
             for rowset in self._solve_paths(sets, target, intercept):
                 self._solve(sets[rowset], rowset, target, intercept)
-        self._solved[:], self._stale[:] = True, True
-        self.passes += 1
 
     def _solve_paths(
         self, sets: Mapping[int, Sequence[int]], target: int, intercept: bool
@@ -183,8 +178,7 @@ class DirectLeastSquares(SolvedAtOnce):
         """Store the models of some penalties: coefficients (d, A), intercepts (A,)."""
         columns = self._layout.first[list(numbers)]
         held = self._layout.with_intercept[columns]
-        self._weights[:-1, columns] = coef
-        self._weights[-1, columns] = np.where(held, intercept, 0.0)
+        self._put(columns, coef.T, np.where(held, intercept, 0.0))
 
 
 def _solved(path: tuple[Moments, NDArray[np.float64]]) -> Solution:

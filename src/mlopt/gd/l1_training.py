@@ -132,10 +132,7 @@ class L1Training(SolvedAtOnce):
         l1 = [model.l1 for model in self.models]
         return super().objective() + np.multiply(l1, own)
 
-    def advance(self, passes: int) -> None:
-        """Solve what is not solved yet."""
-        if self.done or passes < 1:
-            return
+    def _solve_all(self) -> None:
         paths = self._paths()
         with between_passes():
             short = [path for path in paths if self._condenses(path)]
@@ -147,7 +144,6 @@ class L1Training(SolvedAtOnce):
                 done += self.rows.executor.map(_along_columns, ready)
         for path in done:
             self._arrive(path)
-        self.passes += 1
 
     @cached_property
     def _whole(self) -> Rows:
@@ -183,11 +179,9 @@ class L1Training(SolvedAtOnce):
 
     def _arrive(self, path: Path) -> None:
         for number, found in zip(path.numbers, path.found, strict=True):
-            own = self._layout.columns(number)
-            self._weights[:-1, own], self._weights[-1, own] = found.W.T, found.b
+            self._put(self._layout.columns(number), found.W, found.b)
             self._gaps[number], self._steps[number] = found.gap, found.steps
             self._converged[number] = found.converged
-            self._solved[number], self._stale[:, number] = True, True
 
 
 def _kind(model: Model) -> Hashable:

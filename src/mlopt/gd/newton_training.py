@@ -69,10 +69,7 @@ class NewtonTraining(SolvedAtOnce):
         super().__init__(rows, models, max_iter)
         self._gtol = gtol
 
-    def advance(self, passes: int) -> None:
-        """Solve what is not solved yet."""
-        if self.done or passes < 1:
-            return
+    def _solve_all(self) -> None:
         paths = self._paths()
         self._converged[~self._solved] = True
         with between_passes():
@@ -82,11 +79,8 @@ class NewtonTraining(SolvedAtOnce):
                 path.numbers, ends, strict=True
             ):
                 first = self._layout.columns(number).start + path.column
-                own = slice(first, first + len(coef))
-                self._weights[:-1, own], self._weights[-1, own] = coef.T, intercept
+                self._put(slice(first, first + len(coef)), coef, intercept)
                 self._converged[number] &= converged
-                self._solved[number], self._stale[:, number] = True, True
-        self.passes += 1
 
     def _along(self, path: _Path) -> list[tuple[Array, Array, bool]]:
         ends: list[tuple[Array, Array, bool]] = []
