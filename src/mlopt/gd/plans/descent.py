@@ -22,7 +22,7 @@ from mlopt.gd.operators.running import Run
 from mlopt.gd.operators.sources import MatrixSource
 from mlopt.gd.passes import evaluate
 from mlopt.gd.plans.task import Problem
-from mlopt.gd.plans.watch import Looks, watch
+from mlopt.gd.plans.watch import Watch, watch
 from mlopt.prices import price
 
 Array = NDArray[Any]
@@ -110,7 +110,7 @@ class Descent:
                 self._next = max(self.passes + 1, math.ceil(self.passes * LOOKS))
                 self._gap = self._look(self._watch)
 
-    def _look(self, watched: Looks) -> float:
+    def _look(self, watched: Watch) -> float:
         problem, (coef, intercept) = self._problem, self.coefficients()
         weights = np.append(coef[0], intercept)
         found = evaluate(

@@ -26,7 +26,7 @@ from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import Problem
-from mlopt.gd.plans.watch import Looks, watch, watchable
+from mlopt.gd.plans.watch import Watch, watch, watchable
 from mlopt.gd.pricing import alone
 from mlopt.gd.sample import WIDEST
 from mlopt.kernels.coordinates import column_slopes, coordinate_epoch
@@ -119,7 +119,7 @@ class PrimalCoordinate:
             self.passes += 1
 
     @cached_property
-    def _watch(self) -> Looks:
+    def _watch(self) -> Watch:
         return watch(self._problem, self._tolerance)
 
     def _losses(self) -> tuple[Array, Array]:

@@ -13,7 +13,7 @@ Without one, and with too many columns for a Hessian, nothing tells it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,58 +31,19 @@ _SURE = 2.0
 _LEAST = float(np.finfo(float).tiny)
 
 
-class Looks(Protocol):
-    """Relative gaps of one model at the points where somebody looks."""
-
-    def gap(self, value: float, gradient: NDArray[Any], weights: NDArray[Any]) -> float:
-        """Objective minus minimum, over the objective."""
-        ...
-
-    def state(self) -> dict[str, Any]:
-        """A checkpoint: plain arrays and numbers."""
-        ...
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a checkpoint of the same problem."""
-        ...
-
-
 def watchable(l2: float, d: int) -> bool:
     """Whether anything tells how far a smooth objective is above its minimum."""
     return l2 > 0 or d < WIDEST
 
 
-def watch(problem: Problem, tolerance: float, *, noisy: bool = False) -> Looks:
+def watch(problem: Problem, tolerance: float, *, noisy: bool = False) -> Watch:
     """What is certain of gaps where there is a penalty; otherwise what is estimated.
 
     The gradients of ``noisy`` methods never get small: a Hessian, where there is one, tells
     their gap far better, and `mlopt.gd.plans.proof` proves it.
     """
     estimated = problem.task.l2 == 0 or (noisy and problem.rows.d < WIDEST)
-    return Watch(problem, tolerance) if estimated else Bounded(problem)
-
-
-class Bounded:
-    """``||g||^2 / (2 l2)``: a bound once the intercept is the best for the weights."""
-
-    def __init__(self, problem: Problem) -> None:
-        self._l2 = np.array([problem.task.l2])
-
-    def gap(self, value: float, gradient: NDArray[Any], weights: NDArray[Any]) -> float:
-        """See `Watch.gap`."""
-        del weights
-        g = np.asarray(gradient, np.float64)
-        bound = float(strong_convexity_bound(np.array([g @ g]), self._l2)[0])
-        found = bound / max(abs(value), _LEAST)
-        return found if np.isfinite(found) else np.inf
-
-    def state(self) -> dict[str, Any]:
-        """Nothing is remembered."""
-        return {}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Nothing is remembered."""
-        del state
+    return Watch(problem, tolerance, bounded=not estimated)
 
 
 class Watch:
@@ -91,9 +52,12 @@ class Watch:
     Parameters
     ----------
     problem : Problem
-        With one column of weights and any loss but the hinge, and fewer than 2048 columns.
+        With one column of weights and any loss but the hinge.
     tolerance : float, default=inf
         Gaps above it are rather too high.
+    bounded : bool, default=False
+        By ``||g||^2 / (2 l2)`` alone, a bound once the intercept is the best for the
+        weights. Otherwise there must be fewer than 2048 columns.
 
     Raises
     ------
@@ -101,17 +65,21 @@ class Watch:
         For the hinge and the multinomial loss.
     """
 
-    def __init__(self, problem: Problem, tolerance: float = np.inf) -> None:
+    def __init__(
+        self, problem: Problem, tolerance: float = np.inf, *, bounded: bool = False
+    ) -> None:
         if problem.task.loss in ("hinge", "multinomial"):
             raise InputError(
                 "`problem` must have a smooth loss of one column of weights, got "
                 f"{problem.task.loss!r}."
             )
         self._tolerance = tolerance
-        self._convexity = 0.0 if problem.task.fit_intercept else problem.task.l2
-        self._energy = SampledEnergy(problem)
-        zeros = np.zeros((1, problem.rows.d)), np.zeros(1)
-        self._zero = problem.objective(*zeros)
+        free = problem.task.fit_intercept and not bounded
+        self._convexity = np.array([0.0 if free else problem.task.l2])
+        self._energy, self._zero = None if bounded else SampledEnergy(problem), np.inf
+        if not bounded:
+            zeros = np.zeros((1, problem.rows.d)), np.zeros(1)
+            self._zero = problem.objective(*zeros)
         self._values = np.full((VALUES, 1), np.nan)
         self._estimates = np.full((VALUES, 1), np.nan)
 
@@ -127,8 +95,11 @@ class Watch:
         """
         g, w = np.asarray(gradient, np.float64), np.asarray(weights, np.float64)
         size = max(abs(value), _LEAST)
+        bound = float(strong_convexity_bound(np.array([g @ g]), self._convexity)[0])
+        if self._energy is None:
+            return bound / size if np.isfinite(bound) else np.inf
         estimate = 0.5 * self._energy.at(g, w, 2 * _FAR * size)
-        left = self._judged(value, estimate, g)
+        left = min(self._raised(value, estimate), bound)
         if left <= self._tolerance * size:
             left = min(left, _SURE * estimate)
         self._values = np.vstack([[[value]], self._values[:-1]])
@@ -136,19 +107,18 @@ class Watch:
         # Far away, where a loss is a straight line, its curvature tells nothing.
         return max(left, value - self._zero) / size
 
-    def _judged(self, value: float, estimate: float, gradient: NDArray[Any]) -> float:
+    def _raised(self, value: float, estimate: float) -> float:
         now, then = np.array([value]), np.array([estimate])
-        raised = safeguarded(now, then, self._values, self._estimates)
-        norm, convexity = np.array([gradient @ gradient]), np.array([self._convexity])
-        return float(np.minimum(raised, strong_convexity_bound(norm, convexity))[0])
+        return float(safeguarded(now, then, self._values, self._estimates)[0])
 
     def state(self) -> dict[str, Any]:
         """A checkpoint: plain arrays and numbers."""
         seen = {"values": self._values.copy(), "estimates": self._estimates.copy()}
-        return seen | {"energy": self._energy.state()}
+        return seen | ({} if self._energy is None else {"energy": self._energy.state()})
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a checkpoint of the same problem."""
         self._values = np.array(state["values"])
         self._estimates = np.array(state["estimates"])
-        self._energy.restore(state["energy"])
+        if self._energy is not None:
+            self._energy.restore(state["energy"])
