@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mlopt.errors import InputError
 from mlopt.kernels.gibbs import LANES, list_topics
 from mlopt.prices import price
 from mlopt.topics.documents import Documents
@@ -30,6 +32,30 @@ class Priors:
 def is_sparse(sampler: str, number: int) -> bool:
     """Whether a sampler looks at those of the topics that there are, and at no others."""
     return number > SPARSE if sampler == "auto" else sampler == "sparse"
+
+
+def check_priors(priors: Priors, documents: Documents, number: int, sampler: str) -> None:
+    """Refuse priors with which chances of topics are too small, or too large, for a number.
+
+    Such a token would have the last topic, whatever is likely.
+
+    Raises
+    ------
+    InputError
+    """
+    alpha, beta, n = priors.alpha, priors.beta, len(documents.words)
+    single = np.finfo(np.float64 if is_sparse(sampler, number) else np.float32)
+    least, most = float(single.tiny), float(single.max)
+    all_words = documents.vocabulary * beta
+    # A topic that neither the document nor the word has; and one that has all tokens.
+    nothing = alpha / (n + all_words)
+    share = max(1.0, alpha / all_words) if all_words else math.inf
+    if min(nothing, beta, nothing * beta) < least or number * share * (n + beta) > most:
+        raise InputError(
+            "`doc_topic_prior` and `topic_word_prior` must leave chances of topics that "
+            f"{single.dtype} holds, {least:.1g} to {most:.1g}; got {alpha:g} and {beta:g}. "
+            "Take less extreme ones."
+        )
 
 
 def table(documents: Documents, topics: Array, width: int) -> Array:

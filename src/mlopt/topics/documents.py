@@ -14,8 +14,15 @@ from numpy.typing import NDArray
 from mlopt.errors import InputError
 from mlopt.kernels.grouping import grouped
 from mlopt.kernels.permutation import permutation
+from mlopt.resources.probe import memory_limit
 
 Array = NDArray[Any]
+
+_MOST = 2**31 - 1
+"""Tokens: counts of words are int32."""
+_OF_A_TOKEN = 24
+"""Bytes: its word, its topic where it begins, in training and at the end, each int32; and
+its cell of the table of counts, int64."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +44,14 @@ class Documents:
 
     @staticmethod
     def of(X: sp.csr_array) -> Documents:
-        """Of checked counts: see `counts_of`."""
+        """Of checked counts: see `counts_of`.
+
+        Raises
+        ------
+        InputError
+            There are more tokens than memory holds.
+        """
+        _check_room(float(X.data.sum(dtype=np.float64)))
         times = X.data.astype(np.int64)
         words = np.repeat(X.indices.astype(np.int32), times)
         ends = np.concatenate(([0], np.cumsum(times)))[X.indptr]
@@ -53,6 +67,14 @@ class Documents:
         """Tokens word by word, and where words begin."""
         return grouped(self.words, self.vocabulary)
 
+    def same(self, other: Documents) -> bool:
+        """Whether they have the same tokens in the same order."""
+        ours, theirs = (self.starts, self.words), (other.starts, other.words)
+        return all(map(np.array_equal, ours, theirs))
+
+    def __reduce__(self) -> Any:  # without what can be found again
+        return Documents, (self.words, self.starts, self.vocabulary)
+
     def shards(self, number: int) -> list[tuple[slice, slice]]:
         """Documents, and their tokens, in parts of about as many tokens each."""
         n = len(self.words)
@@ -62,6 +84,17 @@ class Documents:
             (slice(a, b), slice(int(self.starts[a]), int(self.starts[b])))
             for a, b in pairwise(edges.tolist())
         ]
+
+
+def in_full(X: Any) -> Any:
+    """A sparse matrix of whole numbers in 64 bits, in which what is stored twice is added
+    up; half precision, which none can have, in single. Other data as they are."""
+    kind = getattr(X, "dtype", None)
+    if kind == np.float16:
+        return X.astype(np.float32)
+    if not sp.issparse(X) or X.dtype.kind not in "iu" or X.dtype.itemsize == 8:
+        return X
+    return X.astype(np.int64)
 
 
 def counts_of(X: Any) -> sp.csr_array:
@@ -95,8 +128,18 @@ def counts_of(X: Any) -> sp.csr_array:
     return found
 
 
+def _check_room(tokens: float) -> None:
+    limit = min(_MOST, memory_limit() / _OF_A_TOKEN)
+    if tokens > limit:
+        raise InputError(
+            f"X must have at most {limit:.3g} tokens in all for the memory that there is, "
+            f"got {tokens:.3g}: these are numbers of occurrences, each of which is given a "
+            "topic. Fit some of the documents, or scale counts down."
+        )
+
+
 def halves(X: sp.csr_array) -> tuple[sp.csr_array, sp.csr_array]:
-    """The tokens of each document in two parts, drawn at random, always the same way."""
+    """All tokens in two parts, drawn at random, always the same way."""
     documents = Documents.of(X)
     n = len(documents.words)
     first = np.zeros(n, bool)

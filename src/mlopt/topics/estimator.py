@@ -21,14 +21,15 @@ from sklearn.utils._param_validation import (
     Options,
     StrOptions,
 )
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from mlopt.cluster import Mesh, Threads, mesh
 from mlopt.errors import InputError
 from mlopt.kernels.gibbs import infer
+from mlopt.rows.block import check_unmasked
 from mlopt.rows.source import collected
-from mlopt.topics.counting import Priors, table
-from mlopt.topics.documents import Documents, counts_of, halves
+from mlopt.topics.counting import Priors, check_priors, table
+from mlopt.topics.documents import Documents, counts_of, halves, in_full
 from mlopt.topics.rotating import training_of
 from mlopt.topics.training import first_topics, likely_topics
 
@@ -70,7 +71,7 @@ class LatentDirichletAllocation(
         The sum of changes of its shares below which these are found.
     warm_start : bool, default=False
         Go on from the last fit: of the same documents exactly; of others, from topics as
-        likely as their words make them.
+        likely as their words make them, for which there must be a sweep left.
     random_state : int, RandomState or None, default=None
         The result depends on it and on ``layout``, not on the number of threads or workers.
     n_jobs : int, optional
@@ -176,7 +177,7 @@ class LatentDirichletAllocation(
         ------
         InputError
             When a parameter is out of range, a count is negative or not whole, or there
-            are no words at all.
+            are no words at all, or more tokens than memory holds.
         """
         del y
         try:
@@ -191,6 +192,7 @@ class LatentDirichletAllocation(
                 f"X must have a word in some document; all {documents.count} are empty."
             )
         priors = self._priors()
+        check_priors(priors, documents, self.n_components, self.sampler)
         topics, passes, seed = self._start(documents)
         with closing(self._place()) as place:
             training = training_of(
@@ -204,6 +206,7 @@ class LatentDirichletAllocation(
         self.doc_topic_prior_, self.topic_word_prior_ = priors.alpha, priors.beta
         self.n_iter_, self._seed = training.passes, seed
         self._topics = documents, topics
+        self._name_words(X)
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:
@@ -225,9 +228,9 @@ class LatentDirichletAllocation(
     def perplexity(self, X: Any) -> float:
         """How many words a token is as good as drawn from: the least is best.
 
-        From one half of the tokens of each document, drawn at random but always the same
-        way, its topics are found, and the other half is predicted. (scikit-learn's bounds
-        the likelihood of tokens that the topics of a document were found from.)
+        From one half of all tokens, drawn at random but always the same way, the topics of
+        documents are found, and the other half is predicted. (scikit-learn's bounds the
+        likelihood of tokens that the topics of a document were found from.)
 
         Parameters
         ----------
@@ -275,6 +278,7 @@ class LatentDirichletAllocation(
         Parameters
         ----------
         n_words : int, default=10
+            At least 1; beyond all words it is all of them.
         feature_names : sequence of str, optional
             What words are called, such as ``get_feature_names_out()`` of the vectorizer.
             Default: ``feature_names_in_``, or numbers of columns.
@@ -284,6 +288,8 @@ class LatentDirichletAllocation(
         list of lists
         """
         check_is_fitted(self)
+        if not isinstance(n_words, Integral) or n_words < 1:
+            raise InputError(f"`n_words` must be a whole number above 0, got {n_words!r}.")
         words = self.components_.shape[1]
         names = getattr(self, "feature_names_in_", range(words))
         names = list(names if feature_names is None else feature_names)
@@ -320,8 +326,21 @@ class LatentDirichletAllocation(
             )
 
     def _counts(self, X: Any, *, reset: bool) -> sp.csr_array:
-        X = validate_data(self, collected(X), accept_sparse="csr", reset=reset)
-        return counts_of(X)
+        check_unmasked(X, "X")
+        X = in_full(collected(X))
+        if reset:  # what words there are is kept when the fit has come to its end
+            return counts_of(check_array(X, accept_sparse="csr", estimator=self))
+        counts = counts_of(validate_data(self, X, accept_sparse="csr", reset=False))
+        if counts.shape[1] != self.components_.shape[1]:
+            raise InputError(
+                f"X must have the words of the topics: it has {counts.shape[1]}, and "
+                f"`components_` has {self.components_.shape[1]} columns."
+            )
+        return counts
+
+    def _name_words(self, X: Any) -> None:
+        """Set ``n_features_in_``, and ``feature_names_in_`` where X has names."""
+        validate_data(self, X, skip_check_array=True, reset=True)
 
     def _place(self) -> Threads | Mesh:
         return mesh() if self.layout == "rotate" else Threads(self.n_jobs)
@@ -350,7 +369,13 @@ class LatentDirichletAllocation(
                 f"X must have the {known.vocabulary} words of the last fit with "
                 f"`warm_start`, got {documents.vocabulary}."
             )
-        if not _same(known, documents):
+        if not known.same(documents):
+            if self.max_iter == self.n_iter_:
+                raise InputError(
+                    f"`max_iter` must be above {self.n_iter_} with `warm_start` and other "
+                    "documents: it counts the sweeps of earlier fits too, so none is left "
+                    "to learn these."
+                )
             topics = likely_topics(documents, self._shares(), self._seed)
         return topics, self.n_iter_, self._seed
 
@@ -367,9 +392,3 @@ class LatentDirichletAllocation(
             self.doc_topic_prior_, self.max_doc_update_iter, self.mean_change_tol, out,
         )  # fmt: skip
         return out
-
-
-def _same(one: Documents, other: Documents) -> bool:
-    return np.array_equal(one.starts, other.starts) and np.array_equal(
-        one.words, other.words
-    )
