@@ -6,6 +6,7 @@ pass finds out whether they are finite.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -107,6 +108,26 @@ def row_slice(X: Any, start: int, stop: int) -> Any:
 def beside(block: Block, arrays: Mapping[str, np.ndarray]) -> Block:
     """The same rows with further per-row arrays."""
     return replace(block, extra={**block.extra, **arrays})
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """The same memory, which cannot be changed through it."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def fixed(block: Block) -> Block:
+    """The same rows, which cannot be changed through it."""
+    X = block.X
+    if sp.issparse(X):
+        X = copy.copy(X)
+        for name in ("data", "indices", "indptr"):
+            setattr(X, name, read_only(getattr(X, name)))
+    else:
+        X = read_only(X)
+    beside = {name: read_only(array) for name, array in block.extra.items()}
+    return Block(X, beside, block.index)
 
 
 def float_dtype(given: np.dtype, wanted: Any = None) -> np.dtype:

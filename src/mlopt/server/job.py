@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -10,10 +11,20 @@ from typing import Any, Literal
 import numpy as np
 
 from mlopt.cluster import Executor, Mesh, MeshHere, Threads, executor, mesh
-from mlopt.errors import InputError
+from mlopt.cluster.threads import count_threads
+from mlopt.errors import InputError, InputWarning
 from mlopt.events import Observer, ignore
 from mlopt.rows import Rows
 from mlopt.server.elastic import Policy
+from mlopt.server.given import (
+    ALONE,
+    check_state,
+    check_where,
+    is_finite,
+    is_in_parts,
+    parts_of,
+    whole,
+)
 from mlopt.server.layouts.layout import Layout
 from mlopt.server.layouts.rotate import Rotate
 from mlopt.server.layouts.rounds import Rounds
@@ -56,8 +67,8 @@ class Job:
     ----------
     step : callable
         ``step(block, model)`` returns what is to be added to the model: of its shapes. It
-        cannot change the model that it is given. A block has ``X`` and ``extra``, what was
-        attached to its rows (see `mlopt.rows.Block`).
+        cannot change the model that it is given, nor rows that are cut here. A block has
+        ``X`` and ``extra``, what was attached to its rows (see `mlopt.rows.Block`).
     model : ndarray, mapping of str to ndarray, or a sequence of mappings
         To begin with; it is not changed. A sequence is a model in parts.
     rows : array-like (n, d), Rows, or a sequence
@@ -102,7 +113,11 @@ class Job:
     Raises
     ------
     InputError
-        A layout that cannot be had; a model that holds no numbers.
+        A layout or a setting that cannot be had; a model that holds no numbers.
+
+    Notes
+    -----
+    Pickled, as for `mlopt.submit`, a job is as far as it is; its members stay.
 
     Examples
     --------
@@ -138,20 +153,21 @@ class Job:
             raise InputError(f"`mode` must be one of {MODES}, got {mode!r}.")
         if layout not in LAYOUTS:
             raise InputError(f"`layout` must be one of {LAYOUTS}, got {layout!r}.")
-        self.limit, self.mode = passes, mode
-        self.staleness, self.servers = staleness, servers
+        if not callable(step):
+            raise InputError(f"`step` must be callable, got {step!r:.60}.")
+        check_where(where)
+        count_threads(n_jobs)  # which refuses 0
+        self.limit, self.mode = whole("passes", passes, 0), mode
+        self.staleness = whole("staleness", staleness, 0)
+        self.servers = None if servers is None else whole("servers", servers, 1)
         self._policy, self._observer = policy, observer
-        self._where, self._members, self._n_jobs = where, members, n_jobs
-        self._in_parts = isinstance(model, Sequence)
+        self._where, self._n_jobs = where, n_jobs
+        self._members = whole("members", members, 1)
+        self._in_parts = is_in_parts(model)
         self._alone = not (self._in_parts or isinstance(model, Mapping))
-        parts = model if self._in_parts else [{"": model} if self._alone else model]
+        parts = parts_of(model)
         cells, held = _cells_of(rows, y, self._in_parts, where)
-        self.program = Program(
-            Adds(step, self._alone),
-            [{name: np.asarray(array) for name, array in part.items()} for part in parts],
-            cells,
-            executor=held,
-        )
+        self.program = Program(Adds(step, self._alone), parts, cells, executor=held)
         self._wanted, self.layout_ = layout, layout
         self._mesh: Mesh | None = None
         self._layout: Layout | None = None
@@ -177,7 +193,7 @@ class Job:
         ]
         if self._in_parts:
             return parts
-        return parts[0][""] if self._alone else parts[0]
+        return parts[0][ALONE] if self._alone else parts[0]
 
     def run(self) -> Result:
         """Do all passes that are left.
@@ -188,24 +204,37 @@ class Job:
             A step returned what cannot be added to the model.
         ClusterError
             No member is left. What was learnt so far is in `model`.
+
+        Warns
+        -----
+        InputWarning
+            The model has NaN or infinity, and had none.
         """
-        began, lost = time.monotonic(), 0
+        began, lost, sound = time.monotonic(), 0, is_finite(self._kept[1])
         try:
-            self.advance(self.limit - self.passes)
+            self.advance(max(0, self.limit - self.passes))
         finally:
             try:
                 model = self.model
             finally:
                 lost = 0 if self._layout is None else self._layout.lost
                 self.close()
+        if sound and not is_finite(self._kept[1]):
+            warnings.warn(
+                f"the model has NaN or infinity after {self.passes} passes: `step` "
+                "returned it, or its steps are too long.",
+                InputWarning,
+                stacklevel=2,
+            )
         seconds = time.monotonic() - began
         return Result(model, self.passes, seconds, self.layout_, lost)
 
     def advance(self, passes: int) -> None:
         """Do so many more passes; see `run`. `close` lets go of the members."""
+        passes = whole("passes", passes, 0)
         if self._layout is None:
             self._layout = self._laid_out()
-        if passes > 0:
+        if passes:
             self._layout.advance(passes)
 
     def state(self) -> dict[str, Any]:
@@ -214,10 +243,15 @@ class Job:
         return {"model": model, "passes": self.passes}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a `state`."""
+        """Go on from a `state`.
+
+        Raises
+        ------
+        InputError
+            It is none of a job like this one.
+        """
+        parts = check_state(state, self.program.parts)
         self.close()
-        model = state["model"]
-        parts = model if self._in_parts else [{"": model} if self._alone else model]
         self._kept = state["passes"], parts
 
     def close(self) -> None:
@@ -228,6 +262,10 @@ class Job:
         if self._mesh is not None and self._mesh is not self._where:
             self._mesh.close()
         self._mesh = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        assert self.model is not None  # which keeps what is learnt
+        return vars(self) | {"_layout": None, "_mesh": None}
 
     def _laid_out(self) -> Layout:
         passes, parts = self._kept
@@ -267,7 +305,7 @@ class Job:
 def _cells_of(
     rows: Any, y: Any, in_parts: bool, where: Any
 ) -> tuple[Sequence[Sequence[Any]], Executor | None]:
-    if isinstance(rows, list | tuple) and (in_parts or not _is_matrix(rows)):
+    if _is_sequence(rows) and (in_parts or not _is_matrix(rows)):
         if y is not None:
             raise InputError("`y` is for rows that are cut here: put it into your blocks.")
         if not rows:
@@ -277,6 +315,11 @@ def _cells_of(
         raise InputError(
             "`rows` for a model in parts must be a sequence of strata, each a sequence "
             f"with a block for each part; got {type(rows).__name__}."
+        )
+    if not hasattr(rows, "shape") and not isinstance(rows, Rows | list | tuple):
+        raise InputError(
+            "`rows` must be a matrix, a frame, `Rows`, or a sequence of blocks; got "
+            f"{type(rows).__name__}."
         )
     held = where if isinstance(where, Executor) else None
     if held is None and not isinstance(where, Mesh):
@@ -292,6 +335,10 @@ def _cells_of(
         for at in range(size)
     ]
     return cells, cut.executor
+
+
+def _is_sequence(rows: Any) -> bool:
+    return isinstance(rows, Sequence) and not isinstance(rows, str | bytes)
 
 
 def _is_matrix(rows: Sequence[Any]) -> bool:

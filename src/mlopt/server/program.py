@@ -22,9 +22,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from mlopt.cluster import Executor
 from mlopt.errors import InputError
+from mlopt.rows.block import Block, fixed, read_only
 from mlopt.server.blocks import Array
 from mlopt.server.tables import Table, Tables
 
@@ -80,17 +82,12 @@ class Adds(Step):
         return loss
 
     def delta(self, cell: Any, part: Part, state: Part, passes: int) -> tuple[Part, float]:
-        given = {name: _read_only(array) for name, array in part.items()}
-        found = self.function(cell, given[""] if self.alone else given)
+        given = {name: read_only(array) for name, array in part.items()}
+        rows = fixed(cell) if isinstance(cell, Block) else cell
+        found = self.function(rows, given[""] if self.alone else given)
         delta = {"": found} if self.alone else found
         check_delta(delta, part)
         return {name: np.asarray(delta[name]) for name in part}, 0.0
-
-
-def _read_only(array: Array) -> Array:
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 def check_delta(delta: Any, part: Part) -> None:
@@ -101,14 +98,15 @@ def check_delta(delta: Any, part: Part) -> None:
     InputError
     """
     if not isinstance(delta, Mapping) or delta.keys() != part.keys():
-        got = sorted(delta) if isinstance(delta, Mapping) else type(delta).__name__
+        got = list(delta) if isinstance(delta, Mapping) else type(delta).__name__
         raise InputError(
             f"`step` must return a delta with the arrays of the model, {sorted(part)}; got "
             f"{got}."
         )
     for name, array in part.items():
-        found = np.asarray(delta[name])
         what = f"`{name}` of its delta" if name else "its delta"
+        _check_kind(delta[name], what)
+        found = np.asarray(delta[name])
         if found.shape != array.shape:
             raise InputError(
                 f"`step` must return a delta of the model's shape: {what} should have "
@@ -118,6 +116,23 @@ def check_delta(delta: Any, part: Part) -> None:
             raise InputError(
                 f"`step` must return a delta that can be added to {array.dtype}: {what} "
                 f"is of {found.dtype}."
+            )
+
+
+def _check_kind(found: Any, what: str) -> None:
+    """Refuse what numpy would make something else of."""
+    if found is None:
+        raise InputError(
+            "`step` must return a delta to be added to the model: as "
+            f"{what} it returned None."
+        )
+    for kind, how, so in (
+        ("masked", "filled", isinstance(found, np.ma.MaskedArray)),
+        ("sparse", "toarray", sp.issparse(found)),
+    ):
+        if so:
+            raise InputError(
+                f"`step` must return an array: {what} is {kind}. Give its `{how}`."
             )
 
 

@@ -1,0 +1,154 @@
+"""What people give a job by mistake is refused in words, in every layout alike."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections import deque
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from tests.server.test_jobs import ALL, KINDS
+
+from mlopt.errors import InputError, InputWarning
+from mlopt.server import Job
+
+X = np.arange(12.0).reshape(6, 2)
+ZEROS = np.zeros(2)
+
+
+def one(block: Any, model: Any) -> Any:
+    return np.ones_like(model)
+
+
+def job(step: Any = one, model: Any = ZEROS, rows: Any = X, **given: Any) -> Job:
+    return Job(step, model, rows, **{"members": 3, **given})
+
+
+@pytest.mark.parametrize("layout", ALL)
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ([0.0, 0.0], r"arrays by name.* got 0.0: of a list of numbers make an array"),
+        ([ZEROS, ZEROS], "arrays by name"),
+        ("abc", "must hold numbers"),
+        (None, "must hold numbers"),
+        (np.zeros(0), "must hold numbers, and some"),
+        ({}, "must have an array"),
+        ([], "must have a part"),
+        ({"w": {"v": ZEROS}}, "`w` has .* type object"),
+        ({1: ZEROS}, "names .* must be texts, got 1"),
+        (np.ma.masked_greater([1.0, 2.0], 1.5), "must not be a masked array"),
+    ],
+)
+def test_a_model_that_is_none_is_refused_at_once(
+    layout: Any, model: Any, said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        job(model=model, layout=layout)
+
+
+@pytest.mark.parametrize("layout", ALL)
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"passes": -1}, "`passes` must be a whole number of at least 0, got -1"),
+        ({"passes": 2.5}, "`passes` must be .* got 2.5"),
+        ({"passes": None}, "`passes` must be"),
+        ({"staleness": -1, "mode": "bounded"}, "`staleness` must be .* at least 0, got -1"),
+        ({"servers": 0}, "`servers` must be .* at least 1, got 0"),
+        ({"members": 0}, "`members` must be .* at least 1, got 0"),
+        ({"n_jobs": 0}, "`n_jobs` must not be 0"),
+        ({"step": "descend"}, "`step` must be callable, got 'descend'"),
+        ({"where": "tcp://127.0.0.1:1"}, "`where` must be a client, an executor or a mesh"),
+        ({"rows": (x for x in X)}, "`rows` must be .* got generator"),
+        ({"rows": None}, "`rows` must be .* got NoneType"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused_at_once(
+    layout: Any, given: Any, said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        job(layout=layout, **given)
+
+
+@pytest.mark.parametrize("layout", ALL)
+@pytest.mark.parametrize(
+    ("delta", "said"),
+    [
+        (None, "must return a delta .* it returned None"),
+        (np.ma.masked_greater([1.0, 2.0], 1.5), "masked"),
+        (sp.csr_array([[1.0, 2.0]]), "`toarray`"),
+        (1.0, r"should have \(2,\), and has \(\)"),
+    ],
+)
+def test_what_cannot_be_added_is_said(layout: Any, delta: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        job(lambda block, model: delta, layout=layout).run()
+
+
+def spoils(block: Any, model: Any) -> Any:
+    rows = block.X.data if sp.issparse(block.X) else block.X
+    rows *= 2
+    return np.ones_like(model)
+
+
+def spoils_target(block: Any, model: Any) -> Any:
+    block.extra["y"][:] = 7
+    return np.ones_like(model)
+
+
+@pytest.mark.parametrize(("layout", "mode"), KINDS)
+@pytest.mark.parametrize("step", [spoils, spoils_target])
+@pytest.mark.parametrize("make", [np.copy, sp.csr_array, pd.DataFrame])
+def test_a_step_cannot_change_rows(layout: Any, mode: Any, step: Any, make: Any) -> None:
+    rows, y = make(X), np.zeros(6)
+    with pytest.raises(ValueError, match="read-only"):
+        job(step, rows=rows, y=y, layout=layout, mode=mode, passes=2).run()
+    np.testing.assert_array_equal(rows.toarray() if sp.issparse(rows) else rows, X)
+    assert not y.any()
+
+
+def test_steps_share_rows_that_are_not_copied_for_them() -> None:
+    seen = list[Any]()
+
+    def step(block: Any, model: Any) -> Any:
+        seen.append(block.X)
+        return np.zeros(2)
+
+    job(step, layout="rounds").run()
+    assert np.shares_memory(seen[0], X)
+
+
+@pytest.mark.parametrize("layout", ALL)
+def test_a_model_that_is_spoilt_is_told(layout: Any) -> None:
+    with pytest.warns(InputWarning, match="the model has NaN or infinity after 2 passes"):
+        job(lambda block, model: model * np.nan, layout=layout, passes=2).run()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        job(model=np.array([np.inf, 0]), layout=layout).run()
+        job(model={"n": np.array(3)}, step=lambda b, m: {"n": 1}, layout=layout).run()
+
+
+@pytest.mark.parametrize("layout", ALL)
+def test_a_job_is_pickled_as_far_as_it_is(layout: Any) -> None:
+    begun = job(layout=layout, passes=5)
+    begun.advance(2)
+    copy = pickle.loads(pickle.dumps(begun))
+    assert copy.passes == begun.passes == 2
+    for whole in (copy, begun):
+        np.testing.assert_array_equal(whole.run().model, [5, 5])
+
+
+@pytest.mark.parametrize("state", [{}, {"passes": 1, "model": np.zeros(5)}, {"passes": 1}])
+def test_a_state_of_another_job_is_refused(state: Any) -> None:
+    with pytest.raises(InputError, match="`state` of a job like this one"):
+        job().restore(state)
+
+
+@pytest.mark.parametrize("rows", [range(4), deque([1, 2, 3, 4])])
+def test_any_sequence_is_blocks(rows: Any) -> None:
+    assert job(rows=rows, layout="threads").run().model.tolist() == [4, 4]
