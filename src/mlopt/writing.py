@@ -169,10 +169,28 @@ def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path | str | None]) 
                     )
 
 
-def check_writable(folder: Path) -> None:
+def check_free(places: Iterable[Path]) -> None:
+    """Refuse to write over what is there.
+
+    Raises
+    ------
+    InputError
+    """
+    for place in places:
+        if os.path.lexists(place):
+            raise InputError(f"`{place}` is there already: name another place, or move it.")
+
+
+def check_writable(folder: Path, what: str = "output") -> None:
     """Refuse a folder, there or yet to be made, that files cannot be written to.
 
     Leaves nothing behind.
+
+    Parameters
+    ----------
+    folder : Path
+    what : str
+        The parameter that names it.
 
     Raises
     ------
@@ -182,7 +200,7 @@ def check_writable(folder: Path) -> None:
     reason = why_unwritable(folder)
     if reason:
         raise InputError(
-            f"`output` must be in a folder that can be written to; `{folder}`: {reason}. "
+            f"`{what}` must be in a folder that can be written to; `{folder}`: {reason}. "
             "Name another."
         )
 

@@ -125,5 +125,15 @@ def reached(scheduler: Any) -> AbstractContextManager[Any]:
             "A scheduler is needed: give its address, as in 'tcp://127.0.0.1:8786', or "
             "make a `distributed.Client`."
         ) from None
+    if not isinstance(client, distributed.Client):
+        raise ConfigError(
+            "`scheduler` must be the address of a Dask scheduler, or a client of one; got "
+            f"{client!r:.80}. Of a cluster give its `scheduler_address`."
+        )
+    if client.scheduler is None or client.status == "closed":
+        raise ConfigError(
+            "`scheduler` must be a client that is open, and this one is closed: make "
+            "another, or give the address."
+        )
     check_safe(client.scheduler.address)
     return nullcontext(client)

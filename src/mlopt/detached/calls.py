@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 from mlopt.cluster.detached import holds_futures
 from mlopt.detached.kinds import Call, Train
-from mlopt.detached.work import absolute, check_storage
+from mlopt.detached.work import absolute, check_storage, has_its_data
 from mlopt.errors import InputError
 from mlopt.server.job import Job
 
@@ -24,6 +25,11 @@ def work_given(
     ------
     InputError
     """
+    if isinstance(what, Job | FunctionType | partial):
+        if X is not None or y is not None or fit_params:
+            raise has_its_data("A training")
+        if not isinstance(what, Job):
+            _check_function(what)
     if isinstance(what, Job):
         if what.program.executor is not None:
             raise InputError(
@@ -67,6 +73,11 @@ def call_of(
         if y is not None and not isinstance(y, str):
             raise InputError("`y` must name the column to predict where `X` is a path.")
         target, y = y, None
+    elif isinstance(y, str):
+        raise InputError(
+            f"`y` can name a column where `X` is a path; of data give the values, such as "
+            f"X[{y!r}], and X without them."
+        )
     parameters = (
         estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
     )
@@ -78,6 +89,18 @@ def call_of(
         trials=parameters.get("n_trials"),
     )
     return work, (estimator, X, y, dict(fit_params))
+
+
+def _check_function(function: Any) -> None:
+    try:
+        inspect.signature(function).bind()
+    except TypeError as error:
+        raise InputError(
+            f"`{_name(function)}` is called without arguments on a worker, to make a "
+            f"`mlopt.server.Job`, but: {error}. Bind them with `functools.partial`."
+        ) from None
+    except ValueError:  # of no signature that can be asked
+        return
 
 
 def _name(function: Any) -> str:

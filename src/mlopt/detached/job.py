@@ -32,9 +32,9 @@ from mlopt.detached.records import (
     storage_of,
 )
 from mlopt.detached.sending import check, new_key, send
-from mlopt.detached.work import GIVEN, RETURNED, Work, check_storage
+from mlopt.detached.work import GIVEN, RETURNED, Work, check_storage, has_its_data
 from mlopt.errors import ClusterError, InputError, MloptError
-from mlopt.writing import finish_files
+from mlopt.writing import check_free, finish_files
 
 LOOK = 0.5
 """Seconds between two looks at a job that somebody waits for."""
@@ -176,17 +176,21 @@ class Job:
                     f"{self.name} is {status}: only a job that is lost or failed can be "
                     "resumed."
                 )
-            key = new_key(self.name)
+            before, key = self.record, new_key(self.name)
             self.folder.change(
                 lambda record: replace(
                     record, status=WAITING, key=key, failed=None, ended=None
                 )
             )
-            check(client, self.folder, key)
-            send(client, self.folder, key)
+            try:
+                check(client, self.folder, key)
+                send(client, self.folder, key)
+            except BaseException:
+                self.folder.change(lambda now: before if now.key == key else None)
+                raise
 
     def fetch(self, output: Path | str) -> Path:
-        """Copy its results to a file or folder.
+        """Copy its results to a file or folder; nothing that is there is replaced.
 
         Raises
         ------
@@ -201,8 +205,14 @@ class Job:
             )
         if not found.is_dir():
             target = place / found.name if place.is_dir() else place
+            check_free([target])
             return Path(shutil.copyfile(found, target))
         finish_files(found)
+        if not place.is_dir():
+            check_free([place])
+        check_free(
+            place / one.relative_to(found) for one in found.rglob("*") if not one.is_dir()
+        )
         return Path(shutil.copytree(found, place, dirs_exist_ok=True))
 
     def __repr__(self) -> str:
@@ -272,12 +282,14 @@ def submit(
         from mlopt.query.places import anywhere
 
         if X is not None or y is not None or fit_params:
-            raise InputError("A query says everything itself: leave X and y out.")
+            raise has_its_data("A query")
         work = Query(text=anywhere(what))
     elif not isinstance(what, Work):
         from mlopt.detached.calls import work_given
 
         work, given = work_given(what, X, y, fit_params)
+    elif X is not None or y is not None or fit_params:
+        raise has_its_data(type(what).__name__)
     if isinstance(work, Sweep):
         check_storage(work.config.search.storage)
     name = name or f"{work.title}-{uuid.uuid4().hex[:6]}"

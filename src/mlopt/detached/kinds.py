@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ class Sweep(Work, frozen=True, kw_only=True, tag="sweep"):
         return self.config.search.timeout, self.config.search.n_trials
 
     def check(self) -> None:
-        _check_config(self.config)
+        _check_config(self.config, self.families)
         if self.config.output.directory is not None:
             check_writable(Path(self.config.output.directory))
 
@@ -77,7 +78,7 @@ class Fit(Work, frozen=True, kw_only=True, tag="fit"):
         return f"{stem(self.config.data.path)}-{self.family}"
 
     def check(self) -> None:
-        _check_config(self.config)
+        _check_config(self.config, [self.family])
         if self.output is not None:
             check_file(Path(self.output), [self.config.data.path, self.config.data.test])
 
@@ -230,8 +231,7 @@ class Train(Work, frozen=True, kw_only=True, tag="train"):
     def run(self, place: Place) -> Outcome:
         from mlopt.cluster import pack, unpack
 
-        given = unpack(place.kept.read(GIVEN))
-        job = given() if callable(given) else given
+        job = self._made(unpack(place.kept.read(GIVEN)))
         if STATE in place.kept:
             job.restore(unpack(place.kept.read(STATE)))
         began, first = time.monotonic(), job.passes
@@ -244,11 +244,24 @@ class Train(Work, frozen=True, kw_only=True, tag="train"):
                 place.kept.write(STATE, pack(job.state()))
                 text = f"pass {job.passes} of {job.limit}"
                 place.observer(events.Message(time.monotonic() - began, text))
+            found = job.run()  # nothing is left to do: what came of it
         finally:
             job.close()
-        found = job.run()  # nothing is left to do: what came of it
-        place.kept.write(RETURNED, pack(found))
+        seconds = place.spent + time.monotonic() - began
+        place.kept.write(RETURNED, pack(replace(found, seconds=seconds)))
         return Outcome({"passes": found.passes, "layout": found.layout})
+
+    def _made(self, given: Any) -> Any:
+        """The job that is given, or what a function makes."""
+        from mlopt.server.job import Job
+
+        job = given if isinstance(given, Job) else given()
+        if not isinstance(job, Job):
+            raise InputError(
+                f"`{self.what}` must make a `mlopt.server.Job`, got {job!r:.80}. Have it "
+                "return the job; of an estimator submit the estimator."
+            )
+        return job
 
 
 AnyWork = Sweep | Fit | Query | Predict | Call | Train
@@ -275,7 +288,10 @@ def _searched(
         search.set_params(**{n: own[n] for n in ("storage", "observer", "timeout")})
 
 
-def _check_config(config: Config) -> None:
+def _check_config(config: Config, families: Iterable[str]) -> None:
+    from mlopt.sweep.registry import check_names
+
+    check_names(families, config.families)
     for path in (config.data.path, config.data.test):
         if path is not None:
             check_readable(path)

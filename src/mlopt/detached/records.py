@@ -184,12 +184,12 @@ def make(storage: Path, record: Record) -> Folder:
     InputError
         There is a job of that name, or nothing can be written.
     """
-    if not _NAME.fullmatch(record.name):
+    if not (isinstance(record.name, str) and _NAME.fullmatch(record.name)):
         raise InputError(
             "The name of a job must be 1 to 100 letters, digits, '.', '_' or '-', and "
             f"begin with a letter or digit; got {record.name!r}."
         )
-    check_writable(storage)
+    check_writable(storage, "storage")
     storage.mkdir(parents=True, exist_ok=True)
     folder = Folder(storage / record.name)
     try:

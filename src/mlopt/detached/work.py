@@ -17,7 +17,7 @@ import msgspec
 
 from mlopt import events
 from mlopt.caching.disk import Disk
-from mlopt.errors import ConfigError, masked
+from mlopt.errors import ConfigError, InputError, masked
 from mlopt.readers import BUNDLED
 from mlopt.readers.files import File
 
@@ -124,6 +124,14 @@ def check_storage(storage: Any) -> None:
     raise ConfigError(
         "The `storage` of a search that is submitted must be a path or an address without "
         "a password, as it goes into a file: set OPTUNA_STORAGE on the workers instead."
+    )
+
+
+def has_its_data(what: str) -> InputError:
+    """That nothing can be given to what is submitted, which would not look at it."""
+    return InputError(
+        f"{what} says everything itself, also which data it has: leave X, y and parameters "
+        "of `fit` out."
     )
 
 

@@ -49,6 +49,24 @@ ESTIMATORS: Mapping[str, tuple[str, str]] = {
 }
 
 
+def check_names(
+    chosen: Iterable[str], entries: Iterable[str], known: Iterable[str] = DEFAULTS
+) -> None:
+    """Refuse names of families that are neither configured nor known.
+
+    Raises
+    ------
+    ConfigError
+    """
+    names = sorted({*entries, *known})
+    for name in chosen:
+        if name not in names:
+            raise ConfigError(
+                f"`families` names {name!r}, which must be one of {', '.join(names)}."
+                f"{did_you_mean(name, names)}"
+            )
+
+
 def families_of(
     case: Case, wanted: Mapping[str, Family], only: Iterable[str] = ()
 ) -> dict[str, Built]:
@@ -70,13 +88,7 @@ def families_of(
     known = DEFAULTS if case.roles is not None else SPARSE
     entries = dict(wanted) or dict.fromkeys(known, Family())
     chosen = list(only) or list(entries)
-    for name in chosen:
-        if name not in entries and name not in known:
-            names = sorted({*entries, *known})
-            raise ConfigError(
-                f"`families` names {name!r}, which must be one of {', '.join(names)}."
-                f"{did_you_mean(name, names)}"
-            )
+    check_names(chosen, entries, known)
     return {name: _build(case, name, entries.get(name, Family())) for name in chosen}
 
 
