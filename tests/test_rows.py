@@ -127,6 +127,20 @@ def test_a_fold_equals_a_loop_over_the_rows() -> None:
 
 
 @pytest.mark.parametrize("data", [X, S])
+def test_rows_in_another_order_are_numbered_as_they_are_visited(data: Any) -> None:
+    for where in (ONE, Shelves(2)):
+        rows = Rows.of(data, executor=where, block_rows=700).attach(number=np.arange(9_000))
+        turned = rows.in_order(range(len(rows.shelves))[::-1])
+        numbers = np.concatenate(turned.map(lambda block: block.extra["number"]))
+        whole = spread(data)[numbers]
+        assert np.array_equal(spread(turned.collect()), whole)
+        for chosen in (np.arange(9_000), np.array([0, 8_999, 1, 4_000, 4_000])):
+            assert np.array_equal(spread(turned.take(chosen)), whole[chosen])
+        firsts = [np.array([0])] * len(turned.lengths)
+        assert np.array_equal(spread(turned.pick(firsts)), whole[list(turned.starts)])
+
+
+@pytest.mark.parametrize("data", [X, X.astype("f4"), S])
 def test_collect_and_take_return_the_rows_asked_for(data: Any) -> None:
     rows = Rows.of(data, executor=Shelves(2))
     assert np.array_equal(spread(rows.collect()), spread(data))

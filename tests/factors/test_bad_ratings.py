@@ -26,6 +26,11 @@ def twice() -> Any:
         (PAIRS, [5, np.nan, 4, 2], {}, "finite: number 1 is nan"),
         (PAIRS, [5, 1, 4], {}, "one rating for each of the 4 rows"),
         (PAIRS, ["a", "b", "c", "d"], {}, "must be numbers"),
+        (PAIRS, np.array(STARS) + 1j, {}, "real numbers, got complex128"),
+        (MATRIX.astype(complex), None, {}, "real numbers, got complex128"),
+        (PAIRS, np.arange(4).astype("M8[D]"), {}, "real numbers, got datetime64"),
+        (PAIRS, np.ma.masked_greater(STARS, 4), {}, "y must not be a masked array"),
+        (np.ma.masked_greater(np.eye(2, dtype=int), 0), [1, 2], {}, "X must not be a mask"),
         (PAIRS, None, {}, "y, or the third column"),
         ([*PAIRS, ["ann", "tea"]], [*STARS, 3], {}, "user ann has item tea twice"),
         (twice(), None, {}, "user 0 has item 1 twice"),
@@ -103,6 +108,36 @@ def test_a_warm_start_takes_what_it_can_go_on_from() -> None:
         model.set_params(max_iter=3).fit(PAIRS, STARS)
     with pytest.raises(InputError, match="must stay 1"):
         model.set_params(max_iter=30, n_components=2).fit(PAIRS, STARS)
+
+
+@pytest.mark.parametrize("n_iter_no_change", [None, 3])
+@pytest.mark.parametrize("layout", ["threads", "rotate"])
+def test_other_ratings_need_a_pass_to_be_learnt(layout: str, n_iter_no_change: Any) -> None:
+    pairs = [[user, item] for user in range(6) for item in range(6)]
+    stars = [float((2 * user + item) % 5) for user, item in pairs]
+    model = MatrixFactorization(
+        1, max_iter=5, warm_start=True, random_state=0, layout=layout
+    ).fit(pairs, stars)
+    model.set_params(n_iter_no_change=n_iter_no_change)
+    before, mean = model.user_factors_.copy(), model.mean_
+    for X, y in (
+        ([*pairs, [9, 0]], [*stars, 3.0]),  # somebody new
+        (pairs[1:], stars[1:]),
+        (pairs, [2 * star for star in stars]),
+        (pairs, [*stars[3:], *stars[:3]]),
+    ):
+        with pytest.raises(InputError, match=r"must be above 5 .* other ratings"):
+            model.fit(X, y)
+    assert model.mean_ == mean
+    np.testing.assert_array_equal(model.fit(pairs, stars).user_factors_, before)
+    told = model.set_params(max_iter=30).fit([*pairs, [9, 0]], [*stars, 3.0])
+    assert told.predict([[9, 0]]).shape == (1,)
+
+
+def test_a_score_is_of_real_ratings() -> None:
+    model = MatrixFactorization(1, random_state=0).fit(PAIRS, STARS)
+    with pytest.raises(InputError, match="real numbers"):
+        model.score(PAIRS, np.array(STARS) + 1j)
 
 
 def test_a_matrix_of_other_rows_or_columns_is_refused() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.optimize import nnls
+from scipy.optimize import lsq_linear, nnls
 
 from mlopt.factors.model import padded
 from mlopt.kernels.factors_als import confide_rows, solve_rows
@@ -78,6 +78,37 @@ def test_rows_are_solved(k: int) -> None:
         stacked = np.vstack([F, np.sqrt(penalty * len(t)) * np.eye(k)])
         expected = nnls(stacked, np.concatenate([t, np.zeros(k)]))[0]
         np.testing.assert_allclose(bounded[user, :k], expected, atol=2e-3)
+
+
+@pytest.mark.parametrize("penalty", [1e-2, 1e-4, 1e-6, 1e-8, 1e-14])
+@pytest.mark.parametrize("free", [0, 1])
+@pytest.mark.parametrize("few", [1, 3, 8, 12, 40])
+def test_rows_that_may_not_be_negative_end_at_the_solution(
+    few: int, free: int, penalty: float
+) -> None:
+    random, k = np.random.default_rng(few), 8
+    F = np.abs(random.normal(size=(40, k))).astype(np.float32)
+    F[:, k - free :] = 1
+    items = np.concatenate([random.permutation(40)[:few] for _ in range(8)])
+    starts = few * np.arange(9)
+    targets = random.normal(1, 2, len(items)).astype(np.float32)
+    Z = np.abs(random.normal(size=(8, k))).astype(np.float32)
+    solve_rows(
+        (starts, items.astype(np.int32), targets), padded(F), Z, columns=k,
+        penalty=penalty, bounded=k - free, ends=True,
+    )  # fmt: skip
+    low = np.where(np.arange(k) < k - free, 0.0, -np.inf)
+    assert (low <= Z).all()
+    for z, i, t in zip(
+        Z.astype(float), items.reshape(8, -1), targets.reshape(8, -1), strict=True
+    ):
+        stacked = np.vstack([F[i], np.sqrt(penalty * few) * np.eye(k)])
+        aims = np.concatenate([t, np.zeros(k)])
+        best = lsq_linear(stacked, aims, (low, np.inf), method="bvls", tol=1e-15).x
+        wanted = np.sum((stacked @ best - aims) ** 2)
+        assert np.sum((stacked @ z - aims) ** 2) <= wanted * (1 + 1e-4) + 1e-11 * t @ t
+        if penalty > 1e-12:  # else any that fit as well are as good, in float64
+            np.testing.assert_allclose(z, best, atol=1e-3 * np.abs(best).max())
 
 
 @pytest.mark.parametrize("k", [1, 8, 17])

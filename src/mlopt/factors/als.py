@@ -13,7 +13,7 @@ from mlopt.errors import InputError
 from mlopt.factors.model import Factors, padded
 from mlopt.factors.ratings import Ratings
 from mlopt.factors.sgd import Rule
-from mlopt.kernels.factors_als import TURNS, confide_rows, solve_rows
+from mlopt.kernels.factors_als import confide_rows, solve_rows
 
 Array = NDArray[Any]
 Rows = tuple[Array, Array, Array]
@@ -107,7 +107,7 @@ def half(
     *,
     executor: Executor,
     steps: int = STEPS,
-    turns: int = TURNS,
+    ends: bool = False,
 ) -> tuple[Array, Array]:
     """The factors and biases of one side for those of the other.
 
@@ -125,8 +125,8 @@ def half(
     executor : Executor
     steps : int
         Of conjugate gradients, for counts.
-    turns : int
-        Of coordinates at most, where they may not be negative.
+    ends : bool
+        Whether rows that may not be negative are to be at the solution, and not near it.
 
     Returns
     -------
@@ -152,7 +152,7 @@ def half(
         def work(span: tuple[int, int]) -> None:
             solve_rows(
                 (starts, numbers, targets), features, Z, columns=k + biased,
-                penalty=rule.penalty, bounded=k if rule.nonnegative else 0, turns=turns,
+                penalty=rule.penalty, bounded=k if rule.nonnegative else 0, ends=ends,
                 first=span[0], last=span[1],
             )  # fmt: skip
     else:
@@ -197,7 +197,7 @@ def solution(
         before = Z
         Z, own = half(
             rows, F, biases, (Z, own), mean, rule, confidence, executor=executor,
-            steps=k, turns=_ROUNDS * TURNS,
+            steps=k, ends=True,
         )  # fmt: skip
         moved, largest = (np.abs(A).max(initial=0) for A in (Z - before, Z))
         if confidence is None or moved <= _STILL * largest:

@@ -76,7 +76,7 @@ def check_ratings(model: Any, ratings: Ratings) -> None:
             f"and {items}; got {model.n_components}."
         )
     if model.warm_start and hasattr(model, "user_factors_"):
-        _check_warm(model)
+        _check_warm(model, ratings)
     check_signs(ratings, model.implicit, model.nonnegative)
 
 
@@ -93,7 +93,7 @@ def check_signs(ratings: Ratings, counts: bool, nonnegative: bool) -> None:
         )
 
 
-def _check_warm(model: Any) -> None:
+def _check_warm(model: Any, ratings: Ratings) -> None:
     if model.user_factors_.shape[1] != model.n_components:
         raise InputError(
             f"`n_components` must stay {model.user_factors_.shape[1]} with "
@@ -104,6 +104,24 @@ def _check_warm(model: Any) -> None:
             f"`max_iter` must be at least {model.n_iter_} with `warm_start`: it counts "
             f"the passes of earlier fits too; got {model.max_iter}."
         )
+    if model.max_iter == model.n_iter_ and not _knows(model, ratings):
+        raise InputError(
+            f"`max_iter` must be above {model.n_iter_} with `warm_start` and other "
+            "ratings: it counts the passes of earlier fits too, so none is left to learn "
+            "these."
+        )
+
+
+def _knows(model: Any, ratings: Ratings) -> bool:
+    """Whether the last fit had the same ratings."""
+    pairs = (
+        (model._seen[0], ratings.starts),
+        (model._seen[1], ratings.items),
+        (model.users_, ratings.user_ids.labels),
+        (model.items_, ratings.item_ids.labels),
+    )
+    same = all(np.array_equal(*pair) for pair in pairs)
+    return same and bool(model._given == ratings.digest)
 
 
 def refuse_unknown(numbers: Array, labels: Array, what: str) -> None:

@@ -27,7 +27,14 @@ from mlopt.factors.checks import (
 from mlopt.factors.fitting import Fitted, Settings, begin, carried_over, train
 from mlopt.factors.ids import Ids
 from mlopt.factors.model import Factors
-from mlopt.factors.ratings import Ratings, columns_of, entries_of, pairs_of, ratings_of
+from mlopt.factors.ratings import (
+    Ratings,
+    check_real,
+    columns_of,
+    entries_of,
+    pairs_of,
+    ratings_of,
+)
 from mlopt.factors.recommending import best, mean_rank
 from mlopt.factors.sgd import Rule
 from mlopt.rows.frames import frame_names, is_frame
@@ -94,7 +101,8 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
     tol : float, default=1e-4
         An improvement, in the unit of the ratings.
     warm_start : bool, default=False
-        Go on from the last fit: users and items that it knew keep their factors.
+        Go on from the last fit: users and items that it knew keep their factors. For other
+        ratings there must be a pass left.
     random_state : int, RandomState or None, default=None
         For the first factors and the order of ratings. The result depends on it alone, not
         on the number of threads.
@@ -343,6 +351,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         if self._learnt[1] is None:
             values = entries_of(X)[2] if sp.issparse(X) else columns_of(X, y)[2]
+            check_real(values)
             return float(r2_score(np.asarray(values, np.float64), self.predict(X)))
         held = ratings_of(X, y, "sum")
         users, items = held.users, held.items
@@ -410,6 +419,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         self.users_, self.items_ = ratings.user_ids.labels, ratings.item_ids.labels
         self.n_iter_, self.validation_errors_ = fitted.passes, fitted.errors
         self._seed, self._seen = seed, (ratings.starts, ratings.items)
+        self._given = ratings.digest
         # Parameters may be set anew before anybody predicts.
         self._learnt = self._rule(), self._confidence()
         counts = np.bincount(ratings.items, minlength=len(self.items_))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from mlopt.errors import InputError
 from mlopt.factors.ids import Ids
 from mlopt.kernels.grouping import first_repeat, grouped
+from mlopt.rows.block import check_unmasked
 from mlopt.rows.frames import is_frame
 from mlopt.rows.source import collected
 
@@ -58,6 +60,11 @@ class Ratings:
         count = len(self.starts) - 1
         return np.repeat(np.arange(count, dtype=np.int32), np.diff(self.starts))
 
+    @property
+    def digest(self) -> int:
+        """Of the values: other ones have another, but for one in 2^32."""
+        return zlib.crc32(np.ascontiguousarray(self.values).data)
+
     def by_item(self) -> Ratings:
         """The same with users and items in each other's place."""
         return _gathered(self.items, self.users, self.values, self.item_ids, self.user_ids)
@@ -96,6 +103,7 @@ def ratings_of(X: Any, y: Any, duplicates: str) -> Ratings:
         (user_ids, users) = Ids.of(user_column, "user")
         (item_ids, items) = Ids.of(item_column, "item")
         ids = (user_ids, item_ids)
+    check_real(values)
     values = _finite(values)
     if not len(values):
         raise InputError("X must hold at least one rating, got none.")
@@ -127,6 +135,7 @@ def columns_of(X: Any, y: Any = None) -> tuple[Array, Array, Array]:
         )
     if y is None:
         return parts[0], parts[1], parts[2]
+    check_unmasked(y, "y")
     ratings = np.asarray(collected(y))
     if ratings.shape != (len(parts[0]),):
         raise InputError(
@@ -138,6 +147,7 @@ def columns_of(X: Any, y: Any = None) -> tuple[Array, Array, Array]:
 
 def pairs_of(X: Any) -> list[Array]:
     """The two or three columns of rows (user, item[, rating])."""
+    check_unmasked(X, "X")
     X = collected(X)
     if is_frame(X):
         table = nw.from_native(X, eager_only=True)
@@ -155,6 +165,18 @@ def pairs_of(X: Any) -> list[Array]:
             "give scipy.sparse.csr_array(X), of a frame its two or three columns."
         )
     return parts
+
+
+def check_real(values: Any) -> None:
+    """Refuse ratings of which a part would be dropped, or that are no amounts.
+
+    Raises
+    ------
+    InputError
+    """
+    kind = np.asarray(values).dtype
+    if kind.kind in "cMmV":
+        raise InputError(f"Ratings must be real numbers, got {kind}: give amounts.")
 
 
 def _finite(values: Any) -> NDArray[np.float32]:

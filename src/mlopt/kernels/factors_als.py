@@ -6,7 +6,8 @@ Netflix prize", AAIM 2008), over the ratings ``t`` of the row::
 
     sum (t - z f)^2 + penalty n |z|^2
 
-by Cholesky's factorization, or by turns of its coordinates where none may be negative.
+by Cholesky's factorization, or by turns of its coordinates where none may be negative; then
+by sets of those that are zero, where a row is asked for to the end.
 Counts (`confide_rows`; Hu, Koren, Volinsky, "Collaborative filtering for implicit feedback
 datasets", ICDM 2008), over all rows ``f`` of the other side::
 
@@ -23,7 +24,6 @@ are in float32, and in float64 where that is not enough; systems are solved in f
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -31,14 +31,13 @@ from numpy.typing import NDArray
 
 from mlopt.kernels.compiled import kernel, part, read_only
 from mlopt.kernels.factors_sgd import LANES
+from mlopt.kernels.nonnegative import by_sets, by_turns, cholesky
 from mlopt.kernels.simd import like, load, muladd, splat, splat_at, store, total
 
 Array = NDArray[Any]
 
 TURNS = 50
 """Turns of all coordinates at most, of a row that may not be negative, in a pass."""
-_STILL = 1e-6
-"""Such a row is done when no coordinate moves by more than this share of the largest."""
 TOGETHER = 32
 """Rows that go through ``F'F`` together: twice as many take as long."""
 _LEFT = 1e-4
@@ -104,64 +103,15 @@ def _fill(
         A[a, a] += penalty * (end - begin)
 
 
-@part
-def _cholesky(A: Array, b: Array, m: int, least: float) -> bool:
-    """Solve ``A z = b`` into ``b``; of ``A`` the upper triangle is read, and lost.
-
-    False, and nothing is solved, where less than ``least`` of a diagonal entry is left.
-    """
-    for j in range(m):
-        whole = A[j, j]
-        for i in range(j):
-            whole += A[i, j] * A[i, j]
-        if not A[j, j] > least * whole:
-            return False
-        pivot = 1.0 / math.sqrt(A[j, j])
-        b[j] *= pivot
-        for k in range(j, m):
-            A[j, k] *= pivot
-        for i in range(j + 1, m):
-            c = A[j, i]
-            b[i] -= c * b[j]
-            for k in range(i, m):
-                A[i, k] -= c * A[j, k]
-    for j in range(m - 1, -1, -1):
-        value = b[j]
-        for k in range(j + 1, m):
-            value -= A[j, k] * b[k]
-        b[j] = value / A[j, j]
-    return True
-
-
-@part
-def _by_turns(A: Array, b: Array, m: int, bounded: int, turns: int, z: Array) -> None:
-    """Minimise ``z A z / 2 - b z`` over ``z`` whose first ``bounded`` are not negative."""
-    for _turn in range(turns):
-        largest, moved = 0.0, 0.0
-        for j in range(m):
-            slope = b[j]
-            for k in range(j):
-                slope -= A[k, j] * z[k]
-            for k in range(j, m):
-                slope -= A[j, k] * z[k]
-            new = z[j] + slope / A[j, j]
-            if j < bounded:
-                new = max(new, 0.0)
-            moved = max(moved, abs(new - z[j]))
-            largest = max(largest, abs(new))
-            z[j] = new
-        if moved <= _STILL * largest:
-            return
-
-
 @kernel
 def _solve_rows(
     starts: Array, indices: Array, targets: Array, F: Array, m: int, penalty: float,
-    bounded: int, turns: int, Z: Array, first: int, last: int,
+    bounded: int, ends: bool, Z: Array, first: int, last: int,
 ) -> None:  # fmt: skip
     width = F.shape[1]
     G, h = np.empty((m, width), F.dtype), np.empty(width, F.dtype)
     A, b, z = np.empty((m, m)), np.empty(m), np.empty(m)
+    B, c, free = np.empty((m, m)), np.empty(m), np.empty(m, np.int8)
     for u in range(first, last):
         begin, end = starts[u], starts[u + 1]
         if begin == end:
@@ -176,13 +126,16 @@ def _solve_rows(
             A[a, a] += penalty * (end - begin)
             b[a], z[a] = h[a], Z[u, a]
         if bounded > 0:
-            _by_turns(A, b, m, bounded, turns, z)
+            by_turns(A, b, m, bounded, TURNS, z)
+            if ends:
+                _fill(indices, targets, begin, end, F, m, penalty, A, b)
+                by_sets(A, b, m, bounded, z, free, B, c)
             for a in range(m):
                 Z[u, a] = z[a]
         else:
-            if not _cholesky(A, b, m, _LEFT):
+            if not cholesky(A, b, m, _LEFT):
                 _fill(indices, targets, begin, end, F, m, penalty, A, b)
-                if not _cholesky(A, b, m, 0.0):
+                if not cholesky(A, b, m, 0.0):
                     b[:] = np.nan
             for a in range(m):
                 Z[u, a] = b[a]
@@ -196,7 +149,7 @@ def solve_rows(
     columns: int,
     penalty: float,
     bounded: int = 0,
-    turns: int = TURNS,
+    ends: bool = False,
     first: int = 0,
     last: int | None = None,
 ) -> None:
@@ -216,14 +169,14 @@ def solve_rows(
         Positive. Counts once for each target of a row.
     bounded : int, default=0
         So many first coordinates may not be negative.
-    turns : int
-        Of all coordinates at most, where some are bounded.
+    ends : bool
+        Whether bounded coordinates are to be at the solution, and not only near it.
     first, last : int
         Rows from ``first`` up to ``last`` are solved.
     """
     end = len(Z) if last is None else last
     fixed = map(read_only, (*rows, F))
-    _solve_rows(*fixed, columns, penalty, bounded, turns, Z, first, end)
+    _solve_rows(*fixed, columns, penalty, bounded, ends, Z, first, end)
 
 
 @part

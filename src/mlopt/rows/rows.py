@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -243,7 +244,10 @@ class Rows:
         if isinstance(self.executor, Threads) and not self.sparse:
             places = np.cumsum([0, *map(len, picks)])
             X = np.empty((int(places[-1]), self.d), self.dtype)
-            self.map(_copy, picks, X, places)
+            # Blocks keep their numbers where shelves are visited in another order.
+            order = self.map(_number)
+            parts = [X[a:b] for a, b in pairwise(places)]
+            self.map(_copy, *(dict(zip(order, one, strict=True)) for one in (picks, parts)))
             return X
         ends, found = np.cumsum(self.sizes), []
         for shelf, size, end in zip(self.shelves, self.sizes, ends, strict=True):
@@ -417,9 +421,15 @@ def _adjacent(parts: Sequence[np.ndarray]) -> np.ndarray | None:
     )
 
 
-def _copy(block: Block, picks: Sequence[np.ndarray], X: np.ndarray, places: Any) -> None:
+def _number(block: Block) -> int:
+    return block.index
+
+
+def _copy(
+    block: Block, picks: Mapping[int, np.ndarray], parts: Mapping[int, np.ndarray]
+) -> None:
     i = block.index
-    np.take(block.X, picks[i], axis=0, out=X[places[i] : places[i + 1]], mode="clip")
+    np.take(block.X, picks[i], axis=0, out=parts[i], mode="clip")
 
 
 def _picked(shelf: Shelf, picks: Sequence[np.ndarray]) -> Any:
