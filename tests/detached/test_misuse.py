@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -19,11 +20,11 @@ from mlopt.cluster import pack, unpack
 from mlopt.cluster.connect import reached
 from mlopt.detached import job as jobs
 from mlopt.detached.calls import call_of, work_given
-from mlopt.detached.job import Job
+from mlopt.detached.job import Job, job_of
 from mlopt.detached.kinds import Fit, Query, Sweep, Train
 from mlopt.detached.records import DONE, Failed, Folder, make
 from mlopt.detached.work import GIVEN, RETURNED, Outcome, Place
-from mlopt.errors import ConfigError, InputError
+from mlopt.errors import ConfigError, InputError, InputWarning
 from mlopt.server import Job as Training
 from mlopt.sweep.config import Config, Data, Search
 
@@ -81,6 +82,44 @@ def test_what_has_its_data_is_given_no_others(what: Any, tmp_path: Path) -> None
 def test_a_function_that_makes_a_job_takes_no_arguments(what: Any) -> None:
     with pytest.raises(InputError, match="called without arguments"):
         work_given(what, None, None, {})
+
+
+def test_two_jobs_of_a_name_are_both_listed_and_neither_is_guessed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = (make(tmp_path / where, record()) for where in ("here", "there"))
+    monkeypatch.setenv("MLOPT_JOBS_STORAGE", str(tmp_path / "here"))
+    monkeypatch.setattr(jobs, "reached", lambda scheduler: nullcontext("client"))
+    told = {"one": str(there.path)}
+    monkeypatch.setattr("mlopt.detached.job.detached.remembered", lambda client: told)
+    assert {job.folder.path for job in mlopt.jobs()} == {here.path, there.path}
+    with pytest.raises(InputError, match=r"2 jobs are .* name the `storage`"):
+        job_of("one")
+    assert job_of("one", storage=tmp_path / "there").folder.path == there.path
+    told["one"] = str(here.path)
+    assert job_of("one").folder.path == here.path
+
+
+def test_a_result_that_is_gone_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = make(tmp_path, record(status=DONE, outcome=Outcome()))
+    monkeypatch.setattr(jobs, "reached", lambda scheduler: nullcontext(None))
+    with pytest.raises(InputError, match="result of one is gone"):
+        Job(made, None).result()
+
+
+def test_a_training_that_comes_to_nothing_says_so(tmp_path: Path) -> None:
+    told = list[Any]()
+
+    def spoils() -> Any:
+        return Training(lambda b, w: w * np.nan, np.ones(2), [0], layout="threads")
+
+    with pytest.warns(InputWarning, match="NaN"):
+        Train(what="it").run(
+            dataclasses.replace(place(tmp_path, spoils), observer=told.append)
+        )
+    assert "NaN or infinity" in told[-1].text
 
 
 def test_the_name_of_a_column_is_for_a_path() -> None:

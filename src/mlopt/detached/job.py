@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from mlopt import errors
 from mlopt.cluster import detached, pack, unpack
 from mlopt.cluster.connect import reached
+from mlopt.detached.fetching import copied
 from mlopt.detached.kinds import Call, Query, Sweep, Train
 from mlopt.detached.records import (
     CANCELLED,
@@ -34,7 +35,6 @@ from mlopt.detached.records import (
 from mlopt.detached.sending import check, new_key, send
 from mlopt.detached.work import GIVEN, RETURNED, Work, check_storage, has_its_data
 from mlopt.errors import ClusterError, InputError, MloptError
-from mlopt.writing import check_free, finish_files
 
 LOOK = 0.5
 """Seconds between two looks at a job that somebody waits for."""
@@ -127,7 +127,7 @@ class Job:
         status = self._wait(timeout)
         record = self.record
         if status == DONE and isinstance(record.work, Call | Query | Train):
-            return unpack(self.folder.kept().read(RETURNED))
+            return self._returned()
         if status == DONE:
             assert record.outcome is not None
             return record.outcome.result
@@ -197,26 +197,25 @@ class Job:
         InputError
             There are none, or the place is taken.
         """
-        found, place = self.output, Path(output).expanduser()
+        found = self.output
         if found is None:
             raise InputError(
                 f"{self.name} has no files to fetch: it is {self.record.status}, or its "
                 "result is a value (`Job.result`)."
             )
-        if not found.is_dir():
-            target = place / found.name if place.is_dir() else place
-            check_free([target])
-            return Path(shutil.copyfile(found, target))
-        finish_files(found)
-        if not place.is_dir():
-            check_free([place])
-        check_free(
-            place / one.relative_to(found) for one in found.rglob("*") if not one.is_dir()
-        )
-        return Path(shutil.copytree(found, place, dirs_exist_ok=True))
+        return copied(found, Path(output).expanduser())
 
     def __repr__(self) -> str:
         return f"Job({self.name!r}, {self.record.status})"
+
+    def _returned(self) -> Any:
+        try:
+            return unpack(self.folder.kept().read(RETURNED))
+        except KeyError:
+            raise InputError(
+                f"The result of {self.name} is gone, or damaged, in `{self.folder.path}`: "
+                "submit it again."
+            ) from None
 
     def _wait(self, timeout: float | None) -> str:
         end = None if timeout is None else time.monotonic() + timeout
@@ -319,14 +318,14 @@ def jobs(scheduler: Any = None, storage: str | Path | None = None) -> list[Job]:
     storage : path, optional
         As of `submit`. [default: the default one, and all that this scheduler was told of]
     """
-    found = {folder.name: folder for folder in folders_in(storage_of(storage))}
+    found = list(folders_in(storage_of(storage)))
     with reached(scheduler) if storage is None else nullcontext() as client:
         known = {} if client is None else detached.remembered(client)
-        told = {name: Folder(Path(path)) for name, path in known.items()}
-    found |= {name: folder for name, folder in told.items() if name not in found}
-    created = [(_created(folder), name) for name, folder in found.items()]
-    there = sorted((when, name) for when, name in created if when is not None)
-    return [Job(found[name], scheduler) for _, name in there]
+        found += [Folder(Path(path)) for path in known.values()]
+    each = {folder.path.resolve(): folder for folder in reversed(found)}.values()
+    created = [(_created(folder), folder.name, Job(folder, scheduler)) for folder in each]
+    there = sorted((one for one in created if one[0] is not None), key=lambda one: one[:2])
+    return [job for _, _, job in there]
 
 
 def job_of(name: str, scheduler: Any = None, storage: str | Path | None = None) -> Job:
@@ -335,12 +334,18 @@ def job_of(name: str, scheduler: Any = None, storage: str | Path | None = None) 
     Raises
     ------
     InputError
-        There is none.
+        There is none, or there are several.
     """
-    found = {job.name: job for job in jobs(scheduler, storage)}
-    if name not in found:
-        raise no_such(name, list(found))
-    return found[name]
+    every = jobs(scheduler, storage)
+    found = [job for job in every if job.name == name]
+    if not found:
+        raise no_such(name, [job.name for job in every])
+    if len(found) > 1:
+        where = ", ".join(f"`{job.folder.path.parent}`" for job in found)
+        raise InputError(
+            f"{len(found)} jobs are called {name!r}, in {where}: name the `storage` of one."
+        )
+    return found[0]
 
 
 def current(folder: Folder, client: Any) -> str:

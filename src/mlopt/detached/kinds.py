@@ -230,6 +230,7 @@ class Train(Work, frozen=True, kw_only=True, tag="train"):
 
     def run(self, place: Place) -> Outcome:
         from mlopt.cluster import pack, unpack
+        from mlopt.server.given import is_finite, parts_of
 
         job = self._made(unpack(place.kept.read(GIVEN)))
         if STATE in place.kept:
@@ -248,6 +249,8 @@ class Train(Work, frozen=True, kw_only=True, tag="train"):
         finally:
             job.close()
         seconds = place.spent + time.monotonic() - began
+        if not is_finite(parts_of(found.model)):
+            place.observer(events.Message(seconds, "the model has NaN or infinity"))
         place.kept.write(RETURNED, pack(replace(found, seconds=seconds)))
         return Outcome({"passes": found.passes, "layout": found.layout})
 

@@ -210,7 +210,7 @@ class Job:
         InputWarning
             The model has NaN or infinity, and had none.
         """
-        began, lost, sound = time.monotonic(), 0, is_finite(self._kept[1])
+        began, lost, sound = time.monotonic(), 0, is_finite(self.program.parts)
         try:
             self.advance(max(0, self.limit - self.passes))
         finally:
