@@ -5,11 +5,16 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from tests.topics.test_lda import TOPICS, WORDS, drawn, model
 
+import mlopt
 from mlopt import LatentDirichletAllocation
 from mlopt.errors import InputError
 
@@ -46,6 +51,11 @@ def test_half_precision_is_counted_too() -> None:
 def test_what_cannot_be_counted_is_refused(X: Any, told: str) -> None:
     with pytest.raises(InputError, match=told):
         model().fit(X)
+
+
+def test_counts_of_topics_that_no_memory_holds_are_refused() -> None:
+    with pytest.raises(InputError, match="`n_components` must be at most"):
+        LatentDirichletAllocation(10**9).fit(drawn(20))
 
 
 def test_a_fit_that_is_refused_leaves_the_words_of_the_last_one() -> None:
@@ -111,3 +121,12 @@ def test_a_pickle_has_tokens_once() -> None:
     sizes = [len(pickle.dumps(model(sampler=one, max_iter=2).fit(X))) for one in SAMPLERS]
     assert sizes[1] < sizes[0] + 100
     assert TOPICS * X.sum() < sizes[0] < 12 * X.sum()
+
+
+def test_topics_of_documents_are_found_block_by_block() -> None:
+    X = drawn(60).toarray()
+    whole = make_pipeline(model(max_iter=5), FunctionTransformer()).fit(X)
+    rows = da.from_array(X, chunks=(20, WORDS))
+    found = mlopt.optimize(clone(whole)).fit(X).transform(rows)
+    assert isinstance(found, da.Array)
+    np.testing.assert_allclose(found.compute(), whole.transform(X))

@@ -20,6 +20,9 @@ Array = NDArray[Any]
 
 _MOST = 2**31 - 1
 """Tokens: counts of words are int32."""
+_OF_A_CELL = 20
+"""Bytes of a word and a topic: counts of the sampler, int32, the table of the end, int64,
+and `components_`, float64."""
 _OF_A_TOKEN = 24
 """Bytes: its word, its topic where it begins, in training and at the end, each int32; and
 its cell of the table of counts, int64."""
@@ -135,6 +138,22 @@ def _check_room(tokens: float) -> None:
             f"X must have at most {limit:.3g} tokens in all for the memory that there is, "
             f"got {tokens:.3g}: these are numbers of occurrences, each of which is given a "
             "topic. Fit some of the documents, or scale counts down."
+        )
+
+
+def check_topics(documents: Documents, number: int) -> None:
+    """Refuse more topics than memory holds counts of.
+
+    Raises
+    ------
+    InputError
+    """
+    words = documents.vocabulary
+    limit = int(memory_limit() / _OF_A_CELL / words)
+    if number > limit:
+        raise InputError(
+            f"`n_components` must be at most {limit} for {words} words and the memory that "
+            f"there is, got {number}."
         )
 
 

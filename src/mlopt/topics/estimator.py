@@ -29,7 +29,7 @@ from mlopt.kernels.gibbs import infer
 from mlopt.rows.block import check_unmasked
 from mlopt.rows.source import collected
 from mlopt.topics.counting import Priors, check_priors, table
-from mlopt.topics.documents import Documents, counts_of, halves, in_full
+from mlopt.topics.documents import Documents, check_topics, counts_of, halves, in_full
 from mlopt.topics.rotating import training_of
 from mlopt.topics.training import first_topics, likely_topics
 
@@ -191,6 +191,7 @@ class LatentDirichletAllocation(
             raise InputError(
                 f"X must have a word in some document; all {documents.count} are empty."
             )
+        check_topics(documents, self.n_components)
         priors = self._priors()
         check_priors(priors, documents, self.n_components, self.sampler)
         topics, passes, seed = self._start(documents)

@@ -42,6 +42,7 @@ from mlopt.pipeline.library.fisher import FisherVector
 from mlopt.pipeline.library.mixture import GaussianMixture
 from mlopt.pipeline.library.pca import PCA
 from mlopt.pipeline.library.random_features import RandomFeatures
+from mlopt.topics.estimator import LatentDirichletAllocation
 
 _BLIND: tuple[type, ...] = (
     preprocessing.StandardScaler, preprocessing.MinMaxScaler, preprocessing.MaxAbsScaler,
@@ -62,7 +63,7 @@ _BLIND: tuple[type, ...] = (
     kernel_approximation.AdditiveChi2Sampler, kernel_approximation.SkewedChi2Sampler,
     kernel_approximation.PolynomialCountSketch,
     random_projection.GaussianRandomProjection, random_projection.SparseRandomProjection,
-    PCA, RandomFeatures,
+    PCA, RandomFeatures, LatentDirichletAllocation,
     text.Trim, text.LowerCase, text.Tokenizer, text.NGrams, text.TermFrequency,
     text.HashingTF, text.CommonSparseFeatures, text.AllSparseFeatures,
     text.WordFrequencyEncoder,
