@@ -100,11 +100,14 @@ def test_two_jobs_of_a_name_are_both_listed_and_neither_is_guessed(
     assert job_of("one").folder.path == here.path
 
 
-def test_a_result_that_is_gone_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_came_of_a_job_needs_no_scheduler(tmp_path: Path) -> None:
     made = make(tmp_path, record(status=DONE, outcome=Outcome()))
-    monkeypatch.setattr(jobs, "reached", lambda scheduler: nullcontext(None))
+    made.kept().write(RETURNED, pack("it"))
+    assert Job(made, "127.0.0.1:1").result() == "it"
+
+
+def test_a_result_that_is_gone_is_said(tmp_path: Path) -> None:
+    made = make(tmp_path, record(status=DONE, outcome=Outcome()))
     with pytest.raises(InputError, match="result of one is gone"):
         Job(made, None).result()
 

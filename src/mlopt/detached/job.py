@@ -219,6 +219,9 @@ class Job:
 
     def _wait(self, timeout: float | None) -> str:
         end = None if timeout is None else time.monotonic() + timeout
+        status: str = self.record.status
+        if status not in OPEN:
+            return status
         with reached(self.scheduler) as client:
             while (status := current(self.folder, client)) in OPEN:
                 if end is not None and time.monotonic() > end:
