@@ -34,9 +34,10 @@ def _unsummed(values: Any) -> Any:
     return sp.csr_array((values, [0, 0, 0, 1], [0, 3, 4]), shape=(2, 2))
 
 
-def test_half_precision_is_counted_too() -> None:
+@pytest.mark.parametrize("kind", [np.float16, ">i4", ">f8"])
+def test_what_no_sparse_matrix_can_have_is_counted_too(kind: Any) -> None:
     X = drawn(20).toarray()
-    one, other = (model(max_iter=3).fit(A) for A in (X, X.astype(np.float16)))
+    one, other = (model(max_iter=3).fit(A) for A in (X, X.astype(kind)))
     np.testing.assert_array_equal(one.components_, other.components_)
 
 
@@ -45,6 +46,7 @@ def test_half_precision_is_counted_too() -> None:
     [
         (np.ma.masked_greater(np.ones((2, 2)), 3), "must not be a masked array"),
         ([[1e300, 1]], "tokens in all"),
+        ([[4 + 1e-12, 1]], r"whole numbers, got 4\.000000000001 in row 0.*TF-IDF\.$"),
         ([[2**40, 1]], "tokens in all"),
     ],
 )

@@ -91,10 +91,9 @@ class Documents:
 
 def in_full(X: Any) -> Any:
     """A sparse matrix of whole numbers in 64 bits, in which what is stored twice is added
-    up; half precision, which none can have, in single. Other data as they are."""
-    kind = getattr(X, "dtype", None)
-    if kind == np.float16:
-        return X.astype(np.float32)
+    up; arrays of types that none can have as float64. Other data as they are."""
+    if isinstance(X, np.ndarray) and (X.dtype == np.float16 or not X.dtype.isnative):
+        return X.astype(np.float64)
     if not sp.issparse(X) or X.dtype.kind not in "iu" or X.dtype.itemsize == 8:
         return X
     return X.astype(np.int64)
@@ -115,18 +114,18 @@ def counts_of(X: Any) -> sp.csr_array:
     found = sp.csr_array(X, copy=True)
     found.sum_duplicates()
     found.eliminate_zeros()
-    for wrong, must in (
-        (found.data < 0, "at least 0"),
-        (found.data != np.floor(found.data), "whole numbers"),
+    for wrong, must, more in (
+        # scikit-learn's checks want to hear of negative values so.
+        (found.data < 0, "at least 0", " Negative values in data cannot be counts."),
+        (found.data != np.floor(found.data), "whole numbers", ""),
     ):
         if wrong.any():
             at = int(np.flatnonzero(wrong)[0])
             row = int(np.searchsorted(found.indptr, at, side="right")) - 1
             raise InputError(
-                f"Counts of words must be {must}, got {found.data[at]:g} in row {row}, "
+                f"Counts of words must be {must}, got {found.data[at]} in row {row}, "
                 f"column {found.indices[at]}. Give counts, as CountVectorizer does, and "
-                "no weights of words, such as TF-IDF. Negative values in data cannot be "
-                "counts."
+                f"no weights of words, such as TF-IDF.{more}"
             )
     return found
 
