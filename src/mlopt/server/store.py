@@ -258,8 +258,13 @@ class Store:
         return self._asked(asking, into)[1]
 
     def _asked(self, asking: Any, into: Sequence[Array] | None = None) -> Answer:
-        said: Answer = drive(asking, self.peers, into, self._patience)
+        said: Answer = drive(asking, self.peers, into, self._patience, self._is_over)
         return said
+
+    def _is_over(self) -> bool:
+        """Whether the member that this is on has been given another service, or none."""
+        stop = getattr(self.peers, "stop", None)
+        return stop is not None and bool(stop.is_set())
 
     def close(self) -> None:
         """End the store's threads; what was pushed and is not done may be lost."""
