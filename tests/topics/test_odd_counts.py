@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import doctest
 import pickle
+from pathlib import Path
 from typing import Any
 
 import dask.array as da
@@ -14,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from tests.topics.test_lda import TOPICS, WORDS, drawn, model
 
-import mlopt
+import mlopt.topics.estimator
 from mlopt import LatentDirichletAllocation
 from mlopt.errors import InputError
 
@@ -132,3 +134,13 @@ def test_topics_of_documents_are_found_block_by_block() -> None:
     found = mlopt.optimize(clone(whole)).fit(X).transform(rows)
     assert isinstance(found, da.Array)
     np.testing.assert_allclose(found.compute(), whole.transform(X))
+
+
+def test_the_examples_run() -> None:
+    page = Path(__file__).parents[2] / "docs/topics.md"
+    for told in (
+        doctest.testmod(mlopt.topics.estimator),
+        doctest.testfile(str(page), module_relative=False),
+    ):
+        assert told.attempted
+        assert not told.failed

@@ -106,7 +106,7 @@ class LatentDirichletAllocation(
     >>> model = mlopt.LatentDirichletAllocation(2, random_state=0).fit(counts)
     >>> sorted(sorted(words) for words in model.top_words(2, ["tea", "milk", "rum", "ale"]))
     [['ale', 'rum'], ['milk', 'tea']]
-    >>> model.transform([[1, 1, 0, 0]]).max() > 0.7
+    >>> bool(model.transform([[1, 1, 0, 0]]).max() > 0.7)
     True
     """
 
