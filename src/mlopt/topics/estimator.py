@@ -30,8 +30,7 @@ from mlopt.rows.block import check_unmasked
 from mlopt.rows.source import collected
 from mlopt.topics.counting import Priors, check_priors, table
 from mlopt.topics.documents import Documents, check_topics, counts_of, halves, in_full
-from mlopt.topics.rotating import training_of
-from mlopt.topics.training import first_topics, likely_topics
+from mlopt.topics.training import first_topics, likely_topics, training_of
 
 Array = NDArray[Any]
 

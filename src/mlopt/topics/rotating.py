@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mlopt.cluster import Executor, Mesh
+from mlopt.cluster import Mesh
 from mlopt.kernels.gibbs import sweep
 from mlopt.server.layouts.rotate import Rotate
 from mlopt.server.program import Part, Program, Step
@@ -26,7 +26,6 @@ from mlopt.server.strata import Turns
 from mlopt.topics.counting import Priors, is_sparse, likelihood, table
 from mlopt.topics.documents import Array, Documents
 from mlopt.topics.strata import Cell, Strata
-from mlopt.topics.training import GibbsTraining
 
 
 @dataclass(frozen=True)
@@ -53,23 +52,6 @@ class Draws(Step):
         own += of_all - before
         seen[block] = own
         return 0.0
-
-
-def training_of(
-    documents: Documents,
-    topics: Array,
-    number: int,
-    priors: Priors,
-    sampler: str,
-    seed: int,
-    passes: int,
-    place: Executor | Mesh,
-) -> GibbsTraining | RotatingGibbs:
-    """With a mesh on its members, else in this process."""
-    given = documents, topics, number, priors
-    if isinstance(place, Mesh):
-        return RotatingGibbs(*given, sampler=sampler, seed=seed, passes=passes, mesh=place)
-    return GibbsTraining(*given, sampler=sampler, seed=seed, passes=passes, executor=place)
 
 
 class RotatingGibbs:
