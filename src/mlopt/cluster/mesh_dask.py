@@ -98,6 +98,11 @@ class MeshDask(Mesh):
         with self._changing:
             return tuple(self._joined)
 
+    @property
+    def client(self) -> Any:
+        """The client whose workers these are."""
+        return self._client
+
     def serve(self, make: Callable[..., Service], *args: Any) -> None:
         with self._serving:
             self._check_open()

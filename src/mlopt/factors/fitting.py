@@ -8,18 +8,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlopt.cluster import Executor, Mesh
 from mlopt.errors import InputError
 from mlopt.factors.als import ALSTraining
 from mlopt.factors.ids import Ids
 from mlopt.factors.model import Factors, drawn
+from mlopt.factors.pricing import Passes, as_least_squares
 from mlopt.factors.ratings import Ratings
 from mlopt.factors.rotating import RotatingTraining
 from mlopt.factors.sgd import Rule, SGDTraining
+from mlopt.factors.shelves import Grid
 from mlopt.kernels.permutation import permutation
+from mlopt.server.layouts.places import Places
 
 Array = NDArray[Any]
-Place = Executor | Mesh
 
 
 @dataclass(frozen=True)
@@ -75,37 +76,39 @@ def carried_over(
 
 
 def train(
-    ratings: Ratings, start: Factors, passes: int, settings: Settings, place: Place
+    ratings: Ratings, start: Factors, passes: int, settings: Settings, places: Places
 ) -> Fitted:
     """Train from ``start``, which has ``passes`` behind it, to the end."""
     if settings.patience is None:
-        training = training_of(ratings, start, passes, settings, place)
+        training = training_of(ratings, start, passes, settings, places)
         training.advance(settings.max_iter - passes)
         return Fitted(training.factors(), training.passes)
-    return _with_patience(ratings, start, passes, settings, place)
+    return _with_patience(ratings, start, passes, settings, places)
 
 
 def training_of(
-    ratings: Ratings, start: Factors, passes: int, settings: Settings, place: Place
+    ratings: Ratings, start: Factors, passes: int, settings: Settings, places: Places
 ) -> SGDTraining | ALSTraining | RotatingTraining:
-    """The training of a solver; with a mesh on its members, for "sgd"."""
-    if isinstance(place, Mesh):
-        return RotatingTraining(
-            ratings, start, settings.rule, seed=settings.seed, passes=passes, mesh=place
-        )
-    if settings.solver == "sgd":
-        return SGDTraining(
-            ratings, start, settings.rule, seed=settings.seed, passes=passes,
-            executor=place,
+    """The training of a solver, where it takes the least."""
+    if settings.solver != "sgd":
+        places.choose("least squares of each side in turn", as_least_squares)
+        return ALSTraining(
+            ratings, start, settings.rule, confidence=settings.confidence, passes=passes,
+            executor=places.threads,
         )  # fmt: skip
-    return ALSTraining(
-        ratings, start, settings.rule, confidence=settings.confidence, passes=passes,
-        executor=place,
-    )  # fmt: skip
+    grid, left = Grid.of(ratings, settings.seed), settings.max_iter - passes
+    looks = 0 if settings.patience is None else left
+    todo = Passes(grid, start, settings.rule, settings.seed, left, looks)
+    chosen = places.choose(str(todo), todo.prices)
+    given = ratings, start, settings.rule
+    where: dict[str, Any] = {"seed": settings.seed, "passes": passes, "grid": grid}
+    if chosen.layout == "rotate":
+        return RotatingTraining(*given, **where, mesh=places.mesh())
+    return SGDTraining(*given, **where, executor=places.threads)
 
 
 def _with_patience(
-    ratings: Ratings, start: Factors, passes: int, settings: Settings, place: Place
+    ratings: Ratings, start: Factors, passes: int, settings: Settings, places: Places
 ) -> Fitted:
     """Keep the pass with the least error on ratings that are held out."""
     assert settings.patience is not None
@@ -123,7 +126,7 @@ def _with_patience(
     kept = ratings.some(~held)
     if settings.rule.biased:
         start = _without_others(kept, start)
-    training = training_of(kept, start, passes, settings, place)
+    training = training_of(kept, start, passes, settings, places)
     best, errors, waited = Fitted(start, passes), list[float](), 0
     least = np.inf
     while training.passes < settings.max_iter and waited < settings.patience:

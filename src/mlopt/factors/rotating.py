@@ -50,6 +50,8 @@ class RotatingTraining:
         Given a service.
     threads : int, optional
         Of each member. Default: its cores.
+    grid : Grid, optional
+        As of `SGDTraining`.
     """
 
     def __init__(
@@ -62,10 +64,11 @@ class RotatingTraining:
         passes: int,
         mesh: Mesh,
         threads: int | None = None,
+        grid: Grid | None = None,
     ) -> None:
         self.rule, self.done = rule, False
         self.n, self.k, self.mean = len(ratings.values), start.P.shape[1], start.mean
-        self.grid, self.seed, self.mesh = Grid.of(ratings, seed), seed, mesh
+        self.grid, self.seed, self.mesh = grid or Grid.of(ratings, seed), seed, mesh
         self.threads, self._error = threads, math.nan
         self.layout = self._laid_out(start, passes)
 
@@ -130,20 +133,24 @@ class RotatingTraining:
         self.layout.close()
 
     def _laid_out(self, start: Factors, passes: int) -> Rotate:
-        users, items = self.grid.users, self.grid.items
-        P, b = users.arranged(padded(start.P)), users.arranged(start.b)
-        Q, c = items.arranged(padded(start.Q)), items.arranged(start.c)
-        side = range(self.grid.side)
-        theirs = [slice(*items.edges[at : at + 2]) for at in side]
-        own = [slice(*users.edges[at : at + 2]) for at in side]
-        program = Program(
-            Visits(self.rule, self.mean),
-            [{"Q": Q[rows], "c": c[rows]} for rows in theirs],
-            self.grid.shelves,
-            [{"P": P[rows], "b": b[rows]} for rows in own],
-            Turns(self.seed),
-        )
+        program = program_of(self.grid, start, self.rule, self.seed)
         return Rotate(program, self.mesh, passes=passes, threads=self.threads)
+
+
+def program_of(grid: Grid, start: Factors, rule: Rule, seed: int) -> Program:
+    """What is to be done: strata of users, blocks of items, shelves for both."""
+    users, items = grid.users, grid.items
+    P, b = users.arranged(padded(start.P)), users.arranged(start.b)
+    Q, c = items.arranged(padded(start.Q)), items.arranged(start.c)
+    theirs = [slice(*items.edges[at : at + 2]) for at in range(grid.side)]
+    own = [slice(*users.edges[at : at + 2]) for at in range(grid.side)]
+    return Program(
+        Visits(rule, start.mean),
+        [{"Q": Q[rows], "c": c[rows]} for rows in theirs],
+        grid.shelves,
+        [{"P": P[rows], "b": b[rows]} for rows in own],
+        Turns(seed),
+    )
 
 
 def _joined(parts: Sequence[Part], *names: str) -> tuple[np.ndarray, ...]:

@@ -53,6 +53,8 @@ class SGDTraining:
         That ``start`` has behind it.
     executor : Executor
         Of this process: its threads change the factors in place.
+    grid : Grid, optional
+        Of these ratings and this seed.
     """
 
     def __init__(
@@ -64,10 +66,11 @@ class SGDTraining:
         seed: int,
         passes: int,
         executor: Executor,
+        grid: Grid | None = None,
     ) -> None:
         self.rule, self.turns, self.executor = rule, Turns(seed), executor
         self.n, self.k, self.mean = len(ratings.values), start.P.shape[1], start.mean
-        self.grid = Grid.of(ratings, seed)
+        self.grid = grid or Grid.of(ratings, seed)
         self.passes, self.done, self._error = passes, False, math.nan
         self._take(start)
 

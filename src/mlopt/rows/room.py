@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mlopt.cluster import Executor, Memory
 
-_PAUSES, KILLED = 0.8, 0.95
+PAUSES, KILLED = 0.8, 0.95
 """Shares of its memory at which Dask pauses a worker, and ends it."""
 AT_ONCE = 3
 """Blocks for each that is worked on: as it was read, what a step makes of it, and one on
@@ -22,7 +22,7 @@ def at_once(found: Sequence[Memory], nbytes: float) -> int | None:
     """How many blocks of ``nbytes`` a worker may work on at a time; None: all threads."""
     if not found:
         return None
-    most = max(1, int(min(m.below(_PAUSES) for m in found) / (AT_ONCE * max(1.0, nbytes))))
+    most = max(1, int(min(m.below(PAUSES) for m in found) / (AT_ONCE * max(1.0, nbytes))))
     return most if any(m.threads > most for m in found) else None
 
 

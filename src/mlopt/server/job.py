@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +14,7 @@ from mlopt.cluster import Executor, Mesh, MeshHere, Threads, executor, mesh
 from mlopt.cluster.threads import count_threads
 from mlopt.errors import InputError, InputWarning
 from mlopt.events import Observer, ignore
+from mlopt.plan import Choice, Plan
 from mlopt.rows import Rows
 from mlopt.server.elastic import Policy
 from mlopt.server.given import (
@@ -26,6 +27,10 @@ from mlopt.server.given import (
     whole,
 )
 from mlopt.server.layouts.layout import Layout
+from mlopt.server.layouts.loading import Work
+from mlopt.server.layouts.places import priced
+from mlopt.server.layouts.pool import Pool
+from mlopt.server.layouts.pricing import Priced, choose
 from mlopt.server.layouts.rotate import Rotate
 from mlopt.server.layouts.rounds import Rounds
 from mlopt.server.layouts.servers import Servers
@@ -77,15 +82,18 @@ class Job:
         A step is then given one part.
     y : array-like of shape (n,), optional
         ``block.extra["y"]``.
-    mode : {"async", "bounded", "lockstep"}, default="async"
+    mode : {"async", "bounded", "lockstep"}, optional
         For servers: whether workers wait for each other never, when others are more than
-        ``staleness`` steps behind, or after each step.
+        ``staleness`` steps behind, or after each step. To give one says that what steps add
+        may be summed so late; without, servers are asynchronous where they are asked for.
     layout : {"auto", "threads", "rounds", "rotate", "servers"}, default="auto"
         "threads": one process, one step after the other for each part of the model.
         "rounds": in each pass all steps on the same model, then their sum. "rotate": parts
         go from member to member. "servers": some members hold the model, others work.
-        "auto" with two workers or more: a model in parts rotates, others are on servers;
-        else threads.
+        "auto" is what takes the least predicted time of those that can be had and are known
+        to come to what is wanted: "threads" and "rotate", which give the same to the bit;
+        "servers" if a ``mode`` is given; "rounds" if that is "lockstep". A few steps on
+        copies are timed for that where there are members.
     passes : int, default=1
         Over the rows.
     staleness : int, default=1
@@ -109,6 +117,9 @@ class Job:
         Done so far.
     layout_ : str
         That is used.
+    plan_ : Plan
+        Once it has run: the layout that was chosen, and rejected ones, with predicted and
+        measured seconds; each configuration of "servers" that followed is a line.
 
     Raises
     ------
@@ -138,7 +149,7 @@ class Job:
         rows: Any,
         *,
         y: Any = None,
-        mode: Mode = "async",
+        mode: Mode | None = None,
         layout: LayoutName = "auto",
         passes: int = 1,
         staleness: int = 1,
@@ -149,7 +160,7 @@ class Job:
         members: int = 1,
         n_jobs: int | None = None,
     ) -> None:
-        if mode not in MODES:
+        if mode is not None and mode not in MODES:
             raise InputError(f"`mode` must be one of {MODES}, got {mode!r}.")
         if layout not in LAYOUTS:
             raise InputError(f"`layout` must be one of {LAYOUTS}, got {layout!r}.")
@@ -172,6 +183,8 @@ class Job:
         self._mesh: Mesh | None = None
         self._layout: Layout | None = None
         self._kept: tuple[int, Sequence[Part]] = 0, self.program.parts
+        self._choice: Choice | None = None
+        self._seconds, self._changes = 0.0, tuple[Choice, ...]()
 
     @property
     def passes(self) -> int:
@@ -231,11 +244,43 @@ class Job:
 
     def advance(self, passes: int) -> None:
         """Do so many more passes; see `run`. `close` lets go of the members."""
-        passes = whole("passes", passes, 0)
-        if self._layout is None:
-            self._layout = self._laid_out()
-        if passes:
-            self._layout.advance(passes)
+        passes, began = whole("passes", passes, 0), time.monotonic()
+        try:
+            if self._layout is None:
+                self._layout = self._laid_out()
+            if passes:
+                self._layout.advance(passes)
+        finally:
+            self._seconds += time.monotonic() - began
+
+    def explain(self) -> Plan:
+        """The layout that would be chosen, and rejected ones with their predicted seconds.
+
+        A few steps are timed on copies; nothing else is done. Of a job that has run, what
+        was chosen and measured.
+
+        Returns
+        -------
+        Plan
+        """
+        if self._choice is not None:
+            return self.plan_
+        choice, _ = self._chosen(asked=True)
+        return Plan(self._title, (choice,), choice.predicted)
+
+    @property
+    def plan_(self) -> Plan:
+        """What was chosen, predicted and measured."""
+        if self._choice is None:
+            raise AttributeError("`plan_` is there once the job has run: see `explain`.")
+        changes = self._changes if self._layout is None else self._layout.changes()
+        choice = replace(self._choice, measured=self._seconds, children=changes)
+        return Plan(self._title, (choice,), choice.predicted, self._seconds)
+
+    @property
+    def _title(self) -> str:
+        function = self.program.step.function
+        return f"job {getattr(function, '__name__', type(function).__name__)}"
 
     def state(self) -> dict[str, Any]:
         """A checkpoint."""
@@ -258,6 +303,7 @@ class Job:
         """Let go of members; what was learnt stays in `model`."""
         layout, self._layout = self._layout, None
         if layout is not None:
+            self._changes = layout.changes()
             layout.close()
         if self._mesh is not None and self._mesh is not self._where:
             self._mesh.close()
@@ -270,36 +316,48 @@ class Job:
     def _laid_out(self) -> Layout:
         passes, parts = self._kept
         program = self.program.starting(parts)
-        found = self._executor()
-        if self._wanted == "rounds":
-            self.layout_ = "rounds"
-            return Rounds(program, found, passes=passes)
-        self.layout_, self._mesh = self._chosen(found)
+        self._choice, chosen = self._chosen()
+        self.layout_ = chosen.layout
+        if self.layout_ == "rounds":
+            return Rounds(program, self._executor(), passes=passes)
+        if self.layout_ == "threads":
+            self._mesh = MeshHere(1)
+        else:
+            where = self._where if isinstance(self._where, Mesh) else self._executor()
+            self._mesh = mesh(where, self._members)
         if isinstance(self._mesh, MeshHere):
             program = program.gathered()
         if self.layout_ == "servers":
             return Servers(
-                program, self._mesh, passes=passes, mode=self.mode,
-                staleness=self.staleness, servers=self.servers, policy=self._policy,
-                observer=self._observer,
+                program, self._mesh, passes=passes, mode=self.mode or "async",
+                staleness=self.staleness, servers=self.servers or chosen.servers or None,
+                policy=self._policy, observer=self._observer,
             )  # fmt: skip
         return Rotate(program, self._mesh, passes=passes, threads=self._n_jobs)
 
     def _executor(self) -> Executor:
         if isinstance(self._where, Mesh):
-            return executor()
-        return self._where if isinstance(self._where, Executor) else executor(self._where)
+            return executor(n_jobs=self._n_jobs)
+        if isinstance(self._where, Executor):
+            return self._where
+        return executor(self._where, self._n_jobs)
 
-    def _chosen(self, found: Executor) -> tuple[LayoutName, Mesh]:
-        if self._wanted == "threads":
-            return "threads", MeshHere(1)
-        where = self._where if isinstance(self._where, Mesh) else found
-        members = mesh(where, self._members)
-        if self._wanted != "auto":
-            return self._wanted, members
-        if len(members.members) < 2:
-            return "threads", members
-        return "rotate" if self._in_parts else "servers", members
+    def _chosen(self, asked: bool = False) -> tuple[Choice, Priced]:
+        """Where it is to run; ``asked`` to say how long each would take."""
+        passes, parts = self._kept
+        work = Work(
+            self.program.starting(parts), self.limit - passes, passes, self.mode,
+            self.staleness, self.servers,
+        )  # fmt: skip
+        where = self._where
+        pool = Pool.of(where, members=self._members, n_jobs=self._n_jobs)
+        if asked:
+            found = work.prices(pool, True)
+        elif self._wanted == "auto":
+            found = priced(pool, where, work.prices)
+        else:  # nothing is chosen, so nothing is measured
+            found = work.prices(pool, False)
+        return choose(self._wanted, str(work), found)
 
 
 def _cells_of(

@@ -63,6 +63,19 @@ class Adapting:
         self.controller.start()
         self._next, self._began = 0.0, time.monotonic()
         self._rates: dict[str, float] = {}
+        self._steps, self._since = 0, self._began  # when the configuration began to work
+
+    def begin(self) -> None:
+        """Members work from now on."""
+        self._steps, self._since = int(self.layout.clock().sum()), time.monotonic()
+
+    def measure(self) -> None:
+        """What an epoch took since `begin`, or the last change: by steps, for no pass has
+        a moment at which it ends."""
+        done = int(self.layout.clock().sum()) - self._steps
+        if done > 0:
+            passes = done / self.controller.work.batches
+            self.controller.epoch((time.monotonic() - self._since) / passes)
 
     def look(self, passes: int) -> None:
         """Hear what members report; change what is better changed."""
@@ -80,8 +93,10 @@ class Adapting:
         with suppress(InputError):  # too few members for both: go on as it is
             proposal = controller.propose(now - self._began, self._owners())
             if proposal is not None:
+                self.measure()
                 self._carry_out(proposal.steps, passes)
                 controller.done(now - self._began, time.monotonic() - now)
+                self.begin()
 
     def _hear(self) -> None:
         metrics, servers = self.controller.metrics, self.layout.servers()

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Self
 
+from mlopt.plan import Choice
 from mlopt.server.program import Part, Program
 
 
@@ -51,6 +52,10 @@ class Layout(ABC):
     @abstractmethod
     def model(self) -> tuple[Sequence[Part], Sequence[Part]]:
         """Parts, and what strata keep, now: copies."""
+
+    def changes(self) -> tuple[Choice, ...]:
+        """What was configured anew on the way: a choice each, predicted and measured."""
+        return ()
 
     @abstractmethod
     def close(self) -> None:

@@ -15,6 +15,7 @@ from mlopt.cluster import Mesh, Resident
 from mlopt.cluster.wire import Header
 from mlopt.errors import ClusterError, InputError, MemberLostError
 from mlopt.events import Observer, ignore
+from mlopt.plan import Choice
 from mlopt.server.elastic import Policy
 from mlopt.server.host import EVERY, Host
 from mlopt.server.layouts.adapting import Adapting
@@ -112,6 +113,8 @@ class Servers(Layout):
 
     def advance(self, passes: int) -> None:
         self._tasks, self.done = self._started(list(self.homes), passes), []
+        if self.adapting is not None:
+            self.adapting.begin()
         try:
             while self._tasks:
                 ended = [task for task in self._tasks if not task.alive]
@@ -125,10 +128,15 @@ class Servers(Layout):
             for task in self._tasks:
                 task.stop()
         self.passes += passes
+        if self.adapting is not None:
+            self.adapting.measure()
         self.loss = sum(one.losses[self.passes - 1] for one in self.done)
 
     def model(self) -> tuple[Sequence[Part], Sequence[Part]]:
         return self.program.cut(self.host.model())
+
+    def changes(self) -> tuple[Choice, ...]:
+        return () if self.adapting is None else self.adapting.controller.plan().choices
 
     def close(self) -> None:
         self.host.close()

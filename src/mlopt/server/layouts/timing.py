@@ -1,0 +1,70 @@
+"""How long a step takes, by a few of them on copies: nothing that is kept is changed."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mlopt.cluster import single_threaded
+from mlopt.prices import price
+from mlopt.server.program import Part, Program, Step
+
+_ENOUGH = price("layout.timed")
+MOST = 5
+"""Steps at most: their median is not moved by two that others have held up."""
+
+
+def timed(program: Program, passes: int = 0) -> float:
+    """Seconds of a step on one thread, of the process that has the rows.
+
+    Steps of the first stratum are taken on copies of their parts, until they have taken
+    long enough to tell; the first, which may have to compile or to load something, counts
+    if it is the only one.
+
+    Parameters
+    ----------
+    program : Program
+    passes : int
+        Behind its model.
+
+    Raises
+    ------
+    InputError
+        A step returned what cannot be added to the model.
+    """
+    cells, state = program.cells[0], program.states[0] if program.states else {}
+    # Several parts are several cells; of one part, several strata.
+    if len(program.parts) > 1:
+        pairs = list(zip(cells[:MOST], program.parts[:MOST], strict=True))
+    else:
+        pairs = [(row[0], program.parts[0]) for row in program.cells[:MOST]]
+    if program.executor is None:
+        return _timed(program.step, pairs, state, passes)
+    # All steps are on the worker that has the first cell: no others are sent there.
+    given = program.step, [pairs[0]], state, passes
+    found = program.executor.submit(_timed, *given)
+    return float(program.executor.result(found))
+
+
+def _timed(
+    step: Step, pairs: Sequence[tuple[Any, Part]], state: Part, passes: int
+) -> float:
+    found = list[float]()
+    with single_threaded():
+        for at in range(MOST):
+            cell, part = pairs[at % len(pairs)]
+            own, kept = _copied(part), _copied(state)
+            began = time.perf_counter()
+            step.visit(cell, own, kept, passes)
+            found.append(time.perf_counter() - began)
+            if sum(found) > _ENOUGH:
+                break
+    return statistics.median(found[1:] or found)
+
+
+def _copied(part: Part) -> Part:
+    return {name: np.array(array) for name, array in part.items()}
