@@ -235,7 +235,7 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
             passes = self.n_iter_
         with Places(self.layout, self.n_jobs) as places:
             fitted = train(ratings, start, passes, settings, places)
-        self.plan_ = places.plan(self)
+            self.plan_ = places.plan(self)
         self._keep(ratings, fitted, seed)
         self.n_features_in_ = ratings.shape[1] if sp.issparse(X) else len(pairs_of(X))
         self.__dict__.pop("feature_names_in_", None)

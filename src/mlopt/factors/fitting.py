@@ -103,7 +103,8 @@ def training_of(
     given = ratings, start, settings.rule
     where: dict[str, Any] = {"seed": settings.seed, "passes": passes, "grid": grid}
     if chosen.layout == "rotate":
-        return RotatingTraining(*given, **where, mesh=places.mesh())
+        where["threads"] = None if chosen.apart else places.pool.here
+        return RotatingTraining(*given, **where, mesh=places.mesh(chosen.apart))
     return SGDTraining(*given, **where, executor=places.threads)
 
 

@@ -67,6 +67,8 @@ class RotatingGibbs:
         Of each member. Default: its cores.
     side : int, optional
         See `Strata.of`.
+    cut : tuple of Strata and Program, optional
+        Of these documents and topics.
     """
 
     def __init__(
@@ -82,12 +84,13 @@ class RotatingGibbs:
         mesh: Mesh,
         threads: int | None = None,
         side: int | None = None,
+        cut: tuple[Strata, Program] | None = None,
     ) -> None:
         self.documents, self.number, self.priors = documents, number, priors
         self.sparse, self.seed, self.done = is_sparse(sampler, number), seed, False
         self.mesh, self.threads = mesh, threads
-        self.strata = Strata.of(documents, seed, side)
-        self.layout = self._laid_out(topics, passes)
+        self.strata = cut[0] if cut else Strata.of(documents, seed, side)
+        self.layout = self._laid_out(topics, passes, cut[1] if cut else None)
 
     @property
     def passes(self) -> int:
@@ -131,14 +134,24 @@ class RotatingGibbs:
         """Let go of the members."""
         self.layout.close()
 
-    def _laid_out(self, topics: Array, passes: int) -> Rotate:
-        strata = self.strata
-        model = strata.model(topics, self.number, self.sparse)
-        program = Program(
-            Draws(self.priors, self.seed),
-            model,
-            strata.cells(self.number, self.sparse),
-            strata.states(topics, model),
-            Turns(self.seed),
-        )
+    def _laid_out(
+        self, topics: Array, passes: int, program: Program | None = None
+    ) -> Rotate:
+        if program is None:
+            given = self.number, self.priors, self.sparse, self.seed
+            program = program_of(self.strata, topics, *given)
         return Rotate(program, self.mesh, passes=passes, threads=self.threads)
+
+
+def program_of(
+    strata: Strata, topics: Array, number: int, priors: Priors, sparse: bool, seed: int
+) -> Program:
+    """What is to be done: strata of documents, blocks of words, tokens of both."""
+    model = strata.model(topics, number, sparse)
+    return Program(
+        Draws(priors, seed),
+        model,
+        strata.cells(number, sparse),
+        strata.states(topics, model),
+        Turns(seed),
+    )

@@ -37,6 +37,11 @@ LEAST, MOST = 4, 16
 many as the most members can work at a time."""
 
 
+def sides_of(n: int) -> int:
+    """Strata of so many tokens, and blocks of words, unless there are too few of these."""
+    return min(MOST, max(LEAST, n // STRATUM))
+
+
 @dataclass(frozen=True, eq=False)
 class Strata:
     """All tokens, and in which order each stratum has them.
@@ -72,8 +77,7 @@ class Strata:
             so that the result of a training depends on no machine.
         """
         n = len(documents.words)
-        side = max(LEAST, n // STRATUM) if side is None else side
-        side = min(side, MOST, documents.vocabulary)
+        side = min(side or sides_of(n), MOST, documents.vocabulary)
         parts = documents.shards(side)
         # Documents without words need no stratum.
         parts = [(rows, own) for rows, own in parts if own.stop > own.start]

@@ -36,6 +36,11 @@ MOST = 16
 """Shards at most: as many threads can work at a time, and so many copies of the counts."""
 
 
+def shards_of(n: int) -> int:
+    """Of so many tokens: 1 if they are swept one after the other."""
+    return min(MOST, max(1, n // SHARD))
+
+
 def first_topics(n: int, topics: int, seed: int) -> Array:
     """Any topic for every token, int32 (n,)."""
     return np.random.default_rng([seed, 0]).integers(topics, size=n, dtype=np.int32)
@@ -116,8 +121,7 @@ class GibbsTraining:
         self.documents, self.topics, self.number = documents, topics.copy(), number
         self.priors, self.seed, self.executor = priors, seed, executor
         self.sparse = is_sparse(sampler, number)
-        parts = min(MOST, max(1, len(topics) // SHARD))
-        self.shards = documents.shards(parts)
+        self.shards = documents.shards(shards_of(len(topics)))
         self.passes, self.done = passes, False
         self._model: tuple[Array, ...] | None = None
         self._of_all: Array = np.empty(0)

@@ -83,16 +83,10 @@ class Places:
         self.choice, chosen = choose(self.layout, operator, found)
         return chosen
 
-    def mesh(self) -> Mesh:
-        """The members: workers of the active client, else this process as the only one."""
+    def mesh(self, apart: bool) -> Mesh:
+        """The workers of the active client, or this process as the only member."""
         if self._mesh is None:
-            self._mesh = mesh()
-        return self._mesh
-
-    def mesh_here(self) -> Mesh:
-        """This process as the only member, whoever else is there."""
-        if self._mesh is None:
-            self._mesh = MeshHere(1)
+            self._mesh = mesh() if apart else MeshHere(1)
         return self._mesh
 
     def plan(self, estimator: object) -> Plan:

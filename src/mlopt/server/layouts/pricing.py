@@ -33,7 +33,8 @@ STEP = Cost(python=price("layout.step"))
 """Of a step on a member, beside the step."""
 NOTHING = Cost()
 _HANDED = price("layout.handed")
-_PULL = price("layout.pull")
+_PULL, _PULLED = price("layout.pull"), price("layout.pulled")
+_CALL, _ROUND = price("layout.call"), price("layout.round")
 _BYTE = price("layout.byte")
 _HANDOVER = price("pass.handed")
 _GROUPS = 16
@@ -120,6 +121,8 @@ class Priced(NamedTuple):
         Why it cannot be had, or is not chosen by itself.
     servers : int
         How many of the members, in "servers".
+    apart : bool
+        Whether it is on members that are other processes.
     """
 
     layout: str
@@ -127,6 +130,7 @@ class Priced(NamedTuple):
     seconds: float | None
     why: str = ""
     servers: int = 0
+    apart: bool = False
 
 
 def layouts(load: Load, pool: Pool) -> list[Priced]:
@@ -171,7 +175,8 @@ def rotate(load: Load, pool: Pool) -> Priced:
     cost = _around(load, pool) + load.passes * one
     need = (load.rows + 2 * load.model) / count
     lacks = _lacks("rotate", "a member", need, pool.memory)
-    return _priced("rotate", place, load, cost.seconds(pool.resources), lacks)
+    found = _priced("rotate", place, load, cost.seconds(pool.resources), lacks)
+    return found._replace(apart=pool.apart)
 
 
 def rounds(load: Load, pool: Pool) -> Priced:
@@ -184,7 +189,8 @@ def rounds(load: Load, pool: Pool) -> Priced:
     if pool.apart:
         waits = 1 + (load.strata > _GROUPS)
         sent = (pool.members + load.strata) * load.part
-        talk = Cost(round_trips=waits, tasks=load.strata) + _sent(0, sent, pool)
+        called = Cost(python=_ROUND + load.strata * _CALL, round_trips=waits)
+        talk = called + Cost(tasks=load.strata) + _sent(0, sent, pool)
     one = math.ceil(load.strata / slots) * load.one + talk
     cost = _first(load, pool) + load.passes * load.parts * one
     has = pool.memory if pool.apart else pool.memory_here
@@ -218,7 +224,10 @@ def servers(load: Load, pool: Pool) -> Priced:
 
 def _served(load: Load, pool: Pool) -> tuple[Kind, Work]:
     """A job on servers as `server.model` has it."""
-    rates, own = pool.resources, load.one + Cost(python=_PULL * load.blocks)
+    rates, beside = pool.resources, _PULL * load.blocks
+    if pool.apart:
+        beside += _PULLED * load.part
+    own = load.one + Cost(python=beside)
     link = min(rates.python / _BYTE, rates.network) if pool.apart else rates.bandwidth
     work = Work(
         pulled=load.part + load.states / load.strata,

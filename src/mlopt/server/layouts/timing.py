@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -15,15 +14,14 @@ from mlopt.server.program import Part, Program, Step
 
 _ENOUGH = price("layout.timed")
 MOST = 5
-"""Steps at most: their median is not moved by two that others have held up."""
+"""Steps at most, of which the quickest counts: others may have held up the rest."""
 
 
 def timed(program: Program, passes: int = 0) -> float:
     """Seconds of a step on one thread, of the process that has the rows.
 
     Steps of the first stratum are taken on copies of their parts, until they have taken
-    long enough to tell; the first, which may have to compile or to load something, counts
-    if it is the only one.
+    long enough to tell.
 
     Parameters
     ----------
@@ -63,7 +61,7 @@ def _timed(
             found.append(time.perf_counter() - began)
             if sum(found) > _ENOUGH:
                 break
-    return statistics.median(found[1:] or found)
+    return min(found)
 
 
 def _copied(part: Part) -> Part:

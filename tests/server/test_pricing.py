@@ -1,0 +1,224 @@
+"""Which layout is chosen, by prices, sizes and members alone; and what plans say of it."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import time
+from dataclasses import replace
+from typing import Any
+
+import distributed
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlopt.cluster import MeshHere
+from mlopt.errors import InputError
+from mlopt.plan import Plan
+from mlopt.resources import Resources
+from mlopt.server import Job, Policy
+from mlopt.server.layouts.pool import Pool
+from mlopt.server.layouts.pricing import Load, choose, layouts
+from mlopt.server.tables import Tables
+
+TWO = Pool(members=2, threads=1, here=1, apart=True)
+PARTS = Load(passes=20, strata=8, parts=8, step=0.01, part=1e5)
+WHOLE = Load(passes=20, strata=8, parts=1, step=0.05, part=1e5)
+
+
+def chosen(load: Load, pool: Pool) -> str:
+    return choose("auto", "", layouts(load, pool))[0].chosen
+
+
+def why(load: Load, pool: Pool) -> dict[str, str]:
+    return {one.layout: one.why for one in layouts(load, pool)}
+
+
+@pytest.mark.parametrize(
+    ("load", "pool", "layout"),
+    [
+        (PARTS, TWO, "rotate"),
+        (PARTS, Pool(here=1), "threads"),
+        (PARTS, replace(TWO, here=2), "threads"),  # as many cores here, and no messages
+        (replace(PARTS, step=1e-5), TWO, "threads"),  # ends before members have begun
+        (replace(PARTS, passes=1), TWO, "rotate"),
+        (replace(PARTS, passes=1, rows=1e9), TWO, "threads"),  # to send rows takes longer
+        (replace(PARTS, passes=1, rows=1e9, held=True), TWO, "rotate"),
+        (
+            replace(PARTS, part=1e9, step=0.2),
+            TWO,
+            "threads",
+        ),  # parts take longer to hand on
+        (replace(PARTS, parts=4), replace(TWO, members=16), "threads"),
+        (WHOLE, replace(TWO, members=8), "threads"),  # nothing may be summed late
+        (replace(WHOLE, mode="async"), replace(TWO, members=8), "servers"),
+        (replace(WHOLE, mode="async"), TWO, "threads"),  # one of two is to serve
+        (replace(WHOLE, mode="lockstep"), TWO, "rounds"),
+        (replace(WHOLE, mode="lockstep", step=1e-4), TWO, "threads"),
+    ],
+)
+def test_what_takes_the_least_of_what_may_be_had(
+    load: Load, pool: Pool, layout: str
+) -> None:
+    assert chosen(load, pool) == layout
+
+
+def test_what_fits_no_process_is_spread_over_members() -> None:
+    small = replace(TWO, memory_here=5e8, memory=6e8)
+    large = replace(PARTS, step=1e-6, part=1e8 / 8)
+    assert chosen(large, small) == "threads"
+    large = replace(large, part=5e8 / 8)
+    assert chosen(large, small) == "rotate"
+    assert (
+        "threads: this process would need 954 MiB, and has 477 MiB"
+        in why(large, small)["threads"]
+    )
+    with pytest.raises(InputError, match=r"No layout can be had: threads: .* rotate: a m"):
+        chosen(replace(large, part=1e9), small)
+
+
+def test_reasons_are_named() -> None:
+    alone = why(PARTS, Pool())
+    assert alone["servers"] == "servers: needs 2 members, has 1"
+    assert "steps that do not see each other" in alone["rounds"]
+    assert "updates may be late" in why(WHOLE, TWO)["servers"]
+    assert (
+        "as many parts of the model as strata, 8"
+        in why(replace(PARTS, parts=4), TWO)["rotate"]
+    )
+    assert "strata keep" in why(replace(PARTS, states=8.0), TWO)["rounds"]
+
+
+def test_what_is_asked_for_is_chosen_and_others_are_shown_with_their_seconds() -> None:
+    choice, _ = choose("servers", "steps", layouts(PARTS, TWO))
+    assert (choice.step, choice.chosen) == ("layout", "servers")
+    seconds = {one.name: one.seconds for one in choice.rejected}
+    assert seconds["rotate"] is not None
+    assert seconds["rotate"] < seconds["threads"] < choice.predicted  # type: ignore[operator]
+
+
+def test_seconds_are_those_of_the_steps_where_nothing_else_takes_any() -> None:
+    """20 passes of 64 steps of .01 s: in turn, and by two."""
+    fast = Resources(network=1e15, python=1e9, task=0.0, round_trip=0.0)
+    pool = replace(TWO, resources=fast)
+    found = {one.layout: one.seconds for one in layouts(PARTS, pool)}
+    assert found["threads"] == pytest.approx(12.8)
+    assert found["rotate"] == pytest.approx(6.4, rel=1e-3)
+    assert found["rounds"] == pytest.approx(6.4, rel=1e-3)
+    assert found["servers"] == pytest.approx(12.8, rel=1e-3)  # one of two works
+    four = {one.layout: one.seconds for one in layouts(PARTS, replace(pool, here=4))}
+    assert four["threads"] == pytest.approx(3.2)
+
+
+@given(
+    passes=st.integers(1, 1000), side=st.integers(2, 16), step=st.floats(1e-5, 1),
+    part=st.floats(1, 1e8), rows=st.floats(0, 1e9), members=st.integers(2, 8),
+)  # fmt: skip
+def test_more_work_takes_longer_and_what_is_chosen_the_least(
+    passes: int, side: int, step: float, part: float, rows: float, members: int
+) -> None:
+    load = Load(passes, side, side, step, rows=rows, part=part)
+    pool = replace(TWO, members=members)
+    found = layouts(load, pool)
+    for more in (replace(load, passes=passes + 1), replace(load, step=2 * step)):
+        for one, other in zip(found, layouts(more, pool), strict=True):
+            assert math.isclose(one.seconds or 0, other.seconds or 0) or (
+                (one.seconds or 0) < (other.seconds or 0)
+            )
+    choice, best = choose("auto", "", found)
+    able = [one.seconds for one in found if not one.why and one.seconds is not None]
+    assert choice.predicted == best.seconds == min(able)
+
+
+def adds_one(block: int, w: np.ndarray) -> np.ndarray:
+    return np.ones_like(w)
+
+
+def test_a_job_explains_itself_before_and_after() -> None:
+    job = Job(adds_one, np.zeros(3), [1, 2, 3], passes=4, members=2)
+    before = job.explain()
+    (choice,) = before.choices
+    assert (choice.step, choice.chosen, before.measured) == ("layout", "threads", None)
+    assert choice.predicted is not None
+    reasons = {one.name: one.reason for one in choice.rejected}
+    assert "updates may be late" in reasons["servers"]
+    with pytest.raises(AttributeError, match="`plan_` is there once the job has run"):
+        _ = job.plan_
+    assert (job.run().model == 12).all()  # steps that were timed changed nothing
+    (choice,) = job.plan_.choices
+    assert choice.chosen == job.layout_ == "threads"
+    assert choice.predicted is not None
+    assert choice.measured == job.plan_.measured
+    assert job.explain() == job.plan_
+    assert Plan.from_dict(job.plan_.to_dict()) == job.plan_
+
+
+def test_a_job_that_may_be_asynchronous_runs_without_members() -> None:
+    result = Job(adds_one, np.zeros(2), [1, 2], mode="async").run()
+    assert result.layout == "threads"
+    np.testing.assert_array_equal(result.model, 2)
+
+
+def waits(block: int, w: np.ndarray) -> np.ndarray:
+    time.sleep(0.004)
+    return np.ones_like(w)
+
+
+def test_each_reconfiguration_is_a_line_of_the_plan() -> None:
+    with MeshHere(6) as mesh:
+        job = Job(
+            waits, np.zeros((40, 8)), list(range(12)), layout="servers", where=mesh,
+            servers=5, policy=Policy(interval=0.1, settle=0.2), passes=80,
+        )  # fmt: skip
+        np.testing.assert_array_equal(job.run().model, 960)
+    (choice,) = job.plan_.choices
+    first, change, *_ = choice.children
+    assert first.step == "servers"
+    assert first.chosen.startswith("1 workers")
+    assert change.step == "change 1"
+    assert first.measured is not None
+    assert change.measured is not None
+    assert change.predicted is not None
+    # Of an epoch 12 steps of 4 ms: by one worker, then by five at most.
+    assert first.measured > 12 * 0.004
+    assert change.measured > 12 * 0.004 / 5
+    assert change.rejected[0].name == f"stay with {first.chosen}"
+    assert "change 1" in job.plan_.explain()
+
+
+def test_types_that_came_in_a_message_are_those_of_numpy() -> None:
+    sent = pickle.loads(pickle.dumps(Tables.of({"w": np.zeros(3, np.float32)})))
+    assert sent.tables["w"].empty().dtype is np.dtype(np.float32)
+
+
+def adds_to_a_part(block: int, part: dict[str, Any]) -> dict[str, Any]:
+    time.sleep(0.004)
+    return {"w": block * np.cos(part["w"])}
+
+
+@pytest.mark.cluster
+@pytest.mark.slow
+def test_a_job_rotates_on_workers_where_that_takes_less(shared_workers: str) -> None:
+    rows = [[10 * a + b for b in range(4)] for a in range(4)]
+    parts = [{"w": np.full(3, float(b))} for b in range(4)]
+
+    def job(**given: Any) -> Job:
+        return Job(adds_to_a_part, parts, rows, passes=20, n_jobs=1, **given)
+
+    with distributed.Client(shared_workers):
+        auto, alone = job(), job(layout="threads")
+        models = [auto.run().model, alone.run().model]
+        few = Job(adds_to_a_part, parts, rows, passes=1, n_jobs=1)
+        few.run()
+    assert (auto.layout_, few.layout_) == ("rotate", "threads")
+    for one, other in zip(*models, strict=True):
+        np.testing.assert_array_equal(one["w"], other["w"])
+    (choice,) = auto.plan_.choices
+    assert choice.notes == ("2 workers",)
+    seconds = {one.name: one.seconds for one in choice.rejected}
+    assert choice.predicted is not None
+    assert seconds["threads"] is not None
+    assert choice.predicted < seconds["threads"]
+    assert choice.measured is not None
