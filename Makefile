@@ -98,6 +98,7 @@ bench: install .venv-dask-ml .venv-peers .venv-factors
 	$(BIN)/python benchmarks/large_model.py
 	$(BIN)/python benchmarks/large_model.py --layout servers
 	$(BIN)/python benchmarks/rotate.py
+	$(BIN)/python benchmarks/layouts.py
 	$(BIN)/python benchmarks/factors.py --peers .venv-factors/bin/python
 	$(BIN)/python benchmarks/topics.py --peers .venv-factors/bin/python
 	$(BIN)/python benchmarks/rotate_topics.py

@@ -179,7 +179,7 @@ JOBS = {
     "ratings, many": (Ratings, 4_000_000, 100),
     "topics, few": (Topics, 200_000, 20, 50),
     "topics, many": (Topics, 3_000_000, 20, 30),
-    "dense steps": (Dense, 40_000, 100, 50, 40),
+    "dense steps": (Dense, 40_000, 200, 200, 15),
     "sparse steps": (Sparse, 64_000, 5_000, 10),
 }
 
@@ -222,12 +222,14 @@ def compared(name, job, client, rounds):
     for layout, (wall, cpu, own) in medians.items():
         said = f"{foreseen[layout]:.2f}" if foreseen.get(layout) else ""
         print(f"  {layout:10s} {wall:7.2f} {cpu:15.2f} {own:20.2f} {said:>13s}")
-    best = min((one for one in medians if one != "auto"), key=lambda one: medians[one][0])
     picked = sorted({plan.choices[0].chosen for plan in plans})
-    alike = medians["auto"][0] / medians[best][0]
-    cpu = medians["auto"][1] / medians[best][1]
-    print(f"  auto chose {', '.join(picked)}; the quickest was {best}: auto took")
-    print(f"  {alike:.2f}x its wall, {cpu:.2f}x its CPU")
+    print(f"  auto chose {', '.join(picked)}, {', '.join(choice.notes)}")
+    for at, what in enumerate(("wall", "CPU")):
+        best = min(
+            (one for one in medians if one != "auto"), key=lambda one: medians[one][at]
+        )
+        ratio = medians["auto"][at] / medians[best][at]
+        print(f"  least {what}: {best}; auto {ratio:.2f}x that")
     for layout, why in refused.items():
         print(f"  {layout}: {why}")
     sys.stdout.flush()
@@ -275,6 +277,9 @@ def priced(rounds):
         def seconds():
             return list(client.run(time.process_time).values())
 
+        def everyone():
+            return [sum(seconds())]
+
         begun = []
         for _ in range(rounds + 1):
             began = time.perf_counter()
@@ -295,12 +300,14 @@ def priced(rounds):
                 sizes[size] = a_pass(layout, 2, rounds, seconds)[1] / side**2
         found["layout.pull"] = sizes[8]
         found["layout.pulled"] = (sizes[1 << 20] - sizes[8]) / 2**20
-        calls = {2: 0.0, 16: 0.0}
+        calls, tasks = {2: 0.0, 16: 0.0}, 0.0
         for strata in calls:
             program = replace(empty(1, 8), cells=[[0]] * strata)
             layout = Rounds(program, executor(client))
             calls[strata] = a_pass(layout, 10, rounds, here)[1]
+            tasks = a_pass(layout, 10, rounds, everyone)[1] / strata
         found["layout.call"] = (calls[16] - calls[2]) / 14
+        found["layout.task"] = tasks
         found["layout.round"] = calls[2] - 2 * found["layout.call"]
     return found
 

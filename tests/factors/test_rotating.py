@@ -14,10 +14,13 @@ from mlopt.cluster import MeshHere, Threads
 from mlopt.errors import InputError
 from mlopt.factors.estimator import MatrixFactorization
 from mlopt.factors.model import Factors, drawn
+from mlopt.factors.pricing import Passes
 from mlopt.factors.ratings import Ratings, ratings_of
 from mlopt.factors.rotating import RotatingTraining
 from mlopt.factors.sgd import Rule, SGDTraining
-from mlopt.factors.shelves import LEAST
+from mlopt.factors.shelves import LEAST, Grid
+from mlopt.server.layouts.pool import Pool
+from mlopt.server.layouts.pricing import choose
 
 RULE = Rule(penalty=0.05, rate=0.03, decay=0.95, biased=True, nonnegative=False)
 
@@ -79,6 +82,36 @@ def test_factors_that_grow_without_bounds_are_an_error(ratings: Ratings) -> None
     model = MatrixFactorization(4, max_iter=3, layout="rotate", learning_rate=9.0)
     with pytest.raises(InputError, match="without bounds by pass 3: lower `learning_rate`"):
         model.fit(np.c_[ratings.users, ratings.items], ratings.values)
+
+
+def test_blocks_go_round_where_passes_are_worth_it(ratings: Ratings) -> None:
+    """Shelves are sent to workers once; what is gained is gained in each pass."""
+    pool = Pool(members=2, here=1, apart=True)
+    found = []
+    for passes in (1, 10_000):
+        todo = Passes(Grid.of(ratings, 0), start_of(ratings), RULE, 0, passes, 0)
+        choice, _ = choose("auto", str(todo), todo.prices(pool, False))
+        assert choice.operator.endswith("589824 ratings on 3 x 3 shelves")
+        found.append((choice.chosen, choice.predicted or 0.0))
+    assert [name for name, _ in found] == ["threads", "rotate"]
+    assert 0 < found[0][1] < found[1][1]
+
+
+def test_a_factorization_says_where_it_ran_and_why(ratings: Ratings) -> None:
+    X, y = np.c_[ratings.users, ratings.items], ratings.values
+    plan = MatrixFactorization(4, max_iter=2, n_jobs=1).fit(X, y).plan_
+    (choice,) = plan.choices
+    assert (choice.step, choice.chosen) == ("layout", "threads")
+    assert choice.predicted is not None
+    assert choice.measured == pytest.approx(plan.measured)
+    (rejected,) = choice.rejected
+    assert (rejected.name, rejected.reason) == (
+        "rotate", "the same threads, and messages between them"
+    )  # fmt: skip
+    few = MatrixFactorization(1, max_iter=1).fit([[1, 2, 3], [2, 1, 4]]).plan_
+    assert "so few are on one shelf" in few.explain(verbose=True)
+    counts = MatrixFactorization(1, implicit=True).fit([[1, 2, 3], [2, 1, 4]]).plan_
+    assert "least squares of one side need all of the other" in counts.explain(verbose=True)
 
 
 @pytest.mark.cluster

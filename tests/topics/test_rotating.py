@@ -16,8 +16,11 @@ from tests.topics.test_lda import TOPICS, WORDS, drawn, model
 import mlopt.topics.strata
 from mlopt.cluster import MeshDask, MeshHere
 from mlopt.errors import ClusterError
+from mlopt.server.layouts.pool import Pool
+from mlopt.server.layouts.pricing import choose
 from mlopt.topics.counting import Priors
 from mlopt.topics.documents import Documents
+from mlopt.topics.pricing import Sweeps
 from mlopt.topics.rotating import RotatingGibbs
 from mlopt.topics.strata import Strata
 from mlopt.topics.training import first_topics
@@ -140,6 +143,46 @@ def test_parts_of_many_blocks_are_joined_once(monkeypatch: pytest.MonkeyPatch) -
         whole.advance(4)
         np.testing.assert_array_equal(whole.topics, topics)
         whole.close()
+
+
+def test_tokens_alone_say_who_draws_which_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = drawn()
+    few = model(max_iter=3).fit(X)
+    (choice,) = few.plan_.choices
+    assert choice.chosen == "threads"
+    assert "one after the other" in choice.rejected[0].reason
+    monkeypatch.setattr(mlopt.topics.training, "SHARD", int(X.sum()) // 2)
+    many, threads, rotate = (
+        model(max_iter=3, layout=layout).fit(X) for layout in ("auto", "threads", "rotate")
+    )
+    np.testing.assert_array_equal(many.components_, rotate.components_)
+    assert not np.array_equal(many.components_, threads.components_)
+    (choice,) = many.plan_.choices
+    assert (choice.chosen, choice.notes) == ("rotate", ("1 member in this process",))
+    assert choice.predicted is not None
+    assert choice.measured is not None
+    assert [one.name for one in choice.rejected] == ["threads"]
+    assert "are the same wherever they are" in choice.rejected[0].reason
+
+
+def test_many_tokens_rotate_on_workers_or_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = np.arange(2**20, dtype=np.int32) % 1000
+    documents = Documents(words, np.arange(0, 2**20 + 1, 2**8), 1000)
+    first = words % TOPICS
+    given = documents, first, TOPICS, Priors(0.1, 0.01), "dense", 0, 0
+    pool = Pool(members=2, here=1, apart=True)
+    places = {}
+    for sweeps in (1, 10**6):
+        for shard in (len(first), len(first) // 2):
+            monkeypatch.setattr(mlopt.topics.training, "SHARD", shard)
+            prices = Sweeps(*given, sweeps).prices(pool, False)
+            choice, chosen = choose("auto", "", prices)
+            assert (choice.chosen == "rotate") == (shard < len(first))
+            places[sweeps, shard] = chosen.place
+    few, many = len(first), len(first) // 2
+    assert places[1, few] == places[10**6, few] == "1 thread"
+    assert places[1, many] == "1 member in this process"
+    assert places[10**6, many] == "2 workers"
 
 
 @pytest.mark.cluster

@@ -179,7 +179,8 @@ class Job:
         parts = parts_of(model)
         cells, held = _cells_of(rows, y, self._in_parts, where)
         self.program = Program(Adds(step, self._alone), parts, cells, executor=held)
-        self._wanted, self.layout_ = layout, layout
+        self._wanted, self.layout_ = layout, str(layout)
+        self._title = f"job {getattr(step, '__name__', type(step).__name__)}"
         self._mesh: Mesh | None = None
         self._layout: Layout | None = None
         self._kept: tuple[int, Sequence[Part]] = 0, self.program.parts
@@ -277,11 +278,6 @@ class Job:
         choice = replace(self._choice, measured=self._seconds, children=changes)
         return Plan(self._title, (choice,), choice.predicted, self._seconds)
 
-    @property
-    def _title(self) -> str:
-        function = self.program.step.function
-        return f"job {getattr(function, '__name__', type(function).__name__)}"
-
     def state(self) -> dict[str, Any]:
         """A checkpoint."""
         model = self.model
@@ -351,10 +347,8 @@ class Job:
         )  # fmt: skip
         where = self._where
         pool = Pool.of(where, members=self._members, n_jobs=self._n_jobs)
-        if asked:
-            found = work.prices(pool, True)
-        elif self._wanted == "auto":
-            found = priced(pool, where, work.prices)
+        if asked or self._wanted == "auto":
+            found = priced(pool, where, work.prices, asked)
         else:  # nothing is chosen, so nothing is measured
             found = work.prices(pool, False)
         return choose(self._wanted, str(work), found)

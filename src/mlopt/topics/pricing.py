@@ -70,7 +70,11 @@ class Sweeps:
 
     def training(self, places: Places) -> GibbsTraining | RotatingGibbs:
         """Where it takes the least of what comes to the same topics, unless told."""
-        chosen = places.choose(str(self), lambda *given: self.prices(*given, places.layout))
+
+        def pricing(pool: Pool, measure: bool) -> list[Priced]:
+            return self.prices(pool, measure, places.layout)
+
+        chosen = places.choose(str(self), pricing)
         given = self.documents, self.topics, self.number, self.priors
         how = {"sampler": self.sampler, "seed": self.seed, "passes": self.passes}
         if chosen.layout == "threads":

@@ -17,7 +17,9 @@ _MUCH = price("layout.much")
 Pricing = Callable[[Pool, bool], Sequence[Priced]]
 
 
-def priced(pool: Pool, where: Any, pricing: Pricing) -> Sequence[Priced]:
+def priced(
+    pool: Pool, where: Any, pricing: Pricing, asked: bool = False
+) -> Sequence[Priced]:
     """Layouts, by as much as it is worth to measure for that.
 
     Parameters
@@ -28,9 +30,11 @@ def priced(pool: Pool, where: Any, pricing: Pricing) -> Sequence[Priced]:
     pricing : callable
         ``pricing(pool, measure)``: layouts, of which the first needs no members, by steps
         that are timed or without.
+    asked : bool, default=False
+        Whether seconds are asked for, where there is nothing to choose too.
     """
     found = pricing(pool, False)
-    if pool.members > 1 and _is_much(found):
+    if asked or (pool.members > 1 and _is_much(found)):
         found = pricing(pool, True)
         if pool.apart and _is_much(found):
             found = pricing(pool.probed(where), True)

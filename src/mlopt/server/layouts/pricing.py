@@ -34,7 +34,7 @@ STEP = Cost(python=price("layout.step"))
 NOTHING = Cost()
 _HANDED = price("layout.handed")
 _PULL, _PULLED = price("layout.pull"), price("layout.pulled")
-_CALL, _ROUND = price("layout.call"), price("layout.round")
+_CALL, _TASK, _ROUND = price("layout.call"), price("layout.task"), price("layout.round")
 _BYTE = price("layout.byte")
 _HANDOVER = price("pass.handed")
 _GROUPS = 16
@@ -186,12 +186,14 @@ def rounds(load: Load, pool: Pool) -> Priced:
     if load.states:
         return Priced("rounds", place, None, "what strata keep would go with each step")
     talk = Cost(python=load.strata * _HANDOVER, memory=3 * load.strata * load.part)
+    step = load.one
     if pool.apart:
         waits = 1 + (load.strata > _GROUPS)
         sent = (pool.members + load.strata) * load.part
         called = Cost(python=_ROUND + load.strata * _CALL, round_trips=waits)
         talk = called + Cost(tasks=load.strata) + _sent(0, sent, pool)
-    one = math.ceil(load.strata / slots) * load.one + talk
+        step = step + Cost(python=_TASK)
+    one = math.ceil(load.strata / slots) * step + talk
     cost = _first(load, pool) + load.passes * load.parts * one
     has = pool.memory if pool.apart else pool.memory_here
     need = load.rows / pool.members + 3 * load.part * slots / pool.members

@@ -12,6 +12,13 @@ from mlopt.cluster import single_threaded
 from mlopt.prices import price
 from mlopt.server.program import Part, Program, Step
 
+try:
+    import resource
+except ImportError:  # not a POSIX system
+    _TELLS = False
+else:
+    _TELLS = hasattr(resource, "RUSAGE_THREAD")
+
 _ENOUGH = price("layout.timed")
 MOST = 5
 """Steps at most, of which the quickest counts: others may have held up the rest."""
@@ -20,8 +27,8 @@ MOST = 5
 def timed(program: Program, passes: int = 0) -> float:
     """Seconds of a step on one thread, of the process that has the rows.
 
-    Steps of the first stratum are taken on copies of their parts, until they have taken
-    long enough to tell.
+    Steps of the first stratum are taken on copies of their parts, two at least, since the
+    first may have to compile something, until they have taken long enough to tell.
 
     Parameters
     ----------
@@ -56,12 +63,24 @@ def _timed(
         for at in range(MOST):
             cell, part = pairs[at % len(pairs)]
             own, kept = _copied(part), _copied(state)
-            began = time.perf_counter()
+            before = _clocks()
             step.visit(cell, own, kept, passes)
-            found.append(time.perf_counter() - began)
-            if sum(found) > _ENOUGH:
+            found.append(_taken(before, _clocks()))
+            if sum(found[1:]) > _ENOUGH:
                 break
     return min(found)
+
+
+def _clocks() -> tuple[float, float, int]:
+    """Of this thread: seconds by the clock, of the processor, and how often it waited."""
+    waited = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw if _TELLS else 1
+    return time.perf_counter(), time.thread_time(), waited
+
+
+def _taken(before: tuple[float, float, int], after: tuple[float, float, int]) -> float:
+    """Processor seconds, for others may have had the core; by the clock if it waited."""
+    wall, own, waited = (b - a for a, b in zip(before, after, strict=True))
+    return wall if waited else min(wall, own)
 
 
 def _copied(part: Part) -> Part:
