@@ -19,7 +19,7 @@ from mlopt.errors import InputError
 from mlopt.plan import Plan
 from mlopt.resources import Resources
 from mlopt.server import Job, Policy
-from mlopt.server.layouts.pool import Pool
+from mlopt.server.layouts.pool import Pool, of_workers
 from mlopt.server.layouts.pricing import Load, choose, layouts
 from mlopt.server.tables import Tables
 
@@ -41,6 +41,7 @@ def why(load: Load, pool: Pool) -> dict[str, str]:
     [
         (PARTS, TWO, "rotate"),
         (PARTS, Pool(here=1), "threads"),
+        (PARTS, replace(TWO, members=0), "threads"),
         (PARTS, replace(TWO, here=2), "threads"),  # as many cores here, and no messages
         (replace(PARTS, step=1e-5), TWO, "threads"),  # ends before members have begun
         (replace(PARTS, passes=1), TWO, "rotate"),
@@ -77,6 +78,17 @@ def test_what_fits_no_process_is_spread_over_members() -> None:
     )
     with pytest.raises(InputError, match=r"No layout can be had: threads: .* rotate: a m"):
         chosen(replace(large, part=1e9), small)
+
+
+def test_workers_that_others_use_are_not_asked_to_measure() -> None:
+    idle = {"nthreads": 2, "memory_limit": 1000, "metrics": {"memory": 300}}
+    metrics = {"memory": 100, "task_counts": {"executing": 1, "memory": 5}}
+    busy = {"nthreads": 1, "memory_limit": 0, "metrics": metrics}
+    found = of_workers({"a": idle, "b": busy}, Pool(here=3))
+    assert (found.members, found.threads, found.memory, found.here) == (2, 1, 500.0, 3)
+    assert found.busy
+    assert found.probed("never asked") is found
+    assert not of_workers({"a": idle}, Pool()).busy
 
 
 def test_reasons_are_named() -> None:

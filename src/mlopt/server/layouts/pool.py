@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mlopt.cluster import Executor, Mesh, MeshHere, count_threads, executor, inside_task
-from mlopt.plan import format_bytes
 from mlopt.resources import Resources, identity
 from mlopt.resources.probe import memory_limit
 from mlopt.rows.room import PAUSES
@@ -31,6 +30,8 @@ class Pool:
         Bytes of this process.
     apart : bool, default=False
         Whether members are other processes, to which all must be sent.
+    busy : bool, default=False
+        Whether members have work of others, behind which a measurement would wait.
     resources : Resources
         For rates: of the network, of messages, of tasks.
     """
@@ -41,6 +42,7 @@ class Pool:
     here: int = 1
     memory_here: float = math.inf
     apart: bool = False
+    busy: bool = False
     resources: Resources = field(default_factory=Resources)
 
     @staticmethod
@@ -61,7 +63,7 @@ class Pool:
         alone = Pool(here=here, memory_here=memory_limit())
         client = client_of(where)
         if client is not None:
-            return _of_workers(identity(client)["workers"], alone)
+            return of_workers(identity(client)["workers"], alone)
         count = len(where.members) if isinstance(where, MeshHere) else members
         each = max(1, count_threads(n_jobs) // max(1, count))
         return replace(alone, members=count, threads=each)
@@ -70,8 +72,8 @@ class Pool:
     def alone(self) -> Pool:
         """This process as the only member."""
         return Pool(
-            1, self.here, self.memory_here, self.here, self.memory_here, False,
-            self.resources,
+            1, self.here, self.memory_here, self.here, self.memory_here,
+            resources=self.resources,
         )  # fmt: skip
 
     @property
@@ -81,13 +83,12 @@ class Pool:
 
     def probed(self, where: Any) -> Pool:
         """With rates that are measured, once for each cluster: it takes a second."""
-        return replace(self, resources=Resources.probe(client_of(where)))
-
-    def __str__(self) -> str:
-        if not self.apart:
-            return f"{self.members} members in this process"
-        left = f", {format_bytes(self.memory)} left" if self.memory < math.inf else ""
-        return f"{self.members} workers of {self.threads} threads{left}"
+        if self.busy:
+            return self
+        try:
+            return replace(self, resources=Resources.probe(client_of(where)))
+        except TimeoutError:  # others have given them work since
+            return self
 
 
 def client_of(where: Any) -> Any:
@@ -98,7 +99,8 @@ def client_of(where: Any) -> Any:
     return getattr(found, "client", None)
 
 
-def _of_workers(found: Mapping[str, Mapping[str, Any]], alone: Pool) -> Pool:
+def of_workers(found: Mapping[str, Mapping[str, Any]], alone: Pool) -> Pool:
+    """Workers as their scheduler describes them, beside this process."""
     left = [
         PAUSES * one["memory_limit"] - one.get("metrics", {}).get("memory", 0)
         for one in found.values()
@@ -110,4 +112,10 @@ def _of_workers(found: Mapping[str, Mapping[str, Any]], alone: Pool) -> Pool:
         threads=min((int(one["nthreads"]) for one in found.values()), default=1),
         memory=max(0.0, min(left, default=math.inf)),
         apart=True,
+        busy=any(_has_work(one.get("metrics", {})) for one in found.values()),
     )
+
+
+def _has_work(metrics: Mapping[str, Any]) -> bool:
+    counts = metrics.get("task_counts", {})
+    return any(counts.get(state, 0) for state in ("ready", "executing"))

@@ -160,6 +160,8 @@ def rotate(load: Load, pool: Pool) -> Priced:
     """Strata on members, parts of the model go round."""
     count = min(pool.members, load.strata)
     place = _members(count, pool)
+    if not count:
+        return Priced("rotate", place, None, "rotate: needs a member, has none")
     if 1 < load.parts < load.strata:
         lacks = f"rotate: needs as many parts of the model as strata, {load.strata}, or one"
         return Priced("rotate", place, None, f"{lacks}; has {load.parts}")
@@ -183,6 +185,8 @@ def rounds(load: Load, pool: Pool) -> Priced:
     """All steps of a pass on one model, then their sum."""
     slots = pool.members * pool.threads if pool.apart else pool.here
     place = _members(pool.members, pool) if pool.apart else f"{slots} threads"
+    if not slots:
+        return Priced("rounds", place, None, "rounds: needs a worker, has none")
     if load.states:
         return Priced("rounds", place, None, "what strata keep would go with each step")
     talk = Cost(python=load.strata * _HANDOVER, memory=3 * load.strata * load.part)
