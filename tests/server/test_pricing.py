@@ -15,10 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlopt.cluster import MeshHere
-from mlopt.errors import InputError
+from mlopt.errors import ClusterError, InputError
 from mlopt.plan import Plan
 from mlopt.resources import Resources
 from mlopt.server import Job, Policy
+from mlopt.server.layouts import places
 from mlopt.server.layouts.pool import Pool, of_workers
 from mlopt.server.layouts.pricing import Load, choose, layouts
 from mlopt.server.tables import Tables
@@ -89,6 +90,22 @@ def test_workers_that_others_use_are_not_asked_to_measure() -> None:
     assert found.busy
     assert found.probed("never asked") is found
     assert not of_workers({"a": idle}, Pool()).busy
+
+
+def test_workers_that_cannot_be_members_are_done_without(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(where: Any) -> Any:
+        raise ClusterError("no line to them")
+
+    monkeypatch.setattr(places, "mesh", refuse)
+    found = layouts(PARTS, TWO)
+    choice, chosen, mesh = places.opened("auto", "", found)
+    assert (choice.chosen, chosen.apart, mesh) == ("threads", False, None)
+    reasons = {one.name: one.reason for one in choice.rejected}
+    assert reasons["rotate"] == "workers cannot be members: no line to them"
+    with pytest.raises(ClusterError, match="no line to them"):
+        places.opened("rotate", "", found)
 
 
 def test_reasons_are_named() -> None:

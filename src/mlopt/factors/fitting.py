@@ -104,7 +104,7 @@ def training_of(
     where: dict[str, Any] = {"seed": settings.seed, "passes": passes, "grid": grid}
     if chosen.layout == "rotate":
         where["threads"] = None if chosen.apart else places.pool.here
-        return RotatingTraining(*given, **where, mesh=places.mesh(chosen.apart))
+        return RotatingTraining(*given, **where, mesh=places.mesh)
     return SGDTraining(*given, **where, executor=places.threads)
 
 

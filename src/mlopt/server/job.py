@@ -28,7 +28,7 @@ from mlopt.server.given import (
 )
 from mlopt.server.layouts.layout import Layout
 from mlopt.server.layouts.loading import Work
-from mlopt.server.layouts.places import priced
+from mlopt.server.layouts.places import opened, priced
 from mlopt.server.layouts.pool import Pool
 from mlopt.server.layouts.pricing import Priced, choose
 from mlopt.server.layouts.rotate import Rotate
@@ -266,7 +266,7 @@ class Job:
         """
         if self._choice is not None:
             return self.plan_
-        choice, _ = self._chosen(asked=True)
+        choice, _ = choose(self._wanted, *self._priced(asked=True))
         return Plan(self._title, (choice,), choice.predicted)
 
     @property
@@ -312,13 +312,15 @@ class Job:
     def _laid_out(self) -> Layout:
         passes, parts = self._kept
         program = self.program.starting(parts)
-        self._choice, chosen = self._chosen()
+        self._choice, chosen, self._mesh = opened(
+            self._wanted, *self._priced(), self._where
+        )
         self.layout_ = chosen.layout
         if self.layout_ == "rounds":
             return Rounds(program, self._executor(), passes=passes)
         if self.layout_ == "threads":
             self._mesh = MeshHere(1)
-        else:
+        elif self._mesh is None:
             where = self._where if isinstance(self._where, Mesh) else self._executor()
             self._mesh = mesh(where, self._members)
         if isinstance(self._mesh, MeshHere):
@@ -338,8 +340,8 @@ class Job:
             return self._where
         return executor(self._where, self._n_jobs)
 
-    def _chosen(self, asked: bool = False) -> tuple[Choice, Priced]:
-        """Where it is to run; ``asked`` to say how long each would take."""
+    def _priced(self, asked: bool = False) -> tuple[str, Sequence[Priced]]:
+        """What is to be done, and layouts; ``asked`` how long each would take."""
         passes, parts = self._kept
         work = Work(
             self.program.starting(parts), self.limit - passes, passes, self.mode,
@@ -348,10 +350,9 @@ class Job:
         where = self._where
         pool = Pool.of(where, members=self._members, n_jobs=self._n_jobs)
         if asked or self._wanted == "auto":
-            found = priced(pool, where, work.prices, asked)
-        else:  # nothing is chosen, so nothing is measured
-            found = work.prices(pool, False)
-        return choose(self._wanted, str(work), found)
+            return str(work), priced(pool, where, work.prices, asked)
+        # Nothing is chosen, so nothing is measured.
+        return str(work), work.prices(pool, False)
 
 
 def _cells_of(

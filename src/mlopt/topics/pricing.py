@@ -80,8 +80,7 @@ class Sweeps:
         if chosen.layout == "threads":
             return GibbsTraining(*given, **how, executor=places.threads)  # type: ignore[arg-type]
         count = None if chosen.apart else places.pool.here
-        mesh = places.mesh(chosen.apart)
-        return RotatingGibbs(*given, **how, mesh=mesh, threads=count, cut=self._cut)  # type: ignore[arg-type]
+        return RotatingGibbs(*given, **how, mesh=places.mesh, threads=count, cut=self._cut)  # type: ignore[arg-type]
 
     def prices(self, pool: Pool, measure: bool, wanted: str = "auto") -> list[Priced]:
         """On threads, on members, and in this process as the only one."""

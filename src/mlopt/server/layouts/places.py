@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from mlopt.cluster import Mesh, MeshHere, Threads, mesh
+from mlopt.errors import ClusterError
 from mlopt.kernels.compiling import notes, worked
 from mlopt.plan import Choice, Plan
 from mlopt.prices import price
@@ -47,6 +48,43 @@ def _is_much(found: Sequence[Priced]) -> bool:
     return seconds is None or not seconds <= _MUCH
 
 
+class Open(NamedTuple):
+    """A layout that was chosen, and members that are other processes, if it needs these."""
+
+    choice: Choice
+    chosen: Priced
+    mesh: Mesh | None
+
+
+def opened(wanted: str, operator: str, found: Sequence[Priced], where: Any = None) -> Open:
+    """Choose, and have the members that are needed for it.
+
+    Of workers that cannot be members, as where nobody can connect to them, "auto" takes
+    what does without.
+
+    Raises
+    ------
+    InputError
+        No layout can be had.
+    ClusterError
+        Workers that are asked for cannot be members.
+    """
+    choice, chosen = choose(wanted, operator, found)
+    if not chosen.apart:
+        return Open(choice, chosen, None)
+    try:
+        return Open(choice, chosen, mesh(where))
+    except ClusterError as error:
+        if wanted != "auto":
+            raise
+        why = f"workers cannot be members: {error}"
+    left = [
+        one._replace(seconds=None, why=one.why or why) if one.apart else one
+        for one in found
+    ]
+    return Open(*choose(wanted, operator, left), None)
+
+
 class Places:
     """Closed by whoever made it, and with it the members that were asked for.
 
@@ -84,13 +122,14 @@ class Places:
         """
         found = priced(self.pool, None, pricing)
         self._began = time.perf_counter()
-        self.choice, chosen = choose(self.layout, operator, found)
+        self.choice, chosen, self._mesh = opened(self.layout, operator, found)
         return chosen
 
-    def mesh(self, apart: bool) -> Mesh:
-        """The workers of the active client, or this process as the only member."""
+    @property
+    def mesh(self) -> Mesh:
+        """The members of the layout that was chosen; this process, if it needs none."""
         if self._mesh is None:
-            self._mesh = mesh() if apart else MeshHere(1)
+            self._mesh = MeshHere(1)
         return self._mesh
 
     def plan(self, estimator: object) -> Plan:

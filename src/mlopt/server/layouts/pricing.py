@@ -122,7 +122,7 @@ class Priced(NamedTuple):
     servers : int
         How many of the members, in "servers".
     apart : bool
-        Whether it is on members that are other processes.
+        Whether it needs members that are other processes.
     """
 
     layout: str
@@ -225,7 +225,7 @@ def servers(load: Load, pool: Pool) -> Priced:
     if not why and load.mode is None:
         why = "updates may be late: choose it, or give the `mode` that the step bears"
     found = _priced("servers", str(configuration), load, seconds, why)
-    return found._replace(servers=count)
+    return found._replace(servers=count, apart=pool.apart)
 
 
 def _served(load: Load, pool: Pool) -> tuple[Kind, Work]:
