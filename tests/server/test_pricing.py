@@ -108,6 +108,28 @@ def test_workers_that_cannot_be_members_are_done_without(
         places.opened("rotate", "", found)
 
 
+def test_nothing_is_measured_where_there_is_nothing_to_choose() -> None:
+    asked = []
+
+    def pricing(load: Load) -> Any:
+        def prices(pool: Pool, measure: bool) -> Any:
+            asked.append(measure)
+            return layouts(load, pool)
+
+        return prices
+
+    several = Pool(members=2, here=1)
+    for load, wanted, measured in (
+        (PARTS, "auto", True),
+        (replace(PARTS, step=1e-4), "auto", False),  # .1 s: not worth a look
+        (replace(PARTS, parts=4), "auto", False),  # threads alone can be had
+        (PARTS, "rotate", False),
+    ):
+        asked.clear()
+        places.priced(wanted, several, None, pricing(load))
+        assert (True in asked) == measured
+
+
 def test_reasons_are_named() -> None:
     alone = why(PARTS, Pool())
     assert alone["servers"] == "servers: needs 2 members, has 1"

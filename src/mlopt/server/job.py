@@ -349,10 +349,7 @@ class Job:
         )  # fmt: skip
         where = self._where
         pool = Pool.of(where, members=self._members, n_jobs=self._n_jobs)
-        if asked or self._wanted == "auto":
-            return str(work), priced(pool, where, work.prices, asked)
-        # Nothing is chosen, so nothing is measured.
-        return str(work), work.prices(pool, False)
+        return str(work), priced(self._wanted, pool, where, work.prices, asked)
 
 
 def _cells_of(

@@ -19,12 +19,14 @@ Pricing = Callable[[Pool, bool], Sequence[Priced]]
 
 
 def priced(
-    pool: Pool, where: Any, pricing: Pricing, asked: bool = False
+    wanted: str, pool: Pool, where: Any, pricing: Pricing, asked: bool = False
 ) -> Sequence[Priced]:
     """Layouts, by as much as it is worth to measure for that.
 
     Parameters
     ----------
+    wanted : str
+        Unless it is "auto" nothing is chosen, and nothing is measured for that.
     pool : Pool
     where : Client, Executor or Mesh, optional
         Whose pool it is.
@@ -35,7 +37,8 @@ def priced(
         Whether seconds are asked for, where there is nothing to choose too.
     """
     found = pricing(pool, False)
-    if asked or (pool.members > 1 and _is_much(found)):
+    choices = sum(not one.why for one in found) if wanted == "auto" else 1
+    if asked or (choices > 1 and pool.members > 1 and _is_much(found)):
         found = pricing(pool, True)
         if pool.apart and _is_much(found):
             found = pricing(pool.probed(where), True)
@@ -120,7 +123,7 @@ class Places:
         pricing : callable
             See `priced`.
         """
-        found = priced(self.pool, None, pricing)
+        found = priced(self.layout, self.pool, None, pricing)
         self._began = time.perf_counter()
         self.choice, chosen, self._mesh = opened(self.layout, operator, found)
         return chosen
