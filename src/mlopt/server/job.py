@@ -29,7 +29,7 @@ from mlopt.server.given import (
 from mlopt.server.layouts.layout import Layout
 from mlopt.server.layouts.loading import Work
 from mlopt.server.layouts.places import opened, priced
-from mlopt.server.layouts.pool import Pool
+from mlopt.server.layouts.pool import Pool, client_of
 from mlopt.server.layouts.pricing import Priced, choose
 from mlopt.server.layouts.rotate import Rotate
 from mlopt.server.layouts.rounds import Rounds
@@ -335,7 +335,7 @@ class Job:
 
     def _executor(self) -> Executor:
         if isinstance(self._where, Mesh):
-            return executor(n_jobs=self._n_jobs)
+            return executor(client_of(self._where), self._n_jobs)
         if isinstance(self._where, Executor):
             return self._where
         return executor(self._where, self._n_jobs)
