@@ -57,8 +57,12 @@ done = mlopt.predict(sys.argv[1], sys.argv[3:], output=sys.argv[2], client=clien
 assert not done.failed, done.failed
 print(json.dumps({
     "rows": sum(done.rows.values()), "files": len(done.rows),
-    "seconds": time.perf_counter() - began[0], "cpu": time.process_time() - began[1],
-    "mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    "seconds": time.perf_counter() - began[0],
+    "cpu": sum(os.times()[:4]),
+    "mb": max(
+        resource.getrusage(who).ru_maxrss / 1024
+        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    ),
     "plan": str(done.plan_),
 }))
 """

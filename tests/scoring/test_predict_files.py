@@ -26,9 +26,12 @@ from tests.clusters import running_workers
 import mlopt
 from mlopt.cli import main
 from mlopt.errors import InputError
-from mlopt.scoring import predict as module
+from mlopt.prices import price
+from mlopt.scoring import hands as hands_module
+from mlopt.scoring import scorer as module
 from mlopt.scoring.blocks import blocks_of
 from mlopt.scoring.files import JOURNAL
+from mlopt.scoring.hands import HERE, Hands, Pace, where_to
 from mlopt.statuses import BAD_INPUT, DONE, FAILED
 from mlopt.sweep.config import Config, override
 from mlopt.sweep.fit import fit_one
@@ -274,14 +277,14 @@ def test_files_on_workers_are_what_they_are_here(
 
 SLOWLY = """
 import sys, time
-from mlopt.scoring import predict as module
-from mlopt.scoring.blocks import blocks_of
-score = module._Scorer.score
+from mlopt.scoring.predict import predict
+from mlopt.scoring.scorer import Scorer
+score = Scorer.score
 def slowly(self, block):
     time.sleep(.03)
     return score(self, block)
-module._Scorer.score = slowly
-module.predict(sys.argv[1], sys.argv[2], output=sys.argv[3])
+Scorer.score = slowly
+predict(sys.argv[1], sys.argv[2], output=sys.argv[3])
 """
 
 
@@ -334,3 +337,69 @@ def test_paths_that_cannot_work_are_refused(
     assert "--output DIR" in capsys.readouterr().err
     assert run("predict", model, files / "p1.csv", "--memory", "1GB") == BAD_INPUT
     assert run("predict", model, files / "p*.csv", "--output", tmp_path / "o") == DONE
+
+
+@pytest.mark.parametrize(
+    ("left", "largest", "chosen"),
+    [(1000, 10, "2 processes"), (50, 10, HERE), (1000, 600, HERE)],
+)
+def test_processes_are_started_where_what_is_left_pays_for_them(
+    left: int, largest: int, chosen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "process_time", lambda: now[0])
+    pace = Pace(90 + left)
+    for _ in range(9):
+        assert where_to(pace, 2, largest, 500) is None
+        now[0] += 0.5  # a second for 20 bytes
+        pace.saw(10)
+    found = where_to(pace, 2, largest, 500)
+    assert found is not None
+    assert found.chosen == chosen
+    here, there = left / 20, left / 40 + 1.5 * price("apart.start")
+    assert found.predicted == pytest.approx(there if chosen != HERE else here)
+
+
+@pytest.mark.cluster
+def test_processes_of_its_own_predict_as_this_one_does(
+    model: Path, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        people(40, number).to_csv(files / f"q{number}.csv", index=False)
+    (files / "q12.csv").write_text("age\n1\n")
+    changing = people(9000, 3).astype(object)
+    changing.loc[8900, "age"] = "old"
+    changing.to_csv(files / "r.csv", index=False)  # not as its first block
+    given: dict[str, Any] = {"paths": files, "memory": "4MB"}
+    here = mlopt.predict(model, **given, output=tmp_path / "here", threads=1)
+    start, score, numbers = Hands.start, Hands.score_file, set[int]()
+
+    def start_and_wait(hands: Hands) -> None:
+        start(hands)
+        while not hands.there:
+            assert hands.failed is None
+            time.sleep(0.01)
+
+    def killing(hands: Hands, given: Any) -> Any:
+        if not numbers:
+            hand = next(iter(hands._all))
+            os.kill(hand.number, signal.SIGKILL)
+        numbers.update(hand.number for hand in list(hands._all))
+        return score(hands, given)
+
+    monkeypatch.setattr(hands_module, "price", lambda name: 0.0)
+    monkeypatch.setattr(Hands, "start", start_and_wait)
+    monkeypatch.setattr(Hands, "score_file", killing)
+    there = mlopt.predict(model, **given, output=tmp_path / "there", threads=2)
+    assert there.plan_ is not None
+    assert len(there.rows) == len(here.rows) == 29
+    assert list(there.failed) == list(here.failed) == [files / "q12.csv"]
+    for output in here.rows:
+        assert output.read_bytes() == (tmp_path / "there" / output.name).read_bytes()
+    assert len(numbers) >= 2
+    for number in numbers:
+        with pytest.raises(ProcessLookupError):
+            os.kill(number, 0)
+    again = mlopt.predict(model, **given, output=tmp_path / "there", threads=1)
+    assert (len(again.skipped), len(again.rows)) == (29, 0)

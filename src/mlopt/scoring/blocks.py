@@ -10,7 +10,7 @@ from typing import Any
 from mlopt.errors import TooLargeError
 from mlopt.plan import format_bytes
 from mlopt.readers.blocks import NUMBER, TEXT, NotAlikeError, read_blocks
-from mlopt.scoring.files import Job
+from mlopt.scoring.files import Job, size_of
 from mlopt.sweep.loading import as_features
 from mlopt.sweep.predict import first_step, read_rows
 from mlopt.sweep.tabular import ReadColumns
@@ -57,7 +57,7 @@ def blocks_of(
         It must be read whole, and is larger than ``memory``.
     InputError
     """
-    size = job.source.stat().st_size if job.source.exists() else 0
+    size = size_of(job.source)
     reason = "is asked for whole"
     if size > block_bytes and not whole:
         start = 0

@@ -180,6 +180,11 @@ def content_of(path: Path) -> list[Any]:
     return [os.path.realpath(path), stat.st_size, stat.st_mtime_ns]
 
 
+def size_of(path: Path) -> int:
+    """Bytes of a file; 0 where there is none."""
+    return path.stat().st_size if path.exists() else 0
+
+
 def digest(*parts: bytes) -> str:
     """A short name of some content."""
     found = hashlib.sha256()

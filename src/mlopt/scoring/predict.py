@@ -4,7 +4,8 @@
 
     files -> blocks of rows -> predict, to CSV -> one file each, in its place when whole
 
-On workers each file goes to one of them, which does all three with its blocks in turn.
+On workers each file goes to one of them, which does all three with its blocks in turn. So
+do processes of its own, once what is left takes so long that it pays to start them.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from __future__ import annotations
 import threading
 import time
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from dask.utils import parse_bytes
 
@@ -24,23 +28,26 @@ from mlopt.cluster.threads import count_threads
 from mlopt.errors import InputError, InputWarning, MloptError
 from mlopt.events import FileDone, Observer, ignore
 from mlopt.identity import token_of
+from mlopt.interrupts import Interrupts
 from mlopt.plan import Plan
 from mlopt.readers.blocks import NotAlikeError
 from mlopt.resources.probe import memory_limit
-from mlopt.scoring.blocks import Block, blocks_of
-from mlopt.scoring.files import Job, Journal, content_of, digest, files_of, jobs_of, prepare
+from mlopt.scoring.blocks import Block
+from mlopt.scoring.files import (
+    Job,
+    Journal,
+    digest,
+    files_of,
+    jobs_of,
+    prepare,
+    size_of,
+)
+from mlopt.scoring.hands import CALLS, HERE, Hands, Pace, most_processes, where_to
+from mlopt.scoring.scorer import Done, Scorer, written
 from mlopt.streaming.answer import Feeds
 from mlopt.streaming.stream import Stream
 from mlopt.sweep.models import load, model_file
-from mlopt.sweep.outputs import csv_of
-from mlopt.sweep.predict import predictions, unreadable_cells
-from mlopt.writing import write_file
 
-BLOCK = 1 << 20
-"""Bytes of a file in a block at most: large enough that calls cost little beside rows."""
-SHARE = 32
-"""Of the memory that blocks of files have one part: some eight are under way, and a text
-takes about four times its bytes as a frame."""
 OPEN = 3
 """Files at once: one is read, one predicted, one written."""
 REMARKS = 20
@@ -77,23 +84,6 @@ class Predicted:
         return f"{len(self.rows)} files, {rows:,} rows, in {self.seconds:.1f} s{there}"
 
 
-@dataclass(frozen=True)
-class _Part:
-    """Predictions of a block as CSV."""
-
-    content: bytes
-    rows: int
-    remarks: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class _Done:
-    job: Job
-    rows: int
-    remarks: tuple[str, ...]
-    before: list[Any]
-
-
 def predict(
     model: Any,
     paths: str | Path | Iterable[str | Path],
@@ -122,11 +112,13 @@ def predict(
     output : path
         A folder.
     memory : int or str, optional
-        Bytes that rows may take: 2**30 or "1GiB". [default: a quarter of what there is]
+        Bytes that rows may take in all processes: 2**30 or "1GiB". [default: a quarter of
+        what there is]
     proba : bool
         Add ``probability_<class>`` for each class.
     threads : int, optional
-        [default: all cores]
+        Cores. Where many files are left, as many processes are started beside this one:
+        threads wait for Python's lock. [default: all cores]
     client : distributed.Client, optional
         On whose workers files are read, predicted and written, as many at once as they
         have threads, and one more each: they must see the same paths. ``memory`` is then
@@ -180,7 +172,7 @@ def predict(
 
 
 class _Run:
-    """One call: the stages of its stream, and what they share."""
+    """One call: the stages of its streams, and what they share."""
 
     def __init__(
         self,
@@ -193,15 +185,19 @@ class _Run:
     ) -> None:
         self._kept, self._adding = kept, threading.Lock()
         self._whole: set[Job] = set()
-        self._scorer = scorer = _Scorer(model, memory, proba)
+        self._scorer = scorer = Scorer(model, memory, proba)
         cores = count_threads(threads)
+        self._hands: Hands | None = None
+        self._feeds: Callable[[Job], Iterator[Any]]
         if client is None:
             # One file is read, one is written, and the cores predict: what may take memory
             # is known beforehand, and does not depend on what else the machine is at.
             stream = Stream(memory=memory, threads=threads, open=OPEN, feeds=cores + OPEN)
-            stream = stream.map(scorer.score, name="predict", replicas=cores)
+            stream = stream.map(scorer.score_part, name="predict", replicas=cores)
             self._stream = stream.gather(self._write, name="write")
-            self._feeds: Callable[[Job], Iterator[Any]] = self._blocks
+            self._feeds = self._parts
+            if processes := most_processes(cores):
+                self._hands = Hands(replace(scorer, memory=memory // processes), processes)
         else:
             stream = Stream(client=client, threads=threads, partition=1)
             stream = stream.map(scorer.score_file, name="predict")
@@ -211,18 +207,22 @@ class _Run:
 
     def go(
         self, jobs: list[Job], observer: Observer, tell: Callable[[str], object]
-    ) -> tuple[list[_Done], dict[Path, str]]:
+    ) -> tuple[list[Done], dict[Path, str]]:
         """Predict files; what must be read whole after all comes last."""
-        began, done, failed = time.monotonic(), [], {}
+        began, done, failed = time.monotonic(), list[Done](), dict[Path, str]()
         left = jobs
-        with warnings.catch_warnings():
+        with ExitStack() as stack:
+            interrupts = stack.enter_context(Interrupts())
+            stack.enter_context(warnings.catch_warnings())
             warnings.simplefilter("ignore", InputWarning)  # it is told, with the rows
+            if self._hands is not None:
+                self._hands.given_up = lambda: interrupts.heard
+                stack.callback(self._hands.close)
             while left:
                 again: list[Job] = []
-                requests = (_Request(job, self._feeds) for job in left)
-                for one in self._stream.run(requests, errors="give"):
+                for one in self._answers(left):
                     job, reason = _what(one)
-                    if isinstance(one, _Done):
+                    if isinstance(one, Done):
                         done.append(one)
                         for remark in one.remarks[:REMARKS]:
                             tell(f"{job.source}: {remark}")
@@ -231,87 +231,77 @@ class _Run:
                         continue
                     else:
                         failed[job.source] = reason
-                    rows = one.rows if isinstance(one, _Done) else 0
+                    rows = one.rows if isinstance(one, Done) else 0
                     count = len(done) + len(failed)
                     at = time.monotonic() - began
                     observer(FileDone(at, str(job.source), rows, count, len(jobs), reason))
-                self.plan = self._stream.explain()
                 left = again
                 self._whole |= set(again)
         return done, failed
 
-    def _blocks(self, job: Job) -> Iterator[Block]:
-        return self._scorer.blocks(job, job in self._whole)
+    def _answers(self, jobs: list[Job]) -> Iterator[Any]:
+        """What becomes of files: here, and once processes of its own pay, there."""
+        waiting = deque(jobs)
+        if self._hands is None or self._whole:
+            yield from self._through(self._stream, self._feeds, waiting)
+            return
+        hands, sizes = self._hands, {job: size_of(job.source) for job in jobs}
+        pace, chosen = Pace(sum(sizes.values())), None
+        room = self._scorer.memory // hands.processes
+        for one in self._through(self._stream, self._feeds, waiting, lambda: hands.there):
+            yield one
+            pace.saw(sizes[_what(one)[0]])
+            if chosen is None and waiting:
+                chosen = where_to(pace, hands.processes, max(sizes.values()), room)
+                if chosen is not None and chosen.chosen != HERE:
+                    hands.start()
+        at_once = CALLS * hands.processes
+        there = Stream(open=at_once + 1, feeds=at_once + 1)
+        there = there.map(hands.score_file, name="predict", replicas=at_once)
+        there = there.gather(self._note, name="note")
+        yield from self._through(there, self._file, waiting)
+        if self.plan is not None and chosen is not None:
+            self.plan = replace(self.plan, choices=(chosen, *self.plan.choices))
+
+    def _through(
+        self,
+        stream: Stream,
+        feeds: Callable[[Job], Iterator[Any]],
+        waiting: deque[Job],
+        until: Callable[[], bool] = lambda: False,
+    ) -> Iterator[Any]:
+        """Answers of a stream to files that wait, until others may have the rest."""
+
+        def requests() -> Iterator[_Request]:
+            while waiting and not until():
+                yield _Request(waiting.popleft(), feeds)
+
+        if waiting:
+            yield from stream.run(requests(), errors="give")
+            self.plan = stream.explain()
+
+    def _parts(self, job: Job) -> Iterator[Job | Block]:
+        return self._scorer.parts(job, job in self._whole)
 
     def _file(self, job: Job) -> Iterator[tuple[Job, bool]]:
         # Workers may be in other folders.
         there = Job(job.source.absolute(), job.output.absolute())
         return iter([(there, job in self._whole)])
 
-    def _write(self, feeds: Feeds) -> _Done:
-        return self._noted(_written(feeds.request.job, feeds))
+    def _write(self, feeds: Feeds) -> Done:
+        first = next(feeds)
+        if not isinstance(first, Done):
+            first = written(feeds.request.job, chain([first], feeds))
+        return self._noted(first)
 
-    def _note(self, feeds: Feeds) -> _Done:
+    def _note(self, feeds: Feeds) -> Done:
         (done,) = feeds
         return self._noted(replace(done, job=feeds.request.job))
 
-    def _noted(self, done: _Done) -> _Done:
+    def _noted(self, done: Done) -> Done:
         with self._adding:
             self._kept.add(done.job, done.rows, done.before)
         return done
-
-
-@dataclass(frozen=True)
-class _Scorer:
-    """What stages do, here or on a worker.
-
-    Parameters
-    ----------
-    model : fitted estimator
-    memory : int
-        Bytes that rows may take.
-    proba : bool
-    """
-
-    model: Any
-    memory: int
-    proba: bool
-
-    def blocks(self, job: Job, whole: bool) -> Iterator[Block]:
-        """The rows of a file."""
-        size = max(1, min(BLOCK, self.memory // SHARE))
-        return blocks_of(job, self.model, size, self.memory, whole=whole)
-
-    def score(self, block: Block) -> _Part:
-        """Predictions of a block."""
-        predicted = predictions(self.model, block.X, proba=self.proba)
-        content = csv_of(predicted)
-        if block.start:
-            content = content[content.index(b"\n") + 1 :]
-        remarks = unreadable_cells(self.model, block.X)
-        if block.start:
-            remarks = [f"from row {block.start + 1:,} on: {remark}" for remark in remarks]
-        return _Part(content, len(predicted), (*block.remarks, *remarks))
-
-    def score_file(self, given: tuple[Job, bool]) -> _Done:
-        """Write the predictions of a file, block by block."""
-        return _written(given[0], map(self.score, self.blocks(*given)))
-
-
-def _written(job: Job, parts: Iterable[_Part]) -> _Done:
-    """Write predictions to their place, when they are whole."""
-    before = content_of(job.source) if job.source.exists() else []
-    rows, remarks = 0, list[str]()
-
-    def write(file: BinaryIO) -> None:
-        nonlocal rows
-        for part in parts:
-            file.write(part.content)
-            rows += part.rows
-            remarks.extend(part.remarks)
-
-    write_file(job.output, write)
-    return _Done(job, rows, tuple(remarks), before)
 
 
 @dataclass(frozen=True)
@@ -327,7 +317,7 @@ class _Request:
 
 def _what(one: Any) -> tuple[Job, str]:
     """Which file an answer is of, and why there is none."""
-    if isinstance(one, _Done):
+    if isinstance(one, Done):
         return one.job, ""
     cause = one.__cause__ or one
     said = (

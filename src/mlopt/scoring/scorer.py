@@ -1,0 +1,107 @@
+"""What predicts a file, in whatever process: block by block, to CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from mlopt.scoring.blocks import Block, blocks_of
+from mlopt.scoring.files import Job, content_of, size_of
+from mlopt.sweep.outputs import csv_of
+from mlopt.sweep.predict import predictions, unreadable_cells
+from mlopt.writing import write_file
+
+BLOCK = 1 << 20
+"""Bytes of a file in a block at most: large enough that calls cost little beside rows."""
+SHARE = 32
+"""Of the memory that blocks of files have one part: some eight are under way, and a text
+takes about four times its bytes as a frame."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Predictions of a block as CSV."""
+
+    content: bytes
+    rows: int
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Done:
+    """A file that was predicted; ``before`` is of `content_of` before it was read."""
+
+    job: Job
+    rows: int
+    remarks: tuple[str, ...]
+    before: list[Any]
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """What stages do, here or on a worker.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    memory : int
+        Bytes that rows may take.
+    proba : bool
+    """
+
+    model: Any
+    memory: int
+    proba: bool
+
+    @property
+    def block(self) -> int:
+        """Bytes of a file in a block at most."""
+        return max(1, min(BLOCK, self.memory // SHARE))
+
+    def blocks(self, job: Job, whole: bool) -> Iterator[Block]:
+        """The rows of a file."""
+        return blocks_of(job, self.model, self.block, self.memory, whole=whole)
+
+    def parts(self, job: Job, whole: bool) -> Iterator[Job | Block]:
+        """The rows of a file; one of a single block as it is, to be read, predicted and
+        written by one thread: threads that hand it on wait for each other's lock.
+        """
+        if 0 < size_of(job.source) <= self.block and not whole:
+            return iter([job])
+        return self.blocks(job, whole)
+
+    def score_part(self, part: Job | Block) -> Part | Done:
+        """What `parts` gave, predicted."""
+        return self.score_file((part, False)) if isinstance(part, Job) else self.score(part)
+
+    def score(self, block: Block) -> Part:
+        """Predictions of a block."""
+        predicted = predictions(self.model, block.X, proba=self.proba)
+        content = csv_of(predicted)
+        if block.start:
+            content = content[content.index(b"\n") + 1 :]
+        remarks = unreadable_cells(self.model, block.X)
+        if block.start:
+            remarks = [f"from row {block.start + 1:,} on: {remark}" for remark in remarks]
+        return Part(content, len(predicted), (*block.remarks, *remarks))
+
+    def score_file(self, given: tuple[Job, bool]) -> Done:
+        """Write the predictions of a file, block by block."""
+        return written(given[0], map(self.score, self.blocks(*given)))
+
+
+def written(job: Job, parts: Iterable[Part]) -> Done:
+    """Write predictions to their place, when they are whole."""
+    before = content_of(job.source) if job.source.exists() else []
+    rows, remarks = 0, list[str]()
+
+    def write(file: BinaryIO) -> None:
+        nonlocal rows
+        for part in parts:
+            file.write(part.content)
+            rows += part.rows
+            remarks.extend(part.remarks)
+
+    write_file(job.output, write)
+    return Done(job, rows, tuple(remarks), before)

@@ -1,0 +1,127 @@
+"""A process beside this one: what it answers, and how it and its starter end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from mlopt.cluster.apart import Apart
+from mlopt.errors import InputError, MemberLostError, TaskError
+
+pytestmark = pytest.mark.cluster
+
+
+class Refusal(Exception):
+    """Pickled, it lacks an argument."""
+
+    def __init__(self, number: int, why: str) -> None:
+        super().__init__(why)
+        self.number = number
+
+
+class Desk:
+    """Made here, and there."""
+
+    def __init__(self, name: str) -> None:
+        if not name:
+            raise ValueError("a desk has a name")
+        self.name = name
+        self.count = 0
+        self._both = threading.Barrier(2)
+
+    def add(self, number: int) -> tuple[str, int, int]:
+        self.count += number
+        return self.name, self.count, os.getpid()
+
+    def meet(self) -> int:
+        return self._both.wait(20)
+
+    def refuse(self) -> None:
+        raise Refusal(3, "no")
+
+    def sleep(self) -> None:
+        time.sleep(60)
+
+
+@pytest.fixture(scope="module")
+def desk() -> Iterator[Apart]:
+    """A process with a desk, for two calls at once."""
+    with Apart(Desk, "here", calls=2) as made:
+        yield made
+
+
+def test_an_object_there_keeps_its_state_and_says_what_it_raises(desk: Apart) -> None:
+    assert desk.call("add", 2) == ("here", 2, desk.number)
+    assert desk.call("add", 3)[:2] == ("here", 5)
+    assert desk.number != os.getpid()
+    with pytest.raises(TypeError, match="add"):
+        desk.call("add")
+    with pytest.raises(TaskError, match="Refusal: no"):
+        desk.call("refuse")
+    with pytest.raises(InputError, match="must be picklable"):
+        desk.call("add", threading.Lock())
+    assert desk.call("add", 1)[1] == 6
+    with pytest.raises(ValueError, match="a desk has a name"):
+        Apart(Desk, "")
+
+
+def test_two_calls_run_at_once(desk: Apart) -> None:
+    places: list[int] = []
+    other = threading.Thread(target=lambda: places.append(desk.call("meet")))
+    other.start()
+    places.append(desk.call("meet"))
+    other.join()
+    assert sorted(places) == [0, 1]
+
+
+def test_a_process_that_is_killed_or_given_up_is_lost_at_once() -> None:
+    with Apart(Desk, "a", calls=2) as killed:
+        began = time.monotonic()
+        threading.Timer(0.2, os.kill, (killed.number, signal.SIGKILL)).start()
+        with pytest.raises(MemberLostError, match=r"status -9"):
+            killed.call("sleep")
+        with pytest.raises(MemberLostError):
+            killed.call("add", 1)
+    with Apart(Desk, "b") as left:
+        os.kill(left.number, signal.SIGINT)  # of a terminal: not its business
+        os.kill(left.number, signal.SIGTERM)
+        assert left.call("add", 1)[1] == 1
+        with pytest.raises(MemberLostError):
+            left.call("sleep", given_up=lambda: True)
+    assert time.monotonic() - began < 20
+
+
+def test_it_ends_with_who_started_it_whatever_it_is_at() -> None:
+    starts = (
+        "import time; from mlopt.cluster.apart import Apart\n"
+        "there = Apart(__import__, 'time')\n"
+        "print(there.number, flush=True)\n"
+        "there.call('sleep', 60)"
+    )
+    starter = subprocess.Popen(
+        [sys.executable, "-c", starts], stdout=subprocess.PIPE, text=True
+    )
+    assert starter.stdout is not None
+    number = int(starter.stdout.readline())
+    os.kill(number, 0)
+    starter.kill()
+    starter.communicate()
+    ends = time.monotonic() + 20
+    while _runs(number):
+        assert time.monotonic() < ends
+        time.sleep(0.02)
+
+
+def _runs(number: int) -> bool:
+    try:
+        with open(f"/proc/{number}/stat") as file:  # noqa: PTH123
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
