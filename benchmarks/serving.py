@@ -283,7 +283,7 @@ def serve_alone(model: str, port: str) -> None:
     from mlopt.serving.service import Service
 
     # as many as there are clients may wait, however slow each is
-    service = Service(Path(model), gather=False, latency=60.0)
+    service = Service(Path(model), gather=False, apart=True, latency=60.0)
     serve(service, Where(port=int(port)), Limits(), print)
 
 

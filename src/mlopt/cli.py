@@ -274,6 +274,7 @@ def serve(
         model,
         latency=_seconds("latency", latency),
         most_bytes=_bytes("memory", memory),
+        apart=True,
         tell=_tell,
     )
     run(service, where, limits, _tell)

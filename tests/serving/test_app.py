@@ -17,7 +17,7 @@ from tests.serving.served import ROW, Client, people, write_model
 import mlopt
 from mlopt.costs import Fit
 from mlopt.errors import ConfigError, InputError
-from mlopt.serving import service as service_module
+from mlopt.serving import answering as answering_module
 from mlopt.serving.app import Limits, build_app
 from mlopt.serving.bodies import ARROW, CSV, JSON
 from mlopt.serving.server import Where, read_token
@@ -129,7 +129,7 @@ def test_the_rows_that_a_model_refuses_do_not_fail_the_others(
             raise ZeroDivisionError
         return real(model, X, proba=proba)
 
-    monkeypatch.setattr(service_module, "predictions", refusing)
+    monkeypatch.setattr(answering_module, "predictions", refusing)
     ages = [12, 13, 14, 15]
     answers = asyncio.run(together(service, [[ROW | {"age": age}] for age in ages]))
     assert [answer.status_code for answer in answers] == [200, 422, 500, 200]
@@ -168,7 +168,7 @@ class Stuck:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.go, self.entered = threading.Event(), threading.Event()
-        monkeypatch.setattr(service_module, "predictions", self)
+        monkeypatch.setattr(answering_module, "predictions", self)
 
     def __call__(self, *args: Any, **options: Any) -> pd.DataFrame:
         self.entered.set()

@@ -48,7 +48,7 @@ def read(model: ServedModel, content: str | bytes, media: str = JSON) -> pd.Data
     raw = content.encode() if isinstance(content, str) else content
     rows = read_rows(raw, media, model)
     assert model.reads is not None
-    return model.reads.transform(frame_of([(rows, 0, rows.length)], model))
+    return model.reads.transform(frame_of([rows], model))
 
 
 def test_every_type_of_body_says_the_same(model: ServedModel) -> None:
@@ -98,8 +98,8 @@ def test_rows_beside_a_row_never_change_how_it_is_read(
     rows = [read_rows(json.dumps(request).encode(), JSON, model) for request in requests]
     for kinds in {one.kinds for one in rows}:
         group = [one for one in rows if one.kinds == kinds]
-        whole = model.reads.transform(frame_of([(r, 0, r.length) for r in group], model))
-        alone = [model.reads.transform(frame_of([(r, 0, r.length)], model)) for r in group]
+        whole = model.reads.transform(frame_of(group, model))
+        alone = [model.reads.transform(frame_of([r], model)) for r in group]
         apart = pd.concat(alone, ignore_index=True)
         for name in whole:
             a, b = whole[name].to_numpy(object), apart[name].to_numpy(object)

@@ -31,6 +31,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mlopt.errors import InputError, MissingColumnError
+from mlopt.serving.answering import Answering
 from mlopt.serving.bodies import JSON, READERS, WRITERS, Rows, read_rows, write_rows
 from mlopt.serving.model import ServedModel
 from mlopt.serving.page import PAGE
@@ -89,11 +90,11 @@ def build_app(service: Service, limits: Limits = Limits(), token: str = "") -> A
 
     async def ready(_: Request) -> Response:
         said = {
-            "ready": not service.draining,
+            "ready": service.ready,
             "model": service.model.token,
             "reload_failed": service.failed or None,
         }
-        return JSONResponse(said, 503 if service.draining else 200)
+        return JSONResponse(said, 200 if service.ready else 503)
 
     async def metrics(_: Request) -> Response:
         text = service.metrics.text(service.gauges())
@@ -133,7 +134,7 @@ def build_app(service: Service, limits: Limits = Limits(), token: str = "") -> A
 
 def refusal(service: Service) -> bytes:
     """The whole answer over HTTP/1.1 where there is no credit, counted; else empty."""
-    if service.draining or not service.queue.full:
+    if not service.ready or not service.queue.full:
         return b""
     service.metrics.answers[503] += 1
     return _no_credit(service.queue.retry_after)
@@ -229,7 +230,8 @@ class Predict:
             raise Refused(
                 415, f"`content-type` must be one of {', '.join(READERS)}; got {reads!r}."
             )
-        model = service.model
+        answering = service.answering
+        model = answering.model
         if options.proba and not model.has_probabilities:
             raise Refused(422, "This model gives no probabilities: leave `proba` out.")
         body = Body(service, self.limits.body)
@@ -237,7 +239,7 @@ class Predict:
             async with asyncio.timeout(options.deadline):
                 content = await body.read(headers, receive)
                 rows = await _rows(content, reads, model)
-                answer = await self._predicted(rows, model, options)
+                answer = await self._predicted(rows, answering, options)
         except TimeoutError:
             raise Refused(504, f"No answer within {options.deadline:g} s.") from None
         finally:
@@ -250,9 +252,11 @@ class Predict:
             extra = ((b"x-remarks", json.dumps(answer.remarks).encode()),)
         return writes, extra, write_rows(answer.columns, writes, **beside)
 
-    async def _predicted(self, rows: Rows, model: ServedModel, options: Options) -> Answer:
+    async def _predicted(
+        self, rows: Rows, answering: Answering, options: Options
+    ) -> Answer:
         try:
-            return await self.service.predict(rows, model, proba=options.proba)
+            return await self.service.predict(rows, answering, proba=options.proba)
         except (NoCreditError, TimeoutError):
             raise
         except (ValueError, TypeError) as error:

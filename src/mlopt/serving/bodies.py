@@ -52,6 +52,13 @@ class Rows:
     kinds: tuple[Hashable, ...]
     length: int
 
+    def between(self, begin: int, end: int) -> Rows:
+        """Rows ``begin`` to ``end``."""
+        if (begin, end) == (0, self.length):
+            return self
+        cut = {name: values[begin:end] for name, values in self.columns.items()}
+        return Rows(cut, self.kinds, end - begin)
+
 
 def read_rows(content: bytes, media: str, model: ServedModel) -> Rows:
     """The rows in a body.
@@ -84,16 +91,13 @@ def read_rows(content: bytes, media: str, model: ServedModel) -> Rows:
     return Rows(columns, kinds, lengths.pop())
 
 
-def frame_of(parts: Sequence[tuple[Rows, int, int]], model: ServedModel) -> pd.DataFrame:
+def frame_of(parts: Sequence[Rows], model: ServedModel) -> pd.DataFrame:
     """Rows of several requests of the same kinds as one data frame."""
-    whole = len(parts) == 1 and parts[0][1:] == (0, parts[0][0].length)
     columns: dict[str, Any] = {}
-    for name, kind in zip(model.names, parts[0][0].kinds, strict=True):
-        values = (
-            parts[0][0].columns[name]
-            if whole
-            else [v for rows, begin, end in parts for v in rows.columns[name][begin:end]]
-        )
+    for name, kind in zip(model.names, parts[0].kinds, strict=True):
+        values = parts[0].columns[name]
+        if len(parts) > 1:
+            values = [value for rows in parts for value in rows.columns[name]]
         columns[name] = np.asarray(values, dtype=float) if kind == "number" else values
     return pd.DataFrame(columns)
 

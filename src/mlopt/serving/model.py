@@ -66,7 +66,8 @@ class ServedModel:
 
     Parameters
     ----------
-    estimator : estimator
+    estimator : estimator or None
+        None where it is in another process.
     columns : tuple of Column
     reads : ReadColumns or None
         The step that reads tables, where the model begins with it.
@@ -76,6 +77,8 @@ class ServedModel:
         What a person should know of it, as plain values.
     stamp : tuple of int
         Tells whether the file has changed since.
+    has_probabilities : bool
+        Whether it gives a probability a class.
     """
 
     estimator: Any
@@ -84,16 +87,12 @@ class ServedModel:
     token: str
     card: Mapping[str, Any]
     stamp: tuple[int, ...]
+    has_probabilities: bool
 
     @property
     def names(self) -> tuple[str, ...]:
         """The columns by name."""
         return tuple(column.name for column in self.columns)
-
-    @property
-    def has_probabilities(self) -> bool:
-        """Whether it gives a probability a class."""
-        return hasattr(self.estimator, "predict_proba")
 
     def example(self, rows: int = 1) -> pd.DataFrame:
         """The same row so many times: what its encoders have seen."""
@@ -123,7 +122,8 @@ def load_served(path: Path) -> ServedModel:
     columns = tuple(_columns(list(map(str, names)), reads, estimator))
     token = hashlib.sha256(file.read_bytes()).hexdigest()[:12]
     card = {"file": file.name, "model": token, **_card(estimator), **_results(file)}
-    model = ServedModel(estimator, columns, reads, token, card, stamp)
+    proba = hasattr(estimator, "predict_proba")
+    model = ServedModel(estimator, columns, reads, token, card, stamp, proba)
     try:
         predictions(estimator, model.example(), proba=model.has_probabilities)
     except Exception as error:  # whatever steps raise that do not fit each other

@@ -24,6 +24,7 @@ from typing import Any, cast
 import uvicorn
 
 from mlopt.errors import ConfigError
+from mlopt.serving.answering import settle
 from mlopt.serving.app import Limits, build_app, refusal
 from mlopt.serving.protocol import Protocol
 from mlopt.serving.service import Service
@@ -40,6 +41,11 @@ after each system call: with Python's 5 ms, ten refusals while a call runs take 
 
 BACKLOG = 2048
 """Connections that may wait to be accepted, as Uvicorn has it."""
+
+ACCEPTED = 32
+"""Connections that are accepted in one turn of the event loop, .1 ms of CPU each: requests
+on others wait for them. asyncio would accept as many as may wait.
+"""
 
 
 @dataclass(frozen=True)
@@ -130,6 +136,7 @@ def serve(
         Seconds between two looks at the model's file.
     """
     sys.setswitchinterval(TURN)
+    settle()
     with contextlib.closing(where.listening()) as listening:
         name, port = listening.getsockname()[:2]
         shown = f"[{name}]" if ":" in name else name
@@ -157,6 +164,7 @@ async def _run(
             access_log=False,
             log_level="warning",
             server_header=False,
+            backlog=ACCEPTED,
         )
     )
     end = asyncio.Event()
@@ -201,6 +209,12 @@ async def _drain(service: Service) -> None:
 
 class Server(uvicorn.Server):
     """Uvicorn's, that leaves signals to us: it would end before all is answered."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen as before: asyncio took the connections of a turn for those that wait."""
+        await super().startup(sockets)
+        for listening in sockets or []:
+            listening.listen(BACKLOG)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

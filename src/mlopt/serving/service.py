@@ -1,7 +1,7 @@
-"""Requests in, answers out: the queue, the one thread that calls the model, new models.
+"""Requests in, answers out: the queue, the one call of the model at a time, new models.
 
-All decisions happen in the event loop, so nothing is locked. One thread predicts: the rows
-of many requests in one call is what makes it fast, and the libraries within a call have
+All decisions happen in the event loop, so nothing is locked. One call runs at a time: the
+rows of many requests in one is what makes it fast, and the libraries within a call have
 threads of their own.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -18,15 +17,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from mlopt.errors import InputError, InputWarning
-from mlopt.serving.bodies import Rows, frame_of
+from mlopt.errors import ClusterError, InputError, MemberLostError
+from mlopt.serving.answering import Answering, Caller
+from mlopt.serving.bodies import Rows
 from mlopt.serving.metrics import Metrics
 from mlopt.serving.microbatch import Microbatches, Part, Request
-from mlopt.serving.model import ServedModel, load_served, stamp_of
-from mlopt.sweep.cells import unreadable
-from mlopt.sweep.predict import predictions
+from mlopt.serving.model import ServedModel, stamp_of
 
 TRIED = (1, 1, 1, 64, 64, 64, 1024, 1024, 1024)
 """Rows of the calls that show, before the first request, how the time of a call grows."""
@@ -71,7 +67,7 @@ class Answer:
 class _Asked:
     """What goes with a request through the queue."""
 
-    model: ServedModel
+    answering: Answering
     rows: Rows
     proba: bool
     future: asyncio.Future[Answer]
@@ -93,6 +89,8 @@ class Service:
         Of the bodies of all requests that are open.
     gather : bool
         False to call the model once a request: what a benchmark compares with.
+    apart : bool
+        Whether the model has a process of its own.
     tell : callable
         Called with sentences for the log.
 
@@ -109,29 +107,55 @@ class Service:
         latency: float = 0.1,
         most_bytes: int = 64 << 20,
         gather: bool = True,
+        apart: bool = False,
         tell: Callable[[str], object] = lambda text: None,
     ) -> None:
         self.path = path
         self.tell = tell
-        self.model = load_served(path)
+        self._caller, self._is_apart = Caller(apart), apart
+        try:
+            self._answering = self._caller.load(path)
+        except BaseException:
+            self._caller.close()
+            raise
         self.metrics = Metrics()
         self.queue = Microbatches(latency, most_bytes)
         self.draining = False
+        self.lost = False
+        """Whether the model's process has ended, and there is no other one yet."""
         self.failed = ""
         self._alone = not gather
         self._busy = False
         self._came = self._idle = 0.0
         self._before = self._counted()
         self._timer: asyncio.TimerHandle | None = None
+        self._reviving: asyncio.Task[None] | None = None
         self._wake: Callable[[], None] = lambda: None
         self._thread = ThreadPoolExecutor(1, "mlopt-serve")
         self._seen = self.model.stamp
         self._loading = asyncio.Lock()
         for number in TRIED:
-            begin, worked = time.perf_counter(), time.process_time()
-            predictions(self.model.estimator, self.model.example(number))
-            taken = time.perf_counter() - begin, time.process_time() - worked
-            self.queue.cost.tried(number, min(taken))  # others, or threads of its own
+            self.queue.cost.tried(number, self._answering.tried(number))
+
+    @property
+    def model(self) -> ServedModel:
+        """What answers requests that come now."""
+        return self._answering.model
+
+    @property
+    def answering(self) -> Answering:
+        """The same, to be called."""
+        return self._answering
+
+    @property
+    def process(self) -> int:
+        """The number of the process that has the models."""
+        return self._caller.number
+
+    @property
+    def ready(self) -> bool:
+        """Whether requests are let in."""
+        return not (self.draining or self.lost)
 
     def check_credit(self) -> None:
         """Refuse what cannot be let in before any work is done for it.
@@ -140,16 +164,17 @@ class Service:
         ------
         NoCreditError
         """
-        if self.draining or self.queue.full:
+        if not self.ready or self.queue.full:
             raise NoCreditError(self.queue.retry_after)
 
-    async def predict(self, rows: Rows, model: ServedModel, *, proba: bool) -> Answer:
+    async def predict(self, rows: Rows, answering: Answering, *, proba: bool) -> Answer:
         """Predictions, once a call had room for the rows.
 
         Parameters
         ----------
         rows : Rows
-            Read for ``model``, which answers them even if there is a new one by then.
+            Read for the model that answers them, even if there is a new one by then.
+        answering : Answering
         proba : bool
 
         Raises
@@ -161,9 +186,10 @@ class Service:
         """
         loop = asyncio.get_running_loop()
         alone = object() if self._alone else None
-        asked = _Asked(model, rows, proba, loop.create_future(), loop.time())
-        request = Request((model.token, proba, rows.kinds, alone), rows.length, asked)
-        if self.draining or not self.queue.admit(request):
+        asked = _Asked(answering, rows, proba, loop.create_future(), loop.time())
+        group = answering.model.token, proba, rows.kinds, alone
+        request = Request(group, rows.length, asked)
+        if not self.ready or not self.queue.admit(request):
             raise NoCreditError(self.queue.retry_after)
         self.metrics.accepted += 1
         self._came = asked.since
@@ -201,7 +227,9 @@ class Service:
         for part in parts:
             if part.begin == 0:
                 self.metrics.waited.saw(now - part.request.content.since)
-        call = loop.run_in_executor(self._thread, _call, parts)
+        asked: _Asked = parts[0].request.content
+        pieces = [(p.request.content.rows.between(p.begin, p.end), p.begin) for p in parts]
+        call = loop.run_in_executor(self._thread, asked.answering.call, pieces, asked.proba)
         call.add_done_callback(partial(self._ended, parts, since + waited))
 
     def _woken(self, since: float, asleep: float) -> None:
@@ -211,7 +239,10 @@ class Service:
 
     def _ended(self, parts: Sequence[Part], busy: float, call: asyncio.Future[Any]) -> None:
         """Give the rows of a call back to their requests."""
-        now, (seconds, results) = asyncio.get_running_loop().time(), call.result()
+        now, error = asyncio.get_running_loop().time(), call.exception()
+        seconds, results = call.result() if error is None else (0.0, [error] * len(parts))
+        if isinstance(error, MemberLostError):
+            self._revive()
         rows = sum(part.rows for part in parts)
         before, self._before = self._before, self._counted()
         worked, came = (b - a for a, b in zip(before, self._before, strict=True))
@@ -236,6 +267,20 @@ class Service:
                 asked.future.set_result(_joined(asked))
         self._gather(now)
 
+    def _revive(self) -> None:
+        """The process of models has ended in a call, whose requests fail: get another."""
+        if self.lost:
+            return
+        self.lost = True
+        self.tell("the process of the models has ended: another one begins")
+
+        async def revive() -> None:
+            self._caller.close()
+            self._caller = await asyncio.to_thread(Caller, self._is_apart)
+            await self.reload()
+
+        self._reviving = asyncio.get_running_loop().create_task(revive())
+
     def _counted(self) -> tuple[float, int]:
         """Processor seconds of the event loop, and requests that were let in."""
         return time.thread_time(), self.metrics.accepted
@@ -249,15 +294,18 @@ class Service:
         async with self._loading:
             self._seen = stamp_of(self.path)
             try:
-                model = await asyncio.to_thread(load_served, self.path)
-            except InputError as error:
+                answering = await asyncio.to_thread(self._caller.load, self.path)
+            except (InputError, ClusterError, OSError) as error:
                 self.failed = str(error)
                 self.metrics.reloads["failed"] += 1
-                self.tell(f"the new model is not used, {self.model.token} goes on: {error}")
+                goes_on = (
+                    "nothing is answered" if self.lost else f"{self.model.token} goes on"
+                )
+                self.tell(f"the new model is not used, {goes_on}: {error}")
                 return False
-            self.model, self.failed = model, ""
+            self._answering, self.failed, self.lost = answering, "", False
             self.metrics.reloads["done"] += 1
-            self.tell(f"model {model.token} answers from now on")
+            self.tell(f"model {self.model.token} answers from now on")
             return True
 
     async def watch(self, every: float = 1.0) -> None:
@@ -277,8 +325,9 @@ class Service:
             await asyncio.sleep(every)
 
     def close(self) -> None:
-        """End the thread."""
+        """End the thread, and the model's process."""
         self._thread.shutdown(wait=True, cancel_futures=True)
+        self._caller.close()
 
     def gauges(self) -> dict[str, tuple[str, float]]:
         """What holds at this moment."""
@@ -296,55 +345,10 @@ class Service:
         }
 
 
-Given = tuple[dict[str, list[Any]], list[str]]
-
-
-def _call(parts: Sequence[Part]) -> tuple[float, list[Given | Exception]]:
-    """Seconds of a call, and for each part columns and remarks, or an error."""
-    begin = time.perf_counter()
-    results: list[Given | Exception]
-    try:
-        results = list(_predicted(parts))
-    except BaseException as error:  # a step may even want to end the process
-        if len(parts) == 1:
-            results = [error if isinstance(error, Exception) else RuntimeError(repr(error))]
-        else:  # one request's rows must not fail the others'
-            results = [_call([part])[1][0] for part in parts]
-    return time.perf_counter() - begin, results
-
-
-def _predicted(parts: Sequence[Part]) -> list[Given]:
-    asked: _Asked = parts[0].request.content
-    model = asked.model
-    frame = frame_of([(p.request.content.rows, p.begin, p.end) for p in parts], model)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InputWarning)  # it is said, with the rows
-        found = predictions(model.estimator, frame, proba=asked.proba)
-    columns = {str(name): found[name].tolist() for name in found}
-    ends = np.cumsum([part.rows for part in parts])
-    strange = bool(_remarks(model, frame))
-    given = []
-    for part, end in zip(parts, ends.tolist(), strict=True):
-        begin = end - part.rows
-        said = _remarks(model, frame.iloc[begin:end]) if strange else []
-        if part.begin:
-            said = [f"counted from row {part.begin + 1:,}: {remark}" for remark in said]
-        given.append(({n: values[begin:end] for n, values in columns.items()}, said))
-    return given
-
-
-def _remarks(model: ServedModel, frame: Any) -> list[str]:
-    """Which cells the model takes as missing, since it cannot read them."""
-    reads = model.reads
-    if reads is None:
-        return []
-    return unreadable(frame, reads.numbers, reads.dates or {}, reads.decimals or {})
-
-
 def _joined(asked: _Asked) -> Answer:
     parts = [columns for _, columns in sorted(asked.answers, key=lambda pair: pair[0])]
     if len(parts) == 1:
         joined = parts[0]
     else:
         joined = {name: [v for part in parts for v in part[name]] for name in parts[0]}
-    return Answer(joined, tuple(asked.remarks), asked.model.token)
+    return Answer(joined, tuple(asked.remarks), asked.answering.model.token)

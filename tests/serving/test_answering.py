@@ -1,0 +1,78 @@
+"""The model in a process of its own: the same answers, and what becomes of its loss."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.serving.served import ROW, people, write_model
+
+import mlopt
+from mlopt.serving.app import build_app
+from mlopt.serving.service import Service
+from mlopt.sweep.predict import predictions
+
+pytestmark = pytest.mark.cluster
+
+
+def test_a_model_in_a_process_of_its_own_answers_alike_and_may_be_lost(
+    tmp_path: Path,
+) -> None:
+    told: list[str] = []
+    path = write_model(tmp_path / "model.skops")
+    service = Service(path, latency=1000.0, apart=True, tell=told.append)
+    asyncio.run(play(service, path))
+    service.close()
+    assert sum("another one begins" in text for text in told) == 1
+    assert not runs(service.process)
+
+
+async def play(service: Service, path: Path) -> None:
+    """Answers; a process that is killed; a new model, for which the old one is left."""
+    transport = httpx.ASGITransport(build_app(service))
+    async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
+
+        async def ask(*rows: object) -> httpx.Response:
+            return await client.post("/predict", json=rows, params={"proba": True})
+
+        frame = people(40, seed=3)
+        bodies = json.loads(frame.to_json(orient="records"))
+        answers = await asyncio.gather(*(ask(row) for row in bodies))
+        expected = predictions(mlopt.load(path), frame, proba=True)["probability_yes"]
+        found = [answer.json()["probability_yes"][0] for answer in answers]
+        assert found == pytest.approx(list(expected))
+        assert (await ask(ROW | {"age": "old"})).json()["remarks"]
+        assert sum(service.metrics.gathered.counts) <= 4
+
+        os.kill(service.process, signal.SIGKILL)
+        assert (await ask(ROW)).status_code == 500
+        refused = await ask(ROW)
+        assert (refused.status_code, (await client.get("/ready")).status_code) == (503, 503)
+        assert int(refused.headers["retry-after"]) >= 1
+        while not service.ready:
+            await asyncio.sleep(0.01)
+        assert (await ask(ROW)).status_code == 200
+
+        before, old = service.process, service.answering
+        write_model(path, seed=1)
+        assert await service.reload()
+        assert (await ask(ROW)).json()["model"] == service.model.token != old.model.token
+        assert old.tried(1) > 0  # while somebody has it
+        tried, ends = old.tried, asyncio.get_running_loop().time() + 20
+        del old
+        with contextlib.suppress(KeyError):  # there is none of its number any more
+            while await asyncio.to_thread(tried, 1):
+                assert asyncio.get_running_loop().time() < ends
+        assert service.process == before
+        assert service.queue.open_rows == service.queue.open_bytes == 0
+
+
+def runs(number: int) -> bool:
+    """Whether there is a process of that number."""
+    return Path(f"/proc/{number}").exists()
