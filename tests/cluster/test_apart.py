@@ -98,21 +98,22 @@ def test_a_process_that_is_killed_or_given_up_is_lost_at_once() -> None:
     assert time.monotonic() - began < 20
 
 
-def test_it_ends_with_who_started_it_whatever_it_is_at() -> None:
+@pytest.mark.parametrize("at", ["there.call('sleep', 60)", "time.sleep(60)"])
+def test_it_ends_with_who_started_it_whatever_it_is_at(at: str) -> None:
     starts = (
         "import time; from mlopt.cluster.apart import Apart\n"
         "there = Apart(__import__, 'time')\n"
-        "print(there.number, flush=True)\n"
-        "there.call('sleep', 60)"
+        f"print(there.number, flush=True)\n{at}"
     )
     starter = subprocess.Popen(
-        [sys.executable, "-c", starts], stdout=subprocess.PIPE, text=True
-    )
+        [sys.executable, "-c", starts],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
     assert starter.stdout is not None
     number = int(starter.stdout.readline())
     os.kill(number, 0)
     starter.kill()
-    starter.communicate()
+    assert starter.communicate()[1] == ""  # what it says goes there, too
     ends = time.monotonic() + 20
     while _runs(number):
         assert time.monotonic() < ends

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +189,82 @@ def test_matrices_and_texts_are_predicted_by_models_of_them(tmp_path: Path) -> N
     (tmp_path / "c.jsonl").write_text("\n".join(lines))
     done = mlopt.predict(words, tmp_path / "c.jsonl", output=out)
     assert list(pd.read_csv(out / "c.jsonl.csv")["prediction"]) == [1, 0, 1, 0]
+
+
+def write_matrix(kind: str, X: Any, path: Path) -> None:
+    """Rows in a format of matrices; of LIBSVM as they are numbered there."""
+    y = np.arange(X.shape[0])
+    if kind.startswith("from"):
+        dump_svmlight_file(X, y, str(path), zero_based=kind == "from 0")
+        return
+    with path.open("wb") as file:
+        if kind == "csr":
+            sparse.save_npz(file, sparse.csr_matrix(X))
+        elif kind == "columns":
+            np.savez(file, **{f"x{n}": column for n, column in enumerate(X.toarray().T)})
+        elif kind == "npy":
+            np.save(file, np.asfortranarray(X.toarray()))
+        else:
+            save = np.savez if kind == "stored" else np.savez_compressed
+            save(file, X=X.toarray().reshape(-1, 2, 4), y=y)
+
+
+@pytest.mark.parametrize(
+    ("kind", "whole_after_all"),
+    [("from 0", False), ("from 1", False), ("from 0, late", True), ("csr", False),
+     ("columns", False), ("stored", False), ("compressed", False), ("npy", True)],
+)  # fmt: skip
+def test_large_matrices_are_read_in_blocks_that_give_the_same(
+    kind: str, whole_after_all: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = sparse.random_array((200, 8), density=0.5, rng=np.random.default_rng(0))
+    X = X.tolil()
+    X[:, 7] = 1.0
+    X[0, 0] = 1.0
+    if kind == "from 0, late":
+        X[:150, 0] = 0.0
+        X[150, 0] = 2.0
+    X = sparse.csr_array(X)
+    ridge = Ridge().fit(X, X @ np.arange(8.0))
+    path, lengths = tmp_path / "rows", list[int]()
+    write_matrix(kind.removesuffix(", late"), X, path)
+
+    def counted(*given: Any, **more: Any) -> Any:
+        for block in blocks_of(*given, **more):
+            lengths.append(block.X.shape[0])
+            yield block
+
+    monkeypatch.setattr(module, "blocks_of", counted)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the model knows no names
+        whole = mlopt.predict(ridge, path, output=tmp_path / "whole")
+        assert lengths == [200]
+        lengths.clear()
+        monkeypatch.setattr(module, "BLOCK", 1500)
+        done = mlopt.predict(ridge, path, output=tmp_path / "blocks")
+    assert not whole.failed
+    assert not done.failed
+    assert (lengths[-1] == 200) == whole_after_all
+    assert whole_after_all or (len(lengths) > 3 and sum(lengths) == 200)
+    for folder in ("whole", "blocks"):
+        found = pd.read_csv(tmp_path / folder / "rows.csv")["prediction"]
+        assert np.allclose(found, ridge.predict(X), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["from 1", "csr", "stored"])
+def test_matrices_that_end_early_or_do_not_fit_fail_whole(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BLOCK", 1500)
+    X = sparse.csr_array(np.ones((200, 8)))
+    ridge, path = Ridge().fit(np.ones((9, 7)), np.arange(9)), tmp_path / "rows"
+    write_matrix(kind, X, path)
+    done = mlopt.predict(ridge, path, output=tmp_path / "out")
+    assert list(done.failed) == [path]
+    path.write_bytes(path.read_bytes()[:-700])
+    done = mlopt.predict(ridge, path, output=tmp_path / "out")
+    assert list(done.failed) == [path]
+    assert not list((tmp_path / "out").glob("*.csv"))
 
 
 def test_a_bad_file_fails_alone_and_is_listed(

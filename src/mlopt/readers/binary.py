@@ -66,7 +66,7 @@ def _arrays(file: File, stream: IO[bytes]) -> dict[str, np.ndarray]:
         with zipfile.ZipFile(content) as archive:
             _check_members(file, archive)
     else:
-        _check_promise(file, content, "it", len(content.getbuffer()))
+        header_of(file, content, "it", len(content.getbuffer()))
     content.seek(0)
     loaded = np.load(content, allow_pickle=False)
     if isinstance(loaded, np.ndarray):
@@ -74,22 +74,31 @@ def _arrays(file: File, stream: IO[bytes]) -> dict[str, np.ndarray]:
     return {name: loaded[name] for name in loaded.files}
 
 
-def _check_members(file: File, archive: zipfile.ZipFile) -> None:
+def check_names(file: File, archive: zipfile.ZipFile) -> None:
+    """Refuse an archive of something else than arrays."""
     names = archive.namelist()
     if not all(name.endswith(".npy") for name in names):
         raise InputError(
             f"`{file.path}` must hold one table, but is an archive of {listed(names)}: "
             "unpack it and name one of them."
         )
+
+
+def _check_members(file: File, archive: zipfile.ZipFile) -> None:
+    check_names(file, archive)
     file.check_size(sum(member.file_size for member in archive.infolist()))
     for member in archive.infolist():
         with archive.open(member) as stream:
             name = f"`{member.filename.removesuffix('.npy')}`"
-            _check_promise(file, stream, name, member.file_size)
+            header_of(file, stream, name, member.file_size)
 
 
-def _check_promise(file: File, stream: IO[bytes], name: str, size: int) -> None:
-    """Refuse an array whose header promises more than there is, before it is made."""
+def header_of(
+    file: File, stream: IO[bytes], name: str, size: int | None
+) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Shape, whether columns come first, and type of an array; refuses one whose header
+    promises more than there is, before it is made.
+    """
     version = np.lib.format.read_magic(stream)
     if version not in ((1, 0), (2, 0), (3, 0)):
         raise ValueError(f"{name} is of version {version}")
@@ -98,13 +107,14 @@ def _check_promise(file: File, stream: IO[bytes], name: str, size: int) -> None:
         if version == (1, 0)
         else np.lib.format.read_array_header_2_0
     )
-    shape, _, dtype = read(stream)
+    shape, by_columns, dtype = read(stream)
     promised = math.prod(shape) * dtype.itemsize
-    if not dtype.hasobject and promised > size:
+    if size is not None and not dtype.hasobject and promised > size:
         raise InputError(
             f"`{file.path}` cannot be read: {name} promises {promised:,} bytes, shape "
             f"{shape}, but holds {size:,} at most. Check that it was copied whole."
         )
+    return shape, by_columns, dtype
 
 
 def _sparse(
@@ -141,16 +151,9 @@ def _sparse(
 def _dense(arrays: Mapping[str, np.ndarray], target: str | int | None, path: str) -> Table:
     import pandas as pd
 
-    matrices = [name for name, array in arrays.items() if array.ndim >= 2]
-    named = [name for name in matrices if name.lower() in _FEATURES]
-    if not matrices:
+    features = features_of(arrays, path)
+    if features is None:
         return table_of(pd.DataFrame(dict(arrays)), target, path)
-    if len(matrices) > 1 and len(named) != 1:
-        raise InputError(
-            f"`{path}` must hold one matrix, or one named `X`, but holds "
-            f"{listed(matrices)}: save it with `np.savez(path, X=..., y=...)`."
-        )
-    features = (named or matrices)[0]
     X = arrays[features].reshape(len(arrays[features]), -1)
     others = {name: array for name, array in arrays.items() if array.ndim == 1}
     names = tuple(f"c{number}" for number in range(X.shape[1]))
@@ -163,6 +166,18 @@ def _dense(arrays: Mapping[str, np.ndarray], target: str | int | None, path: str
             f"`{features}` {len(X)}."
         )
     return Table(X, y, name, path, names)
+
+
+def features_of(arrays: Mapping[str, Any], path: str) -> str | None:
+    """Which of the arrays is the matrix of features; None where all are columns."""
+    matrices = [name for name, array in arrays.items() if len(array.shape) >= 2]
+    named = [name for name in matrices if name.lower() in _FEATURES]
+    if len(matrices) > 1 and len(named) != 1:
+        raise InputError(
+            f"`{path}` must hold one matrix, or one named `X`, but holds "
+            f"{listed(matrices)}: save it with `np.savez(path, X=..., y=...)`."
+        )
+    return next(iter(named or matrices), None)
 
 
 def _target(

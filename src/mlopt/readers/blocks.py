@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from mlopt.errors import InputError
-from mlopt.readers import delimited, libsvm
+from mlopt.readers import delimited, libsvm, members
+from mlopt.readers.alike import NotAlikeError
 from mlopt.readers.documents import records
 from mlopt.readers.files import File
 from mlopt.readers.layout import UNNAMED, layout_of
@@ -26,10 +27,6 @@ NUMBER, TEXT = "number", "text"
 NOTHING = "nothing"
 _EXACT = 2**53
 """From here on floats do not hold every whole number."""
-
-
-class NotAlikeError(InputError):
-    """A file whose blocks would not be read as the whole is."""
 
 
 def read_blocks(
@@ -84,6 +81,37 @@ def read_blocks(
         raise InputError(f"`{path}` must have rows, but has none.")
 
 
+def read_matrices(
+    path: str | Path, block_bytes: int, *, columns: int | None
+) -> Iterator[Any] | None:
+    """Features of consecutive rows of a LIBSVM or ``.npz`` file that together are those of
+    `read_table`; None where it is another.
+
+    Parameters
+    ----------
+    path : str or Path
+    block_bytes : int
+        Of a block, as text or as numbers.
+    columns : int or None
+        Features of the rows, if they are known: LIBSVM does not say.
+
+    Raises
+    ------
+    NotAlikeError
+        The format, or what is in it, has no blocks.
+    InputError
+        As of `read_table`.
+    """
+    file = File.at(str(path))
+    if file.magic.startswith((b"PK", b"\x93NUMPY")):
+        return members.blocks(file, block_bytes)
+    if not libsvm.looks_like(file):
+        return None
+    if columns is None:
+        raise NotAlikeError(f"how many columns `{path}` has, only all of its rows tell")
+    return libsvm.blocks(file, columns, block_bytes)
+
+
 def is_json_lines(file: File) -> bool:
     """Whether a file begins with an object of JSON."""
     return file.head.lstrip().startswith(b"{")
@@ -115,9 +143,7 @@ def _frames(file: File, block_bytes: int) -> Iterator[Any]:
             while block := [record for _, record in islice(found, rows)]:
                 yield _frame_of(block)
     elif file.magic.startswith((b"PK", b"\x93NUMPY")) or libsvm.looks_like(file):
-        raise NotAlikeError(
-            f"`{file.path}` is of a format that is read whole: write Parquet or CSV."
-        )
+        raise NotAlikeError(f"`{file.path}` holds a matrix, not a table with names.")
     else:
         yield from _of_text(file, block_bytes)
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from mlopt.errors import TooLargeError
 from mlopt.plan import format_bytes
-from mlopt.readers.blocks import NUMBER, TEXT, NotAlikeError, read_blocks
+from mlopt.readers.alike import NotAlikeError
+from mlopt.readers.blocks import NUMBER, TEXT, read_blocks, read_matrices
 from mlopt.scoring.files import Job, size_of
 from mlopt.sweep.loading import as_features
 from mlopt.sweep.predict import first_step, read_rows
@@ -62,9 +63,9 @@ def blocks_of(
     if size > block_bytes and not whole:
         start = 0
         try:
-            for X in _in_turn(read_blocks(job.source, block_bytes, uses=_uses(model))):
+            for X in _in_turn(_read(job, model, block_bytes)):
                 yield Block(job, as_features(X), start)
-                start += len(X)
+                start += X.shape[0]
             return
         except NotAlikeError as error:
             if start:
@@ -78,6 +79,15 @@ def blocks_of(
     with _READING:
         X, remarks = read_rows(model, str(job.source))
     yield Block(job, X, 0, remarks)
+
+
+def _read(job: Job, model: Any, block_bytes: int) -> Iterator[Any]:
+    width = getattr(first_step(model), "n_features_in_", None)
+    columns = None if width is None else int(width)
+    found = read_matrices(job.source, block_bytes, columns=columns)
+    if found is not None:
+        return found
+    return read_blocks(job.source, block_bytes, uses=_uses(model))
 
 
 def _in_turn(frames: Iterator[Any]) -> Iterator[Any]:

@@ -30,7 +30,7 @@ from mlopt.events import FileDone, Observer, ignore
 from mlopt.identity import token_of
 from mlopt.interrupts import Interrupts
 from mlopt.plan import Plan
-from mlopt.readers.blocks import NotAlikeError
+from mlopt.readers.alike import NotAlikeError
 from mlopt.resources.probe import memory_limit
 from mlopt.scoring.blocks import Block
 from mlopt.scoring.files import (
@@ -108,7 +108,7 @@ def predict(
         A ``.skops`` file, the output folder of a sweep, or what `mlopt.load` gives.
     paths : str, Path, or iterable of them
         Files, patterns as ``data/*.parquet``, folders: CSV, Parquet, JSON lines, LIBSVM,
-        ``.npz``. Large ones of the first three are read in blocks of rows.
+        ``.npz``. Large ones are read in blocks of rows.
     output : path
         A folder.
     memory : int or str, optional
