@@ -5,7 +5,7 @@ Makes files of numbers, categories and gaps, fits a pipeline and prints
 * the largest resident memory of a process that predicts all files, beside one that
   predicts one of them, and one that predicts a single file as large as all,
 * rows a second of the whole beside those of each stage alone (reading, predicting, writing,
-  in one thread, of a part of the files),
+  in one thread, of a part of the files), by the clock and by processor seconds,
 * of a run that is killed: files in their place, torn ones, and how many the next run does
   twice,
 * the same on two workers of Dask: rows a second, their largest memory, and a driver that is
@@ -44,6 +44,8 @@ from mlopt.writing import write_file
 
 DIFFERENT = 20
 """Files of different content; the others are copies."""
+
+CORES = len(os.sched_getaffinity(0))
 
 CHILD = """
 import json, os, resource, sys, time
@@ -207,7 +209,11 @@ def main() -> None:
         )
         stages = ", ".join(f"{name} {rate:,.0f}" for name, rate in cpu.items())
         rate = many["rows"] / many["cpu"]
-        print(f"rows a second of CPU: {rate:,.0f}, imports included; alone {stages}")
+        share = rate * CORES / min(cpu.values())
+        print(
+            f"rows a second of CPU: {rate:,.0f}, imports and all processes included; alone "
+            f"{stages}; with {CORES} cores to itself {share:.2f} of the slowest"
+        )
         killed(model, data, outputs / "killed", after=len(files) // 3)
         with local_cluster(2) as client:
             os.environ["SCHEDULER"] = client.scheduler.address

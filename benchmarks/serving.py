@@ -25,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import median
 from urllib.request import urlopen
@@ -131,17 +131,27 @@ class Served:
         self.log.seek(0)
         return self.log.read()
 
+    def family(self) -> list[int]:
+        """The process and those that it has started."""
+        number, found = str(self.process.pid), [self.process.pid]
+        for path in Path("/proc").glob("[0-9]*/stat"):
+            with suppress(OSError):
+                if path.read_text().rpartition(")")[2].split()[1] == number:
+                    found.append(int(path.parent.name))
+        return found
+
     def cpu(self) -> float:
-        """Seconds of all its threads so far."""
-        fields = (
-            Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        )
-        return (int(fields[11]) + int(fields[12])) / TICK
+        """Seconds of all their threads so far."""
+        taken = 0
+        for number in self.family():
+            fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
+            taken += int(fields[11]) + int(fields[12])
+        return taken / TICK
 
     def memory(self) -> float:
-        """MB of resident memory."""
-        text = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(text.split("VmRSS:")[1].split()[0]) / 1024
+        """MB of resident memory, what they share counted in each."""
+        texts = [Path(f"/proc/{n}/status").read_text() for n in self.family()]
+        return sum(int(text.split("VmRSS:")[1].split()[0]) for text in texts) / 1024
 
     def metrics(self) -> dict[str, float]:
         text = urlopen(f"http://127.0.0.1:{self.port}/metrics").read().decode()

@@ -31,6 +31,10 @@ TURNS = 3
 """Turns of the event loop in which what has arrived becomes a request: one receives it, one
 runs its task, and one is theirs who came between."""
 
+ANSWERED = 64
+"""Requests that are answered in one turn of the event loop, .1 ms of CPU each: those that
+come meanwhile wait for them, to be let in or refused."""
+
 
 class NoCreditError(Exception):
     """Refused: try again in `seconds`."""
@@ -261,11 +265,17 @@ class Service:
                 self.metrics.rows += part.rows
                 asked.answers.append((part.begin, columns))
                 asked.remarks += remarks
-        for request in self.queue.ended(parts):
-            asked = request.content
-            if not asked.future.done() and request.ended == request.rows:
-                asked.future.set_result(_joined(asked))
+        over = self.queue.ended(parts)
+        self._answer([one.content for one in over if one.ended == one.rows])
         self._gather(now)
+
+    def _answer(self, whole: Sequence[_Asked]) -> None:
+        """Wake requests whose rows are all there, some in each turn of the event loop."""
+        for asked in whole[:ANSWERED]:
+            if not asked.future.done():
+                asked.future.set_result(_joined(asked))
+        if len(whole) > ANSWERED:
+            asyncio.get_running_loop().call_soon(self._answer, whole[ANSWERED:])
 
     def _revive(self) -> None:
         """The process of models has ended in a call, whose requests fail: get another."""
