@@ -143,7 +143,7 @@ def _runs(value: Any) -> bool:
     return isinstance(value, str) and value.startswith(FORMULA)
 
 
-def _different(column: pd.Series) -> Iterable[Any]:
+def _different(column: Any) -> Any:
     try:
         return column.drop_duplicates()
     except TypeError:  # lists and the like
