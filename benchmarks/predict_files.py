@@ -37,8 +37,8 @@ from mlopt.cluster import local_cluster
 from mlopt.scoring.files import JOURNAL
 from mlopt.sweep.config import Config, override
 from mlopt.sweep.fit import fit_one
+from mlopt.sweep.formulas import csv_of
 from mlopt.sweep.models import dump_model
-from mlopt.sweep.outputs import csv_of
 from mlopt.sweep.predict import predictions, read_rows
 from mlopt.writing import write_file
 

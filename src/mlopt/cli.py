@@ -210,8 +210,8 @@ def _predict_files(
 
 
 def _predict_file(model: Path, data: str, output: Path | None, proba: bool) -> int:
+    from mlopt.sweep.formulas import csv_of
     from mlopt.sweep.models import model_file
-    from mlopt.sweep.outputs import csv_of
     from mlopt.sweep.predict import predict_file
     from mlopt.writing import check_file, write_files
 

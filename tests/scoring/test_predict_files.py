@@ -36,8 +36,8 @@ from mlopt.scoring.hands import HERE, Hands, Pace, where_to
 from mlopt.statuses import BAD_INPUT, DONE, FAILED
 from mlopt.sweep.config import Config, override
 from mlopt.sweep.fit import fit_one
+from mlopt.sweep.formulas import csv_of
 from mlopt.sweep.models import dump_model
-from mlopt.sweep.outputs import csv_of
 from mlopt.sweep.predict import predict_file
 
 

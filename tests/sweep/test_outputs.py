@@ -12,8 +12,9 @@ import pandas as pd
 import pytest
 
 from mlopt.plan import Plan
+from mlopt.sweep.formulas import csv_of
 from mlopt.sweep.models import load
-from mlopt.sweep.outputs import csv_of, summary
+from mlopt.sweep.outputs import summary
 from mlopt.writing import write_files
 
 KEYS = {

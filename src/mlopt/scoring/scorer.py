@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 
 from mlopt.scoring.blocks import Block, blocks_of
 from mlopt.scoring.files import Job, content_of, size_of
-from mlopt.sweep.outputs import csv_of
+from mlopt.sweep.formulas import csv_of
 from mlopt.sweep.predict import predictions, unreadable_cells
 from mlopt.writing import write_file
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 from mlopt.errors import InputError
 from mlopt.readers.delimited import read_given
 from mlopt.serving.model import ServedModel
-from mlopt.sweep.outputs import csv_of
+from mlopt.sweep.formulas import csv_of
 from mlopt.sweep.tabular import check_columns
 
 JSON, CSV, TSV = "application/json", "text/csv", "text/tab-separated-values"

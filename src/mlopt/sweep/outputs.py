@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_numeric_dtype
 
 from mlopt.report.history import FAIL, PRUNED, WAITING, TrialRow
 from mlopt.report.page import render
 from mlopt.report.tables import records
 from mlopt.sweep.config import Config
 from mlopt.sweep.findings import PACKAGES, findings_of
+from mlopt.sweep.formulas import csv_of
 from mlopt.sweep.models import MODEL, dump_model
 from mlopt.sweep.result import SweepResult
 from mlopt.writing import check_outputs, check_writable, finish_files, write_files
@@ -32,8 +32,6 @@ NAMES = frozenset(
     }
 )  # fmt: skip
 """All files that a sweep may write."""
-
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write(result: SweepResult, folder: Path) -> None:
@@ -125,35 +123,6 @@ def summary(result: SweepResult) -> dict[str, Any]:
         "versions": {name: version(name) for name in PACKAGES}
         | {"python": platform.python_version()},
     }
-
-
-def escape_formulas(frame: pd.DataFrame) -> pd.DataFrame:
-    """Texts that a spreadsheet would run as formulas get a quote in front."""
-
-    def escaped(value: Any) -> Any:
-        return f"'{value}" if _runs(value) else value
-
-    texts = [name for name in frame if not is_numeric_dtype(frame[name].dtype)]
-    # Of a million labels two differ: to look at each takes a fourth of a prediction.
-    texts = [name for name in texts if any(map(_runs, _different(frame[name])))]
-    return frame.assign(**{str(name): frame[name].map(escaped) for name in texts})
-
-
-def _runs(value: Any) -> bool:
-    return isinstance(value, str) and value.startswith(FORMULA)
-
-
-def _different(column: Any) -> Any:
-    try:
-        return column.drop_duplicates()
-    except TypeError:  # lists and the like
-        return column
-
-
-def csv_of(frame: pd.DataFrame) -> bytes:
-    """A table as CSV, safe to open in a spreadsheet."""
-    text: str = escape_formulas(frame).to_csv(index=False)
-    return text.encode()
 
 
 def plain(value: Any) -> Any:
