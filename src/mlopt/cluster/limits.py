@@ -126,6 +126,8 @@ class _Thread(threading.local):
 _thread = _Thread()
 _blas = _Blas()
 _search = _Search()
+LOOKING = _search.lock
+"""Held while libraries are looked for: who is disturbed then leaves a file open."""
 
 
 def inside_task() -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent import futures
 from typing import Any
 
-from mlopt.cluster.limits import let_go
+from mlopt.cluster.limits import LOOKING, let_go
 
 
 class Abandoned(BaseException):
@@ -163,6 +163,7 @@ def _watched() -> bool:
 
 def raise_in(ident: int) -> None:
     """Raise `Abandoned` in a thread, at its next step of Python."""
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(
-        ctypes.c_ulong(ident), ctypes.py_object(Abandoned)
-    )
+    with LOOKING:
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(
+            ctypes.c_ulong(ident), ctypes.py_object(Abandoned)
+        )

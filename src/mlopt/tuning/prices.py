@@ -31,6 +31,8 @@ class Prices:
     max_passes: int
     _work: dict[int, list[tuple[float, float]]] = field(default_factory=dict)
     """Of each trial: passes and seconds of a core, look by look."""
+    _splits: dict[int, list[float]] = field(default_factory=dict)
+    """Of each trial: seconds of fitting, a split."""
     _seconds: dict[str, float] = field(default_factory=dict)
     _cores: dict[str, float] = field(default_factory=dict)
     _members: dict[str, dict[int, float]] = field(default_factory=dict)
@@ -46,6 +48,9 @@ class Prices:
         if outcome.work > 0:  # of several looks replayed, the last tells what all took
             before = sum(passes for passes, _ in looks)
             looks.append((float(outcome.passes) - before, outcome.work))
+        fits = [fit for fit, _ in outcome.by_split]
+        known = self._splits.setdefault(trial.number, [0.0] * len(fits))
+        self._splits[trial.number] = [a + b for a, b in zip(known, fits, strict=False)]
         if not outcome.replayed:
             family = trial.family
             took = outcome.seconds * outcome.sharing
@@ -54,8 +59,8 @@ class Prices:
         if looks and self._stops(trial):
             self._see(trial.family, looks, outcome.done)
         if looks and (size := self._size(trial)):
-            known = self._members.setdefault(trial.family, {})
-            known[trial.number] = self.final(trial) / size
+            prices = self._members.setdefault(trial.family, {})
+            prices[trial.number] = self.final(trial) / size
 
     def _see(self, family: str, looks: list[tuple[float, float]], done: bool) -> None:
         """How far early stopping has let these ``looks`` go, or did when it ended them."""
@@ -86,10 +91,16 @@ class Prices:
         # Of what may stop early, later looks are of the splits that go on.
         whole = _rate(looks[:1] if stops else looks) * self.max_passes
         if trial.state == "COMPLETE":
-            whole = took if stops else min(whole, took)
+            whole = took * self._unevenness(trial) if stops else min(whole, took)
         elif stops and trial.family in self._stopped:  # as late as any: at worst never
             whole *= self._grown[trial.family]
         return share * whole * self._pace(trial.family) / self._helpers(trial)
+
+    def _unevenness(self, trial: Trial) -> float:
+        """How much longer the longest fit of a split took than their mean: where they may
+        stop early, all rows may go on as long as those of any split."""
+        splits = self._splits.get(trial.number)
+        return max(splits) * len(splits) / sum(splits) if splits and sum(splits) else 1.0
 
     def rest(self, trial: Trial) -> float:
         """Seconds of one thread until ``trial`` is trained to its end, on all splits."""

@@ -30,9 +30,9 @@ TYPICAL_PASSES = 20
 SGD_SLOWNESS = 1.5
 """Arithmetic of a lockstep epoch against a pass of matrix products: it follows one row at a
 time, so that weights come from cache and not from registers."""
-_STEP, _EPOCH = price("lbfgs.step"), price("sequential.epoch")
+_STEP, _EPOCH = price("batch.step"), price("sequential.epoch")
 _SCAN, _WEIGHT = price("batch.scan"), price("batch.weight")
-_NEAR, _PASS = price("batch.near"), price("batch.pass")
+_NEAR, _LEVEL = price("batch.near"), price("batch.level")
 
 
 @dataclass(frozen=True)
@@ -84,13 +84,14 @@ class Scans:
 
     def cost(self, stats: Stats, models: int, outputs: int, scans: int = 1) -> Cost:
         """Of so many ``models`` of ``outputs`` columns each, shared out among ``scans``."""
-        each, levels = -(-models // scans), 0
-        while self.follows and each / 2**levels >= FEWEST:
-            levels += 1  # every other one is trained first, of these too
-        passes = self.most * (1 + levels * _NEAR)
-        columns = each * outputs * self.mean * (_NEAR if levels else 1.0)
-        at_once = max(1, round(columns / passes))
-        beside = _PASS + at_once * (stats.columns + 1) * _WEIGHT
+        each, near, levels = -(-models // scans), 1.0, 0
+        if self.follows:
+            near, levels = _NEAR, 1
+            while each / 2 ** (levels - 1) >= FEWEST:
+                levels += 1  # every other one is trained first, of these too
+        passes = self.most * near + levels * _LEVEL
+        at_once = max(1, round(each * outputs * self.mean * near / passes))
+        beside = at_once * (stats.columns + 1) * _WEIGHT
         scan = gradient_pass(shape_of_stats(stats, at_once), Resources())
         one = scan + Cost(python=self.step + beside)
         return scans * (passes * one + Cost(python=_SCAN))
