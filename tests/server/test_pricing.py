@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 import pickle
+import threading
 import time
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
+import cloudpickle
 import distributed
 import numpy as np
 import pytest
+from dask.sizeof import sizeof
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,8 +23,10 @@ from mlopt.plan import Plan
 from mlopt.resources import Resources
 from mlopt.server import Job, Policy
 from mlopt.server.layouts import places
+from mlopt.server.layouts.loading import Work
 from mlopt.server.layouts.pool import Pool, of_workers
 from mlopt.server.layouts.pricing import Load, choose, layouts
+from mlopt.server.program import Adds, Program
 from mlopt.server.tables import Tables
 
 TWO = Pool(members=2, threads=1, here=1, apart=True)
@@ -273,3 +278,25 @@ def test_a_job_rotates_on_workers_where_that_takes_less(shared_workers: str) -> 
     assert seconds["threads"] is not None
     assert choice.predicted < seconds["threads"]
     assert choice.measured is not None
+
+
+class _Asked:
+    """An executor that tells what it would send."""
+
+    def submit(self, function: Any, *args: Any) -> Any:
+        return cloudpickle.loads(cloudpickle.dumps(function))(*args)
+
+    def result(self, handle: Any) -> Any:
+        return handle
+
+
+def test_sizes_are_asked_for_whatever_this_process_has_registered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lock = threading.Lock()  # which cannot be pickled
+    monkeypatch.setitem(sizeof._lookup, _Asked, lambda _: int(lock.locked()))
+    rows = np.zeros((10, 2))
+    program = Program(
+        Adds(min, True), [{"w": np.zeros(2)}], [[rows]], executor=cast(Any, _Asked())
+    )
+    assert Work(program, 1).rows == sizeof(rows)

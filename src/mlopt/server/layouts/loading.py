@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from dask.sizeof import sizeof
 
@@ -56,8 +57,8 @@ class Work:
         """Bytes of all cells; where others have them, as many times that of the first."""
         program = self.program
         if program.executor is None:
-            return float(sum(sizeof(cell) for row in program.cells for cell in row))
-        first = program.executor.submit(sizeof, program.cells[0][0])
+            return float(sum(_bytes(cell) for row in program.cells for cell in row))
+        first = program.executor.submit(_bytes, program.cells[0][0])
         count = sum(len(row) for row in program.cells)
         return float(program.executor.result(first)) * count
 
@@ -73,3 +74,8 @@ class Work:
             held=program.executor is not None, mode=self.mode, staleness=self.staleness,
             servers=self.servers, beside=STEP,
         )  # fmt: skip
+
+
+def _bytes(cell: Any) -> int:
+    """On a worker, by what is registered there: not all of it here can travel."""
+    return int(sizeof(cell))
