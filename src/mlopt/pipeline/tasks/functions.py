@@ -310,7 +310,7 @@ def _two_dimensional(name: str, part: Any) -> Any:
 def _check_missing(parts: Sequence[tuple[str, Any]]) -> None:
     """scikit-learn's own check of what an array cannot hold."""
     for name, part in parts:
-        for column, dtype in getattr(part, "dtypes", pd.Series()).items():
+        for column, dtype in part.dtypes.items() if isinstance(part, pd.DataFrame) else ():
             if getattr(dtype, "na_value", None) is pd.NA and pd.NA in part[column].values:
                 raise ValueError(
                     f"The output of the '{name}' transformer for column '{column}' has "
