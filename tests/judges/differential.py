@@ -16,7 +16,7 @@ from sklearn.base import clone
 from tests.judges.axes import turned_like
 from tests.judges.compare import ROUNDING, SOLVED, check, differences
 from tests.judges.known import excuse
-from tests.judges.objectives import is_chosen_alike, nearer
+from tests.judges.objectives import chooses_alike, is_chosen_alike, nearer
 from tests.judges.outcomes import Difference, Raised, outcome
 from tests.judges.pipelines import (
     LAST,
@@ -51,6 +51,9 @@ ITERATIVE |= {"stacking", "lasso", "discriminant"}
 
 CHOSEN = re.compile(r"fit((?:\[\d+\])+):SelectFromModel.estimator_:LogisticRegression\.")
 """Places within the model by which a step chooses columns; its path in brackets."""
+
+STEP = re.compile(r"fit\[(\d+)\]")
+"""The step that a difference is in."""
 
 UNLIKE = {"twice", "target", "stacking"}
 """Parts whose `fit_transform` is not `fit` and then `transform`."""
@@ -128,15 +131,20 @@ def _not_solved_alike(
     """Without those of linear models that lie as near to the minimum, and what follows."""
     rows, y = given.theirs[:2]
     left: list[Difference] = []
+    last = len(case.steps)
     for difference in found:
         where = place(difference)
-        chosen = CHOSEN.match(where)
+        step, chosen = STEP.match(where), CHOSEN.match(where)
+        if last < (int(step[1]) if step else len(case.steps)):
+            continue  # it was given other columns
         if where.startswith(f"fit[{len(case.steps)}]:"):
             with in_order():
                 behind = clone(pipes[1][:-1]).fit_transform(rows, y)
             if nearer(case.last, pipes[0][-1], pipes[1][-1], behind, y):
                 return left  # and what it predicts differs as well
-        elif chosen and is_chosen_alike(pipes, chosen[1], seen, y):
+        elif step and chosen and is_chosen_alike(pipes, chosen[1], seen, y):
+            if not chooses_alike(pipes, chosen[1]):
+                last = int(step[1])
             continue
         left.append(difference)
     return left

@@ -117,10 +117,21 @@ def is_chosen_alike(
         Rows that each transformer of scikit-learn's was fitted on, by its `id`.
     y : array-like of shape (n,)
     """
-    ours, theirs = estimators
-    for number in map(int, re.findall(r"\d+", path)):
-        ours, theirs = ((inside(one) or [])[number] for one in (ours, theirs))
+    ours, theirs = _at(estimators, path)
     if id(theirs) not in seen:
         return False
     rows = seen[id(theirs)]
     return nearer("logistic", ours.estimator_, theirs.estimator_, rows, y)
+
+
+def chooses_alike(estimators: tuple[Any, Any], path: str) -> bool:
+    """Whether two `SelectFromModel` leave the same columns to what is behind them."""
+    ours, theirs = (one.get_support() for one in _at(estimators, path))
+    return np.array_equal(ours, theirs)
+
+
+def _at(estimators: tuple[Any, Any], path: str) -> tuple[Any, Any]:
+    ours, theirs = estimators
+    for number in map(int, re.findall(r"\d+", path)):
+        ours, theirs = ((inside(one) or [])[number] for one in (ours, theirs))
+    return ours, theirs
