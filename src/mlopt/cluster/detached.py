@@ -200,10 +200,14 @@ def _watch(drive: Drive, ident: int, ended: threading.Event) -> None:
 
 
 def _wait_for_turn(drive: Drive) -> None:
-    """Until fewer drivers came before than there are workers: a share is one at least."""
+    """Until fewer drivers came before than there are workers: a share is one at least.
+
+    One may run before the scheduler is told that it outlives its client: nothing says then
+    who came before.
+    """
     while True:
         keys, workers = ask(drive.client, "jobs")
-        if drive._key not in keys[max(1, workers) :]:
+        if drive._key in keys[: max(1, workers)]:
             return
         time.sleep(_TURN)
 
