@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import threading
-import time
 import warnings
 from collections import deque
 from typing import Any
@@ -13,10 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from tests.clusters import eventually
 from tests.server.test_jobs import ALL, KINDS
 
-from mlopt.cluster.pool import Abandoned, raise_in
 from mlopt.errors import InputError, InputWarning
 from mlopt.server import Job
 
@@ -156,23 +152,3 @@ def test_a_state_of_another_job_is_refused(state: Any) -> None:
 @pytest.mark.parametrize("rows", [range(4), deque([1, 2, 3, 4])])
 def test_any_sequence_is_blocks(rows: Any) -> None:
     assert job(rows=rows, layout="threads").run().model.tolist() == [4, 4]
-
-
-def test_threads_of_a_job_that_is_interrupted_end() -> None:
-    begun, before = threading.Event(), set(threading.enumerate())
-
-    def step(block: Any, model: Any) -> Any:
-        begun.set()
-        time.sleep(0.005)
-        return np.ones_like(model)
-
-    def interrupt() -> None:
-        begun.wait(10)
-        raise_in(ident)
-
-    ident = threading.get_ident()
-    threading.Thread(target=interrupt).start()
-    with pytest.raises(Abandoned):
-        job(step, rows=[1, 2, 3, 4], layout="servers", passes=10**6).run()
-    left = {one for one in threading.enumerate() if one.name.startswith("mlopt-here")}
-    assert eventually(lambda: not any(one.is_alive() for one in left - before), 5)
