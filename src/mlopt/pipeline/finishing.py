@@ -10,7 +10,8 @@ from dask.task_spec import Task, TaskRef
 from mlopt.cluster import Executor, alone, single_threaded
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.environment import Environment
-from mlopt.pipeline.graph.operators import Fused, Given, Join, Learn, Operator, Outcome
+from mlopt.pipeline.graph.operators import Given, Join, Learn, Operator, Outcome
+from mlopt.pipeline.graph.schedule import members
 from mlopt.pipeline.graph.walking import walk
 from mlopt.pipeline.planning.making import SMALL, Planned
 from mlopt.pipeline.profiling.sampling import take_sample
@@ -130,10 +131,9 @@ def misjudged(planned: Planned, run: Execution) -> dict[str, str]:
 
 def _layouts(draft: Draft) -> dict[str, str]:
     """Of unions that a sample was asked about, what their blocks are made, by token."""
-    ops = walk(draft.sinks)
-    inside = (walk([op.body]) if isinstance(op, Fused) else [op] for op in ops)
-    joins = (op for found in inside for op in found if isinstance(op, Join))
-    return {op.token: op.layout for op in joins if op.layout != "auto"}
+    ops = (op for whole in walk(draft.sinks) for op in members(whole))
+    joins = (op for op in ops if isinstance(op, Join) and op.layout != "auto")
+    return {op.token: op.layout for op in joins}
 
 
 def _learn_missing(planned: Planned, run: Execution) -> None:
