@@ -47,7 +47,7 @@ def main():
             max_iter=EPOCHS * parts, **shared,
         )  # fmt: skip
     cluster = LocalCluster(
-        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
+        n_workers=1, threads_per_worker=2, processes=False, dashboard_address="127.0.0.1:0"
     )
     with cluster, Client(cluster):
         size = -(-len(y) // parts)

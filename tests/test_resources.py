@@ -351,7 +351,7 @@ def test_real_workers_are_probed() -> None:
     distributed = pytest.importorskip("distributed")
     options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1"}
     with (
-        distributed.LocalCluster(dashboard_address=None, **options) as cluster,
+        distributed.LocalCluster(dashboard_address="127.0.0.1:0", **options) as cluster,
         distributed.Client(cluster) as client,
     ):
         found = Resources.probe(client)

@@ -36,7 +36,7 @@ def main():
     X = rng.normal(size=(300, 5))
     y = (X[:, 0] > 0).astype(int)
     model = make_pipeline(Doubled(), LogisticRegression())
-    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster):
         search = mlopt.ModelSearchCV(model, {"C": loguniform(0.1, 10)}, n_trials=4)
         print("score", search.fit(X, y).best_score_ > 0.9)

@@ -52,7 +52,7 @@ def client(security: Any) -> Iterator[Any]:
         dask_default_kept(),
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, security=security, protocol="tls://",
-            host="127.0.0.1", dashboard_address=None,
+            host="127.0.0.1", dashboard_address="127.0.0.1:0",
         ) as cluster,
         distributed.Client(cluster) as client,
     ):  # fmt: skip
