@@ -6,7 +6,9 @@ counted as categories, rows at equal distance), no two ways of computing it agre
 two ways of scikit-learn's. So that is asked of scikit-learn: its pipeline is fitted again
 with what its steps compute moved by as much as a sum may be off. What comes in stays as it
 is, and so does what a step only hands on, and whole numbers. Of exact rows `KMeans` still
-compares rounded distances, and `SelectKBest` rounded scores: these are moved as well.
+compares rounded distances, and `SelectKBest` rounded scores: these are moved as well. Among
+axes with equal singular values rounding decides how ARPACK goes on from the start that
+`TruncatedSVD` gives it: it is given others.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ import scipy.sparse as sp
 from scipy import special
 from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.feature_selection import SelectKBest, f_classif
 from sklearn.pipeline import FeatureUnion
@@ -79,6 +82,12 @@ def rounded_otherwise(seed: int) -> Iterator[None]:
     def clustered(self: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         return cluster(self, _apart(X, rng), y, sample_weight)
 
+    turn = TruncatedSVD.fit_transform
+
+    def turned(self: Any, X: Any, y: Any = None) -> Any:
+        with mock.patch.object(self, "random_state", seed):
+            return turn(self, X, y)
+
     count = CountVectorizer.fit_transform
 
     def counted(self: Any, raw_documents: Any, y: Any = None) -> Any:
@@ -90,6 +99,7 @@ def rounded_otherwise(seed: int) -> Iterator[None]:
         mock.patch.object(_set_output, "_wrap_data_with_container", moved),
         mock.patch.object(SelectKBest, "fit", scored),
         mock.patch.object(KMeans, "fit", clustered),
+        mock.patch.object(TruncatedSVD, "fit_transform", turned),
     ):
         yield
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import product
 from typing import Any
 from unittest import mock
@@ -20,6 +21,7 @@ from tests.judges.tables import Table
 
 import mlopt
 from mlopt.pipeline.library.lloyd import lloyd
+from mlopt.pipeline.library.truncated_svd import by_lanczos
 
 
 def _places(X: Any) -> set[str]:
@@ -91,6 +93,17 @@ def test_equal_rows_may_come_out_equal_where_scikit_learn_s_do_not() -> None:
     judge(Case(table, steps, "ridge"))
 
 
+AXES = ("svd", "ranks", ("union", ("chain", "bins", "svd"), "pass"))
+"""Of the columns of a third of the rows each, whose singular values are equal."""
+
+
+@pytest.mark.parametrize("container", ["array", "dask array", "dask frame[columns]"])
+@pytest.mark.parametrize("seed", [1, 9])
+def test_axes_of_equal_singular_values_are_nobody_s(container: str, seed: int) -> None:
+    table = Table(container, ("wide", "normal"), 4500, "three", seed, (0.8,))
+    judge(Case(table, AXES, "ridge"))
+
+
 def _planted(name: str) -> Callable[[Any], Any]:
     """`mlopt.Pipeline.export` of a last step that has learnt something else."""
     export = mlopt.Pipeline.export
@@ -114,6 +127,21 @@ def test_a_defect_behind_chance_is_found(case: Case, name: str) -> None:
     with (
         mock.patch.object(mlopt.Pipeline, "export", _planted(name)),
         pytest.raises(Difference, match=name),
+    ):
+        judge(case)
+
+
+def test_a_wrong_axis_is_found() -> None:
+    case = Case(Table("array", ("wide", "normal"), 4500, "two", 1), ("svd",), "ridge")
+
+    def wrong(*given: Any) -> Any:
+        found = by_lanczos(*given)
+        return replace(found, components=found.components * 1.01)
+
+    judge(case)
+    with (
+        mock.patch("mlopt.pipeline.fits.models.truncated.by_lanczos", wrong),
+        pytest.raises(Difference, match="components_"),
     ):
         judge(case)
 
