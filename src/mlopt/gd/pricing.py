@@ -177,7 +177,7 @@ def alone(operations: float, resources: Resources, busy: int = 1) -> Cost:
 
 def gram_operations(rows: float, d: int) -> float:
     """Of a product of few columns with themselves, weighted, at its speed."""
-    return (1.0 + _NARROW / d) * rows * d**2
+    return rows * d * (d + _NARROW)
 
 
 def weighted_gram(shape: Shape, rows: float) -> float:

@@ -47,6 +47,10 @@ class Fit(ABC):
         del estimator, stats
         return ""
 
+    def refusal(self, estimator: Any, stats: Stats) -> str:
+        """As `refuses`, and rows without columns: scikit-learn says what is wrong there."""
+        return self.refuses(estimator, stats) if stats.columns else "there is no column"
+
     def passes(self, estimator: Any, stats: Stats) -> float:
         """How many times the input is read: KeystoneML's weight of an operator."""
         del estimator, stats

@@ -262,7 +262,7 @@ class _Sum:
         """Seconds of the quickest way, where nobody knows those of the step's own fit."""
         machine, seconds = self.resources, []
         for way in ways_of(step):
-            if way.refuses(step, stats):
+            if way.refusal(step, stats):
                 continue
             cost = way.cost(step, stats, machine)
             if cost is None:
