@@ -6,9 +6,10 @@ counted as categories, rows at equal distance), no two ways of computing it agre
 two ways of scikit-learn's. So that is asked of scikit-learn: its pipeline is fitted again
 with what its steps compute moved by as much as a sum may be off. What comes in stays as it
 is, and so does what a step only hands on, and whole numbers. Of exact rows `KMeans` still
-compares rounded distances, and `SelectKBest` rounded scores: these are moved as well. Among
-axes with equal singular values rounding decides how ARPACK goes on from the start that
-`TruncatedSVD` gives it: it is given others.
+compares rounded distances, `SelectKBest` rounded scores, and `PCA` the rounded weights of
+an axis, the largest of which is positive: these are moved as well. Among axes with equal
+singular values rounding decides how ARPACK goes on from the start that `TruncatedSVD`
+gives it: it is given others.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import scipy.sparse as sp
 from scipy import special
 from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer
-from sklearn.decomposition import TruncatedSVD
+from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.feature_selection import SelectKBest, f_classif
 from sklearn.pipeline import FeatureUnion
@@ -88,6 +89,11 @@ def rounded_otherwise(seed: int) -> Iterator[None]:
         with mock.patch.object(self, "random_state", seed):
             return turn(self, X, y)
 
+    decompose = PCA._fit
+
+    def decomposed(self: Any, X: Any) -> Any:
+        return decompose(self, _apart(X, rng))
+
     count = CountVectorizer.fit_transform
 
     def counted(self: Any, raw_documents: Any, y: Any = None) -> Any:
@@ -100,6 +106,7 @@ def rounded_otherwise(seed: int) -> Iterator[None]:
         mock.patch.object(SelectKBest, "fit", scored),
         mock.patch.object(KMeans, "fit", clustered),
         mock.patch.object(TruncatedSVD, "fit_transform", turned),
+        mock.patch.object(PCA, "_fit", decomposed),
     ):
         yield
 
@@ -179,7 +186,7 @@ def _rescored(scores: Any, X: Any, rng: np.random.Generator) -> Any:
 
 
 def _apart(X: Any, rng: np.random.Generator) -> Any:
-    """Rows whose distances round otherwise: to two centres as far, one is now the nearer.
+    """Rows whose distances and lengths round otherwise: of two as far, one is the nearer.
 
     Equal rows stay equal.
     """

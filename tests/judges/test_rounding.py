@@ -131,6 +131,11 @@ def test_a_defect_behind_chance_is_found(case: Case, name: str) -> None:
         judge(case)
 
 
+def test_the_sign_of_an_axis_of_equal_weights_is_nobody_s() -> None:
+    table = Table("dask array mapped", ("peak", "peak"), 1100, "two", 5, (0.0, 0.35))
+    judge(Case(table, ("ranks", "pca"), "none"))
+
+
 def test_a_wrong_axis_is_found() -> None:
     case = Case(Table("array", ("wide", "normal"), 4500, "two", 1), ("svd",), "ridge")
 
