@@ -12,7 +12,6 @@ from mlopt.identity import is_known
 from mlopt.pipeline.graph.operators import (
     Apply,
     Convert,
-    Fused,
     Given,
     Join,
     Learn,
@@ -20,7 +19,7 @@ from mlopt.pipeline.graph.operators import (
     Outcome,
     Select,
 )
-from mlopt.pipeline.graph.schedule import Job, Timetable, executions, schedule
+from mlopt.pipeline.graph.schedule import Job, Timetable, executions, members, schedule
 from mlopt.pipeline.graph.walking import walk
 from mlopt.pipeline.planning.making import Planned
 from mlopt.pipeline.planning.optimizer import history
@@ -160,11 +159,7 @@ def _kept_in_all(predicted: int | None, run: Execution) -> list[str]:
 
 def _logical(sinks: Any) -> list[Operator]:
     """Every operator once, those within fused ones too."""
-    found: dict[str, Operator] = {}
-    for op in walk(sinks):
-        inside = walk([op.body]) if isinstance(op, Fused) else [op]
-        for one in inside:
-            found.setdefault(one.token, one)
+    found = {one.token: one for op in walk(sinks) for one in members(op)}
     return list(found.values())
 
 
