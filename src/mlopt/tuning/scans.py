@@ -71,7 +71,7 @@ class Scans:
         if not first.by_passes or example is None:
             passes = min(limit, TYPICAL_PASSES)
             return cls(passes, passes)
-        look = cache(lambda: Look.of(Rows.of(example)))
+        look = cache(lambda: Look.of(Rows.of(example), problem.rare))
         try:
             found = [_expected(problem, task, stats, look) for task in tasks]
         except (TypeError, ValueError):  # rows that are no numbers: the search will tell

@@ -14,7 +14,7 @@ from scipy import sparse
 from mlopt import LinearSVC
 from mlopt.gd.plans import Task, plan
 from mlopt.gd.plans.expected import expected
-from mlopt.gd.plans.look import Look
+from mlopt.gd.plans.look import Look, rarest
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import GradientNorm, RelativeGap
 from mlopt.gd.pricing import Shape, shape_of
@@ -24,9 +24,11 @@ TEXT = Shape(
     n=10_000, d=50_000, columns=1, nonzero=500_000, itemsize=8, sparse=True, blocks=8
 )
 
+LOOK = Look(1.0, 0.01, 0.0, 1.0, 0.0, 0.01, 0.0, 0.3)
+
 
 def outline(loss: str = "logistic", l2: float = 1e-5, **shape: Any) -> Outline:
-    return Outline(loss, replace(TEXT, **shape), l2=l2, look=lambda: Look(1.0, 0.01, 0.0))
+    return Outline(loss, replace(TEXT, **shape), l2=l2, look=lambda: LOOK)
 
 
 @cache
@@ -94,9 +96,10 @@ def test_wide_rows_of_noise_take_as_many_epochs_as_foreseen(n: int, d: int) -> N
     X, y = rng.normal(size=(n, d)), rng.integers(4, size=n)
     taken = LinearSVC(dual=True, random_state=0).fit(X, y).n_iter_
     rows = Rows.of(X)
+    look = Look.of(rows, rarest(np.bincount(y)))
     found = expected(
         "dual-coordinate-descent",
-        Outline("squared_hinge", shape_of(rows, 4), l2=1 / n, look=lambda: Look.of(rows)),
+        Outline("squared_hinge", shape_of(rows, 4), l2=1 / n, look=lambda: look),
         GradientNorm(1e-4),
     )
     assert found is not None

@@ -21,11 +21,15 @@ from mlopt.gd.plans.stop import Minimum, RelativeGap
 from mlopt.gd.sizes import ROUNDED
 from mlopt.prices import EXPECTED, price
 
-QUANTITIES = ("digits", "penalty", "rows", "columns", "values", "alike", "least")
+QUANTITIES = (
+    "digits", "penalty", "rows", "columns", "values", "alike", "least", "centred_least",
+    "scaled_alike", "scaled_least", "rare", "spread",
+)  # fmt: skip
 """Logarithms to base 10: of the relative gap or the gradient asked for, negative; of the
 penalty of the mean loss, over the mean squared length of a row; of rows for each weight of
 a model; of columns; of stored values in a row; of `Look.alike`; of the least curvature,
-`Look.least` and the penalty, over the mean squared length."""
+`Look.least` and the penalty, over the mean squared length; the same of centred rows; of
+what `Look` tells of scaled columns; of the share of the rarest class. And `Look.spread`."""
 _ROUNDED = float(np.sqrt(np.finfo(np.float64).eps))
 """Of curvatures over the mean squared length: what is less may be rounding."""
 _SUREST = price("passes.surest")
@@ -34,7 +38,7 @@ Array = NDArray[np.float64]
 
 
 def quantities(outline: Outline, tol: float, look: Look) -> Array:
-    """`QUANTITIES` of a problem (7,)."""
+    """`QUANTITIES` of a problem (12,)."""
     shape = outline.shape
     together = shape.columns if outline.loss == "multinomial" else 1
     values = (
@@ -44,13 +48,21 @@ def quantities(outline: Outline, tol: float, look: Look) -> Array:
         shape.d,
         max(shape.nonzero / shape.n, ROUNDED),
         max(look.alike, _ROUNDED),
-        max((look.least + outline.l2) / max(look.length, ROUNDED), _ROUNDED),
+        _curvature(look.least + outline.l2, look.length),
+        _curvature(look.centred_least + outline.l2, look.centred_length),
+        max(look.scaled_alike, _ROUNDED),
+        max(look.scaled_least, _ROUNDED),
+        max(look.rare, ROUNDED),
     )
-    return np.log10(values)
+    return np.append(np.log10(values), look.spread)
+
+
+def _curvature(least: float, length: float) -> float:
+    return max(least / max(length, ROUNDED), _ROUNDED)
 
 
 def terms(found: Array, low: Array, high: Array) -> Array:
-    """1, quantities and their products (..., 36), between what was seen as from -1 to 1."""
+    """1, quantities and their products (..., 91), between what was seen as from -1 to 1."""
     middle, half = (high + low) / 2, np.maximum(high - low, ROUNDED) / 2
     scaled = (np.clip(found, low, high) - middle) / half
     first, second = np.triu_indices(scaled.shape[-1])
@@ -65,9 +77,9 @@ class Fitted:
 
     Parameters
     ----------
-    low, high : ndarray of shape (7,)
+    low, high : ndarray of shape (12,)
         Of each quantity, among the problems.
-    passes, doubt : ndarray of shape (36,)
+    passes, doubt : ndarray of shape (91,)
         Coefficients of `terms`.
     """
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.linalg import eigvalsh
 
 from mlopt.gd.sample import SEED
 from mlopt.prices import count
 from mlopt.rows import Rows
 from mlopt.stats import sample_rows
+
+Array = NDArray[np.float64]
 
 _VALUES, _ROWS = count("look.values"), count("look.rows")
 
@@ -29,25 +35,110 @@ class Look:
     least : float
         The least of the ``min(m, d)`` eigenvalues that the Gram matrix of these rows,
         divided by m, may have.
+    centred_length, centred_least : float
+        The same of rows less their mean, which an intercept takes away: of fewer rows than
+        columns it is 0.
+    scaled_alike, scaled_least : float
+        The same of columns divided by the root of their mean squares, and the eigenvalue
+        by the mean squared length: all that counts where columns go one by one.
+    spread : float
+        The standard deviation of the logarithms, to base 10, of these roots.
+    rare : float
+        The share of the rarest class among all rows; 0.5 in regression.
     """
 
     length: float
     alike: float
     least: float
+    centred_length: float
+    centred_least: float
+    scaled_alike: float
+    scaled_least: float
+    spread: float
+    rare: float = 0.5
 
     @staticmethod
-    def of(rows: Rows) -> Look:
+    def of(rows: Rows, rare: float = 0.5) -> Look:
         """Look at a few hundred rows at most."""
         size = min(max(_VALUES * rows.n // max(rows.nonzero, 1), 1), _ROWS)
         X = rows.pick(sample_rows(rows.lengths, size, SEED)).astype(np.float64)
-        m, d = X.shape
-        squares = np.asarray((X.multiply(X) if rows.sparse else X * X).sum(axis=1)).ravel()
-        length = float(squares.mean())
-        if m < 2 or not 0.0 < length < np.inf:
-            return Look(length, 1.0, 0.0)
-        # The smaller of the two Gram matrices: they share what is asked of them.
+        squares = np.asarray((X.multiply(X) if rows.sparse else X * X).mean(axis=0)).ravel()
+        length = float(squares.sum())
+        if X.shape[0] < 2 or not 0.0 < length < np.inf:
+            return Look(length, 1.0, 0.0, length, 0.0, 1.0, 0.0, 0.0, rare)
+        roots = np.sqrt(squares[squares > 0])
+        inverse = np.divide(1.0, np.sqrt(squares), where=squares > 0, out=squares * 0)
+        plain, scaled = _Gram.of(X), _Gram.of(X * inverse[None, :])
+        middle = plain.centred(X)
+        return Look(
+            length, plain.alike, length * plain.least,
+            length * middle.length, length * middle.least, scaled.alike, scaled.least,
+            float(np.log10(roots).std()), rare,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Gram:
+    """The smaller Gram matrix of rows of mean squared length 1: both share what is asked.
+
+    Parameters
+    ----------
+    products : ndarray of shape (min(m, d), min(m, d))
+        Divided by m.
+    squares : ndarray of shape (m,)
+        Lengths of rows.
+    scale : float
+        By which products of the rows were divided.
+    wide : bool
+        Of rows with each other, not of columns.
+    """
+
+    products: Array
+    squares: Array
+    scale: float
+    wide: bool
+
+    @staticmethod
+    def of(X: Any) -> _Gram:
+        """Of X (m, d), dense or sparse."""
+        sparse, (m, d) = sp.issparse(X), X.shape
+        squares = np.asarray((X.multiply(X) if sparse else X * X).sum(axis=1)).ravel()
         products = X @ X.T if m <= d else X.T @ X
-        gram = np.asarray(products.toarray() if rows.sparse else products) / length
-        others = np.square(gram).sum() - np.square(squares / length).sum()
-        least = length * float(np.linalg.eigvalsh(gram)[0]) / m
-        return Look(length, float(others) / (m * (m - 1)), least)
+        gram = np.asarray(products.toarray() if sparse else products)
+        length = float(squares.mean())
+        return _Gram(gram / (m * length), squares / length, length, m <= d)
+
+    def centred(self, X: Any) -> _Gram:
+        """Of the same rows less their mean."""
+        gram = self.products
+        if self.wide:
+            means = gram.mean(axis=0)
+            gram = gram - means - means[:, None] + means.mean()
+        else:
+            mean = np.asarray(X.mean(axis=0)).ravel() / np.sqrt(self.scale)
+            gram = gram - np.outer(mean, mean)
+        return replace(self, products=gram)
+
+    @property
+    def length(self) -> float:
+        """The mean squared length."""
+        return max(float(np.trace(self.products)), 0.0)
+
+    @property
+    def alike(self) -> float:
+        """See `Look`."""
+        m = len(self.squares)
+        others = np.square(m * self.products).sum() - np.square(self.squares).sum()
+        return float(others) / (m * (m - 1))
+
+    @property
+    def least(self) -> float:
+        """The least eigenvalue."""
+        one = eigvalsh(self.products, subset_by_index=[0, 0], check_finite=False)
+        return float(one[0])
+
+
+def rarest(counts: NDArray[Any]) -> float:
+    """The share of the rarest of the classes of which there are any, (K,) rows each."""
+    found = counts[counts > 0]
+    return float(found.min() / found.sum())

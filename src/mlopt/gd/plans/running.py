@@ -268,7 +268,11 @@ class Race:
         return late and known and self._left() > most
 
     def _left(self) -> float:
-        """Seconds to the tolerance, as gaps have fallen in the last half of the time."""
+        """Seconds to the tolerance, as gaps have fallen in the last half of the time.
+
+        Where they have not, nothing is known, as before the last steps of Newton's method:
+        as long again as it has taken so far.
+        """
         end = self.limits.elapsed
         half = 0.5 * (self.began + end)
         seen = [(s, gap) for _, s, gap in self.history if s >= half and 0 < gap < np.inf]
@@ -277,7 +281,7 @@ class Race:
         (first, before), (last, now) = seen[0], seen[-1]
         fell = np.log(before / now)
         digits = np.log(now / self.wanted)
-        return float(digits * (last - first) / fell) if fell > 0 else np.inf
+        return float(digits * (last - first) / fell) if fell > 0 else end - self.began
 
     def _stride(self) -> int:
         """Passes until limits are looked at again, where nobody looks at the gap."""

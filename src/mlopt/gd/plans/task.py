@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from mlopt.gd.estimator_base import check_weights
 from mlopt.gd.operators.compute import Gradient, UserGradient
 from mlopt.gd.operators.interfaces import Batch
 from mlopt.gd.passes import Sums, beside, evaluate
-from mlopt.gd.plans.look import Look
+from mlopt.gd.plans.look import Look, rarest
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.preconditioned_plan import samples
 from mlopt.gd.pricing import shape_of
@@ -218,8 +218,15 @@ class Problem:
             free_intercept=self.task.intercept and not penalised,
             sharp=self.sharp, even=self.even,
             blind=self.task.blind, here=isinstance(rows.executor, Threads),
-            spectrum=self._spectrum, look=cache(partial(Look.of, rows)),
+            spectrum=self._spectrum, look=cache(lambda: Look.of(rows, self._rare)),
         )  # fmt: skip
+
+    @property
+    def _rare(self) -> float:
+        """The share of the rarest class of the first target; 0.5 in regression."""
+        if not self.task.classifies:
+            return 0.5
+        return rarest(self.rows.map_reduce(_block_counts, _add_counts))
 
     @cached_property
     def _spectrum(self) -> Spectrum | None:
@@ -263,6 +270,16 @@ class Problem:
         compute = self.task.compute
         total = self.rows.map_reduce(_block_objective, operator.add, compute, weights)
         return float(total) / self.rows.n
+
+
+def _block_counts(block: Block) -> Array:
+    """Rows of each class, whether these are -1 and 1 or counted from 0."""
+    return np.bincount(block.extra["targets"][:, 0].astype(np.intp) + 1)
+
+
+def _add_counts(a: Array, b: Array) -> Array:
+    size = max(len(a), len(b))
+    return np.asarray(np.pad(a, (0, size - len(a))) + np.pad(b, (0, size - len(b))))
 
 
 def problem_of(

@@ -16,6 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples
 
 from mlopt.cluster import Executor, Handle
+from mlopt.gd.plans.look import rarest
 from mlopt.pipeline.by_split import Streamed
 from mlopt.resources import Resources
 from mlopt.rows import Rows
@@ -146,6 +147,11 @@ class Problem:
     def codes(self) -> NDArray[np.int64]:
         """The labels as 0, 1, ..."""
         return np.searchsorted(self.classes, self.column)
+
+    @cached_property
+    def rare(self) -> float:
+        """The share of the rarest class; 0.5 for regression."""
+        return rarest(np.bincount(self.codes)) if self.classifier else 0.5
 
     @cached_property
     def outputs(self) -> int:

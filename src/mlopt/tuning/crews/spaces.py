@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from typing import cast
-
-import numpy as np
 
 from mlopt.cluster import Threads
 from mlopt.costs import Cost
@@ -74,7 +72,7 @@ def space_of(tasks: Sequence[LinearTask], rows: Rows, problem: Problem) -> Space
     stop = GradientNorm(gradient_tolerance(problem, first))
     wide = Outline(
         model.loss, shape_of(rows, problem.outputs), model.l2,
-        look=cache(partial(Look.of, rows)),
+        look=cache(lambda: Look.of(rows, problem.rare)),
     )  # fmt: skip
     costs = {AS_THEY_ARE: _together(wide, stop, here, models)}
     costs |= _one_by_one(Space(by_newton=True), wide, stop, here, models)
@@ -96,8 +94,7 @@ def gradient_tolerance(problem: Problem, task: LinearTask) -> float:
     """
     if task.loss != "squared_hinge":
         return task.tol
-    counts = np.bincount(problem.codes)
-    return task.tol * float(counts[counts > 0].min()) / problem.n
+    return task.tol * problem.rare
 
 
 def _together(outline: Outline, stop: GradientNorm, here: Resources, models: int) -> Cost:
