@@ -1,6 +1,8 @@
 """Clients of a service, in a process of their own: raw sockets, every answer compared.
 
-Prints one line of JSON. Latency runs from when a request is sent; with a rate, `late`
+Prints one line of JSON. Latency runs from when a request is sent until its answer is there:
+the kernel's stamp of it, not when this process came to read it. That is `read`, how much
+later it was read: the wait of the clients for a core and for each other. With a rate, `late`
 counts those that were sent more than 50 ms after they were due.
 
     python benchmarks/load.py --port 8000 --requests requests.json --clients 64 --seconds 60
@@ -15,12 +17,16 @@ import argparse
 import json
 import selectors
 import socket
+import struct
 import time
 from collections import Counter
 from pathlib import Path
 
 TOLERANCE = 1e-6
 """Rows in one call differ by rounding from rows alone: of float32, in models of tables."""
+STAMPS = 35
+"""Linux's SO_TIMESTAMPNS: with what is received comes when it was, of the clock `time.time`."""
+STAMP = struct.Struct("qq")
 
 
 class Client:
@@ -28,12 +34,13 @@ class Client:
 
     def __init__(self, port: int, selector: selectors.BaseSelector) -> None:
         self.port, self.selector = port, selector
-        self.number, self.since = -1, 0.0
+        self.number, self.since, self.came = -1, 0.0, 0.0
         self.connect()
 
     def connect(self) -> None:
         self.socket = socket.create_connection(("127.0.0.1", self.port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket.setsockopt(socket.SOL_SOCKET, STAMPS, 1)
         self.selector.register(self.socket, selectors.EVENT_READ, self)
         self.buffer = b""
 
@@ -44,11 +51,14 @@ class Client:
     def receive(self) -> tuple[int, bytes] | None:
         """The status and body of a whole answer; status 0 where the connection ended."""
         try:
-            data = self.socket.recv(1 << 16)
+            data, said, *_ = self.socket.recvmsg(1 << 16, 64)
         except ConnectionError:
-            data = b""
+            data, said = b"", []
         if not data:
             return 0, b""
+        if said:
+            seconds, nanoseconds = STAMP.unpack(said[0][2])
+            self.came = seconds + 1e-9 * nanoseconds
         self.buffer += data
         head, found, body = self.buffer.partition(b"\r\n\r\n")
         if not found:
@@ -89,6 +99,7 @@ class Load:
         self.free = [Client(port, self.selector) for _ in range(clients)]
         self.statuses: Counter[int] = Counter()
         self.latency: dict[int, list[float]] = {200: [], 503: []}
+        self.read: list[float] = []
         self.sent = self.open = self.wrong = self.late = 0
         self.gone = False
 
@@ -111,6 +122,7 @@ class Load:
             "requests": self.sent, "seconds": taken, "wrong": self.wrong, "late": self.late,
             "statuses": dict(self.statuses), "rate": self.statuses[200] / taken,
             "latency": {str(s): quantiles(v) for s, v in self.latency.items()},
+            "read": quantiles(self.read),
         }  # fmt: skip
 
     def send(self, now: float) -> None:
@@ -120,7 +132,7 @@ class Load:
             if due > now or now >= self.end:
                 return
             client = self.free.pop()
-            client.number, client.since = self.sent % len(self.asks), time.perf_counter()
+            client.number, client.since = self.sent % len(self.asks), time.time()
             try:
                 client.socket.sendall(self.asks[client.number])
             except ConnectionError:
@@ -140,7 +152,8 @@ class Load:
             self.open -= 1
             self.statuses[status] += 1
         if status in self.latency:
-            self.latency[status].append(time.perf_counter() - client.since)
+            self.latency[status].append(client.came - client.since)
+            self.read.append(time.time() - client.came)
         if status == 200:
             self.wrong += not same(body, self.expected[asked])
         if status:

@@ -70,6 +70,17 @@ def write_requests(table: Path, model: Path, target: Path) -> None:
     target.write_text(json.dumps(said))
 
 
+def prepared(folder: Path) -> tuple[Path, Path]:
+    """A model of adult as `mlopt fit` makes it, and requests of it, as files."""
+    model, requests = folder / "model.skops", folder / "requests.json"
+    table = write_adult(folder)
+    fit = [sys.executable, "-m", "mlopt", "fit", str(table), "--target", "income"]
+    fit += ["--output", str(model)]
+    subprocess.run(fit, check=True, stdout=subprocess.DEVNULL)
+    write_requests(table, model, requests)
+    return model, requests
+
+
 def peer_requests(requests: Path, target: Path) -> None:
     """The same requests in the Open Inference Protocol, but for those with missing texts,
     which have no form there.
@@ -193,15 +204,21 @@ def measured(server: Served, *args) -> dict:
 
 
 def show(name: str, found: dict) -> None:
-    ok, refused = found["latency"]["200"], found["latency"]["503"]
-    said = f"{name:10} {found['rate']:7.0f} answers/s  p50 {ok.get('p50', 0):6.1f} ms"
-    said += f"  p99 {ok.get('p99', 0):6.1f} ms  server {found['cpu']:.2f} CPU ms a request"
+    said = f"{name:10} {found['rate']:7.0f} answers/s  {quantiles(found, '200')}"
+    said += f"  server {found['cpu']:.2f} CPU ms a request"
     said += f" ({found['a second']:.0f} a CPU second)"
-    said += f"  clients {found['busy']:.0%} of a core, {found['late']} late"
+    said += f"  clients {found['busy']:.0%} of a core, {found['late']} late,"
+    said += f" read {found['read'].get('p99', 0):.1f} ms later at p99"
     said += f"  wrong {found['wrong']}  {found['statuses']}"
-    if refused:
-        said += f"  503: p50 {refused['p50']:.1f}, p99 {refused['p99']:.1f} ms"
+    if found["latency"]["503"]:
+        said += f"  503: {quantiles(found, '503')}"
     print(f"{said}  load {os.getloadavg()[0]:.1f}", flush=True)
+
+
+def quantiles(found: dict, status: str) -> str:
+    """Latency of the answers with a status."""
+    of = found["latency"][status]
+    return ", ".join(f"{name} {of.get(name, 0):.1f}" for name in ("p50", "p99")) + " ms"
 
 
 def free_port() -> int:
@@ -222,14 +239,10 @@ def main() -> None:
 
 
 def compare(folder: Path, given: argparse.Namespace) -> None:
-    model, requests = folder / "model.skops", folder / "requests.json"
-    table = write_adult(folder)
-    mlopt = [sys.executable, "-m", "mlopt"]
-    fit = [*mlopt, "fit", str(table), "--target", "income", "--output", str(model)]
-    subprocess.run(fit, check=True, stdout=subprocess.DEVNULL)
-    write_requests(table, model, requests)
+    model, requests = prepared(folder)
     ports = [free_port() for _ in range(2)]
-    together = [*mlopt, "serve", str(model), "--port", str(ports[0])]
+    together = [sys.executable, "-m", "mlopt", "serve", str(model)]
+    together += ["--port", str(ports[0])]
     alone = [sys.executable, str(HERE / "serving.py"), "--alone", str(model), str(ports[1])]
     short = max(2.0, given.seconds / (2 * given.rounds))
     rates: dict[str, list[dict]] = {"gathered": [], "alone": []}

@@ -9,8 +9,6 @@ the end of its write,
 * the seconds by the clock, and of these those without waits for a core (schedstat),
 * processor seconds, and the rest: waits for the interpreter's lock, and for the system,
 * processor seconds of the collector of garbage, by generation.
-
-The same of the thread of a single client that asks 20 times a second beside the others.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ from pathlib import Path
 
 import numpy as np
 
-from serving import Served, free_port, load, ratio, result, write_adult, write_requests
+from serving import Served, free_port, measured, prepared, ratio, show
 
 MAIN = threading.get_ident()
 Clocks = tuple[float, float, float]
@@ -122,14 +120,7 @@ def main() -> None:
     given = parser.parse_args()
     sources = [Path(os.environ["PYTHONPATH"].split(":")[0])] if given.before else [None]
     with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        model, requests = folder / "model.skops", folder / "requests.json"
-        table = write_adult(folder)
-        fit = [sys.executable, "-m", "mlopt", "fit", str(table), "--target", "income"]
-        subprocess.run(
-            [*fit, "--output", str(model)], check=True, stdout=subprocess.DEVNULL
-        )
-        write_requests(table, model, requests)
+        model, requests = prepared(Path(temporary))
         for _ in range(given.rounds):
             for source in [given.before, *sources] if given.before else sources:
                 if source is not None:
@@ -142,17 +133,16 @@ def play(model: Path, requests: Path, given: argparse.Namespace) -> None:
     port = free_port()
     command = [sys.executable, __file__, "--watched", "serve", str(model)]
     server = Served([*command, "--port", str(port)], port, "/ready")
-    usual = result(load(port, requests, given.seconds, 64))
-    asking = load(port, requests, given.seconds, given.clients, 3 * usual["rate"])
-    time.sleep(0.5)
-    alone = result(load(port, requests, given.seconds - 1, 1, 20))
-    over = result(asking)
+    print(f"\n{os.environ.get('PYTHONPATH', '')}")
+    usual = measured(server, requests, given.seconds, 64)
+    show("64 clients", usual)
+    rate = 3 * usual["rate"]
+    over = measured(server, requests, given.seconds, given.clients, rate)
+    show("overload", over)
+    print(f"p99 of what was let in: {ratio(over, usual):.2f}x; answers "
+          f"{over['rate'] / usual['rate']:.2f}x")  # fmt: skip
     server.process.send_signal(signal.SIGTERM)
     server.process.wait(60)
-    print(f"\n{os.environ.get('PYTHONPATH', '')} load {os.getloadavg()[0]:.1f}: "
-          f"{usual['rate']:.0f} answers a second, then {over['rate']:.0f}, p99 "
-          f"{ratio(over, usual):.1f}x; 503 {over['latency']['503']}; beside them a client "
-          f"alone: {alone['latency']}; wrong {over['wrong']}")  # fmt: skip
     print("\n".join(s for s in server.said().splitlines() if s.startswith("WATCH")))
 
 
