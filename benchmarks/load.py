@@ -1,9 +1,9 @@
 """Clients of a service, in a process of their own: raw sockets, every answer compared.
 
-Prints one line of JSON. Latency runs from when a request is sent until its answer is there:
-the kernel's stamp of it, not when this process came to read it. That is `read`, how much
-later it was read: the wait of the clients for a core and for each other. With a rate, `late`
-counts those that were sent more than 50 ms after they were due.
+Prints one line of JSON. Latency runs from when a request is sent until its answer is there,
+by the kernel's stamp of it. `read` says how much later it was read: the wait of the clients
+for a core and for each other. With a rate, `late` counts those that were sent more than
+50 ms after they were due.
 
     python benchmarks/load.py --port 8000 --requests requests.json --clients 64 --seconds 60
     python benchmarks/load.py ... --rate 5000        # so many a second, whatever comes back
@@ -25,7 +25,7 @@ from pathlib import Path
 TOLERANCE = 1e-6
 """Rows in one call differ by rounding from rows alone: of float32, in models of tables."""
 STAMPS = 35
-"""Linux's SO_TIMESTAMPNS: with what is received comes when it was, of the clock `time.time`."""
+"""Linux's SO_TIMESTAMPNS: what is received says when it came, of the clock `time.time`."""
 STAMP = struct.Struct("qq")
 
 

@@ -17,9 +17,7 @@ import argparse
 import atexit
 import gc
 import os
-import selectors
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -46,6 +44,7 @@ class Watch:
         self.refusals: list[Clocks] = []
         self.collected: dict[int, list[float]] = {0: [], 1: [], 2: []}
         self.began = 0.0
+        self.calls: dict[bool, list[tuple[float, int]]] = {False: [], True: []}
 
     def now(self) -> Clocks:
         queued = 1e-9 * int(os.pread(self.file, 64, 0).split()[1])
@@ -59,12 +58,12 @@ class Watch:
     def install(self) -> None:
         """Around the selector, the refusals and the collector."""
         from mlopt.serving.protocol import Refusing
+        from mlopt.serving.turns import Turns
+        from mlopt.serving.waits import Waits
 
-        select, begin = selectors.EpollSelector.select, Refusing._begin
+        select, begin, took = Turns.select, Refusing._begin, Waits.took
 
         def watched(selector, timeout=None):
-            if threading.get_ident() != MAIN:
-                return select(selector, timeout)
             if self.ready:
                 self.turns.append(self.since())
             found = select(selector, timeout)
@@ -85,7 +84,11 @@ class Watch:
                 taken = time.thread_time() - self.began
                 self.collected[info["generation"]].append(1e3 * taken)
 
-        selectors.EpollSelector.select = watched
+        def taking(waits, rows, seconds):
+            took(waits, rows, seconds)
+            self.calls[waits.measured.pressed].append((1e3 * seconds, rows))
+
+        Turns.select, Waits.took = watched, taking
         Refusing._begin = refusing
         gc.callbacks.append(collecting)
         atexit.register(self.say)
@@ -105,6 +108,12 @@ class Watch:
             print(
                 f"WATCH {len(rows)} {name}, ms at p50, p99, most: {said}", file=sys.stderr
             )
+        for pressed, calls in self.calls.items():
+            seconds, rows = np.array(calls or [(0.0, 0)]).T
+            name = "with refusals" if pressed else "in calm"
+            print(f"WATCH {len(calls)} calls {name}, ms of the slowest request: "
+                  f"p50 {np.median(seconds):.1f}, p99 {np.quantile(seconds, 0.99):.1f}; "
+                  f"rows open: {np.median(rows):.0f}", file=sys.stderr)  # fmt: skip
         for generation, took in self.collected.items():
             if took:
                 print(f"WATCH {len(took)} collections of generation {generation}: at most "

@@ -84,6 +84,45 @@ def test_without_credit_a_request_is_refused_when_its_head_has_come(
     assert len(paths) == asked
 
 
+def test_a_connection_that_is_refused_now_and_then_is_kept_and_a_silent_one_is_closed() -> (
+    None
+):
+    timers: list[tuple[float, Any]] = []
+    loop = Mock()
+    loop.time.return_value = 0.0
+    loop.call_later.side_effect = lambda after, what: timers.append(
+        (loop.time.return_value + after, what)
+    ) or Mock()  # fmt: skip
+
+    async def play() -> None:
+        made = type("Made", (Refusing, H11Protocol), {})
+        config = uvicorn.Config(Mock(), lifespan="off", ws="none", timeout_keep_alive=5)
+        config.load()
+        given = {"config": config, "server_state": ServerState(), "app_state": {}}
+        protocol = made(lambda: b"refused", **given)
+        protocol.loop = loop
+        inner = Mock()
+        inner.is_closing.return_value = False
+        inner.get_extra_info.return_value = None
+        protocol.connection_made(inner)
+        answered = protocol.timeout_keep_alive_task = Mock()  # as after an answer
+        for second in range(9):
+            loop.time.return_value = float(second)
+            while timers and timers[0][0] <= second:
+                timers.pop(0)[1]()
+            protocol.data_received(WHOLE)
+        answered.cancel.assert_called_once()
+        assert len(timers) == 1
+        assert not inner.close.called
+        while timers:
+            loop.time.return_value, what = timers.pop(0)
+            what()
+        assert inner.close.called
+        assert loop.time.return_value == 8.0 + 5.0
+
+    asyncio.run(play())
+
+
 @pytest.mark.parametrize(
     "lines",
     [

@@ -51,7 +51,7 @@ from mlopt.sweep.models import load, model_file
 OPEN = 3
 """Files at once: one is read, one predicted, one written."""
 REMARKS = 20
-"""Remarks on a file that are told."""
+"""Remarks on a file that are told: lines, so that those of a few files fit a screen."""
 
 
 @dataclass(frozen=True)
@@ -150,6 +150,7 @@ def predict(
             "`proba` needs a model that gives probabilities; this one does not. "
             "Leave it out."
         )
+    # of a machine that does other things, too: what is left is theirs, and Python's own
     room = memory_limit() // 4 if memory is None else int(parse_bytes(memory))
     if room < 1:
         raise InputError(f"`memory` must be at least 1 byte, got {memory!r}.")

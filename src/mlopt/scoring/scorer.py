@@ -13,11 +13,13 @@ from mlopt.sweep.predict import predictions, unreadable_cells
 from mlopt.writing import write_file
 
 BLOCK = 1 << 21
-"""Bytes of a file in a block at most: large enough that calls cost little beside rows. With
-half as many a CPU second has a fourth less rows, with twice as many no more."""
+"""Bytes of a file in a block at most. A block has a fixed cost: with half as many bytes a
+CPU second has .7 times the rows, with twice as many 1.2, with four times 1.3
+(`benchmarks/sizes.py`). But a file of fewer blocks than cores leaves some without work."""
 SHARE = 32
-"""Of the memory that blocks of files have one part: some eight are under way, and a text
-takes about four times its bytes as a frame."""
+"""Parts of the memory, of which a block of a file may have one: some eight are under way
+(as many as are fed, `predict.OPEN` and the cores), and a text takes about four times its
+bytes as a frame."""
 
 
 @dataclass(frozen=True)

@@ -115,11 +115,18 @@ class Caller:
         threading.Thread(target=forget, daemon=True).start()
 
 
+FULL = 100
+"""Collections of the middle generation before a full one. Python's 10 are two a second
+under overload, each 10 to 20 ms of CPU with 1000 connections (`benchmarks/turns.py`): of
+100 requests two wait for one."""
+
+
 def settle() -> None:
     """Spare the collector of garbage all that is there now and stays: libraries, models.
 
     It goes through everything now and then, in .1 s, and nothing is answered meanwhile.
     """
+    gc.set_threshold(*gc.get_threshold()[:2], FULL)
     gc.unfreeze()
     gc.collect()
     gc.freeze()

@@ -40,7 +40,8 @@ from mlopt.serving.service import Answer, NoCreditError, Service
 Headers = tuple[tuple[bytes, bytes], ...]
 
 ASIDE = 1 << 16
-"""Bytes of a body from which it is read beside the event loop: a millisecond of JSON."""
+"""Bytes of a body from which it is read beside the event loop: .25 ms of JSON
+(`benchmarks/sizes.py`), as much as the work of a few requests of a row."""
 OPEN = ("/", "/health", "/ready")
 """Paths that need no token: they show nothing of the model."""
 POLICY = (
@@ -56,9 +57,11 @@ class Limits:
     Parameters
     ----------
     deadline : float
-        Seconds that it may take at most, unless it asks for less.
+        Seconds that it may take at most, unless it asks for less. The usual 10 are far more
+        than `Service.latency`: whoever waits longer has met something unforeseen.
     body : int
-        Bytes of its body.
+        Bytes of its body. The usual 8 MB are .03 s of JSON, in a thread beside the event
+        loop; `mlopt predict` is for more.
     """
 
     deadline: float = 10.0
@@ -137,7 +140,7 @@ def refusal(service: Service) -> bytes:
     if not service.ready or not service.queue.full:
         return b""
     service.metrics.answers[503] += 1
-    return _no_credit(service.queue.retry_after)
+    return _no_credit(service.queue.refuse())
 
 
 @lru_cache(maxsize=64)
@@ -192,10 +195,10 @@ class Predict:
         self.limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        begin, metrics = asyncio.get_running_loop().time(), self.service.metrics
+        begin, metrics = self.service.arrived(), self.service.metrics
         try:
             media, extra, content = await self._answer(
-                dict(scope["headers"]), scope, receive
+                dict(scope["headers"]), scope, receive, begin
             )
             status = 200
         except NoCreditError as error:
@@ -220,7 +223,7 @@ class Predict:
         return (after, (b"connection", b"close")) if self.service.draining else (after,)
 
     async def _answer(
-        self, headers: Mapping[bytes, bytes], scope: Scope, receive: Receive
+        self, headers: Mapping[bytes, bytes], scope: Scope, receive: Receive, since: float
     ) -> tuple[str, Headers, bytes]:
         service = self.service
         service.check_credit()  # before any work: what is refused must cost next to nothing
@@ -239,7 +242,7 @@ class Predict:
             async with asyncio.timeout(options.deadline):
                 content = await body.read(headers, receive)
                 rows = await _rows(content, reads, model)
-                answer = await self._predicted(rows, answering, options)
+                answer = await self._predicted(rows, answering, options, since)
         except TimeoutError:
             raise Refused(504, f"No answer within {options.deadline:g} s.") from None
         finally:
@@ -253,10 +256,12 @@ class Predict:
         return writes, extra, write_rows(answer.columns, writes, **beside)
 
     async def _predicted(
-        self, rows: Rows, answering: Answering, options: Options
+        self, rows: Rows, answering: Answering, options: Options, since: float
     ) -> Answer:
         try:
-            return await self.service.predict(rows, answering, proba=options.proba)
+            return await self.service.predict(
+                rows, answering, proba=options.proba, since=since
+            )
         except (NoCreditError, TimeoutError):
             raise
         except (ValueError, TypeError) as error:
@@ -347,7 +352,7 @@ class Body:
             )
         if length > self.held:
             if not self.service.queue.reserve(length - self.held):
-                raise NoCreditError(self.service.queue.retry_after)
+                raise self.service.refused()
             self.held = length
 
 

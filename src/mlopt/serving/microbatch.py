@@ -21,27 +21,28 @@ import math
 from collections import defaultdict, deque
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from statistics import median
 from typing import Any
 
 from mlopt.costs import Fit
+from mlopt.serving.waits import REMEMBERED, TIMES, Measured, Waits
 
-REMEMBERED = 9
-"""Calls that count: what else the machine does changes as fast."""
 MOST_ROWS = 1 << 12
-"""Rows a call while more seem to cost nothing: to read so many bodies takes .5 s."""
+"""Rows a call while more seem to cost nothing: to read and answer so many requests takes
+the event loop .1 ms each (`benchmarks/serving.py`), together .4 s."""
 KEPT = 0.75
-"""Of what waiting has gained before: about four waits count."""
+"""Part of what waiting has gained before that counts at the next wait: 1 / (1 - .75), about
+four waits. One alone is chance, and clients change within a second, which is some 50."""
 AGAIN = 16
-"""Calls after which a wait is tried again where it has lost: others may ask by now."""
+"""Calls after which a wait is tried again where it has lost: others may ask by now. A wait
+is at most the fixed cost of a call: one in 17 adds less than 6% to what calls take."""
 
 
 class CallCost:
     """What a call of n rows takes, with all that is done for its requests: ``a n + b``.
 
     The time of a call alone is tried before the first request. What is done beside it for a
-    row (to read, to write) is the least of processor seconds that the event loop took,
-    of medians of `REMEMBERED` calls: until so many were seen it counts as nothing. How
+    row (to read, to write) is the least of processor seconds that the event loop took, of
+    `REMEMBERED` calls together: until so many were seen it counts as nothing. How
     much longer both take now, with refusals and all else that the machine does, is measured
     whole: the seconds that calls took lately from end to end, over those that they would
     have taken. So refusals never make few rows a call seem best, which would mean more.
@@ -49,11 +50,15 @@ class CallCost:
 
     def __init__(self) -> None:
         self._tried: defaultdict[int, list[float]] = defaultdict(list)
-        self._seen: deque[tuple[int, float]] = deque(maxlen=REMEMBERED)
-        self._beside: deque[float] = deque(maxlen=REMEMBERED)
+        self._seen: deque[tuple[int, float, float]] = deque(maxlen=REMEMBERED)
         self._least = math.inf
         self._alone = Fit(0.0, 0.0)
         self.line = Fit(0.0, 0.0)
+
+    @property
+    def usual(self) -> float:
+        """Seconds of a call that has half of the best speed, when nothing else is done."""
+        return 2 * self._alone.b
 
     def tried(self, rows: int, seconds: float) -> None:
         """A call of ``rows`` took ``seconds`` when the service did nothing else."""
@@ -66,13 +71,13 @@ class CallCost:
 
         They count from the end of the call before it, or from when its first row came, but
         for those in which it waited for rows: all calls' add up to the time in which there
-        was anything to do. The event loop worked ``beside`` seconds for a row.
+        was anything to do. The event loop worked ``beside`` seconds since the call before:
+        for rows of this one and of others, so only many calls together say what one takes.
         """
-        self._seen.append((rows, seconds))
-        self._beside.append(beside)
-        if len(self._beside) == REMEMBERED:
-            self._least = min(self._least, median(self._beside))
-        counts, taken = map(sum, zip(*self._seen, strict=True))
+        self._seen.append((rows, seconds, beside))
+        counts, taken, worked = map(sum, zip(*self._seen, strict=True))
+        if len(self._seen) == REMEMBERED:
+            self._least = min(self._least, worked / counts)
         growing = self._alone.a + (0.0 if math.isinf(self._least) else self._least)
         alone = growing * counts + self._alone.b * len(self._seen)
         if alone > 0:  # multiplied first: a ratio to the least of numbers is infinite
@@ -115,6 +120,8 @@ class Request:
     ended: int = field(default=0, init=False)
     running: bool = field(default=False, init=False)
     credits: int = field(default=0, init=False)
+    among: int = field(default=0, init=False)
+    """Rows that were open when it was let in, with its own."""
     given_up: bool = field(default=False, init=False)
 
 
@@ -144,7 +151,7 @@ class Microbatches:
     """
 
     def __init__(self, latency: float, most_bytes: int) -> None:
-        self.latency = latency
+        self.waits = Waits(latency)
         self.most_bytes = most_bytes
         self.cost = CallCost()
         self.open_rows = 0
@@ -161,13 +168,33 @@ class Microbatches:
         """Rows that were there when the next call began to wait."""
         self._tried: tuple[float, int, int] | None = None
         """Of the call that runs: seconds waited, rows there before, rows that came."""
+        self._known: tuple[Any, Any] = (None, None)
+        self._rows_a_call = 0
         # In the order in which they are served: the first has waited longest.
         self._waiting: dict[Hashable, deque[Request]] = {}
 
     @property
     def rows_a_call(self) -> int:
-        """Rows that the next call may take."""
-        return self.cost.rows(self.latency)
+        """Rows that the next call may take: half of those that are answered in time.
+
+        A request waits for one call, and is in the next. How many these are is measured,
+        but never so few that the speed would fall below half of the best. While nobody is
+        refused it says little of more clients than there are: then what calls cost says it
+        for as many as that speed needs, and for any as long as nothing was measured.
+        """
+        known = line, measured = self.cost.line, self.waits.measured
+        if self._known[0] is not line or self._known[1] is not measured:
+            # asked for at each refusal, and of these there are more than of all else
+            self._known, self._rows_a_call = known, self._in_time(measured)
+        return self._rows_a_call
+
+    def _in_time(self, measured: Measured) -> int:
+        latency, usual = self.waits.latency, self.cost.usual
+        if not measured.throughput:
+            return self.cost.rows(latency)
+        most = math.floor(measured.throughput * self.waits.allowed(usual) / 2)
+        least = self.cost.rows(0.0 if measured.pressed else min(latency, TIMES * usual))
+        return min(MOST_ROWS, max(least, most))
 
     @property
     def credits(self) -> int:
@@ -188,6 +215,11 @@ class Microbatches:
         """Seconds, at least 1, after which what is open now has been answered."""
         line, calls = self.cost.line, math.ceil(self.open_rows / self.rows_a_call)
         return max(1, math.ceil(calls * line.b + self.open_rows * line.a))
+
+    def refuse(self) -> int:
+        """Somebody has no credit; gives `retry_after`."""
+        self.waits.refused()
+        return self.retry_after
 
     def reserve(self, number: int) -> bool:
         """Take credits for ``number`` bytes of a body; False where there are none.
@@ -214,6 +246,7 @@ class Microbatches:
             return False
         request.credits = needed
         self.open_rows += needed
+        request.among = self.open_rows
         self.open_requests += 1
         self._wait(request)
         return True

@@ -26,7 +26,8 @@ from mlopt.sweep.tabular import ReadColumns
 Kind = Literal["number", "category", "date", "value"]
 
 SHOWN = 60
-"""Values of a category that a schema names; a person can choose among so many."""
+"""Values of a category that a schema names: lines of a list on the page, of which a person
+can still choose one."""
 RESULTS = (
     "scoring",
     "best_score",

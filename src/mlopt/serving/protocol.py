@@ -21,7 +21,8 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 ASKED = (b"POST /predict ", b"POST /predict?")
 """How the head of a request begins that may be refused."""
 MOST_HEAD = 1 << 12
-"""Bytes of a head that is looked at; a longer one goes to Uvicorn."""
+"""Bytes of a head that is looked at; a longer one is refused once Uvicorn has parsed it.
+The heads that `body_length` remembers take 1 MB at most."""
 FRAMING = re.compile(
     rb"\r\n(content-length|transfer-encoding|expect|upgrade|connection)[ \t]*:"
     rb"[ \t]*([^\r\n]*)",
@@ -47,6 +48,14 @@ class Together:
         if not self._parts:
             self._loop.call_soon(self.flush)
         self._parts.append(data)
+
+    def write_now(self, data: bytes) -> None:
+        """Write what is kept, and this."""
+        if self._parts:
+            self._parts.append(data)
+            self.flush()
+        elif not self._transport.is_closing():
+            self._transport.write(data)
 
     def close(self) -> None:
         """Write what is kept, and close."""
@@ -103,7 +112,7 @@ class Refusing(asyncio.Protocol):
     cycle: Any
     flow: Any
     timeout_keep_alive: float
-    timeout_keep_alive_task: asyncio.TimerHandle
+    timeout_keep_alive_task: asyncio.TimerHandle | None
     timeout_keep_alive_handler: Callable[[], None]
     _unset_keepalive_if_required: Callable[[], None]
 
@@ -113,6 +122,8 @@ class Refusing(asyncio.Protocol):
         self._plain = True  # where requests begin and end is known
         self._left = 0  # bytes of a request that are still to come
         self._refused = False
+        self._heard = 0.0
+        self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         """Write through `Together`."""
@@ -145,12 +156,23 @@ class Refusing(asyncio.Protocol):
             answer = self._refusal()
         self._refused = bool(answer)
         if answer:
-            self._unset_keepalive_if_required()
-            self.timeout_keep_alive_task = self.loop.call_later(
-                self.timeout_keep_alive, self.timeout_keep_alive_handler
-            )
-            self.transport.write(answer)
-            self.transport.flush()
+            self._heard = self.loop.time()
+            if self._timer is None or self.timeout_keep_alive_task is not self._timer:
+                self._unset_keepalive_if_required()
+                self._wait(self.timeout_keep_alive)
+            self.transport.write_now(answer)
+
+    def _wait(self, seconds: float) -> None:
+        self._timer = self.loop.call_later(seconds, self._idle)
+        self.timeout_keep_alive_task = self._timer
+
+    def _idle(self) -> None:
+        """Close a connection that was silent: one timer for any number of refusals."""
+        left = self._heard + self.timeout_keep_alive - self.loop.time()
+        if left > 0:
+            self._wait(left)
+        else:
+            self.timeout_keep_alive_handler()
 
 
 class Protocol(Refusing, AutoHTTPProtocol):  # type: ignore[misc, valid-type]

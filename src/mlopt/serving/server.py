@@ -28,6 +28,7 @@ from mlopt.serving.answering import settle
 from mlopt.serving.app import Limits, build_app, refusal
 from mlopt.serving.protocol import Protocol
 from mlopt.serving.service import Service
+from mlopt.serving.turns import SHARE, Turns
 
 TOKEN = "MLOPT_TOKEN"
 """The environment's variable with the token."""
@@ -41,11 +42,6 @@ after each system call: with Python's 5 ms, ten refusals while a call runs take 
 
 BACKLOG = 2048
 """Connections that may wait to be accepted, as Uvicorn has it."""
-
-ACCEPTED = 32
-"""Connections that are accepted in one turn of the event loop, .1 ms of CPU each: requests
-on others wait for them. asyncio would accept as many as may wait.
-"""
 
 
 @dataclass(frozen=True)
@@ -144,7 +140,10 @@ def serve(
             f"{service.path} answers at http://{shown}:{port}: "
             f"{len(service.model.columns)} columns; Ctrl-C ends it, once all is answered"
         )
-        asyncio.run(_run(service, listening, where, limits, tell, watch))
+        turns = Turns()
+        service.arrived = lambda: turns.since
+        with asyncio.Runner(loop_factory=partial(asyncio.SelectorEventLoop, turns)) as run:
+            run.run(_run(service, listening, where, limits, tell, watch))
 
 
 async def _run(
@@ -164,7 +163,7 @@ async def _run(
             access_log=False,
             log_level="warning",
             server_header=False,
-            backlog=ACCEPTED,
+            backlog=SHARE,  # connections that asyncio accepts in one turn
         )
     )
     end = asyncio.Event()

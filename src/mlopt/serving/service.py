@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,17 +24,17 @@ from mlopt.serving.bodies import Rows
 from mlopt.serving.metrics import Metrics
 from mlopt.serving.microbatch import Microbatches, Part, Request
 from mlopt.serving.model import ServedModel, stamp_of
+from mlopt.serving.turns import SHARE
 
 TRIED = (1, 1, 1, 64, 64, 64, 1024, 1024, 1024)
-"""Rows of the calls that show, before the first request, how the time of a call grows."""
+"""Rows of the calls that show, before the first request, how the time of a call grows: a
+client alone, as many as there may be, and so many that only their number counts. Of three
+the least is taken: anything else that the machine does makes a call longer, never shorter.
+"""
 
 TURNS = 3
 """Turns of the event loop in which what has arrived becomes a request: one receives it, one
 runs its task, and one is theirs who came between."""
-
-ANSWERED = 64
-"""Requests that are answered in one turn of the event loop, .1 ms of CPU each: those that
-come meanwhile wait for them, to be let in or refused."""
 
 
 class NoCreditError(Exception):
@@ -128,10 +129,12 @@ class Service:
         self.lost = False
         """Whether the model's process has ended, and there is no other one yet."""
         self.failed = ""
+        self.arrived: Callable[[], float] = time.monotonic
+        """When a request was there that begins in this turn of the event loop."""
         self._alone = not gather
         self._busy = False
         self._came = self._idle = 0.0
-        self._before = self._counted()
+        self._before = time.thread_time()
         self._timer: asyncio.TimerHandle | None = None
         self._reviving: asyncio.Task[None] | None = None
         self._wake: Callable[[], None] = lambda: None
@@ -169,9 +172,15 @@ class Service:
         NoCreditError
         """
         if not self.ready or self.queue.full:
-            raise NoCreditError(self.queue.retry_after)
+            raise self.refused()
 
-    async def predict(self, rows: Rows, answering: Answering, *, proba: bool) -> Answer:
+    def refused(self) -> NoCreditError:
+        """What is raised where there is no credit."""
+        return NoCreditError(self.queue.refuse())
+
+    async def predict(
+        self, rows: Rows, answering: Answering, *, proba: bool, since: float = -math.inf
+    ) -> Answer:
         """Predictions, once a call had room for the rows.
 
         Parameters
@@ -180,6 +189,8 @@ class Service:
             Read for the model that answers them, even if there is a new one by then.
         answering : Answering
         proba : bool
+        since : float
+            When the request was there, of the event loop's clock; by default now.
 
         Raises
         ------
@@ -190,16 +201,17 @@ class Service:
         """
         loop = asyncio.get_running_loop()
         alone = object() if self._alone else None
-        asked = _Asked(answering, rows, proba, loop.create_future(), loop.time())
+        since, now = loop.time() if math.isinf(since) else since, loop.time()
+        asked = _Asked(answering, rows, proba, loop.create_future(), since)
         group = answering.model.token, proba, rows.kinds, alone
         request = Request(group, rows.length, asked)
         if not self.ready or not self.queue.admit(request):
-            raise NoCreditError(self.queue.retry_after)
+            raise self.refused()
         self.metrics.accepted += 1
-        self._came = asked.since
+        self._came = now
         if not self._busy:
             self._busy = True
-            self._gather(asked.since)
+            self._gather(now)
         elif self._timer is not None and self.queue.gathered:
             self._timer.cancel()
             self._wake()
@@ -248,10 +260,8 @@ class Service:
         if isinstance(error, MemberLostError):
             self._revive()
         rows = sum(part.rows for part in parts)
-        before, self._before = self._before, self._counted()
-        worked, came = (b - a for a, b in zip(before, self._before, strict=True))
-        # about half of the work is before a row is let in, half after it was called
-        self.queue.cost.saw(rows, now - busy, 2 * worked / (rows + came))
+        before, self._before = self._before, time.thread_time()
+        self.queue.cost.saw(rows, now - busy, self._before - before)
         self.metrics.ran.saw(seconds)
         self.metrics.gathered.saw(rows)
         for part, result in zip(parts, results, strict=True):
@@ -266,16 +276,25 @@ class Service:
                 asked.answers.append((part.begin, columns))
                 asked.remarks += remarks
         over = self.queue.ended(parts)
-        self._answer([one.content for one in over if one.ended == one.rows])
+        self._answer([one.content for one in over if one.ended == one.rows], parts)
         self._gather(now)
 
-    def _answer(self, whole: Sequence[_Asked]) -> None:
+    def _answer(self, whole: Sequence[_Asked], parts: Sequence[Part]) -> None:
         """Wake requests whose rows are all there, some in each turn of the event loop."""
-        for asked in whole[:ANSWERED]:
+        for asked in whole[:SHARE]:
             if not asked.future.done():
                 asked.future.set_result(_joined(asked))
-        if len(whole) > ANSWERED:
-            asyncio.get_running_loop().call_soon(self._answer, whole[ANSWERED:])
+        again = self._took if not whole else partial(self._answer, whole[SHARE:])
+        asyncio.get_running_loop().call_soon(again, parts)
+
+    def _took(self, parts: Sequence[Part]) -> None:
+        """All of a call are answered; those that were in others too took as many calls."""
+        single = [p.request for p in parts if p.rows == p.request.rows]
+        if single:
+            first = min(request.content.since for request in single)
+            among = max(request.among for request in single)
+            seconds = asyncio.get_running_loop().time() - first
+            self.queue.waits.took(among, seconds)
 
     def _revive(self) -> None:
         """The process of models has ended in a call, whose requests fail: get another."""
@@ -290,10 +309,6 @@ class Service:
             await self.reload()
 
         self._reviving = asyncio.get_running_loop().create_task(revive())
-
-    def _counted(self) -> tuple[float, int]:
-        """Processor seconds of the event loop, and requests that were let in."""
-        return time.thread_time(), self.metrics.accepted
 
     async def reload(self) -> bool:
         """Load the model's file anew; requests that are open are answered by the old one.
