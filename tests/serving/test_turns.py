@@ -9,7 +9,7 @@ import socket
 import time
 from collections.abc import Iterator
 
-from mlopt.serving.turns import SHARE, Turns
+from mlopt.serving.turns import READ, Turns
 
 
 @contextlib.contextmanager
@@ -23,17 +23,17 @@ def pairs(number: int) -> Iterator[list[tuple[socket.socket, socket.socket]]]:
 
 
 def test_a_turn_has_a_share_of_what_is_ready_and_all_have_their_turn() -> None:
-    with Turns() as turns, pairs(3 * SHARE) as made:
+    with Turns() as turns, pairs(3 * READ) as made:
         for number, (near, far) in enumerate(made):
             turns.register(near, selectors.EVENT_READ, number)
             far.send(b"x")
         found = [[key.data for key, _ in turns.select(0)] for _ in range(3)]
-        assert [len(turn) for turn in found] == [SHARE] * 3
-        assert {number for turn in found for number in turn} == set(range(3 * SHARE))
+        assert [len(turn) for turn in found] == [READ] * 3
+        assert {number for turn in found for number in turn} == set(range(3 * READ))
 
 
 def test_who_asks_again_waits_behind_those_that_have_not_had_their_turn() -> None:
-    with Turns() as turns, pairs(2 * SHARE) as made:
+    with Turns() as turns, pairs(2 * READ) as made:
         for near, far in made:
             turns.register(near, selectors.EVENT_READ, near)
             far.send(b"x")
@@ -43,12 +43,12 @@ def test_who_asks_again_waits_behind_those_that_have_not_had_their_turn() -> Non
 
 
 def test_a_connection_that_is_closed_or_changed_is_not_given_as_it_was() -> None:
-    with Turns() as turns, pairs(SHARE + 2) as made:
+    with Turns() as turns, pairs(READ + 2) as made:
         for number, (near, far) in enumerate(made):
             turns.register(near, selectors.EVENT_READ, number)
             far.send(b"x")
         taken = {key.data for key, _ in turns.select(0)}
-        gone, changed = set(range(SHARE + 2)) - taken
+        gone, changed = set(range(READ + 2)) - taken
         turns.unregister(made[gone][0])
         turns.modify(made[changed][0], selectors.EVENT_WRITE, "other")
         found = {key.data for _ in range(2) for key, _ in turns.select(0)}

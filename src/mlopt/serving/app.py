@@ -136,8 +136,12 @@ def build_app(service: Service, limits: Limits = Limits(), token: str = "") -> A
 
 
 def refusal(service: Service) -> bytes:
-    """The whole answer over HTTP/1.1 where there is no credit, counted; else empty."""
-    if not service.ready or not service.queue.full:
+    """The whole answer over HTTP/1.1 where there is no credit, counted; else empty.
+
+    Whoever is not refused becomes a task, and gets a credit in the next turn of the event
+    loop. Of others that come in this one no more are let through than have one then.
+    """
+    if not service.ready or service.expect():
         return b""
     service.metrics.answers[503] += 1
     return _no_credit(service.queue.refuse())

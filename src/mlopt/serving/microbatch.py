@@ -208,7 +208,11 @@ class Microbatches:
     @property
     def full(self) -> bool:
         """Whether not even one row has a credit."""
-        return 0 < self.credits <= self.open_rows
+        return self.full_with(0)
+
+    def full_with(self, coming: int) -> bool:
+        """The same once ``coming`` rows more are let in; a client alone always is."""
+        return 0 < self.credits <= self.open_rows + coming
 
     @property
     def retry_after(self) -> int:

@@ -133,6 +133,7 @@ class Service:
         """When a request was there that begins in this turn of the event loop."""
         self._alone = not gather
         self._busy = False
+        self._coming = 0
         self._came = self._idle = 0.0
         self._before = time.thread_time()
         self._timer: asyncio.TimerHandle | None = None
@@ -173,6 +174,18 @@ class Service:
         """
         if not self.ready or self.queue.full:
             raise self.refused()
+
+    def expect(self) -> bool:
+        """Whether there is a credit for one more that comes in this turn of the loop."""
+        if self.queue.full_with(self._coming):
+            return False
+        if not self._coming:
+            asyncio.get_running_loop().call_soon(self._came_in)  # before their tasks
+        self._coming += 1
+        return True
+
+    def _came_in(self) -> None:
+        self._coming = 0
 
     def refused(self) -> NoCreditError:
         """What is raised where there is no credit."""

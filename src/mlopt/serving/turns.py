@@ -12,15 +12,17 @@ from itertools import islice
 from typing import Any
 
 SHARE = 32
-"""Sockets that are read, connections accepted, requests answered in one turn: each takes
-.02 to .1 ms of CPU (`benchmarks/turns.py`), so that a turn takes 2 to 6 ms of the 50 within
-which whoever is refused shall know it."""
+"""Connections that are accepted and requests that are answered in one turn, .1 ms of CPU
+each: 3 ms of the 50 within which whoever is refused shall know it."""
+READ = 256
+"""Sockets that are read in one turn: all but those that get a credit are refused, in 10 us
+of CPU each (`benchmarks/turns.py`), so that as much time goes to them as to answers."""
 
 Found = list[tuple[selectors.SelectorKey, int]]
 
 
 class Turns(selectors.DefaultSelector):
-    """A selector that gives `SHARE` sockets at a time, in the order in which they came."""
+    """A selector that gives `READ` sockets at a time, in the order in which they came."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,10 +39,10 @@ class Turns(selectors.DefaultSelector):
             before, self._looked = self._looked, time.monotonic()
             # What did not have to be waited for became ready since it was looked for last.
             self._since = before if timeout == 0 else self._looked
-            if len(found) <= SHARE:
+            if len(found) <= READ:
                 return found
             self._left = {key.fd: (key, events) for key, events in found}
-        return [self._left.pop(number) for number in list(islice(self._left, SHARE))]
+        return [self._left.pop(number) for number in list(islice(self._left, READ))]
 
     def unregister(self, fileobj: Any) -> selectors.SelectorKey:
         """Whoever is gone is not left, either: another one may get its number."""
