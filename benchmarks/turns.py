@@ -26,7 +26,7 @@ from pathlib import Path
 
 import numpy as np
 
-from serving import Served, free_port, measured, prepared, ratio, show
+from serving import Served, free_port, overload, prepared
 
 MAIN = threading.get_ident()
 Clocks = tuple[float, float, float]
@@ -143,13 +143,7 @@ def play(model: Path, requests: Path, given: argparse.Namespace) -> None:
     command = [sys.executable, __file__, "--watched", "serve", str(model)]
     server = Served([*command, "--port", str(port)], port, "/ready")
     print(f"\n{os.environ.get('PYTHONPATH', '')}")
-    usual = measured(server, requests, given.seconds, 64)
-    show("64 clients", usual)
-    rate = 3 * usual["rate"]
-    over = measured(server, requests, given.seconds, given.clients, rate)
-    show("overload", over)
-    print(f"p99 of what was let in: {ratio(over, usual):.2f}x; answers "
-          f"{over['rate'] / usual['rate']:.2f}x")  # fmt: skip
+    overload(server, requests, given.seconds, 64, given.clients)
     server.process.send_signal(signal.SIGTERM)
     server.process.wait(60)
     print("\n".join(s for s in server.said().splitlines() if s.startswith("WATCH")))

@@ -58,6 +58,16 @@ def test_without_a_credit_a_request_is_refused_and_nothing_changes() -> None:
     assert queue.retry_after == 8  # seconds that the 8 open rows take
 
 
+def test_behind_a_call_of_few_rows_only_as_many_gather_as_the_next_one_takes() -> None:
+    queue = queue_of(4)
+    assert queue.admit(Request("a", 1))
+    call = queue.take()
+    assert [queue.admit(Request("a", 2)) for _ in range(3)] == [True, True, False]
+    assert queue.full  # though 3 of its 8 credits are left
+    queue.ended(call)
+    assert not queue.full
+
+
 def test_bytes_are_bounded_but_one_body_is_always_let_in() -> None:
     queue = queue_of(4, most_bytes=10)
     assert queue.reserve(50)

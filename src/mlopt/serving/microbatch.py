@@ -158,6 +158,7 @@ class Microbatches:
         self.open_bytes = 0
         self.open_requests = 0
         self.waiting_rows = 0
+        self._waiting_credits = 0
         self.expected_rows = 0
         """Rows in the last call, or waiting when it ended: their clients are there."""
         self._gained = 0.0
@@ -212,7 +213,15 @@ class Microbatches:
 
     def full_with(self, coming: int) -> bool:
         """The same once ``coming`` rows more are let in; a client alone always is."""
-        return 0 < self.credits <= self.open_rows + coming
+        return self._without_credit(coming + 1)
+
+    def _without_credit(self, needed: int) -> bool:
+        """Behind a call that runs only one other may gather, however few rows that has."""
+        running = self.open_rows - self._waiting_credits
+        most = self.rows_a_call if running else self.credits
+        return self.open_rows > 0 and (
+            self.open_rows + needed > self.credits or self._waiting_credits + needed > most
+        )
 
     @property
     def retry_after(self) -> int:
@@ -246,7 +255,7 @@ class Microbatches:
         go into several calls, one at a time behind the others'.
         """
         needed = min(request.rows, self.rows_a_call)
-        if self.open_rows and self.open_rows + needed > self.credits:
+        if self._without_credit(needed):
             return False
         request.credits = needed
         self.open_rows += needed
@@ -303,6 +312,7 @@ class Microbatches:
         while queue and room:
             request = queue.popleft()
             self.waiting_rows -= request.rows - request.begun
+            self._waiting_credits -= request.credits
             end = min(request.rows, request.begun + room)
             parts.append(Part(request, request.begun, end))
             room -= end - request.begun
@@ -348,6 +358,7 @@ class Microbatches:
         if queue is not None and request in queue:
             queue.remove(request)
             self.waiting_rows -= request.rows - request.begun
+            self._waiting_credits -= request.credits
             if not queue:
                 del self._waiting[request.group]
         if not request.running:
@@ -355,6 +366,7 @@ class Microbatches:
 
     def _wait(self, request: Request) -> None:
         self.waiting_rows += request.rows - request.begun
+        self._waiting_credits += request.credits
         self._waiting.setdefault(request.group, deque()).append(request)
 
     def _close(self, request: Request) -> None:

@@ -1,7 +1,7 @@
 """How long what is let in may take, and how many rows that is: from what requests took.
 
 While nobody is refused, a request takes what it takes: that is the **calm** time. Under
-overload no more rows are open than are answered within three times as long (Little's law:
+overload no more rows are open than are answered within `TIMES` as long (Little's law:
 rows that are open = rows answered a second x seconds that each is open). Both are measured
 from when a request was there to when it was answered, so all that makes answers slow
 counts: refusals, the event loop's turns, waits for a core.
@@ -17,9 +17,10 @@ from typing import NamedTuple
 REMEMBERED = 9
 """Calls that count: what else the machine does changes as fast. The median of so many has
 four on each side, so that a call that was interrupted changes nothing."""
-TIMES = 3.0
-"""What is let in under overload may take so many times as long as in calm: the promise that
-`benchmarks/serving.py` measures."""
+TIMES = 2.5
+"""What is let in under overload may take so many times as long as in calm, in the median of
+calls. Clients shall see 3 times at the 99th percentile (`benchmarks/serving.py`): the rest
+is for calls that differ, and for the first ones after calm."""
 
 
 class Measured(NamedTuple):
