@@ -18,7 +18,7 @@ import mlopt
 from mlopt.costs import Fit
 from mlopt.errors import ConfigError, InputError
 from mlopt.serving import answering as answering_module
-from mlopt.serving.app import Limits, build_app
+from mlopt.serving.app import Limits, build_app, refusal
 from mlopt.serving.bodies import ARROW, CSV, JSON
 from mlopt.serving.server import Where, read_token
 from mlopt.serving.service import Service
@@ -174,6 +174,25 @@ class Stuck:
         self.entered.set()
         assert self.go.wait(30)
         return predictions(*args, **options)
+
+
+def test_no_more_are_let_through_in_a_turn_of_the_loop_than_get_a_credit(
+    model_path: Path,
+) -> None:
+    service = Service(model_path, latency=2.0)
+    service.queue.cost.line = Fit(0.4, 0.2)  # two rows a call: four credits
+
+    async def heads() -> list[list[bool]]:
+        turns = []
+        for _ in range(2):
+            turns.append([not refusal(service) for _ in range(6)])
+            await asyncio.sleep(0)
+        assert await together(service, [[ROW]])  # whoever came to nothing holds no credit
+        return turns
+
+    let_through = [True] * 4 + [False] * 2
+    assert asyncio.run(heads()) == [let_through] * 2
+    assert service.metrics.answers[503] == 4
 
 
 def test_without_credit_503_comes_at_once_and_late_ones_get_504(

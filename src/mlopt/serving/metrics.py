@@ -71,7 +71,7 @@ class Metrics:
         for name, what, histogram in (
             (
                 "mlopt_request_seconds",
-                "From a request's headers to its answer.",
+                "From when a request was there to its answer.",
                 self.request,
             ),
             (

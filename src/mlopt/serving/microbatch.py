@@ -212,16 +212,14 @@ class Microbatches:
         return self.full_with(0)
 
     def full_with(self, coming: int) -> bool:
-        """The same once ``coming`` rows more are let in; a client alone always is."""
-        return self._without_credit(coming + 1)
+        """The same once ``coming`` rows more are let in."""
+        return self._without_credit(1, coming)
 
-    def _without_credit(self, needed: int) -> bool:
+    def _without_credit(self, needed: int, coming: int = 0) -> bool:
         """Behind a call that runs only one other may gather, however few rows that has."""
-        running = self.open_rows - self._waiting_credits
-        most = self.rows_a_call if running else self.credits
-        return self.open_rows > 0 and (
-            self.open_rows + needed > self.credits or self._waiting_credits + needed > most
-        )
+        held, waiting = self.open_rows + coming, self._waiting_credits + coming
+        most = self.rows_a_call if held > waiting else self.credits
+        return held > 0 and (held + needed > self.credits or waiting + needed > most)
 
     @property
     def retry_after(self) -> int:
