@@ -158,9 +158,14 @@ class Load:
             self.wrong += not same(body, self.expected[asked])
         if status:
             self.free.append(client)
-        else:
+            return
+        client.close()
+        try:
+            if asked >= 0:
+                raise ConnectionError("a request was left without an answer")
+            client.connect()  # it was silent for longer than the server keeps connections
+        except ConnectionError:
             self.gone = True
-            client.close()
             if client in self.free:
                 self.free.remove(client)
 

@@ -253,7 +253,7 @@ def serve(
     deadline
         Seconds that a request may take.
     latency
-        Seconds within which what is let in should be answered; beyond that, 503.
+        Seconds that what is let in should take at most; 503 comes to the others.
     body
         Largest body of a request.
     memory
