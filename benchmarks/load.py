@@ -42,7 +42,7 @@ class Client:
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.setsockopt(socket.SOL_SOCKET, STAMPS, 1)
         self.selector.register(self.socket, selectors.EVENT_READ, self)
-        self.buffer = b""
+        self.buffer, self.last = b"", False
 
     def close(self) -> None:
         self.selector.unregister(self.socket)
@@ -64,6 +64,7 @@ class Client:
         if not found:
             return None
         lowered = head.lower()
+        self.last = b"connection: close" in lowered
         at = lowered.index(b"content-length:") + 15
         length = int(lowered[at:].split(b"\r\n", 1)[0])
         if len(body) < length:
@@ -161,8 +162,8 @@ class Load:
             return
         client.close()
         try:
-            if asked >= 0:
-                raise ConnectionError("a request was left without an answer")
+            if asked >= 0 or client.last:
+                raise ConnectionError("the service has ended")
             client.connect()  # it was silent for longer than the server keeps connections
         except ConnectionError:
             self.gone = True

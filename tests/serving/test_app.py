@@ -163,6 +163,17 @@ def test_rows_of_many_requests_share_calls_and_come_back_to_their_own(
     service.close()
 
 
+def test_calls_of_one_request_each_say_nothing_of_how_many_may_be_open(
+    model_path: Path,
+) -> None:
+    service = Service(model_path, latency=1000.0, gather=False)
+    answers = asyncio.run(together(service, [[ROW]] * 12))
+    assert [answer.status_code for answer in answers] == [200] * 12
+    assert sum(service.metrics.gathered.counts) == 12
+    assert not service.queue.waits.measured.throughput
+    service.close()
+
+
 class Stuck:
     """A model that answers when it is told to."""
 

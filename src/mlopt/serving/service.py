@@ -89,9 +89,10 @@ class Service:
     path : path
         Of the model; a file that changes is loaded anew by `watch`.
     latency : float
-        Seconds within which what is let in should be answered.
+        Seconds within which what is let in should be answered: less, where it takes less
+        while nobody is refused (`waits.TIMES`).
     most_bytes : int
-        Of the bodies of all requests that are open.
+        Of the bodies of all requests that are open; eight of the largest, by default.
     gather : bool
         False to call the model once a request: what a benchmark compares with.
     apart : bool
@@ -303,7 +304,7 @@ class Service:
     def _took(self, parts: Sequence[Part]) -> None:
         """All of a call are answered; those that were in others too took as many calls."""
         single = [p.request for p in parts if p.rows == p.request.rows]
-        if single:
+        if single and not self._alone:  # calls of a row say nothing of larger ones
             first = min(request.content.since for request in single)
             among = max(request.among for request in single)
             seconds = asyncio.get_running_loop().time() - first
@@ -357,7 +358,13 @@ class Service:
             before = now
 
     async def drain(self, every: float = 0.01) -> None:
-        """Let nothing in any more, and wait until all that was is answered."""
+        """Let nothing in any more, and wait until all that was is answered.
+
+        Parameters
+        ----------
+        every : float
+            Seconds between two looks.
+        """
         self.draining = True
         while self.queue.open_requests or self.queue.open_bytes:
             await asyncio.sleep(every)
