@@ -157,7 +157,7 @@ class Load:
             self.read.append(time.time() - client.came)
         if status == 200:
             self.wrong += not same(body, self.expected[asked])
-        if status:
+        if status and not client.last:
             self.free.append(client)
             return
         client.close()

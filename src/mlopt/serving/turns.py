@@ -16,7 +16,7 @@ SHARE = 32
 each: 3 ms of the 50 within which whoever is refused shall know it."""
 READ = 256
 """Sockets that are read in one turn: all but those that get a credit are refused, in 10 us
-of CPU each (`benchmarks/turns.py`), so that as much time goes to them as to answers."""
+of CPU each (`benchmarks/refusals.py`): as much time as goes to answers."""
 
 Found = list[tuple[selectors.SelectorKey, int]]
 
