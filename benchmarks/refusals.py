@@ -46,7 +46,7 @@ def full() -> SimpleNamespace:
     return service
 
 
-async def nobody(*_: object) -> None:
+async def nobody(scope: object, receive: object, send: object) -> None:
     """What is served if a request is not refused."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import Any
 from unittest.mock import Mock, call
 
@@ -121,6 +122,32 @@ def test_a_connection_that_is_refused_now_and_then_is_kept_and_a_silent_one_is_c
         assert loop.time.return_value == 8.0 + 5.0
 
     asyncio.run(play())
+
+
+@pytest.mark.parametrize("http", [HttpToolsProtocol, H11Protocol])
+def test_a_silent_connection_is_not_closed_while_a_request_waits_to_be_read(
+    http: type,
+) -> None:
+    async def play() -> list[bool]:
+        near, far = socket.socketpair()
+        with near, far:
+            made = type("Made", (Refusing, http), {})
+            config = uvicorn.Config(Mock(), lifespan="off", ws="none")
+            config.load()
+            given = {"config": config, "server_state": ServerState(), "app_state": {}}
+            protocol = made(lambda: b"refused", **given)
+            inner = Mock()
+            inner.is_closing.return_value = False
+            inner.get_extra_info.side_effect = {"socket": near}.get
+            protocol.connection_made(inner)
+            far.send(WHOLE)
+            protocol.timeout_keep_alive_handler()
+            closed = [inner.close.called]
+            protocol.data_received(near.recv(1 << 16))
+            protocol.timeout_keep_alive_handler()
+            return [*closed, inner.close.called]
+
+    assert asyncio.run(play()) == [False, True]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import selectors
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -113,7 +114,6 @@ class Refusing(asyncio.Protocol):
     flow: Any
     timeout_keep_alive: float
     timeout_keep_alive_task: asyncio.TimerHandle | None
-    timeout_keep_alive_handler: Callable[[], None]
     _unset_keepalive_if_required: Callable[[], None]
 
     def __init__(self, refusal: Callable[[], bytes], **options: Any) -> None:
@@ -168,11 +168,24 @@ class Refusing(asyncio.Protocol):
 
     def _idle(self) -> None:
         """Close a connection that was silent: one timer for any number of refusals."""
-        left = self._heard + self.timeout_keep_alive - self.loop.time()
+        self._timer, left = None, self._heard + self.timeout_keep_alive - self.loop.time()
         if left > 0:
             self._wait(left)
         else:
             self.timeout_keep_alive_handler()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close, unless a request is there that has not had its turn to be read."""
+        if not _readable(self.transport.get_extra_info("socket")):
+            super().timeout_keep_alive_handler()  # type: ignore[misc]
+
+
+def _readable(one: Any) -> bool:
+    if one is None:
+        return False
+    with selectors.DefaultSelector() as selector:
+        selector.register(one.fileno(), selectors.EVENT_READ)
+        return bool(selector.select(0))
 
 
 class Protocol(Refusing, AutoHTTPProtocol):  # type: ignore[misc, valid-type]
