@@ -91,9 +91,12 @@ def test_a_connection_that_is_refused_now_and_then_is_kept_and_a_silent_one_is_c
     timers: list[tuple[float, Any]] = []
     loop = Mock()
     loop.time.return_value = 0.0
-    loop.call_later.side_effect = lambda after, what: timers.append(
-        (loop.time.return_value + after, what)
-    ) or Mock()  # fmt: skip
+
+    def call_later(after: float, what: Any) -> Mock:
+        timers.append((loop.time.return_value + after, what))
+        return Mock()
+
+    loop.call_later.side_effect = call_later
 
     async def play() -> None:
         made = type("Made", (Refusing, H11Protocol), {})

@@ -34,12 +34,12 @@ def test_what_requests_take_under_overload_is_no_calm() -> None:
     waits = Waits(latency=1.0)
     calls(waits, 64, 0.02)
     calls(waits, 200, 0.1, refused=True)
-    assert waits.measured == (0.02, pytest.approx(2000.0), True)
+    assert waits.measured == pytest.approx((0.02, 2000.0, True))
     for _ in range(REMEMBERED - 1):  # they wait behind those of before
         waits.took(200, 0.1)
-    assert waits.measured == (0.02, pytest.approx(2000.0), True)
+    assert waits.measured == pytest.approx((0.02, 2000.0, True))
     waits.took(200, 0.1)
-    assert waits.measured == (0.1, pytest.approx(2000.0), False)
+    assert waits.measured == pytest.approx((0.1, 2000.0, False))
 
 
 def test_overload_shows_after_one_call_and_one_that_was_interrupted_changes_nothing() -> (
