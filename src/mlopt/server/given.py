@@ -1,18 +1,20 @@
-"""What a user gives to a job: a model as parts, settings, and what must hold of them."""
+"""What a user gives to a job: a model as parts, rows as cells; what must hold of them."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlopt.cluster import Executor, Mesh
+from mlopt.cluster import Executor, Mesh, Threads, executor
 from mlopt.errors import InputError
+from mlopt.rows import Rows
 from mlopt.rows.block import check_unmasked
 from mlopt.server.blocks import Array
+from mlopt.server.program import Program
 
 Parts = list[dict[str, Array]]
 ALONE = ""
@@ -64,8 +66,24 @@ def _part_of(part: Mapping[Any, Any]) -> dict[str, Array]:
     return found
 
 
-def check_state(state: Mapping[str, Any], parts: Sequence[Mapping[str, Array]]) -> Parts:
-    """The parts of a checkpoint of a job with such parts.
+class Kept(NamedTuple):
+    """What a job has come to.
+
+    Attributes
+    ----------
+    passes : int
+    parts : sequence of mapping of str to ndarray
+    steps : tuple of int
+        Of each stratum; empty: those of the passes.
+    """
+
+    passes: int
+    parts: Sequence[Mapping[str, Array]]
+    steps: tuple[int, ...] = ()
+
+
+def check_state(state: Mapping[str, Any], program: Program) -> Kept:
+    """A checkpoint of a job like this one.
 
     Raises
     ------
@@ -73,13 +91,15 @@ def check_state(state: Mapping[str, Any], parts: Sequence[Mapping[str, Array]]) 
         It is none of a job like this one.
     """
     found = parts_of(state["model"]) if {"model", "passes"} <= state.keys() else []
-    theirs, ours = _shapes(found), _shapes(parts)
-    if theirs != ours:
+    theirs, ours = _shapes(found), _shapes(program.parts)
+    steps = tuple(state.get("steps", ()))
+    if theirs != ours or len(steps) not in (0, len(program.cells)):
         raise InputError(
             "`restore` needs the `state` of a job like this one, with its passes and a "
-            f"model of the shapes {ours}; got {sorted(state)} with {theirs}."
+            f"model of the shapes {ours}; got {sorted(state)} with {theirs}, and steps of "
+            f"{len(steps)} blocks, not {len(program.cells)}."
         )
-    return found
+    return Kept(whole("passes", state["passes"], 0), found, steps)
 
 
 def _shapes(parts: Sequence[Mapping[str, Array]]) -> list[dict[str, tuple[int, ...]]]:
@@ -120,3 +140,64 @@ def check_where(where: Any) -> None:
             f"`where` must be a client, an executor or a mesh, got {where!r:.60}: of an "
             "address make a `distributed.Client`."
         )
+
+
+def cells_of(
+    rows: Any, y: Any, in_parts: bool, where: Any
+) -> tuple[Sequence[Sequence[Any]], Executor | None]:
+    """Rows as cells, ``cells[stratum][part]``; and the executor that has them, if any.
+
+    Raises
+    ------
+    InputError
+        They are none, or not as the model needs them.
+    """
+    if _is_sequence(rows) and (in_parts or not _is_matrix(rows)):
+        if y is not None:
+            raise InputError("`y` is for rows that are cut here: put it into your blocks.")
+        if not rows:
+            raise InputError("`rows` must hold a block, got none.")
+        return [list(one) if in_parts else [one] for one in rows], None
+    if in_parts:
+        raise InputError(
+            "`rows` for a model in parts must be a sequence of strata, each a sequence "
+            f"with a block for each part; got {type(rows).__name__}."
+        )
+    if not hasattr(rows, "shape") and not isinstance(rows, Rows | list | tuple):
+        raise InputError(
+            "`rows` must be a matrix, a frame, `Rows`, or a sequence of blocks; got "
+            f"{type(rows).__name__}."
+        )
+    held = where if isinstance(where, Executor) else None
+    if held is None and not isinstance(where, Mesh):
+        held = executor(where)
+    cut = Rows.of(rows, executor=held or Threads(1))
+    if y is not None:
+        cut = cut.attach(y=np.asarray(y))
+    if isinstance(cut.executor, Threads):
+        return [[block] for block in cut.map(_itself)], None
+    cells = [
+        [cut.executor.derive(_block, shelf, at)]
+        for shelf, size in zip(cut.shelves, cut.sizes, strict=True)
+        for at in range(size)
+    ]
+    return cells, cut.executor
+
+
+def _is_sequence(rows: Any) -> bool:
+    return isinstance(rows, Sequence) and not isinstance(rows, str | bytes)
+
+
+def _is_matrix(rows: Sequence[Any]) -> bool:
+    return bool(rows) and all(
+        isinstance(row, list | tuple) and row and all(np.isscalar(x) for x in row)
+        for row in rows
+    )
+
+
+def _itself(block: Any) -> Any:
+    return block
+
+
+def _block(shelf: Sequence[Any], at: int) -> Any:
+    return shelf[at]

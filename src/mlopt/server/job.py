@@ -8,17 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-import numpy as np
-
-from mlopt.cluster import Executor, Mesh, MeshHere, Threads, executor, mesh
+from mlopt.cluster import Executor, Mesh, MeshHere, executor, mesh
 from mlopt.cluster.threads import count_threads
 from mlopt.errors import InputError, InputWarning
 from mlopt.events import Observer, ignore
 from mlopt.plan import Choice, Plan
-from mlopt.rows import Rows
 from mlopt.server.elastic import Policy
 from mlopt.server.given import (
     ALONE,
+    Kept,
+    cells_of,
     check_state,
     check_where,
     is_finite,
@@ -34,7 +33,7 @@ from mlopt.server.layouts.pricing import Priced, choose
 from mlopt.server.layouts.rotate import Rotate
 from mlopt.server.layouts.rounds import Rounds
 from mlopt.server.layouts.servers import Servers
-from mlopt.server.program import Adds, Part, Program
+from mlopt.server.program import Adds, Program
 from mlopt.server.workers import MODES, Mode
 
 LayoutName = Literal["auto", "threads", "rounds", "rotate", "servers"]
@@ -114,7 +113,9 @@ class Job:
     Attributes
     ----------
     passes : int
-        Done so far.
+        Done so far, by all blocks.
+    steps : tuple of int
+        Of each block that are in `model`, also after an error or an interrupt.
     layout_ : str
         That is used.
     plan_ : Plan
@@ -177,20 +178,31 @@ class Job:
         self._in_parts = is_in_parts(model)
         self._alone = not (self._in_parts or isinstance(model, Mapping))
         parts = parts_of(model)
-        cells, held = _cells_of(rows, y, self._in_parts, where)
+        cells, held = cells_of(rows, y, self._in_parts, where)
         self.program = Program(Adds(step, self._alone), parts, cells, executor=held)
         self._wanted, self.layout_ = layout, str(layout)
         self._title = f"job {getattr(step, '__name__', type(step).__name__)}"
         self._mesh: Mesh | None = None
         self._layout: Layout | None = None
-        self._kept: tuple[int, Sequence[Part]] = 0, self.program.parts
+        self._kept = Kept(0, self.program.parts)
         self._choice: Choice | None = None
         self._seconds, self._changes = 0.0, tuple[Choice, ...]()
 
     @property
     def passes(self) -> int:
         """Passes over the rows so far."""
-        return self._kept[0] if self._layout is None else self._layout.passes
+        return (self._kept if self._layout is None else self._layout).passes
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Steps of each block, or stratum of blocks, that are in the model.
+
+        Of all as many, unless servers were interrupted while some were far ahead.
+        """
+        if self._layout is not None:
+            return self._layout.steps
+        even = (self.passes * len(self.program.parts),) * len(self.program.cells)
+        return self._kept.steps or even
 
     @property
     def done(self) -> bool:
@@ -201,9 +213,11 @@ class Job:
     def model(self) -> Any:
         """The model now, also after an error; as it was given."""
         if self._layout is not None:
-            self._kept = self._layout.passes, self._layout.model()[0]
+            found, _ = self._layout.model()
+            self._kept = Kept(self._layout.passes, found, self._layout.steps)
         parts = [
-            {name: array.copy() for name, array in part.items()} for part in self._kept[1]
+            {name: array.copy() for name, array in part.items()}
+            for part in self._kept.parts
         ]
         if self._in_parts:
             return parts
@@ -233,7 +247,7 @@ class Job:
             finally:
                 lost = 0 if self._layout is None else self._layout.lost
                 self.close()
-        if sound and not is_finite(self._kept[1]):
+        if sound and not is_finite(self._kept.parts):
             warnings.warn(
                 f"the model has NaN or infinity after {self.passes} passes: `step` "
                 "returned it, or its steps are too long.",
@@ -281,7 +295,7 @@ class Job:
     def state(self) -> dict[str, Any]:
         """A checkpoint."""
         model = self.model
-        return {"model": model, "passes": self.passes}
+        return {"model": model, "passes": self.passes, "steps": self.steps}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a `state`.
@@ -291,9 +305,9 @@ class Job:
         InputError
             It is none of a job like this one.
         """
-        parts = check_state(state, self.program.parts)
+        kept = check_state(state, self.program)
         self.close()
-        self._kept = state["passes"], parts
+        self._kept = kept
 
     def close(self) -> None:
         """Let go of members; what was learnt stays in `model`."""
@@ -310,11 +324,11 @@ class Job:
         return vars(self) | {"_layout": None, "_mesh": None}
 
     def _laid_out(self) -> Layout:
-        passes, parts = self._kept
-        program = self.program.starting(parts)
-        self._choice, chosen, self._mesh = opened(
-            self._wanted, *self._priced(), self._where
-        )
+        passes, parts, _ = self._kept
+        program, steps = self.program.starting(parts), self.steps
+        # Others know no blocks that are further than others.
+        wanted = "servers" if len({*steps}) > 1 else self._wanted
+        self._choice, chosen, self._mesh = opened(wanted, *self._priced(), self._where)
         self.layout_ = chosen.layout
         if self.layout_ == "rounds":
             return Rounds(program, self._executor(), passes=passes)
@@ -327,7 +341,7 @@ class Job:
             program = program.gathered()
         if self.layout_ == "servers":
             return Servers(
-                program, self._mesh, passes=passes, mode=self.mode or "async",
+                program, self._mesh, passes=passes, steps=steps, mode=self.mode or "async",
                 staleness=self.staleness, servers=self.servers or chosen.servers or None,
                 policy=self._policy, observer=self._observer,
             )  # fmt: skip
@@ -342,7 +356,7 @@ class Job:
 
     def _priced(self, asked: bool = False) -> tuple[str, Sequence[Priced]]:
         """What is to be done, and layouts; ``asked`` how long each would take."""
-        passes, parts = self._kept
+        passes, parts, _ = self._kept
         work = Work(
             self.program.starting(parts), self.limit - passes, passes, self.mode,
             self.staleness, self.servers,
@@ -350,57 +364,3 @@ class Job:
         where = self._where
         pool = Pool.of(where, members=self._members, n_jobs=self._n_jobs)
         return str(work), priced(self._wanted, pool, where, work.prices, asked)
-
-
-def _cells_of(
-    rows: Any, y: Any, in_parts: bool, where: Any
-) -> tuple[Sequence[Sequence[Any]], Executor | None]:
-    if _is_sequence(rows) and (in_parts or not _is_matrix(rows)):
-        if y is not None:
-            raise InputError("`y` is for rows that are cut here: put it into your blocks.")
-        if not rows:
-            raise InputError("`rows` must hold a block, got none.")
-        return [list(one) if in_parts else [one] for one in rows], None
-    if in_parts:
-        raise InputError(
-            "`rows` for a model in parts must be a sequence of strata, each a sequence "
-            f"with a block for each part; got {type(rows).__name__}."
-        )
-    if not hasattr(rows, "shape") and not isinstance(rows, Rows | list | tuple):
-        raise InputError(
-            "`rows` must be a matrix, a frame, `Rows`, or a sequence of blocks; got "
-            f"{type(rows).__name__}."
-        )
-    held = where if isinstance(where, Executor) else None
-    if held is None and not isinstance(where, Mesh):
-        held = executor(where)
-    cut = Rows.of(rows, executor=held or Threads(1))
-    if y is not None:
-        cut = cut.attach(y=np.asarray(y))
-    if isinstance(cut.executor, Threads):
-        return [[block] for block in cut.map(_itself)], None
-    cells = [
-        [cut.executor.derive(_block, shelf, at)]
-        for shelf, size in zip(cut.shelves, cut.sizes, strict=True)
-        for at in range(size)
-    ]
-    return cells, cut.executor
-
-
-def _is_sequence(rows: Any) -> bool:
-    return isinstance(rows, Sequence) and not isinstance(rows, str | bytes)
-
-
-def _is_matrix(rows: Sequence[Any]) -> bool:
-    return bool(rows) and all(
-        isinstance(row, list | tuple) and row and all(np.isscalar(x) for x in row)
-        for row in rows
-    )
-
-
-def _itself(block: Any) -> Any:
-    return block
-
-
-def _block(shelf: Sequence[Any], at: int) -> Any:
-    return shelf[at]

@@ -111,6 +111,10 @@ def keep_cells(site: Site, stratum: int, *cells: Any) -> None:
         service.cells[stratum, part] = cell
 
 
+Order = deque[tuple[int, int, int]]
+"""The cells that a stratum has yet to do: passes before, parts, their places."""
+
+
 @dataclass
 class Done:
     """What a loop did.
@@ -134,7 +138,12 @@ class Done:
 
 
 def rotate(
-    site: Site, homes: Sequence[str], first: int, passes: int, threads: int | None
+    site: Site,
+    homes: Sequence[str],
+    first: int,
+    passes: int,
+    threads: int | None,
+    steps: Sequence[int] | None = None,
 ) -> Done:
     """A task: work on this member's strata, and hand each part to who has it next.
 
@@ -151,10 +160,14 @@ def rotate(
     passes : int
     threads : int, optional
         Default: a thread for each core of the member.
+    steps : sequence of int, optional
+        That each stratum has had, some of them after ``first``: what was interrupted goes
+        on. The service's roll has what they have had in the end.
     """
     service = site.service
     assert isinstance(service, JobService)
-    return _Rotation(site, service, homes, first, passes).run(threads or site.cores)
+    rotation = _Rotation(site, service, homes, first, passes, steps)
+    return rotation.run(threads or site.cores)
 
 
 class _Rotation:
@@ -165,20 +178,25 @@ class _Rotation:
         homes: Sequence[str],
         first: int,
         passes: int,
+        steps: Sequence[int] | None,
     ) -> None:
         self.site, self.service = site, service
         self.plan, self.done = service.plan, Done()
         here, plan = site.member, self.plan
-        mine = [a for a, home in enumerate(homes) if home == here]
         # Of each stratum what it does next; of each part who has it next, and who then.
-        self.orders = {a: cells_until(plan.order(a, first), first + passes) for a in mine}
+        orders = [
+            cells_until(plan.order(a, first), first + passes) for a in range(len(homes))
+        ]
+        behind = _taken(orders, steps or (), first * plan.parts)
+        self.orders = {a: orders[a] for a, home in enumerate(homes) if home == here}
+        self.last = (first + passes) * plan.parts
         self.turns: dict[int, deque[tuple[int, str]]] = {}
         for part in range(plan.parts):
             turns: deque[tuple[int, str]] = deque()
             for (done, stratum), (_, then) in pairwise(plan.holders(part, first)):
                 if done >= first + passes:
                     break
-                if homes[stratum] == here:
+                if homes[stratum] == here and (done, stratum, part) not in behind:
                     turns.append((stratum, homes[then]))
             self.turns[part] = turns
         self.busy: set[int] = set()
@@ -199,6 +217,8 @@ class _Rotation:
             self._guarded()
             for thread in others:
                 thread.join()
+        for stratum, order in self.orders.items():
+            self.service.roll.end(stratum, self.last - len(order))
         for error in self.errors:
             if not isinstance(error, MemberLostError):
                 raise error
@@ -296,9 +316,20 @@ class _Rotation:
         self.service.shard.tell()
 
 
-def cells_until(
-    order: Iterator[tuple[int, int, int]], last: int
-) -> deque[tuple[int, int, int]]:
+def _taken(
+    orders: Sequence[Order], steps: Sequence[int], first: int
+) -> set[tuple[int, int, int]]:
+    """Take the first cells off orders that begin with ``first`` steps; gives which."""
+    taken = set()
+    for stratum, (order, count) in enumerate(zip(orders, steps, strict=False)):
+        for _ in range(count - first):
+            passes, part, _ = order.popleft()
+            taken.add((passes, stratum, part))
+    return taken
+
+
+def cells_until(order: Iterator[tuple[int, int, int]], last: int) -> Order:
+    """The cells of a stratum before pass ``last``."""
     found = deque[tuple[int, int, int]]()
     for one in order:
         if one[0] >= last:

@@ -7,7 +7,8 @@ whoever does it again does so under that number: each block has it once.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from itertools import islice
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from mlopt.cluster.mesh import Site
 from mlopt.cluster.pool import Pool
+from mlopt.errors import ClusterError
 from mlopt.server.asking import BREATH
 from mlopt.server.program import CLOCK, part_name, state_name
 from mlopt.server.resident import Done, JobService
@@ -63,11 +65,11 @@ def works(
                     other.tell()
                 if not _may_go_on(site, one, behind, done):
                     continue
-            one.step(done)
-        for one in every.values():
-            one.tell()
+            one.step(done, site.stop.is_set)
     finally:
         for number, one in every.items():
+            with suppress(ClusterError):  # then whoever goes on does it again
+                one.tell()
             service.roll.end(number, one.told)
         pool.shutdown(wait=False, cancel_futures=True)
     return done
@@ -115,8 +117,8 @@ class _Stratum:
         """Steps that it has not had yet."""
         return max(0, self._until - self.count)
 
-    def step(self, done: Done) -> None:
-        """One step."""
+    def step(self, done: Done, stopped: Callable[[], bool]) -> None:
+        """One step; it has not been if its task was stopped before it ended."""
         passes, part, _ = next(self._order)
         plan, own, name = self.plan, state_name(self.number), part_name(part)
         began = time.perf_counter()
@@ -131,6 +133,8 @@ class _Stratum:
             began_step = time.perf_counter()
             delta, loss = plan.step.delta(cell, model, state, passes)
             took = time.perf_counter() - began_step
+        if stopped():
+            return  # it is not waited for: the model may have been read since
         kept = {key: state[key] - array for key, array in before.items()}
         self.count += 1
         pushed = plan.split(name, delta) | plan.split(own, kept)

@@ -37,9 +37,15 @@ class Layout(ABC):
         self.program, self.passes, self.lost = program, passes, 0
         self.loss = float("nan")
 
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Steps of each stratum that are in `model`; of all as many, between two passes."""
+        return (self.passes * len(self.program.parts),) * len(self.program.cells)
+
     @abstractmethod
     def advance(self, passes: int) -> None:
-        """Do so many more passes.
+        """Do so many more passes; if that is interrupted, `passes` and `steps` are those
+        that `model` has.
 
         Raises
         ------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -14,6 +15,10 @@ from mlopt.server.resident import cell_message, keep_cells
 
 LOOK = 0.05
 """Seconds from one look at all tasks to the next: one that failed leaves others waiting."""
+
+PROMPT = 1.0
+"""Seconds that whoever interrupts waits for steps under way, and once more for a pass to
+end: longer, and one thinks that it hangs (Nielsen, Usability Engineering, 1993)."""
 
 
 def give_cells(mesh: Mesh, member: str, stratum: int, program: Program) -> None:
@@ -46,6 +51,21 @@ def finished(tasks: Sequence[Resident]) -> list[Any]:
     for error in (*lost, *errors):
         raise error
     return [task.result() for task in tasks]
+
+
+def halted(tasks: Sequence[Resident]) -> bool:
+    """Stop tasks; gives whether they ended soon, each after the step that it was at."""
+    for task in tasks:
+        task.stop()
+    return ended(tasks)
+
+
+def ended(tasks: Sequence[Resident]) -> bool:
+    """Whether all tasks end soon, whatever they come to."""
+    end = time.monotonic() + PROMPT
+    while (alive := any(task.alive for task in tasks)) and time.monotonic() < end:
+        time.sleep(LOOK / 10)
+    return not alive
 
 
 def failed(task: Resident) -> Exception | None:

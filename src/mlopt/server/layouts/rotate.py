@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
-from mlopt.cluster import Mesh
+from mlopt.cluster import Mesh, Resident
+from mlopt.cluster.wire import Header
 from mlopt.errors import ClusterError, InputError, MemberLostError
 from mlopt.server.host import EVERY, Host
 from mlopt.server.layouts.layout import Layout
-from mlopt.server.layouts.members import finished, give_cells
+from mlopt.server.layouts.members import PROMPT, ended, finished, give_cells, halted
 from mlopt.server.program import CLOCK, Part, Program, part_name, state_name
 from mlopt.server.resident import Done, JobService, rotate
 
@@ -102,16 +104,51 @@ class Rotate(Layout):
         assert self._host is not None
         began, left = time.monotonic(), wanted - self.passes
         count = max(1, min(left, int(self.every / self._a_pass)))
-        tasks = [
-            self.mesh.start(member, rotate, self.homes, self.passes, count, self.threads)
-            for member in dict.fromkeys(self.homes)
-        ]
-        self.done = finished(tasks)
+        tasks = self._started(count)
+        try:
+            self.done = finished(tasks)
+        except MemberLostError:
+            raise
+        except BaseException as error:
+            self._halt(tasks, isinstance(error, Exception))
+            raise
         self.passes += count
         self._a_pass = (time.monotonic() - began) / count
         self.loss = sum(one.losses[self.passes - 1] for one in self.done)
         if time.monotonic() - self._when > self.every:
             self._keep()
+
+    def _started(self, passes: int, steps: Sequence[int] | None = None) -> list[Resident]:
+        given = self.homes, self.passes, passes, self.threads, steps
+        members = dict.fromkeys(self.homes)
+        return [self.mesh.start(member, rotate, *given) for member in members]
+
+    def _halt(self, tasks: Sequence[Resident], failed: bool) -> None:
+        """Count what was done; a pass that is not done ends, or else has never been.
+
+        What failed would fail again, and nobody who interrupts waits for long.
+        """
+        parts, even = len(self.program.parts), None
+        with suppress(ClusterError):
+            if halted(tasks):
+                even = _same(steps := self._counted(), parts)
+                if even is None and not failed and self._a_pass <= PROMPT:
+                    tasks = self._started(-(-max(steps) // parts) - self.passes, steps)
+                    even = _same(self._counted(), parts) if ended(tasks) else None
+        if even is None:
+            halted(tasks)
+            self._go_back()
+        else:
+            self.passes = even
+
+    def _counted(self) -> list[int]:
+        """Steps that each stratum has had, by their members, which do none now."""
+        found = []
+        for stratum, home in enumerate(self.homes):
+            said, _ = self.mesh.ask(home, "release", Header(stratum))
+            before = self.passes * len(self.program.parts)
+            found.append(said.sequence if said.version else before)
+        return found
 
     def _keep(self) -> None:
         assert self._host is not None
@@ -127,6 +164,9 @@ class Rotate(Layout):
     def _give_up(self) -> None:
         """Go back to what was kept."""
         self.lost += 1
+        self._go_back()
+
+    def _go_back(self) -> None:
         self.close()
         self._host, self.passes = None, self._kept[0]
 
@@ -158,9 +198,16 @@ class Rotate(Layout):
             for table in plan.of(name).values()
             for block in table.blocks
         }
-        self._host = Host(
+        host = Host(
             self.mesh, model, plan, servers=used, owners=owners, tables=plan.tables,
             every=None, mends=False, make=JobService,
         )  # fmt: skip
         for stratum, home in enumerate(self.homes):
             give_cells(self.mesh, home, stratum, self.program)
+        self._host = host  # of which members have all now
+
+
+def _same(steps: Sequence[int], parts: int) -> int | None:
+    """The passes that all strata have done, if none has begun another."""
+    (count, *others) = set(steps)
+    return count // parts if not others and count % parts == 0 else None

@@ -33,7 +33,7 @@ class Rounds(Layout):
                 "servers or threads."
             )
         self.executor = executor
-        self._parts = [
+        self._parts: list[Part] = [
             {name: np.array(array) for name, array in part.items()}
             for part in program.parts
         ]
@@ -45,20 +45,22 @@ class Rounds(Layout):
 
     def advance(self, passes: int) -> None:
         for _ in range(passes):
-            loss = 0.0
+            loss, parts = 0.0, list[Part]()
             for part, arrays in enumerate(self._parts):
                 delta, more = self.executor.reduce(
                     partial(_delta, self.program.step, self.passes), _sum,
                     [row[part] for row in self._cells], arrays,
                 )  # fmt: skip
                 # Other arrays: threads may have the ones before.
-                self._parts[part] = {
-                    name: np.asarray(array + delta[name], array.dtype)
-                    for name, array in arrays.items()
-                }
+                parts.append(
+                    {
+                        name: np.asarray(array + delta[name], array.dtype)
+                        for name, array in arrays.items()
+                    }
+                )
                 loss += more
-            self.passes += 1
-            self.loss = loss
+            # All of a pass at once: one that is interrupted has not been.
+            self.passes, self._parts, self.loss = self.passes + 1, parts, loss
 
     def model(self) -> tuple[Sequence[Part], Sequence[Part]]:
         return self._parts, []

@@ -6,10 +6,14 @@ which goes on with the step that the first was at.
 
 from __future__ import annotations
 
+import logging
 import math
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
+
+import numpy as np
 
 from mlopt.cluster import Mesh, Resident
 from mlopt.cluster.wire import Header
@@ -20,10 +24,12 @@ from mlopt.server.elastic import Policy
 from mlopt.server.host import EVERY, Host
 from mlopt.server.layouts.adapting import Adapting
 from mlopt.server.layouts.layout import Layout
-from mlopt.server.layouts.members import LOOK, give_cells
+from mlopt.server.layouts.members import LOOK, PROMPT, give_cells, halted
 from mlopt.server.program import CLOCK, Part, Program
 from mlopt.server.resident import Done, JobService
 from mlopt.server.workers import MODES, Mode, works
+
+log = logging.getLogger("mlopt")
 
 _SHARE = 0.3
 """Of the members: servers, unless their number is given. The paper's optima have 16% to 44%
@@ -39,6 +45,8 @@ class Servers(Layout):
     mesh : Mesh
         All of it: it is given a service.
     passes : int
+    steps : sequence of int, optional
+        That the model has of each stratum, where some have had more than ``passes``.
     mode : {"lockstep", "bounded", "async"}
     staleness : int
         Steps that a stratum may be behind another, in "bounded".
@@ -69,6 +77,7 @@ class Servers(Layout):
         mesh: Mesh,
         *,
         passes: int = 0,
+        steps: Sequence[int] | None = None,
         mode: Mode = "async",
         staleness: int = 1,
         servers: int | None = None,
@@ -94,7 +103,8 @@ class Servers(Layout):
         strata = range(len(program.cells))
         self.homes = {a: workers[a * len(workers) // len(strata)] for a in strata}
         model = program.model()
-        model[CLOCK] = model[CLOCK] + passes * len(program.parts)
+        self._steps = tuple(steps or super().steps)
+        model[CLOCK] = np.array(self._steps)
         self.host = Host(
             mesh, model, program.plan, servers=members[-count:], tables=program.tables,
             every=every, make=JobService,
@@ -124,16 +134,21 @@ class Servers(Layout):
                     self._share_out(passes)
                 if self.adapting is not None:
                     self.adapting.look(passes)
-        finally:
-            for task in self._tasks:
-                task.stop()
+        except BaseException as error:
+            self._halt(isinstance(error, Exception))
+            raise
         self.passes += passes
+        self._steps = super().steps
         if self.adapting is not None:
             self.adapting.measure()
         self.loss = sum(one.losses[self.passes - 1] for one in self.done)
 
     def model(self) -> tuple[Sequence[Part], Sequence[Part]]:
         return self.program.cut(self.host.model())
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        return self._steps
 
     def changes(self) -> tuple[Choice, ...]:
         return () if self.adapting is None else self.adapting.controller.plan().choices
@@ -163,6 +178,33 @@ class Servers(Layout):
                 self.mesh.ask(self.homes[stratum], "release", Header(stratum))
             self.homes[stratum] = target
             self._tasks += self._started([stratum], passes)
+
+    def _halt(self, failed: bool) -> None:
+        """Count what was done, once strata that are behind are as far as the furthest.
+
+        What failed would fail again, and nobody who interrupts waits for long: then they
+        are as far as they are.
+        """
+        try:
+            if halted(self._tasks) and not failed:
+                self._catch_up()
+        finally:
+            with suppress(ClusterError):  # of a model that went back nobody knows
+                self._steps = tuple(int(count) for count in self.clock())
+                self.passes = min(self._steps) // len(self.program.parts)
+
+    def _catch_up(self) -> None:
+        wanted = -(-int(self.clock().max()) // len(self.program.parts))
+        self._tasks, end = [], time.monotonic() + PROMPT
+        try:
+            more = wanted - self.passes
+            self._tasks = self._started(list(self.homes), more)
+            while self._tasks and time.monotonic() < end:
+                self._settle(self._tasks[0], more)
+        except Exception:
+            log.debug("strata that are behind cannot go on", exc_info=True)
+        finally:
+            halted(self._tasks)
 
     def _settle(self, task: Resident, passes: int) -> None:
         """Take what a task came to, if it has ended."""
