@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
+import sys
 import threading
 import time
 from typing import Any
 
+import cloudpickle
 import numpy as np
 import pytest
 from tests.clusters import eventually
 
-from mlopt.cluster import MeshHere
+from mlopt.cluster import MeshDask, MeshHere, local_cluster
 from mlopt.events import Event, Reconfigured
 from mlopt.server.elastic import Policy
+from mlopt.server.layouts.rotate import Rotate
 from mlopt.server.layouts.servers import Servers
 from mlopt.server.ownership import Move
 from mlopt.server.program import Adds, Program
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 def program(strata: int, slow: set[int], seconds: float = 0.004) -> Program:
@@ -93,3 +99,77 @@ def test_a_job_configures_itself_while_it_runs() -> None:
         assert "change 1" in layout.adapting.controller.plan().explain()
         np.testing.assert_array_equal(total(layout), 1200)
         assert eventually(lambda: layout.host.error is None)
+
+
+@pytest.mark.parametrize("left", [1, 0])
+def test_sums_are_exact_when_servers_retire(left: int) -> None:
+    """Those that stay take their blocks as they are; without others, workers do."""
+    steps, all_of_them = itertools.count(1), [4, 5]
+
+    def step(block: int, w: np.ndarray) -> np.ndarray:
+        if next(steps) == 100:
+            retiring.start()
+        time.sleep(0.001)
+        return np.ones_like(w)
+
+    def retire() -> None:
+        for at in all_of_them[left:]:
+            mesh.retire(names[at])
+
+    retiring = threading.Thread(target=retire)
+    with MeshHere(6) as mesh:
+        names = mesh.members
+        job = Program(Adds(step, True), [{"": np.zeros((40, 8))}], [[a] for a in range(8)])
+        with Servers(job, mesh, servers=2) as layout:
+            layout.advance(60)
+            retiring.join()
+            assert len(mesh.members) == 4 + left
+            assert mesh.staying == mesh.members
+            np.testing.assert_array_equal(total(layout), 480)
+            np.testing.assert_array_equal(layout.clock(), 60)
+            assert layout.host.restored == []
+
+
+def test_the_model_of_the_last_member_that_retires_is_as_it_was() -> None:
+    with MeshHere(2) as mesh, Servers(program(2, set()), mesh) as layout:
+        layout.advance(7)
+        for member in mesh.members:
+            mesh.retire(member)
+        np.testing.assert_array_equal(total(layout), 14)
+
+
+@pytest.mark.parametrize("kind", [Servers, Rotate])
+def test_tasks_that_end_as_their_member_goes_are_not_taken_for_done(kind: Any) -> None:
+    """A worker that closes tells its tasks to stop before anybody hears that it is gone."""
+    steps, going = itertools.count(1), list[threading.Thread]()
+
+    def step(block: int, w: np.ndarray) -> np.ndarray:
+        if next(steps) == 30:
+            mesh.local(mesh.members[0]).end()
+            going.append(threading.Timer(0.3, mesh.lose, [mesh.members[0]]))
+            going[0].start()
+        time.sleep(0.001)
+        return np.ones_like(w)
+
+    cells = [[a] * 4 for a in range(4)]
+    parts = [{"": np.zeros((4, 2))} for _ in range(4)]
+    with MeshHere(3) as mesh, kind(Program(Adds(step, True), parts, cells), mesh) as layout:
+        layout.advance(20)
+        assert [part[""].max() for part in layout.model()[0]] == [80] * 4
+        assert [part[""].min() for part in layout.model()[0]] == [80] * 4
+        going[0].join()
+
+
+@pytest.mark.cluster
+@pytest.mark.slow
+def test_a_server_that_dask_retires_hands_on_its_blocks() -> None:
+    with local_cluster(3) as client, MeshDask(client) as mesh:
+        victim = mesh.members[-1]
+        with Servers(program(4, {0, 1, 2, 3}), mesh, servers=1) as layout:
+            assert layout.servers() == {victim}
+            threading.Timer(0.3, client.retire_workers, [[victim]]).start()
+            layout.advance(120)
+            assert eventually(lambda: victim not in mesh.members)
+            assert victim not in layout.servers()
+            np.testing.assert_array_equal(total(layout), 480)
+            assert layout.host.restored == []

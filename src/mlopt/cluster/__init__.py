@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from mlopt.cluster.executor import Executor, Handle, Tree, calls_of, tell, tree_reduce
 from mlopt.cluster.limits import alone, between_passes, inside_task, single_threaded
 from mlopt.cluster.memory import Memory
-from mlopt.cluster.mesh import Mesh, Resident, Service, Site
+from mlopt.cluster.mesh import Mesh, Service, Site
 from mlopt.cluster.mesh_here import MeshHere, mesh
 from mlopt.cluster.parcel import Parcel, pack, unpack, usable
+from mlopt.cluster.resident import Resident
 from mlopt.cluster.threads import Threads, computed, count_threads, executor
 from mlopt.cluster.together import Member, Together, once
 from mlopt.cluster.wire import Header

@@ -23,13 +23,13 @@ import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from concurrent import futures
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from mlopt.cluster.executor import contained
 from mlopt.cluster.memory import Spare
+from mlopt.cluster.resident import Resident
 from mlopt.cluster.wire import (
     ANSWER,
     ASK,
@@ -48,6 +48,9 @@ log = logging.getLogger("mlopt")
 
 Notice = Callable[[str, bool], None]
 """Called with a member and whether it came (or else went)."""
+
+Farewell = Callable[[str], None]
+"""Called with a member that is about to go in an orderly way."""
 
 
 class Service(ABC):
@@ -150,6 +153,8 @@ class Mesh(Peers):
     def __init__(self) -> None:
         self.epoch = 0
         self._watchers: list[Notice] = []
+        self._farewells: list[Farewell] = []
+        self._leaving = frozenset[str]()
 
     @abstractmethod
     def serve(self, make: Callable[..., Service], *args: Any) -> None:
@@ -190,11 +195,23 @@ class Mesh(Peers):
         Those that have not begun are lost; `Resident.result` gives what others return.
         """
 
-    def watch(self, told: Notice) -> Callable[[], None]:
+    @property
+    def staying(self) -> tuple[str, ...]:
+        """The members but those that are about to go, which should be given nothing."""
+        return tuple(one for one in self.members if one not in self._leaving)
+
+    def watch(self, told: Notice, farewell: Farewell | None = None) -> Callable[[], None]:
         """Call ``told(member, came)`` for each that comes or goes from now on.
 
         From another thread, one call after the other, when `members` is up to date and a
         new member serves.
+
+        Parameters
+        ----------
+        told : callable
+        farewell : callable, optional
+            Called with a member that is to go in an orderly way, before it does: it can be
+            asked for what it holds until this returns, for a few seconds.
 
         Returns
         -------
@@ -202,12 +219,23 @@ class Mesh(Peers):
             To be called when nobody wants to know any more.
         """
         self._watchers.append(told)
+        if farewell is not None:
+            self._farewells.append(farewell)
 
         def end() -> None:
             with contextlib.suppress(ValueError):
                 self._watchers.remove(told)
+            if farewell in self._farewells:
+                self._farewells.remove(farewell)
 
         return end
+
+    def _say_farewell(self, member: str) -> None:
+        for farewell in list(self._farewells):
+            try:
+                farewell(member)
+            except Exception:
+                log.exception("`watch` of a mesh: %r raised", farewell)
 
     def _tell(self, member: str, came: bool) -> None:
         for told in list(self._watchers):
@@ -221,58 +249,6 @@ class Mesh(Peers):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class Resident:
-    """A resident task.
-
-    Attributes
-    ----------
-    member : str
-        Where it runs.
-    """
-
-    def __init__(self, member: str, stop: Callable[[], None]) -> None:
-        self.member = member
-        self._stop = stop
-        self._done: futures.Future[Any] = futures.Future()
-        self._settling = threading.Lock()
-
-    @property
-    def alive(self) -> bool:
-        """Whether it has neither ended nor been lost."""
-        return not self._done.done()
-
-    def result(self, timeout: float | None = None) -> Any:
-        """Wait for what the function returns; raises what it raises.
-
-        Raises
-        ------
-        MemberLostError
-            Its member is gone.
-        TimeoutError
-            After ``timeout`` seconds; None to wait for ever.
-        """
-        return self._done.result(timeout)
-
-    def stop(self) -> None:
-        """Set its ``site.stop``; it ends when it looks."""
-        if self.alive:
-            self._stop()
-
-    def settle(self, call: Callable[[], Any]) -> None:
-        """Let what ``call`` returns or raises be the result, unless there is one."""
-        try:
-            value, error = call(), None
-        except BaseException as raised:
-            value, error = None, raised
-        with self._settling:
-            if self._done.done():
-                return
-            if error is None:
-                self._done.set_result(value)
-            else:
-                self._done.set_exception(error)
 
 
 class Site(Peers):

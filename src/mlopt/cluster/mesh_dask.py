@@ -13,6 +13,7 @@ import functools
 import logging
 import queue
 import secrets
+import select
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,10 +24,17 @@ import distributed
 import numpy as np
 
 from mlopt.cluster.lines import Address, Line, Lines
-from mlopt.cluster.mesh import Mesh, Resident, Service
-from mlopt.cluster.mesh_worker import is_secure, open_member, run_resident, serve_member
+from mlopt.cluster.mesh import Mesh, Service
+from mlopt.cluster.mesh_worker import (
+    FAREWELL,
+    is_secure,
+    open_member,
+    run_resident,
+    serve_member,
+)
 from mlopt.cluster.parcel import Parcel
 from mlopt.cluster.parcel import pack as parcel_of
+from mlopt.cluster.resident import Resident
 from mlopt.cluster.wire import LARGEST, TELL, Answer, Header, Message, Packed, pack, send
 from mlopt.cluster.workers import Cluster
 from mlopt.errors import (
@@ -42,7 +50,7 @@ log = logging.getLogger("mlopt")
 # Seconds until Dask must have said who is there, and a member have taken a few bytes.
 _PATIENCE = 30.0
 
-_CAME, _LEFT = "came", "left"
+_CAME, _LEFT = "came", "left"  # and LEAVES, from members themselves
 
 
 class MeshDask(Mesh):
@@ -169,10 +177,17 @@ class MeshDask(Mesh):
             with self._changing:
                 self._present.update(members)
             self._news.put((_CAME, list(members)))
-        for member in members if what == _LEFT else ():
+        for member in members if what != _CAME else ():
             with self._changing:
                 self._present.discard(member)
-            self._lose(member)
+                joined = self._joined.get(member)
+                known = member in self._leaving
+                leaves = self._farewells and joined is not None and joined.lives
+                self._leaving |= {member} if leaves else frozenset()
+            if leaves and not known:
+                threading.Thread(target=self._part_with, args=[member], daemon=True).start()
+            elif what == _LEFT and not leaves:
+                self._lose(member)
 
     def _keep(self) -> None:
         """Do what the news ask for, one after the other."""
@@ -191,6 +206,21 @@ class MeshDask(Mesh):
                 continue
             for member in members:
                 self._tell(member, what == _CAME)
+
+    def _part_with(self, member: str) -> None:
+        """Who was told to go may when those who watch have what they want, or time is up.
+
+        Its door is open until then: see `MemberPlugin.teardown`. Who was killed is found so
+        at the first ask.
+        """
+        late = threading.Timer(FAREWELL, self._lose, [member])
+        late.start()
+        try:
+            self._say([member], {"wait": True})
+            self._say_farewell(member)
+        finally:
+            late.cancel()
+            self._lose(member)
 
     def _join(self, workers: Sequence[str]) -> tuple[list[str], dict[str, MloptError]]:
         """Make workers members: those that are now, and why others are not."""
@@ -274,6 +304,7 @@ class MeshDask(Mesh):
         """A member is gone: break lines, end waiting; does not wait itself."""
         with self._changing:
             joined = self._joined.pop(member, None)
+            self._leaving -= {member}
         if joined is not None:
             self._lines.drop(member)
             joined.guard.end()
@@ -310,6 +341,11 @@ class _Joined:
     address: Address
     guard: Line
     _saying: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def lives(self) -> bool:
+        """Whether its line has no end yet; nothing else comes from it."""
+        return not select.select([self.guard.socket], [], [], 0)[0]
 
     def say(self, said: Packed) -> None:
         with self._saying:

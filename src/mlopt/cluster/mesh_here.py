@@ -11,7 +11,8 @@ import numpy as np
 
 from mlopt.cluster.executor import Executor, contained
 from mlopt.cluster.limits import single_threaded
-from mlopt.cluster.mesh import Local, Mesh, Resident, Service
+from mlopt.cluster.mesh import Local, Mesh, Service
+from mlopt.cluster.resident import Resident
 from mlopt.cluster.threads import Threads, count_threads, executor, resolve
 from mlopt.cluster.wire import LARGEST, Answer, Message
 from mlopt.errors import ClusterError, InputError, MemberLostError
@@ -93,6 +94,16 @@ class MeshHere(Mesh):
             resident.settle(local.raise_lost)
         local.end()
         self._tell(member, False)
+
+    def retire(self, member: str) -> None:
+        """A member goes in an orderly way: whoever watches may take what it holds."""
+        self.local(member)
+        self._leaving |= {member}
+        try:
+            self._say_farewell(member)
+            self.lose(member)
+        finally:
+            self._leaving -= {member}
 
     def serve(self, make: Callable[..., Service], *args: Any) -> None:
         with self._changing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, cast
@@ -20,6 +21,14 @@ from mlopt.errors import MemberLostError
 
 # Seconds in which the driver must have said something: it may have died before it could.
 _ORPHAN = 60.0
+LEAVES = "leaves"
+"""What a member that closes says on the topic of its mesh."""
+# Seconds that it waits for the driver to say that it is to wait: it has
+# heard of that from the scheduler in a tenth of one.
+_ANYBODY = 0.8
+FAREWELL = 3.0
+"""Seconds that it waits then, until others have what it holds; Dask's nanny gives a worker
+four in all."""
 # Seconds that the driver's word of a new member may take, after somebody else's.
 _RUMOUR = 2.0
 
@@ -38,6 +47,7 @@ class MemberPlugin(Local, distributed.WorkerPlugin):
         self._known: set[str] = set()
         self._news = threading.Condition()
         self._driven = False
+        self._wait, self._released = threading.Event(), threading.Event()
 
     def setup(self, worker: Any) -> None:
         self.spare = spare(worker)
@@ -58,9 +68,18 @@ class MemberPlugin(Local, distributed.WorkerPlugin):
         worker.loop.call_later(_ORPHAN, self._leave_orphaned)
 
     async def teardown(self, worker: Any) -> None:
-        del worker
+        if not self._released.is_set():
+            # The scheduler hears that a worker has gone when all of this is done, unless it
+            # has removed it itself.
+            with contextlib.suppress(Exception):
+                worker.log_event(self.name, (LEAVES, [self.member]))
         # A service may take its time to close; the worker's event loop has none.
-        await asyncio.to_thread(self.end)
+        await asyncio.to_thread(self._depart)
+
+    def _depart(self) -> None:
+        if self._driven and self._wait.wait(_ANYBODY):
+            self._released.wait(FAREWELL)
+        self.end()
 
     @property
     def address(self) -> Address:
@@ -98,6 +117,8 @@ class MemberPlugin(Local, distributed.WorkerPlugin):
 
     def _told(self, header: Header) -> None:
         self._driven = True
+        if "wait" in header.more:
+            self._wait.set()
         if (task := header.more.get("stop")) is not None:
             self.stop(task)
         if (members := header.more.get("members")) is not None:
@@ -117,6 +138,9 @@ class MemberPlugin(Local, distributed.WorkerPlugin):
             self._leave()
 
     def _leave(self) -> None:
+        self._released.set()
+        self._wait.set()  # nobody will say any more
+
         async def leave() -> None:
             if self._worker.plugins.get(self.name) is self:
                 await self._worker.plugin_remove(name=self.name)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 from mlopt.cluster.mesh import Mesh
 from mlopt.cluster.wire import Header
 from mlopt.errors import ClusterError, InputError, MemberLostError
-from mlopt.server.asking import Call, drive, surely
+from mlopt.server.asking import BREATH, Call, drive, surely
 from mlopt.server.blocks import Block
 from mlopt.server.ownership import Owner, Owners, dealt, told
 from mlopt.server.service import ShardService
+from mlopt.server.shard import BUSY, MOVED, STAYS
 from mlopt.server.snapshots import Copies, Copy, restore
 from mlopt.server.store import Store
 from mlopt.server.tables import Model, Tables
@@ -88,7 +90,7 @@ class Host:
         given = {block: Owner(member, 1) for block, member in (owners or {}).items()}
         self._servers = {owner.member for owner in (first | given).values()}
         self._create(model, first | given)
-        self._unwatch = mesh.watch(self._changed)
+        self._unwatch = mesh.watch(self._changed, self._part_with)
         if mends and set(members) - set(mesh.members):  # since a moment ago
             self._restore()
         self._copier = threading.Thread(target=self._copy, args=(every,), daemon=True)
@@ -151,6 +153,31 @@ class Host:
         else:
             threading.Thread(target=self._restore, daemon=True).start()
 
+    def _part_with(self, member: str) -> None:
+        """Others take the blocks of a member before it goes, as they are."""
+        if not self.mends:
+            return
+        try:
+            while (held := self.owners.of(member)) and not self._ended.is_set():
+                if not self.mesh.staying:
+                    self.copy_all()  # there is nobody to take them
+                    return
+                for block in held:
+                    self._take(block, member)
+        except ClusterError as error:
+            log.warning("blocks of %s go back to their copies: %s", member, error)
+
+    def _take(self, block: int, member: str) -> None:
+        """Ask a member itself, once: if it is lost on the way, its blocks are restored."""
+        target = self._choose(block)
+        header = Header(block, more={"target": target})
+        said, _ = self.mesh.ask(member, "move", header)
+        if BUSY in said.more:
+            time.sleep(BREATH)
+        elif STAYS not in said.more:
+            owner = Owner(said.more.get(MOVED, target), said.version)
+            self.owners.learn(block, owner)
+
     def _restore(self) -> None:
         with self._restoring:
             try:
@@ -173,7 +200,7 @@ class Host:
 
     def _choose(self, block: int) -> str:
         """A member that has the fewest blocks, of those that had some at first."""
-        here = self.mesh.members
+        here = self.mesh.staying
         here = tuple(self._servers.intersection(here)) or here
         if not here:
             raise ClusterError("The pool has shrunk to nothing.")

@@ -16,7 +16,7 @@ from mlopt.cluster.wire import Header
 from mlopt.errors import ClusterError, InputError, MemberLostError
 from mlopt.server.host import EVERY, Host
 from mlopt.server.layouts.layout import Layout
-from mlopt.server.layouts.members import PROMPT, ended, finished, give_cells, halted
+from mlopt.server.layouts.members import LOOK, PROMPT, ended, finished, give_cells, halted
 from mlopt.server.program import CLOCK, Part, Program, part_name, state_name
 from mlopt.server.resident import Done, JobService, rotate
 
@@ -63,6 +63,7 @@ class Rotate(Layout):
         self._most = min(members or len(program.cells), len(program.cells))
         self.done: list[Done] = []
         self._plan = program.plan
+        self._cells = len(program.cells) * len(program.parts)  # of a pass
         self._kept: tuple[int, Sequence[Part], Sequence[Part]]
         self._kept = passes, program.parts, program.states
         self._when, self._a_pass = time.monotonic(), every
@@ -82,6 +83,7 @@ class Rotate(Layout):
                 self._stretch(wanted)
             except MemberLostError:
                 self._give_up()
+                time.sleep(LOOK)  # maybe it is not known yet who is gone
 
     def model(self) -> tuple[Sequence[Part], Sequence[Part]]:
         while True:
@@ -107,6 +109,8 @@ class Rotate(Layout):
         tasks = self._started(count)
         try:
             self.done = finished(tasks)
+            if sum(one.cells for one in self.done) < count * self._cells:
+                raise MemberLostError("A member told its tasks to stop: it goes.")
         except MemberLostError:
             raise
         except BaseException as error:
@@ -159,7 +163,7 @@ class Rotate(Layout):
 
     def _have_come(self) -> bool:
         """Whether there are members now for more of the strata."""
-        return min(len(self.mesh.members), self._most) > len({*self.homes})
+        return min(len(self.mesh.staying), self._most) > len({*self.homes})
 
     def _give_up(self) -> None:
         """Go back to what was kept."""
@@ -172,7 +176,7 @@ class Rotate(Layout):
 
     def _begin(self) -> None:
         """Give members strata, runs of neighbours; and parts to who has them first."""
-        members = self.mesh.members
+        members = self.mesh.staying
         if not members:
             raise ClusterError(
                 "The pool has shrunk to nothing: there is no member to work. The model is "

@@ -134,6 +134,8 @@ class Servers(Layout):
                     self._share_out(passes)
                 if self.adapting is not None:
                     self.adapting.look(passes)
+                if not self._tasks:
+                    self._tasks = self._started(self._unfinished(passes), passes)
         except BaseException as error:
             self._halt(isinstance(error, Exception))
             raise
@@ -179,6 +181,11 @@ class Servers(Layout):
             self.homes[stratum] = target
             self._tasks += self._started([stratum], passes)
 
+    def _unfinished(self, passes: int) -> list[int]:
+        """Strata whose task was told to end by a member that goes, and was not lost yet."""
+        wanted = (self.passes + passes) * len(self.program.parts)
+        return [a for a, count in enumerate(self.clock()) if count < wanted]
+
     def _halt(self, failed: bool) -> None:
         """Count what was done, once strata that are behind are as far as the furthest.
 
@@ -189,8 +196,10 @@ class Servers(Layout):
             if halted(self._tasks) and not failed:
                 self._catch_up()
         finally:
-            with suppress(ClusterError):  # of a model that went back nobody knows
-                self._steps = tuple(int(count) for count in self.clock())
+            with suppress(ClusterError):
+                here = self.mesh.members  # else the model is that of the copies
+                counts = self.clock() if here else self.host.model()[CLOCK]
+                self._steps = tuple(counts.tolist())
                 self.passes = min(self._steps) // len(self.program.parts)
 
     def _catch_up(self) -> None:
@@ -234,7 +243,7 @@ class Servers(Layout):
     def _idle(self) -> list[str]:
         """Members that could work and do not."""
         busy = {task.member for task in self._tasks if task.alive}
-        return [one for one in self.mesh.members if one not in busy | self.servers()]
+        return [one for one in self.mesh.staying if one not in busy | self.servers()]
 
     def _share_out(self, passes: int) -> None:
         """Who has nothing left to do takes a stratum of who has the most (C29)."""
@@ -275,7 +284,7 @@ class Servers(Layout):
         return moved
 
     def _least_loaded(self) -> str:
-        here = self.mesh.members
+        here = self.mesh.staying
         if not here:
             raise ClusterError(
                 "The pool has shrunk to nothing: there is no member to work. The model is "
