@@ -7,11 +7,11 @@ import pytest
 from mlopt.errors import InputError
 from mlopt.events import Event, Reconfigured
 from mlopt.plan import Plan
-from mlopt.server.autoconfig import Configuration
+from mlopt.server.autoconfig import Configuration, best
 from mlopt.server.elastic import Controller
 from mlopt.server.metrics import Metrics
 from mlopt.server.model import Kind, Mode, Work
-from mlopt.server.rehearsal import Rehearsal, epoch_seconds
+from mlopt.server.rehearsal import Epoch, Rehearsal, epoch_seconds
 
 LINK = 1e8
 N = 12
@@ -53,6 +53,55 @@ def test_nothing_changes_for_a_gain_below_the_threshold() -> None:
     for _ in range(12):
         near.epoch()
     assert near.controller.history == []
+
+
+class Busy(Rehearsal):
+    """Machines that others use, too: each epoch finds each of them slower or faster."""
+
+    def epoch(self) -> Epoch:
+        machines = self.machines
+        self.machines = {
+            name: Kind(one.compute * (1 + 0.06 * self.random.gauss(0, 1)), one.bandwidth)
+            for name, one in machines.items()
+        }
+        try:
+            return super().epoch()
+        finally:
+            self.machines = machines
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "bounded", "async"])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_job_at_its_best_stays_there_whatever_load_others_make(
+    mode: Mode, seed: int
+) -> None:
+    work = Work(0.153 * LINK, 120, mode=mode, noise=0.05, row_blocks=N * 10)
+    wanted = best(pool(), work).configuration
+    begun = Busy(pool(), work, wanted, seed=seed)
+    for _ in range(8):
+        begun.epoch()
+    assert begun.controller.history == []
+
+
+def test_machines_that_do_differ_are_told_apart_under_load() -> None:
+    machines = pool() | {f"m{n}": Kind(2.0, LINK) for n in range(3)}
+    work = Work(0.153 * LINK, 120, mode="async", noise=0.05)
+    begun = Busy(machines, work, split([*machines], 10), seed=0)
+    for _ in range(8):
+        begun.epoch()
+    rows = begun.controller.configuration.workers
+    slow = [share for name, share in rows.items() if name in ("m0", "m1", "m2")]
+    assert max(slow, default=0.0) < 0.7 * max(rows.values())
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "bounded", "async"])
+def test_a_bad_start_is_left_under_load_too(mode: Mode) -> None:
+    work = Work(0.153 * LINK, 120, mode=mode, noise=0.05)
+    begun = Busy(pool(), work, split([*pool()], 5), seed=1)
+    for _ in range(6):
+        last = begun.epoch()
+    assert last.seconds < 0.8 * begun.epochs[0].seconds
+    assert len(begun.controller.history) == 1
 
 
 def test_members_that_come_make_epochs_shorter() -> None:

@@ -6,15 +6,16 @@ and then; the first ones after a change are left out, and all must have reported
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from mlopt.server.autoconfig import Configuration
-from mlopt.server.model import Kind, Work
+from mlopt.server.autoconfig import ALIKE, Configuration
+from mlopt.server.model import Kind, Work, slowest
 
 SKIPPED = 3
 """Mini-batches of a worker after each change that are not counted, as in Cruise: caches are
@@ -99,6 +100,19 @@ class Metrics:
             m in self._served for m in now.servers
         )
 
+    def chance(self, workers: Collection[str]) -> float:
+        """The share by which workers that are alike may seem to differ.
+
+        Means of reports in succession (`ENOUGH` each) say how far a worker's mean may be
+        from what it gives; the slowest of several seems slower than it is by more than one
+        does (`slowest`), and two deviations more is one case in forty. Before two means
+        are there, what like machines differ by counts, `ALIKE`.
+        """
+        errors = [_error([c for c, _ in self._batches.get(m, ())]) for m in workers]
+        if not errors or not all(map(math.isfinite, errors)):
+            return ALIKE * max(1.0, float(slowest(len(errors))))
+        return (2 + float(slowest(len(errors)))) * statistics.fmean(errors)
+
     def pulls(self, workers: Collection[str]) -> float:
         """Seconds that pulls took, on average."""
         seen = [pull for m in workers for _, pull in self._batches.get(m, ())]
@@ -146,6 +160,16 @@ class Metrics:
             for worker, kept in self._batches.items()
             if len(kept) >= ENOUGH
         }
+
+
+def _error(seconds: Sequence[float]) -> float:
+    """Deviation of their mean, as a share of it: of means of reports in succession, for
+    what else a machine does lasts longer than one of them."""
+    count = len(seconds) // ENOUGH
+    if count < 2:
+        return math.inf
+    means = np.reshape(seconds[-count * ENOUGH :], (count, ENOUGH)).mean(axis=1)
+    return float(means.std(ddof=1) / math.sqrt(count) / means.mean())
 
 
 def _mean(values: Iterable[float], weight: float) -> float:

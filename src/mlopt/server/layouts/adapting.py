@@ -72,10 +72,17 @@ class Adapting:
     def measure(self) -> None:
         """What an epoch took since `begin`, or the last change: by steps, for no pass has
         a moment at which it ends."""
-        done = int(self.layout.clock().sum()) - self._steps
-        if done > 0:
-            passes = done / self.controller.work.batches
+        passes = (
+            int(self.layout.clock().sum()) - self._steps
+        ) / self.controller.work.batches
+        if passes > 0:
             self.controller.epoch((time.monotonic() - self._since) / passes)
+
+    def _measured(self) -> None:
+        """Note an epoch as soon as it is done: by how much they differ decides."""
+        if self.layout.clock().sum() >= self._steps + self.controller.work.batches:
+            self.measure()
+            self.begin()
 
     def look(self, passes: int) -> None:
         """Hear what members report; change what is better changed."""
@@ -89,6 +96,7 @@ class Adapting:
         for member in controller.cores.keys() - here:
             controller.left(member)
         self._hear()
+        self._measured()
         self._restored()
         with suppress(InputError):  # too few members for both: go on as it is
             proposal = controller.propose(now - self._began, self._owners())
