@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import shutil
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -9,14 +11,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import is_classifier
-from sklearn.cluster import KMeans
+from sklearn.base import clone, is_classifier
+from sklearn.cluster import DBSCAN, KMeans
 
+import mlopt
 from mlopt.errors import InputError
 from mlopt.sweep import models
 from mlopt.sweep.config import Family
 from mlopt.sweep.families import DEFAULTS, Case
 from mlopt.sweep.models import dump_model, load
+from mlopt.sweep.predict import predict_file, predictions
 from mlopt.sweep.registry import ESTIMATORS, families_of
 from mlopt.sweep.roles import roles_of
 from mlopt.sweep.target import target_of
@@ -140,3 +144,63 @@ def test_the_registry_names_estimators_that_exist() -> None:
         for name, (module, _) in ESTIMATORS.items()
     }
     assert {name for name, kind in kinds.items() if kind} >= {"LogisticRegression", "SVC"}
+
+
+PAIRS = pd.DataFrame({"user": [*"aabbccdd"], "item": [1, 2, 1, 3, 2, 3, 1, 2]})
+WORDS = pd.DataFrame(np.random.default_rng(0).integers(0, 4, (30, 5)), columns=[*"vwxyz"])
+
+
+@pytest.mark.parametrize("way", ["file", "pickle"])
+@pytest.mark.parametrize(
+    ("model", "given", "what"),
+    [
+        (mlopt.MatrixFactorization(2, random_state=0), (PAIRS, range(8)), "predict"),
+        (
+            mlopt.MatrixFactorization(2, solver="als", implicit=True, random_state=0),
+            (PAIRS, range(8)),
+            "predict",
+        ),
+        (mlopt.LatentDirichletAllocation(3, random_state=0), (WORDS,), "transform"),
+    ],
+)
+def test_factors_and_topics_come_back_and_go_on(
+    tmp_path: Path, model: Any, given: Any, what: str, way: str
+) -> None:
+    model = clone(model).set_params(max_iter=5).fit(*given)
+    path = tmp_path / "model.skops"
+    if way == "file":
+        path.write_bytes(dump_model(model))
+    other = load(path) if way == "file" else pickle.loads(pickle.dumps(model))
+    fits = [one.set_params(warm_start=True, max_iter=9).fit for one in (model, other)]
+    for more in (False, True):  # a warm start goes on from where it was
+        if more:
+            _ = [fit(*given) for fit in fits]
+        found, wanted = (getattr(one, what)(given[0]) for one in (other, model))
+        assert np.array_equal(found, wanted)
+    assert other.plan_ is not None
+
+
+@pytest.mark.parametrize("files", [False, True])
+def test_commands_predict_ratings_and_write_topics(tmp_path: Path, files: bool) -> None:
+    for model, rows, columns in (
+        (mlopt.MatrixFactorization(2, random_state=0).fit(PAIRS, range(8)), PAIRS, 1),
+        (mlopt.LatentDirichletAllocation(3, random_state=0).fit(WORDS), WORDS, 3),
+    ):
+        path, data = tmp_path / "model.skops", tmp_path / "rows.csv"
+        path.write_bytes(dump_model(model))
+        rows.to_csv(data, index=False)
+        if files:
+            mlopt.predict(path, data, output=tmp_path / "out")
+            found = pd.read_csv(next((tmp_path / "out").rglob("*.csv")))
+            shutil.rmtree(tmp_path / "out")
+        else:
+            found = predict_file(path, str(data))
+        values = model.predict(rows) if columns == 1 else model.transform(rows)
+        np.testing.assert_allclose(found.to_numpy(), values.reshape(-1, columns), 1e-6)
+        names = ["prediction"] if columns == 1 else [*model.get_feature_names_out()]
+        assert [*found.columns] == names
+
+
+def test_a_model_that_neither_predicts_nor_transforms_is_refused() -> None:
+    with pytest.raises(InputError, match="must predict or transform"):
+        predictions(DBSCAN(), WORDS)

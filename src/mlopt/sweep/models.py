@@ -29,6 +29,8 @@ TRUSTED = frozenset(
     {
         # A partial only holds a function, which must itself be on this list.
         "functools.partial",
+        "mlopt.factors.estimator.MatrixFactorization",
+        "mlopt.factors.sgd.Rule",
         "mlopt.gd.least_squares.LinearRegression",
         "mlopt.gd.least_squares.Ridge",
         "mlopt.gd.logistic.LogisticRegression",
@@ -39,6 +41,8 @@ TRUSTED = frozenset(
         "mlopt.plan.tree.Plan",
         "mlopt.sweep.tabular.ReadColumns",
         "mlopt.sweep.tabular.ToFloat32",
+        "mlopt.topics.documents.Documents",
+        "mlopt.topics.estimator.LatentDirichletAllocation",
         "numpy.dtype",
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
         "sklearn.metrics._dist_metrics.EuclideanDistance64",
@@ -51,7 +55,8 @@ TRUSTED = frozenset(
         "sklearn.utils.validation.check_array",
     }
 )
-"""Types that models of sweeps consist of, beyond those that skops trusts by itself."""
+"""Types that models of sweeps, and other estimators of ours, consist of, beyond those that
+skops trusts by itself."""
 
 
 def dump_model(model: Any) -> bytes:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 
 from mlopt.errors import InputError, InputWarning
@@ -92,7 +93,10 @@ def unreadable_cells(estimator: Any, X: Any) -> list[str]:
 
 
 def predictions(model: Any, X: Any, *, proba: bool = False) -> pd.DataFrame:
-    """The columns ``prediction`` and, if asked for, ``probability_<class>``."""
+    """The columns ``prediction`` and, if asked for, ``probability_<class>``.
+
+    Of a model that does not predict what it transforms to, by the names that it gives.
+    """
     if proba and not hasattr(model, "predict_proba"):
         raise InputError(
             "`proba` needs a model that gives probabilities; this one does not. "
@@ -101,9 +105,25 @@ def predictions(model: Any, X: Any, *, proba: bool = False) -> pd.DataFrame:
     if proba and type(model) is Pipeline and len(model.steps) > 1:
         # What both have in common is done once.
         X, model = model[:-1].transform(X), model.steps[-1][1]
+    if not hasattr(model, "predict"):
+        return _transformed(model, X)
     columns = {"prediction": np.asarray(model.predict(X))}
     if proba:
         shares = np.asarray(model.predict_proba(X))
         names = [f"probability_{label}" for label in model.classes_]
         columns |= dict(zip(names, shares.T, strict=True))
     return pd.DataFrame(columns)
+
+
+def _transformed(model: Any, X: Any) -> pd.DataFrame:
+    if not hasattr(model, "transform"):
+        raise InputError(
+            f"A model must predict or transform rows; {type(model).__name__} does neither."
+        )
+    found = model.transform(X)
+    if sp.issparse(found):
+        raise InputError(
+            f"{type(model).__name__} gives a sparse matrix, which is no table: use it in "
+            "Python, with `mlopt.load`."
+        )
+    return pd.DataFrame(np.asarray(found), columns=[*model.get_feature_names_out()])
