@@ -235,3 +235,19 @@ def test_jobs_on_workers_outlive_one_of_them() -> None:
             assert eventually(lambda: len(mesh.members) == 3, 30)
         with pytest.raises(InputError, match=r"has \(2,\)"):
             Job(keeps_its_shape, np.zeros(3), [0], passes=9, **where).run()
+
+
+@pytest.mark.parametrize(("layout", "mode"), KINDS)
+@pytest.mark.parametrize("shape", [(2, 300_000), (1, 4, 150_000)])
+def test_a_row_of_a_model_may_be_larger_than_a_block(
+    layout: Any, mode: Any, shape: Any
+) -> None:
+    model = {"W": np.asfortranarray(np.zeros(shape)), "b": np.zeros((*shape[:1], 3))}
+    model["V"] = np.arange(600_000.0).reshape(shape)
+    model |= {name: np.zeros((shape[0], 100_000)) for name in "pqr"}  # large together
+    job = Job(
+        adds_one, model, list(range(3)), layout=layout, mode=mode, passes=2, members=3
+    )
+    found = job.run().model
+    for name, array in model.items():
+        np.testing.assert_array_equal(found[name], array + 6)

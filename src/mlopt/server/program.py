@@ -28,7 +28,7 @@ from mlopt.cluster import Executor
 from mlopt.errors import InputError
 from mlopt.rows.block import Block, fixed, read_only
 from mlopt.server.blocks import Array
-from mlopt.server.tables import Table, Tables
+from mlopt.server.tables import Table, Tables, is_wide
 
 Part = Mapping[str, Array]
 
@@ -282,7 +282,8 @@ def state_name(stratum: int) -> str:
 
 def _tables(name: str, part: Part) -> Iterator[tuple[str, Any]]:
     counts = {len(array) if np.ndim(array) else 1 for array in part.values()}
-    if len(part) > 1 and len(counts) == 1:
+    apart = is_wide(*map(np.asarray, part.values()))
+    if len(part) > 1 and len(counts) == 1 and not apart:
         yield name, part  # rows of all of them go together
     else:
         yield from ((f"{name} {one}", array) for one, array in part.items())

@@ -82,6 +82,7 @@ def _joined(table: Table, blocks: Sequence[list[Array]]) -> list[Array]:
         return blocks[0]
     found = []
     for at, (shape, dtype) in enumerate(table.kinds.values()):
+        shape = (table.keys.count,) if table.flat else shape
         whole = blocks[0][at].base
         if not (
             isinstance(whole, np.ndarray)

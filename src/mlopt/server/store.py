@@ -199,6 +199,7 @@ class Store:
     def rows(self, name: str, keys: Array) -> Array:
         """Rows of one of the model's arrays, in the order of ``keys``."""
         table = self.tables.tables[name]
+        table.check_rows()
         self._settled(table.blocks)
         shape, dtype = table.kinds[""]
         out = np.empty((len(keys), *shape[1:]), dtype)
@@ -208,7 +209,9 @@ class Store:
 
     def add_rows(self, name: str, keys: Array, deltas: Array) -> None:
         """Add to rows of one of the model's arrays; to those that come twice, twice."""
-        for block, mine, rows in self.tables.tables[name].spread(keys):
+        table = self.tables.tables[name]
+        table.check_rows()
+        for block, mine, rows in table.spread(keys):
             self.update(block, [rows, deltas[mine]], "add_rows")
 
     # --- owners

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mlopt.errors import InputError
-from mlopt.server.blocks import Array, Keys
+from mlopt.server.blocks import LARGEST, Array, Keys
 
 Group = Mapping[str, Array]
 Model = Mapping[str, Any]
@@ -30,7 +30,8 @@ class Table:
     first : int
         Its first block; the others follow.
     keys : Keys
-        Its rows. An array without dimensions has one.
+        Its rows. An array without dimensions has one. Those of an array whose rows are
+        larger than a block are its numbers, one by one.
     kinds : mapping of str to (shape, dtype)
         Of its arrays; of a single one the name is empty.
     """
@@ -73,7 +74,27 @@ class Table:
     def in_rows(self, value: Any) -> list[Array]:
         """The arrays of what is like it, each with a dimension of rows; without a copy."""
         group = value if isinstance(value, Mapping) else {"": value}
+        if self.flat:
+            return [group[name].reshape(-1) for name in self.kinds]
         return [np.atleast_1d(group[name]) for name in self.kinds]
+
+    @property
+    def flat(self) -> bool:
+        """Whether blocks cut its rows, each of which is larger than one."""
+        return any(_count(shape) != self.keys.count for shape, _ in self.kinds.values())
+
+    def check_rows(self) -> None:
+        """Raise unless rows can be asked for: each is in one block.
+
+        Raises
+        ------
+        InputError
+        """
+        if self.flat:
+            raise InputError(
+                f"Rows of `{self.name}` are larger than a block, {LARGEST >> 20} MB, and "
+                "can be had by `pull` only: make each several rows."
+            )
 
     def check(self, delta: Any) -> None:
         """Raise unless a delta is like it.
@@ -144,6 +165,8 @@ class Tables:
                 )
             (count,) = counts
             nbytes = sum(array.nbytes for array in arrays.values())
+            if len(arrays) == 1 and is_wide(*arrays.values()):
+                count = nbytes // next(iter(arrays.values())).itemsize
             keys = Keys.of(count, nbytes // count, least, hashed)
             kinds = {one: (array.shape, array.dtype) for one, array in arrays.items()}
             tables[name] = Table(name, first, keys, kinds)
@@ -195,6 +218,15 @@ class Tables:
             _check_names(delta, self.tables)
         for name, part in delta.items():
             self.tables[name].check(part)
+
+
+def is_wide(*arrays: Array) -> bool:
+    """Whether a row of an array, or of some together, is larger than a block."""
+    return sum(array.nbytes // _count(array.shape) for array in arrays) > LARGEST
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    return shape[0] if shape else 1
 
 
 def _check_names(delta: Model, wanted: Mapping[str, Any]) -> None:
