@@ -81,8 +81,29 @@ def test_blocks_have_at_most_2_megabytes() -> None:
     sizes = [array.nbytes for _, (array,) in tables.cut({"W": np.zeros((1001, 1000))})]
     assert max(sizes) <= LARGEST
     assert sum(sizes) == 1001 * 8000
+    wide = np.arange(3 << 18).reshape(3, -1)  # rows of 2 MB are whole
+    assert [len(b) for _, (b,) in Tables.of({"W": wide}).cut({"W": wide})] == [1, 1, 1]
+    wide = np.arange(3 * 300_000).reshape(3, 2, -1)  # others are cut
+    tables = Tables.of({"W": wide})
+    model = tables.empty()
+    for block, found in tables.cut({"W": wide}):
+        assert found[0].nbytes <= LARGEST
+        tables.put(model, block, found)
+    np.testing.assert_array_equal(model["W"], wide)
     with pytest.raises(InputError, match="row of a table may have 2 MB"):
-        Tables.of({"W": np.zeros((1, 300_000))})
+        Tables.of({"W": {"a": wide, "b": wide}})
+
+
+def test_rows_larger_than_a_block_cannot_be_asked_for_one_by_one(mesh: Mesh) -> None:
+    wide = np.arange(600_000.0).reshape(2, -1)
+    with Host(mesh, {"W": wide}) as host:
+        np.testing.assert_array_equal(host.store.pull()["W"], wide)
+        host.store.push({"W": wide})
+        np.testing.assert_array_equal(host.store.pull()["W"], 2 * wide)
+        with pytest.raises(InputError, match="larger than a block"):
+            host.store.rows("W", np.array([0]))
+        with pytest.raises(InputError, match="larger than a block"):
+            host.store.add_rows("W", np.array([0]), wide[:1])
 
 
 def pushes(site: Site, tables: Tables, count: int, seed: int) -> tuple[int, int]:
