@@ -83,15 +83,15 @@ def test_blocks_have_at_most_2_megabytes() -> None:
     assert sum(sizes) == 1001 * 8000
     wide = np.arange(3 << 18).reshape(3, -1)  # rows of 2 MB are whole
     assert [len(b) for _, (b,) in Tables.of({"W": wide}).cut({"W": wide})] == [1, 1, 1]
-    wide = np.arange(3 * 300_000).reshape(3, 2, -1)  # others are cut
-    tables = Tables.of({"W": wide})
+    cut = np.arange(3 * 300_000).reshape(3, 2, -1)  # others are cut
+    tables = Tables.of({"W": cut})
     model = tables.empty()
-    for block, found in tables.cut({"W": wide}):
+    for block, found in tables.cut({"W": cut}):
         assert found[0].nbytes <= LARGEST
         tables.put(model, block, found)
-    np.testing.assert_array_equal(model["W"], wide)
+    np.testing.assert_array_equal(model["W"], cut)
     with pytest.raises(InputError, match="row of a table may have 2 MB"):
-        Tables.of({"W": {"a": wide, "b": wide}})
+        Tables.of({"W": {"a": cut, "b": cut}})
 
 
 def test_rows_larger_than_a_block_cannot_be_asked_for_one_by_one(mesh: Mesh) -> None:

@@ -16,6 +16,7 @@ from tests.topics.test_lda import TOPICS, WORDS, drawn, model
 import mlopt.topics.strata
 from mlopt.cluster import MeshDask, MeshHere
 from mlopt.errors import ClusterError
+from mlopt.resources import Resources
 from mlopt.server.layouts.pool import Pool
 from mlopt.server.layouts.pricing import choose
 from mlopt.topics.counting import Priors
@@ -209,3 +210,17 @@ def test_a_worker_that_is_killed_changes_no_topic() -> None:
         assert_exact(found)
         np.testing.assert_array_equal(found.topics, topics)
         found.close()
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_machines_that_are_twice_as_quick_are_predicted_half_the_time(sampler: str) -> None:
+    documents = Documents.of(drawn())
+    topics = first_topics(len(documents.words), TOPICS, 0)
+    work = Sweeps(documents, topics, TOPICS, Priors(0.1, 0.01), sampler, 0, 0, 20)
+    usual, quick = (
+        work.prices(Pool(resources=Resources(python=rate)), False)[0].seconds
+        for rate in (1.0, 2.0)
+    )
+    assert usual is not None
+    assert quick is not None
+    assert usual == pytest.approx(2 * quick)

@@ -13,6 +13,7 @@ from mlopt.errors import InputError
 from mlopt.factors.model import Factors, padded
 from mlopt.factors.ratings import Ratings
 from mlopt.factors.sgd import Rule
+from mlopt.factors.shelves import MOST
 from mlopt.kernels.factors_als import confide_rows, solve_rows
 
 Array = NDArray[Any]
@@ -23,8 +24,6 @@ STEPS = 3
 _ROUNDS, _STILL = 50, 1e-6
 """Rounds of steps at most for a solution, and the share of the largest factor by which the
 last may move one: steps in single precision lose their way where counts weigh much."""
-_PARTS = 16
-"""Of the rows, with about as many ratings each, for threads to take."""
 
 
 class ALSTraining:
@@ -143,7 +142,7 @@ def half(
     features, Z = padded(F, biased), padded(start[0], biased)
     if biased:
         features[:, k], Z[:, k] = 1, start[1]
-    edges = np.searchsorted(starts, starts[-1] * np.arange(1, _PARTS) / _PARTS)
+    edges = np.searchsorted(starts, starts[-1] * np.arange(1, MOST) / MOST)
     cuts = np.unique(np.concatenate(([0], edges, [len(Z)])))
     spans = list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
     if confidence is None:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from mlopt.errors import InputError
 
 _GAPS = 8
-"""Whole numbers that lie in a range of so many times their count are not sorted."""
+"""Times their count: whole numbers that lie in so wide a range are not sorted. The table of
+the range has 32 bytes for each then, as much as sorting takes."""
 
 
 @dataclass(frozen=True)

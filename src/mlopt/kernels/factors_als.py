@@ -37,7 +37,8 @@ from mlopt.kernels.simd import like, load, muladd, splat, splat_at, store, total
 Array = NDArray[Any]
 
 TURNS = 50
-"""Turns of all coordinates at most, of a row that may not be negative, in a pass."""
+"""Turns of all coordinates at most, of a row that may not be negative, in a pass: the next
+pass goes on from there, with other factors of the other side."""
 TOGETHER = 32
 """Rows that go through ``F'F`` together: twice as many take as long."""
 _LEFT = 1e-4

@@ -24,6 +24,8 @@ BREATH = 0.001
 """Seconds until one tries again: a message takes .02 to 1 ms (`docs/mesh.md`), and who is
 behind with the news is told within a few."""
 _LONGEST = 0.05
+"""Seconds between two tries at most: who waits for a block that is restored, which takes a
+second or more, asks some twenty times."""
 
 
 class Call(NamedTuple):

@@ -29,7 +29,8 @@ few enough kinds, else the second, by which like machines differ while others ru
 ENUMERATED = 50_000
 """Configurations that are priced one by one: in .05 s (benchmarks/server_planner.py)."""
 SOLVING = 2.0
-"""Seconds for the integer programs."""
+"""Seconds for the integer programs, of the 4 to 7 that a plan for 32 kinds of machines
+takes (benchmarks/server_planner.py): the rest improves what they propose."""
 KNEE = 0.5
 """Where servers are busy for this share of the time and workers, too, the formula leaves
 out who waits by chance, up to 12% (benchmarks/server_planner.py): it is simulated."""

@@ -37,6 +37,7 @@ LARGEST = 2 << 20
 lock is held. Arrays that are sent without a lock arrive torn."""
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
+"""The golden section: multiples of it are spread the most evenly (Knuth, volume 3, 6.4)."""
 
 
 def add(arrays: Sequence[Array], deltas: Sequence[Array]) -> None:

@@ -84,8 +84,8 @@ class Sweeps:
 
     def prices(self, pool: Pool, measure: bool, wanted: str = "auto") -> list[Priced]:
         """On threads, on members, and in this process as the only one."""
-        load = self._load(measure, sides_of(len(self.topics)))
-        here = threads(self._load(False, shards_of(len(self.topics))), pool)
+        load = self._load(pool, measure, sides_of(len(self.topics)))
+        here = threads(self._load(pool, False, shards_of(len(self.topics))), pool)
         found = [rotate(load, pool)]
         if pool.apart and wanted == "auto":
             found.append(rotate(load, pool.alone))
@@ -106,12 +106,13 @@ class Sweeps:
     def _timed(self) -> float:
         return timed(self._cut[1], self.passes)
 
-    def _load(self, measure: bool, side: int) -> Load:
+    def _load(self, pool: Pool, measure: bool, side: int) -> Load:
         n, words, sparse = len(self.topics), self.documents.vocabulary, self._sparse
         if measure and not self.are_few:
             step = self._timed
         else:
-            step = n * (_TOKEN[sparse] + self.number * _TOPIC[sparse]) / side**2
+            seconds = n * (_TOKEN[sparse] + self.number * _TOPIC[sparse])
+            step = seconds / pool.resources.python / side**2
         counts = min(2 * n, 2 * words * self.number) if sparse else words * self._width
         lines = 3 * self.documents.count * side * 2 * _INT
         return Load(
