@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 from tests.server.test_jobs import ALL, KINDS
 
-from mlopt.errors import InputError, InputWarning
+from mlopt.errors import InputError, InputWarning, TaskError
 from mlopt.server import Job
 
 X = np.arange(12.0).reshape(6, 2)
@@ -152,3 +152,43 @@ def test_a_state_of_another_job_is_refused(state: Any) -> None:
 @pytest.mark.parametrize("rows", [range(4), deque([1, 2, 3, 4])])
 def test_any_sequence_is_blocks(rows: Any) -> None:
     assert job(rows=rows, layout="threads").run().model.tolist() == [4, 4]
+
+
+@pytest.mark.parametrize(("layout", "mode"), KINDS)
+@pytest.mark.parametrize("kind", ["bool", "int8", "int64"])
+def test_sums_of_whole_numbers_are_right_whatever_steps_return(
+    layout: Any, mode: Any, kind: str
+) -> None:
+    def step(block: Any, w: np.ndarray) -> np.ndarray:
+        return np.full(2, 1 if kind == "bool" else 100).astype(kind)
+
+    made = Job(
+        step, np.zeros(2, np.int32), range(4), layout=layout, mode=mode, passes=2, members=3
+    )
+    assert made.run().model.tolist() == [8 if kind == "bool" else 800] * 2
+
+
+@pytest.mark.parametrize(("layout", "mode"), KINDS)
+@pytest.mark.parametrize(
+    ("start", "delta", "said"),
+    [
+        (np.zeros(2, np.int8), np.full(2, 1000), "cannot be added to int8: it has 1000"),
+        (np.zeros(2, np.int8), np.full(2, 100, np.int8), "beyond what int8 holds"),
+        (np.zeros(2, np.uint8), np.full(2, 200, np.uint8), "beyond what uint8 holds"),
+    ],
+)
+def test_whole_numbers_that_do_not_fit_are_refused(
+    layout: Any, mode: Any, start: np.ndarray, delta: np.ndarray, said: str
+) -> None:
+    def step(block: Any, w: np.ndarray) -> np.ndarray:
+        return delta
+
+    made = Job(step, start, range(2), layout=layout, mode=mode, passes=3, members=3)
+    with pytest.raises((InputError, TaskError), match=said):
+        made.run()
+
+
+def test_masks_of_y_are_not_ignored() -> None:
+    y = np.ma.array(np.arange(4.0), mask=[True, False, False, False])
+    with pytest.raises(InputError, match="y must not be a masked array"):
+        Job(lambda block, w: w, np.zeros(2), np.ones((4, 2)), y=y)

@@ -49,7 +49,29 @@ def add(arrays: Sequence[Array], deltas: Sequence[Array]) -> None:
         )
     _check_kinds(arrays, deltas)
     for array, delta in zip(arrays, deltas, strict=True):
+        add_to(array, delta)
+
+
+def add_to(array: Array, delta: Array) -> None:
+    """Add in place; whole numbers must fit.
+
+    Raises
+    ------
+    InputError
+        A sum is beyond what the array holds, which is as it was.
+    """
+    if array.dtype.kind not in "iu":
         np.add(array, delta, out=array, casting="same_kind")
+        return
+    delta = np.asarray(delta).astype(array.dtype, casting="same_kind")
+    total = array + delta
+    # Signs of both that are not the sum's; where there are none, less than before.
+    wrong = total < array if array.dtype.kind == "u" else (array ^ total) & (delta ^ total)
+    if bool(wrong.any() if array.dtype.kind == "u" else (wrong < 0).any()):
+        raise InputError(
+            f"Sums are beyond what {array.dtype} holds: begin with a model of a wider type."
+        )
+    array[...] = total
 
 
 def add_rows(arrays: Sequence[Array], deltas: Sequence[Array]) -> None:

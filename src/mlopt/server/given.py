@@ -173,6 +173,7 @@ def cells_of(
         held = executor(where)
     cut = Rows.of(rows, executor=held or Threads(1))
     if y is not None:
+        check_unmasked(y, "y")
         cut = cut.attach(y=np.asarray(y))
     if isinstance(cut.executor, Threads):
         return [[block] for block in cut.map(_itself)], None

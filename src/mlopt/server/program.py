@@ -27,7 +27,7 @@ import scipy.sparse as sp
 from mlopt.cluster import Executor
 from mlopt.errors import InputError
 from mlopt.rows.block import Block, fixed, read_only
-from mlopt.server.blocks import Array
+from mlopt.server.blocks import Array, add_to
 from mlopt.server.tables import Table, Tables, is_wide
 
 Part = Mapping[str, Array]
@@ -78,7 +78,7 @@ class Adds(Step):
     def visit(self, cell: Any, part: Part, state: Part, passes: int) -> float:
         delta, loss = self.delta(cell, part, state, passes)
         for name, array in part.items():
-            np.add(array, delta[name], out=array, casting="same_kind")
+            add_to(array, delta[name])
         return loss
 
     def delta(self, cell: Any, part: Part, state: Part, passes: int) -> tuple[Part, float]:
@@ -87,7 +87,7 @@ class Adds(Step):
         found = self.function(rows, given[""] if self.alone else given)
         delta = {"": found} if self.alone else found
         check_delta(delta, part)
-        return {name: np.asarray(delta[name]) for name in part}, 0.0
+        return {name: _like(delta[name], array) for name, array in part.items()}, 0.0
 
 
 def check_delta(delta: Any, part: Part) -> None:
@@ -117,6 +117,20 @@ def check_delta(delta: Any, part: Part) -> None:
                 f"`step` must return a delta that can be added to {array.dtype}: {what} "
                 f"is of {found.dtype}."
             )
+        if array.dtype.kind in "iu" and not np.can_cast(found.dtype, array.dtype):
+            limits, least, most = np.iinfo(array.dtype), found.min(), found.max()
+            if not limits.min <= least <= most <= limits.max:
+                raise InputError(
+                    f"{what[0].upper()}{what[1:]} cannot be added to {array.dtype}: it has "
+                    f"{most if most > limits.max else least}. Begin with a model of a "
+                    "wider type."
+                )
+
+
+def _like(delta: Any, array: Array) -> Array:
+    """Whole numbers as the model has them: those of several steps are added up."""
+    found = np.asarray(delta)
+    return found.astype(array.dtype) if array.dtype.kind in "iu" else found
 
 
 def _check_kind(found: Any, what: str) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from mlopt.cluster.mesh import Site
 from mlopt.cluster.pool import Pool
-from mlopt.errors import ClusterError
+from mlopt.errors import MloptError
 from mlopt.server.asking import BREATH
 from mlopt.server.program import CLOCK, part_name, state_name
 from mlopt.server.resident import Done, JobService
@@ -68,7 +68,7 @@ def works(
             one.step(done, site.stop.is_set)
     finally:
         for number, one in every.items():
-            with suppress(ClusterError):  # then whoever goes on does it again
+            with suppress(MloptError):  # then whoever goes on does it again
                 one.tell()
             service.roll.end(number, one.told)
         pool.shutdown(wait=False, cancel_futures=True)

@@ -10,6 +10,7 @@ import numpy as np
 
 from mlopt.cluster import Executor
 from mlopt.errors import InputError
+from mlopt.server.blocks import Array, add_to
 from mlopt.server.layouts.layout import Layout
 from mlopt.server.program import Part, Program, Step
 
@@ -54,7 +55,7 @@ class Rounds(Layout):
                 # Other arrays: threads may have the ones before.
                 parts.append(
                     {
-                        name: np.asarray(array + delta[name], array.dtype)
+                        name: np.asarray(_total(array, delta[name]), array.dtype)
                         for name, array in arrays.items()
                     }
                 )
@@ -74,5 +75,13 @@ def _delta(step: Step, passes: int, cell: Any, part: Part) -> tuple[Part, float]
 
 
 def _sum(one: tuple[Part, float], other: tuple[Part, float]) -> tuple[Part, float]:
-    parts = {name: array + other[0][name] for name, array in one[0].items()}
+    parts = {name: _total(array, other[0][name]) for name, array in one[0].items()}
     return parts, one[1] + other[1]
+
+
+def _total(one: Array, other: Array) -> Array:
+    if one.dtype.kind not in "iu":
+        return np.asarray(one + other)
+    total = np.array(one)
+    add_to(total, other)
+    return total
