@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.model_selection import GridSearchCV
 
 from mlopt import MatrixFactorization
-from mlopt.errors import InputError
+from mlopt.errors import InputError, InputWarning
 
 PAIRS = [["ann", "tea"], ["ann", "rum"], ["bob", "tea"], ["bob", "milk"]]
 STARS = [5.0, 1.0, 4.0, 2.0]
@@ -157,3 +158,39 @@ def test_a_pair_that_comes_twice_is_scored_twice() -> None:
     assert len(model.predict(twice())) == 3
     pairs = np.column_stack(twice().coords)
     assert model.score(twice()) == pytest.approx(model.score(pairs, twice().data))
+
+
+def low_rank() -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(0)
+    pairs = np.unique(random.integers(0, (40, 30), (700, 2)), axis=0)
+    P, Q = random.normal(size=(40, 2)), random.normal(size=(30, 2))
+    return pairs, (P[pairs[:, 0]] * Q[pairs[:, 1]]).sum(axis=1)
+
+
+@pytest.mark.parametrize("solver", ["sgd", "als"])
+def test_ratings_so_small_that_nothing_is_learnt_of_them_are_warned_of(solver: str) -> None:
+    pairs, values = low_rank()
+    model = MatrixFactorization(2, solver=solver, random_state=0)
+    model.fit(pairs, values)
+    for penalty, scale in ((0.05, 0.01), (5.0, 1.0)):
+        model.set_params(alpha=penalty)
+        with pytest.warns(InputWarning, match=r"deviate by .* scale the ratings up"):
+            model.fit(pairs, scale * values)
+        assert model.score(pairs, scale * values) < 0.3
+    model.set_params(alpha=0.05).fit(pairs, np.full(len(pairs), 3.0))  # nothing to learn
+
+
+@pytest.mark.parametrize("implicit", [False, True])
+def test_scores_of_other_users_rows_are_warned_of(implicit: bool) -> None:
+    pairs, values = low_rank()
+    X = sp.csr_array((np.abs(values) + 0.1, pairs.T), shape=(40, 30))
+    model = MatrixFactorization(2, implicit=implicit, random_state=0)
+    with pytest.warns(InputWarning, match="rows of a sparse matrix must be `users_`"):
+        GridSearchCV(model, {"alpha": [0.05, 0.1]}, cv=2).fit(X)
+    held = np.random.default_rng(1).random(X.nnz) < 0.3
+    train, test = (
+        sp.csr_array((X.tocoo().data[part], pairs[part].T), shape=X.shape)
+        for part in (~held, held)
+    )
+    model.fit(train).score(test)
+    model.score(train) if not implicit else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral, Real
 from typing import Any
 
@@ -14,8 +15,9 @@ from sklearn.utils._param_validation import (
     StrOptions,
 )
 
-from mlopt.errors import InputError
-from mlopt.factors.ratings import POLICIES, Ratings
+from mlopt.errors import InputError, InputWarning
+from mlopt.factors.model import SPREAD
+from mlopt.factors.ratings import POLICIES, Ratings, entries_of
 
 Array = NDArray[Any]
 
@@ -78,6 +80,43 @@ def check_ratings(model: Any, ratings: Ratings) -> None:
     if model.warm_start and hasattr(model, "user_factors_"):
         _check_warm(model, ratings)
     check_signs(ratings, model.implicit, model.nonnegative)
+
+
+def warn_of_small(ratings: Ratings, penalty: float) -> None:
+    """Say so where ratings deviate by less than what holds factors back.
+
+    Below the penalty the minimum is at no factors at all; and SGD does not come far from
+    where factors begin, `SPREAD`, unless ratings deviate by more.
+    """
+    deviation, least = float(ratings.values.std()), max(penalty, 2 * SPREAD)
+    if 0 < deviation < least:
+        warnings.warn(
+            f"ratings deviate by {deviation:.2g} from their mean, and below {least:g} next "
+            "to nothing is learnt of them: scale the ratings up, until they deviate by "
+            f"about 1, or lower `alpha`, which is {penalty:g}.",
+            InputWarning,
+            stacklevel=3,
+        )
+
+
+def warn_of_others(model: Any, X: Any) -> None:
+    """Say so where a sparse matrix to score seems to have rows of other users.
+
+    Held-out ratings have no pair that `fit` has seen, those of `fit` have all; rows that a
+    split gives to a test set have some by chance.
+    """
+    users, items, _ = entries_of(X)
+    starts, seen = model._seen
+    known = np.repeat(np.arange(len(starts) - 1), np.diff(starts)) * X.shape[1] + seen
+    both = int(np.isin(users * X.shape[1] + items, known).sum())
+    if 0 < both < min(len(users), len(known)):
+        warnings.warn(
+            f"{both} of {len(users)} ratings to score are of pairs that `fit` has seen, "
+            "others are not: rows of a sparse matrix must be `users_`, and those of a "
+            "split are other users. Split rows of (user, item), with the ratings as y.",
+            InputWarning,
+            stacklevel=3,
+        )
 
 
 def check_signs(ratings: Ratings, counts: bool, nonnegative: bool) -> None:

@@ -23,6 +23,8 @@ from mlopt.factors.checks import (
     check_ratings,
     check_signs,
     refuse_unknown,
+    warn_of_others,
+    warn_of_small,
 )
 from mlopt.factors.fitting import Fitted, Settings, begin, carried_over, train
 from mlopt.factors.ids import Ids
@@ -224,6 +226,8 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         check_parameters(self)
         ratings = ratings_of(X, y, self.duplicates)
         check_ratings(self, ratings)
+        if not self.implicit:
+            warn_of_small(ratings, self.alpha)
         before = self if self.warm_start and hasattr(self, "user_factors_") else None
         seed = self._seed if before else self._draw()
         settings = self._settings(seed)
@@ -355,15 +359,16 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
             are pairs that `fit` has seen; NaN if all are.
         """
         check_is_fitted(self)
+        if sp.issparse(X):
+            self._check_shape(X)
+            warn_of_others(self, X)
         if self._learnt[1] is None:
             values = entries_of(X)[2] if sp.issparse(X) else columns_of(X, y)[2]
             check_real(values)
             return float(r2_score(np.asarray(values, np.float64), self.predict(X)))
         held = ratings_of(X, y, "sum")
         users, items = held.users, held.items
-        if sp.issparse(X):
-            self._check_shape(X)
-        else:
+        if not sp.issparse(X):
             users = Ids(self.users_).find(held.user_ids.labels, "user")[users]
             items = Ids(self.items_).find(held.item_ids.labels, "item")[items]
         known = (users >= 0) & (items >= 0) & (held.values > 0)

@@ -12,6 +12,8 @@ from mlopt.kernels.factors_sgd import LANES
 
 Array = NDArray[Any]
 
+SPREAD = 0.1
+"""Deviation of factors where they begin, for ratings that deviate by about 1."""
 _AT_ONCE = 2**16
 """Pairs that are predicted together: their factors stay in a cache."""
 
@@ -74,7 +76,7 @@ def drawn(
     The deviation is a tenth of the usual rating's: large enough to break symmetry.
     """
     random = np.random.default_rng(seed)
-    base, spread = np.sqrt(max(level, 0.0) / k), np.float32(0.1)
+    base, spread = np.sqrt(max(level, 0.0) / k), np.float32(SPREAD)
     found = []
     for count in shape:
         A = base + spread * random.standard_normal((count, k), dtype=np.float32)
