@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -142,3 +143,23 @@ def test_a_model_in_parts_is_of_whole_passes_too(layout: Any) -> None:
         job.run()
     assert [part["w"].tolist() for part in job.model] == [[3 * job.passes] * 3] * 4
     assert [part["w"].tolist() for part in job.run().model] == [[3 * PASSES] * 3] * 4
+
+
+@pytest.mark.parametrize("layout", ["threads", "rotate"])
+def test_little_is_lost_when_a_step_fails(layout: Any) -> None:
+    """A model of which a copy takes no time has one of not long ago."""
+
+    def fails() -> None:
+        raise InputError("enough")
+
+    counts = Counts(200, fails)
+
+    def step(block: Any, model: np.ndarray) -> np.ndarray:
+        time.sleep(0.003)
+        return counts(block, model)
+
+    job = job_of(step, layout=layout)
+    with pytest.raises(InputError, match="enough"):
+        job.run()
+    assert job.passes * BLOCKS >= 100
+    np.testing.assert_array_equal(job.model, BLOCKS * job.passes)

@@ -251,3 +251,23 @@ def test_a_row_of_a_model_may_be_larger_than_a_block(
     found = job.run().model
     for name, array in model.items():
         np.testing.assert_array_equal(found[name], array + 6)
+
+
+def test_threads_end_with_the_last_step_and_not_with_their_next_look() -> None:
+    job = Job(adds_one, {"w": np.zeros(2)}, list(range(4)), layout="threads", n_jobs=3)
+    began = time.monotonic()
+    for _ in range(20):
+        job.advance(1)
+    job.close()
+    assert time.monotonic() - began < 2  # looks are .2 s apart
+    np.testing.assert_array_equal(job.model["w"], 80)
+
+
+@pytest.mark.parametrize("layout", ALL)
+def test_what_was_learnt_stays_when_members_are_let_go_of(layout: Any) -> None:
+    job = Job(adds_one, {"w": np.zeros(2)}, [1, 2, 3], layout=layout, members=2, passes=4)
+    job.advance(3)
+    job.close()
+    assert job.passes == 3
+    np.testing.assert_array_equal(job.model["w"], 9)
+    np.testing.assert_array_equal(job.run().model["w"], 12)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from mlopt.cluster import Executor, Mesh, MeshHere, executor, mesh
 from mlopt.cluster.threads import count_threads
-from mlopt.errors import InputError, InputWarning
+from mlopt.errors import ClusterError, InputError, InputWarning
 from mlopt.events import Observer, ignore
 from mlopt.plan import Choice, Plan
 from mlopt.server.elastic import Policy
@@ -212,9 +213,7 @@ class Job:
     @property
     def model(self) -> Any:
         """The model now, also after an error; as it was given."""
-        if self._layout is not None:
-            found, _ = self._layout.model()
-            self._kept = Kept(self._layout.passes, found, self._layout.steps)
+        self._keep()
         parts = [
             {name: array.copy() for name, array in part.items()}
             for part in self._kept.parts
@@ -246,7 +245,7 @@ class Job:
                 model = self.model
             finally:
                 lost = 0 if self._layout is None else self._layout.lost
-                self.close()
+                self._let_go()
         if sound and not is_finite(self._kept.parts):
             warnings.warn(
                 f"the model has NaN or infinity after {self.passes} passes: `step` "
@@ -306,11 +305,24 @@ class Job:
             It is none of a job like this one.
         """
         kept = check_state(state, self.program)
-        self.close()
+        self._let_go()
         self._kept = kept
 
     def close(self) -> None:
         """Let go of members; what was learnt stays in `model`."""
+        try:
+            with suppress(ClusterError):  # nobody has it any more: it is what was kept
+                self._keep()
+        finally:
+            self._let_go()
+
+    def _keep(self) -> None:
+        layout = self._layout
+        if layout is not None and self._kept.steps != layout.steps:
+            found, _ = layout.model()
+            self._kept = Kept(layout.passes, found, layout.steps)
+
+    def _let_go(self) -> None:
         layout, self._layout = self._layout, None
         if layout is not None:
             self._changes = layout.changes()

@@ -279,10 +279,11 @@ class _Rotation:
         return all(isinstance(block(number), Block) for number in self.blocks[part])
 
     def _may_go_on(self) -> bool:
-        return bool(self.errors) or any(
-            order and self._is_ready(stratum, order[0][1])
-            for stratum, order in list(self.orders.items())
-        )
+        """Whether whoever waits has something to do, or nothing any more."""
+        orders = list(self.orders.items())
+        if self.errors or not any(order for _, order in orders):
+            return True
+        return any(order and self._is_ready(a, order[0][1]) for a, order in orders)
 
     def _visit(self, stratum: int, part: int, passes: int) -> float:
         service = self.service

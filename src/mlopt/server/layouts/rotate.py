@@ -20,6 +20,12 @@ from mlopt.server.layouts.members import LOOK, PROMPT, ended, finished, give_cel
 from mlopt.server.program import CLOCK, Part, Program, part_name, state_name
 from mlopt.server.resident import Done, JobService, rotate
 
+SHARE = 0.01
+"""Of the time that copies may take: less than what passes differ by."""
+LEAST = 0.001
+"""Seconds of a copy at least, with tasks that end before and begin after it: threads that
+begin take less."""
+
 
 class Rotate(Layout):
     """Parts go from member to member.
@@ -35,7 +41,8 @@ class Rotate(Layout):
     threads : int, optional
         Of each member. Default: its cores.
     every : float
-        Seconds from one copy of the whole model to the next.
+        Seconds from one copy of the whole model to the next, at most: those that take
+        little are made more often (`SHARE`).
 
     Attributes
     ----------
@@ -67,6 +74,7 @@ class Rotate(Layout):
         self._kept: tuple[int, Sequence[Part], Sequence[Part]]
         self._kept = passes, program.parts, program.states
         self._when, self._a_pass = time.monotonic(), every
+        self._copying = every  # seconds of a copy, about
         self._host: Host | None = None
         self.homes: list[str] = []
 
@@ -105,7 +113,8 @@ class Rotate(Layout):
         """As many passes as are done before the next copy, at a guess."""
         assert self._host is not None
         began, left = time.monotonic(), wanted - self.passes
-        count = max(1, min(left, int(self.every / self._a_pass)))
+        every = min(self.every, self._copying / SHARE)
+        count = max(1, min(left, int(every / self._a_pass)))
         tasks = self._started(count)
         try:
             self.done = finished(tasks)
@@ -119,7 +128,7 @@ class Rotate(Layout):
         self.passes += count
         self._a_pass = (time.monotonic() - began) / count
         self.loss = sum(one.losses[self.passes - 1] for one in self.done)
-        if time.monotonic() - self._when > self.every:
+        if time.monotonic() - self._when > every:
             self._keep()
 
     def _started(self, passes: int, steps: Sequence[int] | None = None) -> list[Resident]:
@@ -158,8 +167,10 @@ class Rotate(Layout):
         assert self._host is not None
         if not set(self.homes) <= set(self.mesh.members):
             raise MemberLostError("A member was lost, and what it had.")
+        began = time.monotonic()
         self._kept = self.passes, *self.program.cut(self._host.store.pull())
         self._when = time.monotonic()
+        self._copying = max(self._when - began, LEAST)
 
     def _have_come(self) -> bool:
         """Whether there are members now for more of the strata."""
@@ -202,10 +213,12 @@ class Rotate(Layout):
             for table in plan.of(name).values()
             for block in table.blocks
         }
+        began = time.monotonic()
         host = Host(
             self.mesh, model, plan, servers=used, owners=owners, tables=plan.tables,
             every=None, mends=False, make=JobService,
         )  # fmt: skip
+        self._copying = max(time.monotonic() - began, LEAST)  # all of it came here
         for stratum, home in enumerate(self.homes):
             give_cells(self.mesh, home, stratum, self.program)
         self._host = host  # of which members have all now
