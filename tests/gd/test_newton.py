@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.datasets import load_digits
+from sklearn.svm import LinearSVC
 from tests.gd.laws import obeys_the_laws
 
 from mlopt.cluster import Threads
@@ -144,6 +146,41 @@ def test_steps_that_go_up_first_can_be_interrupted_anywhere() -> None:
         assert parts.objective()[0] <= least  # what is shown never gets worse
         least = parts.objective()[0]
     np.testing.assert_array_equal(parts.coefficients()[0], whole.coefficients()[0])
+
+
+def test_enough_curved_rows_are_in_the_hessian_of_a_squared_hinge() -> None:
+    X, y = load_digits(return_X_y=True)
+    targets = np.where(y == 3, 1.0, -1.0)[:, None]
+    rows, passes = Rows.of(X).attach(targets=targets, weights=np.ones_like(targets)), 0
+    start: Any = None
+    for cost in (0.01, 0.1, 1.0, 10.0, 100.0):
+        l2 = 1 / (cost * len(X))
+        model = Model("squared_hinge", l2, intercept_l2=l2)
+        one = Newton(rows, model, gtol=1e-5, max_passes=1000, start=start)
+        one.advance(1000)
+        assert one.converged[0]
+        passes, start = passes + one.passes, one.coefficients()
+    assert passes <= 150
+    theirs = LinearSVC(C=cost, tol=1e-6, max_iter=100_000).fit(X, y == 3)
+    size = np.square(theirs.coef_).sum() + np.square(theirs.intercept_).sum()
+    lacking = 1.0 - targets[:, 0] * theirs.decision_function(X)
+    reached = np.square(lacking[lacking > 0]).sum() / len(X) + 0.5 * l2 * size
+    assert one.objective()[0] <= reached * (1 + 1e-6)
+
+
+def test_rows_without_curvature_are_no_part_of_a_hessian() -> None:
+    """Left out, as rows of another fold are, they are not even read."""
+    rows, model = problem(1, n=200, d=4), Model("logistic", 0.1)
+    (block,) = rows.map(lambda block: block)
+    kept = np.arange(200) % 3 > 0
+    weights = np.where(kept[:, None], block.extra["weights"], 0.0)
+    masked = rows.attach(targets=block.extra["targets"], weights=weights)
+    left = Rows.of(block.X[kept], executor=Threads(1)).attach(
+        targets=block.extra["targets"][kept], weights=weights[kept]
+    )
+    at = 0.3 * np.random.default_rng(1).normal(size=(5, 1))
+    found = [joint_hessian(one, at, model, np.zeros(4)) for one in (masked, left)]
+    np.testing.assert_allclose(*found, rtol=1e-12)
 
 
 def test_rare_columns_of_rare_classes_do_not_run_away() -> None:

@@ -90,14 +90,21 @@ def _block_hessian(block: Block, place: tuple[NDArray[Any], Model]) -> Array:
         X = block.X[part]
         c = block.extra["weights"][part, model.rowset].astype(np.float64)
         Z = decision(X, weights[:-1], weights[-1]).astype(np.float64)
-        X = np.column_stack((X.toarray() if sp.issparse(X) else X, np.ones(len(c))))
         if K > 1:
-            _add_softmax(total[:-1], X, Z, c)
+            _add_softmax(total[:-1], _with_ones(X), Z, c)
         else:
-            rooted = X * np.sqrt(c * _curvatures(block, part, Z[:, 0], model))[:, None]
+            h = c * _curvatures(block, part, Z[:, 0], model)
+            curved = np.flatnonzero(h)  # no other row adds to it
+            rooted = _with_ones(X[curved]) * np.sqrt(h[curved])[:, None]
             total[:-1] += rooted.T @ rooted
         total[-1, 0] += c.sum()
     return total
+
+
+def _with_ones(X: Any) -> Array:
+    """Dense rows, a one behind each."""
+    dense = X.toarray() if sp.issparse(X) else X
+    return np.column_stack((dense, np.ones(len(dense))))
 
 
 def _sparse_hessian(block: Block, weights: NDArray[Any], model: Model) -> Array:

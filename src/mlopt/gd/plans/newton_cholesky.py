@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -47,6 +48,7 @@ from mlopt.rows import Rows
 LARGEST = WIDEST
 """Beyond so many rows a Hessian is not worth its memory and its factor."""
 _LEAST = count("newton.hessian.least")
+_CURVED = count("newton.hessian.curved")
 _SHARE = count("newton.hessian.share")
 _MEMORY = 10
 """Pairs of steps and gradients beside a sampled Hessian, as in L-BFGS."""
@@ -61,6 +63,7 @@ _PASSES_WITH_START = price("newton.passes.start")
 _PASSES_OF_SAMPLED = price("newton.passes.sampled")
 LOSSES = frozenset({"logistic", "multinomial", "squared_hinge"})
 """What it can minimise."""
+KINKED = "squared_hinge"
 _CHOLESKY = price("newton.cholesky")
 _STEP = price("newton.step")
 _BESIDE = price("newton.beside")
@@ -69,7 +72,9 @@ _START_PASSES = price("newton.start")
 _FEW_WEIGHTS = count("small.weights")
 
 
-def hessian_rows(n: int, d: int, columns: int, stored: float | None = None) -> int:
+def hessian_rows(
+    n: int, d: int, columns: int, stored: float | None = None, *, loss: str = ""
+) -> int:
     """Rows from which to make a Hessian, for about the work of four passes over all.
 
     Parameters
@@ -77,11 +82,15 @@ def hessian_rows(n: int, d: int, columns: int, stored: float | None = None) -> i
     n, d, columns : int
     stored : float, optional
         Values that a row stores, where rows are sparse.
+    loss : str, default=""
+        Of a squared hinge few rows are curved, those that lie near the other class or in
+        it: a sample has to hold enough of them.
     """
     size = columns * (d + 1)
     if columns == 1 and stored is not None and stored <= _FEW:
         return n
-    wanted = max(_LEAST * size, _SHARE * n // size)
+    curved = _CURVED if loss == KINKED else 1
+    wanted = max(curved * _LEAST * size, _SHARE * n // size)
     return n if wanted > n // 2 else wanted
 
 
@@ -144,7 +153,7 @@ class Newton:
         self._max_passes, self._passes = max_passes, 0
         self._plan, self._sums = layout([model]), Sums.of(rows)
         stored = rows.nonzero / rows.n if rows.sparse else None
-        size = hessian_rows(rows.n, rows.d, model.outputs, stored)
+        size = hessian_rows(rows.n, rows.d, model.outputs, stored, loss=model.loss)
         self._sample = draw(rows, size)
         self._lacking = lacking_squares(rows, self._sample)
         # Where the Hessian is that of all rows, there is nothing to correct.
@@ -160,7 +169,7 @@ class Newton:
         self._inverse: Inverse | None = None
         self._idle = 0
         # Full steps that may still be taken, and the point where the last of them led.
-        self._leaps = _LEAPS if self._exact and model.loss == "squared_hinge" else 0
+        self._leaps = _LEAPS if self._exact and model.loss == KINKED else 0
         self._ahead: Batch | None = None
 
     @property
@@ -319,15 +328,15 @@ class Newton:
             self._look(np.asarray(state["seen"]))
 
 
-def rows_of_hessian(shape: Shape) -> int:
+def rows_of_hessian(shape: Shape, loss: str = "") -> int:
     """Rows from which it makes a Hessian."""
     stored = shape.nonzero / shape.n if shape.sparse else None
-    return hessian_rows(shape.n, shape.d, shape.columns, stored)
+    return hessian_rows(shape.n, shape.d, shape.columns, stored, loss=loss)
 
 
-def rows_of_start(shape: Shape) -> int:
+def rows_of_start(shape: Shape, loss: str = "") -> int:
     """Rows on which it starts, where Hessians are exact."""
-    exact = rows_of_hessian(shape) >= shape.n
+    exact = rows_of_hessian(shape, loss) >= shape.n
     return start_rows(shape.n, shape.d, shape.columns) if exact else 0
 
 
@@ -338,12 +347,12 @@ def passes(shape: Shape) -> float:
     return _PASSES_WITH_START if rows_of_start(shape) else _PASSES
 
 
-def cost(shape: Shape, resources: Resources, passes: float) -> Cost | str:
+def cost(shape: Shape, resources: Resources, passes: float, loss: str = "") -> Cost | str:
     """So many passes, or why it cannot be used."""
     size = shape.columns * (shape.d + 1)
     if size > LARGEST:
         return f"a Hessian of {size} x {size} is beyond {LARGEST}"
-    rows = rows_of_hessian(shape)
+    rows = rows_of_hessian(shape, loss)
     # Drawn rows are held twice while they are joined; all rows are where they are.
     needed = 2.0 * rows * shape.d * shape.itemsize if rows < shape.n else 0.0
     most = resources.memory / resources.workers / 4
@@ -359,7 +368,7 @@ def cost(shape: Shape, resources: Resources, passes: float) -> Cost | str:
     hessian = made + Cost(memory=sums / resources.workers, python=_BESIDE)
     factor = alone(_CHOLESKY * size**3 / 3, resources)
     each = pass_cost(shape, resources, _STEP)
-    share = rows_of_start(shape) / shape.n
+    share = rows_of_start(shape, loss) / shape.n
     # The rows of a start are few, its calls are not.
     calls = Cost(python=(1.0 - share) * (_STEP + _BESIDE)) if share else Cost()
     start = _START_PASSES * (share * (each + hessian) + calls)
@@ -369,7 +378,7 @@ def cost(shape: Shape, resources: Resources, passes: float) -> Cost | str:
 def _price(outline: Outline, resources: Resources) -> Price | str:
     if outline.shape.columns > 1 and outline.loss != "multinomial":
         return "its Hessian is that of one column of weights, or of a softmax"
-    return priced(cost)(outline, resources)
+    return priced(partial(cost, loss=outline.loss))(outline, resources)
 
 
 def _begin(problem: Problem, stop: Stop, max_passes: int, start: Start) -> Solver:

@@ -116,5 +116,8 @@ def _one_by_one(
         return {}
     alone = replace(outline, shape=shape)
     passes = typical(newton_cholesky.NEWTON_CHOLESKY, alone, stop).expected
-    one = cast(Cost, newton_cholesky.cost(shape, replace(here, threads=1), passes))
+    one = cast(
+        Cost,
+        newton_cholesky.cost(shape, replace(here, threads=1), passes, outline.loss),
+    )
     return {space: (models / here.threads) * one}
