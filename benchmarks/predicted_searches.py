@@ -7,16 +7,29 @@ and how the plan knows them, as corrected after the first fits, and measured; at
 many are within a factor of 2, and how many of the intervals hold. ``search.doubt.*`` of
 the price list are judged by the last.
 
+With --drawn 1,2 linear models are searched over instead, on rows that are drawn from these
+seeds, on one thread, by processor time. With --fit as well, every scan of these runs both
+ways, in lockstep and by Newton's method, and the prices of scans, ``batch.*`` of this
+script, are fitted to what each took: judge them on other seeds.
+
 usage: predicted_searches.py [--data digits,spam] [--families forest,hist] [--trials 16]
                              [--folds 3] [--few] [--remember]
+                             [--drawn 1,2 [--fit] [--problems 8]]
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import os
+import sys
 import time
 import warnings
+from dataclasses import dataclass
+
+if "--drawn" in sys.argv:
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        os.environ.setdefault(variable, "1")
 
 import dask
 import numpy as np
@@ -28,6 +41,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import mlopt
+from mlopt.tuning.crews import batching, scan
+from mlopt.tuning.crews.scans import Scans
+from mlopt.tuning.crews.spaces import Space
 
 WITHIN, FEW = 2.0, 4
 LEAVES, DEPTHS = {"max_leaf_nodes": [7, 15, 31, 63]}, {"max_depth": [2, 4, 8, None]}
@@ -107,6 +123,139 @@ def one(data, family, trials, folds):
     return predicted, took, low <= took <= high
 
 
+@dataclass(frozen=True)
+class Took:
+    """A scan that took so many seconds one way, and what it is priced by."""
+
+    scans: Scans
+    given: tuple
+    newton: bool
+    seconds: float
+
+    def priced(self):
+        """Seconds by the list as it is now."""
+        cost = self.scans.ways(*self.given).get(self.newton)
+        return None if cost is None else cost.seconds(self.given[-1])
+
+
+def rows_of(rng):
+    """X and y: planes between classes, or classes about points of their own."""
+    n, d = round(10 ** rng.uniform(2.1, 3.6)), round(10 ** rng.uniform(0.6, 1.9))
+    classes, noise = rng.choice([2, 2, 3, 6]), 10 ** rng.uniform(-1.5, 0.5)
+    if rng.random() < 0.5:
+        y = rng.integers(classes, size=n)
+        X = 2 * rng.normal(size=(classes, d))[y] / d**0.25 + rng.normal(size=(n, d))
+    else:
+        X = rng.normal(size=(n, d)) + rng.uniform(0, 1) * rng.normal(size=(n, 1))
+        z = X @ rng.normal(size=(d, classes))
+        y = (z / z.std() + noise * rng.gumbel(size=z.shape)).argmax(axis=1)
+    low = min(d, round(10 ** rng.uniform(0.6, 1.9)))  # columns that are nearly dependent
+    X = X @ rng.normal(size=(d, low)) @ rng.normal(size=(low, d)) / d + 0.1 * X
+    if rng.random() < 0.5:
+        X = np.round(np.exp(X / X.std()))  # counts
+    return X * 10 ** (rng.choice([0.0, 1.0]) * rng.normal(size=d)), y
+
+
+def drawn(seeds, problems):
+    """(name, search, X, y) of linear searches, on columns of like and of unlike scales."""
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        for _ in range(problems):
+            X, y = rows_of(rng)
+            models, folds = rng.choice([4, 16, 64]), rng.choice([3, 5])
+            space = {"C": np.logspace(*rng.choice([(-4, 4), (-2, 2)]), models).tolist()}
+            for model in (linear_model.LogisticRegression(), svm.LinearSVC()):
+                search = mlopt.ModelSearchCV(
+                    model, space, sampler="grid", bandit=None, n_trials=None, cv=folds,
+                    n_jobs=1,
+                )  # fmt: skip
+                shape = "x".join(map(str, (*X.shape, len(set(y)))))
+                name = f"{type(model).__name__} {shape} {models} x {folds}"
+                yield name, search, X, y
+
+
+def both_ways(search, X, y):
+    """Each scan of a search, one way and the other; the quickest of two runs."""
+    for newton in (False, True):
+        runs = [scans_of(search, X, y, newton) for _ in range(2)]
+        for one in zip(*runs, strict=True):
+            yield min(one, key=lambda took: took.seconds)
+
+
+def scans_of(search, X, y, newton):
+    """The scans of a search that goes this way."""
+    found, priced, choose = [], [], scan.space_of
+    ways, advance = Scans.ways, batching.BatchCrew._advance
+
+    def noted(self, *given):
+        priced.append((self, given))
+        return ways(self, *given)
+
+    def forced(tasks, rows, problem):
+        priced.clear()
+        choose(tasks, rows, problem)
+        return Space(by_newton=newton)
+
+    def timed(*given):
+        begin = time.process_time()
+        outcome = advance(*given)
+        found.append(Took(*priced[0], newton, time.process_time() - begin))
+        return outcome
+
+    scan.space_of, Scans.ways, batching.BatchCrew._advance = forced, noted, timed
+    try:
+        search.fit(X, y)
+    finally:
+        scan.space_of, Scans.ways, batching.BatchCrew._advance = choose, ways, advance
+    return found
+
+
+def fitted(options):
+    """Print the prices of scans that fit what scans take."""
+    import prices
+
+    seen = []
+    for name, search, X, y in drawn(options.drawn, options.problems):
+        own = [one for one in both_ways(search, X, y) if one.priced() is not None]
+        seen += own
+        for newton in (False, True):
+            both = [(o.priced(), o.seconds) for o in own if o.newton == newton]
+            if both:
+                predicted, took = np.sum(both, axis=0)
+                way = "newton" if newton else "lockstep"
+                print(
+                    f"{name:44}{way:9} {predicted:8.3f} s, took {took:8.3f} s", flush=True
+                )
+    prices.SCRIPT, prices.PREFIX = "predicted_searches.py", "batch."
+    prices.UNITS |= {"passes", "share"}
+    prices.print_fitted(seen, lambda one: "newton" if one.newton else "lockstep")
+
+
+def on_drawn(options):
+    """Whole searches, predicted and measured, by processor time."""
+    found = []
+    for name, search, X, y in drawn(options.drawn, options.problems):
+        search.fit(X, y)  # kernels are compiled, and loaded
+        begin = time.process_time()
+        plan = search.fit(X, y).plan_
+        took = time.process_time() - begin
+        first = plan.estimates[0]
+        print(f"{name:44} {plan.predicted:8.3f} s, took {took:8.3f} s", flush=True)
+        found.append((name, plan.predicted, took, first.low <= took <= first.high))
+    for kind in ("LogisticRegression", "LinearSVC"):
+        told([rest for name, *rest in found if name.startswith(kind)], kind + ": ")
+
+
+def told(found, before=""):
+    """How near predictions were."""
+    off = np.array([max(p / t, t / p) for p, t, _ in found])
+    held = sum(holds for *_, holds in found)
+    print(
+        f"{before}{np.sum(off <= WITHIN)} of {len(off)} within {WITHIN:g} times, at worst "
+        f"{np.nanmax(off):.2f}; {held} of {len(off)} intervals hold what was measured"
+    )
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", default="digits,spam")
@@ -115,20 +264,22 @@ def main():
     parser.add_argument("--folds", type=int, default=3)
     parser.add_argument("--few", action="store_true", help="searches of 4 x 3 fits, too")
     parser.add_argument("--remember", action="store_true")
+    parser.add_argument("--drawn", type=lambda text: [int(s) for s in text.split(",")])
+    parser.add_argument("--problems", type=int, default=8, help="drawn of each seed")
+    parser.add_argument("--fit", action="store_true", help="prices of scans to these")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
+    if options.drawn:
+        with dask.config.set({"mlopt.remember": False}):
+            (fitted if options.fit else on_drawn)(options)
+        return
     found = []
     with dask.config.set({"mlopt.remember": options.remember}):
         for data in options.data.split(","):
             for family in options.families.split(","):
                 sizes = (options.trials, *([FEW] if options.few else []))
                 found += [one(data, family, trials, options.folds) for trials in sizes]
-    off = np.array([max(p / t, t / p) for p, t, _ in found])
-    held = sum(holds for *_, holds in found)
-    print(
-        f"{np.sum(off <= WITHIN)} of {len(off)} within {WITHIN:g} times, at worst "
-        f"{np.nanmax(off):.2f}; {held} of {len(off)} intervals hold what was measured"
-    )
+    told(found)
 
 
 if __name__ == "__main__":

@@ -89,7 +89,7 @@ THEIRS, CLASSES = "theirs", 5
 VALUES = 8e6
 """Stored by a drawn problem at most."""
 TOLERANCE, L2, MOST, SECONDS, REPEATS, HOPELESS = 1e-4, 1e-4, 60, 2.0, 3, 20.0
-SCRIPT = "prices.py"
+SCRIPT, PREFIX = "prices.py", ""
 UNITS = {"s", "operations", "times", "reads", "vectors", "visits", "columns"}
 """Of prices that seconds tell something about; passes are judged by `foresight.py`."""
 DIGITS = 2
@@ -248,7 +248,8 @@ def _asked(node: ast.expr) -> set[str] | None:
 def fitted(seen: list[Seen | Looked | Theirs]) -> dict[str, float]:
     """The prices that name this script, by least squares of logarithms; now in the list."""
     bindings = Bindings()
-    names = [p.name for p in PRICES.values() if p.script == SCRIPT and p.unit in UNITS]
+    own = [p for p in PRICES.values() if p.script == SCRIPT and p.unit in UNITS]
+    names = [p.name for p in own if p.name.startswith(PREFIX)]
     first = np.array([PRICES[name].value for name in names])
     measured = np.log([one.seconds for one in seen])
 
@@ -266,16 +267,34 @@ def fitted(seen: list[Seen | Looked | Theirs]) -> dict[str, float]:
     return dict(zip(names, values, strict=True))
 
 
-def summary(seen: list[Seen | Looked | Theirs], title: str) -> None:
+def of_method(one: Any) -> str:
+    """What a run is a run of."""
+    return str(one.method.name)
+
+
+def summary(seen: list[Any], title: str, kind: Any = of_method) -> None:
     """Ratios of price and measurement, method by method."""
     print(title)
-    for name in dict.fromkeys(one.method.name for one in seen):
-        ratios = [one.priced() / one.seconds for one in seen if one.method.name == name]
+    for name in dict.fromkeys(map(kind, seen)):
+        ratios = [one.priced() / one.seconds for one in seen if kind(one) == name]
         near = np.mean([0.5 <= ratio <= 2 for ratio in ratios])
         print(
             f"{name:34s} price / measured: median {statistics.median(ratios):.2f}, "
             f"within 2x {near:.0%} of {len(ratios)}"
         )
+
+
+def print_fitted(seen: list[Any], kind: Any = of_method) -> None:
+    """The lines of the list that change, and ratios before and after."""
+    summary(seen, "\nthe list as it is", kind)
+    before = dict(PRICES)
+    found = fitted(seen)
+    summary(seen, "\nas it would be with these lines", kind)
+    today, writer = datetime.date.today().isoformat(), csv.writer(sys.stdout)
+    for name, value in found.items():
+        if value != before[name].value:
+            one = before[name]
+            writer.writerow((name, value, one.unit, one.script, today, one.what))
 
 
 def timed(alternative: Alternative) -> tuple[float, int, bool]:
@@ -375,17 +394,10 @@ def main():
         seeds = [int(seed) for seed in options.drawn.split(",") if seed]
         problems = drawn(seeds, options.problems) if seeds else grid(rng)
         seen += [one for problem in problems for one in solved(problem, methods)]
-    summary(seen, "\nthe list as it is")
-    if not options.fit:
-        return
-    before = dict(PRICES)
-    found = fitted(seen)
-    summary(seen, "\nas it would be with these lines")
-    today, writer = datetime.date.today().isoformat(), csv.writer(sys.stdout)
-    for name, value in found.items():
-        if value != before[name].value:
-            one = before[name]
-            writer.writerow((name, value, one.unit, one.script, today, one.what))
+    if options.fit:
+        print_fitted(seen)
+    else:
+        summary(seen, "\nthe list as it is")
 
 
 if __name__ == "__main__":

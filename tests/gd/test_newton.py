@@ -17,7 +17,8 @@ from mlopt.gd.columns import Model, layout
 from mlopt.gd.joint_hessian import inverse_of, joint_hessian
 from mlopt.gd.passes import Sums, evaluate
 from mlopt.gd.plans import Task, plan
-from mlopt.gd.plans.newton_cholesky import Newton, hessian_rows, start_rows
+from mlopt.gd.plans.newton_cholesky import Newton
+from mlopt.gd.plans.newton_costs import hessian_rows, start_rows
 from mlopt.rows import Rows
 
 Array = NDArray[Any]
@@ -179,8 +180,8 @@ def test_rows_without_curvature_are_no_part_of_a_hessian() -> None:
         targets=block.extra["targets"][kept], weights=weights[kept]
     )
     at = 0.3 * np.random.default_rng(1).normal(size=(5, 1))
-    found = [joint_hessian(one, at, model, np.zeros(4)) for one in (masked, left)]
-    np.testing.assert_allclose(*found, rtol=1e-12)
+    found, wanted = (joint_hessian(one, at, model, np.zeros(4)) for one in (masked, left))
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
 def test_rare_columns_of_rare_classes_do_not_run_away() -> None:

@@ -25,12 +25,12 @@ from mlopt.tuning import foresight, samples
 from mlopt.tuning.bandits import ActionElimination, NoPruning, SuccessiveHalving
 from mlopt.tuning.crews.families import Views
 from mlopt.tuning.crews.prefixes import Prefixes
+from mlopt.tuning.crews.scans import Scans
 from mlopt.tuning.crews.trials import TrainResult, Trial
 from mlopt.tuning.forecast import Forecast
 from mlopt.tuning.foresight import Foresight
 from mlopt.tuning.inputs import problem_of
 from mlopt.tuning.rungs import Rungs
-from mlopt.tuning.scans import Scans
 from mlopt.tuning.setup import prepare
 from mlopt.tuning.typical import spread
 

@@ -172,11 +172,7 @@ class QuasiNewton(LinearTraining):
         if len(first) == len(models):
             self._start_on_sample(numbers, models)
             return
-        coarse = QuasiNewton(
-            self.rows, [models[i] for i in first], tol=self.tol, gtol=self.gtol,
-            max_passes=self.max_passes, memory=self.memory, certain=self._bounded,
-            known=self,
-        )  # fmt: skip
+        coarse = self._like([models[i] for i in first])
         coarse.advance(self.max_passes)
         own = np.array(numbers)[first]
         self._write(own.tolist(), coarse._layout, coarse._weights)
@@ -187,6 +183,13 @@ class QuasiNewton(LinearTraining):
         trained = {i: self._weights[:, places[i]] for i in first}
         for i, weights in penalty_path.between(models, trained):
             self._weights[:, places[i]] = weights
+
+    def _like(self, models: Sequence[Model]) -> QuasiNewton:
+        """A training of other models, of the same kind and on the same rows."""
+        return QuasiNewton(
+            self.rows, models, tol=self.tol, gtol=self.gtol, max_passes=self.max_passes,
+            memory=self.memory, certain=self._bounded, known=self,
+        )  # fmt: skip
 
     def _start_on_sample(self, numbers: list[int], models: Sequence[Model]) -> None:
         """Train some models on the sample first, if it is much smaller than the rows."""

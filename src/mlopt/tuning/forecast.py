@@ -24,8 +24,8 @@ from mlopt.tuning.crews.families import Way
 from mlopt.tuning.crews.linear_task import LinearTask
 from mlopt.tuning.crews.prefixes import keeps
 from mlopt.tuning.crews.problem import Problem
+from mlopt.tuning.crews.scans import TYPICAL_PASSES, Scans
 from mlopt.tuning.samples import Profile, profiled, shape_of, some_rows
-from mlopt.tuning.scans import TYPICAL_PASSES, Scans
 
 WORTH = 3.0
 """Seconds on one thread: a shorter search in batches is begun without samples."""

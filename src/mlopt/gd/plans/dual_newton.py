@@ -18,6 +18,7 @@ from mlopt.costs import Cost
 from mlopt.gd.narrow import factor_of, gradient_bound, narrowed, square_of
 from mlopt.gd.newton_training import planes_of
 from mlopt.gd.plans import newton_cholesky as newton
+from mlopt.gd.plans import newton_costs
 from mlopt.gd.plans.dual_cholesky import why_not, with_products
 from mlopt.gd.plans.method import Method, Price, Solver, Start
 from mlopt.gd.plans.outline import Outline
@@ -159,12 +160,12 @@ def _price(outline: Outline, resources: Resources) -> Price | str:
         return why
     planes = 1 if outline.loss == "multinomial" else shape.columns
     square = replace(square_of(shape), columns=shape.columns // planes)
-    if (size := square.columns * (shape.n + 1)) > newton.LARGEST:
-        return f"a Hessian of {size} x {size} is beyond {newton.LARGEST}"
+    if (size := square.columns * (shape.n + 1)) > newton_costs.LARGEST:
+        return f"a Hessian of {size} x {size} is beyond {newton_costs.LARGEST}"
     before, here = with_products(shape, resources), replace(resources, workers=1)
 
     def of(passes: float) -> Cost:
-        return before + planes * cast(Cost, newton.cost(square, here, passes))
+        return before + planes * cast(Cost, newton_costs.cost(square, here, passes))
 
     return of
 
@@ -174,6 +175,6 @@ def _begin(problem: Problem, stop: Stop, max_passes: int, start: Start) -> Solve
 
 
 DUAL_NEWTON = Method(
-    "dual-newton", newton.LOSSES, lambda shape: newton.passes(square_of(shape)), _price,
-    _begin, stops=(RelativeGap, GradientNorm), continues=True, free=1,
+    "dual-newton", newton.LOSSES, lambda shape: newton_costs.passes(square_of(shape)),
+    _price, _begin, stops=(RelativeGap, GradientNorm), continues=True, free=1,
 )  # fmt: skip

@@ -64,6 +64,11 @@ class Passes:
         """As good as never fewer: twice as far off, in digits, as ``low``."""
         return self.low**2 / self.expected
 
+    @property
+    def most(self) -> float:
+        """As good as never more: twice as far off, in digits, as ``high``."""
+        return self.high**2 / self.expected
+
     @staticmethod
     def known(passes: float) -> Passes:
         """Passes that do not depend on the data."""

@@ -20,7 +20,6 @@ separated take a dozen of these, and thousands of steps that must each go down.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, cast
@@ -29,75 +28,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.cluster import single_threaded
-from mlopt.costs import Cost
 from mlopt.gd import gap
 from mlopt.gd.batch import Batch
 from mlopt.gd.columns import Model, layout
 from mlopt.gd.joint_hessian import Inverse, inverse_of, joint_hessian
 from mlopt.gd.passes import Floats, Sums, evaluate
 from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least, priced
+from mlopt.gd.plans.newton_costs import KINKED, cost, hessian_rows, passes, start_rows
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import GradientNorm, RelativeGap, Stop
 from mlopt.gd.plans.task import Problem
-from mlopt.gd.pricing import Shape, alone, gram_operations, pass_cost, weighted_gram
-from mlopt.gd.sample import WIDEST, draw, lacking_squares
-from mlopt.prices import count, price
+from mlopt.gd.sample import draw, lacking_squares
+from mlopt.prices import count
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 
-LARGEST = WIDEST
-"""Beyond so many rows a Hessian is not worth its memory and its factor."""
-_LEAST = count("newton.hessian.least")
-_CURVED = count("newton.hessian.curved")
-_SHARE = count("newton.hessian.share")
 _MEMORY = 10
 """Pairs of steps and gradients beside a sampled Hessian, as in L-BFGS."""
-_FEW = price("hessian.few")
-_PART = count("newton.start.part")
-_FEWEST = count("newton.start.fewest")
-_EACH = count("newton.start.each")
 _STEPS = count("newton.start.steps")
 _LEAPS = count("newton.leaps")
-_PASSES = price("newton.passes")
-_PASSES_WITH_START = price("newton.passes.start")
-_PASSES_OF_SAMPLED = price("newton.passes.sampled")
 LOSSES = frozenset({"logistic", "multinomial", "squared_hinge"})
 """What it can minimise."""
-KINKED = "squared_hinge"
-_CHOLESKY = price("newton.cholesky")
-_STEP = price("newton.step")
-_BESIDE = price("newton.beside")
-_ROW, _SUMS = price("newton.row"), price("newton.sums")
-_START_PASSES = price("newton.start")
 _FEW_WEIGHTS = count("small.weights")
-
-
-def hessian_rows(
-    n: int, d: int, columns: int, stored: float | None = None, *, loss: str = ""
-) -> int:
-    """Rows from which to make a Hessian, for about the work of four passes over all.
-
-    Parameters
-    ----------
-    n, d, columns : int
-    stored : float, optional
-        Values that a row stores, where rows are sparse.
-    loss : str, default=""
-        Of a squared hinge few rows are curved, those that lie near the other class or in
-        it: a sample has to hold enough of them.
-    """
-    size = columns * (d + 1)
-    if columns == 1 and stored is not None and stored <= _FEW:
-        return n
-    curved = _CURVED if loss == KINKED else 1
-    wanted = max(curved * _LEAST * size, _SHARE * n // size)
-    return n if wanted > n // 2 else wanted
-
-
-def start_rows(n: int, d: int, columns: int) -> int:
-    """Rows whose solution is where a method with exact Hessians starts; 0 for none."""
-    size = n // _PART
-    return size if size >= max(_FEWEST, _EACH * columns * (d + 1)) else 0
 
 
 def _start(rows: Rows, model: Model) -> tuple[Floats, Floats] | None:
@@ -326,53 +278,6 @@ class Newton:
         self._ahead = None if ahead is None else Batch.restored(ahead, self._plan, 0)
         if self._passes:
             self._look(np.asarray(state["seen"]))
-
-
-def rows_of_hessian(shape: Shape, loss: str = "") -> int:
-    """Rows from which it makes a Hessian."""
-    stored = shape.nonzero / shape.n if shape.sparse else None
-    return hessian_rows(shape.n, shape.d, shape.columns, stored, loss=loss)
-
-
-def rows_of_start(shape: Shape, loss: str = "") -> int:
-    """Rows on which it starts, where Hessians are exact."""
-    exact = rows_of_hessian(shape, loss) >= shape.n
-    return start_rows(shape.n, shape.d, shape.columns) if exact else 0
-
-
-def passes(shape: Shape) -> float:
-    """To expect, where nothing is known of the data but their shape."""
-    if rows_of_hessian(shape) < shape.n:
-        return _PASSES_OF_SAMPLED
-    return _PASSES_WITH_START if rows_of_start(shape) else _PASSES
-
-
-def cost(shape: Shape, resources: Resources, passes: float, loss: str = "") -> Cost | str:
-    """So many passes, or why it cannot be used."""
-    size = shape.columns * (shape.d + 1)
-    if size > LARGEST:
-        return f"a Hessian of {size} x {size} is beyond {LARGEST}"
-    rows = rows_of_hessian(shape, loss)
-    # Drawn rows are held twice while they are joined; all rows are where they are.
-    needed = 2.0 * rows * shape.d * shape.itemsize if rows < shape.n else 0.0
-    most = resources.memory / resources.workers / 4
-    if needed > most:
-        return f"needs {needed / 2**30:.3g} of {most / 2**30:.3g} GiB for a sample"
-    renewals = passes if rows == shape.n else math.ceil(math.log2(max(passes, 2)))
-    products = 2 * gram_operations(rows, size)
-    if shape.columns == 1:
-        products = min(products, 2 * weighted_gram(shape, rows))
-    products += _ROW * rows * shape.columns  # margins again, and their curvatures
-    sums = _SUMS * 8.0 * size**2 * math.ceil(shape.blocks * rows / shape.n)
-    made = Cost(flops=products / resources.workers)
-    hessian = made + Cost(memory=sums / resources.workers, python=_BESIDE)
-    factor = alone(_CHOLESKY * size**3 / 3, resources)
-    each = pass_cost(shape, resources, _STEP)
-    share = rows_of_start(shape, loss) / shape.n
-    # The rows of a start are few, its calls are not.
-    calls = Cost(python=(1.0 - share) * (_STEP + _BESIDE)) if share else Cost()
-    start = _START_PASSES * (share * (each + hessian) + calls)
-    return start + passes * each + renewals * (hessian + factor)
 
 
 def _price(outline: Outline, resources: Resources) -> Price | str:

@@ -14,6 +14,7 @@ from mlopt.gd.direct_training import DirectLeastSquares
 from mlopt.gd.l1_training import L1Training
 from mlopt.gd.linear_training import LinearTraining
 from mlopt.gd.lockstep import LockstepSGD
+from mlopt.gd.lockstep_then_newton import LockstepThenNewton
 from mlopt.gd.newton_training import NewtonTraining
 from mlopt.gd.passes import decision_values
 from mlopt.gd.plans.stop import GradientNorm
@@ -23,7 +24,8 @@ from mlopt.tuning.crews import scoring
 from mlopt.tuning.crews.linear_task import LinearTask
 from mlopt.tuning.crews.many_scores import judge_of
 from mlopt.tuning.crews.problem import Problem, View
-from mlopt.tuning.crews.spaces import AS_THEY_ARE, Space, gradient_tolerance, space_of
+from mlopt.tuning.crews.scans import gradient_tolerance
+from mlopt.tuning.crews.spaces import AS_THEY_ARE, Space, patience_with, space_of
 from mlopt.tuning.crews.trials import Trial
 
 FloatArray = NDArray[np.floating[Any]]
@@ -139,7 +141,11 @@ def training_of(
         gtol = space.bound(view.rows, gradient_tolerance(problem, task))
         if space.by_newton:
             return NewtonTraining(rows, models, gtol=gtol, max_iter=limit)
-        return QuasiNewton(rows, models, gtol=gtol, max_passes=limit)
+        if not isinstance(rows.executor, Threads):
+            return QuasiNewton(rows, models, gtol=gtol, max_passes=limit)
+        return LockstepThenNewton(
+            rows, models, gtol=gtol, max_passes=limit, patience=patience_with(rows)
+        )
     schedules = [o.task.schedule for o in owners if o.task.schedule is not None]
     return LockstepSGD(
         rows, models, schedules, seed=problem.seed, tol=task.tol,

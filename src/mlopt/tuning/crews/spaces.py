@@ -1,32 +1,35 @@
 """How a scan descends: in which space it sees its rows, together or model by model.
 
-Few rows of many columns may be seen in their own space. Priced as single fits are: what
-passes cost, times those that such problems take, for all models of the scan.
+Few rows of many columns may be seen in their own space. Prices are those of `Scans`, by
+which searches are foreseen.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import cast
 
 from mlopt.cluster import Threads
 from mlopt.costs import Cost
+from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import resources_of
+from mlopt.gd.lockstep_then_newton import Patience
 from mlopt.gd.narrow import factor_of, gradient_bound, narrowed, square_of
-from mlopt.gd.plans import lbfgs, newton_cholesky
 from mlopt.gd.plans.dual_cholesky import with_products
-from mlopt.gd.plans.forecast import typical
 from mlopt.gd.plans.look import Look
-from mlopt.gd.plans.outline import Outline
+from mlopt.gd.plans.newton_costs import KINKED
 from mlopt.gd.plans.stop import GradientNorm
 from mlopt.gd.pricing import shape_of
 from mlopt.gd.sample import WIDEST
-from mlopt.resources import Resources
+from mlopt.prices import price
 from mlopt.rows import Rows
 from mlopt.tuning.crews.linear_task import LinearTask
 from mlopt.tuning.crews.problem import Problem, View
+from mlopt.tuning.crews.scans import Scans, gradient_tolerance, newton_alone, of_pass
+
+_PASSES = price("newton.passes")
 
 
 @dataclass(frozen=True)
@@ -66,58 +69,46 @@ def space_of(tasks: Sequence[LinearTask], rows: Rows, problem: Problem) -> Space
     """Where the models of a scan are predicted to be trained first, one task a model."""
     if not (tasks[0].by_passes and isinstance(rows.executor, Threads)):
         return AS_THEY_ARE
-    first, here, models = tasks[0], resources_of(rows.executor), len(tasks)
-    hardest = min(tasks, key=lambda task: task.strength)
-    model = hardest.model(0, float(rows.n), problem.outputs)
-    stop = GradientNorm(gradient_tolerance(problem, first))
-    wide = Outline(
-        model.loss, shape_of(rows, problem.outputs), model.l2,
-        look=cache(lambda: Look.of(rows, problem.rare)),
-    )  # fmt: skip
-    costs = {AS_THEY_ARE: _together(wide, stop, here, models)}
-    costs |= _one_by_one(Space(by_newton=True), wide, stop, here, models)
+    here, models = resources_of(rows.executor), len(tasks)
+    shape = shape_of(rows, problem.outputs)
+    stop = GradientNorm(gradient_tolerance(problem, tasks[0]))
+    look, seen = cache(lambda: Look.of(rows, problem.rare)), _spread(tasks)
+    scans = Scans.by_passes(problem, seen, shape, look, stop)
+    ways = scans.ways(shape, models, here, worst=True)
+    costs = {Space(by_newton=newton): cost for newton, cost in ways.items()}
     if rows.n < rows.d and rows.n <= WIDEST:
-        inside = replace(stop, tol=gradient_bound(rows, stop.tol))
-        square = replace(wide, shape=square_of(wide.shape))
-        narrow = {Space(narrow=True): _together(square, inside, here, models)}
-        narrow |= _one_by_one(Space(True, True), square, inside, here, models)
-        before = with_products(wide.shape, here)
-        costs |= {space: before + cost for space, cost in narrow.items()}
+        inside, square = replace(stop, tol=gradient_bound(rows, stop.tol)), square_of(shape)
+        scans = Scans.by_passes(problem, seen, square, look, inside)
+        ways, before = (
+            scans.ways(square, models, here, worst=True),
+            with_products(shape, here),
+        )
+        costs |= {Space(True, newton): before + cost for newton, cost in ways.items()}
     return min(costs, key=lambda space: costs[space].seconds(here))
 
 
-def gradient_tolerance(problem: Problem, task: LinearTask) -> float:
-    """Where the solver that scikit-learn would use stops, for columns of unit scale.
+def _spread(tasks: Sequence[LinearTask]) -> list[LinearTask]:
+    """One with the least penalty, one with the largest, and one in the middle."""
+    apart = sorted({task.strength: task for task in tasks}.items())
+    places = {0, len(apart) // 2, len(apart) - 1}
+    return [apart[place][1] for place in sorted(places)]
 
-    L-BFGS at ``tol``, LIBLINEAR in the primal at ``tol`` times the share of the rarest
-    class (Lin, Weng and Keerthi, 2008).
+
+def patience_with(rows: Rows) -> Patience:
+    """How long a scan of these rows may stay in lockstep.
+
+    Where the loss is smooth, models that take long are as good as there.
     """
-    if task.loss != "squared_hinge":
-        return task.tol
-    return task.tol * problem.rare
+    here = resources_of(rows.executor)
 
+    def seconds(cost: Cost | None) -> float:
+        return math.inf if cost is None else cost.seconds(here)
 
-def _together(outline: Outline, stop: GradientNorm, here: Resources, models: int) -> Cost:
-    """All models in lockstep, by L-BFGS."""
-    passes = typical(lbfgs.LBFGS, outline, stop).expected
-    shape = replace(outline.shape, columns=outline.shape.columns * models)
-    return lbfgs.cost(shape, here, passes)
+    @cache
+    def by_newton(loss: str, outputs: int) -> float:
+        return seconds(newton_alone(loss, shape_of(rows, outputs), here, _PASSES))
 
+    def of_model(model: Model) -> float:
+        return by_newton(model.loss, model.outputs) if model.loss == KINKED else math.inf
 
-def _one_by_one(
-    space: Space, outline: Outline, stop: GradientNorm, here: Resources, models: int
-) -> dict[Space, Cost]:
-    """Each on a thread, by Newton; class by class where there is no softmax."""
-    shape, softmax = outline.shape, outline.loss == "multinomial"
-    if not softmax:
-        models, shape = models * shape.columns, replace(shape, columns=1)
-    too_large = shape.columns * (shape.d + 1) > newton_cholesky.LARGEST
-    if outline.loss not in newton_cholesky.LOSSES or too_large:
-        return {}
-    alone = replace(outline, shape=shape)
-    passes = typical(newton_cholesky.NEWTON_CHOLESKY, alone, stop).expected
-    one = cast(
-        Cost,
-        newton_cholesky.cost(shape, replace(here, threads=1), passes, outline.loss),
-    )
-    return {space: (models / here.threads) * one}
+    return Patience(lambda columns: seconds(of_pass(shape_of(rows, columns))), of_model)

@@ -1,0 +1,117 @@
+"""What Newton's method takes: rows of its Hessians and of its start, passes, seconds."""
+
+from __future__ import annotations
+
+import math
+
+from mlopt.costs import Cost
+from mlopt.gd.pricing import Shape, alone, gram_operations, pass_cost, weighted_gram
+from mlopt.gd.sample import WIDEST
+from mlopt.prices import count, price
+from mlopt.resources import Resources
+
+LARGEST = WIDEST
+"""Beyond so many rows a Hessian is not worth its memory and its factor."""
+KINKED = "squared_hinge"
+"""The loss whose curvature comes and goes."""
+_LEAST = count("newton.hessian.least")
+_CURVED = count("newton.hessian.curved")
+_SHARE = count("newton.hessian.share")
+_FEW = price("hessian.few")
+_PART = count("newton.start.part")
+_FEWEST = count("newton.start.fewest")
+_EACH = count("newton.start.each")
+_PASSES = price("newton.passes")
+_PASSES_WITH_START = price("newton.passes.start")
+_PASSES_OF_SAMPLED = price("newton.passes.sampled")
+_CHOLESKY = price("newton.cholesky")
+_STEP = price("newton.step")
+_BESIDE = price("newton.beside")
+_ROW, _SUMS = price("newton.row"), price("newton.sums")
+_START_PASSES = price("newton.start")
+
+
+def hessian_rows(
+    n: int, d: int, columns: int, stored: float | None = None, *, loss: str = ""
+) -> int:
+    """Rows from which to make a Hessian, for about the work of four passes over all.
+
+    Parameters
+    ----------
+    n, d, columns : int
+    stored : float, optional
+        Values that a row stores, where rows are sparse.
+    loss : str, default=""
+        Of a squared hinge few rows are curved, those that lie near the other class or in
+        it: a sample has to hold enough of them.
+    """
+    size = columns * (d + 1)
+    if columns == 1 and stored is not None and stored <= _FEW:
+        return n
+    curved = _CURVED if loss == KINKED else 1
+    wanted = max(curved * _LEAST * size, _SHARE * n // size)
+    return n if wanted > n // 2 else wanted
+
+
+def start_rows(n: int, d: int, columns: int) -> int:
+    """Rows whose solution is where a method with exact Hessians starts; 0 for none."""
+    size = n // _PART
+    return size if size >= max(_FEWEST, _EACH * columns * (d + 1)) else 0
+
+
+def rows_of_hessian(shape: Shape, loss: str = "") -> int:
+    """Rows from which it makes a Hessian."""
+    stored = shape.nonzero / shape.n if shape.sparse else None
+    return hessian_rows(shape.n, shape.d, shape.columns, stored, loss=loss)
+
+
+def rows_of_start(shape: Shape, loss: str = "") -> int:
+    """Rows on which it starts, where Hessians are exact."""
+    exact = rows_of_hessian(shape, loss) >= shape.n
+    return start_rows(shape.n, shape.d, shape.columns) if exact else 0
+
+
+def passes(shape: Shape) -> float:
+    """To expect, where nothing is known of the data but their shape."""
+    if rows_of_hessian(shape) < shape.n:
+        return _PASSES_OF_SAMPLED
+    return _PASSES_WITH_START if rows_of_start(shape) else _PASSES
+
+
+def hessian_work(shape: Shape, resources: Resources, rows: int) -> Cost:
+    """Arithmetic and memory traffic of a Hessian of so many rows, whoever calls for it."""
+    size = shape.columns * (shape.d + 1)
+    products = 2 * gram_operations(rows, size)
+    if shape.columns == 1:
+        products = min(products, 2 * weighted_gram(shape, rows))
+    products += _ROW * rows * shape.columns  # margins again, and their curvatures
+    sums = _SUMS * 8.0 * size**2 * math.ceil(shape.blocks * rows / shape.n)
+    made = Cost(flops=products / resources.workers)
+    return made + Cost(memory=sums / resources.workers)
+
+
+def factor_work(shape: Shape, resources: Resources) -> Cost:
+    """Arithmetic of the factor of a Hessian, on one thread."""
+    return alone(_CHOLESKY * (shape.columns * (shape.d + 1)) ** 3 / 3, resources)
+
+
+def cost(shape: Shape, resources: Resources, passes: float, loss: str = "") -> Cost | str:
+    """So many passes, or why it cannot be used."""
+    size = shape.columns * (shape.d + 1)
+    if size > LARGEST:
+        return f"a Hessian of {size} x {size} is beyond {LARGEST}"
+    rows = rows_of_hessian(shape, loss)
+    # Drawn rows are held twice while they are joined; all rows are where they are.
+    needed = 2.0 * rows * shape.d * shape.itemsize if rows < shape.n else 0.0
+    most = resources.memory / resources.workers / 4
+    if needed > most:
+        return f"needs {needed / 2**30:.3g} of {most / 2**30:.3g} GiB for a sample"
+    renewals = passes if rows == shape.n else math.ceil(math.log2(max(passes, 2)))
+    hessian = hessian_work(shape, resources, rows) + Cost(python=_BESIDE)
+    factor = factor_work(shape, resources)
+    each = pass_cost(shape, resources, _STEP)
+    share = rows_of_start(shape, loss) / shape.n
+    # The rows of a start are few, its calls are not.
+    calls = Cost(python=(1.0 - share) * (_STEP + _BESIDE)) if share else Cost()
+    start = _START_PASSES * (share * (each + hessian) + calls)
+    return start + passes * each + renewals * (hessian + factor)

@@ -1,0 +1,230 @@
+"""What linear models take that train in shared scans: passes to expect, and their price.
+
+In lockstep, or each by Newton's method: whoever plans a search, chooses how a scan descends
+or ends one that drags on asks here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from mlopt.costs import Cost
+from mlopt.gd.penalty_path import FEWEST
+from mlopt.gd.plans.forecast import Passes, typical
+from mlopt.gd.plans.lbfgs import LBFGS
+from mlopt.gd.plans.look import Look
+from mlopt.gd.plans.method import Method
+from mlopt.gd.plans.newton_cholesky import LOSSES, NEWTON_CHOLESKY
+from mlopt.gd.plans.newton_costs import KINKED, factor_work, hessian_work, rows_of_hessian
+from mlopt.gd.plans.newton_costs import cost as newton_cost
+from mlopt.gd.plans.outline import Outline
+from mlopt.gd.plans.stop import GradientNorm
+from mlopt.gd.pricing import Shape, gradient_pass, gradient_work, shape_of_stats
+from mlopt.prices import price
+from mlopt.resources import Resources
+from mlopt.rows import Rows
+from mlopt.stats import Stats
+from mlopt.tuning.crews.linear_task import LinearTask
+from mlopt.tuning.crews.problem import Problem
+
+TYPICAL_PASSES = 20
+"""Passes that a model costs until it stops on its own, where nobody has looked at rows."""
+SGD_SLOWNESS = 1.5
+"""Arithmetic of a lockstep epoch against a pass of matrix products: it follows one row at a
+time, so that weights come from cache and not from registers."""
+_STEP, _EPOCH = price("batch.step"), price("sequential.epoch")
+_SCAN, _WEIGHT = price("batch.scan"), price("batch.weight")
+_NEAR, _LEVEL = price("batch.near"), price("batch.level")
+_NEWTON, _NEIGHBOUR = price("batch.newton"), price("batch.neighbour")
+
+
+@dataclass(frozen=True)
+class Scans:
+    """Trains models of one family in scans.
+
+    Parameters
+    ----------
+    mean : float
+        Passes of a model, of all those that may come.
+    most : float
+        Passes of the slowest: a scan goes on until that has converged.
+    step : float
+        Seconds, in Python, of a pass.
+    follows : bool
+        Whether models start between solutions of others where there are many.
+    newton : float
+        Passes of a model by Newton's method, from zero; 0 where that does not train it.
+    loss : str
+    worst : float
+        Passes that the slowest may take, where neighbours may save none: a way that is
+        chosen is to be no trap.
+    """
+
+    mean: float = TYPICAL_PASSES
+    most: float = TYPICAL_PASSES
+    step: float = _STEP
+    follows: bool = False
+    newton: float = 0.0
+    loss: str = ""
+    worst: float = 0.0
+
+    @classmethod
+    def of(
+        cls, problem: Problem, tasks: Sequence[LinearTask], stats: Stats, example: Any
+    ) -> Scans:
+        """As models with the settings of ``tasks`` took where problems were alike.
+
+        ``example`` are some rows as the models see them, or None.
+        """
+        first, limit = tasks[0], max(task.max_iter for task in tasks)
+        if first.schedule is not None:
+            passes = SGD_SLOWNESS * min(limit, TYPICAL_PASSES)
+            return cls(passes, passes, _EPOCH)
+        if not first.by_passes or example is None:
+            passes = min(limit, TYPICAL_PASSES)
+            return cls(passes, passes)
+        look = cache(lambda: Look.of(Rows.of(example), problem.rare))
+        stop = GradientNorm(gradient_tolerance(problem, first))
+        try:
+            return cls.by_passes(
+                problem, tasks, shape_of_stats(stats, problem.outputs), look, stop
+            )
+        except (TypeError, ValueError):  # rows that are no numbers: the search will tell
+            return cls()
+
+    @classmethod
+    def by_passes(
+        cls,
+        problem: Problem,
+        tasks: Sequence[LinearTask],
+        shape: Shape,
+        look: Callable[[], Look],
+        stop: GradientNorm,
+    ) -> Scans:
+        """Of models that are descended to by passes over rows of one shape."""
+        limit = max(task.max_iter for task in tasks)
+        found = [_expected(LBFGS, problem, task, shape, look, stop) for task in tasks]
+        # Its logarithm lies anywhere in the interval; the slowest is further up.
+        mean = float(np.mean([min(limit, p.expected) for p in found]))
+        slowest = max(found, key=lambda p: p.expected)
+        loss = _model(problem, tasks[0]).loss
+        most = min(limit, (slowest.expected * slowest.high) ** 0.5)
+        # Kinks take thousands of steps where classes can be separated, which no look tells.
+        worst = min(limit, slowest.most) if loss == KINKED else 0.0
+        newton = 0.0
+        if loss in LOSSES:
+            alone = replace(shape, columns=_columns(loss, shape))
+            found = [
+                _expected(NEWTON_CHOLESKY, problem, task, alone, look, stop)
+                for task in tasks
+            ]
+            newton = float(np.mean([min(limit, p.expected) for p in found]))
+        most = max(mean, most)
+        return cls(mean, most, follows=True, newton=newton, loss=loss, worst=worst)
+
+    def cost(self, stats: Stats, models: int, outputs: int, scans: int = 1) -> Cost:
+        """Of so many ``models`` of ``outputs`` columns each, shared out among ``scans``."""
+        given = shape_of_stats(stats, outputs), -(-models // scans), Resources()
+        at_worst = self.ways(*given, worst=True)
+        chosen = min(at_worst, key=lambda way: at_worst[way].seconds(given[-1]))
+        return scans * self.ways(*given)[chosen]
+
+    def ways(
+        self, shape: Shape, models: int, here: Resources, *, worst: bool = False
+    ) -> dict[bool, Cost]:
+        """Of one scan: whether it is by Newton's method, and what it costs then.
+
+        Parameters
+        ----------
+        shape : Shape
+            With the columns of one model.
+        models : int
+        here : Resources
+        worst : bool, default=False
+            As if it took so long, by which a way is chosen.
+        """
+        ways = {False: self.in_lockstep(shape, models, worst=worst)}
+        near = _NEIGHBOUR if models >= FEWEST else 1.0
+        one = self.by_newton(shape, here, self.newton * near)
+        return ways if one is None else ways | {True: models * one + Cost(python=_SCAN)}
+
+    def in_lockstep(self, shape: Shape, models: int, *, worst: bool = False) -> Cost:
+        """All models of a scan share every pass."""
+        near, levels = 1.0, 0
+        if self.follows:
+            near, levels = _NEAR, 1
+            while models / 2 ** (levels - 1) >= FEWEST:
+                levels += 1  # every other one is trained first, of these too
+        passes = self.most * near + levels * _LEVEL
+        at_once = max(1, round(models * shape.columns * self.mean * near / passes))
+        one = of_pass(replace(shape, columns=at_once), self.step)
+        return max(passes, self.worst * worst) * one + Cost(python=_SCAN)
+
+    def by_newton(self, shape: Shape, here: Resources, passes: float) -> Cost | None:
+        """One model, while others train on the other threads; None where it cannot."""
+        return newton_alone(self.loss, shape, here, passes) if self.newton else None
+
+    def final(self, stats: Stats, outputs: int) -> Cost:
+        """Of one model."""
+        return replace(self, most=self.mean).cost(stats, 1, outputs)
+
+
+def of_pass(shape: Shape, step: float = _STEP) -> Cost:
+    """A pass in lockstep of so many columns of weights."""
+    beside = shape.columns * (shape.d + 1) * _WEIGHT
+    return gradient_pass(shape, Resources()) + Cost(python=step + beside)
+
+
+def newton_alone(loss: str, shape: Shape, here: Resources, passes: float) -> Cost | None:
+    """One model by Newton's method, in a scan; None where it cannot.
+
+    Class by class, unless all classes have one Hessian.
+    """
+    columns = _columns(loss, shape)
+    alone, thread = replace(shape, columns=columns), replace(here, threads=1)
+    if loss not in LOSSES or isinstance(newton_cost(alone, thread, passes, loss), str):
+        return None
+    rows = rows_of_hessian(alone, loss)
+    renewals = passes if rows == shape.n else np.log2(max(passes, 2.0))
+    hessian = hessian_work(alone, thread, rows) + factor_work(alone, thread)
+    work = passes * gradient_work(alone) + float(renewals) * hessian
+    # Threads share the arithmetic, but Python they take in turns.
+    one = (1 / here.threads) * work + Cost(python=passes * _NEWTON)
+    return (shape.columns // columns) * one
+
+
+def gradient_tolerance(problem: Problem, task: LinearTask) -> float:
+    """Where the solver that scikit-learn would use stops, for columns of unit scale.
+
+    L-BFGS at ``tol``, LIBLINEAR in the primal at ``tol`` times the share of the rarest
+    class (Lin, Weng and Keerthi, 2008).
+    """
+    if task.loss != "squared_hinge":
+        return task.tol
+    return task.tol * problem.rare
+
+
+def _columns(loss: str, shape: Shape) -> int:
+    """Of weights that have one Hessian."""
+    return shape.columns if loss == "multinomial" else 1
+
+
+def _model(problem: Problem, task: LinearTask) -> Any:
+    return task.model(0, float(len(problem.splits[0].train)), problem.outputs)
+
+
+def _expected(
+    method: Method,
+    problem: Problem,
+    task: LinearTask,
+    shape: Shape,
+    look: Callable[[], Look],
+    stop: GradientNorm,
+) -> Passes:
+    model = _model(problem, task)
+    return typical(method, Outline(model.loss, shape, model.l2, look=look), stop)
