@@ -14,9 +14,13 @@ from typing import Any
 from mlopt.identity.code import home_of, is_known
 from mlopt.identity.params import parameters
 from mlopt.identity.unknown import Unidentified
+from mlopt.identity.validity import CONSTANT, is_valid
 from mlopt.identity.walk import Walk
 
-__all__ = ["identified", "is_installed", "is_known", "join", "parameters", "token_of"]
+__all__ = [
+    "CONSTANT", "identified", "is_installed", "is_known", "is_valid", "join", "parameters",
+    "token_of",
+]  # fmt: skip
 
 
 def token_of(value: Any, *, fitted: bool = False) -> str:

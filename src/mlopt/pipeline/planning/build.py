@@ -17,7 +17,7 @@ from sklearn.utils._set_output import ADAPTERS_MANAGER
 from sklearn.utils.validation import _get_feature_names
 
 from mlopt.errors import InputError
-from mlopt.identity import join, token_of
+from mlopt.identity import is_valid, join, token_of
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.fits.registry import declared
 from mlopt.pipeline.graph.operators import (
@@ -337,7 +337,8 @@ def _check(path: str, validate: Callable[[], None]) -> None:
 def _check_parameters(path: str, estimator: Any) -> None:
     """scikit-learn's own check of its parameters, before other steps are fitted."""
     known = getattr(estimator, "_parameter_constraints", None) is not None
-    if known and not get_config()["skip_parameter_validation"]:
+    asked = known and not get_config()["skip_parameter_validation"]
+    if asked and not is_valid(estimator):  # if not, the error is scikit-learn's
         _check(path, estimator._validate_params)
 
 

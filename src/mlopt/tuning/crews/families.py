@@ -11,8 +11,9 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
+from mlopt.identity import CONSTANT
 from mlopt.tuning.crews.chain import Parts, cut
-from mlopt.tuning.crews.linear_task import ADAPTERS, CONSTANT, LinearTask, linear_form
+from mlopt.tuning.crews.linear_task import ADAPTERS, LinearTask, linear_form
 from mlopt.tuning.crews.prefixes import Prefixes
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.crews.trials import TrainRequest, Trial

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import linear_model, svm
 from sklearn.base import clone
-from sklearn.utils._param_validation import make_constraint
 
 from mlopt.gd import elastic_net, least_squares, logistic
 from mlopt.gd import svm as mlopt_svm
 from mlopt.gd.columns import Model
 from mlopt.gd.lockstep import Schedule
-from mlopt.identity import identified
+from mlopt.identity import identified, is_valid
 from mlopt.pipeline.fits.models.objectives import (
     dense_only,
     logistic_differs,
@@ -172,43 +170,13 @@ def linear_form(estimator: Any, *, free_order: bool = True) -> LinearTask | str:
     adapter = ADAPTERS.get(type(estimator))
     if adapter is None:
         return f"{type(estimator).__name__} has no batched form"
-    if not _valid(estimator):
+    if not is_valid(estimator):
         return "a parameter is not valid"
     if getattr(estimator, "_skl_callbacks", None):
         return "it has callbacks"
     if isinstance(estimator, STOCHASTIC) and not free_order:
         return "`random_state` fixes the order of the rows"
     return adapter(estimator)
-
-
-CONSTANT = (bool, int, float, str, type(None))
-"""Types of values that never change."""
-_questions: dict[type, dict[str, tuple[Any, ...]]] = {}
-
-
-def _valid(estimator: Any) -> bool:
-    """What scikit-learn's ``_validate_params`` asks, which first makes the questions."""
-    kind = type(estimator)
-    if kind not in _questions:
-        _questions[kind] = {
-            name: tuple(map(make_constraint, given))
-            for name, given in kind._parameter_constraints.items()
-            if given != "no_validation"
-        }
-    questions = _questions[kind]
-    return all(
-        (_satisfied if type(value) in CONSTANT else _asked)(questions[name], value)
-        for name, value in vars(estimator).items()
-        if name in questions
-    )
-
-
-def _asked(questions: tuple[Any, ...], value: Any) -> bool:
-    return any(one.is_satisfied_by(value) for one in questions)
-
-
-_satisfied = lru_cache(maxsize=1024, typed=True)(_asked)
-"""Most parameters are those of the trial before."""
 
 
 def _logistic(est: Any) -> LinearTask | str:
