@@ -18,7 +18,7 @@ from mlopt.gd.joint_hessian import inverse_of, joint_hessian
 from mlopt.gd.passes import Sums, evaluate
 from mlopt.gd.plans import Task, plan
 from mlopt.gd.plans.newton_cholesky import Newton
-from mlopt.gd.plans.newton_costs import hessian_rows, start_rows
+from mlopt.gd.sample import hessian_rows, start_rows
 from mlopt.rows import Rows
 
 Array = NDArray[Any]

@@ -16,10 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import Sample
 from mlopt.gd.linear_model import LinearClassifier, beside, decide
-from mlopt.gd.plans.newton_costs import hessian_rows
 from mlopt.gd.plans.running import Outcome
 from mlopt.gd.plans.stop import GradientNorm, Stop
 from mlopt.gd.plans.task import Problem, Task
+from mlopt.gd.sample import hessian_rows
 from mlopt.gd.working_set import WAY
 
 Array = NDArray[Any]

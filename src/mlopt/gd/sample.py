@@ -31,6 +31,12 @@ _LEAST = count("start.least")
 _ENOUGH = count("start.enough")
 _SPARE = count("start.spare")
 _USUAL = count("start.columns")
+KINKED = "squared_hinge"
+"""The loss whose curvature comes and goes."""
+_EACH_WEIGHT, _CURVED = count("newton.hessian.least"), count("newton.hessian.curved")
+_HESSIAN_SHARE, _FEW_STORED = count("newton.hessian.share"), price("hessian.few")
+_START_PART, _START_LEAST = count("newton.start.part"), count("newton.start.fewest")
+_START_EACH = count("newton.start.each")
 
 
 def sample_size(n: int, d: int, width: int) -> int:
@@ -44,6 +50,34 @@ def sample_size(n: int, d: int, width: int) -> int:
     needed = min(max(affordable, _LEAST * d), _ENOUGH * d)
     size = max(needed, min(n // 8, _SPARE * d), 2048)
     return n if size > n // 2 else size
+
+
+def hessian_rows(
+    n: int, d: int, columns: int, stored: float | None = None, *, loss: str = ""
+) -> int:
+    """Rows from which to make a Hessian, for about the work of four passes over all.
+
+    Parameters
+    ----------
+    n, d, columns : int
+    stored : float, optional
+        Values that a row stores, where rows are sparse.
+    loss : str, default=""
+        Of a squared hinge few rows are curved, those that lie near the other class or in
+        it: a sample has to hold enough of them.
+    """
+    size = columns * (d + 1)
+    if columns == 1 and stored is not None and stored <= _FEW_STORED:
+        return n
+    curved = _CURVED if loss == KINKED else 1
+    wanted = max(curved * _EACH_WEIGHT * size, _HESSIAN_SHARE * n // size)
+    return n if wanted > n // 2 else wanted
+
+
+def start_rows(n: int, d: int, columns: int) -> int:
+    """Rows whose solution is where a method with exact Hessians starts; 0 for none."""
+    size = n // _START_PART
+    return size if size >= max(_START_LEAST, _START_EACH * columns * (d + 1)) else 0
 
 
 def start_gap(parameters: int, size: int) -> float:

@@ -18,9 +18,8 @@ from mlopt.gd.curvature import Probe, distance, shared_hessians
 from mlopt.gd.gram_inverse import UNSEEN
 from mlopt.gd.joint_hessian import Inverse, inverse_of
 from mlopt.gd.plans import samples
-from mlopt.gd.plans.newton_costs import hessian_rows
 from mlopt.gd.plans.task import Problem
-from mlopt.gd.sample import Moments, draw
+from mlopt.gd.sample import Moments, draw, hessian_rows
 from mlopt.gd.sampled_curvature import DRIFT, MANY
 from mlopt.rows import Rows
 

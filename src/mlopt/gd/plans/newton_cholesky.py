@@ -34,11 +34,11 @@ from mlopt.gd.columns import Model, layout
 from mlopt.gd.joint_hessian import Inverse, inverse_of, joint_hessian
 from mlopt.gd.passes import Floats, Sums, evaluate
 from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least, priced
-from mlopt.gd.plans.newton_costs import KINKED, cost, hessian_rows, passes, start_rows
+from mlopt.gd.plans.newton_costs import cost, passes
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import GradientNorm, RelativeGap, Stop
 from mlopt.gd.plans.task import Problem
-from mlopt.gd.sample import draw, lacking_squares
+from mlopt.gd.sample import KINKED, draw, hessian_rows, lacking_squares, start_rows
 from mlopt.prices import count
 from mlopt.resources import Resources
 from mlopt.rows import Rows

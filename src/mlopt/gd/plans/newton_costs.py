@@ -6,21 +6,12 @@ import math
 
 from mlopt.costs import Cost
 from mlopt.gd.pricing import Shape, alone, gram_operations, pass_cost, weighted_gram
-from mlopt.gd.sample import WIDEST
-from mlopt.prices import count, price
+from mlopt.gd.sample import WIDEST, hessian_rows, start_rows
+from mlopt.prices import price
 from mlopt.resources import Resources
 
 LARGEST = WIDEST
 """Beyond so many rows a Hessian is not worth its memory and its factor."""
-KINKED = "squared_hinge"
-"""The loss whose curvature comes and goes."""
-_LEAST = count("newton.hessian.least")
-_CURVED = count("newton.hessian.curved")
-_SHARE = count("newton.hessian.share")
-_FEW = price("hessian.few")
-_PART = count("newton.start.part")
-_FEWEST = count("newton.start.fewest")
-_EACH = count("newton.start.each")
 _PASSES = price("newton.passes")
 _PASSES_WITH_START = price("newton.passes.start")
 _PASSES_OF_SAMPLED = price("newton.passes.sampled")
@@ -29,34 +20,6 @@ _STEP = price("newton.step")
 _BESIDE = price("newton.beside")
 _ROW, _SUMS = price("newton.row"), price("newton.sums")
 _START_PASSES = price("newton.start")
-
-
-def hessian_rows(
-    n: int, d: int, columns: int, stored: float | None = None, *, loss: str = ""
-) -> int:
-    """Rows from which to make a Hessian, for about the work of four passes over all.
-
-    Parameters
-    ----------
-    n, d, columns : int
-    stored : float, optional
-        Values that a row stores, where rows are sparse.
-    loss : str, default=""
-        Of a squared hinge few rows are curved, those that lie near the other class or in
-        it: a sample has to hold enough of them.
-    """
-    size = columns * (d + 1)
-    if columns == 1 and stored is not None and stored <= _FEW:
-        return n
-    curved = _CURVED if loss == KINKED else 1
-    wanted = max(curved * _LEAST * size, _SHARE * n // size)
-    return n if wanted > n // 2 else wanted
-
-
-def start_rows(n: int, d: int, columns: int) -> int:
-    """Rows whose solution is where a method with exact Hessians starts; 0 for none."""
-    size = n // _PART
-    return size if size >= max(_FEWEST, _EACH * columns * (d + 1)) else 0
 
 
 def rows_of_hessian(shape: Shape, loss: str = "") -> int:

@@ -20,11 +20,12 @@ from mlopt.gd.plans.lbfgs import LBFGS
 from mlopt.gd.plans.look import Look
 from mlopt.gd.plans.method import Method
 from mlopt.gd.plans.newton_cholesky import LOSSES, NEWTON_CHOLESKY
-from mlopt.gd.plans.newton_costs import KINKED, factor_work, hessian_work, rows_of_hessian
 from mlopt.gd.plans.newton_costs import cost as newton_cost
+from mlopt.gd.plans.newton_costs import factor_work, hessian_work, rows_of_hessian
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import GradientNorm
 from mlopt.gd.pricing import Shape, gradient_pass, gradient_work, shape_of_stats
+from mlopt.gd.sample import KINKED
 from mlopt.prices import price
 from mlopt.resources import Resources
 from mlopt.rows import Rows

@@ -19,10 +19,9 @@ from mlopt.gd.lockstep_then_newton import Patience
 from mlopt.gd.narrow import factor_of, gradient_bound, narrowed, square_of
 from mlopt.gd.plans.dual_cholesky import with_products
 from mlopt.gd.plans.look import Look
-from mlopt.gd.plans.newton_costs import KINKED
 from mlopt.gd.plans.stop import GradientNorm
 from mlopt.gd.pricing import shape_of
-from mlopt.gd.sample import WIDEST
+from mlopt.gd.sample import KINKED, WIDEST
 from mlopt.prices import price
 from mlopt.rows import Rows
 from mlopt.tuning.crews.linear_task import LinearTask
