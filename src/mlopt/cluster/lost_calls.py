@@ -33,8 +33,17 @@ class Forgiven:
         few = [handle for handle, value in values.items() if times[value] <= _FORGIVEN]
         if few:
             self._times |= {values[handle]: times[values[handle]] for handle in few}
-            few[0].client.retry(few)
+            few[0].client.sync(_retry, few)
         return bool(few)
+
+
+async def _retry(handles: Sequence[Any]) -> None:
+    """As `distributed.Client.retry`, which stumbles over values that the client let go."""
+    client = handles[0].client
+    keys = [handle.key for handle in handles]
+    for key in await client.scheduler.retry(keys=keys, client=client.id):
+        if (state := client.futures.get(key)) is not None:
+            state.retry()
 
 
 def _value_at_fault(handle: Any) -> str:

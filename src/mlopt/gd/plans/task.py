@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -218,15 +218,8 @@ class Problem:
             free_intercept=self.task.intercept and not penalised,
             sharp=self.sharp, even=self.even,
             blind=self.task.blind, here=isinstance(rows.executor, Threads),
-            spectrum=self._spectrum, look=cache(lambda: Look.of(rows, self._rare)),
+            spectrum=self._spectrum, look=cache(partial(_look, self.task, rows)),
         )  # fmt: skip
-
-    @property
-    def _rare(self) -> float:
-        """The share of the rarest class of the first target; 0.5 in regression."""
-        if not self.task.classifies:
-            return 0.5
-        return rarest(self.rows.map_reduce(_block_counts, _add_counts))
 
     @cached_property
     def _spectrum(self) -> Spectrum | None:
@@ -270,6 +263,13 @@ class Problem:
         compute = self.task.compute
         total = self.rows.map_reduce(_block_objective, operator.add, compute, weights)
         return float(total) / self.rows.n
+
+
+def _look(task: Task, rows: Rows) -> Look:
+    """With the share of the rarest class of the first target."""
+    if not task.classifies:
+        return Look.of(rows)
+    return Look.of(rows, rarest(rows.map_reduce(_block_counts, _add_counts)))
 
 
 def _block_counts(block: Block) -> Array:

@@ -1,0 +1,71 @@
+"""Calls that failed for a value on its way are run again, and their states told."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from distributed import KilledWorker
+
+from mlopt.cluster.lost_calls import Forgiven
+
+
+class State:
+    """Of a future, at a client."""
+
+    def __init__(self) -> None:
+        self.retried = 0
+
+    def retry(self) -> None:
+        self.retried += 1
+
+
+class Scheduler:
+    """Runs again what is asked for and what that needs."""
+
+    def __init__(self, needed: tuple[str, ...]) -> None:
+        self.needed = needed
+
+    async def retry(self, keys: list[str], client: str) -> tuple[str, ...]:
+        del client
+        return (*self.needed, *keys)
+
+
+class Client:
+    """Knows the futures that it has not let go."""
+
+    id = "client"
+
+    def __init__(self, needed: tuple[str, ...], known: tuple[str, ...]) -> None:
+        self.scheduler, self.futures = Scheduler(needed), {key: State() for key in known}
+
+    def sync(self, function: Any, *given: Any) -> Any:
+        return asyncio.run(function(*given))
+
+
+class Handle:
+    """A future whose value was lost on its way to a worker."""
+
+    status = "error"
+
+    def __init__(self, client: Client, key: str, value: str) -> None:
+        self.client, self.key, self._value = client, key, value
+
+    def exception(self) -> BaseException:
+        error: BaseException = KilledWorker(self._value, None, 3)
+        return error
+
+
+@pytest.mark.parametrize("known", [("call",), ("call", "put-1")])
+def test_what_the_client_let_go_does_not_stop_the_others(known: tuple[str, ...]) -> None:
+    client = Client(("cut-1", "put-1"), known)
+    assert Forgiven().again([Handle(client, "call", "put-1")])
+    assert [state.retried for state in client.futures.values()] == [1] * len(known)
+
+
+def test_a_value_is_sent_anew_twice() -> None:
+    client, forgiven = Client((), ("call",)), Forgiven()
+    handle = Handle(client, "call", "put-1")
+    assert [forgiven.again([handle]) for _ in range(3)] == [True, True, False]
+    assert not forgiven.again([Handle(client, "call", "train-1")])
