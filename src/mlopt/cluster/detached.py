@@ -88,9 +88,11 @@ def detach(client: Any, key: str, function: Callable[..., None], *args: Any) -> 
     ClusterError
         The scheduler does not take it.
     """
+    # What is sent within the timeout comes in no order.
     future = client.submit(
-        _drive, key, function, *args, key=key, pure=False, priority=_FIRST
-    )
+        _drive, key, function, *args, key=key, pure=False, priority=_FIRST,
+        fifo_timeout="0 ms",
+    )  # fmt: skip
     distributed.fire_and_forget(future)
     end = time.monotonic() + _PATIENCE
     while future.status == "pending" and key not in detached(client):
