@@ -66,14 +66,14 @@ class Look:
         length = float(squares.sum())
         if X.shape[0] < 2 or not 0.0 < length < np.inf:
             return Look(length, 1.0, 0.0, length, 0.0, 1.0, 0.0, 0.0, rare)
-        roots = np.sqrt(squares[squares > 0])
-        inverse = np.divide(1.0, np.sqrt(squares), where=squares > 0, out=squares * 0)
+        roots = np.sqrt(squares)
+        inverse = np.divide(1.0, roots, where=roots > 0, out=np.zeros_like(roots))
         plain, scaled = _Gram.of(X), _Gram.of(X * inverse[None, :])
         middle = plain.centred(X)
         return Look(
             length, plain.alike, length * plain.least,
             length * middle.length, length * middle.least, scaled.alike, scaled.least,
-            float(np.log10(roots).std()), rare,
+            float(np.log10(roots[roots > 0]).std()), rare,
         )  # fmt: skip
 
 

@@ -78,10 +78,8 @@ def space_of(tasks: Sequence[LinearTask], rows: Rows, problem: Problem) -> Space
     if rows.n < rows.d and rows.n <= WIDEST:
         inside, square = replace(stop, tol=gradient_bound(rows, stop.tol)), square_of(shape)
         scans = Scans.by_passes(problem, seen, square, look, inside)
-        ways, before = (
-            scans.ways(square, models, here, worst=True),
-            with_products(shape, here),
-        )
+        ways = scans.ways(square, models, here, worst=True)
+        before = with_products(shape, here)
         costs |= {Space(True, newton): before + cost for newton, cost in ways.items()}
     return min(costs, key=lambda space: costs[space].seconds(here))
 
@@ -110,4 +108,8 @@ def patience_with(rows: Rows) -> Patience:
     def of_model(model: Model) -> float:
         return by_newton(model.loss, model.outputs) if model.loss == KINKED else math.inf
 
-    return Patience(lambda columns: seconds(of_pass(shape_of(rows, columns))), of_model)
+    @cache  # asked at every pass
+    def of_columns(columns: int) -> float:
+        return seconds(of_pass(shape_of(rows, columns)))
+
+    return Patience(of_columns, of_model)
