@@ -237,9 +237,10 @@ def test_each_reconfiguration_is_a_line_of_the_plan() -> None:
     assert first.measured is not None
     assert change.measured is not None
     assert change.predicted is not None
-    # Of an epoch 12 steps of 4 ms: by one worker, then by five at most.
-    assert first.measured > 12 * 0.004
-    assert change.measured > 12 * 0.004 / 5
+    # An epoch has 12 steps of 4 ms, by one worker, then by five at most; at its edge each
+    # may have begun a step before.
+    assert first.measured > 11 * 0.004
+    assert change.measured > (12 - 5) * 0.004 / 5
     assert change.rejected[0].name == f"stay with {first.chosen}"
     assert "change 1" in job.plan_.explain()
 

@@ -279,6 +279,11 @@ class Controller:
         else:
             self.history[-1] = replace(self.history[-1], measured=seconds)
 
+    @property
+    def seen(self) -> bool:
+        """Whether epochs were measured in the configuration that there is."""
+        return bool(self._epochs)
+
     def finish(self) -> None:
         """A worker has finished: nothing is changed any more."""
         self.state = "FINISHING"

@@ -63,26 +63,27 @@ class Adapting:
         self.controller.start()
         self._next, self._began = 0.0, time.monotonic()
         self._rates: dict[str, float] = {}
-        self._steps, self._since = 0, self._began  # when the configuration began to work
+        self._steps, self._since = 0, self._began  # told of, since the last measure
 
     def begin(self) -> None:
         """Members work from now on."""
-        self._steps, self._since = int(self.layout.clock().sum()), time.monotonic()
+        self._hear()
+        self._steps, self._since = 0, time.monotonic()
 
-    def measure(self) -> None:
-        """What an epoch took since `begin`, or the last change: by steps, for no pass has
-        a moment at which it ends."""
-        passes = (
-            int(self.layout.clock().sum()) - self._steps
-        ) / self.controller.work.batches
-        if passes > 0:
-            self.controller.epoch((time.monotonic() - self._since) / passes)
+    def end(self) -> None:
+        """Members stop, all steps done. Of a configuration that had no whole epoch, a part
+        of one is better than nothing."""
+        self._hear()
+        self._measure(least=1.0 if self.controller.seen else 0.0)
 
-    def _measured(self) -> None:
-        """Note an epoch as soon as it is done: by how much they differ decides."""
-        if self.layout.clock().sum() >= self._steps + self.controller.work.batches:
-            self.measure()
-            self.begin()
+    def _measure(self, least: float = 1.0) -> None:
+        """Note what an epoch took, if more than ``least`` were made: by steps, for no pass
+        has a moment at which it ends, and by those of which members tell as soon as they
+        are done: clocks are told with the next."""
+        epochs, now = self._steps / self.controller.work.batches, time.monotonic()
+        if self._steps and epochs >= least:
+            self.controller.epoch((now - self._since) / epochs)
+            self._steps, self._since = 0, now
 
     def look(self, passes: int) -> None:
         """Hear what members report; change what is better changed."""
@@ -96,12 +97,12 @@ class Adapting:
         for member in controller.cores.keys() - here:
             controller.left(member)
         self._hear()
-        self._measured()
+        self._measure()
         self._restored()
         with suppress(InputError):  # too few members for both: go on as it is
             proposal = controller.propose(now - self._began, self._owners())
             if proposal is not None:
-                self.measure()
+                self.end()
                 self._carry_out(proposal.steps, passes)
                 controller.done(now - self._began, time.monotonic() - now)
                 self.begin()
@@ -113,6 +114,7 @@ class Adapting:
                 said, (steps,) = self.layout.mesh.ask(member, "report")
             except ClusterError:  # it has just come, or gone
                 continue
+            self._steps += len(steps)
             for _, compute, pull in steps.tolist():
                 metrics.batch(member, compute, pull)
                 if pull > 0:

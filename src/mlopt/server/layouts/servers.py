@@ -142,7 +142,7 @@ class Servers(Layout):
         self.passes += passes
         self._steps = super().steps
         if self.adapting is not None:
-            self.adapting.measure()
+            self.adapting.end()
         self.loss = sum(one.losses[self.passes - 1] for one in self.done)
 
     def model(self) -> tuple[Sequence[Part], Sequence[Part]]:
