@@ -188,6 +188,11 @@ class Mesh(Peers):
         MemberLostError
         """
 
+    @property
+    @abstractmethod
+    def residents(self) -> tuple[Resident, ...]:
+        """Tasks that run, or are about to: also one whose `start` was interrupted."""
+
     @abstractmethod
     def close(self) -> None:
         """Close the services, and tell resident tasks to stop; nobody is waited for.

@@ -239,14 +239,16 @@ class Controller:
         seconds: float,
         owners: Mapping[Table, Mapping[int, str]],
         lost: frozenset[str],
-    ) -> Proposal:
+    ) -> Proposal | None:
+        steps = reconfiguration(self.configuration, after, owners, lost)
+        if not steps and not lost:
+            return None  # it is so already
         new = sorted(after.members - self.configuration.members)
         reason = f"{(before - seconds) / before:.0%} less" if math.isfinite(before) else ""
         if lost:
             reason = f"{', '.join(sorted(lost))} left"
         elif new:
             reason += f" with {', '.join(new)}"
-        steps = reconfiguration(self.configuration, after, owners, lost)
         self._open = Proposal(
             self.configuration, after, before, seconds, tuple(steps), reason
         )

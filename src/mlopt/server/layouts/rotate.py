@@ -118,15 +118,14 @@ class Rotate(Layout):
         began, left = time.monotonic(), wanted - self.passes
         every = min(self.every, self._copying / SHARE)
         count = max(1, min(left, int(every / self._a_pass)))
-        tasks = self._started(count)
         try:
-            self.done = finished(tasks)
+            self.done = finished(self._started(count))
             if sum(one.cells for one in self.done) < count * self._cells:
                 raise MemberLostError("A member told its tasks to stop: it goes.")
         except MemberLostError:
             raise
         except BaseException as error:
-            self._halt(tasks, isinstance(error, Exception))
+            self._halt(isinstance(error, Exception))
             raise
         self.passes += count
         self._a_pass = (time.monotonic() - began) / count
@@ -139,20 +138,20 @@ class Rotate(Layout):
         members = dict.fromkeys(self.homes)
         return [self.mesh.start(member, rotate, *given) for member in members]
 
-    def _halt(self, tasks: Sequence[Resident], failed: bool) -> None:
+    def _halt(self, failed: bool) -> None:
         """Count what was done; a pass that is not done ends, or else has never been.
 
         What failed would fail again, and nobody who interrupts waits for long.
         """
         parts, even = len(self.program.parts), None
         with suppress(ClusterError):
-            if halted(tasks):
+            if halted(self.mesh.residents):
                 even = _same(steps := self._counted(), parts)
                 if even is None and not failed and self._a_pass <= PROMPT:
                     tasks = self._started(-(-max(steps) // parts) - self.passes, steps)
                     even = _same(self._counted(), parts) if ended(tasks) else None
         if even is None:
-            halted(tasks)
+            halted(self.mesh.residents)
             self._go_back()
         else:
             self.passes = even

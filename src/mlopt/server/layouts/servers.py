@@ -122,10 +122,11 @@ class Servers(Layout):
             self.adapting = Adapting(self, mode, staleness, policy, observer)
 
     def advance(self, passes: int) -> None:
-        self._tasks, self.done = self._started(list(self.homes), passes), []
-        if self.adapting is not None:
-            self.adapting.begin()
+        self.done = []
         try:
+            self._tasks = self._started(list(self.homes), passes)
+            if self.adapting is not None:
+                self.adapting.begin()
             while self._tasks:
                 ended = [task for task in self._tasks if not task.alive]
                 for task in ended or self._tasks[:1]:
@@ -193,7 +194,7 @@ class Servers(Layout):
         are as far as they are.
         """
         try:
-            if halted(self._tasks) and not failed:
+            if halted(self.mesh.residents) and not failed:
                 self._catch_up()
         finally:
             with suppress(ClusterError):
@@ -213,7 +214,7 @@ class Servers(Layout):
         except Exception:
             log.debug("strata that are behind cannot go on", exc_info=True)
         finally:
-            halted(self._tasks)
+            halted(self.mesh.residents)
 
     def _settle(self, task: Resident, passes: int) -> None:
         """Take what a task came to, if it has ended."""
