@@ -191,7 +191,8 @@ class Mesh(Peers):
     @property
     @abstractmethod
     def residents(self) -> tuple[Resident, ...]:
-        """Tasks that run, or are about to: also one whose `start` was interrupted."""
+        """Tasks that run, or are about to, whoever started them: in one process also one
+        whose `start` was interrupted, on Dask once it is submitted."""
 
     @abstractmethod
     def close(self) -> None:

@@ -71,13 +71,13 @@ class Adapting:
         self._steps, self._since = 0, time.monotonic()
 
     def end(self) -> None:
-        """Members stop, all steps done. Of a configuration that had no whole epoch, a part
+        """The configuration changes, or all is done. Of one that had no whole epoch, a part
         of one is better than nothing."""
         self._hear()
         self._measure(least=1.0 if self.controller.seen else 0.0)
 
     def _measure(self, least: float = 1.0) -> None:
-        """Note what an epoch took, if more than ``least`` were made: by steps, for no pass
+        """Note what an epoch took, if at least ``least`` were made: by steps, for no pass
         has a moment at which it ends, and by those of which members tell as soon as they
         are done: clocks are told with the next."""
         epochs, now = self._steps / self.controller.work.batches, time.monotonic()
