@@ -104,6 +104,31 @@ def test_axes_of_equal_singular_values_are_nobody_s(container: str, seed: int) -
     judge(Case(table, AXES, "ridge"))
 
 
+LETTERS = Case(
+    Table("list of text", ("documents",), 1100, "three", 9),
+    ("letters", ("chain", "fourier", "target"), ("chain", "fourier", "target")),
+    "svr",
+)
+"""Sums over letters are categories; scikit-learn adds them up otherwise in `fit`."""
+
+
+def test_sums_over_words_are_categories_where_scikit_learn_adds_up_by_column() -> None:
+    judge(LETTERS)
+
+
+def test_a_wrong_answer_is_found_where_sums_are_categories() -> None:
+    predict = mlopt.Pipeline.predict
+
+    def wrong(self: Any, X: Any) -> Any:
+        return predict(self, X) * 1.2
+
+    with (
+        mock.patch.object(mlopt.Pipeline, "predict", wrong),
+        pytest.raises(Difference, match="predict"),
+    ):
+        judge(LETTERS)
+
+
 def _planted(name: str) -> Callable[[Any], Any]:
     """`mlopt.Pipeline.export` of a last step that has learnt something else."""
     export = mlopt.Pipeline.export
