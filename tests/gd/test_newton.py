@@ -121,26 +121,56 @@ def separable() -> Rows:
     return Rows.of(X, executor=Threads(1)).attach(targets=y, weights=np.ones((120, 1)))
 
 
-def test_classes_that_can_be_separated_take_few_steps(monkeypatch: Any) -> None:
-    model = Model("squared_hinge", 1e-7)
-    training = Newton(separable(), model, tol=1e-6, max_passes=300, certain=True)
+def barely_separable(seed: int = 0) -> Rows:
+    """A rare class that a plane can just cut off: a few rows decide where it lies."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(617, 71))
+    signal = X @ rng.normal(size=71) / np.sqrt(71) + rng.normal(size=617)
+    y = np.where(signal > np.quantile(signal, 0.97), 1.0, -1.0)[:, None]
+    return Rows.of(X, executor=Threads(1)).attach(targets=y, weights=np.ones((617, 1)))
+
+
+@pytest.mark.parametrize(
+    ("rows", "l2", "most"), [(separable(), 1e-7, 20), (barely_separable(), 3e-8, 60)]
+)
+def test_classes_that_can_be_separated_take_few_steps(
+    rows: Rows, l2: float, most: int
+) -> None:
+    model = Model("squared_hinge", l2)
+    training = Newton(rows, model, tol=1e-6, max_passes=300, certain=True)
     training.advance(300)
     assert training.converged[0]
-    assert training.passes <= 20
-    monkeypatch.setattr("mlopt.gd.plans.newton_cholesky._LEAPS", 0)
-    slow = Newton(separable(), model, tol=1e-6, max_passes=100, certain=True)
+    assert training.passes <= most
+    slow = Newton(rows, model, tol=1e-6, max_passes=100, certain=True)
+    slow._may_raise = False
     slow.advance(100)
     assert not slow.converged[0]
     assert slow.objective()[0] > training.objective()[0]
 
 
-def test_steps_that_go_up_first_can_be_interrupted_anywhere() -> None:
-    model = Model("squared_hinge", 1e-7)
-    whole, parts = (Newton(separable(), model, max_passes=60) for _ in range(2))
-    whole.advance(12)
+@pytest.mark.parametrize("seed", range(8))
+def test_the_minimum_of_separable_classes_is_that_of_a_stronger_solver(seed: int) -> None:
+    rows, model = barely_separable(seed), Model("squared_hinge", 1e-7)
+    training = Newton(rows, model, tol=1e-9, max_passes=200, certain=True)
+    training.advance(200)
+    assert training.converged[0]
+    coef, intercept = training.coefficients()
+    X, y = rows.first(lambda block: (block.X, block.extra["targets"][:, 0]))
+    short = np.maximum(0.0, 1.0 - y * (X @ coef[0] + intercept[0]))
+    gradient = -2.0 * X.T @ (y * short) / len(y) + 1e-7 * coef[0]
+    value = np.mean(short**2) + 0.5e-7 * coef[0] @ coef[0]
+    assert value == pytest.approx(training.objective()[0], rel=1e-12)
+    assert gradient @ gradient / 2e-7 <= 1e-8 * value
+
+
+@pytest.mark.parametrize(("rows", "l2"), [(separable(), 1e-7), (barely_separable(), 3e-8)])
+def test_steps_that_go_up_first_can_be_interrupted_anywhere(rows: Rows, l2: float) -> None:
+    model = Model("squared_hinge", l2)
+    whole, parts = (Newton(rows, model, tol=1e-9, max_passes=60) for _ in range(2))
+    whole.advance(30)
     least = np.inf
-    for _ in range(12):
-        resumed = Newton(separable(), model, max_passes=60)
+    for _ in range(30):
+        resumed = Newton(rows, model, tol=1e-9, max_passes=60)
         resumed.restore(parts.state())
         parts = resumed
         parts.advance(1)

@@ -254,8 +254,8 @@ class Race:
 
         A fit that no gap ends must not depend on what else the machine does: passes count,
         at the pace that was predicted.
-        Towards a gap, what is to come counts, and the worst case of the other one, which
-        must be known: where one guess was wrong, so may be the next.
+        Towards a gap, what is to come counts, and the worst case of the other one, times
+        what is not known of it: where one guess was wrong, so may be the next.
         """
         one, spent = self.alternative, self.limits.elapsed - self.began
         assert isinstance(one, Alternative)
@@ -264,8 +264,8 @@ class Race:
             pace = one.predicted_seconds / one.passes.expected
             return late and self.training.passes * pace > most
         late |= spent > max(one.span[1], most, _TRIFLE)
-        known = following.passes.high <= _SURE * following.passes.low
-        return late and known and self._left() > most
+        doubt = following.passes.high / (_SURE * max(following.passes.low, 1.0))
+        return late and self._left() > max(doubt, 1.0) * most
 
     def _left(self) -> float:
         """Seconds to the tolerance, as gaps have fallen in the last half of the time.
