@@ -9,10 +9,11 @@ on the machine or on what else it does.
 
 With --fit a quadratic in what is known of a problem before a run is fitted to their
 logarithms (`mlopt.gd.plans.expected`), by method and loss, and printed as the lines of
-`src/mlopt/prices/passes.csv`: by the fewest quantities, and the least penalty, with which
-groups left out are foreseen about as well as with any, drawn and real ones counting alike;
-a table is in one group. Another one is fitted to what these were off by, so that it covers
-four of five, drawn and real. Judge it by `foresight.py`, on fresh seeds.
+`src/mlopt/prices/passes.csv`: by the fewest quantities, and the least penalty, with
+which groups left out are foreseen about as well as with any, drawn and real ones
+counting alike; a table is in one group. A kind of rows has lines of its own where these
+foresee it clearly better. Another one is fitted to what these were off by, so that it
+covers four of five, drawn and real. Judge it by `foresight.py`, on fresh seeds.
 
 usage: passes.py FILE [--seed 0] [--drawn 600] [--real 400] [--stop gap|gradient] [--fit]
 """
@@ -25,7 +26,8 @@ import json
 import os
 import sys
 import warnings
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
+from functools import cache
 from itertools import islice, product
 from pathlib import Path
 from unittest.mock import patch
@@ -48,7 +50,14 @@ from sklearn.preprocessing import normalize
 import mlopt
 from mlopt.errors import MloptError
 from mlopt.gd import svm
-from mlopt.gd.plans.expected import QUANTITIES, quantities, terms
+from mlopt.gd.plans.expected import (
+    ANY,
+    KINDS,
+    QUANTITIES,
+    kind_of,
+    quantities,
+    terms,
+)
 from mlopt.gd.plans.look import Look, rarest
 from mlopt.gd.plans.methods import BY_NAME
 from mlopt.gd.plans.outline import Outline
@@ -88,6 +97,8 @@ MANY = 0.5
 """Of logistic problems of estimators: the share with more classes than two."""
 FOLDS, FEWEST, COVERED = 8, 30, 0.8
 """Of problems left out; problems of a fit; the share that its doubt covers."""
+OF_A_KIND = 60
+"""Problems of a kind of rows that are fitted by themselves: some for each quantity."""
 LEAST = 0.1
 """Of a logarithm: what is always doubted."""
 RARE = 0.02
@@ -267,7 +278,7 @@ def fit(records):
     what = [
         f"{of}.{term}" for of in ("passes", "doubt") for term in ("1", *QUANTITIES, *pairs)
     ]
-    print(",".join(["method", "loss", "stop", *head, *what]))
+    print(",".join(["method", "loss", "stop", "rows", *head, *what]))
     kinds = {(r["loss"], r["stop"], m): None for r in records for m in r["passes"]}
     for loss, stop, method in sorted(kinds):
         own = [r for r in records if r["loss"] == loss and r["stop"] == stop]
@@ -283,36 +294,82 @@ def took(record, method):
 
 
 def line(method, loss, stop, own):
-    """A fit, and beside it on stderr how good it is."""
-    found = np.array([
-        quantities(outline(one), one["tolerance"], Look(**one["look"])) for one in own
-    ])  # fmt: skip
-    logs = np.log([took(one, method) for one in own])
-    names = [one["src"] for one in own]
-    groups = np.array([
-        number % FOLDS if name == "drawn" else FOLDS + sorted(set(names)).index(name)
-        for number, name in enumerate(names)
-    ])  # fmt: skip
-    drawn = groups < FOLDS
-    kinds = [kind for kind in (drawn, ~drawn) if kind.any()]
-    tried = [
-        (used, penalty, off, np.mean([off[kind].mean() for kind in kinds]))
-        for used, penalty in product(USED, PENALTIES)
-        for off in [left_out(found, logs, groups, penalty, used)]
-    ]
-    enough = ALIKE * min(error for *_, error in tried)
-    used, penalty, off, _ = next(one for one in tried if one[-1] <= enough)
-    low, high, model = fitted(found, logs, penalty, used)
-    # Of those that are far off, the same quadratic says where they are.
-    doubt = fitted(found, off, PENALTIES, used)[2]
-    wide = np.maximum(terms(found, low, high) @ doubt, LEAST)
-    times = max(np.quantile((off / wide)[kind], COVERED) for kind in kinds)
-    numbers = (*low, *high, *model, *(times * doubt))
-    print(",".join([method, loss, stop, *(f"{number:.4g}" for number in numbers)]))
-    shares = [f"{np.mean(off[kind] < np.log(2)):.0%}" for kind in kinds]
-    text = f"{len(own)} problems, within 2x: drawn and real {' and '.join(shares)}"
-    by = f"{sum(used)} quantities, penalty {penalty:g}"
-    print(f"# {method}, {loss}, {stop}: {text}, {by}", file=sys.stderr)
+    """Fits, of all problems and of kinds of rows, and beside them on stderr how good."""
+    every = Problems.of(own, method)
+    off = every.best()[2]
+    every.told(method, loss, stop, ANY, off)
+    kinds = np.array([kind_of(outline(one).shape) for one in own])
+    for kind in KINDS:
+        some = every.take(kinds == kind)
+        if len(some.logs) < OF_A_KIND:
+            continue
+        own = some.best()[2]
+        if ALIKE * some.error(own) < some.error(off[kinds == kind]):
+            some.told(method, loss, stop, kind, own)
+
+
+@dataclass(frozen=True, eq=False)
+class Problems:
+    """Quantities (m, 12), logarithms of passes (m,), and groups (m,) to leave out."""
+
+    found: np.ndarray
+    logs: np.ndarray
+    groups: np.ndarray
+
+    @staticmethod
+    def of(records, method):
+        found = np.array([
+            quantities(outline(one), one["tolerance"], Look(**one["look"]))
+            for one in records
+        ])  # fmt: skip
+        names = [one["src"] for one in records]
+        tables = sorted(set(names))
+        groups = [
+            number % FOLDS if name == "drawn" else FOLDS + tables.index(name)
+            for number, name in enumerate(names)
+        ]
+        logs = np.log([took(one, method) for one in records])
+        return Problems(found, logs, np.array(groups))
+
+    def take(self, which):
+        """Some of them."""
+        return Problems(self.found[which], self.logs[which], self.groups[which])
+
+    @property
+    def sources(self):
+        """Which are drawn, and which are real: those of them that there are."""
+        drawn = self.groups < FOLDS
+        return [one for one in (drawn, ~drawn) if one.any()]
+
+    def error(self, off):
+        """Of logarithms, drawn and real ones counting alike."""
+        return np.mean([off[one].mean() for one in self.sources])
+
+    @cache  # noqa: B019
+    def best(self):
+        """Quantities and penalty, the fewest and the least that do, and what they are off
+        by."""
+        tried = [
+            (used, penalty, left_out(self.found, self.logs, self.groups, penalty, used))
+            for used, penalty in product(USED, PENALTIES)
+        ]
+        enough = ALIKE * min(self.error(off) for *_, off in tried)
+        return next(one for one in tried if self.error(one[2]) <= enough)
+
+    def told(self, method, loss, stop, kind, off):
+        """Print the line."""
+        used, penalty, _ = self.best()
+        low, high, model = fitted(self.found, self.logs, penalty, used)
+        # Of those that are far off, the same quadratic says where they are.
+        doubt = fitted(self.found, off, PENALTIES, used)[2]
+        wide = np.maximum(terms(self.found, low, high) @ doubt, LEAST)
+        times = max(np.quantile((off / wide)[one], COVERED) for one in self.sources)
+        numbers = (*low, *high, *model, *(times * doubt))
+        print(",".join([method, loss, stop, kind, *(f"{one:.4g}" for one in numbers)]))
+        shares = [f"{np.mean(off[one] < np.log(2)):.0%}" for one in self.sources]
+        text = f"{len(off)} problems, within 2x: drawn and real {' and '.join(shares)}"
+        by = f"{sum(used)} quantities, penalty {penalty:g}"
+        print(f"# {method}, {loss}, {stop}, {kind}: {text}, {by}", file=sys.stderr)
 
 
 def left_out(found, logs, groups, penalty, used):

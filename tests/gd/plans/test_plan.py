@@ -17,7 +17,8 @@ import mlopt
 from mlopt.errors import InputError
 from mlopt.gd.plans import SolverPlan, Task, descents, plan
 from mlopt.gd.plans.forecast import Passes
-from mlopt.gd.plans.running import solve
+from mlopt.gd.plans.running import Race, solve
+from mlopt.training import Limits
 
 Array = NDArray[Any]
 X, Y = make_classification(3000, 12, n_informative=6, n_redundant=0, random_state=0)
@@ -222,6 +223,21 @@ def test_a_plan_that_proves_bad_is_left_with_its_weights() -> None:
     alone = by_name["newton-cholesky"].run()
     assert result.n_iter - 4 <= alone.n_iter
     assert result.objective == pytest.approx(alone.objective, rel=1e-7)
+
+
+@pytest.mark.parametrize(("left", "leaves"), [(19.0, False), (21.0, True)])
+def test_what_is_less_well_known_must_be_so_much_better(
+    left: float, leaves: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task, y = TASKS["multinomial"], targets(TASKS["multinomial"])
+    found = plan(task, X, y, tolerance=1e-8, methods=["lbfgs", "newton-cholesky"])
+    by_name = {a.name: a for a in found.alternatives}
+    passes = Passes(expected=5.0, low=1.0, high=20.0, source="typical")
+    other = replace(by_name["newton-cholesky"], passes=passes, span=(1.0, 10.0))
+    race = Race(replace(by_name["lbfgs"], passes=Passes.known(3.0)), Limits(100, None))
+    race.training.advance(4)
+    monkeypatch.setattr(Race, "_left", lambda self: left)
+    assert race._disappoints(other) == leaves
 
 
 @pytest.mark.parametrize(

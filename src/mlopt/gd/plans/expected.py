@@ -1,10 +1,10 @@
 """Passes to expect of a problem, as problems of many kinds took them.
 
-For a method and a loss, the logarithm of the passes is a quadratic in shape, criterion and
-what a look at a few rows tells, and so is the logarithm of the factor by which these are
-off at most on four problems of five. `mlopt/prices/passes.csv` holds the coefficients,
-fitted by ``benchmarks/passes.py`` to drawn problems and to real ones; beyond what was seen
-there, a quantity counts as the last that was.
+For a method, a loss and a kind of rows, the logarithm of the passes is a quadratic in
+shape, criterion and what a look at a few rows tells, and so is the logarithm of the factor
+by which these are off at most on four problems of five. `mlopt/prices/passes.csv` holds the
+coefficients, fitted by ``benchmarks/passes.py`` to drawn problems and to real ones; beyond
+what was seen there, a quantity counts as the last that was.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from mlopt.gd.plans.look import Look
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import Minimum, RelativeGap
+from mlopt.gd.pricing import Shape
 from mlopt.gd.sizes import ROUNDED
 from mlopt.prices import EXPECTED, price
 
@@ -30,6 +31,8 @@ penalty of the mean loss, over the mean squared length of a row; of rows for eac
 a model; of columns; of stored values in a row; of `Look.alike`; of the least curvature,
 `Look.least` and the penalty, over the mean squared length; the same of centred rows; of
 what `Look` tells of scaled columns; of the share of the rarest class. And `Look.spread`."""
+ANY, KINDS = "any", ("narrow", "wide", "sparse")
+"""Kinds of rows: dense ones of fewer columns than there are rows, or more; sparse ones."""
 _ROUNDED = float(np.sqrt(np.finfo(np.float64).eps))
 """Of curvatures over the mean squared length: what is less may be rounding."""
 _SUREST = price("passes.surest")
@@ -55,6 +58,11 @@ def quantities(outline: Outline, tol: float, look: Look) -> Array:
         max(look.rare, ROUNDED),
     )
     return np.append(np.log10(values), look.spread)
+
+
+def kind_of(shape: Shape) -> str:
+    """One of `KINDS`."""
+    return "sparse" if shape.sparse else "wide" if shape.d > shape.n else "narrow"
 
 
 def _curvature(least: float, length: float) -> float:
@@ -96,8 +104,8 @@ def _read(line: list[str]) -> Fitted:
 
 
 _, *_LINES = csv.reader(EXPECTED.splitlines())
-FITTED = {(method, loss, stop): _read(numbers) for method, loss, stop, *numbers in _LINES}
-"""By method, loss and kind of stop."""
+FITTED = {tuple(line[:4]): _read(line[4:]) for line in _LINES}
+"""By method, loss, kind of stop and kind of rows, of which one is any."""
 
 
 def expected(method: str, outline: Outline, stop: Minimum) -> tuple[float, float] | None:
@@ -114,7 +122,11 @@ def expected(method: str, outline: Outline, stop: Minimum) -> tuple[float, float
     (float, float) or None
         None where no such problems were seen.
     """
-    fitted = FITTED.get((method, outline.loss, stop.kind))
+    known = [
+        FITTED.get((method, outline.loss, stop.kind, kind))
+        for kind in (kind_of(outline.shape), ANY)
+    ]
+    fitted = known[0] or known[1]
     if fitted is None or outline.sharp or outline.look is None:
         return None
     tol = stop.tolerance if isinstance(stop, RelativeGap) else stop.tol
