@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LogisticRegression
@@ -20,10 +22,13 @@ from mlopt.caching import Measured
 from mlopt.gd.plans.methods import BY_NAME
 from mlopt.pipeline.fits.base import ManyPasses, OnePass
 from mlopt.pipeline.fits.models.classifiers import Logistic
+from mlopt.pipeline.fits.models.theirs import logistic_cost
 from mlopt.pipeline.graph.operators import Apply, Given, Learn, Operator, Source
 from mlopt.pipeline.profiling.profile import Profile, profile
 from mlopt.pipeline.profiling.sampling import Sample
+from mlopt.pipeline.profiling.shapes import stats_of
 from mlopt.pipeline.profiling.trial import Trial
+from mlopt.prices import price
 from mlopt.resources import Resources
 from mlopt.stats import Stats
 
@@ -209,6 +214,26 @@ def test_scikit_learns_own_fit_has_a_price_where_rows_are_in_one_place() -> None
     op, tries = wide(2_000, lazy=True)
     own = profile((op,), tries, BLOCKS, machine, 1e15).options[op.token][-1]
     assert own.reason == "not tried"
+
+
+def test_few_sparse_rows_tell_nothing_of_scikit_learns_steps() -> None:
+    machine, random = Resources(workers=1, threads=2), np.random.default_rng(0)
+    rows = sparse.random_array((400, 3000), density=0.01, format="csr", rng=random)
+    x, y, labels = Source("X", "words"), Source("y", "labels"), np.arange(400) % 2
+    tries = [
+        Trial(Sample({x.token: rows[:n], y.token: labels[:n]}, 10_000_000))
+        for n in (200, 400)
+    ]
+    op = Learn("model", LogisticRegression(), x, y)
+    found = profile((op,), tries, 1, machine, 1e15).options[op.token]
+    own, ours = found[-1], next(one for one in found if one.name == "lbfgs")
+    assert op.token not in tries[0].values
+    assert own.doubt > ours.doubt  # ours was tried
+    usual = price("theirs.lbfgs.passes.sparse")
+    stats = stats_of(rows, 10_000_000, 1)
+    cost = logistic_cost(op.estimator, replace(stats, outputs=1), usual)
+    assert cost is not None
+    assert own.seconds == pytest.approx(cost.seconds(machine), rel=0.3)
 
 
 class _SlowMerge(OnePass):

@@ -269,8 +269,13 @@ def _is_long(op: Learn, options: Sequence[Option], stats: Stats, found: Profile)
 def _speculated(
     op: Learn, option: Option, stats: Stats, found: Profile, trial: Trial
 ) -> Option:
-    """The same with passes as on a sample, where that tells something of them."""
+    """The same with passes as on a sample, where that tells something of them.
+
+    Of scikit-learn's steps over sparse rows it does not: 8 over 512 reviews, 56 over all.
+    """
     if option.seconds is None or option.doubt == 1.0:
+        return option
+    if option.way is None and stats.sparse:
         return option
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
