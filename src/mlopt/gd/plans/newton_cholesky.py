@@ -289,7 +289,7 @@ class Newton:
     def _look(self, weights: Floats, model: Model) -> None:
         """Make the first guess from the Hessian at ``weights``."""
         hessian = joint_hessian(self._sample, weights, model, self._lacking)
-        self._trace = float(np.trace(hessian))
+        self._trace = max(self._trace, float(np.trace(hessian)))
         # Factors are small: a second thread of BLAS would mostly wait.
         with single_threaded():
             self._inverse = inverse_of(hessian)
