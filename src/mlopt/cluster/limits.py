@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib.machinery import EXTENSION_SUFFIXES
 from typing import Any
@@ -151,14 +151,17 @@ def single_threaded() -> Iterator[None]:
 
 
 @contextmanager
-def alone() -> Iterator[None]:
+def alone(*, briefly: bool = False) -> Iterator[None]:
     """The calling thread does all the work, so that libraries may start what they like.
 
-    As they do where nobody has parallel work: no library is looked for.
+    As they do where nobody has parallel work: no library is looked for. But BLAS is kept to
+    one thread for what is done ``briefly``: its threads would wait for each other at each
+    of many small products, for longer than all of these take.
     """
     _thread.depth += 1
     try:
-        yield
+        with _blas.used(_search.find().blas) if briefly else nullcontext():
+            yield
     finally:
         _thread.depth -= 1
 

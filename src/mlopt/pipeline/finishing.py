@@ -99,7 +99,8 @@ def put_back(steps: Iterable[tuple[str, Any]], planned: Planned, run: Execution)
         models, lambda path: fitted.value(built.inputs[path]), fitted.sparse
     )
     # On a few rows threads would only wait for each other.
-    with alone() if planned.draft.at_once else single_threaded():
+    draft = planned.draft
+    with alone(briefly=draft.brief) if draft.at_once else single_threaded():
         for name, step in steps:
             assembly.put_back(name, step)
 

@@ -142,6 +142,33 @@ def test_what_nobody_planned_is_run_as_by_whoever_called(
     assert seen == [here]
 
 
+@pytest.mark.parametrize(("limit", "threads"), [(1e9, 1), (0.0, 2)])
+def test_blas_has_one_thread_for_what_is_over_before_two_pay(
+    limit: float, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is known what such a fit takes; OpenMP, by which trees grow, has all of them."""
+    seen, fit = [], LogisticRegression.fit
+
+    def watched(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        seen.extend(threadpool_info())
+        return fit(self, X, y, sample_weight)
+
+    monkeypatch.setattr(LogisticRegression, "fit", watched)
+    monkeypatch.setattr("mlopt.pipeline.planning.making.BRIEF", limit)
+    X = RNG.normal(size=(5000, 3))
+    with threadpool_limits(2):
+        plan = mlopt.Pipeline(scaled()).fit(X, (X[:, 0] > 0).astype(int)).plan_
+        after = {one["num_threads"] for one in threadpool_info()}
+    assert "not planned" in str(plan)
+    found = {
+        kind: {one["num_threads"] for one in seen if one["user_api"] == kind}
+        for kind in ("blas", "openmp")
+    }
+    assert found["blas"] == {threads}
+    assert found["openmp"] <= {2}
+    assert after == {2}
+
+
 def test_seconds_of_what_nobody_planned_are_those_of_one_thread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -32,12 +32,14 @@ from mlopt.pipeline.profiling.trial import Trial
 from mlopt.pipeline.rules.base import Context, Draft
 from mlopt.pipeline.rules.choose_ways import ChooseWays
 from mlopt.plan import format_bytes
+from mlopt.prices import price
 from mlopt.resources import Resources
 from mlopt.rows.source import is_dask
 
 SMALL, TINY = 4096, 1000
 """Rows up to which a pipeline in memory runs as one block; and as scikit-learn runs it, of
 whatever steps."""
+BRIEF = price("fit.brief")
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +146,8 @@ def make_plan(
     found_out = None if plainly else found
     context = Context(found_out, room, learnt, passes, there, keep, at_once)
     draft, log = optimize(draft, context, without=without)
+    brief = known is not None and known.plainly <= BRIEF
+    draft = replace(draft, brief=draft.at_once and brief)
     took = time.perf_counter() - begin
     foreseen = known.plainly if known else None
     return Planned(draft, built, sources, found, log, context, took, plainly, foreseen)

@@ -32,6 +32,8 @@ class Draft:
     at_once : bool
         Whether one graph gives all models and rows, every operator run once in it. Else
         each depth of models has its own, and reads rows anew that are not kept.
+    brief : bool
+        Whether that is over before a second thread of BLAS pays.
     notes : tuple of (token, str)
         What plans say of an operator.
     prices : tuple of (token, (float or None, ...))
@@ -44,6 +46,7 @@ class Draft:
     budget: float = float("inf")
     partly: tuple[str, float] | None = None
     at_once: bool = False
+    brief: bool = False
     notes: tuple[tuple[str, str], ...] = ()
     prices: Prices = ()
 

@@ -69,7 +69,7 @@ class Execution:
     def run(self) -> list[Any]:
         """Learn every model; returns the handles of the blocks of rows that are wanted."""
         # What nobody planned is run as scikit-learn runs it: by who waits for it.
-        here = alone() if self.draft.at_once else nullcontext()
+        here = alone(briefly=self.draft.brief) if self.draft.at_once else nullcontext()
         with here, self.watching():
             return self._run()
 
