@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 import distributed
@@ -34,3 +35,8 @@ def test_first_come_first_served_however_fast_they_are_sent() -> None:
             assert detached(client) == keys
         finally:
             GO.set()
+            # Their clients are threads of this process: they go before their scheduler.
+            end = time.monotonic() + 30
+            while detached(client) and time.monotonic() < end:
+                time.sleep(0.05)
+        assert not detached(client)
