@@ -27,7 +27,7 @@ import os
 import sys
 import warnings
 from dataclasses import asdict, dataclass, replace
-from functools import cache
+from functools import cached_property
 from itertools import islice, product
 from pathlib import Path
 from unittest.mock import patch
@@ -296,16 +296,14 @@ def took(record, method):
 def line(method, loss, stop, own):
     """Fits, of all problems and of kinds of rows, and beside them on stderr how good."""
     every = Problems.of(own, method)
-    off = every.best()[2]
-    every.told(method, loss, stop, ANY, off)
+    every.told(method, loss, stop, ANY)
     kinds = np.array([kind_of(outline(one).shape) for one in own])
     for kind in KINDS:
         some = every.take(kinds == kind)
         if len(some.logs) < OF_A_KIND:
             continue
-        own = some.best()[2]
-        if ALIKE * some.error(own) < some.error(off[kinds == kind]):
-            some.told(method, loss, stop, kind, own)
+        if ALIKE * some.error(some.off) < some.error(every.off[kinds == kind]):
+            some.told(method, loss, stop, kind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,7 +343,7 @@ class Problems:
         """Of logarithms, drawn and real ones counting alike."""
         return np.mean([off[one].mean() for one in self.sources])
 
-    @cache  # noqa: B019
+    @cached_property
     def best(self):
         """Quantities and penalty, the fewest and the least that do, and what they are off
         by."""
@@ -356,9 +354,14 @@ class Problems:
         enough = ALIKE * min(self.error(off) for *_, off in tried)
         return next(one for one in tried if self.error(one[2]) <= enough)
 
-    def told(self, method, loss, stop, kind, off):
+    @property
+    def off(self):
+        """By how much logarithms are off (m,), each where its group was left out."""
+        return self.best[2]
+
+    def told(self, method, loss, stop, kind):
         """Print the line."""
-        used, penalty, _ = self.best()
+        used, penalty, off = self.best
         low, high, model = fitted(self.found, self.logs, penalty, used)
         # Of those that are far off, the same quadratic says where they are.
         doubt = fitted(self.found, off, PENALTIES, used)[2]

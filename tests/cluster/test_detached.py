@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any
 
 import distributed
+from tests.clusters import eventually
 
 from mlopt.cluster.at_scheduler import DRIVERS
 from mlopt.cluster.detached import detach, detached
@@ -36,7 +36,4 @@ def test_first_come_first_served_however_fast_they_are_sent() -> None:
         finally:
             GO.set()
             # Their clients are threads of this process: they go before their scheduler.
-            end = time.monotonic() + 30
-            while detached(client) and time.monotonic() < end:
-                time.sleep(0.05)
-        assert not detached(client)
+            assert eventually(lambda: not detached(client), 30.0)

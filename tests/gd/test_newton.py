@@ -149,7 +149,7 @@ def test_classes_that_can_be_separated_take_few_steps(
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_the_minimum_of_separable_classes_is_that_of_a_stronger_solver(seed: int) -> None:
+def test_the_minimum_of_separable_classes_is_one_by_its_own_gradient(seed: int) -> None:
     rows, model = barely_separable(seed), Model("squared_hinge", 1e-7)
     training = Newton(rows, model, tol=1e-9, max_passes=200, certain=True)
     training.advance(200)

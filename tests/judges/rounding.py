@@ -102,19 +102,16 @@ def rounded_otherwise(seed: int) -> Iterator[None]:
         # In the order of words seen, which is none; `transform` gives them by column.
         return count(self, raw_documents, y).sorted_indices()
 
+    moves = (
+        (_set_output, "_wrap_data_with_container", moved),
+        (SelectKBest, "fit", scored),
+        (KMeans, "fit", clustered),
+        (TruncatedSVD, "fit_transform", turned),
+        (PCA, "_fit", decomposed),
+    )
     with ExitStack() as patches:
         patches.enter_context(mock.patch.object(CountVectorizer, "fit_transform", counted))
-        for owner, name, other in (
-            ()
-            if seed == 0
-            else (
-                (_set_output, "_wrap_data_with_container", moved),
-                (SelectKBest, "fit", scored),
-                (KMeans, "fit", clustered),
-                (TruncatedSVD, "fit_transform", turned),
-                (PCA, "_fit", decomposed),
-            )
-        ):
+        for owner, name, other in moves if seed else ():
             patches.enter_context(mock.patch.object(owner, name, other))
         yield
 

@@ -22,7 +22,7 @@ import json
 import logging
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -150,6 +150,11 @@ class Mesh(Peers):
         How often `serve` was called.
     """
 
+    _residents: Mapping[str, Iterable[Resident]]
+    """Those of each member, as each kind of mesh keeps them."""
+    _changing: contextlib.AbstractContextManager[Any]
+    """Held while these change."""
+
     def __init__(self) -> None:
         self.epoch = 0
         self._watchers: list[Notice] = []
@@ -189,10 +194,12 @@ class Mesh(Peers):
         """
 
     @property
-    @abstractmethod
     def residents(self) -> tuple[Resident, ...]:
         """Tasks that run, or are about to, whoever started them: in one process also one
         whose `start` was interrupted, on Dask once it is submitted."""
+        with self._changing:
+            every = [[*some] for some in self._residents.values()]
+        return tuple(one for some in every for one in some if one.alive)
 
     @abstractmethod
     def close(self) -> None:

@@ -107,12 +107,6 @@ class MeshDask(Mesh):
             return tuple(self._joined)
 
     @property
-    def residents(self) -> tuple[Resident, ...]:
-        with self._changing:
-            every = [[*some] for some in self._residents.values()]
-        return tuple(one for some in every for one in some if one.alive)
-
-    @property
     def client(self) -> Any:
         """The client whose workers these are."""
         return self._client

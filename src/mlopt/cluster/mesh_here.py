@@ -68,12 +68,6 @@ class MeshHere(Mesh):
     def members(self) -> tuple[str, ...]:
         return tuple(self._here)
 
-    @property
-    def residents(self) -> tuple[Resident, ...]:
-        with self._changing:
-            every = [*self._residents.values()]
-        return tuple(one for some in every for one in some if one.alive)
-
     def add(self) -> str:
         """A member comes."""
         with self._changing:

@@ -232,20 +232,20 @@ class Newton:
         self._may_raise = False
         times = _RAISED * self._trace / self._model.l2
         if times > 1.0:
-            self._times, self._raised = times, self._penalised(self._batch, 1.0, times)
+            self._times, self._raised = times, self._penalised(self._batch, times)
             self._aim_at(self._raised)
 
     def _lower(self, raised: Batch, moved: NDArray[np.bool_]) -> None:
         """Make the penalty weaker if its minimum is near; what counts is the best point."""
-        plain = self._penalised(raised, self._times, 1.0)
+        plain = self._penalised(raised, 1.0)
         if plain.value[0] < self._batch.value[0]:
             self._batch = plain
         if self.converged[0]:
             return
         times = self._times
-        while times > 1.0 and self._is_near(raised, times):
-            lower = max(times / _LOWERED, 1.0)
-            raised, times = self._penalised(raised, times, lower), lower
+        while times > 1.0 and _is_near(raised):
+            times = max(times / _LOWERED, 1.0)
+            raised = self._penalised(raised, times)
         changed, self._times, self._raised = times != self._times, times, raised
         if changed or moved.any():
             self._aim_at(raised)
@@ -255,19 +255,12 @@ class Newton:
             self._raised = None
             self._aim_at(self._batch)
 
-    def _is_near(self, batch: Batch, times: float) -> bool:
-        """Whether the gap is less than the objective, or rounding hides it."""
-        squares, l2 = np.square(batch.gradient).sum(), np.array([times * self._model.l2])
-        bound = gap.strong_convexity_bound(np.array([squares], np.float64), l2)[0]
-        return bool(bound <= batch.value[0] or _lost(batch)[0])
-
-    def _penalised(self, batch: Batch, times: float, new: float) -> Batch:
-        """Where it is, with ``new`` times the model's penalty in place of ``times``."""
-        model, weights = self._model, batch.weights
-        l2 = np.full(len(weights), model.l2, weights.dtype)
-        l2[-1] = model.intercept_l2
-        change = (new - times) * l2[:, None] * weights
-        other = replace(model, l2=new * model.l2, intercept_l2=new * model.intercept_l2)
+    def _penalised(self, batch: Batch, times: float) -> Batch:
+        """Where it is, with so many times the model's penalty."""
+        model, own, weights = self._model, batch.plan.models[0], batch.weights
+        other = replace(model, l2=times * model.l2, intercept_l2=times * model.intercept_l2)
+        change = (other.l2 - own.l2) * weights
+        change[-1] = (other.intercept_l2 - own.intercept_l2) * weights[-1]
         at = Batch.at(weights, layout([other]), [0], 0)
         at.gradient = batch.gradient + change
         at.value = batch.value + 0.5 * float(np.vdot(change, weights))
@@ -326,10 +319,17 @@ class Newton:
         self._trace, self._leapt = float(state["trace"]), float(state["leapt"])
         self._raised = None
         if state["raised"] is not None:
-            plan = self._penalised(self._batch, 1.0, self._times).plan
+            plan = self._penalised(self._batch, self._times).plan
             self._raised = Batch.restored(state["raised"], plan, 0)
         elif self._passes:
             self._look(np.asarray(state["seen"]), self._model)
+
+
+def _is_near(batch: Batch) -> bool:
+    """Whether the gap is less than the objective, or rounding hides it."""
+    squares = np.array([np.square(batch.gradient).sum()], np.float64)
+    bound = gap.strong_convexity_bound(squares, np.array([batch.plan.models[0].l2]))
+    return bool(bound[0] <= batch.value[0] or _lost(batch)[0])
 
 
 def _lost(batch: Batch) -> NDArray[np.bool_]:
