@@ -9,12 +9,14 @@ import pytest
 from mlopt.costs import Cost
 from mlopt.gd.plans.methods import BY_NAME
 from mlopt.gd.plans.outline import Outline
-from mlopt.gd.pricing import Shape, gradient_pass, scan, shape_of_stats
+from mlopt.gd.pricing import Shape, gradient_pass, scan, shape_of_stats, solving
+from mlopt.gd.sizes import WIDEST
 from mlopt.prices import price
 from mlopt.resources import Resources
 from mlopt.stats import Stats
 
 HERE = Resources(threads=2)
+NONE = Cost()
 THERE = Resources(threads=2, workers=4, task=1e-3, round_trip=1e-2)
 DENSE = Stats(200_000, 300, partitions=8)
 SPARSE = Stats(200_000, 30_000, density=1e-3, sparse=True, partitions=8)
@@ -34,15 +36,16 @@ def test_a_pass_has_one_price(stats: Stats, where: Resources, dtype: str) -> Non
     """Of one column of weights: whatever vectors and calls a method has beside it."""
     shape = shape_of_stats(replace(stats, dtype=dtype, bytes=-1))
 
-    def with_vectors(count: float, step: str = "") -> float:
-        calls = price(step) if step else 0.0
-        beside = Cost(memory=count * 8.0 * (shape.d + 1), python=calls)
-        return (gradient_pass(shape, where) + beside).seconds(where, 2)
+    def with_vectors(count: float, beside: Cost = NONE) -> float:
+        vectors = Cost(memory=count * 8.0 * (shape.d + 1))
+        return (gradient_pass(shape, where) + vectors + beside).seconds(where, 2)
 
     shared = gradient_pass(shape_of_stats(replace(stats, dtype=dtype), 1), where)
     assert shared.seconds(where, 2) == with_vectors(0)
     assert one_more("sparse_cg", "squared", shape, where) == pytest.approx(with_vectors(10))
-    steps = with_vectors(price("pass.history"), "lbfgs.step")
+    factor = solving(shape.d + 1) if shape.d < WIDEST else Cost()
+    calls = Cost(python=price("lbfgs.step"))
+    steps = with_vectors(price("lbfgs.vectors"), factor + calls)
     assert one_more("lbfgs", "logistic", shape, where) == pytest.approx(steps)
 
 
@@ -50,7 +53,7 @@ def test_a_pass_has_one_price(stats: Stats, where: Resources, dtype: str) -> Non
 def test_preconditioned_passes_are_priced_as_others(name: str) -> None:
     shape = shape_of_stats(DENSE)
     plain = one_more("sparse_cg", "squared", shape, HERE)
-    solves = Cost(memory=8.0 * shape.d**2).seconds(HERE, 2)
+    solves = solving(shape.d).seconds(HERE, 2)
     beside = one_more(name, "squared", shape, HERE) - plain
     assert beside == pytest.approx(0.5 * solves, abs=0.51 * solves)
 

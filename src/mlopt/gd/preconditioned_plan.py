@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 
-from mlopt.gd.sample import WIDEST
-from mlopt.gd.sizes import ROUNDED
+from mlopt.gd.sizes import ROUNDED, WIDEST
 from mlopt.prices import count, price
 
 LARGEST_RANK, _SHARE = count("sketched_cg.rank"), count("sketched_cg.share")

@@ -22,7 +22,7 @@ _SPARSE_PACKING, _SPARSE_ROW = price("pass.sparse.packing"), price("pass.sparse.
 _BLOCK, _FEWEST_ROWS = price("pass.block"), price("pass.block.rows")
 _LOSS = price("pass.loss")
 _SCAN, _HANDED = price("pass.call"), price("pass.handed")
-_HISTORY = price("pass.history")
+_FACTOR = price("factor.read")
 _PAIR = price("gram.pair")
 _NARROW = price("gram.narrow")
 _SPARSE_PRICE = price("gram.sparse-product")
@@ -156,11 +156,9 @@ def _weights_traffic(shape: Shape) -> float:
     return 3.0 * shape.d * row * shape.n / rows
 
 
-def pass_cost(shape: Shape, resources: Resources, step: float) -> Cost:
-    """One pass, and beside it a step: so many seconds in Python, and vectors."""
-    vector = 8.0 * (shape.d + 1) * shape.columns
-    beside = Cost(memory=_HISTORY * vector, python=step)
-    return gradient_pass(shape, resources) + beside
+def solving(size: int, columns: int = 1) -> Cost:
+    """A right-hand side for each of so many factors, of ``size`` rows: both triangles."""
+    return Cost(memory=_FACTOR * 8.0 * columns * size**2)
 
 
 def arithmetic(shape: Shape, operations: float) -> Cost:

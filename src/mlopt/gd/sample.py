@@ -23,8 +23,6 @@ from mlopt.stats import sample_rows
 
 SEED = 20151113
 """Samples are part of the algorithm: the same rows give the same training."""
-WIDEST = 2048
-"""Beyond so many columns a Hessian is not worth its memory and its factors."""
 USUAL_LOSS = price("start.loss")
 _BESIDE = ("targets", "weights")
 _LEAST = count("start.least")

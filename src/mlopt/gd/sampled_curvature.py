@@ -29,13 +29,8 @@ from mlopt.gd.preconditioner import (
     factorise,
     kinds_of,
 )
-from mlopt.gd.sample import (
-    WIDEST,
-    Moments,
-    draw,
-    local_executor,
-    sample_size,
-)
+from mlopt.gd.sample import Moments, draw, local_executor, sample_size
+from mlopt.gd.sizes import WIDEST
 from mlopt.prices import price
 from mlopt.rows import Rows
 

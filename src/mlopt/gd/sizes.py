@@ -14,5 +14,7 @@ LOST = 1e-10
 """Relative: directions, errors and steps below it are not to be trusted."""
 HALF = 1e-8
 """Half of float64's digits, which squares keep."""
+WIDEST = 2048
+"""Beyond so many columns a Hessian is not worth its memory and its factors."""
 SUFFICIENT = 1e-4
 """The share of the predicted decrease that a step must bring (Armijo, 1966)."""

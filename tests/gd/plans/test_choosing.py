@@ -22,7 +22,8 @@ from mlopt.gd.plans.proof import proof_cost
 from mlopt.gd.plans.running import raced
 from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import problem_of
-from mlopt.gd.sample import WIDEST, draw
+from mlopt.gd.sample import draw
+from mlopt.gd.sizes import WIDEST
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 

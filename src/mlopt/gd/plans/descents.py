@@ -25,7 +25,7 @@ from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.plans.watch import watchable
-from mlopt.gd.pricing import Shape, pass_cost
+from mlopt.gd.pricing import Shape, gradient_pass
 from mlopt.gd.sample import SEED, draw
 from mlopt.prices import price
 from mlopt.resources import Resources
@@ -95,7 +95,7 @@ def _price(row: PlanRow, outline: Outline, resources: Resources) -> Price | str:
     once, each = priced(row, _usual(), stats, medium, resources)
     look = Cost()
     if outline.loss in SMOOTH and watchable(outline.l2, outline.shape.d):
-        look = pass_cost(outline.shape, resources, 0.0) * (1 / resources.threads)
+        look = gradient_pass(outline.shape, resources) * (1 / resources.threads)
     return lambda iterations: once + iterations * each + looks(iterations) * look
 
 

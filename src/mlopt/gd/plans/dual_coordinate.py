@@ -23,7 +23,7 @@ from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least, digits
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import GradientNorm, Minimum, RelativeGap
 from mlopt.gd.plans.task import Problem
-from mlopt.gd.pricing import Shape, alone, pass_cost
+from mlopt.gd.pricing import Shape, alone, gradient_pass
 from mlopt.gd.sizes import ROUNDED
 from mlopt.kernels.dual import DualState, dual_epochs, squared_norms
 from mlopt.prices import count, price
@@ -243,7 +243,7 @@ def _price(outline: Outline, resources: Resources) -> Price | str:
         return why
     look = Cost()
     if not isinstance(outline.stop, GradientNorm):  # a gap takes a pass over all rows
-        look = pass_cost(outline.shape, resources, 0.0) + EPOCH
+        look = gradient_pass(outline.shape, resources) + EPOCH
     return lambda epochs: cost(outline.shape, resources, epochs) + epochs * look
 
 

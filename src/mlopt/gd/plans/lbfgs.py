@@ -13,9 +13,10 @@ from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import GradientNorm, Minimum, RelativeGap
 from mlopt.gd.plans.task import Problem
-from mlopt.gd.pricing import Shape, arithmetic, pass_cost, weighted_gram
+from mlopt.gd.pricing import Shape, arithmetic, gradient_pass, solving, weighted_gram
 from mlopt.gd.quasi_newton import QuasiNewton
-from mlopt.gd.sample import WIDEST, sample_size
+from mlopt.gd.sample import sample_size
+from mlopt.gd.sizes import WIDEST
 from mlopt.prices import price
 from mlopt.resources import Resources
 
@@ -30,7 +31,7 @@ _INNERMOST = (price("lbfgs.innermost.passes"), price("lbfgs.innermost.hessians")
 _WIDE_START = price("lbfgs.wide-start")
 _DRAW = price("lbfgs.draw")
 _BESIDE = price("lbfgs.beside")
-_STEP = price("lbfgs.step")
+_STEP, _VECTORS = price("lbfgs.step"), price("lbfgs.vectors")
 _NEAR = 0.3
 """Of the gradient asked for, where columns are many: as near the optimum as scikit-learn's
 lbfgs ends by the rule itself, since its steps are shorter."""
@@ -45,14 +46,22 @@ def passes(shape: Shape) -> float:
 
 def cost(shape: Shape, resources: Resources, passes: float) -> Cost:
     """A start, and so many passes over all rows."""
-    return _start(shape, resources) + passes * pass_cost(shape, resources, _STEP)
+    return _start(shape, resources) + passes * _each(shape, resources)
+
+
+def _each(shape: Shape, resources: Resources) -> Cost:
+    """A pass and a step: two loops over pairs of vectors, factors between them if any."""
+    size, columns = shape.d + 1, shape.columns
+    loops = Cost(memory=_VECTORS * 8.0 * size * columns, python=_STEP)
+    factors = solving(size, columns) if shape.d < WIDEST else Cost()
+    return gradient_pass(shape, resources) + loops + factors
 
 
 def _start(shape: Shape, resources: Resources) -> Cost:
     if shape.d >= WIDEST:
-        return _WIDE_START * pass_cost(shape, resources, _STEP)
+        return _WIDE_START * _each(shape, resources)
     rows = sample_size(shape.n, shape.d, shape.columns)
-    squares = pass_cost(shape, resources, _STEP)  # of all columns
+    squares = _each(shape, resources)  # of all columns
     hessian = weighted_gram(shape, rows) + 2.0 * shape.d**3 / 3
     if rows == shape.n:
         return squares + arithmetic(shape, _INNERMOST[1] * hessian)
@@ -62,7 +71,7 @@ def _start(shape: Shape, resources: Resources) -> Cost:
     nested = sample_size(rows, shape.d, shape.columns) < rows
     over, renewals = _NESTED if nested else _INNERMOST
     here = replace(resources, workers=1)  # where a sample is held
-    trained = over * pass_cost(sample, here, _STEP) + arithmetic(shape, renewals * hessian)
+    trained = over * _each(sample, here) + arithmetic(shape, renewals * hessian)
     before = _start(sample, here) if nested else Cost()
     return squares + drawn + before + trained
 

@@ -5,8 +5,16 @@ from __future__ import annotations
 import math
 
 from mlopt.costs import Cost
-from mlopt.gd.pricing import Shape, alone, gram_operations, pass_cost, weighted_gram
-from mlopt.gd.sample import WIDEST, hessian_rows, start_rows
+from mlopt.gd.pricing import (
+    Shape,
+    alone,
+    gradient_pass,
+    gram_operations,
+    solving,
+    weighted_gram,
+)
+from mlopt.gd.sample import hessian_rows, start_rows
+from mlopt.gd.sizes import WIDEST
 from mlopt.prices import price
 from mlopt.resources import Resources
 
@@ -72,7 +80,7 @@ def cost(shape: Shape, resources: Resources, passes: float, loss: str = "") -> C
     renewals = passes if rows == shape.n else math.ceil(math.log2(max(passes, 2)))
     hessian = hessian_work(shape, resources, rows) + Cost(python=_BESIDE)
     factor = factor_work(shape, resources)
-    each = pass_cost(shape, resources, _STEP)
+    each = gradient_pass(shape, resources) + solving(size) + Cost(python=_STEP)
     share = rows_of_start(shape, loss) / shape.n
     # The rows of a start are few, its calls are not.
     calls = Cost(python=(1.0 - share) * (_STEP + _BESIDE)) if share else Cost()

@@ -28,7 +28,7 @@ from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.plans.watch import Watch, watch, watchable
 from mlopt.gd.pricing import alone
-from mlopt.gd.sample import WIDEST
+from mlopt.gd.sizes import WIDEST
 from mlopt.kernels.coordinates import column_slopes, coordinate_epoch
 from mlopt.kernels.one_row import products
 from mlopt.kernels.pointwise import losses_and_slopes

@@ -30,8 +30,7 @@ from mlopt.gd.passes import pieces
 from mlopt.gd.plans.energy import SampledEnergy
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import Shape, alone, arithmetic, scan
-from mlopt.gd.sample import WIDEST
-from mlopt.gd.sizes import ROUNDED, ROUNDINGS
+from mlopt.gd.sizes import ROUNDED, ROUNDINGS, WIDEST
 from mlopt.kernels.pointwise import losses_and_slopes
 from mlopt.prices import price
 from mlopt.resources import Resources

@@ -14,7 +14,7 @@ from mlopt.gd.plans.refined import refine, steps_cost
 from mlopt.gd.plans.squares import Iteration, Squares, asked
 from mlopt.gd.plans.stop import CoefficientError
 from mlopt.gd.preconditioned_plan import sample_rows, sample_steps, samples, sketch_rank
-from mlopt.gd.pricing import Shape, scan
+from mlopt.gd.pricing import Shape, scan, solving
 from mlopt.gd.spectrum import Spectrum
 from mlopt.prices import count, price
 from mlopt.resources import Resources
@@ -68,7 +68,7 @@ def _sample(outline: Outline, resources: Resources, steps: float) -> Cost:
     values, remote = float(size * d), resources.workers > 1
     draw = Cost(flops=_DRAW * values, network=values * shape.itemsize if remote else 0.0)
     factor = Cost(flops=values * d + 2.0 * d**3 / 3)
-    return draw + factor + Cost(memory=8.0 * steps * d**2)
+    return draw + factor + steps * solving(d)
 
 
 def _sketch(outline: Outline, resources: Resources, steps: float) -> Cost:

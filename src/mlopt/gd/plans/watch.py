@@ -22,7 +22,7 @@ from mlopt.errors import InputError
 from mlopt.gd.gap import VALUES, safeguarded, strong_convexity_bound
 from mlopt.gd.plans.energy import SampledEnergy
 from mlopt.gd.plans.task import Problem
-from mlopt.gd.sample import WIDEST
+from mlopt.gd.sizes import WIDEST
 
 _FAR = 0.1
 """Of the objective: estimates of larger gaps need no digits."""

@@ -21,7 +21,8 @@ from mlopt.gd.plans.dual_cholesky import with_products
 from mlopt.gd.plans.look import Look
 from mlopt.gd.plans.stop import GradientNorm
 from mlopt.gd.pricing import shape_of
-from mlopt.gd.sample import KINKED, WIDEST
+from mlopt.gd.sample import KINKED
+from mlopt.gd.sizes import WIDEST
 from mlopt.prices import price
 from mlopt.rows import Rows
 from mlopt.tuning.crews.linear_task import LinearTask
