@@ -15,9 +15,9 @@ from sklearn.svm import SVC
 
 import mlopt
 from mlopt.errors import InputError
-from mlopt.gd.plans import SolverPlan, Task, descents, plan
+from mlopt.gd.plans import SolverPlan, Task, descents, plan, running
 from mlopt.gd.plans.forecast import Passes
-from mlopt.gd.plans.running import Race, solve
+from mlopt.gd.plans.running import Alternative, Race, solve
 from mlopt.training import Limits
 
 Array = NDArray[Any]
@@ -205,7 +205,10 @@ def test_limits_stop_a_run_and_say_so() -> None:
     assert [passes for passes, _, _ in result.history] == [1, 2]
 
 
-def test_a_plan_that_proves_bad_is_left_with_its_weights() -> None:
+def test_a_plan_that_proves_bad_is_left_with_its_weights(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(running, "_AGAIN", np.inf)  # whatever the clock says
     task, y = TASKS["multinomial"], targets(TASKS["multinomial"])
     found = plan(task, X, y, tolerance=1e-8, methods=["lbfgs", "newton-cholesky"])
     by_name = {a.name: a for a in found.alternatives}
@@ -238,6 +241,55 @@ def test_what_is_less_well_known_must_be_so_much_better(
     race.training.advance(4)
     monkeypatch.setattr(Race, "_left", lambda self: left)
     assert race._disappoints(other) == leaves
+
+
+def first_and_other(first: str, other: str) -> list[Alternative]:
+    """Of the multinomial task, by these methods, as if passes were known."""
+    task, y = TASKS["multinomial"], targets(TASKS["multinomial"])
+    found = plan(task, X, y, tolerance=1e-8, methods=[first, other])
+    by_name = {a.name: a for a in found.alternatives}
+    return [replace(by_name[name], passes=Passes.known(3.0)) for name in (first, other)]
+
+
+@pytest.mark.parametrize(
+    ("elapsed", "left", "leaves"), [(2.9, 9.0, False), (3.1, 1.9, False), (3.1, 2.1, True)]
+)
+def test_what_was_left_returns_after_twice_the_time_of_all_before(
+    elapsed: float, left: float, leaves: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newton, lbfgs = first_and_other("newton-cholesky", "lbfgs")
+    race = Race(newton, Limits(100, None))
+    race.leave_for(lbfgs)
+    race.began, race.alternative = 1.0, replace(lbfgs, span=(0.0, 0.5))
+    monkeypatch.setattr(Race, "_left", lambda self: left)
+    monkeypatch.setattr(Limits, "elapsed", property(lambda self: elapsed + 1e-9))
+    assert race._disappoints(newton) == leaves
+
+
+def test_where_all_disappoint_the_first_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is last used to go on for ever, however near another was to its end."""
+
+    def disappoints(race: Race, following: Alternative) -> bool:
+        return race.training.passes >= 2 and len(race.names) < 4
+
+    monkeypatch.setattr(Race, "_disappoints", disappoints)
+    result = solve(first_and_other("lbfgs", "newton-cholesky"))
+    assert result.methods == ("lbfgs", "newton-cholesky") * 2
+    assert result.converged
+
+
+@pytest.mark.parametrize(("name", "most"), [("newton-cholesky", 1.0), ("lbfgs", np.inf)])
+def test_gaps_that_fall_suddenly_tell_nothing_before(name: str, most: float) -> None:
+    """Newton's were to take 25 s more, by a line through such gaps, and took .7 s."""
+    race = Race(
+        first_and_other(name, "newton-cholesky" if name == "lbfgs" else "lbfgs")[0],
+        Limits(100, None),
+    )
+    race.began = race.limits.elapsed - 1.0
+    now = race.limits.elapsed
+    race.history = [(i, now - 0.1 * (4 - i), 1e6 - i) for i in range(4)]
+    assert race._left() < most + 0.5
+    assert (race._left() > 20.0) == (name == "lbfgs")
 
 
 @pytest.mark.parametrize(

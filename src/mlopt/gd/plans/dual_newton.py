@@ -176,5 +176,6 @@ def _begin(problem: Problem, stop: Stop, max_passes: int, start: Start) -> Solve
 
 DUAL_NEWTON = Method(
     "dual-newton", newton.LOSSES, lambda shape: newton_costs.passes(square_of(shape)),
-    _price, _begin, stops=(RelativeGap, GradientNorm), continues=True, free=1,
+    _price, _begin, stops=(RelativeGap, GradientNorm), continues=True, sudden=True,
+    free=1,
 )  # fmt: skip

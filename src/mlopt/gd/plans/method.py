@@ -127,6 +127,9 @@ class Method:
         Whether its passes depend on the data, so that a sample tells something.
     continues : bool, default=False
         Whether it can start from the weights of another.
+    sudden : bool, default=False
+        Whether its last steps bring nearly all digits of the gap, so that how it fell
+        before them tells nothing.
     doubt : float, default=3.0
         By which factor ``passes`` may be off.
     foreseen : callable, optional
@@ -168,6 +171,7 @@ class Method:
     bounds: bool = False
     iterates: bool = True
     continues: bool = False
+    sudden: bool = False
     doubt: float = 3.0
     foreseen: Callable[[Outline, float], float | None] = _unforeseen
     usual: Callable[[Outline, float], tuple[float, float] | None] = _unforeseen

@@ -362,6 +362,6 @@ def _small(problem: Problem) -> bool:
 
 NEWTON_CHOLESKY = Method(
     "newton-cholesky", LOSSES, passes, _price, _begin,
-    stops=(RelativeGap, GradientNorm), continues=True, small=_small, least=at_least(3),
-    free=1,
+    stops=(RelativeGap, GradientNorm), continues=True, sudden=True, small=_small,
+    least=at_least(3), free=1,
 )  # fmt: skip
