@@ -16,10 +16,10 @@ from mlopt.resources import Resources
 from mlopt.stats import Stats
 
 HERE = Resources(threads=2)
-NONE = Cost()
 THERE = Resources(threads=2, workers=4, task=1e-3, round_trip=1e-2)
 DENSE = Stats(200_000, 300, partitions=8)
 SPARSE = Stats(200_000, 30_000, density=1e-3, sparse=True, partitions=8)
+NONE = Cost()
 
 
 def one_more(name: str, loss: str, shape: Shape, where: Resources) -> float:

@@ -264,7 +264,8 @@ class Race:
         A fit that no gap ends must not depend on what else the machine does: passes count,
         at the pace that was predicted.
         Towards a gap, what is to come counts, and the worst case of the other one, times
-        what is not known of it: where one guess was wrong, so may be the next.
+        what is not known of it: where one guess was wrong, so may be the next. One that was
+        left was no better itself, so that the time of all counts in place of its guess.
         """
         one, spent = self.alternative, self.limits.elapsed - self.began
         assert isinstance(one, Alternative)
