@@ -1,7 +1,7 @@
 """The peers of factors.py, run by the Python of any environment that has them.
 
 usage: peer_factors.py surprise DATA.npz K RATE PENALTY EPOCHS...
-       peer_factors.py implicit DATA.npz K PENALTY PASSES
+       peer_factors.py implicit DATA.npz K PENALTY PASSES SEED
 
 DATA.npz has users, items and ratings, of training and of test. Prints JSON lines: seconds
 of this process's processor time, on one thread, and what came of it. `implicit` prints the
@@ -58,7 +58,7 @@ def baseline(model, user, item):
     return value + (model.bi[item] if model.trainset.knows_item(item) else 0)
 
 
-def implicit(data, k, penalty, passes):
+def implicit(data, k, penalty, passes, seed):
     """Alternating least squares by conjugate gradients."""
     from implicit.als import AlternatingLeastSquares
     from scipy.sparse import csr_matrix
@@ -68,7 +68,7 @@ def implicit(data, k, penalty, passes):
     C = csr_matrix((1 + data["r"].astype(np.float32), (data["u"], data["i"])), shape=shape)
     model = AlternatingLeastSquares(
         factors=int(k), regularization=float(penalty), alpha=1.0, iterations=int(passes),
-        use_cg=True, num_threads=1, random_state=0, dtype=np.float32,
+        use_cg=True, num_threads=1, random_state=int(seed), dtype=np.float32,
     )  # fmt: skip
     begin = time.process_time()
     model.fit(C, show_progress=False)

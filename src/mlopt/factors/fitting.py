@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mlopt.errors import InputError
 from mlopt.factors.als import ALSTraining
 from mlopt.factors.ids import Ids
-from mlopt.factors.model import Factors, drawn
+from mlopt.factors.model import Factors, drawn, faint
 from mlopt.factors.pricing import Passes, as_least_squares
 from mlopt.factors.ratings import Ratings
 from mlopt.factors.rotating import RotatingTraining
@@ -53,8 +53,11 @@ def begin(ratings: Ratings, settings: Settings) -> Factors:
     users, items = ratings.shape
     rule = settings.rule
     mean = float(np.mean(ratings.values, dtype=np.float64))
-    level = 0.0 if rule.biased or settings.confidence is not None else mean
-    P, Q = drawn(ratings.shape, settings.k, level, settings.seed, rule.nonnegative)
+    if settings.confidence is None:
+        level = 0.0 if rule.biased else mean
+        P, Q = drawn(ratings.shape, settings.k, level, settings.seed, rule.nonnegative)
+    else:
+        P, Q = faint(ratings.shape, settings.k, settings.seed)
     P[np.diff(ratings.starts) == 0] = 0
     Q[np.bincount(ratings.items, minlength=items) == 0] = 0
     zeros = np.zeros(users, np.float32), np.zeros(items, np.float32)
