@@ -142,7 +142,8 @@ class MemberPlugin(Local, distributed.WorkerPlugin):
         self._wait.set()  # nobody will say any more
 
         async def leave() -> None:
-            if self._worker.plugins.get(self.name) is self:
+            closes = self._worker.status is distributed.Status.closing
+            if self._worker.plugins.get(self.name) is self and not closes:
                 await self._worker.plugin_remove(name=self.name)
 
         self._worker.loop.add_callback(leave)
