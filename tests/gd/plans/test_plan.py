@@ -228,15 +228,20 @@ def test_a_plan_that_proves_bad_is_left_with_its_weights(
     assert result.objective == pytest.approx(alone.objective, rel=1e-7)
 
 
-@pytest.mark.parametrize(("left", "leaves"), [(19.0, False), (21.0, True)])
+@pytest.mark.parametrize(
+    ("left", "thought", "leaves"),
+    [(19.0, 100.0, False), (21.0, 100.0, True), (4.9, 5.0, False), (5.1, 5.0, True)],
+)
 def test_what_is_less_well_known_must_be_so_much_better(
-    left: float, leaves: bool, monkeypatch: pytest.MonkeyPatch
+    left: float, thought: float, leaves: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Twenty times its worst case and doubt, unless it can be tried for what it takes."""
     task, y = TASKS["multinomial"], targets(TASKS["multinomial"])
     found = plan(task, X, y, tolerance=1e-8, methods=["lbfgs", "newton-cholesky"])
     by_name = {a.name: a for a in found.alternatives}
     passes = Passes(expected=5.0, low=1.0, high=20.0, source="typical")
     other = replace(by_name["newton-cholesky"], passes=passes, span=(1.0, 10.0))
+    other = replace(other, predicted_seconds=thought)
     race = Race(replace(by_name["lbfgs"], passes=Passes.known(3.0)), Limits(100, None))
     race.training.advance(4)
     monkeypatch.setattr(Race, "_left", lambda self: left)
@@ -260,7 +265,7 @@ def test_what_was_left_returns_after_twice_the_time_of_all_before(
     newton, lbfgs = first_and_other("newton-cholesky", "lbfgs")
     race = Race(newton, Limits(100, None))
     race.leave_for(lbfgs)
-    race.began, race.alternative = 1.0, replace(lbfgs, span=(0.0, 0.5))
+    race.began, race.alternative = 1.0, replace(lbfgs, predicted_seconds=0.5)
     monkeypatch.setattr(Race, "_left", lambda self: left)
     monkeypatch.setattr(Limits, "elapsed", property(lambda self: elapsed + 1e-9))
     assert race._disappoints(newton) == leaves

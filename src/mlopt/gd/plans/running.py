@@ -264,21 +264,25 @@ class Race:
         A fit that no gap ends must not depend on what else the machine does: passes count,
         at the pace that was predicted.
         Towards a gap, what is to come counts, and the worst case of the other one, times
-        what is not known of it: where one guess was wrong, so may be the next. One that was
-        left was no better itself, so that the time of all counts in place of its guess.
+        what is not known of it: where one guess was wrong, so may be the next. But what was
+        left has its turn again, so that the other can be tried where it is thought to end,
+        and twice the time of all to now has passed, before this one would. One that was
+        left was no better itself: the time of all counts in place of its guess.
         """
         one, spent = self.alternative, self.limits.elapsed - self.began
         assert isinstance(one, Alternative)
         if following.name in self.names:
-            again = max(_AGAIN * self.began, one.span[1], _TRIFLE)
+            again = max(_AGAIN * self.began, one.predicted_seconds, _TRIFLE)
             return spent > again and self._left() > again
         late, most = self.training.passes > one.passes.high, following.span[1]
         if self.wanted is None:
             pace = one.predicted_seconds / one.passes.expected
             return late and self.training.passes * pace > most
-        late |= spent > max(one.span[1], most, _TRIFLE)
+        thought = following.predicted_seconds
+        late |= spent > max(one.span[1], thought, _TRIFLE)
         doubt = following.passes.high / (_SURE * max(following.passes.low, 1.0))
-        return late and self._left() > max(doubt, 1.0) * most
+        tried = max(_AGAIN * self.limits.elapsed, thought)
+        return late and self._left() > min(max(doubt, 1.0) * most, tried)
 
     def _left(self) -> float:
         """Seconds to the tolerance, as gaps have fallen in the last half of the time.
