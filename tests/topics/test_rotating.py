@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import threading
 
@@ -65,11 +66,15 @@ def test_topics_are_the_same_on_any_number_of_members(sampler: str) -> None:
             found.append(one.topics)
             one.close()
     np.testing.assert_array_equal(found[0], found[1])
-    with MeshHere(2) as mesh:  # counts anew from the topics alone
+    with MeshHere(2) as mesh:
         again = training(mesh, sampler, side=5)
         again.restore(state)
         assert again.passes == 2
         again.advance(4)
+        np.testing.assert_array_equal(again.topics, found[0])
+        assert_exact(again)
+        again.restore({name: state[name] for name in ("topics", "passes")})
+        again.advance(4)  # counts anew from the topics alone: another chain
         assert_exact(again)
         again.close()
 
@@ -103,6 +108,31 @@ def test_what_rotates_predicts_words_as_the_sequential_sampler_does() -> None:
         for layout in ("threads", "rotate")
     ]
     assert values[1] < 1.02 * values[0]
+
+
+@pytest.mark.parametrize("layout", ["rotate", "threads"])
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("first", [1, 7])
+def test_passes_of_several_fits_are_those_of_one(
+    layout: str, sampler: str, first: int
+) -> None:
+    X = drawn()
+    settings = {"layout": layout, "warm_start": True, "sampler": sampler}
+    whole = model(max_iter=16, **settings).fit(X)
+    parts = model(max_iter=first, **settings).fit(X)
+    parts = pickle.loads(pickle.dumps(parts)).set_params(max_iter=10).fit(X)
+    parts.set_params(max_iter=10).fit(X).set_params(max_iter=16).fit(X)
+    np.testing.assert_array_equal(parts.components_, whole.components_)
+
+
+def test_an_estimator_goes_on_in_another_layout() -> None:
+    X = drawn()
+    found = model(max_iter=5, warm_start=True, layout="threads", sampler="sparse").fit(X)
+    found.set_params(max_iter=9, layout="rotate").fit(X)
+    found.set_params(max_iter=12, sampler="dense").fit(X)
+    found.set_params(max_iter=20, layout="threads").fit(X)
+    assert found.components_.sum() == pytest.approx(X.sum() + 0.01 * TOPICS * WORDS)
+    assert found.perplexity(drawn(seed=1)) < 30
 
 
 def test_an_estimator_that_rotates_goes_on_where_it_was() -> None:
@@ -170,7 +200,8 @@ def test_many_tokens_rotate_on_workers_or_here(monkeypatch: pytest.MonkeyPatch) 
     words = np.arange(2**20, dtype=np.int32) % 1000
     documents = Documents(words, np.arange(0, 2**20 + 1, 2**8), 1000)
     first = words % TOPICS
-    given = documents, first, TOPICS, Priors(0.1, 0.01), "dense", 0, 0
+    begin = {"topics": first, "passes": 0}
+    given = documents, begin, TOPICS, Priors(0.1, 0.01), "dense", 0
     pool = Pool(members=2, here=1, apart=True)
     places = {}
     for sweeps in (1, 10**6):
@@ -216,7 +247,15 @@ def test_a_worker_that_is_killed_changes_no_topic() -> None:
 def test_machines_that_are_twice_as_quick_are_predicted_half_the_time(sampler: str) -> None:
     documents = Documents.of(drawn())
     topics = first_topics(len(documents.words), TOPICS, 0)
-    work = Sweeps(documents, topics, TOPICS, Priors(0.1, 0.01), sampler, 0, 0, 20)
+    work = Sweeps(
+        documents,
+        {"topics": topics, "passes": 0},
+        TOPICS,
+        Priors(0.1, 0.01),
+        sampler,
+        0,
+        20,
+    )
     usual, quick = (
         work.prices(Pool(resources=Resources(python=rate)), False)[0].seconds
         for rate in (1.0, 2.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -132,7 +133,7 @@ class LatentDirichletAllocation(
     components_: Array
     n_iter_: int
     _seed: int
-    _topics: tuple[Documents, Array]
+    _trained: tuple[Documents, Mapping[str, Any]]
 
     def __init__(
         self,
@@ -198,20 +199,20 @@ class LatentDirichletAllocation(
         check_topics(documents, self.n_components)
         priors = self._priors()
         check_priors(priors, documents, self.n_components, self.sampler)
-        topics, passes, seed = self._start(documents)
+        state, seed = self._start(documents)
         with Places(self.layout, self.n_jobs) as places:
             training = Sweeps(
-                documents, topics, self.n_components, priors, self.sampler, seed, passes,
+                documents, state, self.n_components, priors, self.sampler, seed,
                 self.max_iter,
             ).training(places)  # fmt: skip
-            training.advance(self.max_iter - passes)
-            topics = training.topics
+            training.advance(self.max_iter - state["passes"])
+            state = training.state()
             self.plan_ = places.plan(self)
-        counts = table(documents, topics, self.n_components)
+        counts = table(documents, state["topics"], self.n_components)
         self.components_ = counts.T + priors.beta
         self.doc_topic_prior_, self.topic_word_prior_ = priors.alpha, priors.beta
         self.n_iter_, self._seed = training.passes, seed
-        self._topics = documents, topics
+        self._trained = documents, state
         self._name_words(X)
         return self
 
@@ -360,13 +361,14 @@ class LatentDirichletAllocation(
             usual if alpha is None else float(alpha), usual if beta is None else float(beta)
         )
 
-    def _start(self, documents: Documents) -> tuple[Array, int, int]:
-        """Topics to begin with, sweeps behind them, and the seed."""
+    def _start(self, documents: Documents) -> tuple[Mapping[str, Any], int]:
+        """The `state` of a training to begin with, and the seed."""
         n = len(documents.words)
         if not (self.warm_start and hasattr(self, "components_")):
             seed = self._draw()
-            return first_topics(n, self.n_components, seed), 0, seed
-        known, topics = self._topics
+            topics = first_topics(n, self.n_components, seed)
+            return {"topics": topics, "passes": 0}, seed
+        known, state = self._trained
         if documents.vocabulary != known.vocabulary:
             raise InputError(
                 f"X must have the {known.vocabulary} words of the last fit with "
@@ -380,7 +382,8 @@ class LatentDirichletAllocation(
                     "to learn these."
                 )
             topics = likely_topics(documents, self._shares(), self._seed)
-        return topics, self.n_iter_, self._seed
+            state = {"topics": topics, "passes": self.n_iter_}
+        return state, self._seed
 
     def _shares(self) -> Array:
         """Of each word in a topic (topics, words)."""

@@ -9,8 +9,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from mlopt.kernels.gibbs import LANES
 from mlopt.prices import price
@@ -38,27 +40,35 @@ class Sweeps:
     Parameters
     ----------
     documents : Documents
-    topics : int32 ndarray (n,)
-        To begin with.
+    state : mapping
+        Topics to begin with, and passes behind them; of a training's `state` all of it.
     number : int
         Of topics.
     priors : Priors
     sampler : {"auto", "dense", "sparse"}
     seed : int
-    passes : int
-        Behind ``topics``.
     last : int
         Passes at the end.
     """
 
     documents: Documents
-    topics: Array
+    state: Mapping[str, Any]
     number: int
     priors: Priors
     sampler: str
     seed: int
-    passes: int
     last: int
+
+    @property
+    def topics(self) -> Array:
+        """Of each token, int32 (n,), to begin with."""
+        topics: Array = self.state["topics"]
+        return topics
+
+    @property
+    def passes(self) -> int:
+        """Behind them."""
+        return int(self.state["passes"])
 
     def __str__(self) -> str:
         return f"{self.last - self.passes} sweeps over {len(self.topics)} tokens"
@@ -77,10 +87,15 @@ class Sweeps:
         chosen = places.choose(str(self), pricing)
         given = self.documents, self.topics, self.number, self.priors
         how = {"sampler": self.sampler, "seed": self.seed, "passes": self.passes}
+        training: GibbsTraining | RotatingGibbs
         if chosen.layout == "threads":
-            return GibbsTraining(*given, **how, executor=places.threads)  # type: ignore[arg-type]
-        count = None if chosen.apart else places.pool.here
-        return RotatingGibbs(*given, **how, mesh=places.mesh, threads=count, cut=self._cut)  # type: ignore[arg-type]
+            training = GibbsTraining(*given, **how, executor=places.threads)  # type: ignore[arg-type]
+        else:
+            how |= {"threads": None if chosen.apart else places.pool.here}
+            training = RotatingGibbs(*given, **how, mesh=places.mesh, cut=self._cut)  # type: ignore[arg-type]
+        if self.passes:
+            training.restore(self.state)
+        return training
 
     def prices(self, pool: Pool, measure: bool, wanted: str = "auto") -> list[Priced]:
         """On threads, on members, and in this process as the only one."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from mlopt.cluster import Mesh
 from mlopt.kernels.gibbs import sweep
@@ -26,6 +26,9 @@ from mlopt.server.strata import Turns
 from mlopt.topics.counting import Priors, is_sparse, likelihood, table
 from mlopt.topics.documents import Array, Documents
 from mlopt.topics.strata import Cell, Strata
+
+LISTS = ("kept", "counts", "sizes")
+"""What a part has in place of a table of counts, for the sparse sampler."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Draws(Step):
         seen[block] = own
         before = seen.sum(axis=0)
         of_all = before.copy()
-        counts = ("kept", "counts", "sizes") if rooms else ("of_words",)
+        counts = LISTS if rooms else ("of_words",)
         model = *rooms, *(part[name] for name in counts)
         sweep(
             words, starts, state["topics"], model, of_all, alpha=self.priors.alpha,
@@ -90,7 +93,9 @@ class RotatingGibbs:
         self.sparse, self.seed, self.done = is_sparse(sampler, number), seed, False
         self.mesh, self.threads = mesh, threads
         self.strata = cut[0] if cut else Strata.of(documents, seed, side)
-        self.layout = self._laid_out(topics, passes, cut[1] if cut else None)
+        given = self.number, self.priors, self.sparse, self.seed
+        program = cut[1] if cut else program_of(self.strata, topics, *given)
+        self.layout = self._laid_out(program, passes)
 
     @property
     def passes(self) -> int:
@@ -122,24 +127,36 @@ class RotatingGibbs:
         return likelihood(self.documents, self.topics, self.number, self.priors)
 
     def state(self) -> dict[str, Any]:
-        """Topics and passes."""
-        return {"topics": self.topics, "passes": self.passes}
+        """Topics and passes; and what they do not tell: the sums that strata have last
+        seen, and the order of lists."""
+        parts, states = self.layout.model()
+        return {
+            "topics": self.strata.topics(states),
+            "passes": self.passes,
+            "seen": [state["seen"] for state in states],
+            "rooms": [
+                {name: part[name] for name in LISTS if name in part} for part in parts
+            ],
+        }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a `state`: counts are those of its topics."""
+        """Go on from a `state`, or from the topics of a `GibbsTraining`."""
         self.layout.close()
-        self.layout = self._laid_out(state["topics"], state["passes"])
+        given = self.number, self.priors, self.sparse, self.seed
+        program = program_of(self.strata, state["topics"], *given)
+        if len(state.get("seen", ())) == self.strata.side:
+            for part, rooms in zip(program.parts, state["rooms"], strict=True):
+                if rooms.keys() <= part.keys():
+                    cast(dict[str, Array], part).update(rooms)
+            for own, seen in zip(program.states, state["seen"], strict=True):
+                cast(dict[str, Array], own).update(seen=seen)
+        self.layout = self._laid_out(program, state["passes"])
 
     def close(self) -> None:
         """Let go of the members."""
         self.layout.close()
 
-    def _laid_out(
-        self, topics: Array, passes: int, program: Program | None = None
-    ) -> Rotate:
-        if program is None:
-            given = self.number, self.priors, self.sparse, self.seed
-            program = program_of(self.strata, topics, *given)
+    def _laid_out(self, program: Program, passes: int) -> Rotate:
         return Rotate(program, self.mesh, passes=passes, threads=self.threads)
 
 

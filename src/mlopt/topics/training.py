@@ -166,10 +166,18 @@ class GibbsTraining:
         return likelihood(self.documents, self.topics, self.number, self.priors)
 
     def state(self) -> dict[str, Any]:
-        """Topics and passes."""
-        return {"topics": self.topics.copy(), "passes": self.passes}
+        """Topics and passes; and of lists that go from sweep to sweep the order, which
+        topics of equal counts have from what was before."""
+        state = {"topics": self.topics.copy(), "passes": self.passes}
+        if self.sparse and self._model is not None:
+            state["lists"] = [array.copy() for array in self._model[1:]]
+        return state
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a `state`."""
+        """Go on from a `state`, or from the topics of a `RotatingGibbs`."""
         self.topics, self.passes = state["topics"].copy(), state["passes"]
         self._model = None
+        if self.sparse and "lists" in state:
+            self._count()
+            assert self._model is not None
+            self._model = self._model[0], *(array.copy() for array in state["lists"])
