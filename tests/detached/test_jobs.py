@@ -167,6 +167,10 @@ def test_what_workers_cannot_read_is_refused(pool: Any, tmp_path: Path) -> None:
     config = Config(data=Data(path=str(tmp_path / "none.csv"), target="y"))
     with pytest.raises(InputError, match=r"2 of 2 cannot.*none.csv` does not exist"):
         submitted(Sweep(config=config), pool, tmp_path / "jobs")
+    (tmp_path / "some.csv").write_text("a,b\n1,2\n")
+    config = Config(data=Data(path=str(tmp_path / "some.csv"), target="y"))
+    with pytest.raises(InputError, match=r"2 of 2 cannot.*there is none named `y`"):
+        submitted(Sweep(config=config), pool, tmp_path / "jobs")
     held = pool.persist(da.from_array(X, chunks=(50, 4)))
     with pytest.raises(InputError, match="`X` must outlive this process"):
         submitted(slow_search(2), pool, tmp_path / "jobs", held, Y)

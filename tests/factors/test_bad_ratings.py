@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,7 @@ def twice() -> Any:
 )
 def test_what_cannot_be_fitted_is_refused(X: Any, y: Any, params: Any, said: str) -> None:
     model = MatrixFactorization(1, random_state=0).set_params(**params)
-    with pytest.raises(InputError, match=said), np.errstate(over="ignore"):
+    with pytest.raises(InputError, match=said):
         model.fit(X, y)
 
 
@@ -95,7 +96,7 @@ def test_who_is_not_known_is_named() -> None:
         model.recommend(["eve"], 1)
     with pytest.raises(InputError, match="of the kind that `fit` has seen"):
         model.predict([[1, 2]])
-    with pytest.raises(InputError, match=r"in 1 \.\.\. 3"):
+    with pytest.raises(InputError, match=r"one of 1 \.\.\. 3"):
         model.recommend(["ann"], 4)
     with pytest.raises(InputError, match="a column for each of the 3 items"):
         model.transform(sp.csr_array((2, 5)))
@@ -194,3 +195,20 @@ def test_scores_of_other_users_rows_are_warned_of(implicit: bool) -> None:
     )
     model.fit(train).score(test)
     model.score(train) if not implicit else None
+
+
+def test_ratings_that_single_precision_does_not_tell_apart_are_named() -> None:
+    rows = np.argwhere(np.ones((6, 5)))
+    y = np.arange(30) / 10
+    model = MatrixFactorization(2, max_iter=2, random_state=0)
+    with pytest.warns(InputWarning, match="less than three digits are left"):
+        model.fit(rows, y + 1e6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(rows, y + 1e3)
+
+
+def test_ratings_are_given_once() -> None:
+    rows = np.argwhere(np.ones((3, 3)))
+    with pytest.raises(InputError, match=r"both are there\. Leave one out"):
+        MatrixFactorization(1).fit(np.c_[rows, np.ones(9)], np.ones(9))

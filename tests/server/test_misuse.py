@@ -62,6 +62,9 @@ def test_a_model_that_is_none_is_refused_at_once(
         ({"servers": 0}, "`servers` must be .* at least 1, got 0"),
         ({"members": 0}, "`members` must be .* at least 1, got 0"),
         ({"n_jobs": 0}, "`n_jobs` must not be 0"),
+        ({"n_jobs": "a"}, "`n_jobs` must be a whole number or None, got 'a'"),
+        ({"policy": "x"}, "`policy` must be a mlopt.server.Policy, got 'x'"),
+        ({"observer": 3}, "`observer` must be callable, got 3"),
         ({"step": "descend"}, "`step` must be callable, got 'descend'"),
         ({"where": "tcp://127.0.0.1:1"}, "`where` must be a client, an executor or a mesh"),
         ({"rows": (x for x in X)}, "`rows` must be .* got generator"),
@@ -192,3 +195,11 @@ def test_masks_of_y_are_not_ignored() -> None:
     y = np.ma.array(np.arange(4.0), mask=[True, False, False, False])
     with pytest.raises(InputError, match="y must not be a masked array"):
         Job(lambda block, w: w, np.zeros(2), np.ones((4, 2)), y=y)
+
+
+def test_a_job_that_went_beyond_its_passes_has_none_left() -> None:
+    one = job(passes=3)
+    one.run()
+    one.advance(5)
+    one.close()
+    assert one.run().passes == 8

@@ -12,6 +12,7 @@ from concurrent import futures
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import pairwise
+from numbers import Integral
 from typing import Any
 
 from mlopt.cluster.executor import Executor, Handle, Tree, contained
@@ -299,10 +300,12 @@ def _is_chain(tasks: Mapping[Any, Any]) -> bool:
 
 def count_threads(n_jobs: int | None) -> int:
     """How many threads ``n_jobs`` means, as in joblib; None means all cores."""
+    if not isinstance(n_jobs, Integral | None):
+        raise InputError(f"`n_jobs` must be a whole number or None, got {n_jobs!r:.60}.")
     if n_jobs == 0:
         raise InputError("`n_jobs` must not be 0: give a number of threads, or -1 for all.")
     if n_jobs is not None and n_jobs > 0:
-        return n_jobs
+        return int(n_jobs)
     from joblib import cpu_count
 
     return max(1, int(cpu_count()) + 1 + (n_jobs or -1))

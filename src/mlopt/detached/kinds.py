@@ -17,12 +17,12 @@ from mlopt.detached.work import (
     Outcome,
     Place,
     Work,
-    check_readable,
     made,
     plain,
     stem,
 )  # fmt: skip
 from mlopt.errors import InputError
+from mlopt.readers import check_table
 from mlopt.sweep.config import Config, override
 from mlopt.writing import check_file, check_writable, write_files
 
@@ -108,7 +108,7 @@ class Query(Work, frozen=True, kw_only=True, tag="query"):
         from mlopt.query.places import files_read
 
         for path in files_read(self.text):
-            check_readable(path)
+            check_table(path)
 
     def run(self, place: Place) -> Outcome:
         from mlopt.cluster import pack
@@ -138,7 +138,7 @@ class Predict(Work, frozen=True, kw_only=True, tag="predict"):
         from mlopt.scoring.files import files_of
         from mlopt.sweep.models import model_file
 
-        check_readable(str(model_file(Path(self.model))))
+        check_table(str(model_file(Path(self.model))))
         for path in files_of(self.paths):
             if not path.exists():
                 raise InputError(f"`{path}` does not exist.")
@@ -191,7 +191,7 @@ class Call(Work, frozen=True, kw_only=True, tag="call"):
 
     def check(self) -> None:
         if self.path is not None:
-            check_readable(self.path)
+            check_table(self.path, self.target)
 
     def run(self, place: Place) -> Outcome:
         from mlopt.cluster import pack, unpack
@@ -295,6 +295,6 @@ def _check_config(config: Config, families: Iterable[str]) -> None:
     from mlopt.sweep.registry import check_names
 
     check_names(families, config.families)
-    for path in (config.data.path, config.data.test):
-        if path is not None:
-            check_readable(path)
+    check_table(config.data.path, config.data.target)
+    if config.data.test is not None:
+        check_table(config.data.test)

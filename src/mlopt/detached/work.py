@@ -19,7 +19,6 @@ from mlopt import events
 from mlopt.caching.disk import Disk
 from mlopt.errors import ConfigError, InputError, masked
 from mlopt.readers import BUNDLED
-from mlopt.readers.files import File
 
 GIVEN, RETURNED, STATE = "given", "returned", "state"
 """What a job from Python keeps: its arguments, what its call returned, how far it was."""
@@ -142,12 +141,6 @@ def plain(value: Any) -> Any:
 
 def _shown(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else repr(value)
-
-
-def check_readable(path: str) -> None:
-    """Refuse a file that is not there, or empty; bundled sets are everywhere."""
-    if not path.startswith(BUNDLED):
-        File.at(path)
 
 
 def made(folder: Path) -> Path:

@@ -43,6 +43,8 @@ CONSTRAINTS: dict[str, Any] = {
     "n_jobs": [Integral, None],
 }
 """As scikit-learn has them."""
+_DIGITS = 1000
+"""Of deviations, that the rounding of ratings leaves: three digits."""
 
 
 def check_parameters(model: Any) -> None:
@@ -83,12 +85,21 @@ def check_ratings(model: Any, ratings: Ratings) -> None:
 
 
 def warn_of_small(ratings: Ratings, penalty: float) -> None:
-    """Say so where ratings deviate by less than what holds factors back.
+    """Say so where ratings deviate by less than what holds factors back, or than they keep.
 
     Below the penalty the minimum is at no factors at all; and SGD does not come far from
     where factors begin, `SPREAD`, unless ratings deviate by more.
     """
-    deviation, least = float(ratings.values.std()), max(penalty, 2 * SPREAD)
+    deviation = float(ratings.values.std(dtype=np.float64))
+    least, level = max(penalty, 2 * SPREAD), float(np.abs(ratings.values).max())
+    if 0 < deviation < _DIGITS * np.spacing(np.float32(level)):
+        warnings.warn(
+            f"ratings deviate by {deviation:.2g} from their mean and go up to {level:.2g}: "
+            "in single precision, which they are kept in, less than three digits are left "
+            "of what they differ by. Subtract their mean.",
+            InputWarning,
+            stacklevel=3,
+        )
     if 0 < deviation < least:
         warnings.warn(
             f"ratings deviate by {deviation:.2g} from their mean, and below {least:g} next "

@@ -302,10 +302,10 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
             When a user is not known, or there are not so many items.
         """
         check_is_fitted(self)
-        if not 1 <= n_items <= len(self.items_):
+        if not isinstance(n_items, Integral) or not 1 <= n_items <= len(self.items_):
             raise InputError(
-                f"`n_items` must be in 1 ... {len(self.items_)}, the number of items; got "
-                f"{n_items!r}."
+                f"`n_items` must be one of 1 ... {len(self.items_)}, the number of items; "
+                f"got {n_items!r}."
             )
         model, seen = self._model(), self._seen
         if sp.issparse(users):
@@ -354,9 +354,9 @@ class MatrixFactorization(RegressorMixin, BaseEstimator):
         -------
         float
             The share of the variance that is explained (R^2). For counts the mean share of
-            the items without a count in `fit` that stand behind a held-out one, which a
-            random order makes a half: users and items that are not known are left out, as
-            are pairs that `fit` has seen; NaN if all are.
+            the items without a count in `fit` that stand behind a held-out one, weighed by
+            its count, which a random order makes a half: users and items that are not known
+            are left out, as are pairs that `fit` has seen; NaN if all are.
         """
         check_is_fitted(self)
         if sp.issparse(X):

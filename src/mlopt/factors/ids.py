@@ -70,15 +70,25 @@ def _of_objects(column: NDArray[Any], what: str) -> NDArray[Any]:
     """As numpy would have it, but of one kind: beside texts it makes texts of all."""
     text = np.fromiter((isinstance(one, str) for one in column), bool, len(column))
     if text.any():
-        _refuse(~text, column, what, "a text where others are", "leave such rows out")
+        _refuse(
+            ~text,
+            column,
+            what,
+            "a text where others are",
+            "make all texts, or leave such rows out",
+        )
     return np.array(column.tolist())
+
+
+def _a(what: str) -> str:
+    return f"{'An' if what[0] in 'aeiou' else 'A'} {what}"
 
 
 def _refuse(bad: NDArray[Any], column: NDArray[Any], what: str, must: str, do: str) -> None:
     if bad.any():
         place = int(np.flatnonzero(bad)[0])
         raise InputError(
-            f"A {what} must be {must}, got {column[place]} in row {place}: {do}."
+            f"{_a(what)} must be {must}, got {column[place]} in row {place}: {do}."
         )
 
 
@@ -91,7 +101,10 @@ def checked(column: NDArray[Any], what: str) -> NDArray[Any]:
         When one is missing, or is neither.
     """
     if column.ndim != 1:
-        raise InputError(f"The {what}s must be one column, got shape {column.shape}.")
+        raise InputError(
+            f"The {what}s must be a list of labels, got shape {column.shape}; ratings of "
+            "new users must be a sparse matrix."
+        )
     if column.dtype.kind == "O":
         column = _of_objects(column, what)
     kind = column.dtype.kind
@@ -106,7 +119,7 @@ def checked(column: NDArray[Any], what: str) -> NDArray[Any]:
         _refuse(column >= 2**63, column, what, "below 2^63", "give texts")
     if kind not in "iuU":
         raise InputError(
-            f"A {what} must be a whole number or a text, and all of one kind; got "
+            f"{_a(what)} must be a whole number or a text, and all of one kind; got "
             f"{column.dtype} such as {column[:1].tolist()}: leave out rows where it is "
             "missing."
         )

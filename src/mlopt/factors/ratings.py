@@ -125,7 +125,7 @@ def columns_of(X: Any, y: Any = None) -> tuple[Array, Array, Array]:
     Raises
     ------
     InputError
-        When X has other columns than these, or the ratings are in neither X nor y.
+        When X has other columns than these, or not one of X and y has the ratings.
     """
     parts = pairs_of(X)
     if y is None and len(parts) < 3:
@@ -135,6 +135,11 @@ def columns_of(X: Any, y: Any = None) -> tuple[Array, Array, Array]:
         )
     if y is None:
         return parts[0], parts[1], parts[2]
+    if len(parts) == 3:
+        raise InputError(
+            "The ratings must be y, or the third column of X; both are there. Leave one "
+            "out."
+        )
     check_unmasked(y, "y")
     ratings = np.asarray(collected(y))
     if ratings.shape != (len(parts[0]),):
@@ -181,7 +186,8 @@ def check_real(values: Any) -> None:
 
 def _finite(values: Any) -> NDArray[np.float32]:
     try:
-        found = np.asarray(values).astype(np.float32)
+        with np.errstate(over="ignore"):  # which is refused below
+            found = np.asarray(values).astype(np.float32)
     except (TypeError, ValueError) as error:
         raise InputError(f"Ratings must be numbers: {error}.") from None
     if not np.isfinite(found).all():

@@ -11,10 +11,11 @@ from mlopt.readers.files import File
 from mlopt.readers.idx import read_idx, read_idx_pair
 from mlopt.readers.pictures import read_images
 from mlopt.readers.sounds import read_sounds, read_wav
-from mlopt.readers.table import Table
+from mlopt.readers.table import Table, column
 
 __all__ = [
     "Table",
+    "check_table",
     "read_idx",
     "read_idx_pair",
     "read_images",
@@ -59,11 +60,11 @@ def read_table(
 
         return read_bundled(name.removeprefix(BUNDLED), target)
     file = File.at(name)
-    if file.magic.startswith(b"PAR1"):
+    if _is_parquet(file):
         from mlopt.readers.binary import read_parquet
 
         return read_parquet(file, target)
-    if file.magic.startswith((b"PK", b"\x93NUMPY")):
+    if _is_numpy(file):
         from mlopt.readers.binary import read_npz
 
         return read_npz(file, target)
@@ -72,3 +73,36 @@ def read_table(
     if libsvm.looks_like(file):
         return libsvm.read(file, target, columns)
     return delimited.read(file, target)
+
+
+def check_table(path: str, target: str | None = None) -> None:
+    """Refuse what `read_table` would, as far as the beginning of the file tells.
+
+    Parameters
+    ----------
+    path : str
+    target : str, optional
+        Looked for in the header of a plain table; other formats are not opened for it.
+
+    Raises
+    ------
+    InputError
+    """
+    if path.startswith(BUNDLED):
+        return
+    file = File.at(path)
+    if target is None or _is_parquet(file) or _is_numpy(file):
+        return
+    from mlopt.readers import libsvm
+    from mlopt.readers.layout import layout_of
+
+    if not libsvm.looks_like(file):
+        column(layout_of(file).names, target, path)
+
+
+def _is_parquet(file: File) -> bool:
+    return file.magic.startswith(b"PAR1")
+
+
+def _is_numpy(file: File) -> bool:
+    return file.magic.startswith((b"PK", b"\x93NUMPY"))

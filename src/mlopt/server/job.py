@@ -168,6 +168,10 @@ class Job:
             raise InputError(f"`layout` must be one of {LAYOUTS}, got {layout!r}.")
         if not callable(step):
             raise InputError(f"`step` must be callable, got {step!r:.60}.")
+        if policy is not None and not isinstance(policy, Policy):
+            raise InputError(f"`policy` must be a mlopt.server.Policy, got {policy!r:.60}.")
+        if not callable(observer):
+            raise InputError(f"`observer` must be callable, got {observer!r:.60}.")
         check_where(where)
         count_threads(n_jobs)  # which refuses 0
         self.limit, self.mode = whole("passes", passes, 0), mode
@@ -370,7 +374,7 @@ class Job:
         """What is to be done, and layouts; ``asked`` how long each would take."""
         passes, parts, _ = self._kept
         work = Work(
-            self.program.starting(parts), self.limit - passes, passes, self.mode,
+            self.program.starting(parts), max(0, self.limit - passes), passes, self.mode,
             self.staleness, self.servers,
         )  # fmt: skip
         where = self._where
