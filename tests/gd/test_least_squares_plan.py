@@ -10,6 +10,7 @@ from scipy import sparse
 
 from mlopt.costs import Cost
 from mlopt.errors import InputError
+from mlopt.gd import Task, plan
 from mlopt.gd.least_squares_fit import SOLVERS
 from mlopt.gd.plans.fitting import passes_to_expect, prices
 from mlopt.gd.plans.outline import Outline
@@ -142,3 +143,14 @@ def test_a_solver_that_is_left_out_is_taken_where_nothing_else_can_be_used() -> 
     assert choose("Ridge()", "sparse_cg", options, HERE, left_out=aside).predicted == 1.0
     options["svd"] = "needs memory"
     assert choose("Ridge()", "auto", options, HERE, left_out=aside).chosen == "sparse_cg"
+
+
+@pytest.mark.parametrize(("l2", "refused"), [(1e-7, True), (1e-5, False)])
+def test_few_rows_that_a_tiny_penalty_holds_are_not_factored_in_single_precision(
+    l2: float, refused: bool
+) -> None:
+    X = np.random.default_rng(0).normal(size=(60, 80)) / np.sqrt(80)  # rows of length 1
+    found = plan(Task("squared", l2=l2), X, X[:, 0], tolerance=1e-2)
+    names = {one.name for one in found.alternatives}
+    assert ("mixed_cholesky" not in names) == refused
+    assert found.run().converged

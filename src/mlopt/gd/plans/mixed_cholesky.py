@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from mlopt.costs import Cost
 from mlopt.gd import gram_inverse
 from mlopt.gd.column_sums import ColumnSums
@@ -15,6 +17,7 @@ from mlopt.resources import Resources
 
 _STEPS = price("mixed_cholesky.steps")
 _PATIENCE = count("mixed_cholesky.patience")
+_ROUNDED = float(np.finfo(np.float32).eps)
 DENSE = "needs dense rows: sparse ones stay sparse under `sparse_cg`"
 
 
@@ -31,12 +34,24 @@ def _cost(outline: Outline, resources: Resources, passes: float) -> Cost | str:
     shape, d = outline.shape, outline.shape.d
     if why := penalised(outline) or (DENSE if shape.sparse else None):
         return why
+    if _is_rounding(outline):
+        return (
+            "the penalty, which alone holds what rows do not, is below float32's rounding"
+        )
     needed = 4.0 * d**2 * (resources.threads + 3)
     if why := beyond(needed, resources, "its factors"):
         return why
     factor = Cost(flops32=2.0 * d**3 / 3, memory=6 * 4.0 * d**2)
     product = panels_cost(shape, resources, d, single=True)
     return product + factor + steps_cost(shape, resources, passes)
+
+
+def _is_rounding(outline: Outline) -> bool:
+    """Whether the least curvature is the penalty, and less than the largest is off by."""
+    shape = outline.shape
+    if shape.n >= shape.d or outline.look is None:
+        return False
+    return outline.l2 < _ROUNDED * outline.look().length
 
 
 MIXED_CHOLESKY = least_squares(
