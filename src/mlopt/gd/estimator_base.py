@@ -209,8 +209,12 @@ def dtype_of(X: Any) -> Any:
 
 
 def resources_of(executor: Executor) -> Resources:
-    """What the workers behind ``executor`` can do, or this process."""
-    return Resources.probe(getattr(executor, "client", None))
+    """What the workers behind ``executor`` can do, or its threads in this process."""
+    client = getattr(executor, "client", None)
+    found = Resources.probe(client)
+    if client is not None:
+        return found
+    return replace(found, threads=min(found.threads, executor.threads))
 
 
 def see_columns(estimator: Any, X: Any) -> None:

@@ -18,6 +18,7 @@ from mlopt.errors import InputError
 from mlopt.gd.plans import SolverPlan, Task, descents, plan, running
 from mlopt.gd.plans.forecast import Passes
 from mlopt.gd.plans.running import Alternative, Race, solve
+from mlopt.resources import Resources
 from mlopt.training import Limits
 
 Array = NDArray[Any]
@@ -348,3 +349,18 @@ def test_sample_weights_count() -> None:
 def test_it_is_reached_through_the_package() -> None:
     assert mlopt.gd.plan is plan
     assert isinstance(mlopt.gd.plan(mlopt.gd.Task("squared"), X, NUMBERS), SolverPlan)
+
+
+def test_predictions_are_for_the_threads_that_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    four = Resources(threads=4, bandwidth_all=4e10)
+    monkeypatch.setattr(Resources, "probe", lambda client=None: four)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 60))
+    y = (X[:, 0] > 0).astype(int)
+    one, all_four = (
+        plan(Task("logistic", l2=1e-3), X, y, methods=["newton-cholesky"], n_jobs=jobs)
+        for jobs in (1, 4)
+    )
+    assert one.predicted_seconds > 2 * all_four.predicted_seconds
