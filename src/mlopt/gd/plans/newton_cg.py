@@ -47,14 +47,8 @@ LOSSES = frozenset({"logistic", "squared_hinge"})
 _PASSES, _DOUBT = price("newton-cg.passes"), price("sequential.doubt")
 _VALUE = (price("newton-cg.value.dense"), price("newton-cg.value.sparse"))
 _ROW, _STEP = price("newton-cg.row"), price("newton-cg.step")
-_LEFT = 0.1
-"""Of a gradient, what steps towards the next point may leave: Lin et al.'s. From 0.05 to
-0.5, and with shares that shrink, problems took as many passes."""
-_ENOUGH = 0.5
-"""Of the gradient that was asked for, since the objective is no parabola."""
-_POWER = 0.75
-"""Of the Hessian's diagonal: with all of it texts, whose rare words matter little, took
-twice the passes, and with half of it columns of different scales a third more."""
+_LEFT, _ENOUGH = price("newton-cg.left"), price("newton-cg.enough")
+_POWER = price("newton-cg.power")
 _ROUNDING = ROUNDINGS * float(np.finfo(np.float64).eps)
 
 
