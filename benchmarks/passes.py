@@ -68,8 +68,8 @@ STOPS = ("gap", "gradient")
 COMMON = ("lbfgs", "primal-coordinate-descent")
 NEWTON = ("newton-cholesky", "dual-newton")
 METHODS = {
-    "logistic": (*COMMON, *NEWTON),
-    "squared_hinge": (*COMMON, *NEWTON, "dual-coordinate-descent"),
+    "logistic": (*COMMON, *NEWTON, "newton-cg"),
+    "squared_hinge": (*COMMON, *NEWTON, "newton-cg", "dual-coordinate-descent"),
     "squared": (*COMMON, "sparse_cg"),
 }
 DUAL = "dual-coordinate-descent"

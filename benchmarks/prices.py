@@ -73,7 +73,7 @@ SHAPES = (
     (6000, 20_000, 0.007), (150_000, 8, 1.0), (150_000, 40, 0.03),
 )  # fmt: skip
 METHODS = (
-    "lbfgs", "newton-cholesky", "primal-coordinate-descent", "cholesky",
+    "lbfgs", "newton-cholesky", "newton-cg", "primal-coordinate-descent", "cholesky",
     "sparse_cg", "sketched_cg", "mixed_cholesky", "svd", "dual-coordinate-descent",
     "pass", "theirs",
 )  # fmt: skip

@@ -33,7 +33,7 @@ from mlopt.kernels.grouping import first_repeat, grouped
 from mlopt.kernels.linear import linear_pass, sparse_gram
 from mlopt.kernels.losses import LOGISTIC
 from mlopt.kernels.moments import moments
-from mlopt.kernels.one_row import combination, products, squared_norms
+from mlopt.kernels.one_row import combination, curved, products, sloped, squared_norms
 from mlopt.kernels.permutation import permutation
 from mlopt.kernels.pointwise import losses_and_slopes
 from mlopt.kernels.separable import separable
@@ -128,6 +128,8 @@ def _single_rows(kind: Kind) -> None:
     X = _rows(kind)
     products(X, np.ones(_D))
     combination(X, np.ones(_N))
+    sloped(X, np.ones(_N), np.ones(_N))
+    curved(X, np.ones(_N), np.ones(_D + 1))
 
 
 def _moments(kind: Kind) -> None:

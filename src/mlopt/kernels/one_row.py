@@ -113,6 +113,40 @@ def _combine(
             add(X, data, indices, indptr, i, v[i], out)
 
 
+@kernel
+def _curved(
+    X: Array, data: Array, indices: Array, indptr: Array, h: Array, v: Array, z: Array,
+    out: Array,
+) -> None:  # fmt: skip
+    for i in range(h.shape[0]):
+        z[i] = dot(X, data, indices, indptr, i, v) + v[-1]
+        if h[i] != 0.0:
+            add(X, data, indices, indptr, i, h[i] * z[i], out)
+            out[-1] += h[i] * z[i]
+
+
+@kernel
+def _sloped(
+    X: Array, data: Array, indices: Array, indptr: Array, slopes: Array, h: Array,
+    first: Array, second: Array,
+) -> None:  # fmt: skip
+    for i in range(h.shape[0]):
+        if slopes[i] == 0.0 and h[i] == 0.0:
+            continue
+        first[-1] += slopes[i]
+        second[-1] += h[i]
+        if X.shape[0] > 0:
+            for j in range(X.shape[1]):
+                x = np.float64(X[i, j])
+                first[j] += slopes[i] * x
+                second[j] += h[i] * x * x
+        else:
+            for k in range(indptr[i], indptr[i + 1]):
+                x = np.float64(data[k])
+                first[np.uint64(indices[k])] += slopes[i] * x
+                second[np.uint64(indices[k])] += h[i] * x * x
+
+
 def products(X: Any, w: Array) -> NDArray[np.float64]:
     """``X @ w`` in float64 whatever the dtype of ``X``, without a copy of it, (n,)."""
     out = np.empty(X.shape[0])
@@ -124,4 +158,30 @@ def combination(X: Any, v: Array) -> NDArray[np.float64]:
     """``X.T @ v`` in float64 whatever the dtype of ``X``, without a copy of it, (d,)."""
     out = np.zeros(X.shape[1])
     _combine(*map(read_only, (*layout(X), v)), out)
+    return out
+
+
+def curved(X: Any, h: Array, v: Array) -> tuple[Array, Array]:
+    """``z = X v`` and ``X' (h z)``, of rows that are read once and end with a 1.
+
+    Parameters
+    ----------
+    X : ndarray or CSR of shape (n, d)
+    h : ndarray of shape (n,)
+        Rows of 0 cost no more than their product.
+    v : ndarray of shape (d + 1,), float64
+
+    Returns
+    -------
+    ndarray of shape (n,) and of shape (d + 1,), float64
+    """
+    z, out = np.empty(X.shape[0]), np.zeros(X.shape[1] + 1)
+    _curved(*map(read_only, (*layout(X), h, v)), z, out)
+    return z, out
+
+
+def sloped(X: Any, slopes: Array, h: Array) -> Array:
+    """``X' slopes`` and the sums of ``h x^2``, of rows that end with a 1, (2, d + 1)."""
+    out = np.zeros((2, X.shape[1] + 1))
+    _sloped(*map(read_only, (*layout(X), slopes, h)), out[0], out[1])
     return out

@@ -32,6 +32,7 @@ ALGORITHMS = (
     "lbfgs",
     "newton-cholesky",
     "dual-newton",
+    "newton-cg",
     "dual-coordinate-descent",
     "primal-coordinate-descent",
     "cholesky",

@@ -28,7 +28,7 @@ TASKS = {
     "squared": (mlopt.gd.Task("squared", l2=1e-3), X[:, 1] + X[:, 2] ** 2),
 }
 METHODS = [
-    "lbfgs", "newton-cholesky", "cholesky", "svd", "sparse_cg",
+    "lbfgs", "newton-cholesky", "newton-cg", "cholesky", "svd", "sparse_cg",
     "barzilai-borwein/eager",
 ]  # fmt: skip
 
@@ -60,7 +60,7 @@ def test_every_kind_of_plan_runs_on_workers(
     method: str, client: distributed.Client
 ) -> None:
     task, y = TASKS["squared"]
-    if method == "newton-cholesky":
+    if method.startswith("newton"):
         task, y = TASKS["logistic"]
     found = mlopt.gd.plan(task, X, y, tolerance=1e-2, methods=[method], client=client)
     result = found.run()

@@ -14,6 +14,7 @@ from mlopt.gd.plans.dual_newton import DUAL_NEWTON
 from mlopt.gd.plans.lbfgs import LBFGS
 from mlopt.gd.plans.method import Method
 from mlopt.gd.plans.mixed_cholesky import MIXED_CHOLESKY
+from mlopt.gd.plans.newton_cg import NEWTON_CG
 from mlopt.gd.plans.newton_cholesky import NEWTON_CHOLESKY
 from mlopt.gd.plans.primal_coordinate import PRIMAL_COORDINATE
 from mlopt.gd.plans.sketched_cg import SKETCHED_CG
@@ -25,6 +26,7 @@ METHODS: tuple[Method, ...] = (
     LBFGS,
     NEWTON_CHOLESKY,
     DUAL_NEWTON,
+    NEWTON_CG,
     DUAL_COORDINATE,
     PRIMAL_COORDINATE,
     WORKING_SET,

@@ -1,0 +1,259 @@
+"""Newton's method without a Hessian: conjugate gradients multiply by it, row by row.
+
+::
+
+    a pass   gradient, and the diagonal of the Hessian, at a new point
+    passes   X' D X p, a step of conjugate gradients each, until the gradient that is left
+             is a tenth of it, or as small as was asked for
+             how far to go: margins of the steps were kept, so that no row is read
+
+Dembo, Eisenstat, Steihaug, "Inexact Newton methods", SIAM J. Numer. Anal. 19, 1982. Lin,
+Weng, Keerthi, "Trust region Newton method for large-scale logistic regression", JMLR 9,
+2008, whose problems these are: rows of many columns, of which few have a value.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property, reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlopt.costs import Cost
+from mlopt.gd.gap import strong_convexity_bound
+from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least
+from mlopt.gd.plans.outline import Outline
+from mlopt.gd.plans.stop import GradientNorm, Minimum, RelativeGap
+from mlopt.gd.plans.task import Problem
+from mlopt.gd.pricing import handing, scan
+from mlopt.gd.sizes import LOST, ROUNDINGS, SUFFICIENT
+from mlopt.kernels.linear import hessian_weights
+from mlopt.kernels.losses import LOSSES as NUMBERS
+from mlopt.kernels.one_row import curved, products, sloped
+from mlopt.kernels.pointwise import losses_and_slopes
+from mlopt.prices import price
+from mlopt.resources import Resources
+from mlopt.rows import Block, Rows
+
+Array = NDArray[Any]
+
+LOSSES = frozenset({"logistic", "squared_hinge"})
+"""What it can minimise."""
+
+_PASSES, _DOUBT = price("newton-cg.passes"), price("sequential.doubt")
+_VALUE = (price("newton-cg.value.dense"), price("newton-cg.value.sparse"))
+_ROW, _STEP = price("newton-cg.row"), price("newton-cg.step")
+_LEFT, _ENOUGH = price("newton-cg.left"), price("newton-cg.enough")
+_POWER = price("newton-cg.power")
+_ROUNDING = ROUNDINGS * float(np.finfo(np.float64).eps)
+
+
+class NewtonCG:
+    """A `mlopt.training.Training` of one model, a gradient or a product a pass.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of one column of weights, with a penalty.
+    stop : RelativeGap or GradientNorm
+        A gap counts as reached where ``||g||^2 / (2 l2)`` is within it, which bounds it
+        once the intercept is the best for the weights.
+    max_passes : int
+    start : (coef, intercept), optional
+        Arrays (1, d) and (1,); default 0.
+    """
+
+    def __init__(
+        self, problem: Problem, stop: Minimum, max_passes: int, start: Start = None
+    ) -> None:
+        rows, model = problem.rows, problem.model
+        self._problem, self._max_passes, self.passes = problem, max_passes, 0
+        self._gtol = stop.tol if isinstance(stop, GradientNorm) else 0.0
+        self._tol = stop.tolerance if isinstance(stop, RelativeGap) else 0.0
+        self._y, self._c = problem.targets_and_shares()
+        # Of all weights, the intercept's last: penalties, and which there are.
+        self._l2 = np.append(np.full(rows.d, model.l2), model.intercept_l2)
+        self._free = np.append(np.ones(rows.d), float(model.fit_intercept))
+        self._weights, self._margins = np.zeros(rows.d + 1), np.zeros(rows.n)
+        if start is not None:
+            self._weights[:] = np.append(start[0][0], start[1][0]) * self._free
+        self._gradient = np.full(rows.d + 1, np.inf)
+        self._scale, self._residual = np.ones(rows.d + 1), -self._gradient
+        self._direction, self._step = np.zeros(rows.d + 1), np.zeros(rows.d + 1)
+        self._moved = np.zeros(rows.n)
+        self._value = self.gap = np.inf
+        self._energy, self._arrived, self._stuck = 0.0, True, False
+
+    @property
+    def converged(self) -> bool:
+        """Whether it is at the tolerance; of gradients, or at all that rounding allows."""
+        if self._tol:
+            return bool(self.gap <= self._tol)
+        near = np.abs(self._gradient).max() <= self._gtol
+        return bool(near or (self._stuck and np.isfinite(self._value)))
+
+    @property
+    def done(self) -> bool:
+        """Whether another pass would change nothing."""
+        return self.converged or self._stuck or self.passes >= self._max_passes
+
+    def ask(self, tolerance: float) -> None:
+        """Go on to another gap."""
+        self._tol = tolerance
+
+    def quality(self) -> float:
+        """Minus the objective."""
+        return -self._value
+
+    def advance(self, passes: int) -> None:
+        """Up to so many gradients and products."""
+        for _ in range(passes):
+            if self.done:
+                return
+            if self._arrived:
+                self._look()
+            else:
+                self._multiply()
+            self.passes += 1
+
+    def _losses(self, margins: Array) -> tuple[float, Array]:
+        """The mean loss, and the slopes of its terms."""
+        losses, slopes = losses_and_slopes(self._problem.task.loss_name, margins, self._y)
+        return float(losses @ self._c), slopes * self._c
+
+    @cached_property
+    def _curved_rows(self) -> Rows:
+        """The rows, with their curvatures beside them: where it is, until it moves."""
+        number = NUMBERS[self._problem.task.loss_name]
+        curvatures = hessian_weights(number, self._margins, self._y) * self._c
+        return self._problem.rows.attach(curvatures=curvatures)
+
+    def _look(self) -> None:
+        """Gradient and diagonal where it is, and a first direction."""
+        rows, w = self._problem.rows, self._weights
+        if not self.passes and w.any():
+            self._margins = np.concatenate(rows.map(_products, w[:-1])) + w[-1]
+        loss, slopes = self._losses(self._margins)
+        sums = self._curved_rows.attach(slopes=slopes).map_reduce(_slopes, operator.add)
+        before, value = float(np.linalg.norm(self._gradient)), self._value
+        self._gradient = (sums[0] + self._l2 * w) * self._free
+        self._value = loss + 0.5 * float(self._l2 @ (w * w))
+        size = float(np.linalg.norm(self._gradient))
+        bound = strong_convexity_bound(np.array([size**2]), self._l2[:1])[0]
+        self.gap = float(bound / max(self._value, np.finfo(np.float64).tiny))
+        # Where objectives do not tell points apart, gradients still shrink.
+        fell = self._value < value * (1 - _ROUNDING) or size < 0.5 * before
+        self._stuck = not (fell and np.isfinite(size))
+        self._scale = np.power(sums[1] + self._l2, _POWER) + (1.0 - self._free)
+        self._residual = -self._gradient
+        self._direction = self._residual / self._scale
+        self._energy = float(self._residual @ self._direction)
+        self._step, self._moved = np.zeros_like(w), np.zeros_like(self._margins)
+        self._arrived = False
+
+    def _multiply(self) -> None:
+        """A step of conjugate gradients; after the last one, to where they have led."""
+        p, rows = self._direction, self._curved_rows
+        handle = rows.executor.put(p)
+        moved, images = zip(*rows.map(_image, handle), strict=True)
+        rows.executor.release(handle)
+        image = (reduce(operator.add, images) + self._l2 * p) * self._free
+        curvature = float(p @ image)
+        if not curvature > 0.0:  # rounding, not mathematics
+            self._move()
+            return
+        length = self._energy / curvature
+        self._step += length * p
+        self._moved += length * np.concatenate(moved)
+        self._residual -= length * image
+        left = float(np.linalg.norm(self._residual))
+        if not left > self._enough():
+            self._move()
+            return
+        scaled = self._residual / self._scale
+        energy = float(self._residual @ scaled)
+        self._direction = scaled + energy / self._energy * p
+        self._energy = energy
+
+    def _enough(self) -> float:
+        """The norm of a residual that leads far enough."""
+        asked = np.sqrt(2.0 * self._l2[0] * self._tol * self._value)
+        size = float(np.linalg.norm(self._gradient))
+        return max(_LEFT * size, _ENOUGH * max(float(asked), self._gtol))
+
+    def _move(self) -> None:
+        """Take the step, or as much of it as the objective falls along."""
+        w, step, t = self._weights, self._step, 1.0
+        slope = float(self._gradient @ step)
+        while t > LOST:
+            there, margins = w + t * step, self._margins + t * self._moved
+            value = self._losses(margins)[0] + 0.5 * float(self._l2 @ (there * there))
+            if value <= self._value * (1 + _ROUNDING) + SUFFICIENT * t * slope:
+                self._weights, self._margins, self._arrived = there, margins, True
+                del self._curved_rows
+                return
+            t *= 0.5
+        self._stuck = True
+
+    def coefficients(self, number: int = 0) -> tuple[Array, Array]:
+        """Weights (1, d) and intercept (1,)."""
+        del number
+        return self._weights[None, :-1].copy(), self._weights[-1:].copy()
+
+    def state(self) -> dict[str, Any]:
+        """A checkpoint: plain arrays and numbers."""
+        return {name: np.copy(getattr(self, name)) for name in _STATE}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a checkpoint of the same problem."""
+        for name in _STATE:
+            found = np.copy(state[name])
+            setattr(self, name, found if found.ndim else found.item())
+        vars(self).pop("_curved_rows", None)
+
+
+_STATE = (
+    "passes", "gap", "_weights", "_margins", "_gradient", "_scale", "_residual",
+    "_direction", "_step", "_moved", "_value", "_energy", "_arrived", "_stuck",
+)  # fmt: skip
+
+
+def _products(block: Block, w: Array) -> Array:
+    return products(block.X, w)
+
+
+def _slopes(block: Block) -> Array:
+    return sloped(block.X, block.extra["slopes"], block.extra["curvatures"])
+
+
+def _image(block: Block, p: Array) -> tuple[Array, Array]:
+    return curved(block.X, block.extra["curvatures"], p)
+
+
+def _price(outline: Outline, resources: Resources) -> Price | str:
+    shape = outline.shape
+    if shape.columns > 1:
+        return "it is for one column of weights"
+    if outline.l2 == 0:
+        return "nothing bounds its gap without a penalty: `l2` must be positive"
+    products = _VALUE[shape.sparse] * shape.nonzero + _ROW * shape.n
+    python = _STEP + handing(shape.blocks, resources)
+    read = replace(scan(shape, resources, 8.0 * (shape.d + shape.n)), python=python)
+    each = read | Cost(flops=products / resources.workers)
+    return lambda passes: passes * each
+
+
+def _begin(problem: Problem, stop: Minimum, max_passes: int, start: Start) -> Solver:
+    return NewtonCG(problem, stop, max_passes, start)
+
+
+NEWTON_CG = Method(
+    "newton-cg", LOSSES, lambda shape: _PASSES, _price, _begin,
+    stops=(RelativeGap, GradientNorm), continues=True, least=at_least(1), doubt=_DOUBT,
+    free=1,
+)  # fmt: skip
+"""Its passes are so short that ten of them take no longer than a call."""
