@@ -89,7 +89,13 @@ class Assembly:
 
 
 class _Held(FrozenEstimator):
-    """A model that bookkeeping leaves alone, told from those the user froze."""
+    """A model that bookkeeping leaves alone, told from those the user froze.
+
+    What needs no fit has no attribute that tells of one.
+    """
+
+    def fit(self, X: Any, y: Any = None, *args: Any, **kwargs: Any) -> _Held:
+        return self
 
 
 def _frozen(part: Any) -> Any:
