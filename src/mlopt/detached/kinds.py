@@ -135,10 +135,11 @@ class Predict(Work, frozen=True, kw_only=True, tag="predict"):
         return f"predict-{stem(self.model)}"
 
     def check(self) -> None:
+        from mlopt.readers.files import File
         from mlopt.scoring.files import files_of
         from mlopt.sweep.models import model_file
 
-        check_table(str(model_file(Path(self.model))))
+        File.at(str(model_file(Path(self.model))))
         for path in files_of(self.paths):
             if not path.exists():
                 raise InputError(f"`{path}` does not exist.")

@@ -87,15 +87,12 @@ class Sweeps:
         chosen = places.choose(str(self), pricing)
         given = self.documents, self.topics, self.number, self.priors
         how = {"sampler": self.sampler, "seed": self.seed, "passes": self.passes}
-        training: GibbsTraining | RotatingGibbs
         if chosen.layout == "threads":
             training = GibbsTraining(*given, **how, executor=places.threads)  # type: ignore[arg-type]
-        else:
-            how |= {"threads": None if chosen.apart else places.pool.here}
-            training = RotatingGibbs(*given, **how, mesh=places.mesh, cut=self._cut)  # type: ignore[arg-type]
-        if self.passes:
             training.restore(self.state)
-        return training
+            return training
+        count = None if chosen.apart else places.pool.here
+        return RotatingGibbs(*given, **how, mesh=places.mesh, threads=count, cut=self._cut)  # type: ignore[arg-type]
 
     def prices(self, pool: Pool, measure: bool, wanted: str = "auto") -> list[Priced]:
         """On threads, on members, and in this process as the only one."""
@@ -114,7 +111,7 @@ class Sweeps:
     def _cut(self) -> tuple[Strata, Program]:
         strata = Strata.of(self.documents, self.seed)
         sparse = is_sparse(self.sampler, self.number)
-        given = self.topics, self.number, self.priors, sparse, self.seed
+        given = self.state, self.number, self.priors, sparse, self.seed
         return strata, program_of(strata, *given)
 
     @cached_property

@@ -93,8 +93,7 @@ class RotatingGibbs:
         self.sparse, self.seed, self.done = is_sparse(sampler, number), seed, False
         self.mesh, self.threads = mesh, threads
         self.strata = cut[0] if cut else Strata.of(documents, seed, side)
-        given = self.number, self.priors, self.sparse, self.seed
-        program = cut[1] if cut else program_of(self.strata, topics, *given)
+        program = cut[1] if cut else self._program({"topics": topics})
         self.layout = self._laid_out(program, passes)
 
     @property
@@ -142,33 +141,40 @@ class RotatingGibbs:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a `state`, or from the topics of a `GibbsTraining`."""
         self.layout.close()
-        given = self.number, self.priors, self.sparse, self.seed
-        program = program_of(self.strata, state["topics"], *given)
-        if len(state.get("seen", ())) == self.strata.side:
-            for part, rooms in zip(program.parts, state["rooms"], strict=True):
-                if rooms.keys() <= part.keys():
-                    cast(dict[str, Array], part).update(rooms)
-            for own, seen in zip(program.states, state["seen"], strict=True):
-                cast(dict[str, Array], own).update(seen=seen)
-        self.layout = self._laid_out(program, state["passes"])
+        self.layout = self._laid_out(self._program(state), state["passes"])
 
     def close(self) -> None:
         """Let go of the members."""
         self.layout.close()
+
+    def _program(self, state: Mapping[str, Any]) -> Program:
+        given = self.number, self.priors, self.sparse, self.seed
+        return program_of(self.strata, state, *given)
 
     def _laid_out(self, program: Program, passes: int) -> Rotate:
         return Rotate(program, self.mesh, passes=passes, threads=self.threads)
 
 
 def program_of(
-    strata: Strata, topics: Array, number: int, priors: Priors, sparse: bool, seed: int
+    strata: Strata,
+    state: Mapping[str, Any],
+    number: int,
+    priors: Priors,
+    sparse: bool,
+    seed: int,
 ) -> Program:
-    """What is to be done: strata of documents, blocks of words, tokens of both."""
+    """What is to be done: strata of documents, blocks of words, tokens of both.
+
+    Of a ``state`` of such a training all counts; of another one, those of its topics.
+    """
+    topics = state["topics"]
     model = strata.model(topics, number, sparse)
-    return Program(
-        Draws(priors, seed),
-        model,
-        strata.cells(number, sparse),
-        strata.states(topics, model),
-        Turns(seed),
-    )
+    states = strata.states(topics, model)
+    if len(state.get("seen", ())) == strata.side:
+        for part, rooms in zip(model, state["rooms"], strict=True):
+            if rooms.keys() <= part.keys():
+                cast(dict[str, Array], part).update(rooms)
+        for own, seen in zip(states, state["seen"], strict=True):
+            cast(dict[str, Array], own).update(seen=seen)
+    cells = strata.cells(number, sparse)
+    return Program(Draws(priors, seed), model, cells, states, Turns(seed))
