@@ -73,8 +73,10 @@ class MemberPlugin(Local, distributed.WorkerPlugin):
             # has removed it itself.
             with contextlib.suppress(Exception):
                 worker.log_event(self.name, (LEAVES, [self.member]))
-        # A service may take its time to close; the worker's event loop has none.
-        await asyncio.to_thread(self._depart)
+        # A service may take its time to close; the worker's event loop has none, and where
+        # it ends first the thread goes on.
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.to_thread(self._depart)
 
     def _depart(self) -> None:
         if self._driven and self._wait.wait(_ANYBODY):

@@ -16,6 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples
 
 from mlopt.cluster import Executor, Handle
+from mlopt.gd.estimator_base import resources_of
 from mlopt.gd.plans.look import rarest
 from mlopt.pipeline.by_split import Streamed
 from mlopt.resources import Resources
@@ -160,8 +161,8 @@ class Problem:
 
     @cached_property
     def resources(self) -> Resources:
-        """What this process may use, looked up once a search."""
-        return Resources.probe()
+        """What the threads or workers of the search can do, looked up once a search."""
+        return resources_of(self.executor)
 
     @cached_property
     def whole(self) -> View:
