@@ -74,7 +74,7 @@ lint: install
 	$(BIN)/lint-imports
 
 bench: export DASK_MLOPT__REMEMBER = false
-bench: install .venv-dask-ml .venv-peers .venv-factors
+bench: install .venv-dask-ml .venv-peers .venv-factors .venv-serving-peers
 	$(BIN)/python benchmarks/kernels.py
 	$(BIN)/python benchmarks/search.py --dask-ml .venv-dask-ml/bin/python
 	$(BIN)/python benchmarks/prefixes.py
@@ -123,5 +123,10 @@ bench: install .venv-dask-ml .venv-peers .venv-factors
 	$(PYTHON) -m venv $@
 	$@/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/factors.txt
 
+# Another service, which is given our models.
+.venv-serving-peers: benchmarks/serving-peers.txt
+	$(PYTHON) -m venv $@
+	$@/bin/python -m pip install --quiet --disable-pip-version-check . -r benchmarks/serving-peers.txt
+
 clean:
-	rm -rf .venv .venv-oldest .venv-dask-ml .venv-peers .venv-factors demo
+	rm -rf .venv .venv-oldest .venv-dask-ml .venv-peers .venv-factors .venv-serving-peers demo

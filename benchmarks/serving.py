@@ -136,12 +136,11 @@ class Served:
             time.sleep(0.1)
             try:
                 urlopen(f"http://127.0.0.1:{port}{ready}").read()
-                break
+                return
             except OSError:
                 if self.process.poll() is not None:
                     break
-        else:
-            raise RuntimeError(self.said())
+        raise RuntimeError(self.said())
 
     def said(self) -> str:
         self.log.seek(0)
@@ -156,18 +155,23 @@ class Served:
                     found.append(int(path.parent.name))
         return found
 
+    def told(self, name: str) -> list[str]:
+        """A file of /proc of each of them that has not ended meanwhile."""
+        found = []
+        for number in self.family():
+            with suppress(OSError):
+                found.append(Path(f"/proc/{number}/{name}").read_text())
+        return found
+
     def cpu(self) -> float:
         """Seconds of all their threads so far."""
-        taken = 0
-        for number in self.family():
-            fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
-            taken += int(fields[11]) + int(fields[12])
-        return taken / TICK
+        fields = [text.rpartition(")")[2].split() for text in self.told("stat")]
+        return sum(int(one[11]) + int(one[12]) for one in fields) / TICK
 
     def memory(self) -> float:
         """MB of resident memory, what they share counted in each."""
-        texts = [Path(f"/proc/{n}/status").read_text() for n in self.family()]
-        return sum(int(text.split("VmRSS:")[1].split()[0]) for text in texts) / 1024
+        sizes = [text.partition("VmRSS:")[2].split() for text in self.told("status")]
+        return sum(int(size[0]) for size in sizes if size) / 1024
 
     def metrics(self) -> dict[str, float]:
         text = urlopen(f"http://127.0.0.1:{self.port}/metrics").read().decode()

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from mlopt.costs import Cost
 from mlopt.gd.gap import strong_convexity_bound
 from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least
+from mlopt.gd.plans.one_model import OneModel
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import GradientNorm, Minimum, RelativeGap
 from mlopt.gd.plans.task import Problem
@@ -52,7 +53,7 @@ _POWER = price("newton-cg.power")
 _ROUNDING = ROUNDINGS * float(np.finfo(np.float64).eps)
 
 
-class NewtonCG:
+class NewtonCG(OneModel):
     """A `mlopt.training.Training` of one model, a gradient or a product a pass.
 
     Parameters
@@ -73,7 +74,7 @@ class NewtonCG:
         rows, model = problem.rows, problem.model
         self._problem, self._max_passes, self.passes = problem, max_passes, 0
         self._gtol = stop.tol if isinstance(stop, GradientNorm) else 0.0
-        self._tol = stop.tolerance if isinstance(stop, RelativeGap) else 0.0
+        self._tolerance = stop.tolerance if isinstance(stop, RelativeGap) else 0.0
         self._y, self._c = problem.targets_and_shares()
         # Of all weights, the intercept's last: penalties, and which there are.
         self._l2 = np.append(np.full(rows.d, model.l2), model.intercept_l2)
@@ -91,34 +92,17 @@ class NewtonCG:
     @property
     def converged(self) -> bool:
         """Whether it is at the tolerance; of gradients, or at all that rounding allows."""
-        if self._tol:
-            return bool(self.gap <= self._tol)
+        if self._tolerance:
+            return bool(self.gap <= self._tolerance)
         near = np.abs(self._gradient).max() <= self._gtol
         return bool(near or (self._stuck and np.isfinite(self._value)))
 
-    @property
-    def done(self) -> bool:
-        """Whether another pass would change nothing."""
-        return self.converged or self._stuck or self.passes >= self._max_passes
-
-    def ask(self, tolerance: float) -> None:
-        """Go on to another gap."""
-        self._tol = tolerance
-
-    def quality(self) -> float:
-        """Minus the objective."""
-        return -self._value
-
-    def advance(self, passes: int) -> None:
-        """Up to so many gradients and products."""
-        for _ in range(passes):
-            if self.done:
-                return
-            if self._arrived:
-                self._look()
-            else:
-                self._multiply()
-            self.passes += 1
+    def _pass(self) -> None:
+        """A gradient where it has arrived, else a product."""
+        if self._arrived:
+            self._look()
+        else:
+            self._multiply()
 
     def _losses(self, margins: Array) -> tuple[float, Array]:
         """The mean loss, and the slopes of its terms."""
@@ -181,7 +165,7 @@ class NewtonCG:
 
     def _enough(self) -> float:
         """The norm of a residual that leads far enough."""
-        asked = np.sqrt(2.0 * self._l2[0] * self._tol * self._value)
+        asked = np.sqrt(2.0 * self._l2[0] * self._tolerance * self._value)
         size = float(np.linalg.norm(self._gradient))
         return max(_LEFT * size, _ENOUGH * max(float(asked), self._gtol))
 
@@ -198,11 +182,6 @@ class NewtonCG:
                 return
             t *= 0.5
         self._stuck = True
-
-    def coefficients(self, number: int = 0) -> tuple[Array, Array]:
-        """Weights (1, d) and intercept (1,)."""
-        del number
-        return self._weights[None, :-1].copy(), self._weights[-1:].copy()
 
     def state(self) -> dict[str, Any]:
         """A checkpoint: plain arrays and numbers."""

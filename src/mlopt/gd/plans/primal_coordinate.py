@@ -23,6 +23,7 @@ from mlopt.gd.plans.by_columns import transposed
 from mlopt.gd.plans.extrapolation import MEMORY, mixture
 from mlopt.gd.plans.gathered import EPOCH, gathered, gathering
 from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least
+from mlopt.gd.plans.one_model import OneModel
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import Problem
@@ -53,7 +54,7 @@ _TRIFLE = 0.005
 """Columns that promise less than this share of the last epoch's mean are passed over."""
 
 
-class PrimalCoordinate:
+class PrimalCoordinate(OneModel):
     """A `mlopt.training.Training` of one model, an epoch at a time, until its gap is small.
 
     Parameters
@@ -92,32 +93,6 @@ class PrimalCoordinate:
         self._fell, self._trifle = np.inf, 0.0
         self._refresh()
 
-    @property
-    def converged(self) -> bool:
-        """Whether the relative gap is within the tolerance."""
-        return bool(self.gap <= self._tolerance)
-
-    @property
-    def done(self) -> bool:
-        """Whether another epoch would change nothing."""
-        return self.converged or self._stuck or self.passes >= self._max_passes
-
-    def ask(self, tolerance: float) -> None:
-        """Go on to another tolerance."""
-        self._tolerance = tolerance
-
-    def quality(self) -> float:
-        """Minus the objective."""
-        return -self._value
-
-    def advance(self, passes: int) -> None:
-        """Up to ``passes`` epochs."""
-        for _ in range(passes):
-            if self.done:
-                return
-            self._epoch()
-            self.passes += 1
-
     @cached_property
     def _watch(self) -> Watch:
         return watch(self._problem, self._tolerance)
@@ -136,7 +111,7 @@ class PrimalCoordinate:
         penalty = 0.5 * self._problem.task.l2 * float(w @ w)
         self._value = float(losses @ self._c) + penalty
 
-    def _epoch(self) -> None:
+    def _pass(self) -> None:
         task, before = self._problem.task, self._value
         self._fell = coordinate_epoch(
             self._columns, self._y, self._c, self._order, loss=task.loss_name, l2=task.l2,
@@ -176,11 +151,6 @@ class PrimalCoordinate:
         if not self._problem.task.fit_intercept:
             gradient[-1] = 0.0
         self.gap = self._watch.gap(self._value, gradient, self._weights)
-
-    def coefficients(self, number: int = 0) -> tuple[Array, Array]:
-        """Weights (1, d) and intercept (1,)."""
-        del number
-        return self._weights[None, :-1].copy(), self._weights[-1:].copy()
 
     def state(self) -> dict[str, Any]:
         """A checkpoint: plain arrays and numbers."""
