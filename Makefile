@@ -126,7 +126,7 @@ bench: install .venv-dask-ml .venv-peers .venv-factors .venv-serving-peers
 # Another service, which is given our models.
 .venv-serving-peers: benchmarks/serving-peers.txt
 	$(PYTHON) -m venv $@
-	$@/bin/python -m pip install --quiet --disable-pip-version-check . -r benchmarks/serving-peers.txt
+	$@/bin/python -m pip install --quiet --disable-pip-version-check -e . -r benchmarks/serving-peers.txt
 
 clean:
 	rm -rf .venv .venv-oldest .venv-dask-ml .venv-peers .venv-factors .venv-serving-peers demo

@@ -144,7 +144,7 @@ def tables():
             X, y = load_svmlight_file(str(file))
             found[name.partition("/")[0]] = sp.csr_array(X), (y > 0).astype(int)
     if (file := folder / "imdb/imdb_train.jsonl.gz").exists():
-        with gzip.open(file, "rt") as lines:
+        with gzip.open(file, "rt") as lines:  # in order of their labels
             reviews = [json.loads(line) for line in islice(lines, 0, None, 4)]
         X = TfidfVectorizer(min_df=3).fit_transform([one["text"] for one in reviews])
         found["imdb"] = sp.csr_array(X), np.array([int(one["label"]) for one in reviews])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import dask
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
@@ -14,7 +15,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 import mlopt
+from mlopt.cluster import Threads
 from mlopt.plan import Choice
+from mlopt.tuning.inputs import problem_of
 from mlopt.tuning.samples import extrapolated
 from mlopt.tuning.space.space import Space
 from mlopt.tuning.typical import levels_of
@@ -121,3 +124,11 @@ def test_a_plan_adds_up_to_what_it_predicts() -> None:
     assert None not in parts
     assert plan.predicted is not None
     assert plan.predicted >= sum(p for p in parts if p is not None)
+
+
+def test_a_search_is_priced_for_the_threads_that_it_may_use() -> None:
+    search = mlopt.ModelSearchCV(LogisticRegression(), {"C": [1.0]}, sampler="grid")
+    with dask.config.set({"mlopt.resources": {"threads": 4}}):
+        for threads in (1, 3):
+            problem = problem_of(search, Threads(threads), X, y, None, None, {})
+            assert problem.resources.threads == threads

@@ -13,6 +13,7 @@ from mlopt.kernels import compiling
 from mlopt.pipeline.by_split import Streamed
 from mlopt.plan import Alternative, Choice, Estimate, Plan, format_bytes
 from mlopt.prices import price
+from mlopt.resources import Resources
 from mlopt.tuning.counting import FINAL, to_run
 from mlopt.tuning.crews.families import Way
 from mlopt.tuning.crews.growing import helpers
@@ -53,7 +54,7 @@ def search_plan(
     alone *= len(problem.splits)
     choices.append(Choice(
         PROPOSALS, _name(search.sampler), f"bandit: {_name(search.bandit)}",
-        None if trials is None else _overhead(search, problem, space, trials, alone),
+        None if trials is None else _overhead(search, space, trials, alone),
     ))  # fmt: skip
     if kernels := max(one.kernels for one in forecasts.values()):
         cost = Cost(python=kernels * price("kernels.compiled"))
@@ -89,10 +90,8 @@ def _estimates(
     return (Estimate(min(total, most), min(low, most), min(high, most), source),)
 
 
-def _overhead(
-    search: Any, problem: Problem, space: Space, trials: int, alone: float
-) -> float:
-    """Seconds of what a search does beside training: in Python, on one thread.
+def _overhead(search: Any, space: Space, trials: int, alone: float) -> float:
+    """Seconds of what a search does beside training: in Python, on one thread, here.
 
     ``alone`` fits of a trial are made one by one.
     """
@@ -101,7 +100,7 @@ def _overhead(
     one = price("search.trial") + guided * names * price("search.proposal")
     one += alone * price("search.fit")
     beside = price("search.begin") + trials * one
-    return Cost(python=beside).seconds(problem.resources)
+    return Cost(python=beside).seconds(Resources.probe())
 
 
 def _final(
