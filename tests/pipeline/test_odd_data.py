@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
@@ -149,3 +149,36 @@ def test_a_pipeline_that_does_nothing_is_one() -> None:
     np.testing.assert_array_equal(
         mlopt.Pipeline([("last", "passthrough")]).fit(X, y).transform(X), X
     )
+
+
+@pytest.mark.parametrize("n", [300, 60_000])
+@pytest.mark.parametrize("kind", ["array", "text", "chunked"])
+def test_targets_and_weights_may_be_arrays_of_arrow(kind: str, n: int) -> None:
+    X, y = np.random.default_rng(0).normal(size=(n, 4)), np.arange(n) % 2
+    X[:, 0] += y
+    targets = y.astype(str) if kind == "text" else y
+    given = pa.array(targets.tolist())
+    if kind == "chunked":
+        given = pa.chunked_array([given[: n // 3], given[n // 3 :]])
+    weight = np.linspace(1, 2, n)
+    steps = StandardScaler(), Ridge() if kind == "array" else LogisticRegression(tol=1e-8)
+    last = type(steps[-1]).__name__.lower() + "__sample_weight"
+    fitted, plain = mlopt.make_pipeline(*steps), make_pipeline(*map(clone, steps))
+    fitted.fit(X, given, **{last: pa.array(weight)})
+    plain.fit(X, targets, **{last: weight})
+    np.testing.assert_allclose(fitted[-1].coef_, plain[-1].coef_, atol=1e-4)
+
+
+def test_targets_in_other_chunks_than_the_rows() -> None:
+    X, y = numbers(1200)
+    w = np.linspace(1, 2, 1200)
+    lazy = da.from_array(X, chunks=(400, -1)), da.from_array(y, chunks=500)
+    steps = StandardScaler(), Ridge()
+    given = dd.from_pandas(pd.DataFrame(X), npartitions=4)
+    plain = make_pipeline(*map(clone, steps)).fit(X, y, ridge__sample_weight=w)
+    for rows in (lazy[0], given):
+        found = mlopt.make_pipeline(*steps)
+        found.fit(rows, lazy[1], ridge__sample_weight=da.from_array(w, chunks=700))
+        np.testing.assert_allclose(found[-1].coef_, plain[-1].coef_, atol=1e-6)
+    with pytest.raises(InputError, match="same number of rows, got 1200 and 1100"):
+        mlopt.make_pipeline(*steps).fit(lazy[0], lazy[1][:1100])

@@ -17,7 +17,7 @@ from sklearn.utils.validation import _make_indexable, _num_samples
 
 from mlopt.cluster import Executor
 from mlopt.errors import InputError
-from mlopt.pipeline.blocks.cut import check_room
+from mlopt.pipeline.blocks.cut import check_room, framed
 from mlopt.pipeline.by_split import GATHERED, Streamed
 from mlopt.resources.probe import memory_limit
 from mlopt.rows import Rows
@@ -194,8 +194,7 @@ def _here(value: Any, name: str) -> Any:
     if is_dask(value):
         check_room(value, name, GATHERED * memory_limit(), _WHOLE if name == "X" else "")
         value = collected(value)
-    if type(value).__module__.startswith("pyarrow"):
-        value = value.to_pandas()
+    value = framed(value)
     if isinstance(value, np.ma.MaskedArray):
         raise InputError(
             f"`{name}` must not be a masked array: scikit-learn reads what is behind the "

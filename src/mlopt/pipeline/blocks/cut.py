@@ -215,7 +215,7 @@ def _edges(lengths: Sequence[int]) -> list[int]:
 def usable(data: Any, name: str = "X") -> Any:
     """What can be cut by rows: CSR for other sparse matrices, arrays for nested lists.
 
-    Tables of Arrow become data frames of pandas.
+    Tables of Arrow become data frames of pandas, arrays of Arrow those of NumPy.
     """
     check_unmasked(data, name)
     data = framed(data)
@@ -236,12 +236,14 @@ def usable(data: Any, name: str = "X") -> Any:
 
 
 def framed(data: Any) -> Any:
-    """A table of Arrow as a data frame; other data as they are.
+    """A table of Arrow as a data frame, its arrays as NumPy's; other data as they are.
 
     Text in it is objects, with None for what is missing, as in a table.
     """
     if not (hasattr(data, "to_pandas") and type(data).__module__.startswith("pyarrow")):
         return data
+    if not hasattr(data, "columns"):
+        return np.asarray(data)
     import pandas as pd
 
     frame = data.to_pandas()

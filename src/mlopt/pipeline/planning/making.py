@@ -265,6 +265,7 @@ def _beside(
 ) -> Blocks:
     """Targets or weights in blocks that go with those of X, of which some were empty."""
     if is_dask(data):
+        data = _in_rows_of(data, name, sizes)
         found = cut(data, executor, name=name, lasting=lasting)
         if found.count != len(sizes):
             raise InputError(
@@ -278,6 +279,24 @@ def _beside(
             )
         return found.without(sizes)
     return cut(data, executor, name=name, lengths=blocks.lengths, lasting=lasting)
+
+
+def _in_rows_of(data: Any, name: str, sizes: Sequence[int]) -> Any:
+    """A Dask array in chunks of ``sizes`` rows, where it says how many rows it has.
+
+    Raises
+    ------
+    InputError
+        When it has not as many as X.
+    """
+    known = getattr(data, "chunks", None)
+    if known is None or any(np.isnan(size) for size in (*known[0], *sizes)):
+        return data
+    if (n := sum(sizes)) != sum(known[0]):
+        raise InputError(
+            f"X and `{name}` must have the same number of rows, got {n} and {sum(known[0])}."
+        )
+    return data.rechunk({0: tuple(sizes)})
 
 
 def graph_behind(
