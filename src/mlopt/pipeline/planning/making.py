@@ -292,9 +292,9 @@ def _in_rows_of(data: Any, name: str, sizes: Sequence[int]) -> Any:
     known = getattr(data, "chunks", None)
     if known is None or any(np.isnan(size) for size in (*known[0], *sizes)):
         return data
-    if (n := sum(sizes)) != sum(known[0]):
+    if (found := sum(known[0])) != (n := sum(sizes)):
         raise InputError(
-            f"X and `{name}` must have the same number of rows, got {n} and {sum(known[0])}."
+            f"X and `{name}` must have the same number of rows, got {n} and {found}."
         )
     return data.rechunk({0: tuple(sizes)})
 
