@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import sklearn.pipeline
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 
 import mlopt
 
@@ -66,3 +66,17 @@ def assert_same(left: Any, right: Any, *, rtol: float = 1e-5, atol: float = 1e-5
     same = (left == right) | (pd.isna(left) & pd.isna(right))
     # Of many rows, a few lie where rounding decides their class.
     assert same.mean() >= 1 - 1e-3
+
+
+class Blanks(TransformerMixin, BaseEstimator):
+    """Sets a column to zero, where it stands."""
+
+    def __init__(self, column: int = 0) -> None:
+        self.column = column
+
+    def fit(self, X: Any, y: Any = None) -> Blanks:
+        return self
+
+    def transform(self, X: Any) -> Any:
+        X[:, self.column] = 0.0
+        return X

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -78,6 +79,16 @@ def row_range(data: Any, start: int, stop: int) -> Any:
     if hasattr(data, "iloc"):
         return data.iloc[start:stop]
     return data[start:stop]
+
+
+def copied(data: Any) -> Any:
+    """Rows that may be changed without those of ``data``."""
+    if isinstance(data, list | tuple):
+        immutable = all(isinstance(one, str | bytes) for one in data)
+        return list(data) if immutable else copy.deepcopy(data)
+    if hasattr(data, "copy"):
+        return data.copy()
+    return data.clone() if hasattr(data, "clone") else copy.deepcopy(data)
 
 
 def take_rows(data: Any, indices: Sequence[int] | np.ndarray) -> Any:

@@ -159,6 +159,8 @@ class Learn(Operator):
     content : str
         The estimator's token, taken once: one that cannot be identified has another token
         whenever it is asked.
+    writes : {"never", "alone", "shared"}
+        Whether it may change the rows it is given, and other parts of a union read these.
     """
 
     estimator: Any = field(metadata=_PHYSICAL)
@@ -172,6 +174,7 @@ class Learn(Operator):
     way: Fit | None = field(default=None, metadata=_PHYSICAL)
     gathers: bool = field(default=True, metadata=_PHYSICAL)
     content: str = ""
+    writes: str = field(default="never", metadata=_PHYSICAL)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "content", self.content or token_of(self.estimator))
@@ -228,6 +231,8 @@ class Apply(Operator):
     settings : mapping, or None
         scikit-learn's, under which a model of the user is applied as it is; None for what
         a plan of a fit learns or configures.
+    writes : {"never", "alone", "shared"}
+        As of `Learn`.
     """
 
     model: Operator
@@ -238,6 +243,7 @@ class Apply(Operator):
     kind: str = field(default="", metadata=_PHYSICAL)
     pinned: bool = field(default=False, metadata=_PHYSICAL)
     settings: Mapping[str, Any] | None = field(default=None, metadata=_PHYSICAL)
+    writes: str = field(default="never", metadata=_PHYSICAL)
 
     def describe(self) -> str:
         return self.model.describe()

@@ -37,6 +37,8 @@ from mlopt.pipeline.steps.kinds import (
     is_pinned,
     is_row_wise,
     is_stateless,
+    is_told_to_write,
+    may_write,
 )
 from mlopt.pipeline.steps.nested import (
     cannot_name,
@@ -74,6 +76,8 @@ class Builder:
         What each `ColumnTransformer` makes of it; filled while building.
     whole : bool
         Whether all rows are one block: then steps without state are fitted like others.
+    shared : set of int
+        By `id`, what several parts of a union read; filled while building.
     """
 
     y: Operator | None
@@ -84,6 +88,7 @@ class Builder:
     inputs: dict[str, Operator] = field(default_factory=dict)
     joins: dict[str, Operator] = field(default_factory=dict)
     whole: bool = False
+    shared: set[int] = field(default_factory=set)
 
     def transformed(self, path: str, transformer: Any, x: Operator) -> Operator:
         """The rows that ``transformer``, fitted to ``x``, makes of ``x``."""
@@ -145,7 +150,8 @@ class Builder:
         y = None if ignores_targets(transformer) else self.y
         model = self.models[path] = self._learn(path, transformer, x, y, None)
         if is_row_wise(transformer):
-            return Apply(path, model, x, pinned=is_pinned(transformer))
+            pinned, writes = is_pinned(transformer), self._writes(transformer, x)
+            return Apply(path, model, x, pinned=pinned, writes=writes)
         model = self.models[path] = replace(model, transforms=True)
         return Outcome(path, model, x)
 
@@ -153,9 +159,11 @@ class Builder:
         self, path: str, transformer: Any, model: Any, x: Operator, content: str = ""
     ) -> Operator:
         self.models[path] = Given(path, model, content or _content(transformer))
+        writes = self._writes(transformer, x)
         frozen = getattr(transformer, "estimator", None)
         if is_row_wise(transformer) or is_row_wise(frozen):
-            rows = Apply(path, self.models[path], x, pinned=is_pinned(transformer))
+            pinned = is_pinned(transformer)
+            rows = Apply(path, self.models[path], x, pinned=pinned, writes=writes)
             own = declared(type(transformer)) or declared(
                 getattr(transformer, "func", None)
             )
@@ -163,7 +171,13 @@ class Builder:
                 return rows
             return replace(rows, kind=tables.kind_of(self.example(rows)))
         # It may do anything, with all rows, and another time something else.
-        return Apply(path, self.models[path], x, scope="all", random=True)
+        given = self.models[path]
+        return Apply(path, given, x, scope="all", random=True, writes=writes)
+
+    def _writes(self, estimator: Any, x: Operator) -> str:
+        if not may_write(estimator):
+            return "never"
+        return "shared" if id(x) in self.shared else "alone"
 
     def _configured(self, estimator: Any) -> Any:
         """A copy to be fitted, that gives frames if the user wants frames of all steps."""
@@ -202,14 +216,19 @@ class Builder:
             dict(self.params.get(path, {})),
             same,
             nonce=held if same else uuid.uuid4().hex,
+            writes=self._writes(estimator, x),
         )
 
     def _union(self, path: str, union: FeatureUnion, x: Operator) -> Operator:
         _check(path, union._validate_transformers)
         _check(path, union._validate_transformer_weights)
-        if self._mixes(union, x):
+        several = sum(part != "drop" for _, part in union.transformer_list) > 1
+        # Each part sees what those before it have made of the rows.
+        if self._mixes(union, x) or (several and is_told_to_write(union)):
             return self._leaf(path, union, x)  # it names all together
         self.inputs[path] = x
+        if several:
+            self.shared.add(id(x))
         weights = union.transformer_weights or {}
         parts = {
             name: self.transformed(f"{path}/{name}", part, x)

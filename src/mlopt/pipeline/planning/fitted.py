@@ -67,7 +67,8 @@ class FittedBuilder(Builder):
         given = self.models[path] = Given(path, model, f"{self.run}-{id(model)}")
         alone = goes_by_rows(model, method) and not gives_lists(model, method)
         scope = "rows" if alone else "all"
-        return Apply(path, given, x, method, scope, settings=self.settings)
+        writes = self._writes(model, x)
+        return Apply(path, given, x, method, scope, settings=self.settings, writes=writes)
 
     def _union(self, path: str, union: FeatureUnion, x: Operator) -> Operator:
         if frames_of(union) != "default":

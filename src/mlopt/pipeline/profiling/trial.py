@@ -88,7 +88,8 @@ class Trial:
         """Seconds of ``partial_fit`` of the whole sample, as one block."""
         block = [None if i is None else self.value(i) for i in (op.x, op.y, op.weight)]
         classes = fitting.classes_of(op.estimator, None if op.y is None else block[1:2])
-        return timed(lambda: fitting.in_turn(op.step, way, op.estimator, block, classes))[1]
+        job = op.step, way, op.writes, op.estimator
+        return timed(lambda: fitting.in_turn(*job, block, classes))[1]
 
     def many_passes(self, op: Learn, way: ManyPasses) -> float:
         """Seconds of a fit to the whole sample."""
@@ -167,7 +168,8 @@ class Trial:
             return self._one_pass(op, op.way)
         params = {k: v for k, v in op.params.items() if not _is_long(v)}
         estimator = private_copy(op.estimator, apart=True)
-        job = fitting.Job(op.step, estimator, params, op.transforms, None)
+        given = op.step, estimator, params, op.transforms
+        job = fitting.Job(*given, None, writes=op.writes)
         both, self.seconds[op.token] = timed(
             lambda: fitting.fit_gathered(job, x or [], y, weight),
             repeats=self.repeats if op.repeats else 1,

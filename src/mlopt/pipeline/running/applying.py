@@ -40,7 +40,7 @@ from mlopt.pipeline.profiling.trial import Trial
 from mlopt.pipeline.running.execute import Execution
 from mlopt.pipeline.running.layers import Layers, have_labels
 from mlopt.pipeline.steps.by_rows import gives_lists
-from mlopt.pipeline.tasks.functions import Recipe
+from mlopt.pipeline.tasks.functions import Recipe, Unforeseen
 from mlopt.resources.probe import memory_limit
 from mlopt.rows.block import MEGABYTE, boundaries, check_unmasked
 from mlopt.rows.source import collected, is_dask
@@ -75,11 +75,14 @@ def apply_pipeline(pipeline: Any, method: str, X: Any) -> Any:
     check_is_fitted(pipeline)
     if lazy:
         return _of_dask(pipeline, method, X)
-    planned = plan_application(pipeline, method, X := usable(X))
-    if why_plain(planned):
+    try:
+        planned = plan_application(pipeline, method, X := usable(X))
+        if why_plain(planned):
+            return NotImplemented
+        with closing(_here()) as where:
+            parts = _in_blocks(pipeline, planned, X, where)
+    except Unforeseen:
         return NotImplemented
-    with closing(_here()) as where:
-        parts = _in_blocks(pipeline, planned, X, where)
     return tables.stack(parts, pipeline.steps[-1][0])
 
 

@@ -233,7 +233,7 @@ class Layers:
         x, y, weight = self._refs(op.x), self._refs(op.y), self._refs(op.weight)
         both = (name, "both")
         given = op.estimator, op.params, op.transforms, op.way
-        job = fitting.Job(op.step, *given, have_labels(op.x, self.sources))
+        job = fitting.Job(op.step, *given, have_labels(op.x, self.sources), op.writes)
         fit = Timed(op.token, fitting.fit_gathered, a_model)
         return {
             both: _task(both, fit, job, x, y, weight),
@@ -279,7 +279,8 @@ class Layers:
             last = number == len(columns[0]) - 1
             one: Any = (name, 0) if last else (name, "turn", number)
             turn = Timed(op.token, fitting.in_turn, a_model if last else on_the_way)
-            tasks[one] = _task(one, turn, op.step, way, model, block, TaskRef(told))
+            given = op.step, way, op.writes
+            tasks[one] = _task(one, turn, *given, model, block, TaskRef(told))
             model = TaskRef(one)
         return tasks
 

@@ -9,7 +9,7 @@ from sklearn import preprocessing
 from sklearn.utils import get_tags
 
 from mlopt.identity import identified, is_known
-from mlopt.pipeline.fits.registry import declared, record_of
+from mlopt.pipeline.fits.registry import RECORDS, declared, record_of
 from mlopt.pipeline.library.util import Cacher
 
 
@@ -50,3 +50,29 @@ def is_stateless(transformer: Any) -> bool:
     if (said := declared(kind)) is not None:
         return said.stateless
     return is_known(kind) and not get_tags(transformer).requires_fit
+
+
+_COPIES = ("copy", "copy_X", "copy_x")
+"""Parameters of scikit-learn's classes that let them write into their input if False."""
+
+
+def is_told_to_write(estimator: Any) -> bool:
+    """Whether an estimator, or one within it, was told that it need not copy its input."""
+    given = estimator.get_params() if hasattr(estimator, "get_params") else {}
+    return any(
+        value is False and name.rpartition("__")[2] in _COPIES
+        for name, value in given.items()
+    )
+
+
+def may_write(estimator: Any) -> bool:
+    """Whether an estimator may change the rows it is given: all but what is known not to.
+
+    Nobody says so of the classes and functions that their authors register.
+    """
+    if type(estimator) is preprocessing.FunctionTransformer:
+        return not (estimator.func is None or isinstance(estimator.func, np.ufunc))
+    known = type(estimator) in RECORDS and declared(type(estimator)) is None
+    if not known or is_told_to_write(estimator):
+        return True
+    return any(hasattr(one, "fit") and may_write(one) for one in vars(estimator).values())

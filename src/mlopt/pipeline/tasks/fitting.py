@@ -16,7 +16,7 @@ from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.blocks.panels import panels
 from mlopt.pipeline.fits.base import Fit, ManyPasses, OnePass, PartialFit
 from mlopt.pipeline.steps.copies import private_copy
-from mlopt.pipeline.tasks.functions import naming
+from mlopt.pipeline.tasks.functions import lent, naming
 from mlopt.rows import Rows
 
 
@@ -32,6 +32,8 @@ class Job:
         None: as scikit-learn does it.
     labelled : bool
         Whether rows have labels of their own in each block: see `tables.stack`.
+    writes : str
+        As of `Learn`.
     """
 
     step: str
@@ -40,6 +42,7 @@ class Job:
     transforms: bool
     way: Fit | None
     labelled: bool = False
+    writes: str = "never"
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,12 +104,14 @@ def finish(step: str, way: OnePass, estimator: Any, statistics: Any) -> Any:
 
 
 def in_turn(
-    step: str, way: PartialFit, model: Any, blocks: Sequence[Any], classes: Any
+    step: str, way: PartialFit, writes: str, model: Any, blocks: Sequence[Any], classes: Any
 ) -> Any:
     """The model when it has learnt from one block more: rows, targets, weights."""
     x, y, weight = blocks
-    with naming(step):
-        return way.turn(model, x, y, weight, classes) if tables.count_rows(x) else model
+    if not tables.count_rows(x):
+        return model
+    with lent(step, writes, x) as own, naming(step):
+        return way.turn(model, own, y, weight, classes)
 
 
 def classes_of(estimator: Any, y: Sequence[Any] | None) -> Any:
@@ -122,11 +127,13 @@ def fit_gathered(job: Job, x: Sequence[Any], y: Any, weight: Any) -> Both:
     whole = tables.stack(x, job.step, labelled=job.labelled)
     targets = None if y is None else tables.stack(y, "y")
     weights = None if weight is None else tables.stack(weight, "sample_weight")
-    with naming(job.step):
-        if isinstance(job.way, ManyPasses):
+    if isinstance(job.way, ManyPasses):
+        with naming(job.step):
             rows = Rows.of(tables.flat(whole) if job.way.flattens else whole)
             return Both(job.way.fit(job.estimator, rows, targets, weights))
-        return _as_scikit_learn(job, whole, targets, weights, edges)
+    stacked = len(x) > 1 and job.writes == "alone"  # that is a copy
+    with lent(job.step, "never" if stacked else job.writes, whole) as own, naming(job.step):
+        return _as_scikit_learn(job, own, targets, weights, edges)
 
 
 def _as_scikit_learn(job: Job, x: Any, y: Any, weight: Any, edges: tuple[int, ...]) -> Both:

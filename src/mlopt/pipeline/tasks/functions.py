@@ -20,6 +20,7 @@ from sklearn.utils import check_array
 from sklearn.utils._set_output import ADAPTERS_MANAGER
 
 from mlopt.errors import InputError
+from mlopt.identity import identified
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.blocks.panels import Chain, InPanels, array_bytes
 from mlopt.pipeline.fits.applying import apply_fitted, is_thrifty
@@ -58,7 +59,7 @@ def _function(op: Operator) -> Callable[..., Any]:
     if isinstance(op, Select):
         return partial(_select, op.step, op.columns, op.given)
     if isinstance(op, Apply):
-        return partial(_apply, op.step, op.method, op.kind, op.settings)
+        return partial(_apply, op.step, op.method, op.kind, op.settings, op.writes)
     if isinstance(op, Join):
         settings = op.names, op.weights, op.prefix, op.frames
         return partial(_join, op.step, *settings, op.layout, op.sparse_below)
@@ -147,6 +148,27 @@ class Unforeseen(InputError):
     """All rows are not what some rows promised: the plan made for these does not hold."""
 
 
+@contextmanager
+def lent(step: str, writes: str, x: Any) -> Iterator[Any]:
+    """Rows for a step that may change them, as `Learn.writes` says: its own.
+
+    Raises
+    ------
+    Unforeseen
+        When it has changed rows of which other parts of a union should have seen this.
+    """
+    if writes == "never":
+        yield x
+        return
+    own = tables.copied(x)
+    yield own
+    if writes == "shared" and identified(own) != (identified(x) or ""):
+        raise Unforeseen(
+            f"Step `{step}` changes the rows it is given, which other parts of a union "
+            "read, too: what they see is for scikit-learn's own order to say."
+        )
+
+
 def _select(step: str, columns: Any, given: Any, x: Any) -> Any:
     if given is not None and (found := tables.columns_of(x)) != given:
         raise Unforeseen(
@@ -162,13 +184,14 @@ def _apply(
     method: str,
     kind: str,
     settings: Mapping[str, Any] | None,
+    writes: str,
     model: Any,
     x: Any,
 ) -> Any:
     if settings is None:
         model = _of_these_columns(model, x)
-    with naming(step, settings or _OF_A_FIT):
-        result = apply_fitted(model, x, method)
+    with lent(step, writes, x) as rows, naming(step, settings or _OF_A_FIT):
+        result = apply_fitted(model, rows, method)
     got, expected = tables.count_rows(result), tables.count_rows(x)
     if got != expected:
         raise InputError(

@@ -24,6 +24,8 @@ from sklearn.utils.validation import _check_method_params
 
 from mlopt.errors import ArgumentError
 from mlopt.passes import Passes
+from mlopt.pipeline.blocks.tables import copied
+from mlopt.pipeline.steps.kinds import may_write
 from mlopt.tuning.crews.chain import Names, params_of_final
 from mlopt.tuning.crews.growing import (
     add_members,
@@ -155,6 +157,8 @@ def train_step(
     """Train ``model`` (None: a clone of ``template``) up to ``step.stop`` and score it."""
     if isinstance(fold, Failed):
         return failure(fold.error, 0.0, metrics), None
+    if may_write(template):  # others read these rows, too
+        fold = replace(fold, X=copied(fold.X), X_test=copied(fold.X_test))
     begin, work = time.perf_counter(), time.thread_time()
     before = _fits()
     with sklearn.config_context(**fold.config):

@@ -28,6 +28,7 @@ from mlopt.errors import ClusterError
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.budget import budget_bytes
 from mlopt.pipeline.by_split import Chain, Streamed
+from mlopt.pipeline.steps.kinds import may_write
 from mlopt.resources.probe import memory_limit
 from mlopt.rows import Rows
 from mlopt.tuning.crews.chain import Parts, fit_step, params_of
@@ -314,8 +315,9 @@ def transform(
     params = cut_params(params_of(name, labels.fit_params), labels.n, split.train)
     with sklearn.config_context(**labels.config):
         try:
-            fitted, train = fit_step(step, rows[0], y, params)
-            return train, fitted.transform(rows[1])
+            own = [tables.copied(one) for one in rows] if may_write(step) else rows
+            fitted, train = fit_step(step, own[0], y, params)
+            return train, fitted.transform(own[1])
         except Exception as error:  # the trials that need these rows fail, no others
             return Failed(error)
 
