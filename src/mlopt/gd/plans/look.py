@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import eigvalsh
 
+from mlopt.cluster import alone
 from mlopt.gd.sample import SEED
 from mlopt.prices import count
 from mlopt.rows import Rows
@@ -68,13 +69,14 @@ class Look:
             return Look(length, 1.0, 0.0, length, 0.0, 1.0, 0.0, 0.0, rare)
         roots = np.sqrt(squares)
         inverse = np.divide(1.0, roots, where=roots > 0, out=np.zeros_like(roots))
-        plain, scaled = _Gram.of(X), _Gram.of(X * inverse[None, :])
-        middle = plain.centred(X)
-        return Look(
-            length, plain.alike, length * plain.least,
-            length * middle.length, length * middle.least, scaled.alike, scaled.least,
-            float(np.log10(roots[roots > 0]).std()), rare,
-        )  # fmt: skip
+        with alone(briefly=True):  # threads of BLAS would wait for each other at each row
+            plain, scaled = _Gram.of(X), _Gram.of(X * inverse[None, :])
+            middle = plain.centred(X)
+            return Look(
+                length, plain.alike, length * plain.least,
+                length * middle.length, length * middle.least, scaled.alike, scaled.least,
+                float(np.log10(roots[roots > 0]).std()), rare,
+            )  # fmt: skip
 
 
 @dataclass(frozen=True)
