@@ -1,8 +1,8 @@
 """What fits to samples of the rows tell of a search: of a few configurations, side by side.
 
 Fits of a search run side by side, and so do these: what they take from one another, the
-interpreter above all, they then take here too. The first is of one configuration alone and
-says how many others are worth it.
+interpreter above all, they then take here too. The first two are of one configuration alone
+and say how many others are worth it.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ STEEP, STEEPEST = 1.25, 2.0
 """How much faster than its rows the time of a sample must grow to be a power of them, and
 the largest power: noise of two short fits must not make hours of seconds."""
 SHARE = price("samples.share")
+LITTLE = price("samples.little")
 FEWEST = count("samples.rows")
 MOST = count("samples.configurations")
 WAITS = 0.5
@@ -113,25 +114,40 @@ def profiled(
             break
     else:
         return Profile(shape_of(problem.X))  # the search will tell what is wrong
-    # In fits as large as the first, of which a pair of both sizes costs three.
-    most = limit * problem.executor.threads / first.seconds if first.seconds else math.inf
-    spare = int(SHARE * min(fits * len(train) / sizes[0], most))
-    if SHARE * most < 3:  # time is too short for another look
+    most = SHARE * limit * problem.executor.threads
+    if most < 3 * first.seconds:  # time is too short for another look
         return _profile(problem, [(first, first)], [], (sizes[0], sizes[0]))
-    both, one = min(MOST, spare // 3), min(MOST, spare - 3)
-    tried = drawn(both) if drawn is not None and both > 1 else [typical]
-    others = drawn(one) if drawn is not None and both <= 1 < one else []
+    (second,) = _side_by_side(problem, [(typical, rows[: sizes[1]])], WAITS * limit)
+    if second is None:
+        return _profile(problem, [(first, first)], [], (sizes[0], sizes[0]))
+    # Of some fits most takes as long for few rows: then samples are no small part of them.
+    each = first.seconds + second.seconds
+    one_fit = extrapolated([*sizes], [first.seconds, second.seconds], len(train))
+    by_rows = first.seconds * len(train) / sizes[0]
+    worth = min(SHARE * fits * by_rows, max(SHARE * fits * one_fit, LITTLE))
+    spare = min(most, worth) - each
+    both, one = (min(MOST, int(spare / unit)) for unit in (each, first.seconds))
+    if drawn is None or max(both, one) < 1:
+        return _profile(problem, [(first, second)], [], sizes)
+    tried = drawn(both) if both > 0 else []
+    others = [] if tried else drawn(one)
     jobs = [(parts, rows[:size]) for parts in tried for size in sizes]
-    jobs_beside = [(parts, rows[: sizes[0]]) for parts in others]
-    ample = GRACE + PATIENCE * (len(jobs) + len(others)) * first.seconds
-    looks = _side_by_side(problem, [*jobs, *jobs_beside], min(ample, WAITS * limit))
-    beside = [look for look in looks[len(jobs) :] if look is not None]
-    pairs = [
+    jobs += [(parts, rows[: sizes[0]]) for parts in others]
+    longest = GRACE + PATIENCE * len(jobs) * first.seconds
+    looks = _side_by_side(problem, jobs, min(longest, WAITS * limit))
+    pairs, beside = [(first, second)], [look for look in looks if look is not None]
+    if tried:
+        pairs, beside = _paired(looks), []
+    return _profile(problem, pairs, beside, sizes)
+
+
+def _paired(looks: Sequence[_Look | None]) -> list[tuple[_Look, _Look]]:
+    """Each configuration on the smaller and on the larger sample, where both ended."""
+    return [
         (less, more)
-        for less, more in zip(looks[: len(jobs) : 2], looks[1 : len(jobs) : 2], strict=True)
+        for less, more in zip(looks[::2], looks[1::2], strict=True)
         if less is not None and more is not None
     ]
-    return _profile(problem, pairs, beside, sizes)
 
 
 def _profile(
