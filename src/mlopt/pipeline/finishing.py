@@ -13,7 +13,7 @@ from mlopt.pipeline.environment import Environment
 from mlopt.pipeline.graph.operators import Given, Join, Learn, Operator, Outcome
 from mlopt.pipeline.graph.schedule import members
 from mlopt.pipeline.graph.walking import walk
-from mlopt.pipeline.planning.making import SMALL, Planned
+from mlopt.pipeline.planning.making import SMALL, Planned, generators_as_they_were
 from mlopt.pipeline.profiling.sampling import take_sample
 from mlopt.pipeline.profiling.trial import Trial
 from mlopt.pipeline.rules.base import Draft
@@ -100,7 +100,8 @@ def put_back(steps: Iterable[tuple[str, Any]], planned: Planned, run: Execution)
     )
     # On a few rows threads would only wait for each other.
     draft = planned.draft
-    with alone(briefly=draft.brief) if draft.at_once else single_threaded():
+    here = alone(briefly=draft.brief) if draft.at_once else single_threaded()
+    with here, generators_as_they_were():
         for name, step in steps:
             assembly.put_back(name, step)
 
@@ -173,7 +174,8 @@ class _Fitted:
         for node in walk([op], stop=lambda n: n.token in self._values):
             if isinstance(node, Outcome) and node.token not in self._values:
                 model = self.run.models[node.learn.token]
-                self._values[node.token] = model.transform(self._values[node.x.token])
+                looked = private_copy(model, apart=True)
+                self._values[node.token] = looked.transform(self._values[node.x.token])
             else:
                 self._trial.value(node)
         return self._values[op.token]

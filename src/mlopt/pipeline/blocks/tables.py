@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from contextlib import suppress
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -79,6 +81,22 @@ def row_range(data: Any, start: int, stop: int) -> Any:
     if hasattr(data, "iloc"):
         return data.iloc[start:stop]
     return data[start:stop]
+
+
+def unlisted(block: Any) -> Any:
+    """Lists of rows of numbers as an array; documents and all else as they are."""
+    first = block[0] if isinstance(block, list) and block else None
+    rows = isinstance(first, list | tuple) and first and isinstance(first[0], Number)
+    return np.asarray(block) if rows else block
+
+
+def as_numbers(block: Any) -> Any:
+    """Objects that are numbers as float64, as scikit-learn takes them; all else as is."""
+    block = unlisted(block)
+    if isinstance(block, np.ndarray) and block.dtype.kind == "O":
+        with suppress(TypeError, ValueError):
+            return block.astype(np.float64)
+    return block
 
 
 def copied(data: Any) -> Any:

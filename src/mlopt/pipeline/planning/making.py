@@ -117,7 +117,7 @@ def make_plan(
     samples = Samples(sources, executor)
     tiny = samples.total is not None and samples.total <= TINY
     plainly = known.why if known else f"up to {TINY} rows" if tiny else ""
-    with _generators_as_they_were():
+    with generators_as_they_were():
         sinks, built, found = samples.enough_for(
             lambda: _profiled(
                 problem, samples, resources, (X, y, weight), room, priced or not plainly
@@ -168,7 +168,7 @@ def _not_worth_it(
 
 
 @contextmanager
-def _generators_as_they_were() -> Iterator[None]:
+def generators_as_they_were() -> Iterator[None]:
     """What steps draw on samples is drawn again when they are fitted."""
     numpy, plain = np.random.get_state(), random.getstate()  # noqa: NPY002
     try:
@@ -330,7 +330,7 @@ def graph_behind(
         built.models.update(_renewed(built.models, sinks))
         return sinks, built, samples.large
 
-    with _generators_as_they_were():
+    with generators_as_they_were():
         return samples.enough_for(made)
 
 

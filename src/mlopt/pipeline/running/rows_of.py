@@ -202,6 +202,7 @@ def _kind(block: Any) -> _Kind:
         columns = list(block.columns)
         named = all(isinstance(name, str) for name in columns)
         return _Kind(frame_dtype(block), nbytes, tuple(columns) if named else None)
+    block = tables.as_numbers(block)
     dtype = (block if sp.issparse(block) else np.asarray(block)).dtype
     return _Kind(float_dtype(dtype), nbytes)
 
@@ -211,7 +212,7 @@ def _kind_of_computed(recipe: _Recipe, values: Any) -> _Kind:
 
 
 def _numbers(block: Any, dtype: np.dtype, flat: bool) -> Any:
-    block = tables.flat(block) if flat else block
+    block = tables.as_numbers(tables.flat(block) if flat else block)
     if is_frame(block):
         return frame_matrix(block, dtype)
     if tables.count_rows(block) == 0:

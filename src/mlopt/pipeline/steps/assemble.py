@@ -97,6 +97,10 @@ class _Held(FrozenEstimator):
     def fit(self, X: Any, y: Any = None, *args: Any, **kwargs: Any) -> _Held:
         return self
 
+    def transform(self, X: Any) -> Any:
+        """Of a copy: the step may count what it is asked for."""
+        return private_copy(self.estimator, apart=True).transform(X)
+
 
 def _frozen(part: Any) -> Any:
     return part if isinstance(part, str) else _Held(part)

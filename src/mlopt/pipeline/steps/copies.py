@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -42,8 +43,8 @@ def private_copy(estimator: Any, *, apart: bool = False) -> Any:
     ----------
     estimator : estimator, fitted or not
     apart : bool
-        Whether random generators are copied too, so that those of the original stay where
-        they are.
+        Whether random generators and objects of other kinds are copied too, so that those
+        of the original stay as they are.
     """
     return _copied(estimator, apart)
 
@@ -78,8 +79,8 @@ def keeps_state(estimator: Any) -> bool:
 def hand_over(mine: Any, fitted: Any) -> None:
     """Put what ``fitted`` learnt into ``mine``, as if ``mine`` itself had been fitted.
 
-    Parameters keep their identity; those that are estimators and were fitted in their place
-    are handed over in turn.
+    Parameters keep their identity, unless ``fit`` put another value in their place; those
+    that are estimators and were fitted in their place are handed over in turn.
     """
     if mine is fitted or isinstance(mine, FrozenEstimator) or not is_estimator(mine):
         return
@@ -88,7 +89,7 @@ def hand_over(mine: Any, fitted: Any) -> None:
         if name not in vars(fitted) and name not in given:
             del mine.__dict__[name]
     for name, value in vars(fitted).items():
-        if name in given:
+        if name in given and not _is_another(given[name], value):
             _hand_over_parts(given[name], value)
         elif name != "_sklearn_output_config":
             mine.__dict__[name] = value
@@ -100,6 +101,16 @@ def hand_over(mine: Any, fitted: Any) -> None:
                 mine.transformer_list, fitted.transformer_list, strict=True
             )
         ]
+
+
+def _is_another(mine: Any, fitted: Any) -> bool:
+    """Whether ``fit`` has replaced a parameter; it may have come back as an equal copy."""
+    if mine is fitted or isinstance(mine, np.random.RandomState | np.random.Generator):
+        return False
+    if not _is_plain(mine):
+        return type(mine) is not type(fitted)
+    content = identity.identified(mine)
+    return content is not None and content != identity.identified(fitted)
 
 
 def _hand_over_parts(mine: Any, fitted: Any) -> None:
@@ -123,8 +134,9 @@ def _copied(value: Any, apart: bool, new: Replace | None = None) -> Any:
         return {key: _copied(item, apart, new) for key, item in value.items()}
     if type(value) in (list, dict) or type(value) is np.ndarray or sp.issparse(value):
         return value.copy()
-    if apart and isinstance(value, np.random.RandomState | np.random.Generator):
-        return copy.deepcopy(value)
+    if apart:
+        with suppress(Exception):  # a lock, an open file: there is one of them
+            return copy.deepcopy(value)
     return value
 
 

@@ -82,6 +82,7 @@ def part(step: str, way: OnePass, estimator: Any, x: Any, y: Any, weight: Any) -
     """Statistics of one block."""
     if not tables.count_rows(x):
         return NoRows()
+    x = tables.unlisted(x)
     with naming(step):
         if not way.panels:
             return way.part(estimator, x, y, weight)
@@ -129,7 +130,8 @@ def fit_gathered(job: Job, x: Sequence[Any], y: Any, weight: Any) -> Both:
     weights = None if weight is None else tables.stack(weight, "sample_weight")
     if isinstance(job.way, ManyPasses):
         with naming(job.step):
-            rows = Rows.of(tables.flat(whole) if job.way.flattens else whole)
+            whole = tables.flat(whole) if job.way.flattens else whole
+            rows = Rows.of(tables.as_numbers(whole))
             return Both(job.way.fit(job.estimator, rows, targets, weights))
     stacked = len(x) > 1 and job.writes == "alone"  # that is a copy
     with lent(job.step, "never" if stacked else job.writes, whole) as own, naming(job.step):
