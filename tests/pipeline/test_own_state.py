@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
+from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import Ridge, RidgeClassifier
-from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, SplineTransformer, StandardScaler
 
 import mlopt
@@ -121,6 +122,31 @@ def test_steps_see_the_rows_once_and_draw_once(n: int) -> None:
         step = fitted[0].transformer_list[0][1]
         found.append((tally.n, step.own.n, step.calls, np.random.rand()))  # noqa: NPY002
     assert found[1] == found[0] == (n, n, 1, found[0][3])
+
+
+class Projects(TransformerMixin, BaseEstimator):
+    """Draws its directions from the generator of the process."""
+
+    def fit(self, X: Any, y: Any = None) -> Projects:
+        self.w_ = np.random.randn(X.shape[1], 2)  # noqa: NPY002
+        return self
+
+    def transform(self, X: Any) -> Any:
+        return X @ self.w_
+
+
+@pytest.mark.parametrize("n", [500, 4000, 20_000])
+def test_what_is_drawn_is_drawn_in_the_order_of_the_steps(n: int) -> None:
+    X, y = data(n)
+    later = make_pipeline(StandardScaler(), Projects())
+    parts = [("a", later), ("b", RBFSampler(n_components=3)), ("c", Projects())]
+    found = []
+    for kind in (Pipeline, mlopt.Pipeline):
+        np.random.seed(0)  # noqa: NPY002
+        union = clone(FeatureUnion([*parts, ("d", RBFSampler(n_components=3))]))
+        fitted = kind([("u", union), ("m", Ridge())]).fit(X, y)
+        found.append(fitted.predict(X))
+    np.testing.assert_allclose(found[1], found[0], atol=1e-4)
 
 
 def test_columns_of_objects_that_are_numbers_are_numbers() -> None:

@@ -161,6 +161,8 @@ class Learn(Operator):
         whenever it is asked.
     writes : {"never", "alone", "shared"}
         Whether it may change the rows it is given, and other parts of a union read these.
+    turn : int
+        When scikit-learn would fit it: what is drawn, is drawn in this order.
     """
 
     estimator: Any = field(metadata=_PHYSICAL)
@@ -175,6 +177,7 @@ class Learn(Operator):
     gathers: bool = field(default=True, metadata=_PHYSICAL)
     content: str = ""
     writes: str = field(default="never", metadata=_PHYSICAL)
+    turn: int = field(default=0, metadata=_PHYSICAL)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "content", self.content or token_of(self.estimator))

@@ -94,7 +94,7 @@ def jobs_of(
 ) -> list[Job]:
     """Jobs in their order, by the ways that the models of `learnt_by_depth` have."""
     jobs: list[Job] = []
-    for learns in levels:
+    for learns in _drawn_in_turn(list(levels)):
         together = tuple(one for one in learns if isinstance(one.way, OnePass))
         jobs += [Job(together)] if together else []
         jobs += [
@@ -104,6 +104,39 @@ def jobs_of(
         ]
     wanted = tuple(sink for sink in sinks if sink.gives_rows)
     return jobs + ([Job(wanted)] if wanted else [])
+
+
+def _drawn_in_turn(levels: list[Sequence[Learn]]) -> list[Sequence[Learn]]:
+    """The same models, of which those that may draw come in the order of the steps.
+
+    They draw from one generator, and get from it what they get in scikit-learn's order. Of
+    rows that are read anew for each job there are as few jobs as can be, and draws of the
+    workers' own generators.
+    """
+    learns = {op.token: op for level in levels for op in level}
+    drawing = sorted(
+        (op for op in learns.values() if not op.repeats), key=lambda op: op.turn
+    )
+    sources = (op for op in walk(drawing) if isinstance(op, Source))
+    if len(drawing) < 2 or any(op.lazy for op in sources):
+        return levels
+    turns: list[Sequence[Learn]] = []
+    waiting = [op for op in learns.values() if op.repeats]
+    needs = {
+        op.token: {one.token for one in _models(op.inputs)} & learns.keys()
+        for op in waiting
+    }
+    done: set[str] = set()
+    while waiting or drawing:
+        ready = [op for op in waiting if needs[op.token] <= done]
+        turns.append(ready or [drawing.pop(0)])
+        done |= {op.token for op in turns[-1]}
+        waiting = [op for op in waiting if op.token not in done]
+    return turns
+
+
+def _models(ends: Iterable[Operator]) -> list[Learn]:
+    return [op for op in walk(ends) if isinstance(op, Learn)]
 
 
 def _scans(op: Learn, passes: Callable[[Learn], float]) -> float:

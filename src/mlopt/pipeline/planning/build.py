@@ -217,6 +217,7 @@ class Builder:
             same,
             nonce=held if same else uuid.uuid4().hex,
             writes=self._writes(estimator, x),
+            turn=len(self.models),
         )
 
     def _union(self, path: str, union: FeatureUnion, x: Operator) -> Operator:
