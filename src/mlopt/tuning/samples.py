@@ -125,11 +125,11 @@ def profiled(
     one_fit = extrapolated([*sizes], [first.seconds, second.seconds], len(train))
     by_rows = first.seconds * len(train) / sizes[0]
     worth = min(SHARE * fits * by_rows, max(SHARE * fits * one_fit, LITTLE))
-    spare = min(most, worth) - problem.executor.threads * each  # all others had to wait
+    spare = min(most, worth) - each
     both, one = (min(MOST, int(spare / unit)) for unit in (each, first.seconds))
-    if drawn is None or max(both, one) < 2:
+    if drawn is None or max(both, one) < 1:
         return _profile(problem, [(first, second)], [], sizes)
-    tried = drawn(both) if both > 1 else []
+    tried = drawn(both) if both > 0 else []
     others = [] if tried else drawn(one)
     jobs = [(parts, rows[:size]) for parts in tried for size in sizes]
     jobs += [(parts, rows[: sizes[0]]) for parts in others]
