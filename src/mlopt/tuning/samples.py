@@ -123,10 +123,9 @@ def profiled(
     # Of some fits most takes as long for few rows: then samples are no small part of them.
     each = first.seconds + second.seconds
     one_fit = extrapolated([*sizes], [first.seconds, second.seconds], len(train))
-    by_rows = first.seconds * len(train) / sizes[0]
-    worth = min(SHARE * fits * by_rows, max(SHARE * fits * one_fit, LITTLE))
-    spare = min(most, worth) - each
-    both, one = (min(MOST, int(spare / unit)) for unit in (each, first.seconds))
+    by_rows = SHARE * fits * first.seconds * len(train) / sizes[0]
+    spare = min(most, by_rows, max(SHARE * fits * one_fit - each, LITTLE))
+    both, one = (min(MOST, round(spare / unit)) for unit in (each, first.seconds))
     if drawn is None or max(both, one) < 1:
         return _profile(problem, [(first, second)], [], sizes)
     tried = drawn(both) if both > 0 else []
