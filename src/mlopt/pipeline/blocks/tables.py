@@ -90,9 +90,12 @@ def unlisted(block: Any) -> Any:
     return np.asarray(block) if rows else block
 
 
-def as_numbers(block: Any) -> Any:
-    """Objects that are numbers as float64, as scikit-learn takes them; all else as is."""
-    block = unlisted(block)
+def as_numbers(block: Any, *, flattens: bool = False) -> Any:
+    """Objects that are numbers as float64, as scikit-learn takes them; all else as is.
+
+    Each descriptor of an image is a row of what ``flattens``.
+    """
+    block = unlisted(flat(block) if flattens else block)
     if isinstance(block, np.ndarray) and block.dtype.kind == "O":
         with suppress(TypeError, ValueError):
             return block.astype(np.float64)

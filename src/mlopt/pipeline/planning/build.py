@@ -223,10 +223,11 @@ class Builder:
     def _union(self, path: str, union: FeatureUnion, x: Operator) -> Operator:
         _check(path, union._validate_transformers)
         _check(path, union._validate_transformer_weights)
-        several = sum(part != "drop" for _, part in union.transformer_list) > 1
-        # Each part sees what those before it have made of the rows.
-        if self._mixes(union, x) or (several and is_told_to_write(union)):
+        if self._mixes(union, x):
             return self._leaf(path, union, x)  # it names all together
+        several = sum(part != "drop" for _, part in union.transformer_list) > 1
+        if several and is_told_to_write(union):
+            return self._leaf(path, union, x)  # parts see what others made of the rows
         self.inputs[path] = x
         if several:
             self.shared.add(id(x))

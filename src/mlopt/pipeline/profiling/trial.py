@@ -96,7 +96,7 @@ class Trial:
         x, y, weight = (
             None if i is None else self.value(i) for i in (op.x, op.y, op.weight)
         )
-        rows = Rows.of(tables.as_numbers(tables.flat(x) if way.flattens else x))
+        rows = Rows.of(tables.as_numbers(x, flattens=way.flattens))
         return timed(lambda: way.fit(op.estimator, rows, y, weight))[1]
 
     def crowding(self, op: Operator, threads: int) -> float:

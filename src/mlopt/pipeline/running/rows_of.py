@@ -212,7 +212,7 @@ def _kind_of_computed(recipe: _Recipe, values: Any) -> _Kind:
 
 
 def _numbers(block: Any, dtype: np.dtype, flat: bool) -> Any:
-    block = tables.as_numbers(tables.flat(block) if flat else block)
+    block = tables.as_numbers(block, flattens=flat)
     if is_frame(block):
         return frame_matrix(block, dtype)
     if tables.count_rows(block) == 0:

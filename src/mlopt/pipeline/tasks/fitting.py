@@ -130,8 +130,7 @@ def fit_gathered(job: Job, x: Sequence[Any], y: Any, weight: Any) -> Both:
     weights = None if weight is None else tables.stack(weight, "sample_weight")
     if isinstance(job.way, ManyPasses):
         with naming(job.step):
-            whole = tables.flat(whole) if job.way.flattens else whole
-            rows = Rows.of(tables.as_numbers(whole))
+            rows = Rows.of(tables.as_numbers(whole, flattens=job.way.flattens))
             return Both(job.way.fit(job.estimator, rows, targets, weights))
     stacked = len(x) > 1 and job.writes == "alone"  # that is a copy
     with lent(job.step, "never" if stacked else job.writes, whole) as own, naming(job.step):

@@ -133,6 +133,11 @@ def make_fold(
     )  # fmt: skip
 
 
+def own_rows(estimator: Any, *rows: Any) -> tuple[Any, ...]:
+    """Rows that others read, too: copies of them for an estimator that may change them."""
+    return tuple(map(copied, rows)) if may_write(estimator) else rows
+
+
 def cut_params(params: Mapping[str, Any], n: int, rows: Any) -> dict[str, Any]:
     """Parameters of ``n`` rows cut to ``rows``, others as they are: scikit-learn's rule."""
     cut: dict[str, Any] = _check_method_params(np.empty((n, 0)), dict(params), rows)
@@ -157,8 +162,8 @@ def train_step(
     """Train ``model`` (None: a clone of ``template``) up to ``step.stop`` and score it."""
     if isinstance(fold, Failed):
         return failure(fold.error, 0.0, metrics), None
-    if may_write(template):  # others read these rows, too
-        fold = replace(fold, X=copied(fold.X), X_test=copied(fold.X_test))
+    X, X_test = own_rows(template, fold.X, fold.X_test)
+    fold = replace(fold, X=X, X_test=X_test)
     begin, work = time.perf_counter(), time.thread_time()
     before = _fits()
     with sklearn.config_context(**fold.config):

@@ -28,11 +28,10 @@ from mlopt.errors import ClusterError
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.budget import budget_bytes
 from mlopt.pipeline.by_split import Chain, Streamed
-from mlopt.pipeline.steps.kinds import may_write
 from mlopt.resources.probe import memory_limit
 from mlopt.rows import Rows
 from mlopt.tuning.crews.chain import Parts, fit_step, params_of
-from mlopt.tuning.crews.fitting import Failed, cut_params
+from mlopt.tuning.crews.fitting import Failed, cut_params, own_rows
 from mlopt.tuning.crews.problem import Labels, Problem, View
 from mlopt.tuning.crews.splits import Split
 
@@ -315,9 +314,9 @@ def transform(
     params = cut_params(params_of(name, labels.fit_params), labels.n, split.train)
     with sklearn.config_context(**labels.config):
         try:
-            own = [tables.copied(one) for one in rows] if may_write(step) else rows
-            fitted, train = fit_step(step, own[0], y, params)
-            return train, fitted.transform(own[1])
+            train, test = own_rows(step, *rows)
+            fitted, train = fit_step(step, train, y, params)
+            return train, fitted.transform(test)
         except Exception as error:  # the trials that need these rows fail, no others
             return Failed(error)
 
