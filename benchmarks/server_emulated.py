@@ -90,12 +90,12 @@ class Bucket:
     def __init__(self, rate):
         self.rate, self.free, self.lock = rate, 0.0, threading.Lock()
 
-    def take(self, nbytes):
+    def take(self, nbytes, begins=0.0):
+        """When the first byte is through, which does not begin before, and the last."""
         with self.lock:
-            self.free = max(time.perf_counter() - self.kept, self.free) + nbytes / self.rate
-            wait = self.free - time.perf_counter()
-        if wait > 0:
-            time.sleep(wait)
+            first = max(time.perf_counter() - self.kept, self.free, begins)
+            self.free = first + nbytes / self.rate
+            return first, self.free
 
 
 class Linked(MeshHere):
@@ -116,8 +116,10 @@ class Linked(MeshHere):
         answer = reach(member, asked, into)
         if asked.operation == "get" and asker != member:  # pushes do not wait
             nbytes = sum(array.nbytes for array in answer[1])
-            self.links[member].take(nbytes)
-            self.links[asker].take(nbytes)
+            # What has left the one is on the other already, as packets are.
+            first, left = self.links[member].take(nbytes)
+            _, there = self.links[asker].take(nbytes, first)
+            time.sleep(max(0.0, max(left, there) - time.perf_counter()))
         return answer
 
 

@@ -83,6 +83,28 @@ def test_a_job_at_its_best_stays_there_whatever_load_others_make(
     assert begun.controller.history == []
 
 
+class Delayed(Rehearsal):
+    """Single pulls seem to be slower than links are, since each is waited for."""
+
+    def _report(self, now: Configuration) -> None:
+        super()._report(now)
+        for member, machine in self.machines.items():
+            self.controller.metrics.link(member, 0.9 * machine.bandwidth)
+
+
+def test_links_have_what_servers_sent_in_an_epoch() -> None:
+    """Servers that are always busy pay no delay: (9, 3) is the best, (8, 4) seems better."""
+    work = Work(0.605 * LINK, 120, noise=0.02)
+    begun = Delayed(pool(12), work, split([*pool(12)], 9), seed=0)
+    for _ in range(8):
+        begun.epoch()
+    assert begun.controller.history == []
+    left = Delayed(pool(12), work, split([*pool(12)], 10), seed=0)
+    for _ in range(3):
+        last = left.epoch()
+    assert last.seconds < 0.75 * left.epochs[0].seconds
+
+
 def test_machines_that_do_differ_are_told_apart_under_load() -> None:
     machines = pool() | {f"m{n}": Kind(2.0, LINK) for n in range(3)}
     work = Work(0.153 * LINK, 120, mode="async", noise=0.05)

@@ -56,6 +56,15 @@ def test_overload_shows_after_one_call_and_one_that_was_interrupted_changes_noth
     assert waits.measured.throughput == pytest.approx(2000.0)
 
 
+def test_where_calls_differ_the_second_slowest_says_how_many_rows_are_in_time() -> None:
+    waits = Waits(latency=1.0)
+    calls(waits, 64, 0.02)
+    for at in range(REMEMBERED):
+        waits.refused()
+        waits.took(200, 0.2 if at in (3, 7) else 0.1)
+    assert waits.measured.throughput == pytest.approx(1000.0)
+
+
 @given(
     st.lists(st.tuples(st.integers(1, 5000), st.floats(0, 1e3), st.booleans())),
     st.floats(0, 1),

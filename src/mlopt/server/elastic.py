@@ -274,8 +274,14 @@ class Controller:
         )
 
     def epoch(self, seconds: float) -> None:
-        """An epoch without a change in it took so long."""
+        """An epoch without a change in it took so long.
+
+        Each server sent its share of the model for every mini-batch: its link has that rate
+        at least. A single pull says less of a link, for it is waited for.
+        """
         self._epochs.append(seconds)
+        for server, share in self.configuration.servers.items():
+            self.metrics.link(server, share * self.work.pulled * self.work.batches / seconds)
         if not self.history:
             self._first = seconds
         else:

@@ -84,8 +84,9 @@ class Metrics:
         self._served[server] = before[0] + pushes, before[1] + applying
 
     def link(self, member: str, bandwidth: float) -> None:
-        """Bytes a second of a member's link, measured while nobody else used it."""
-        self._links[member] = bandwidth
+        """Bytes a second that came over a member's link. The most says what it has: the rest
+        was hindered."""
+        self._links[member] = max(bandwidth, self._links.get(member, 0.0))
 
     def clear(self) -> None:
         """The configuration changes: what was reported says little of what comes."""

@@ -62,7 +62,6 @@ class Adapting:
         self.controller = Controller(work, self._now(), cores, policy, observer)
         self.controller.start()
         self._next, self._began = 0.0, time.monotonic()
-        self._rates: dict[str, float] = {}
         self._steps, self._since = 0, self._began  # told of, since the last measure
 
     def begin(self) -> None:
@@ -118,15 +117,10 @@ class Adapting:
             for _, compute, pull in steps.tolist():
                 metrics.batch(member, compute, pull)
                 if pull > 0:
-                    self._links(member, self.pulled / pull)
+                    metrics.link(member, self.pulled / pull)
             if member in servers and said.more["updates"]:
                 pushes = said.more["updates"] / max(1, said.more["blocks"])
                 metrics.served(member, max(1, round(pushes)), said.more["applying"])
-
-    def _links(self, member: str, rate: float) -> None:
-        # The quickest pull was hindered the least.
-        self._rates[member] = max(rate, self._rates.get(member, 0.0))
-        self.controller.metrics.link(member, self._rates[member])
 
     def _restored(self) -> None:
         """What became of the parts of lost members is not the controller's doing."""
