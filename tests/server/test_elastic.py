@@ -93,7 +93,7 @@ class Delayed(Rehearsal):
 
 
 def test_links_have_what_servers_sent_in_an_epoch() -> None:
-    """Servers that are always busy pay no delay: (9, 3) is the best, (8, 4) seems better."""
+    """Servers that are always busy pay no delay: (9, 3) is best, (8, 4) seems better."""
     work = Work(0.605 * LINK, 120, noise=0.02)
     begun = Delayed(pool(12), work, split([*pool(12)], 9), seed=0)
     for _ in range(8):

@@ -6,6 +6,7 @@ import itertools
 import sys
 import threading
 import time
+from collections import Counter
 from typing import Any
 
 import cloudpickle
@@ -15,6 +16,7 @@ from tests.clusters import eventually
 
 from mlopt.cluster import MeshDask, MeshHere, local_cluster
 from mlopt.events import Event, Reconfigured
+from mlopt.server import workers
 from mlopt.server.elastic import Policy
 from mlopt.server.layouts.rotate import Rotate
 from mlopt.server.layouts.servers import Servers
@@ -45,6 +47,39 @@ def test_who_is_done_takes_strata_of_who_is_not() -> None:
         assert second in [layout.homes[a] for a in range(4)]
         np.testing.assert_array_equal(total(layout), 320)
         assert sum(one.cells for one in layout.done) == 320
+
+
+class Moving(Servers):
+    """Three strata of one worker go to another, one after the other."""
+
+    moved = False
+
+    def _settle(self, task: Any, passes: int) -> None:
+        if not self.moved and min(self.clock()) > 0:
+            self.moved = True
+            self.move_strata([0, 1, 2], self.homes[7], passes)
+        super()._settle(task, passes)
+
+
+def test_a_member_takes_one_step_at_a_time_whichever_strata_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    under_way, most = Counter[str](), Counter[str]()
+    step = workers._Stratum.step
+
+    def counted(one: Any, *args: Any) -> None:
+        member = one.service.site.member
+        under_way[member] += 1
+        most[member] = max(most[member], under_way[member])
+        step(one, *args)
+        under_way[member] -= 1
+
+    monkeypatch.setattr(workers._Stratum, "step", counted)
+    with MeshHere(3) as mesh, Moving(program(8, {*range(8)}), mesh) as layout:
+        layout.advance(20)
+        assert max(most.values()) == 1
+        np.testing.assert_array_equal(total(layout), 160)
+        assert sum(one.cells for one in layout.done) == 160
 
 
 def test_a_member_that_comes_takes_strata() -> None:

@@ -281,7 +281,8 @@ class Controller:
         """
         self._epochs.append(seconds)
         for server, share in self.configuration.servers.items():
-            self.metrics.link(server, share * self.work.pulled * self.work.batches / seconds)
+            sent = share * self.work.pulled * self.work.batches
+            self.metrics.link(server, sent / seconds)
         if not self.history:
             self._first = seconds
         else:

@@ -84,8 +84,7 @@ class Metrics:
         self._served[server] = before[0] + pushes, before[1] + applying
 
     def link(self, member: str, bandwidth: float) -> None:
-        """Bytes a second that came over a member's link. The most says what it has: the rest
-        was hindered."""
+        """Bytes a second that came over a member's link; the most that did is its rate."""
         self._links[member] = max(bandwidth, self._links.get(member, 0.0))
 
     def clear(self) -> None:

@@ -42,7 +42,7 @@ class JobService(ShardService):
         super().__init__(site)
         self.plan = plan
         self.cells: dict[tuple[int, int], Any] = {}
-        self.roll, self.working = Roll(), threading.Lock()
+        self.roll = Roll()
 
     def answer(self, operation: str, header: Header, arrays: Sequence[Array]) -> Answer:
         if operation == "cell":

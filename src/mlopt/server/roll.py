@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
@@ -19,6 +19,8 @@ class Roll:
     def __init__(self) -> None:
         self._news = threading.Condition()
         self._here: set[int] = set()
+        self._leads: threading.Event | None = None
+        self._coming: dict[int, tuple[int, int]] = {}
         self._asked: set[int] = set()
         self._counts: dict[int, int] = {}
         self._steps: list[tuple[float, float, float]] = []
@@ -26,10 +28,48 @@ class Roll:
 
     # --- of who works
 
-    def begin(self, strata: Iterable[int]) -> None:
-        """These are under way here from now on."""
+    def begin(self, strata: Mapping[int, tuple[int, int]], stop: threading.Event) -> bool:
+        """These are under way here from now on; gives whether the task that asks has the
+        steps of all. Else the one does that is here, so that there is one step at a time.
+
+        Parameters
+        ----------
+        strata : mapping of int to (int, int)
+            Steps that each has had, and is to have.
+        stop : threading.Event
+            By which the task is told to end.
+        """
         with self._news:
             self._here.update(strata)
+            self._coming.update(strata)
+            if self._leads is not None and not self._leads.is_set():
+                return False
+            self._leads = stop
+            return True
+
+    def came(self) -> dict[int, tuple[int, int]]:
+        """Those that began since this was asked last."""
+        with self._news:
+            coming, self._coming = self._coming, {}
+            return coming
+
+    def leave(self, stop: threading.Event) -> bool:
+        """The task of ``stop`` has none left, and ends unless others came meanwhile."""
+        with self._news:
+            if self._coming and not stop.is_set():
+                return False
+            if self._leads is stop:
+                self._leads = None
+            return True
+
+    def gone(self, stop: threading.Event) -> dict[int, tuple[int, int]]:
+        """The task of ``stop`` ends before its time; gives those that came last."""
+        with self._news:
+            if self._leads is not stop:
+                return {}
+            self._leads = None
+            coming, self._coming = self._coming, {}
+            return coming
 
     def asked(self, strata: Iterable[int]) -> list[int]:
         """Those of them that are to be released."""

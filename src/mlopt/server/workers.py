@@ -35,6 +35,8 @@ def works(
 ) -> Done:
     """A task: the steps of some strata, the one that is behind the others first.
 
+    Those that come to a member later are done by the task that is there.
+
     Parameters
     ----------
     site : Site
@@ -48,17 +50,22 @@ def works(
     """
     service = site.service
     assert isinstance(service, JobService)
-    pool, done = pool_of(2), Done()
-    every = {a: _Stratum(service, a, n, first + passes, pool) for a, n in counts.items()}
-    service.roll.begin(every)
+    roll, done, last = service.roll, Done(), (first + passes) * service.plan.parts
+    if not roll.begin({a: (n, last) for a, n in counts.items()}, site.stop):
+        return done
+    pool, every = pool_of(2), dict[int, _Stratum]()
     try:
-        while every and not site.stop.is_set():
-            for number in {*service.roll.asked(every), *_finished(every)}:
+        while not site.stop.is_set():
+            for number, (count, until) in roll.came().items():
+                every[number] = _Stratum(service, number, count, until, pool)
+            for number in {*roll.asked(every), *_finished(every)}:
                 one = every.pop(number)
                 one.tell()
-                service.roll.end(number, one.count)
+                roll.end(number, one.count)
             if not every:
-                break
+                if roll.leave(site.stop):
+                    break
+                continue
             one = min(every.values(), key=lambda one: one.count)
             if behind is not None:
                 for other in every.values():
@@ -70,7 +77,9 @@ def works(
         for number, one in every.items():
             with suppress(MloptError):  # then whoever goes on does it again
                 one.tell()
-            service.roll.end(number, one.told)
+            roll.end(number, one.told)
+        for number, (count, _) in roll.gone(site.stop).items():
+            roll.end(number, count)
         pool.shutdown(wait=False, cancel_futures=True)
     return done
 
@@ -95,10 +104,10 @@ def _may_go_on(site: Site, one: _Stratum, behind: int, done: Done) -> bool:
 
 
 class _Stratum:
-    """The steps of one stratum, until ``last`` passes are done."""
+    """The steps of one stratum, until it has had as many as it is to have."""
 
     def __init__(
-        self, service: JobService, number: int, count: int, last: int, pool: Pool
+        self, service: JobService, number: int, count: int, until: int, pool: Pool
     ) -> None:
         self.service, self.plan, self.number = service, service.plan, number
         self.store = Store(
@@ -109,7 +118,7 @@ class _Stratum:
         self.count = self.told = count
         first, skipped = divmod(count, self.plan.parts)
         self._order = islice(self.plan.order(number, first), skipped, None)
-        self._until = last * self.plan.parts
+        self._until = until
         self._model: dict[str, Any] = {}
 
     @property
@@ -129,10 +138,8 @@ class _Stratum:
         before, model = plan.whole(own, self._model), plan.whole(name, self._model)
         state = {key: array.copy() for key, array in before.items()}
         cell = self.service.cells[self.number, part]
-        with self.service.working:  # one at a time: what it takes is told
-            began_step = time.perf_counter()
-            delta, loss = plan.step.delta(cell, model, state, passes)
-            took = time.perf_counter() - began_step
+        delta, loss = plan.step.delta(cell, model, state, passes)
+        took = time.perf_counter() - start
         if stopped():
             return  # it is not waited for: the model may have been read since
         kept = {key: state[key] - array for key, array in before.items()}
