@@ -82,6 +82,16 @@ def test_a_member_takes_one_step_at_a_time_whichever_strata_come(
         assert sum(one.cells for one in layout.done) == 160
 
 
+def test_what_is_not_pulled_is_no_part_of_a_model_that_servers_share_out() -> None:
+    job = program(4, set())
+    with MeshHere(3) as mesh, Servers(job, mesh, policy=Policy()) as layout:
+        assert layout.adapting is not None
+        clock = 1
+        assert (
+            layout.adapting.controller.work.model_blocks == len(job.tables.blocks) - clock
+        )
+
+
 def test_a_member_that_comes_takes_strata() -> None:
     with MeshHere(2) as mesh, Servers(program(4, {0, 1, 2, 3}), mesh) as layout:
         threading.Timer(0.05, mesh.add).start()

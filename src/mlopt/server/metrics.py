@@ -94,6 +94,10 @@ class Metrics:
             self._known[worker] = HISTORY * known + (1 - HISTORY) * seconds
         self._batches, self._counts, self._served = {}, {}, {}
 
+    def warm(self, now: Configuration) -> bool:
+        """Whether all workers have done more than those mini-batches that do not count."""
+        return all(self._batches.get(m) for m in now.workers)
+
     def ready(self, now: Configuration) -> bool:
         """Whether all workers have reported enough, and all servers."""
         return all(len(self._batches.get(m, ())) >= ENOUGH for m in now.workers) and all(

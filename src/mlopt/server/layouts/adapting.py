@@ -13,6 +13,7 @@ from mlopt.server.autoconfig import Configuration
 from mlopt.server.elastic import Controller, Policy
 from mlopt.server.model import Mode, Work
 from mlopt.server.moves import Step, Table
+from mlopt.server.program import part_name
 
 if TYPE_CHECKING:
     from mlopt.server.layouts.servers import Servers
@@ -47,7 +48,6 @@ class Adapting:
         observer: Observer,
     ) -> None:
         self.layout, program = layout, layout.program
-        tables = program.tables
         size = sum(array.nbytes for part in program.parts for array in part.values())
         self.pulled = size / len(program.parts)
         work = Work(
@@ -56,33 +56,51 @@ class Adapting:
             mode=mode,
             staleness=staleness,
             row_blocks=len(program.cells),
-            model_blocks=len(tables.blocks),
+            model_blocks=sum(
+                len(table.blocks)
+                for part in range(len(program.parts))
+                for table in program.plan.of(part_name(part)).values()
+            ),
         )
         cores = dict.fromkeys(layout.mesh.members, 1)
         self.controller = Controller(work, self._now(), cores, policy, observer)
         self.controller.start()
         self._next, self._began = 0.0, time.monotonic()
         self._steps, self._since = 0, self._began  # told of, since the last measure
+        self._cold: tuple[int, float] | None = None  # steps before all were warm, till when
 
     def begin(self) -> None:
         """Members work from now on."""
         self._hear()
-        self._steps, self._since = 0, time.monotonic()
+        self._steps, self._since, self._cold = 0, time.monotonic(), None
 
     def end(self) -> None:
         """The configuration changes, or all is done. Of one that had no whole epoch, a part
         of one is better than nothing."""
         self._hear()
-        self._measure(least=1.0 if self.controller.seen else 0.0)
+        if self.controller.seen:
+            self._measure()
+        else:
+            self._measured(0, self._since, least=0.0)
 
-    def _measure(self, least: float = 1.0) -> None:
-        """Note what an epoch took, if at least ``least`` were made: by steps, for no pass
-        has a moment at which it ends, and by those of which members tell as soon as they
-        are done: clocks are told with the next."""
-        epochs, now = self._steps / self.controller.work.batches, time.monotonic()
-        if self._steps and epochs >= least:
-            self.controller.epoch((now - self._since) / epochs)
-            self._steps, self._since = 0, now
+    def _measure(self) -> None:
+        """Note what an epoch took, once one was made by members that were warm."""
+        if self._cold is not None:
+            self._measured(*self._cold)
+        elif self.controller.metrics.warm(self.controller.configuration):
+            self._cold = self._steps, time.monotonic()
+
+    def _measured(self, before: int, since: float, least: float = 1.0) -> None:
+        """Note what an epoch took, if at least ``least`` were made since: by steps, for no
+        pass has a moment at which it ends, and by those of which members tell as soon as
+        they are done: clocks are told with the next."""
+        epochs, now = (
+            (self._steps - before) / self.controller.work.batches,
+            time.monotonic(),
+        )
+        if epochs >= least and epochs > 0:
+            self.controller.epoch((now - since) / epochs)
+            self._steps, self._since, self._cold = 0, now, (0, now)
 
     def look(self, passes: int) -> None:
         """Hear what members report; change what is better changed."""
