@@ -56,7 +56,7 @@ class Roll:
     def leave(self, stop: threading.Event) -> bool:
         """The task of ``stop`` has none left, and ends unless others came meanwhile."""
         with self._news:
-            if self._coming and not stop.is_set():
+            if self._coming:
                 return False
             if self._leads is stop:
                 self._leads = None
