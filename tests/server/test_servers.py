@@ -22,6 +22,7 @@ from mlopt.server.layouts.rotate import Rotate
 from mlopt.server.layouts.servers import Servers
 from mlopt.server.ownership import Move
 from mlopt.server.program import Adds, Program
+from mlopt.server.workers import Mode
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
@@ -57,7 +58,7 @@ class Moving(Servers):
     def _settle(self, task: Any, passes: int) -> None:
         if not self.moved and min(self.clock()) > 0:
             self.moved = True
-            self.move_strata([0, 1, 2], self.homes[7], passes)
+            self.move_strata([2, 1, 0], self.homes[7], passes)
         super()._settle(task, passes)
 
 
@@ -80,6 +81,17 @@ def test_a_member_takes_one_step_at_a_time_whichever_strata_come(
         assert max(most.values()) == 1
         np.testing.assert_array_equal(total(layout), 160)
         assert sum(one.cells for one in layout.done) == 160
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "bounded"])
+def test_who_waits_for_a_stratum_that_comes_to_it_takes_its_steps(mode: Mode) -> None:
+    """The stratum that is moved is behind, and where it goes to waits for it."""
+    with (
+        MeshHere(3) as mesh,
+        Moving(program(8, {0, 1, 2}, 0.05), mesh, mode=mode, staleness=1) as layout,
+    ):
+        layout.advance(8)
+        np.testing.assert_array_equal(total(layout), 64)
 
 
 def test_what_is_not_pulled_is_no_part_of_a_model_that_servers_share_out() -> None:

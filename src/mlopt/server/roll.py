@@ -53,6 +53,12 @@ class Roll:
             coming, self._coming = self._coming, {}
             return coming
 
+    @property
+    def grows(self) -> bool:
+        """Whether some came since."""
+        with self._news:
+            return bool(self._coming)
+
     def leave(self, stop: threading.Event) -> bool:
         """The task of ``stop`` has none left, and ends unless others came meanwhile."""
         with self._news:

@@ -89,10 +89,14 @@ def _finished(every: Mapping[int, _Stratum]) -> list[int]:
 
 
 def _may_go_on(site: Site, one: _Stratum, behind: int, done: Done) -> bool:
-    """Wait until nobody is too far behind; gives whether that was so in the end."""
+    """Wait until nobody is too far behind; gives whether that was so in the end.
+
+    Who comes meanwhile may be the one that is behind: its steps are taken here.
+    """
+    roll = one.service.roll
     breath, began = BREATH, time.perf_counter()
     try:
-        while not (site.stop.is_set() or one.service.roll.asked([one.number])):
+        while not (site.stop.is_set() or roll.grows or roll.asked([one.number])):
             clock = one.store.pull(tables=[CLOCK])[CLOCK]
             if int(clock.min()) >= one.count - behind:
                 return True
