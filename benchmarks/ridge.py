@@ -55,7 +55,7 @@ def models(X, y, limit):
     seconds = {one.name: one.seconds for one in plan.rejected if one.seconds}
     seconds["auto"] = seconds[plan.chosen] = plan.predicted
     print(f"chosen: {plan.chosen}")
-    ours = ["auto", *(name for name in SOLVERS if seconds.get(name, 0.0) < limit)]
+    ours = ["auto", *(name for name in SOLVERS if seconds.get(name, limit) < limit)]
     found = {f"mlopt {name}": mlopt.Ridge(solver=name) for name in ours}
     for name in PEERS:
         if name != "svd" or seconds["svd"] < limit:

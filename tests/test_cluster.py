@@ -23,6 +23,7 @@ from mlopt.cluster import (
     Executor,
     Threads,
     Tree,
+    added,
     between_passes,
     count_threads,
     executor,
@@ -69,6 +70,21 @@ def test_a_group_of_a_power_of_two_is_a_subtree(leaves: str, size: int) -> None:
     groups = [leaves[first : first + size] for first in range(0, len(leaves), size)]
     roots = [tree_reduce(bracket, group) for group in groups]
     assert tree_reduce(bracket, roots) == tree_reduce(bracket, leaves)
+
+
+@pytest.mark.parametrize("leaves", [1, 2, 5, 8])
+def test_a_sum_takes_the_place_of_partials_that_are_its_own_and_of_no_others(
+    leaves: int,
+) -> None:
+    held = [np.full(3, 2.0**leaf) for leaf in range(leaves)]
+    before = [array.copy() for array in held]
+    np.testing.assert_array_equal(tree_reduce(added, held), sum(before))
+    np.testing.assert_array_equal(held, before)
+    tree = Tree(added, leaves)
+    for leaf, array in enumerate(held):
+        tree.add(leaf, array)
+    assert tree.root is held[0]
+    np.testing.assert_array_equal(tree.root, sum(before))
 
 
 def test_a_tree_keeps_few_partials_alive() -> None:

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mlopt.cluster.executor import Executor, Handle, Tree, calls_of, tell, tree_reduce
+from mlopt.cluster.executor import (
+    Executor,
+    Handle,
+    Tree,
+    added,
+    calls_of,
+    tell,
+    tree_reduce,
+)
 from mlopt.cluster.limits import alone, between_passes, inside_task, single_threaded
 from mlopt.cluster.memory import Memory
 from mlopt.cluster.mesh import Mesh, Service, Site
@@ -41,6 +49,7 @@ __all__ = [
     "Threads",
     "Together",
     "Tree",
+    "added",
     "alone",
     "between_passes",
     "calls_of",

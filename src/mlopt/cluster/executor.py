@@ -167,6 +167,21 @@ class Executor(ABC):
         """Drop what has not begun and let go of the threads; a client stays open."""
 
 
+class Added:
+    """A `combine`: the sum of two arrays, and in the place of one that is nobody else's."""
+
+    def __call__(self, a: Any, b: Any) -> Any:
+        return a + b
+
+    def into(self, a: Any, b: Any) -> Any:
+        """``a``, with ``b`` added to it."""
+        a += b
+        return a
+
+
+added = Added()
+
+
 class Tree:
     """Partial results on their way up one fixed binary tree.
 
@@ -180,10 +195,21 @@ class Tree:
     Which partials meet depends on their number alone, never on who is ready first; so a sum
     of floats is the same to the last bit whatever the threads. At most one partial waits at
     each place, so few are alive at a time.
+
+    Parameters
+    ----------
+    combine : callable
+        From two partials to one; `added` makes one where the other was.
+    leaves : int
+    own : bool, default=True
+        Whether partials are made for this tree alone. Those that a cluster holds are not:
+        when a worker is lost they are combined once more.
     """
 
-    def __init__(self, combine: Callable[[Any, Any], Any], leaves: int) -> None:
-        self._combine = combine
+    def __init__(
+        self, combine: Callable[[Any, Any], Any], leaves: int, *, own: bool = True
+    ) -> None:
+        self._combine = combine.into if own and isinstance(combine, Added) else combine
         self._leaves = leaves
         self._waiting: dict[tuple[int, int], Any] = {}
         self._lock = threading.Lock()
@@ -213,7 +239,7 @@ class Tree:
 def tree_reduce(combine: Callable[[Any, Any], Any], partials: Iterable[Any]) -> Any:
     """Combine ``partials`` in the order of a `Tree`, one after the other."""
     values = list(partials)
-    tree = Tree(combine, len(values))
+    tree = Tree(combine, len(values), own=False)
     for leaf, value in enumerate(values):
         tree.add(leaf, value)
     return tree.root

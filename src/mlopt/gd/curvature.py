@@ -8,13 +8,13 @@ models mostly do, and at zero weights, or for the squared loss, all do.
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mlopt.cluster import added
 from mlopt.gd.columns import Indices, Layout
 from mlopt.gd.passes import Floats, Sums, beside
 from mlopt.gd.sample import Moments
@@ -209,7 +209,7 @@ def shared_hessians(
     sums = sample.map_reduce(weight_sums, np.add)
     share = _rowset_shares(plan, group, sums)
     parts = (weights[:, taken], narrow.segments, narrow.deltas, mean, share)
-    total = sample.map_reduce(_block_hessians, operator.iadd, sample.executor.put(parts))
+    total = sample.map_reduce(_block_hessians, added, sample.executor.put(parts))
     if moments is not None:
         _complete(total, sample, moments)
     return Hessians(total, group)

@@ -14,7 +14,6 @@ classification", Optim. Methods Softw. 17, 2002).
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -25,10 +24,11 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 from scipy.special import expit, softmax
 
+from mlopt.cluster import added
 from mlopt.errors import InputError
 from mlopt.gd.columns import Model
 from mlopt.gd.sizes import PIECE
-from mlopt.kernels.linear import decision, sparse_gram
+from mlopt.kernels.linear import add_gram, decision, mirror, sparse_gram
 from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]
@@ -54,7 +54,7 @@ def joint_hessian(
         column that it never met would be free to run away.
     """
     total = sample.map_reduce(
-        _block_hessian, operator.iadd, sample.executor.put((weights, model))
+        _block_hessian, added, sample.executor.put((weights, model))
     )
     hessian = _completed(total[:-1] / total[-1, 0], weights, model, lacking)
     return hessian.reshape(total.shape[1], total.shape[1])
@@ -96,8 +96,10 @@ def _block_hessian(block: Block, place: tuple[NDArray[Any], Model]) -> Array:
             h = c * _curvatures(block, part, Z[:, 0], model)
             curved = np.flatnonzero(h)  # no other row adds to it
             rooted = _with_ones(X[curved]) * np.sqrt(h[curved])[:, None]
-            total[:-1] += rooted.T @ rooted
+            add_gram(rooted, total[:-1])
         total[-1, 0] += c.sum()
+    if K == 1:
+        mirror(total[:-1])
     return total
 
 

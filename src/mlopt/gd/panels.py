@@ -13,7 +13,6 @@ Shapes: ``X`` is (n, d), ``y`` is (n, T); a panel has ``m = intercept + d + T`` 
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -22,14 +21,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mlopt.cluster import added
 from mlopt.gd.sizes import PIECE
+from mlopt.kernels.linear import add_gram, mirror
 from mlopt.prices import count
 from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]
 
 _FEWEST = count("panel.rows")
-_TILE = count("panel.tile")
 
 
 @dataclass(frozen=True)
@@ -115,32 +115,16 @@ def panels(block: Block, layout: Layout, dtype: Any = np.float64) -> Iterator[ND
 
 def panel_gram(rows: Rows, layout: Layout, dtype: Any = np.float64) -> NDArray[Any]:
     """The Gram matrix of all panels of ``rows``, of shape (m, m)."""
-    return mirror(rows.map_reduce(lower_gram, operator.add, layout, dtype))
-
-
-def mirror(total: NDArray[Any]) -> NDArray[Any]:
-    """``total`` itself, with the tiles above the diagonal filled in."""
-    for tile in _tiles(len(total)):
-        total[: tile.start, tile] = total[tile, : tile.start].T
-    return total
+    return mirror(rows.map_reduce(lower_gram, added, layout, dtype))
 
 
 def lower_gram(block: Block, layout: Layout, dtype: Any = np.float64) -> NDArray[Any]:
-    """What one block adds to the tiles up to the diagonal."""
+    """What one block adds up to the diagonal; zeros above it."""
     m = layout.columns
-    total, products = np.zeros((m, m), dtype), np.empty(min(_TILE, m) * m, dtype)
+    total = np.zeros((m, m), dtype)
     for panel in panels(block, layout, dtype):
-        for tile in _tiles(m):
-            shape = (tile.stop - tile.start, tile.stop)
-            product = products[: shape[0] * shape[1]].reshape(shape)
-            np.dot(panel[:, tile].T, panel[:, : tile.stop], out=product)
-            total[tile, : tile.stop] += product
+        add_gram(panel, total)
     return total
-
-
-def _tiles(columns: int) -> list[slice]:
-    edges = range(0, columns, _TILE)
-    return [slice(start, min(start + _TILE, columns)) for start in edges]
 
 
 def panel_rows(columns: int) -> int:

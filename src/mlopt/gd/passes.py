@@ -20,6 +20,7 @@ from mlopt.rows import Block, Rows
 Floats = NDArray[np.floating[Any]]
 
 _COPY = count("pass.copy")
+_FEWEST = count("pass.rows")
 
 
 @dataclass(frozen=True)
@@ -78,14 +79,20 @@ class Sums:
 
 
 def pieces(X: Any, dtype: Any) -> Iterator[tuple[slice, Any]]:
-    """Rows in another precision, with their numbers: all, or a few that stay in cache."""
+    """Rows in another precision, with their numbers: all, or a few that stay in cache.
+
+    Each is valid until the next one is asked for.
+    """
     if X.dtype == dtype or sp.issparse(X):
         yield slice(0, X.shape[0]), X.astype(dtype, copy=False)
         return
-    size = max(PIECE // X.shape[1], 64)
+    size = max(2 * PIECE // X.shape[1], _FEWEST)
+    buffer = np.empty((min(size, len(X)), X.shape[1]), dtype)
     for start in range(0, len(X), size):
-        rows = slice(start, start + size)
-        yield rows, X[rows].astype(dtype)
+        rows = slice(start, min(start + size, len(X)))
+        piece = buffer[: rows.stop - start]
+        np.copyto(piece, X[rows])
+        yield rows, piece
 
 
 def beside(rows: Rows) -> dict[str, Any]:

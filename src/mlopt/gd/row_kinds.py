@@ -25,8 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.gd.normal_equations import Moments, centred, multiplies_sparse, sparse_gram
-from mlopt.gd.panels import Layout, lower_gram, mirror
+from mlopt.gd.panels import Layout, lower_gram
 from mlopt.gd.sizes import LOST
+from mlopt.kernels.linear import mirror
 from mlopt.rows import Block, Rows
 from mlopt.rows.block import row_slice
 

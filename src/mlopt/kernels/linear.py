@@ -10,10 +10,12 @@ share loss, target, weights and ``K`` form a segment.
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numba.extending import get_cython_function_address
 from numpy.typing import NDArray
 from scipy import sparse
 
@@ -45,6 +47,17 @@ _CACHE = 400_000
 """Bytes of weighted rows that go into a product while they are in cache."""
 _DENSE = 4096
 """Columns up to which the Gram matrix of sparse rows is added up in a dense one."""
+_TILE = 64
+"""Rows and columns of a tile: as many cache lines as the first-level cache holds twice."""
+
+
+def _routine(name: str) -> Any:
+    address = get_cython_function_address("scipy.linalg.cython_blas", name)
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 10)(address)
+
+
+_SYRK = {4: (_routine("ssyrk"), ctypes.c_float), 8: (_routine("dsyrk"), ctypes.c_double)}
+"""By the bytes of a number."""
 
 
 @dataclass(frozen=True)
@@ -261,7 +274,7 @@ def decision(X: Any, W: Array, b: Array) -> Array:
 def weighted_gram(X: Any, h: Array) -> Array:
     """Return ``X' diag(h) X``, symmetric, of shape (d, d).
 
-    For dense rows NumPy calls BLAS's symmetric product, on as many threads as it may use.
+    For dense rows on as many threads as BLAS may use.
 
     Parameters
     ----------
@@ -282,8 +295,48 @@ def weighted_gram(X: Any, h: Array) -> Array:
     for start in range(0, n, R):
         rows = buffer[: min(R, n - start)]
         np.multiply(X[start : start + R], root[start : start + R], out=rows)
-        G += rows.T @ rows
-    return G
+        add_gram(rows, G)
+    return mirror(G)
+
+
+def add_gram(X: NDArray[Any], total: NDArray[Any]) -> None:
+    """Add ``X' X`` to ``total``, up to its diagonal; what is above it is not touched.
+
+    Takes as many threads as BLAS may use, without the GIL, which SciPy's wrapper of the
+    same routine holds. NumPy's product makes a new matrix each time, and copies it across
+    its diagonal.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d), float32 or float64
+        In C order; its rows may be part of longer ones.
+    total : ndarray of shape (d, d), of the dtype of ``X``
+        In C order.
+    """
+    n, d = X.shape
+    if not n or not d:
+        return
+    syrk, number = _SYRK[X.itemsize]
+    # BLAS counts by columns: to it this is the part above the diagonal.
+    upper, plain, one = ctypes.c_char(b"U"), ctypes.c_char(b"N"), number(1.0)
+    sizes = ctypes.c_int(d), ctypes.c_int(n)
+    strides = ctypes.c_int(X.strides[0] // X.itemsize), ctypes.c_int(d)
+    by = ctypes.byref
+    syrk(
+        by(upper), by(plain), by(sizes[0]), by(sizes[1]), by(one), X.ctypes.data,
+        by(strides[0]), by(one), total.ctypes.data, by(strides[1]),
+    )  # fmt: skip
+
+
+def mirror(total: NDArray[Any]) -> NDArray[Any]:
+    """``total`` itself, (d, d), with what is below its diagonal copied above it."""
+    for start in range(0, len(total), _TILE):
+        tile = slice(start, start + _TILE)
+        total[:start, tile] = total[tile, :start].T
+        corner = total[tile, tile]
+        above = np.triu_indices(len(corner), 1)
+        corner[above] = corner.T[above]
+    return total
 
 
 def hessian_weights(loss: int, z: Array, y: Array, delta: float = 1.0) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from mlopt.costs import Cost
@@ -41,10 +42,10 @@ def refine(
 
 
 def steps_cost(shape: Shape, resources: Resources, steps: float) -> Cost:
-    """Checking the rows, the sums of columns, and so many passes."""
+    """Checking the rows, the sums of columns, and so many passes in float64."""
     reading = scan(shape, resources, 8.0 * (shape.d + 1) * shape.columns)
-    sums = sums_cost(shape, resources)
-    return reading + sums + steps * normal_pass(shape, resources)
+    sums, doubles = sums_cost(shape, resources), replace(shape, itemsize=8)
+    return reading + sums + steps * normal_pass(doubles, resources)
 
 
 def sums_cost(shape: Shape, resources: Resources) -> Cost:
