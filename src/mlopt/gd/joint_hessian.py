@@ -28,7 +28,7 @@ from mlopt.cluster import added
 from mlopt.errors import InputError
 from mlopt.gd.columns import Model
 from mlopt.gd.sizes import PIECE
-from mlopt.kernels.linear import add_gram, decision, mirror, sparse_gram
+from mlopt.kernels.linear import add_gram, add_sparse_gram, decision, mirror
 from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]
@@ -56,6 +56,8 @@ def joint_hessian(
     total = sample.map_reduce(
         _block_hessian, added, sample.executor.put((weights, model))
     )
+    if weights.shape[1] == 1:
+        mirror(total[:-1])
     hessian = _completed(total[:-1] / total[-1, 0], weights, model, lacking)
     return hessian.reshape(total.shape[1], total.shape[1])
 
@@ -78,7 +80,10 @@ def _completed(mean: Array, weights: NDArray[Any], model: Model, lacking: Array)
 
 
 def _block_hessian(block: Block, place: tuple[NDArray[Any], Model]) -> Array:
-    """The sum over rows (P, P), and below it a row that starts with their weight."""
+    """The sum over rows (P, P), and below it a row that starts with their weight.
+
+    Of one column what is up to the diagonal.
+    """
     weights, model = place
     rows, K = weights.shape
     if K == 1 and sp.issparse(block.X):
@@ -98,8 +103,6 @@ def _block_hessian(block: Block, place: tuple[NDArray[Any], Model]) -> Array:
             rooted = _with_ones(X[curved]) * np.sqrt(h[curved])[:, None]
             add_gram(rooted, total[:-1])
         total[-1, 0] += c.sum()
-    if K == 1:
-        mirror(total[:-1])
     return total
 
 
@@ -115,9 +118,8 @@ def _sparse_hessian(block: Block, weights: NDArray[Any], model: Model) -> Array:
     h = c * _curvatures(block, slice(None), z, model)
     d = len(weights) - 1
     total = np.zeros((d + 2, d + 1))
-    total[:d, :d] = sparse_gram(block.X, h)
-    total[:d, d] = total[d, :d] = block.X.T @ h
-    total[d, d], total[-1, 0] = h.sum(), c.sum()
+    add_sparse_gram(block.X, h, total[:-1])
+    total[d, :d], total[d, d], total[-1, 0] = block.X.T @ h, h.sum(), c.sum()
     return total
 
 

@@ -378,17 +378,21 @@ def _accumulate(data: Array, indices: Array, indptr: Array, h: Array, out: Array
     for row in range(len(h)):
         first, last = indptr[row], indptr[row + 1]
         for p in range(first, last):
-            scaled = h[row] * data[p]
-            into = out[indices[p]]
-            into[indices[p]] += scaled * data[p]
+            at, scaled = indices[p], h[row] * data[p]
+            into = out[at]
+            into[at] += scaled * data[p]
             for q in range(first, p):
-                # A column that is stored twice meets itself in both orders.
-                times = 2 if indices[q] == indices[p] else 1
-                into[indices[q]] += times * scaled * data[q]
+                other, product = indices[q], scaled * data[q]
+                if other < at:
+                    into[other] += product
+                elif other > at:
+                    out[other, at] += product
+                else:  # a column that is stored twice meets itself in both orders
+                    into[at] += 2 * product
 
 
-def sparse_gram(X: Any, h: Array) -> Array:
-    """Return ``X' diag(h) X`` of CSR rows, symmetric, of shape (d, d), float64.
+def add_sparse_gram(X: Any, h: Array, total: Array) -> None:
+    """Add ``X' diag(h) X`` of CSR rows to ``total``, up to its diagonal.
 
     A row with s stored values touches s (s + 1) / 2 entries, all in cache where d is
     moderate: far fewer than a product of dense rows, and without the bookkeeping of a
@@ -399,12 +403,15 @@ def sparse_gram(X: Any, h: Array) -> Array:
     X : CSR matrix or array of shape (n, d)
         A column may be stored more than once in a row; values then add up.
     h : ndarray of shape (n,)
+    total : float64 ndarray of shape (m, m)
+        In C order, m at least d.
     """
-    d = X.shape[1]
-    half = np.zeros((d, d))
     weights = np.ascontiguousarray(h, np.float64)
-    _accumulate(X.data, X.indices, X.indptr, weights, half)
-    # Each pair of stored values was added once, in whichever order they are stored.
-    total = half + half.T
-    total.flat[:: d + 1] *= 0.5
-    return np.asarray(total)
+    _accumulate(X.data, X.indices, X.indptr, weights, total)
+
+
+def sparse_gram(X: Any, h: Array) -> Array:
+    """Return ``X' diag(h) X`` of CSR rows, as `add_sparse_gram`: (d, d), float64."""
+    total = np.zeros((X.shape[1], X.shape[1]))
+    add_sparse_gram(X, h, total)
+    return mirror(total)
