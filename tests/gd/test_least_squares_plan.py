@@ -14,6 +14,7 @@ from mlopt.gd import Task, plan
 from mlopt.gd.least_squares_fit import SOLVERS
 from mlopt.gd.plans.fitting import passes_to_expect, prices
 from mlopt.gd.plans.outline import Outline
+from mlopt.gd.plans.refined import steps_cost
 from mlopt.gd.plans.sparse_cg import left_out
 from mlopt.gd.plans.stop import CoefficientError
 from mlopt.gd.pricing import Shape
@@ -154,3 +155,11 @@ def test_few_rows_that_a_tiny_penalty_holds_are_not_factored_in_single_precision
     names = {one.name for one in found.alternatives}
     assert ("mixed_cholesky" not in names) == refused
     assert found.run().converged
+
+
+def test_steps_with_an_inverse_cost_what_float64_costs() -> None:
+    def steps(shape: Shape) -> float:
+        ten, none = (steps_cost(shape, HERE, count) for count in (10.0, 0.0))
+        return ten.seconds(HERE, HERE.threads) - none.seconds(HERE, HERE.threads)
+
+    assert steps(replace(TALL, itemsize=4)) == pytest.approx(steps(TALL))

@@ -12,7 +12,7 @@ from mlopt.kernels.linear import add_gram, mirror
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("n, d", [(0, 3), (1, 1), (50, 37), (20, 200)])
+@pytest.mark.parametrize(("n", "d"), [(0, 3), (1, 1), (50, 37), (20, 200)])
 def test_it_adds_the_product_up_to_the_diagonal(dtype: Any, n: int, d: int) -> None:
     rng = np.random.default_rng(0)
     X = rng.integers(-9, 9, (n, d)).astype(dtype)
@@ -23,10 +23,17 @@ def test_it_adds_the_product_up_to_the_diagonal(dtype: Any, n: int, d: int) -> N
     np.testing.assert_array_equal(np.triu(total, 1), above)
 
 
-def test_rows_may_be_parts_of_longer_ones() -> None:
+@pytest.mark.parametrize("lie", ["in longer ones", "by columns", "backwards", "in float32"])
+def test_rows_may_lie_in_memory_as_they_like(lie: str) -> None:
     whole = np.random.default_rng(0).integers(-9, 9, (30, 40)).astype(np.float64)
     X, total = whole[:, 7:20], np.zeros((13, 13))
-    add_gram(X, total)
+    laid: dict[str, Any] = {
+        "in longer ones": X,
+        "by columns": np.asfortranarray(X),
+        "backwards": X[::-1],
+        "in float32": X.astype(np.float32),
+    }
+    add_gram(laid[lie], total)
     np.testing.assert_array_equal(mirror(total), X.T @ X)
 
 

@@ -53,9 +53,7 @@ def joint_hessian(
         Mean squares of the columns of X that the sample does not have: without them, a
         column that it never met would be free to run away.
     """
-    total = sample.map_reduce(
-        _block_hessian, added, sample.executor.put((weights, model))
-    )
+    total = sample.map_reduce(_block_hessian, added, sample.executor.put((weights, model)))
     if weights.shape[1] == 1:
         mirror(total[:-1])
     hessian = _completed(total[:-1] / total[-1, 0], weights, model, lacking)

@@ -6,7 +6,6 @@ condition number squared, so `solve` says how many digits were lost.
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,6 +14,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mlopt.cluster import added
 from mlopt.gd.panels import Layout, panel_gram
 from mlopt.gd.pricing import sparse_product_pays
 from mlopt.rows import Block, Rows
@@ -50,7 +50,7 @@ def moments(rows: Rows, outputs: int, intercept: bool) -> Moments:
     sparse = multiplies_sparse(rows)
     layout = Layout.of(rows, outputs, intercept, shifted=not sparse)
     if sparse:
-        found = rows.map_reduce(sparse_gram, operator.add, layout)
+        found = rows.map_reduce(sparse_gram, added, layout)
     else:
         found = panel_gram(rows, layout)
     return centred(found, layout)

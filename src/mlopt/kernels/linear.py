@@ -48,7 +48,8 @@ _CACHE = 400_000
 _DENSE = 4096
 """Columns up to which the Gram matrix of sparse rows is added up in a dense one."""
 _TILE = 64
-"""Rows and columns of a tile: as many cache lines as the first-level cache holds twice."""
+"""Rows and columns of a tile of a symmetric matrix: as many cache lines as the first-level
+cache holds twice. `benchmarks/kernels.py` has what others take."""
 
 
 def _routine(name: str) -> Any:
@@ -308,23 +309,22 @@ def add_gram(X: NDArray[Any], total: NDArray[Any]) -> None:
 
     Parameters
     ----------
-    X : ndarray of shape (n, d), float32 or float64
-        In C order; its rows may be part of longer ones.
-    total : ndarray of shape (d, d), of the dtype of ``X``
+    X : ndarray of shape (n, d)
+        Copied if it is not in C order, or of another dtype than ``total``.
+    total : ndarray of shape (d, d), float32 or float64
         In C order.
     """
     n, d = X.shape
     if not n or not d:
         return
-    syrk, number = _SYRK[X.itemsize]
+    syrk, number = _SYRK[total.itemsize]
+    X = np.ascontiguousarray(X, total.dtype)
     # BLAS counts by columns: to it this is the part above the diagonal.
     upper, plain, one = ctypes.c_char(b"U"), ctypes.c_char(b"N"), number(1.0)
-    sizes = ctypes.c_int(d), ctypes.c_int(n)
-    strides = ctypes.c_int(X.strides[0] // X.itemsize), ctypes.c_int(d)
-    by = ctypes.byref
+    columns, rows, by = ctypes.c_int(d), ctypes.c_int(n), ctypes.byref
     syrk(
-        by(upper), by(plain), by(sizes[0]), by(sizes[1]), by(one), X.ctypes.data,
-        by(strides[0]), by(one), total.ctypes.data, by(strides[1]),
+        by(upper), by(plain), by(columns), by(rows), by(one), X.ctypes.data,
+        by(columns), by(one), total.ctypes.data, by(columns),
     )  # fmt: skip
 
 
