@@ -10,16 +10,21 @@ each: on a busy machine all of them see the same quiet moments. One thread.
   ``4 n d B`` operations of its two products; over rows from memory for B = 1 as a
   fraction of the rate at which ``X.sum()`` reads them, beside BLAS's two products.
 * An epoch of lockstep SGD per model, beside scikit-learn's ``SGDClassifier``.
+* Sizes: products in float64 with float32 rows, by the rows that are converted at a time, on
+  two threads; and a symmetric matrix mirrored, by its tiles. The size in use is marked.
 """
 
 from __future__ import annotations
 
 import argparse
+import operator
 import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[variable] = "1"
@@ -29,6 +34,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.linear_model import SGDClassifier
 
+from mlopt import rows as blocks
+from mlopt.cluster import Threads
+from mlopt.gd.conjugate_gradients import _block_product
+from mlopt.gd.passes import _FEWEST
+from mlopt.gd.row_products import block_rows
+from mlopt.kernels import linear
 from mlopt.kernels.linear import linear_pass
 from mlopt.kernels.losses import HINGE, LOGISTIC
 from mlopt.kernels.sgd import SCHEDULES, Steps, sgd_epoch
@@ -203,6 +214,44 @@ def epochs(sizes: list[int], rows: Mapping[str, Rows], seconds: float) -> None:
                 )
 
 
+def in_pieces(n: int, d: int, B: int, seconds: float) -> None:
+    """Products of least squares in another precision, by the rows of a piece at least.
+
+    On two threads: what a call does in Python, one does at a time.
+    """
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, d), np.float32)
+    rows = blocks.Rows.of(X, executor=Threads(2), block_rows=block_rows(X))
+    rows = rows.attach(targets=np.zeros((n, 1)), weights=np.ones((n, 1)))
+    W, b = rng.standard_normal((d, B)), np.zeros(B)
+
+    def run(fewest: int) -> None:
+        with patch("mlopt.gd.passes._FEWEST", fewest):
+            rows.map_reduce(_block_product, operator.add, W, b)
+
+    best = race({str(size): partial(run, size) for size in (64, 256, 512, 1024)}, seconds)
+    print(f"pieces of {n} x {d}, B = {B}:", _by_size(best, _FEWEST))
+
+
+def mirrored(d: int, seconds: float) -> None:
+    """A symmetric matrix of which one half is known, by the tiles that are copied."""
+    total = np.zeros((d, d))
+
+    def run(tile: int) -> None:
+        with patch("mlopt.kernels.linear._TILE", tile):
+            linear.mirror(total)
+
+    best = race({str(tile): partial(run, tile) for tile in (32, 64, 128, 512)}, seconds)
+    print(f"mirrored, {d} x {d}:", _by_size(best, linear._TILE))
+
+
+def _by_size(best: Mapping[str, float], used: int) -> str:
+    return ", ".join(
+        f"{size}{'*' if int(size) == used else ''} {took * 1e3:.2f} ms"
+        for size, took in best.items()
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="seconds instead of minutes")
@@ -218,6 +267,11 @@ def main() -> None:
     }
     rows |= {"CSR float64": Rows.csr(4000, 20_000, 0.0025, np.float64)}
     epochs([1, 64] if quick else [1, 4, 8, 16, 64, 128], rows, seconds / 2)
+    for d in (100, 500, 2000, 8192):
+        for B in (1, 10):
+            in_pieces(20_000_000 // d, d, B, seconds)
+    for d in (50, 500, 2000, 8192):
+        mirrored(d, seconds)
 
 
 if __name__ == "__main__":
