@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from mlopt.cluster import Threads
+from mlopt.errors import InputError
 from mlopt.gd.elastic_net import Lasso
 from mlopt.gd.least_squares import LinearRegression, Ridge
 from mlopt.gd.logistic import LogisticRegression
@@ -63,3 +64,11 @@ def test_rows_without_weight_still_tell_classes_and_must_be_finite() -> None:
     X[np.flatnonzero(weights == 0)[1], 2] = np.nan
     with pytest.raises(ValueError, match="NaN"):
         model.fit(X, y, sample_weight=weights)
+
+
+@pytest.mark.parametrize("model", [LogisticRegression, LinearSVC])
+def test_a_balanced_class_must_have_weight(model: Any) -> None:
+    X, y, weights = drawn()
+    weights[y == 2] = 0.0
+    with pytest.raises(InputError, match=r"got none of \[2\]"):
+        model(class_weight="balanced").fit(X, y, sample_weight=weights)

@@ -12,7 +12,10 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.cluster import KMeans
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge
+from sklearn.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -20,6 +23,7 @@ from sklearn.preprocessing import (
     MinMaxScaler,
     StandardScaler,
 )
+from sklearn.svm import LinearSVC
 
 import mlopt
 from mlopt.errors import InputError
@@ -182,3 +186,82 @@ def test_targets_in_other_chunks_than_the_rows() -> None:
         np.testing.assert_allclose(found[-1].coef_, plain[-1].coef_, atol=1e-6)
     with pytest.raises(InputError, match="same number of rows, got 1200 and 1100"):
         mlopt.make_pipeline(*steps).fit(lazy[0], lazy[1][:1100])
+
+
+@pytest.mark.parametrize("tol", [1e-10, 1e-6, 0.1, 0.3])
+def test_singular_values_below_the_tolerance_count_as_zero(tol: float) -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, N))
+    X = np.c_[a, a + 1e-7 * rng.normal(size=N), b, 0.2 * rng.normal(size=N)]
+    y = a + b + rng.normal(size=N)
+    expected = LinearRegression(tol=tol).fit(X, y)
+    for rows in (X, da.from_array(X, chunks=(1500, 4))):
+        found = mlopt.make_pipeline(LinearRegression(tol=tol)).fit(rows, y)[-1]
+        assert found.rank_ == expected.rank_
+        np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-4, atol=1e-9)
+
+
+@pytest.mark.parametrize("model", [GaussianNB(), MultinomialNB(), BernoulliNB()])
+def test_a_class_whose_rows_weigh_nothing_is_not_predicted(model: Any) -> None:
+    X, _ = numbers()
+    X, y = np.abs(X), np.arange(N) % 3
+    weight = np.where(y == 1, 0.0, 1.0)
+    with np.errstate(divide="ignore"):
+        expected = clone(model).fit(X, y, weight).predict_proba(X)
+        rows = da.from_array(X, chunks=(1500, 4))
+        found = mlopt.Pipeline([("m", model)]).fit(rows, y, m__sample_weight=weight)
+        np.testing.assert_allclose(found.predict_proba(X), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "model", [GaussianNB(), MultinomialNB(), BernoulliNB(), ComplementNB()]
+)
+def test_rows_that_all_weigh_nothing_are_refused(model: Any) -> None:
+    X, y = numbers()
+    rows = da.from_array(np.abs(X), chunks=(1500, 4))
+    with pytest.raises(ValueError, match="must contain at least one non-zero number"):
+        mlopt.Pipeline([("m", model)]).fit(rows, y, m__sample_weight=np.zeros(N))
+
+
+def test_entries_that_are_stored_twice_are_added_up() -> None:
+    X = sp.random_array((1500, 20), density=0.3, rng=np.random.default_rng(0), format="csc")
+    y = X[:, [0]].toarray().ravel()
+    halves = np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), X.indptr * 2
+    twice = sp.csc_array(halves, shape=X.shape)
+    expected = make_pipeline(MaxAbsScaler(), Lasso(alpha=0.01)).fit(X, y)
+    found = mlopt.make_pipeline(MaxAbsScaler(), Lasso(alpha=0.01)).fit(twice, y)
+    np.testing.assert_allclose(found[-1].coef_, expected[-1].coef_, atol=1e-4)
+    assert twice.nnz == 2 * X.nnz
+
+
+def test_a_class_that_no_sample_has_does_not_stop_a_fit() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60_000, 4))
+    y = (X[:, 0] > 0.3).astype(int)
+    y[30_001] = 2
+    rows = da.from_array(X, chunks=(15_000, 4))
+    found = mlopt.make_pipeline(StandardScaler(), LinearSVC(dual=False)).fit(rows, y)
+    expected = make_pipeline(StandardScaler(), LinearSVC(dual=False)).fit(X, y)
+    np.testing.assert_array_equal(found[-1].classes_, [0, 1, 2])
+    assert np.mean(found.predict(X) == expected.predict(X)) > 0.999
+
+
+def test_a_column_of_labels_is_taken() -> None:
+    X, y = numbers()
+    rows = da.from_array(X, chunks=(1500, 4))
+    model = LinearDiscriminantAnalysis()
+    found = mlopt.make_pipeline(StandardScaler(), model).fit(rows, y[:, None])
+    expected = make_pipeline(StandardScaler(), model).fit(X, y)
+    np.testing.assert_allclose(found[-1].coef_, expected[-1].coef_)
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_half_precision_is_computed_with_in_doubles(named: bool) -> None:
+    X = numbers()[0].astype(np.float16)
+    X = pd.DataFrame(X, columns=NAMES) if named else X
+    rows = dd.from_pandas(X, npartitions=4) if named else da.from_array(X, chunks=(1500, 4))
+    model = KMeans(3, n_init=1, random_state=0)
+    found = mlopt.make_pipeline(model).fit(rows)
+    assert found[-1].cluster_centers_.dtype == np.float64
+    expected = make_pipeline(model).fit(X)
+    assert np.mean(found.predict(X) == expected.predict(X)) > 0.99

@@ -267,12 +267,20 @@ class LinearClassifier(LinearModel, ClassifierMixin, BaseEstimator):
         self, codes: NDArray[np.intp], weights: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """What ``class_weight`` says of each class, shape (K,)."""
-        found = compute_class_weight(
-            self.class_weight,
-            classes=self.classes_,
-            y=self.classes_[codes],
-            sample_weight=weights,
-        )
+        with np.errstate(divide="ignore"):  # a class without weight
+            found = compute_class_weight(
+                self.class_weight,
+                classes=self.classes_,
+                y=self.classes_[codes],
+                sample_weight=weights,
+            )
+        if not np.isfinite(found).all():
+            lacking = self.classes_[~np.isfinite(found)]
+            raise InputError(
+                f"`class_weight`={self.class_weight!r} needs rows of positive weight of "
+                f"every class, got none of {lacking.tolist()}: leave these rows out, or "
+                "give the weights of classes as a dict."
+            )
         return np.asarray(found, np.float64)
 
 

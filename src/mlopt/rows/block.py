@@ -163,6 +163,15 @@ def as_matrix(X: Any, dtype: Any = None) -> Any:
     return convert(matrix, float_dtype(matrix.dtype, dtype))
 
 
+def as_csr(matrix: Any) -> Any:
+    """A sparse matrix by rows: a CSR matrix as it is, others with each entry once."""
+    if matrix.format == "csr":
+        return matrix
+    result = matrix.tocsr()  # which keeps what a CSC matrix stores twice
+    result.sum_duplicates()
+    return result
+
+
 def convert(matrix: Any, dtype: np.dtype) -> Any:
     """C-contiguous, or CSR in canonical order, of ``dtype``; the same memory if it can."""
     if not sp.issparse(matrix):

@@ -21,6 +21,7 @@ from mlopt.pipeline.blocks.cut import check_room, framed
 from mlopt.pipeline.by_split import GATHERED, Streamed
 from mlopt.resources.probe import memory_limit
 from mlopt.rows import Rows
+from mlopt.rows.block import as_csr
 from mlopt.rows.source import collected, is_dask
 from mlopt.tuning.crews.chain import cut, is_planned
 from mlopt.tuning.crews.linear_task import ADAPTERS
@@ -202,4 +203,4 @@ def _here(value: Any, name: str) -> Any:
         )
     if name in ("X", "y"):
         return _make_indexable(value)
-    return value.tocsr() if sparse.issparse(value) else value
+    return as_csr(value) if sparse.issparse(value) else value

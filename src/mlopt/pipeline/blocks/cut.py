@@ -20,7 +20,7 @@ from mlopt.cluster import Executor, computed
 from mlopt.errors import InputError
 from mlopt.identity import token_of
 from mlopt.pipeline.blocks import tables
-from mlopt.rows.block import boundaries, check_unmasked
+from mlopt.rows.block import as_csr, boundaries, check_unmasked
 from mlopt.rows.room import AT_ONCE, KILLED, memories
 from mlopt.rows.source import check_fits, collected, is_dask
 
@@ -220,7 +220,7 @@ def usable(data: Any, name: str = "X") -> Any:
     check_unmasked(data, name)
     data = framed(data)
     if sp.issparse(data):
-        return data if data.format == "csr" else data.tocsr()
+        return as_csr(data)
     if isinstance(data, list | tuple):
         return _from_list(data)
     if isinstance(data, np.ndarray) or hasattr(data, "iloc"):

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from sklearn.utils import _safe_indexing
 
 from mlopt.errors import InputError
+from mlopt.rows.block import as_csr
 
 
 def count_rows(block: Any) -> int:
@@ -75,7 +76,7 @@ def is_sparse(block: Any) -> bool:
 def row_range(data: Any, start: int, stop: int) -> Any:
     """Rows ``start`` to ``stop``, without a copy where the type allows it."""
     if sp.issparse(data):
-        return data[start:stop] if data.format == "csr" else data.tocsr()[start:stop]
+        return as_csr(data)[start:stop]
     if isinstance(data, np.ndarray | list | tuple):
         return data[start:stop]
     if hasattr(data, "iloc"):
@@ -115,7 +116,7 @@ def copied(data: Any) -> Any:
 def take_rows(data: Any, indices: Sequence[int] | np.ndarray) -> Any:
     """Rows by number."""
     if sp.issparse(data) and data.format not in ("csr", "lil", "dok"):
-        data = data.tocsr()
+        data = as_csr(data)
     return _safe_indexing(data, np.asarray(indices))
 
 

@@ -30,6 +30,7 @@ from mlopt.pipeline.budget import budget_bytes
 from mlopt.pipeline.by_split import Chain, Streamed
 from mlopt.resources.probe import memory_limit
 from mlopt.rows import Rows
+from mlopt.rows.block import as_csr
 from mlopt.tuning.crews.chain import Parts, fit_step, params_of
 from mlopt.tuning.crews.fitting import Failed, cut_params, own_rows
 from mlopt.tuning.crews.problem import Labels, Problem, View
@@ -332,7 +333,7 @@ def stack(rows: tuple[Any, Any] | Failed) -> Any:
 
 def as_matrix(X: Any) -> Any:
     """Plain numbers: a CSR matrix stays sparse, a data frame becomes an array."""
-    return X.tocsr() if sparse.issparse(X) else np.asarray(X)
+    return as_csr(X) if sparse.issparse(X) else np.asarray(X)
 
 
 def count_bytes(rows: tuple[Any, Any] | Failed) -> int:

@@ -53,7 +53,14 @@ class Classifier(Twin):
         return float(BY_NAME[self.solver].passes(shape))
 
     def doubt(self, estimator: Any) -> float:
-        return BY_NAME[self.solver].doubt
+        return BY_NAME[self.solver].doubt if self.solver in BY_NAME else 1.0
+
+    def fit(self, estimator: Any, rows: Rows, y: Any, weight: Any) -> Any:
+        # The sample that it was chosen by may have lacked classes.
+        classes = len(np.unique(y))
+        shape = Stats(rows.n, rows.d, classes if classes > 2 else 1)
+        suits = self if not self.refuses(estimator, shape) else type(self)("auto")
+        return Twin.fit(suits, estimator, rows, y, weight)
 
     def priced(
         self,

@@ -16,7 +16,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 from sklearn.covariance import shrunk_covariance
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import column_or_1d, validate_data
 
 from mlopt.costs import Cost
 from mlopt.errors import InputError
@@ -93,7 +93,7 @@ class MergedScatter(Blockwise):
     def learn(self, model: Any, X: Any, y: Any, weight: Any) -> Scatter:
         columns = Columns.of(model, X)
         X = validate_data(model, X, dtype=[np.float64, np.float32])
-        classes, codes = np.unique(y, return_inverse=True)
+        classes, codes = np.unique(column_or_1d(y), return_inverse=True)
         d, dtype = X.shape[1], X.dtype
         count, mean = np.zeros((len(classes), 1)), np.zeros((len(classes), d))
         within = np.zeros((d, d))

@@ -128,13 +128,9 @@ class Ordinary(Penalised):
     learnt = ("coef_", "intercept_", "rank_", "singular_")
 
     def twin(self, estimator: Any, rows: Rows) -> Any:
-        # For sparse rows scikit-learn iterates, up to a tolerance; for dense ones it sets
-        # aside what rounding has made of singular values that are zero.
-        tol = max(rows.n, rows.d) * float(np.finfo(rows.dtype).eps)
-        if self.solver in _ITERATE:
-            tol = getattr(estimator, "tol", 1e-6)
-        given = same(estimator, "fit_intercept")
-        return least_squares.LinearRegression(solver=self.solver, tol=tol, **given)
+        del rows
+        given = same(estimator, "fit_intercept", "tol")
+        return least_squares.LinearRegression(solver=self.solver, **given)
 
     def fit(self, estimator: Any, rows: Rows, y: Any, weight: Any) -> Any:
         fitted = super().fit(estimator, rows, y, weight)

@@ -16,6 +16,7 @@ from sklearn.base import clone
 from sklearn.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
 from sklearn.utils.validation import validate_data
 
+from mlopt.errors import InputError
 from mlopt.pipeline.fits.numbers.blockwise import Blockwise, Columns, as_before, filled
 from mlopt.pipeline.fits.numbers.classes import added, placed
 from mlopt.pipeline.fits.numbers.spread import column_spread, together
@@ -82,9 +83,11 @@ class MergedGaussians(Blockwise):
         model.fit(filled(statistics.columns, len(classes), dtype), classes)
         count, mean, squares = statistics.each
         rows, _, total = statistics.every
-        variance = squares / np.where(np.equal(count, 0), 1.0, count)
+        _check_weights(count)
+        unseen = np.equal(count, 0)  # a class whose rows weigh nothing
+        variance = np.where(unseen, 0.0, squares) / np.where(unseen, 1.0, count)
         model.epsilon_ = model.var_smoothing * np.max(total / rows).astype(dtype)
-        model.theta_ = np.where(np.equal(count, 0), 0.0, mean).astype(dtype)
+        model.theta_ = np.where(unseen, 0.0, mean).astype(dtype)
         model.var_ = variance.astype(dtype) + model.epsilon_
         model.class_count_ = np.ravel(count).astype(dtype)
         if model.priors is None:
@@ -102,6 +105,12 @@ def _fit(model: Any, X: Any, y: Any, weight: Any) -> float:
     with np.errstate(all="ignore"):
         model.fit(X, y, None if nothing else weight)
     return 0.0 if nothing else 1.0
+
+
+def _check_weights(count: Any) -> None:
+    """Of all rows, as scikit-learn has it of those that it is given."""
+    if not np.any(count):
+        raise InputError("Sample weights must contain at least one non-zero number.")
 
 
 def _of_all(one: Gaussians, classes: Any) -> Moments:
@@ -155,6 +164,7 @@ class MergedCounts(Blockwise):
         )
 
     def fitted(self, model: Any, statistics: ClassCounts) -> Any:
+        _check_weights(statistics.rows)
         # scikit-learn finds the same counts in two rows for each class: its sums, once,
         # and zeros as often as makes up the number of its rows.
         values = np.concatenate((statistics.values, np.zeros_like(statistics.values)))
