@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.linalg  # noqa: F401  (a second BLAS, to be limited too)
+from dask.task_spec import Task, TaskRef
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.clusters import eventually
@@ -247,6 +248,38 @@ def test_between_passes_blas_has_one_thread_and_calls_stay_parallel() -> None:
         Threads(2).map(abs, [1, 2])
         assert set(libraries("blas")) == {1}
     assert libraries("blas") == before
+
+
+@pytest.mark.parametrize("lone", [None, "both", "unknown"])
+def test_a_task_by_itself_may_start_threads_and_all_tasks_run_once(
+    lone: str | None,
+) -> None:
+    blas: list[tuple[str, set[int]]] = []
+
+    def done(key: str, *values: str) -> str:
+        blas.append((key, set(libraries("blas"))))
+        return f"{key}({', '.join(values)})"
+
+    def task(key: str, *reads: str) -> Task:
+        return Task(key, done, key, *map(TaskRef, reads))
+
+    reads = {
+        "one": (),
+        "two": (),
+        "beside": ("one",),
+        "both": ("one", "two"),
+        "last": ("both", "beside", "two"),
+    }
+    pool = Threads(2)
+    with threadpool_limits(2, user_api="blas"):
+        graph = {key: task(key, *names) for key, names in reads.items()}
+        handles = pool.run_graph(graph, ["last", "one", "both"], lone)
+    both = "both(one(), two())"
+    values = [pool.result(handle) for handle in handles]
+    assert values == [f"last({both}, beside(one()), two())", "one()", both]
+    assert sorted(key for key, _ in blas) == sorted(reads)
+    assert dict(blas) == {key: {2 if key == lone else 1} for key in reads}
+    pool.close()
 
 
 @pytest.mark.parametrize("limited", [False, True], ids=["first", "beside another call"])

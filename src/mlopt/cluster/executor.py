@@ -103,7 +103,9 @@ class Executor(ABC):
         """Start the given `dask.delayed` values, all in one graph."""
 
     @abstractmethod
-    def run_graph(self, graph: Any, keys: Sequence[Any]) -> list[Handle]:
+    def run_graph(
+        self, graph: Any, keys: Sequence[Any], by_itself: Any = None
+    ) -> list[Handle]:
         """Start what the ``keys`` of a Dask graph need, each task on one thread.
 
         Values of the graph may be handles. On a cluster, what has a key that is held
@@ -113,6 +115,9 @@ class Executor(ABC):
         ----------
         graph : dask.highlevelgraph.HighLevelGraph or dict
         keys : sequence of key
+        by_itself : key, optional
+            Of a task that all others come before or after, or take no time beside: in this
+            process it may start threads.
         """
 
     @abstractmethod

@@ -17,6 +17,7 @@ from typing import Any
 
 from mlopt.cluster.executor import Executor, Handle, Tree, contained
 from mlopt.cluster.limits import (
+    alone,
     between_passes,
     inside_task,
     keep_quiet,
@@ -120,21 +121,48 @@ class Threads(Executor):
         values = dask.compute(*delayed, scheduler="threads", num_workers=self.threads)
         return [self.put(value) for value in values]
 
-    def run_graph(self, graph: Any, keys: Sequence[Any]) -> list[Handle]:
+    def run_graph(
+        self, graph: Any, keys: Sequence[Any], by_itself: Any = None
+    ) -> list[Handle]:
         import dask
         from dask.optimization import cull
-        from dask.threaded import get
 
-        # Whoever waits may as well work where no two tasks could run at a time.
         tasks, _ = cull({key: settled(key, task) for key, task in graph.items()}, keys)
         if inside_task():
-            return [self.put(value) for value in dask.get(tasks, list(keys))]
-        with between_passes():
-            if self.threads == 1 or _is_chain(tasks):
-                values = dask.get(tasks, list(keys))
-            else:
-                values = get(tasks, list(keys), pool=self._pool)
+            values = dask.get(tasks, list(keys))
+        elif by_itself in tasks and self.threads > 1:
+            values = self._around(tasks, list(keys), by_itself)
+        else:
+            values = self._get(tasks, list(keys))
         return [self.put(value) for value in values]
+
+    def _get(self, tasks: Mapping[Any, Any], keys: list[Any]) -> list[Any]:
+        import dask
+        from dask.threaded import get
+
+        with between_passes():
+            # Whoever waits may as well work where no two tasks could run at a time.
+            if self.threads == 1 or _is_chain(tasks):
+                return list(dask.get(tasks, keys))
+            return list(get(tasks, keys, pool=self._pool))
+
+    def _around(self, tasks: Mapping[Any, Any], keys: list[Any], lone: Any) -> list[Any]:
+        """As `_get`, the ``lone`` task in the calling thread, with nothing beside it."""
+        from dask.task_spec import DataNode
+
+        reads = _reads(tasks)
+        after = _after(reads, lone)
+        before = {key: task for key, task in tasks.items() if key not in after}
+        of_rest = {one for key in after for one in reads[key]} & before.keys()
+        wanted = [*reads[lone], *(of_rest - reads[lone]), *(before.keys() & set(keys))]
+        found = dict(zip(wanted, self._get(before, wanted), strict=True))
+        with alone():
+            value = tasks[lone]({key: found[key] for key in reads[lone]})
+        for key in reads[lone] - of_rest - set(keys):
+            del found[key]
+        have = {key: DataNode(key, one) for key, one in {**found, lone: value}.items()}
+        rest = {key: tasks[key] for key in after - {lone}}
+        return self._get({**have, **rest}, keys)
 
     def as_completed(
         self, handles: Iterable[Handle], timeout: float | None = None
@@ -287,12 +315,27 @@ def settled(key: Any, task: Any) -> Any:
     return resolve(task)
 
 
+def _after(reads: Mapping[Any, Iterable[Any]], first: Any) -> set[Any]:
+    """A task, and all that need it."""
+    from dask.core import toposort
+
+    found = {first}
+    for key in toposort(dict(reads), dependencies=dict(reads)):
+        if not found.isdisjoint(reads[key]):
+            found.add(key)
+    return found
+
+
+def _reads(tasks: Mapping[Any, Any]) -> dict[Any, frozenset[Any]]:
+    return {k: getattr(task, "dependencies", frozenset()) for k, task in tasks.items()}
+
+
 def _is_chain(tasks: Mapping[Any, Any]) -> bool:
     """Whether every task reads the one before it."""
     from dask.core import toposort
     from dask.task_spec import DataNode
 
-    reads = {key: getattr(task, "dependencies", ()) for key, task in tasks.items()}
+    reads = _reads(tasks)
     order = toposort(tasks, dependencies=reads)
     work = [key for key in order if not isinstance(tasks[key], DataNode)]
     return all(one in reads[after] for one, after in pairwise(work))

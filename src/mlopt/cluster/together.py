@@ -164,8 +164,10 @@ class Member(Executor):
     def load(self, delayed: Sequence[Any]) -> list[Handle]:
         return self._executor.load(delayed)
 
-    def run_graph(self, graph: Any, keys: Sequence[Any]) -> list[Handle]:
-        return self._executor.run_graph(graph, keys)
+    def run_graph(
+        self, graph: Any, keys: Sequence[Any], by_itself: Any = None
+    ) -> list[Handle]:
+        return self._executor.run_graph(graph, keys, by_itself)
 
     def as_completed(
         self, handles: Iterable[Handle], timeout: float | None = None

@@ -63,7 +63,10 @@ class _Pen(Executor):
     def __init__(self) -> None:
         self.layers: dict[str, Any] = {}
 
-    def run_graph(self, graph: Any, keys: Sequence[Any]) -> list[Any]:
+    def run_graph(
+        self, graph: Any, keys: Sequence[Any], by_itself: Any = None
+    ) -> list[Any]:
+        del by_itself  # nothing runs
         for name, layer in graph.layers.items():
             tasks = {k: v for k, v in layer.items() if not isinstance(v, _Drawn)}
             if not tasks:

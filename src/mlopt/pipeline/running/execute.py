@@ -78,14 +78,9 @@ class Execution:
         return watching(self._clock, self.executor)
 
     def took(self, op: Operator) -> float | None:
-        """Seconds of an operator: its work on all slots, by their number.
-
-        Measured where it was done, so that operators add up to no more than the run took.
-        """
-        work = self._clock.seconds.get(op.token)
-        threads = 1 if self.draft.at_once else self.executor.threads
-        spread = None if work is None else work / threads
-        return self.seconds.get(op.token, spread)
+        """Seconds of the run that an operator took, measured where it was at work."""
+        self._clock.share()
+        return self.seconds.get(op.token, self._clock.seconds.get(op.token))
 
     def ran(self, op: Operator) -> float:
         """How often an operator ran: fitted its model, or made all of its rows."""
@@ -147,7 +142,8 @@ class Execution:
         outcomes, wanted = self._outcomes(learns), job.ends[len(learns) :]
         keys = [layers.model(op) for op in learns]
         groups = [keys, *(layers.rows(op) for op in (*outcomes, *wanted))]
-        handles = self._compute(layers, groups, job.reads)
+        by_itself = layers.whole(first) if len(learns) == 1 else None
+        handles = self._compute(layers, groups, job.reads, by_itself)
         for op, handle in zip(learns, handles, strict=False):
             self._learnt(op.token, self.executor.result(handle), handle)
             self._remember(op.token)
@@ -164,7 +160,11 @@ class Execution:
         return Layers(self.sources, self._held, self._handles)
 
     def _compute(
-        self, layers: Layers, groups: Sequence[list[Any]], reads: Sequence[Operator]
+        self,
+        layers: Layers,
+        groups: Sequence[list[Any]],
+        reads: Sequence[Operator],
+        by_itself: Any = None,
     ) -> list[Any]:
         """Handles of all keys; rows to keep that are made on the way are held."""
         stay = [op for op in below(reads, self._held) if self._stays(op)]
@@ -179,7 +179,8 @@ class Execution:
             marks = [key for _, _, key in missing]
         if not (wanted := [*keys, *stay_keys, *marks]):
             return []
-        handles = self.executor.run_graph(*layers.submitted(graph, wanted))
+        submitted = layers.submitted(graph, wanted)
+        handles = self.executor.run_graph(*submitted, by_itself)
         rest = handles[len(keys) :]
         self._stay(stay, layers, rest[: len(stay_keys)])
         if not self.shelf.here:
@@ -261,16 +262,17 @@ class Execution:
         layers = self._layers()
         keys, graph = layers.rows(op.x), self._woven(layers, [op.x], again=True)
         kept = op.x.token in self._held or self._is_whole(op.x, layers)
-        begin, below = time.perf_counter(), sum(self._clock.seconds.values())
+        self._clock.share()
+        begin = time.perf_counter()
         with naming(op.step), calls_of(layers.named(op), op.step):
             rows = rows_of(graph, keys, self.executor, kept=kept, flat=way.flattens)
             model = way.fit(op.estimator, rows, y, weight)
         if rows.names is not None:
             model.feature_names_in_ = np.asarray(rows.names, dtype=object)
         # What re-makes the rows in its passes counts for the steps before.
-        below = sum(self._clock.seconds.values()) - below
-        self.seconds[op.token] = max(0.0, worked(begin) - below / self.executor.threads)
-        self._clock.add(op.token, 0.0, 1)
+        below = self._clock.split(self.executor.threads)
+        self.seconds[op.token] = max(0.0, worked(begin) - below)
+        self._clock.done[op.token] += 1
         self._learnt(op.token, model)
         self._remember(op.token)
 

@@ -88,6 +88,11 @@ class Layers:
         """The key of a model."""
         return (self._layer(op), 0)
 
+    def whole(self, op: Operator) -> Any:
+        """The key of the task in which a model learns from all rows, if there is one."""
+        both = (self._layer(op), "both")
+        return both if both in self.tasks[both[0]] else None
+
     def graph(self) -> HighLevelGraph:
         """All layers so far."""
         layers = {name: self._annotated(name, own) for name, own in self.tasks.items()}

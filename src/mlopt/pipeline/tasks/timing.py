@@ -29,7 +29,7 @@ class Clock:
     Attributes
     ----------
     seconds : dict of token to float
-        At work, over all threads.
+        Of the run, as `share` and `split` tell it.
     done : dict of token to int
         Rows made, or models fitted.
     stored, entries : dict of token to int
@@ -40,16 +40,57 @@ class Clock:
     done: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     stored: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     entries: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    _calls: list[tuple[float, float, str]] = field(default_factory=list)
 
     def add(
-        self, token: str, seconds: float, done: int, stored: int = 0, entries: int = 0
+        self,
+        token: str,
+        begin: float,
+        end: float,
+        done: int,
+        stored: int = 0,
+        entries: int = 0,
     ) -> None:
-        """One call."""
+        """One call, between two times of day."""
         with _lock:
-            self.seconds[token] += seconds
+            self._calls.append((begin, end, token))
             self.done[token] += done
             self.stored[token] += stored
             self.entries[token] += entries
+
+    def share(self) -> None:
+        """Each moment since belongs to the calls that were at work in it, in equal parts.
+
+        So that operators add up to no more than the run took, and what ran alone took all.
+        """
+        calls = self._taken()
+        ends = [(at, 1, token) for at, _, token in calls]
+        ends += [(at, -1, token) for _, at, token in calls]
+        busy: dict[str, int] = defaultdict(int)
+        before = 0.0
+        for at, more, token in sorted(ends):
+            each = (at - before) / max(1, sum(busy.values()))
+            for one, times in busy.items():
+                self.seconds[one] += times * each
+            busy[token] += more
+            if not busy[token]:
+                del busy[token]
+            before = at
+
+    def split(self, slots: int) -> float:
+        """Calls since took one slot of so many: what has no clock was at work on others.
+
+        Returns the seconds of all of them.
+        """
+        calls = self._taken()
+        for begin, end, token in calls:
+            self.seconds[token] += (end - begin) / slots
+        return sum(end - begin for begin, end, _ in calls) / slots
+
+    def _taken(self) -> list[tuple[float, float, str]]:
+        with _lock:
+            calls, self._calls = self._calls, []
+        return calls
 
 
 @contextmanager
@@ -89,11 +130,12 @@ class Timed:
     def __call__(self, *args: Any) -> Any:
         begin = time.perf_counter()
         value = self.function(*args)
-        took = worked(begin)
+        end = time.time()
+        span = end - worked(begin), end
         done = int(self.done(value))
         entries = count_entries(*args) if self.joins else (0, 0)
-        _count(self.token, took, done, *entries)
-        tell(_TOPIC, (os.getpid(), self.token, took, done, *entries))
+        _count(self.token, *span, done, *entries)
+        tell(_TOPIC, (os.getpid(), self.token, *span, done, *entries))
         return value
 
 
