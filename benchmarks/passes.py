@@ -43,9 +43,8 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, load_digits, load_svmlight_file
-from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.feature_extraction.text import TfidfTransformer, TfidfVectorizer
 from sklearn.linear_model import RidgeCV
-from sklearn.preprocessing import normalize
 
 import mlopt
 from mlopt.errors import MloptError
@@ -92,7 +91,10 @@ WIDE, LOW, HIGH = 0.25, (1.7, 3.0), 4.0
 """The share of drawn problems with more columns than rows; logarithms to base 10 of their
 rows, and of their columns at most."""
 TEXT = 0.5
-"""The share of drawn sparse problems whose rows have length one, as those of texts."""
+"""The share of drawn sparse problems whose rows are weighted, and have length one, as those
+of texts."""
+VOCABULARY, WORDS = (3.0, 4.8), (1.0, 2.2)
+"""Of half of these, logarithms to base 10 of their columns, and of values in a row."""
 MANY = 0.5
 """Of logistic problems of estimators: the share with more classes than two."""
 FOLDS, FEWEST, COVERED = 8, 30, 0.8
@@ -120,9 +122,14 @@ def drawn(rng):
         n = 10 ** rng.uniform(*LOW)
         d = 10 ** rng.uniform(np.log10(n), min(HIGH, np.log10(VALUES / n)))
         problem = replace(problem, n=int(n), d=int(d), density=1.0)
+    text = problem.density < 1 and rng.random() < TEXT
+    if text and rng.random() < 0.5:
+        d, each = (10 ** rng.uniform(*both) for both in (VOCABULARY, WORDS))
+        n = min(10 ** rng.uniform(2.7, 4.5), VALUES / each)
+        problem = replace(problem, n=int(n), d=int(d), density=min(each / d, 0.9))
     X, y = foresight.rows_of(problem)
-    if sp.issparse(X) and rng.random() < TEXT:
-        X = sp.csr_array(normalize(X))
+    if text:
+        X = sp.csr_array(TfidfTransformer().fit_transform(X))
     return "drawn", X, y, problem.loss, problem.l2, problem.tolerance
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from mlopt.gd.batch import Pairs, dots
+import numpy as np
+import pytest
+
+from mlopt.gd.batch import Pairs, dots, largest
 from mlopt.gd.columns import Layout, Model, layout
 
 PLAN = layout([Model("logistic", 0.1), Model("multinomial", 0.1, outputs=3)])
@@ -99,3 +102,22 @@ def test_selected_columns_keep_their_memory() -> None:
         pairs.direction(g, np.copy, PLAN)[:, columns],
         rtol=1e-12,
     )
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("rows", [1, 5, 16, 48, 53, 400])
+def test_sums_and_maxima_of_units_are_those_of_their_columns(rows: int, order: Any) -> None:
+    a, b = (np.asarray(RANDOM.normal(size=(rows, PLAN.width)), order=order) for _ in "ab")
+    products = [part.sum() for part in parts(a * b, PLAN)]
+    np.testing.assert_allclose(dots(a, b, PLAN), products)
+    np.testing.assert_array_equal(
+        largest(a, PLAN), [np.abs(part).max() for part in parts(a, PLAN)]
+    )
+
+
+def test_what_is_not_finite_is_told() -> None:
+    a = np.ones((70, PLAN.width))
+    a[69, PLAN.units[1]] = np.nan
+    assert np.isnan(largest(a, PLAN)[1])
+    assert np.isnan(dots(a, a, PLAN)[1])
+    assert largest(a, PLAN)[0] == 1.0

@@ -19,6 +19,7 @@ from mlopt.gd.columns import Layout
 from mlopt.gd.gap import VALUES
 from mlopt.gd.passes import Evaluation, Floats
 from mlopt.gd.sizes import SUFFICIENT
+from mlopt.kernels.by_column import LANES, step_along
 
 Doubles = NDArray[np.float64]
 
@@ -27,7 +28,31 @@ _PER_UNIT = ("value", "slope", "t", "refusals", "estimate", "values", "estimates
 
 def dots(a: Floats, b: Floats, plan: Layout) -> NDArray[np.float64]:
     """Inner products of the units: (d + 1, B) and (d + 1, B) -> (U,)."""
-    return plan.unit_sum(np.einsum("ij,ij->j", a, b).astype(np.float64))
+    return plan.unit_sum(_dots(a, b))
+
+
+def _dots(a: Floats, b: Floats) -> NDArray[np.float64]:
+    """The same of the columns, (B,)."""
+    (x, last), (y, end) = _wide(a), _wide(b)
+    sums = np.einsum("ij,ij->j", x, y).astype(np.float64)
+    rest = np.einsum("ij,ij->j", last, end)
+    return np.asarray(sums.reshape(-1, a.shape[1]).sum(axis=0) + rest)
+
+
+def largest(a: Floats, plan: Layout) -> Floats:
+    """The largest magnitude in each unit, (d + 1, B) -> (U,)."""
+    body, last = _wide(np.abs(a))
+    tops = body.max(axis=0, initial=0).reshape(-1, a.shape[1])
+    most = np.concatenate([tops, last]).max(axis=0)
+    return np.asarray(np.maximum.reduceat(most, plan.units))
+
+
+def _wide(a: Floats) -> tuple[Floats, Floats]:
+    """Rows put side by side, as many as are worth a loop, and those that are left over."""
+    n, columns = a.shape
+    rows = max(1, LANES // columns)
+    whole = n - n % rows
+    return np.ascontiguousarray(a[:whole]).reshape(-1, rows * columns), a[whole:]
 
 
 @dataclass
@@ -78,20 +103,25 @@ class Pairs:
         rescaled : bool, or ndarray of shape (U,)
             Whether the newest pair sets the overall scale of ``inverse``.
         """
-        q = gradient.copy()
-        factors: list[NDArray[np.float64]] = []
-        known = list(zip(self.steps, self.changes, self.inverses, strict=True))
-        for step, change, rho in reversed(known):
-            a = rho * dots(step, q, plan)
-            factors.append(a)
-            q -= plan.spread(a).astype(q.dtype) * change
-        z = inverse(q)
-        if known and np.any(rescaled):
+        if not self.steps:
+            return -inverse(gradient)
+        # Each step is taken together with the inner product that the next one needs.
+        q, factors = gradient.copy(), np.empty((len(self.steps), len(plan.units)))
+        before = [self.steps[0], *self.steps]
+        sums = _dots(self.steps[-1], q)
+        for at in reversed(range(len(factors))):
+            factors[at] = self.inverses[at] * plan.unit_sum(sums)
+            factor = plan.spread(-factors[at])
+            sums = step_along(q, self.changes[at], factor, before[at])
+        z = np.ascontiguousarray(inverse(q))
+        if np.any(rescaled):
             scale = np.where(rescaled, self._scale(inverse, plan), 1.0)
             z *= plan.spread(scale).astype(z.dtype)
-        for (step, change, rho), a in zip(known, reversed(factors), strict=True):
-            b = rho * dots(change, z, plan)
-            z += plan.spread(a - b).astype(z.dtype) * step
+        after = [*self.changes[1:], self.changes[-1]]
+        sums = _dots(self.changes[0], z)
+        for at in range(len(factors)):
+            factor = plan.spread(factors[at] - self.inverses[at] * plan.unit_sum(sums))
+            sums = step_along(z, self.steps[at], factor, after[at])
         return np.negative(z, out=z)
 
     def _scale(self, inverse: Callable[[Floats], Floats], plan: Layout) -> Floats:
@@ -291,9 +321,7 @@ class Batch:
         direction = self.pairs.direction(self.gradient, inverse, self.plan, scaled)
         slope = dots(self.gradient, direction, self.plan)
         self._point(units, direction, slope)
-        wrong = (
-            units & ~(slope < 0) & (np.abs(self.gradient).max(axis=0)[self.plan.units] > 0)
-        )
+        wrong = units & ~(slope < 0) & (largest(self.gradient, self.plan) > 0)
         if wrong.any():  # rounding has eaten the memory's positive definiteness
             self.pairs.forget(wrong)
             direction = -inverse(self.gradient)

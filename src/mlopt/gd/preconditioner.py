@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,12 +56,15 @@ class Diagonal(Preconditioner):
 
     def __call__(self, gradient: Floats) -> Floats:
         """``H g`` of every column."""
-        below = np.multiply.outer(self.squares, self.mean)
+        return (gradient / self._curvatures).astype(gradient.dtype)
+
+    @cached_property
+    def _curvatures(self) -> NDArray[np.float64]:
+        below = np.multiply.outer(self.squares, self.mean).astype(np.float64)
         below[:-1] += self.l2
         below[-1] += self.intercept_l2
         # A column of zeros without penalty has no gradient either.
-        np.maximum(below, 1e-12 * below.max(axis=0), out=below)
-        return (gradient / below).astype(gradient.dtype)
+        return np.asarray(np.maximum(below, 1e-12 * below.max(axis=0), out=below))
 
     def take(self, columns: Indices) -> Diagonal:
         """That of some columns."""

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.gd import gap, penalty_path
-from mlopt.gd.batch import Batch, dots
+from mlopt.gd.batch import Batch, dots, largest
 from mlopt.gd.columns import Indices, Layout, Model
 from mlopt.gd.linear_training import LinearTraining
 from mlopt.gd.passes import evaluate
@@ -274,8 +274,8 @@ class QuasiNewton(LinearTraining):
             # An objective of zero, as of a constant target, asks for a gap of zero.
             asked = np.maximum(self.tol * self._size(batch), np.finfo(np.float64).tiny)
             return self._gap(batch) / asked
-        largest = np.maximum.reduceat(np.abs(batch.gradient).max(axis=0), batch.plan.units)
-        return (largest / self.gtol) ** 2
+        most = largest(batch.gradient, batch.plan).astype(np.float64)
+        return np.asarray((most / self.gtol) ** 2)
 
     def _judge(self, batch: Batch) -> NDArray[np.int64]:
         plan = batch.plan

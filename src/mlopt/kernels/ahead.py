@@ -25,6 +25,7 @@ from mlopt.kernels import (
     terms,
     windows,
 )
+from mlopt.kernels.by_column import step_along
 from mlopt.kernels.factors_als import confide_rows, solve_rows
 from mlopt.kernels.factors_sgd import LANES, visit
 from mlopt.kernels.gibbs import LANES as TOPICS
@@ -124,6 +125,11 @@ def _coordinates(kind: Kind) -> None:
     )  # fmt: skip
 
 
+def _by_column(kind: Kind) -> None:
+    x = _rows(kind)
+    step_along(x.copy(), x, np.ones(_D), x)
+
+
 def _single_rows(kind: Kind) -> None:
     X = _rows(kind)
     products(X, np.ones(_D))
@@ -198,6 +204,7 @@ _OF_NUMBERS: tuple[Callable[[Kind], None], ...] = (
     partial(_sgd, rows=_csr, models=_MANY),
     partial(_sgd, rows=_rows, models=_FEW),
     _coordinates,
+    _by_column,
     _shrinkage,
     _dual,
     _images,
