@@ -4,6 +4,7 @@ Rows are drawn for a grid of shapes, dense and sparse; each method runs three ti
 seconds and 60 passes at most, and its price for the passes that it took stands beside the
 median. A ratio below 1 says that the price is too low. Single passes over all rows, "pass"
 among the methods, are measured on shapes of their own: few values a row, many rows, blocks.
+So are "step"s of L-BFGS, passes over next to nothing: many weights, of one column or more.
 "theirs" are scikit-learn's own fits by lbfgs, of two classes and of five, to their end.
 Foreseeing passes is another matter: `foresight.py`.
 
@@ -30,6 +31,7 @@ import statistics
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -50,13 +52,16 @@ from sklearn.linear_model import LogisticRegression
 
 import mlopt
 from mlopt.cluster import Threads, between_passes, single_threaded
+from mlopt.costs import Cost
 from mlopt.errors import MloptError
 from mlopt.gd.columns import Model, layout
 from mlopt.gd.passes import Sums, evaluate
+from mlopt.gd.plans import lbfgs
 from mlopt.gd.plans.fitting import Ranker
 from mlopt.gd.plans.method import Method
 from mlopt.gd.plans.running import Alternative
 from mlopt.gd.pricing import Shape, gradient_pass, shape_of
+from mlopt.gd.quasi_newton import QuasiNewton
 from mlopt.pipeline.calibration.fitting import MOST as FACTOR
 from mlopt.pipeline.calibration.fitting import RIDGE, robust
 from mlopt.pipeline.fits.models.theirs import logistic_cost as own_cost
@@ -75,7 +80,7 @@ SHAPES = (
 METHODS = (
     "lbfgs", "newton-cholesky", "newton-cg", "primal-coordinate-descent", "cholesky",
     "sparse_cg", "sketched_cg", "mixed_cholesky", "svd", "dual-coordinate-descent",
-    "pass", "theirs",
+    "pass", "step", "theirs",
 )  # fmt: skip
 PASSES = (
     (500, 10, 1.0), (4000, 10, 1.0), (12_000, 10, 1.0), (150_000, 2, 1.0),
@@ -85,6 +90,13 @@ PASSES = (
     (6000, 20_000, 0.007), (40_000, 20_000, 0.0025), (60_000, 40, 0.3),
 )  # fmt: skip
 PASS, LOOKS = "pass", 15
+STEPS = (
+    (10_000, 1), (100_000, 1), (300_000, 1), (3000, 4), (10_000, 4), (30_000, 4),
+    (100_000, 4), (300_000, 4), (3000, 16), (10_000, 16), (30_000, 16), (100_000, 16),
+)  # fmt: skip
+"""Weights of a column, and columns."""
+STEP, FEWEST, STEPS_ROWS = "step", (20, 60), (2000, 10)
+"""Passes before those that count and with them; rows, and values in each."""
 THEIRS, CLASSES = "theirs", 5
 VALUES = 8e6
 """Stored by a drawn problem at most."""
@@ -120,11 +132,42 @@ class Looked:
     shape: Shape
     resources: mlopt.Resources
     seconds: float
+    cost: Callable[[Shape, mlopt.Resources], Cost] = gradient_pass
 
     def priced(self) -> float:
         """Seconds by the list as it is now."""
-        cost = gradient_pass(self.shape, self.resources)
+        cost = self.cost(self.shape, self.resources)
         return cost.seconds(self.resources, self.resources.threads)
+
+
+def stepped(rng, d, columns):
+    """A pass of L-BFGS with so many weights, over a few short rows."""
+    n, stored = STEPS_ROWS
+    X, threads = rows(rng, n, d, stored / d), int(THREADS)
+    resources = replace(mlopt.Resources.probe(), threads=threads)
+    codes = rng.integers(0, max(columns, 2), (n, 1)).astype(float)
+    beside = {"targets": codes, "weights": np.ones_like(codes)}
+    model = Model("squared_hinge", 1e-6, outputs=columns)
+    with closing(Threads(threads)) as where, between_passes():
+        held = Rows.of(X, executor=where).attach(**beside)
+        seconds = []
+        for _ in range(REPEATS):
+            training = QuasiNewton(held, [model], gtol=0.0, max_passes=FEWEST[1])
+            training.advance(FEWEST[0])
+            clock = time.process_time if FIT else time.perf_counter
+            start, before = clock(), training.passes
+            training.advance(FEWEST[1])
+            seconds.append((clock() - start) / max(training.passes - before, 1))
+        took = sorted(seconds)[0 if FIT else REPEATS // 2]
+        shape = shape_of(held, columns)
+    one = Looked(SimpleNamespace(name=STEP), shape, resources, took, lbfgs.each)
+    print(
+        f"{STEP:34s} squared_hinge {d:6d} weights x {columns:2d}            1 passes "
+        f"{1e3 * took:9.2f} ms  price {1e3 * one.priced():9.2f} ms  "
+        f"{one.priced() / took:5.2f}",
+        flush=True,
+    )
+    yield one
 
 
 def looked(rng, n, d, density):
@@ -386,7 +429,9 @@ def main():
     rng = np.random.default_rng(options.seed)
     seen: list[Seen | Looked | Theirs] = []
     methods = options.methods.split(",")
-    for name, shapes, made in ((PASS, PASSES, looked), (THEIRS, SHAPES, fitted_theirs)):
+    for name, shapes, made in (
+        (PASS, PASSES, looked), (STEP, STEPS, stepped), (THEIRS, SHAPES, fitted_theirs)
+    ):  # fmt: skip
         if name in methods:
             methods.remove(name)
             seen += [one for shape in shapes for one in made(rng, *shape)]

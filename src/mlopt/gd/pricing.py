@@ -173,6 +173,13 @@ def alone(operations: float, resources: Resources, busy: int = 1) -> Cost:
     return Cost(flops=operations * resources.threads / busy)
 
 
+def read_alone(nbytes: float, resources: Resources) -> Cost:
+    """So many bytes that one thread goes through: costs divide by the rate of all."""
+    return Cost(
+        memory=nbytes * resources.memory_rate(resources.threads) / resources.memory_rate()
+    )
+
+
 def gram_operations(rows: float, d: int) -> float:
     """Of a product of few columns with themselves, weighted, at its speed."""
     return rows * d * (d + _NARROW)

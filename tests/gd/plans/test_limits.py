@@ -11,10 +11,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from mlopt.cluster import Threads
+from mlopt.gd.estimator_base import resources_of
 from mlopt.gd.plans import SolverPlan, Task, plan, running
+from mlopt.gd.plans.fitting import Ranker
 from mlopt.gd.plans.forecast import Passes
-from mlopt.gd.plans.methods import METHODS
-from mlopt.gd.plans.running import solve
+from mlopt.gd.plans.methods import BY_NAME, METHODS
+from mlopt.gd.plans.running import raced, solve
+from mlopt.gd.plans.stop import GradientNorm
+from mlopt.gd.plans.task import problem_of
 
 Array = NDArray[Any]
 N, D = 600, 60
@@ -106,3 +111,19 @@ def test_a_bad_plan_is_left_for_the_next_that_can_go_on_whatever_its_rank(
     assert result.methods == ("primal-coordinate-descent", "lbfgs")
     assert result.history[4][0] == 5
     assert result.converged
+
+
+def test_where_no_gap_is_known_one_that_begins_anew_takes_over() -> None:
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(80, 200)), random.permutation(80) % 2
+    task = Task("squared_hinge", l2=1e-2, fit_intercept=False)
+    problem = problem_of(task, X, y, Threads(1), None)
+    methods = tuple(BY_NAME[name] for name in ("lbfgs", "dual-coordinate-descent"))
+    ranker = Ranker(problem, resources_of(Threads(1)), GradientNorm(1e-6), methods)
+    first, other = sorted(ranker.ranked(methods), key=lambda a: a.name, reverse=True)
+    quick = replace(other, span=(0.0, 0.0))
+    race = raced([replace(first, passes=Passes.known(3.0)), quick])
+    assert race.names == ["lbfgs", "dual-coordinate-descent"]
+    alone = raced([other])
+    assert race.passes == alone.passes + 4
+    np.testing.assert_array_equal(race.outcome().coef, alone.outcome().coef)

@@ -13,7 +13,14 @@ from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import GradientNorm, Minimum, RelativeGap
 from mlopt.gd.plans.task import Problem
-from mlopt.gd.pricing import Shape, arithmetic, gradient_pass, solving, weighted_gram
+from mlopt.gd.pricing import (
+    Shape,
+    arithmetic,
+    gradient_pass,
+    read_alone,
+    solving,
+    weighted_gram,
+)
 from mlopt.gd.quasi_newton import QuasiNewton
 from mlopt.gd.sample import sample_size
 from mlopt.gd.sizes import WIDEST
@@ -46,22 +53,22 @@ def passes(shape: Shape) -> float:
 
 def cost(shape: Shape, resources: Resources, passes: float) -> Cost:
     """A start, and so many passes over all rows."""
-    return _start(shape, resources) + passes * _each(shape, resources)
+    return _start(shape, resources) + passes * each(shape, resources)
 
 
-def _each(shape: Shape, resources: Resources) -> Cost:
+def each(shape: Shape, resources: Resources) -> Cost:
     """A pass and a step: two loops over pairs of vectors, factors between them if any."""
     size, columns = shape.d + 1, shape.columns
-    loops = Cost(memory=_VECTORS * 8.0 * size * columns, python=_STEP)
+    loops = read_alone(_VECTORS * 8.0 * size * columns, resources) + Cost(python=_STEP)
     factors = solving(size, columns) if shape.d < WIDEST else Cost()
     return gradient_pass(shape, resources) + loops + factors
 
 
 def _start(shape: Shape, resources: Resources) -> Cost:
     if shape.d >= WIDEST:
-        return _WIDE_START * _each(shape, resources)
+        return _WIDE_START * each(shape, resources)
     rows = sample_size(shape.n, shape.d, shape.columns)
-    squares = _each(shape, resources)  # of all columns
+    squares = each(shape, resources)  # of all columns
     hessian = weighted_gram(shape, rows) + 2.0 * shape.d**3 / 3
     if rows == shape.n:
         return squares + arithmetic(shape, _INNERMOST[1] * hessian)
@@ -71,7 +78,7 @@ def _start(shape: Shape, resources: Resources) -> Cost:
     nested = sample_size(rows, shape.d, shape.columns) < rows
     over, renewals = _NESTED if nested else _INNERMOST
     here = replace(resources, workers=1)  # where a sample is held
-    trained = over * _each(sample, here) + arithmetic(shape, renewals * hessian)
+    trained = over * each(sample, here) + arithmetic(shape, renewals * hessian)
     before = _start(sample, here) if nested else Cost()
     return squares + drawn + before + trained
 

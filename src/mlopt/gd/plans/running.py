@@ -152,9 +152,10 @@ def raced(
     """Run the first attempt; leave it when it proves worse than thought.
 
     The best of those after it that can start from its weights, or needs no start, then
-    goes on. Towards a gap, what was left has its turn again if all of them prove worse:
-    each time after twice as long as all took before, so that a good one is reached in a
-    few times what it takes alone.
+    goes on; where no gap tells how near weights are, one that begins anew will do, too.
+    Towards a gap, what was left has its turn again if all of them prove worse: each time
+    after twice as long as all took before, so that a good one is reached in a few times
+    what it takes alone.
 
     Parameters
     ----------
@@ -171,10 +172,12 @@ def raced(
     most = max(_MOST[a.method.unit] for a in attempts)
     limits = Limits(passes=max_iter or most, seconds=time_limit)
     one, *others = attempts
+    gap = isinstance(one.stop, RelativeGap)
     able = [
         a
         for a in others
-        if isinstance(a, Alternative) and (a.method.continues or not a.method.iterates)
+        if isinstance(a, Alternative)
+        and (a.method.continues or not (gap and a.method.iterates))
     ]
     rows = one.problem.rows
     shared = one.method.factors and min(rows.n, rows.d) >= _SHARED
