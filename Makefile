@@ -85,6 +85,7 @@ bench: install .venv-dask-ml .venv-peers .venv-factors .venv-serving-peers
 	$(BIN)/python benchmarks/l1.py --peers .venv-peers/bin/python
 	$(BIN)/python benchmarks/choices.py
 	$(BIN)/python benchmarks/pipelines.py
+	$(BIN)/python benchmarks/ordinary.py
 	$(BIN)/python benchmarks/keeping.py
 	$(BIN)/python benchmarks/streaming.py
 	$(BIN)/python benchmarks/serving.py --peers .venv-serving-peers/bin/python

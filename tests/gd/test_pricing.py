@@ -9,7 +9,14 @@ import pytest
 from mlopt.costs import Cost
 from mlopt.gd.plans.methods import BY_NAME
 from mlopt.gd.plans.outline import Outline
-from mlopt.gd.pricing import Shape, gradient_pass, scan, shape_of_stats, solving
+from mlopt.gd.pricing import (
+    Shape,
+    gradient_pass,
+    read_alone,
+    scan,
+    shape_of_stats,
+    solving,
+)
 from mlopt.gd.sizes import WIDEST
 from mlopt.prices import price
 from mlopt.resources import Resources
@@ -45,7 +52,8 @@ def test_a_pass_has_one_price(stats: Stats, where: Resources, dtype: str) -> Non
     assert one_more("sparse_cg", "squared", shape, where) == pytest.approx(with_vectors(10))
     factor = solving(shape.d + 1) if shape.d < WIDEST else Cost()
     calls = Cost(python=price("lbfgs.step"))
-    steps = with_vectors(price("lbfgs.vectors"), factor + calls)
+    pairs = read_alone(price("lbfgs.vectors") * 8.0 * (shape.d + 1), where)
+    steps = with_vectors(0, pairs + factor + calls)
     assert one_more("lbfgs", "logistic", shape, where) == pytest.approx(steps)
 
 

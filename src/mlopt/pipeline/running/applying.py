@@ -6,13 +6,14 @@ import logging
 import sys
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from dask.task_spec import Task, TaskRef
+from joblib import parallel_config
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
@@ -183,7 +184,9 @@ def _in_blocks(pipeline: Any, planned: Planned, X: Any, where: Executor) -> list
     models = [op.model for op in given]
 
     def made(edge: tuple[int, int]) -> Any:
-        return function(tables.row_range(X, *edge), *models)
+        # Blocks go side by side: a step's own `n_jobs` would start threads for each.
+        with parallel_config("sequential") if where.threads > 1 else nullcontext():
+            return function(tables.row_range(X, *edge), *models)
 
     if light:
         return where.map(made, blocks)
