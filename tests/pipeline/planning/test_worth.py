@@ -12,11 +12,21 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn.pipeline
+from sklearn.cluster import Birch
 from sklearn.compose import make_column_transformer
 from sklearn.decomposition import TruncatedSVD
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LogisticRegression
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    KBinsDiscretizer,
+    OneHotEncoder,
+    StandardScaler,
+)
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -60,6 +70,37 @@ def test_a_small_fit_of_light_steps_is_scikit_learns_own() -> None:
     names = theirs[:-1].get_feature_names_out()
     assert list(ours[:-1].get_feature_names_out()) == list(names)
     check_is_fitted(ours)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        lambda: [("scale", StandardScaler()), ("near", KNeighborsClassifier())],
+        lambda: [("boost", HistGradientBoostingClassifier(max_iter=3))],
+        lambda: [("all", sklearn.pipeline.make_pipeline(StandardScaler(), SVC(C=0.1)))],
+    ],
+)
+def test_a_last_step_that_has_one_way_does_not_ask_for_a_plan(steps: Any) -> None:
+    X, y = RNG.normal(size=(5000, 6)), np.arange(5000) % 2
+    ours = mlopt.Pipeline(steps()).fit(X, y)
+    assert "not planned" in str(ours.plan_)
+    assert ours.plan_.predicted is None
+    theirs = sklearn.pipeline.Pipeline(steps()).fit(X, y)
+    np.testing.assert_array_equal(ours.predict(X[:50]), theirs.predict(X[:50]))
+    # Who asks beforehand is told what it takes.
+    assert mlopt.Pipeline(steps()).explain(X, y).predicted > 0
+    with dask.config.set({"mlopt.plan": "always"}):
+        assert mlopt.Pipeline(steps()).fit(X, y).plan_.predicted > 0
+
+
+def test_a_step_of_one_way_in_the_middle_asks_for_a_plan() -> None:
+    X, y = RNG.normal(size=(5000, 6)), np.arange(5000) % 2
+    steps = [
+        ("near", KBinsDiscretizer()),
+        ("means", Birch()),
+        ("tree", DecisionTreeClassifier()),
+    ]
+    assert worth(steps, X, y, {}, Resources()) is None
 
 
 @pytest.mark.parametrize("rows", [500, N])

@@ -146,10 +146,10 @@ def make_plan(
     found_out = None if plainly else found
     context = Context(found_out, room, learnt, passes, there, keep, at_once)
     draft, log = optimize(draft, context, without=without)
-    brief = known is not None and known.plainly <= BRIEF
+    foreseen = known.plainly if known else None
+    brief = foreseen is not None and foreseen <= BRIEF
     draft = replace(draft, brief=draft.at_once and brief)
     took = time.perf_counter() - begin
-    foreseen = known.plainly if known else None
     return Planned(draft, built, sources, found, log, context, took, plainly, foreseen)
 
 

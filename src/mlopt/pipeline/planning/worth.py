@@ -53,15 +53,16 @@ class Worth:
 
     Attributes
     ----------
-    planning, plainly, saved : float
-        Seconds of planning, of the fit as scikit-learn runs it, and those of it that a
-        plan may save, about.
+    planning, saved : float
+        Seconds of planning, and those of the fit that a plan may save, about.
+    plainly : float or None
+        Of the fit as scikit-learn runs it, where that is known.
     bytes : int
         Of what the steps make, held all at once.
     """
 
     planning: float
-    plainly: float
+    plainly: float | None
     saved: float
     bytes: int = 0
 
@@ -73,10 +74,9 @@ class Worth:
     @property
     def why(self) -> str:
         """These seconds, in words."""
-        planning, saved, fit = map(
-            format_seconds, (self.planning, self.saved, self.plainly)
-        )
-        return f"planning takes about {planning} and saves {saved} at most, the fit {fit}"
+        planning, saved = map(format_seconds, (self.planning, self.saved))
+        fit = "" if self.plainly is None else f", the fit {format_seconds(self.plainly)}"
+        return f"planning takes about {planning} and saves {saved} at most{fit}"
 
 
 def always() -> bool:
@@ -103,13 +103,14 @@ def worth(
     """What planning a fit in memory takes beside the fit; None where that is not known.
 
     It is for tables whose steps go through their values once (scalers, encoders, imputers),
-    or have a price.
+    or have a price; the last one may be any that is fitted in one way alone.
     """
     table = issparse(X) or isinstance(X, np.ndarray) or hasattr(X, "iloc")
     if not table or len(X.shape) != 2 or 0 in X.shape or any(params.values()):
         return None
     try:
-        sum_of = _Sum(tables.row_range(X, 0, _FEW), _outputs(steps, y), resources)
+        few, outputs = tables.row_range(X, 0, _FEW), _outputs(steps, y)
+        sum_of = _Sum(few, outputs, resources, _last(steps))
         sum_of.chain(steps, _stats(X))
         trial = _CALLS * sum(SIZES) * (sum_of.numbers + sum_of.cells) / X.shape[0]
         work = price("plan.begin") + sum_of.steps * price("plan.step") + trial
@@ -118,7 +119,14 @@ def worth(
     except Exception:  # of what is wrong with a step it tells itself, where it is fitted
         return None
     size = (1 + sum_of.steps) * _stats(X).bytes
-    return Worth(planning, sum_of.light + sum_of.models, saved, size)
+    plainly = None if sum_of.only else sum_of.light + sum_of.models
+    return Worth(planning, plainly, saved, size)
+
+
+def _last(steps: Sequence[tuple[str, Any]]) -> Any:
+    """The step whose output nobody in the pipeline reads."""
+    last = steps[-1][1]
+    return _last(last.steps) if is_pipeline(last) and is_simple(last) else last
 
 
 def worth_applying(steps: Sequence[tuple[str, Any]], X: Any) -> bool:
@@ -176,17 +184,21 @@ class _Sum:
         Seconds of scikit-learn's own fits among these, and of what they are.
     sparse : bool
         Whether a step may have given sparse rows.
+    only : bool
+        Whether the last step has one way alone, which takes nobody knows how long.
     """
 
     example: Any
     outputs: int
     resources: Resources
+    last: Any
     steps: int = 0
     numbers: float = 0.0
     cells: float = 0.0
     models: float = 0.0
     plain: list[tuple[float, Any, Stats]] = field(default_factory=list)
     sparse: bool = False
+    only: bool = False
 
     @property
     def light(self) -> float:
@@ -248,6 +260,9 @@ class _Sum:
         sparse = x.sparse or self.sparse
         if record_of(type(step)).by_author or sparse > get_tags(step).input_tags.sparse:
             raise _Unknown  # a way may take sparse rows where scikit-learn takes none
+        if step is self.last and not ways_of(step):
+            self.only = True
+            return x
         stats = replace(x, outputs=self.outputs, dtype="float64", bytes=-1)
         if (own := own_cost(step, replace(stats, sparse=sparse, bytes=-1))) is None:
             self.models += self._by_ways(step, stats)
