@@ -78,3 +78,11 @@ def test_values_of_any_size_can_be_looked_at(size: float) -> None:
     look = Look.of(Rows.of(size * np.random.default_rng(0).normal(size=(50, 3))))
     assert look.length >= 0.0
     assert np.isfinite([look.alike, look.least]).all()
+
+
+def test_a_centre_takes_no_curvature_of_rows_that_are_not_looked_at() -> None:
+    X = np.random.default_rng(0).normal(size=(4000, 900)) + 3.0
+    look = Look.of(Rows.of(X))
+    assert look.least < look.centred_least < 2 * look.least
+    wide = Look.of(Rows.of(X[:800]))
+    assert wide.centred_least == pytest.approx(0.0, abs=1e-9 * wide.length)

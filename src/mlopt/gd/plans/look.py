@@ -38,7 +38,8 @@ class Look:
         divided by m, may have.
     centred_length, centred_least : float
         The same of rows less their mean, which an intercept takes away: of fewer rows than
-        columns it is 0.
+        columns it is 0. Of more, dense ones, of which fewer are looked at, it is the least
+        that is left.
     scaled_alike, scaled_least : float
         The same of columns divided by the root of their mean squares, and the eigenvalue
         by the mean squared length: all that counts where columns go one by one.
@@ -71,7 +72,7 @@ class Look:
         inverse = np.divide(1.0, roots, where=roots > 0, out=np.zeros_like(roots))
         with alone(briefly=True):  # threads of BLAS would wait for each other at each row
             plain, scaled = _Gram.of(X), _Gram.of(X * inverse[None, :])
-            middle = plain.centred(X)
+            middle = plain.centred(X, left=rows.n > rows.d and not rows.sparse)
             return Look(
                 length, plain.alike, length * plain.least,
                 length * middle.length, length * middle.least, scaled.alike, scaled.least,
@@ -93,12 +94,15 @@ class _Gram:
         By which products of the rows were divided.
     wide : bool
         Of rows with each other, not of columns.
+    lost : int
+        How many of its eigenvalues count for nothing, which are 0.
     """
 
     products: Array
     squares: Array
     scale: float
     wide: bool
+    lost: int = 0
 
     @staticmethod
     def of(X: Any) -> _Gram:
@@ -110,8 +114,9 @@ class _Gram:
         length = float(squares.mean())
         return _Gram(gram / (m * length), squares / length, length, m <= d)
 
-    def centred(self, X: Any) -> _Gram:
-        """Of the same rows less their mean."""
+    def centred(self, X: Any, *, left: bool) -> _Gram:
+        """Of the same rows less their mean; without the 0 that gives, if others are
+        ``left``."""
         gram = self.products
         if self.wide:
             means = gram.mean(axis=0)
@@ -119,7 +124,7 @@ class _Gram:
         else:
             mean = np.asarray(X.mean(axis=0)).ravel() / np.sqrt(self.scale)
             gram = gram - np.outer(mean, mean)
-        return replace(self, products=gram)
+        return replace(self, products=gram, lost=int(left and self.wide))
 
     @property
     def length(self) -> float:
@@ -136,7 +141,8 @@ class _Gram:
     @property
     def least(self) -> float:
         """The least eigenvalue."""
-        one = eigvalsh(self.products, subset_by_index=[0, 0], check_finite=False)
+        where = [self.lost, self.lost]
+        one = eigvalsh(self.products, subset_by_index=where, check_finite=False)
         return float(one[0])
 
 
