@@ -25,7 +25,8 @@ _DUAL = "dual-coordinate-descent"
 SOLVERS = (*_PRIMAL, _DUAL)
 """Methods of the table that fit it."""
 _NAMES = {"auto": SOLVERS, False: _PRIMAL, True: (_DUAL,)}
-_SLOW = "fewer features than rows: it may take any number of passes"
+SLOW = "fewer features than rows: it may take any number of passes"
+"""Why the dual is not chosen."""
 
 
 class LinearSVC(LinearClassifier, svm.LinearSVC):
@@ -137,7 +138,7 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
 
     def _asks(self, problem: Problem) -> tuple[str, Stop, Mapping[str, str]]:
         tall = self.loss == "squared_hinge" and problem.rows.d < problem.rows.n
-        aside = {_DUAL: _SLOW} if tall and _PRIMAL[0] in self._methods() else {}
+        aside = {_DUAL: SLOW} if tall and _PRIMAL[0] in self._methods() else {}
         return self._solver, GradientNorm(self.tol), aside
 
     def _methods(self) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from mlopt.pipeline.fits.base import Fit, ManyPasses, OnePass, PartialFit
 from mlopt.pipeline.fits.registry import own_cost, ways_of
 from mlopt.pipeline.graph.operators import Convert, Given, Learn, Operator, Source
 from mlopt.pipeline.graph.walking import Sinks, walk
-from mlopt.pipeline.profiling.shapes import outputs_of, stats_of
+from mlopt.pipeline.profiling.shapes import grown, outputs_of, stats_of
 from mlopt.pipeline.profiling.trial import Trial, timed
 from mlopt.pipeline.tasks import fitting
 from mlopt.plan import format_bytes
@@ -193,7 +193,7 @@ def profile(
                 [trial.seconds[op.token] for trial in trials],
                 [tables.count_bytes(value) for value in values],
             )
-            stats = stats_of(values[-1], found.rows, blocks)
+            stats = grown(stats_of(values[-1], found.rows, blocks), values)
             crowding = _crowding(op, lines, found, trials[0])
             found.measures[op.token] = Measure(lines, stats, crowding)
     return found

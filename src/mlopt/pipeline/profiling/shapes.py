@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -54,3 +55,28 @@ def stats_of(value: Any, rows: int, blocks: int) -> Stats:
     return Stats(
         rows, columns, density=density, dtype=dtype, bytes=nbytes, partitions=blocks
     )
+
+
+def grown(stats: Stats, values: Sequence[Any]) -> Stats:
+    """With as many columns as all rows may give, where some give more than they are.
+
+    Words go on coming, as a power of the rows (Heaps' law): that of the two largest of the
+    samples whose ``values`` these are, the largest last.
+    """
+    if not stats.sparse or len(values) < 2:
+        return stats
+    rows, columns, stored = np.array([_counts(value) for value in values[-2:]]).T
+    if columns[1] <= max(columns[0], rows[1]) or rows[1] <= rows[0]:
+        return stats
+    times = stats.rows / rows[1]
+    powers = np.log([columns[1] / columns[0], stored[1] / rows[1] / (stored[0] / rows[0])])
+    more, longer = np.clip(powers / np.log(rows[1] / rows[0]), 0.0, 1.0)
+    width = round(columns[1] * times**more)
+    each = stored[1] / rows[1] * times**longer
+    return replace(stats, columns=width, density=min(1.0, each / width), bytes=-1)
+
+
+def _counts(value: Any) -> tuple[int, int, int]:
+    """Rows, columns and stored values of sparse rows, at least one of each."""
+    n, columns = value.shape
+    return max(1, n), max(1, columns), max(1, value.nnz)

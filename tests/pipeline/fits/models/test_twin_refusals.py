@@ -117,3 +117,16 @@ def test_nobody_approximates_where_scikit_learn_would_not() -> None:
     assert reasons(PCA(3))["randomized"] == "approximate"
     wide = Stats(2000, 3000, partitions=4)
     assert reasons(PCA(3), wide)["randomized"] == ""
+
+
+@pytest.mark.parametrize(
+    ("dual", "columns", "refused"),
+    [
+        ("auto", 40, True), ("auto", 5000, False), (True, 40, False), (False, 5000, True),
+    ],
+)  # fmt: skip
+def test_the_dual_is_descended_where_liblinear_would(
+    dual: Any, columns: int, refused: bool
+) -> None:
+    found = reasons(LinearSVC(dual=dual), Stats(2000, columns))
+    assert bool(found["dual-coordinate-descent"]) == refused

@@ -38,6 +38,7 @@ TARGETS = {
     "several": _SCORES,
     "none": None,
 }
+DUAL = {"dual_cholesky", "dual-newton", "dual-coordinate-descent"}
 WEIGHTS = _RANDOM.integers(0, 4, N).astype(float)
 
 
@@ -55,7 +56,7 @@ class Case:
     @property
     def rows(self) -> int:
         """How many: what solves for a variable each has fewer than columns."""
-        return D - 1 if self.way.name in {"dual_cholesky", "dual-newton"} else N
+        return D - 1 if self.way.name in DUAL else N
 
     @property
     def X(self) -> Any:

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from mlopt.costs import Cost
 from mlopt.gd import logistic
 from mlopt.gd import svm as mlopt_svm
+from mlopt.gd.plans.dual_coordinate import DUAL_COORDINATE
 from mlopt.gd.plans.dual_newton import DUAL_NEWTON
 from mlopt.gd.plans.fitting import prices
 from mlopt.gd.plans.methods import BY_NAME
@@ -29,6 +30,7 @@ from mlopt.rows import Rows
 from mlopt.stats import Stats
 
 _OTHER_STEPS = (NEWTON_CHOLESKY.name, DUAL_NEWTON.name)
+_DUAL = DUAL_COORDINATE.name
 
 
 class Classifier(Twin):
@@ -104,7 +106,7 @@ class Logistic(Classifier):
 
 
 class SupportVectors(Classifier):
-    """`LinearSVC` with a squared hinge loss, in the primal."""
+    """`LinearSVC` with a squared hinge loss, in the primal unless it chooses."""
 
     ours = mlopt_svm.LinearSVC
     asks = "_solver"
@@ -114,7 +116,9 @@ class SupportVectors(Classifier):
 
     def twin(self, estimator: Any, rows: Rows) -> Any:
         names = "C", "fit_intercept", "class_weight", "tol", "max_iter", "intercept_scaling"
-        twin = mlopt_svm.LinearSVC(dual=False, **same(estimator, *names))
+        dual = estimator.dual if self.solver == "auto" else self.solver == _DUAL
+        drawn = same(estimator, "random_state", *names)
+        twin = mlopt_svm.LinearSVC(dual=dual, **drawn)
         twin._solver = self.solver
         return twin
 
@@ -133,10 +137,25 @@ class SupportVectors(Classifier):
     def outline(self, estimator: Any, stats: Stats) -> Outline:
         if type(estimator) is not self.ours:
             stats = replace(stats, dtype="float64", bytes=-1)
-        return super().outline(estimator, stats)
+        return replace(super().outline(estimator, stats), free_intercept=False)
+
+
+class InTheDual(SupportVectors):
+    """The same by coordinates of the dual, where LIBLINEAR would: one row at a time."""
+
+    gathers = True
+
+    def refuses(self, estimator: Any, stats: Stats) -> str:
+        if why := super().refuses(estimator, stats):
+            return why
+        if estimator.dual is False:
+            return "`dual`=False is asked"
+        tall = estimator.dual == "auto" and stats.columns < stats.rows
+        return mlopt_svm.SLOW if tall else ""
 
 
 CLASSIFIERS = (
     *map(Logistic, logistic.SOLVERS),
     *map(SupportVectors, ("lbfgs", "newton-cholesky", "dual-newton")),
+    InTheDual(_DUAL),
 )
