@@ -18,6 +18,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -92,6 +93,13 @@ def test_a_last_step_that_has_one_way_does_not_ask_for_a_plan(steps: Any) -> Non
     with dask.config.set({"mlopt.plan": "always"}):
         planned = mlopt.Pipeline(steps()).fit(X, y)
     assert (planned.plan_.predicted or 0.0) > 0
+
+
+def test_a_last_step_of_one_pass_goes_through_its_values_once() -> None:
+    X = np.broadcast_to(RNG.normal(size=20), (10_000_000, 20))
+    steps = [("classify", GaussianNB())]
+    found = [worth(steps, X[:n], np.arange(n) % 2, {}, Resources()) for n in (10**5, 10**7)]
+    assert [one.planned for one in found if one] == [False, True]
 
 
 def test_a_step_of_one_way_in_the_middle_asks_for_a_plan() -> None:

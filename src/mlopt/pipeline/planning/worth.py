@@ -21,6 +21,7 @@ from sklearn.utils import get_tags
 from mlopt.costs import Cost
 from mlopt.errors import InputError
 from mlopt.pipeline.blocks import tables
+from mlopt.pipeline.fits.base import OnePass
 from mlopt.pipeline.fits.numbers.table import LIGHT
 from mlopt.pipeline.fits.registry import own_cost, record_of, ways_of
 from mlopt.pipeline.planning.build import counted_columns
@@ -103,7 +104,7 @@ def worth(
     """What planning a fit in memory takes beside the fit; None where that is not known.
 
     It is for tables whose steps go through their values once (scalers, encoders, imputers),
-    or have a price; the last one may be any that is fitted in one way alone.
+    or have a price; the last one may be any that has one way alone, or ways of one pass.
     """
     table = issparse(X) or isinstance(X, np.ndarray) or hasattr(X, "iloc")
     if not table or len(X.shape) != 2 or 0 in X.shape or any(params.values()):
@@ -262,6 +263,9 @@ class _Sum:
             raise _Unknown  # a way may take sparse rows where scikit-learn takes none
         if step is self.last and not ways_of(step):
             self.only = True
+            return x
+        if step is self.last and all(isinstance(way, OnePass) for way in ways_of(step)):
+            self.numbers += price("step.number") * x.nonzeros
             return x
         stats = replace(x, outputs=self.outputs, dtype="float64", bytes=-1)
         if (own := own_cost(step, replace(stats, sparse=sparse, bytes=-1))) is None:
