@@ -54,6 +54,9 @@ _PARALLEL = 8
 """Blocks of images, of which steps make much more than they are given."""
 _FEW = 4
 """Rows that tell what comes out."""
+_TOGETHER = 4
+"""Blocks that may go through the steps as one, at most: what steps make of them is held.
+By `ordinary.py` forests predict 1.4 times faster than block by block, columns 1.5 times."""
 
 
 def apply_pipeline(pipeline: Any, method: str, X: Any) -> Any:
@@ -194,7 +197,11 @@ def _in_blocks(pipeline: Any, planned: Planned, X: Any, where: Executor) -> list
     first = where.map(made, blocks[:1])
     left = (time.perf_counter() - begin) * (len(blocks) - 1)
     long = left / 2 > sys.getswitchinterval()
-    rest = blocks[1:] if long else [(edges[1], n)][: len(blocks) - 1]
+    if not long:
+        return [*first, *where.map(made, [(edges[1], n)][: len(blocks) - 1])]
+    # Beside its rows a call takes long where steps are many: not more than threads need.
+    together = min(_TOGETHER, -(-(len(blocks) - 1) // where.threads))
+    rest = list(pairwise([*edges[1:-1:together], n]))
     return [*first, *where.map(made, rest)]
 
 
