@@ -17,7 +17,7 @@ from mlopt.gd.plans import SolverPlan, Task, plan, running
 from mlopt.gd.plans.fitting import Ranker
 from mlopt.gd.plans.forecast import Passes
 from mlopt.gd.plans.methods import BY_NAME, METHODS
-from mlopt.gd.plans.running import raced, solve
+from mlopt.gd.plans.running import Alternative, raced, solve
 from mlopt.gd.plans.stop import GradientNorm
 from mlopt.gd.plans.task import problem_of
 
@@ -113,7 +113,8 @@ def test_a_bad_plan_is_left_for_the_next_that_can_go_on_whatever_its_rank(
     assert result.converged
 
 
-def test_where_no_gap_is_known_one_that_begins_anew_takes_over() -> None:
+def anew() -> tuple[Alternative, Alternative]:
+    """L-BFGS after which descent in the dual is next, to a gradient."""
     random = np.random.default_rng(0)
     X, y = random.normal(size=(80, 200)), random.permutation(80) % 2
     task = Task("squared_hinge", l2=1e-2, fit_intercept=False)
@@ -121,9 +122,18 @@ def test_where_no_gap_is_known_one_that_begins_anew_takes_over() -> None:
     methods = tuple(BY_NAME[name] for name in ("lbfgs", "dual-coordinate-descent"))
     ranker = Ranker(problem, resources_of(Threads(1)), GradientNorm(1e-6), methods)
     first, other = sorted(ranker.ranked(methods), key=lambda a: a.name, reverse=True)
-    quick = replace(other, span=(0.0, 0.0))
-    race = raced([replace(first, passes=Passes.known(3.0)), quick])
+    return replace(first, passes=Passes.known(3.0)), replace(other, span=(0.0, 0.0))
+
+
+def test_where_no_gap_is_known_one_that_begins_anew_takes_over() -> None:
+    first, other = anew()
+    race, alone = raced([first, other]), raced([other])
     assert race.names == ["lbfgs", "dual-coordinate-descent"]
-    alone = raced([other])
     assert race.passes == alone.passes + 4
     np.testing.assert_array_equal(race.outcome().coef, alone.outcome().coef)
+
+
+def test_who_begins_anew_must_have_passes_left() -> None:
+    first, other = anew()
+    few = int(other.passes.high) + 1
+    assert raced([first, other], max_iter=few).names == ["lbfgs"]

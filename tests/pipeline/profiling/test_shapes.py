@@ -40,8 +40,9 @@ def test_values_in_a_row_may_grow_too() -> None:
         [rows(500, 9000, 10), rows(1000, 9000, 10)],
         [rows(1000, 9000, 10)],
         [np.ones((500, 3)), np.ones((1000, 2000))],
+        [np.ones((500, 4000)), rows(1000, 9000, 10)],
     ],
-    ids=["few", "constant", "one sample", "dense"],
+    ids=["few", "constant", "one sample", "dense", "dense at first"],
 )
 def test_columns_that_do_not_outnumber_rows_stay(values: list[object]) -> None:
     stats = stats_of(values[-1], 50_000, 2)

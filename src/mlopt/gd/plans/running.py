@@ -280,12 +280,18 @@ class Race:
         late, most = self.training.passes > one.passes.high, following.span[1]
         if self.wanted is None:
             pace = one.predicted_seconds / one.passes.expected
-            return late and self.training.passes * pace > most
+            ends = following.method.continues or self._suffice(following)
+            return late and ends and self.training.passes * pace > most
         thought = following.predicted_seconds
         late |= spent > max(one.span[1], thought, _TRIFLE)
         doubt = following.passes.high / (_SURE * max(following.passes.low, 1.0))
         tried = max(_AGAIN * self.limits.elapsed, thought)
         return late and self._left() > min(max(doubt, 1.0) * most, tried)
+
+    def _suffice(self, following: Alternative) -> bool:
+        """Whether the passes that are left may be enough for one that begins anew."""
+        assert self.limits.passes is not None
+        return following.passes.high <= self.limits.passes - self.passes
 
     def _left(self) -> float:
         """Seconds to the tolerance, as gaps have fallen in the last half of the time.

@@ -63,7 +63,7 @@ def grown(stats: Stats, values: Sequence[Any]) -> Stats:
     Words go on coming, as a power of the rows (Heaps' law): that of the two largest of the
     samples whose ``values`` these are, the largest last.
     """
-    if not stats.sparse or len(values) < 2:
+    if len(values) < 2 or not all(map(tables.is_sparse, values[-2:])):
         return stats
     rows, columns, stored = np.array([_counts(value) for value in values[-2:]]).T
     if columns[1] <= max(columns[0], rows[1]) or rows[1] <= rows[0]:

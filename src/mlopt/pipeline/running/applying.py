@@ -6,7 +6,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable
-from contextlib import closing, nullcontext
+from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -187,22 +187,28 @@ def _in_blocks(pipeline: Any, planned: Planned, X: Any, where: Executor) -> list
     models = [op.model for op in given]
 
     def made(edge: tuple[int, int]) -> Any:
-        # Blocks go side by side: a step's own `n_jobs` would start threads for each.
-        with parallel_config("sequential") if where.threads > 1 else nullcontext():
-            return function(tables.row_range(X, *edge), *models)
+        return function(tables.row_range(X, *edge), *models)
+
+    def beside(edge: tuple[int, int]) -> Any:
+        # A step's own `n_jobs` would start threads for each block.
+        with parallel_config("sequential"):
+            return made(edge)
+
+    def run(edges: list[tuple[int, int]]) -> list[Any]:
+        return where.map(beside if min(len(edges), where.threads) > 1 else made, edges)
 
     if light:
-        return where.map(made, blocks)
+        return run(blocks)
     begin = time.perf_counter()
-    first = where.map(made, blocks[:1])
+    first = run(blocks[:1])
     left = (time.perf_counter() - begin) * (len(blocks) - 1)
-    long = left / 2 > sys.getswitchinterval()
-    if not long:
-        return [*first, *where.map(made, [(edges[1], n)][: len(blocks) - 1])]
+    if not left / 2 > sys.getswitchinterval():
+        return [*first, *run([(edges[1], n)][: len(blocks) - 1])]
     # Beside its rows a call takes long where steps are many: not more than threads need.
+    large = nbytes // len(blocks)
     together = min(_TOGETHER, -(-(len(blocks) - 1) // where.threads))
-    rest = list(pairwise([*edges[1:-1:together], n]))
-    return [*first, *where.map(made, rest)]
+    together = max(1, min(together, 8 * MEGABYTE // max(large, 1)))
+    return [*first, *run(list(pairwise([*edges[1:-1:together], n])))]
 
 
 def _run(pipeline: Any, planned: Planned, where: Executor) -> Any:
