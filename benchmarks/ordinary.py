@@ -111,9 +111,9 @@ NUMBERS = [f"number{i}" for i in range(12)]
 TEXTS = [f"text{i}" for i in range(6)]
 
 
-def columns(*, dense=False, numbers=None):
+def columns(*, dense=False):
     """What the examples of scikit-learn do to a frame."""
-    to_numbers = numbers or [impute.SimpleImputer(), preprocessing.StandardScaler()]
+    to_numbers = impute.SimpleImputer(), preprocessing.StandardScaler()
     one_hot = preprocessing.OneHotEncoder(handle_unknown="ignore", sparse_output=not dense)
     return compose.make_column_transformer(
         (pipeline.make_pipeline(*to_numbers), NUMBERS), (one_hot, TEXTS)

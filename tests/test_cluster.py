@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Any
@@ -279,6 +280,36 @@ def test_a_task_by_itself_may_start_threads_and_all_tasks_run_once(
     assert values == [f"last({both}, beside(one()), two())", "one()", both]
     assert sorted(key for key, _ in blas) == sorted(reads)
     assert dict(blas) == {key: {2 if key == lone else 1} for key in reads}
+    pool.close()
+
+
+class Value:
+    """Of a task: something that can be watched."""
+
+
+def test_what_a_task_by_itself_read_is_let_go_before_the_tasks_after_it() -> None:
+    made: list[weakref.ref[Value]] = []
+    there: list[list[bool]] = []
+
+    def make() -> Value:
+        value = Value()
+        made.append(weakref.ref(value))
+        return value
+
+    def read(*values: Any) -> int:
+        gc.collect()
+        there.append([one() is not None for one in made])
+        return len(values)
+
+    graph = {
+        "one": Task("one", make),
+        "kept": Task("kept", make),
+        "lone": Task("lone", read, TaskRef("one"), TaskRef("kept")),
+        "last": Task("last", read, TaskRef("lone"), TaskRef("kept")),
+    }
+    pool = Threads(2)
+    assert pool.result(pool.run_graph(graph, ["last"], "lone")[0]) == 2
+    assert [sum(one) for one in there] == [2, 1]
     pool.close()
 
 

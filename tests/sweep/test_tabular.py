@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from mlopt.errors import InputError
+from mlopt.sweep.loading import as_features
 from mlopt.sweep.roles import roles_of
 from mlopt.sweep.tabular import ReadColumns, ToFloat32, for_linear, for_trees, read_columns
 
@@ -119,3 +121,11 @@ def test_the_steps_can_be_cloned(table: pd.DataFrame) -> None:
         clone(steps).fit_transform(table, labels(table)),
     )
     assert ToFloat32().fit(np.eye(2)).transform(np.eye(2)).dtype == np.float32
+
+
+def test_entries_that_are_stored_twice_are_added_up() -> None:
+    twice = sparse.csc_array(([1.0, 2.0, 3.0], [0, 0, 1], [0, 2, 3]), shape=(2, 2))
+    for rows in (as_features(twice), ToFloat32().fit(twice).transform(twice)):
+        assert rows.nnz == 2
+        np.testing.assert_array_equal(rows.toarray(), [[3.0, 0.0], [0.0, 3.0]])
+    assert twice.nnz == 3

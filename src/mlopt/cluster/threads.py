@@ -153,16 +153,15 @@ class Threads(Executor):
         reads = _reads(tasks)
         after = _after(reads, lone)
         before = {key: task for key, task in tasks.items() if key not in after}
-        of_rest = {one for key in after for one in reads[key]} & before.keys()
-        wanted = [*reads[lone], *(of_rest - reads[lone]), *(before.keys() & set(keys))]
+        rest = {key: tasks[key] for key in after - {lone}}
+        later = before.keys() & {*keys, *(one for key in rest for one in reads[key])}
+        wanted = list(reads[lone] | later)
         found = dict(zip(wanted, self._get(before, wanted), strict=True))
         with alone():
             value = tasks[lone]({key: found[key] for key in reads[lone]})
-        for key in reads[lone] - of_rest - set(keys):
-            del found[key]
-        have = {key: DataNode(key, one) for key, one in {**found, lone: value}.items()}
-        rest = {key: tasks[key] for key in after - {lone}}
-        return self._get({**have, **rest}, keys)
+        found = {key: found[key] for key in later} | {lone: value}
+        have = {key: DataNode(key, one) for key, one in found.items()}
+        return self._get(have | rest, keys)
 
     def as_completed(
         self, handles: Iterable[Handle], timeout: float | None = None

@@ -321,7 +321,9 @@ class Batch:
         direction = self.pairs.direction(self.gradient, inverse, self.plan, scaled)
         slope = dots(self.gradient, direction, self.plan)
         self._point(units, direction, slope)
-        wrong = units & ~(slope < 0) & (largest(self.gradient, self.plan) > 0)
+        wrong = units & ~(slope < 0)
+        if wrong.any():
+            wrong &= largest(self.gradient, self.plan) > 0
         if wrong.any():  # rounding has eaten the memory's positive definiteness
             self.pairs.forget(wrong)
             direction = -inverse(self.gradient)

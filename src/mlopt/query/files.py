@@ -20,6 +20,7 @@ from mlopt.query.words import PARSERS
 from mlopt.readers import BUNDLED, Table, delimited, libsvm, read_table
 from mlopt.readers.binary import read_npz, read_parquet
 from mlopt.readers.files import File
+from mlopt.rows.block import as_csr
 
 Functions = Mapping[str, Callable[..., Any]]
 
@@ -170,7 +171,7 @@ def _of_user(value: Any, name: str) -> Table:
         )
     if _is_frame(X):
         return Table(X, y, None, name, tuple(map(str, X.columns)))
-    X = X.tocsr() if hasattr(X, "tocsr") else X
+    X = as_csr(X) if hasattr(X, "tocsr") else X
     return Table(X, y, None, name, tuple(f"c{number}" for number in range(X.shape[1])))
 
 

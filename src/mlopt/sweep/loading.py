@@ -15,6 +15,7 @@ from scipy import sparse
 from mlopt.errors import ConfigError, InputError
 from mlopt.readers import read_table
 from mlopt.readers.table import did_you_mean, listed
+from mlopt.rows.block import as_csr
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +90,7 @@ def from_frame(frame: Any, target: str, name: str = "data") -> Source:
 def as_features(X: Any) -> Any:
     """A data frame with named columns, or a CSR matrix."""
     if sparse.issparse(X):
-        return X.tocsr()
+        return as_csr(X)
     if isinstance(X, pd.DataFrame):
         return X.rename(columns=str)
     X = np.asarray(X)

@@ -31,6 +31,7 @@ from sklearn.utils.validation import check_is_fitted
 from mlopt.errors import InputError, InputWarning, MissingColumnError
 from mlopt.readers.notation import cells_of
 from mlopt.readers.table import did_you_mean
+from mlopt.rows.block import as_csr
 from mlopt.sweep.cells import is_text
 from mlopt.sweep.roles import Roles, date_part, read_dates
 
@@ -130,7 +131,7 @@ class ToFloat32(TransformerMixin, BaseEstimator):
         """The same values as float32, dense or CSR."""
         check_is_fitted(self, "n_features_in_")
         if sparse.issparse(X):
-            return X.tocsr().astype(np.float32)
+            return as_csr(X).astype(np.float32)
         return np.ascontiguousarray(X, dtype=np.float32)
 
 

@@ -261,11 +261,10 @@ class _Sum:
         sparse = x.sparse or self.sparse
         if record_of(type(step)).by_author or sparse > get_tags(step).input_tags.sparse:
             raise _Unknown  # a way may take sparse rows where scikit-learn takes none
-        if step is self.last and not ways_of(step):
-            self.only = True
-            return x
-        if step is self.last and all(isinstance(way, OnePass) for way in ways_of(step)):
-            self.numbers += price("step.number") * x.nonzeros
+        ways = ways_of(step)
+        if step is self.last and all(isinstance(way, OnePass) for way in ways):
+            self.only = not ways
+            self.numbers += price("step.number") * x.nonzeros * bool(ways)
             return x
         stats = replace(x, outputs=self.outputs, dtype="float64", bytes=-1)
         if (own := own_cost(step, replace(stats, sparse=sparse, bytes=-1))) is None:
