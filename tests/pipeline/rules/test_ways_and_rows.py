@@ -216,6 +216,21 @@ def test_no_ways_with_no_kept_rows_are_faster(case: Any, budget: int) -> None:
     assert search.run(at).price(chosen.kept.nodes).seconds == pytest.approx(best)
 
 
+def test_ways_that_take_nothing_are_not_left_out_where_there_are_many() -> None:
+    rows: Operator = LAZY
+    for number in range(7):
+        rows = scaled(f"s{number}", rows)
+    last = Learn("last", object, rows)
+    steps = sorted({op.step for op in walk([last])})
+    found = measured([last], dict.fromkeys(steps, 0.0), dict.fromkeys(steps, 10.0))
+    models = [op for op in walk([last]) if isinstance(op, Learn)]
+    for op in models:
+        offered(found, op, (None, 1.0, 1.0), (Once(), 0.0, 1.0))
+    draft = ChooseWays().rewrite(Draft((last,)), Context(found, 0, passes=found.passes))
+    chosen = [op.way for op in walk(draft.sinks) if isinstance(op, Learn)]
+    assert [type(way) for way in chosen] == [Once] * len(models)
+
+
 def test_many_models_take_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Thirty models in four ways each, and room for a few rows only."""
     rows: Operator = LAZY

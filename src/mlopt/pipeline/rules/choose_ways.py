@@ -247,7 +247,7 @@ class WaySearch:
             return self._own[place][number] + job.passes * rows
 
         least = min(map(most, able))
-        return [n for n in able if self._own[place][n] < least] or able[:1]
+        return [n for n in able if self._own[place][n] <= least]
 
     def _bound(self, at: At) -> float:
         fits = sum(own[n] for own, n in zip(self._own, at, strict=True))
