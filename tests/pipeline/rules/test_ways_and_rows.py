@@ -226,7 +226,8 @@ def test_ways_that_take_nothing_are_not_left_out_where_there_are_many() -> None:
     models = [op for op in walk([last]) if isinstance(op, Learn)]
     for op in models:
         offered(found, op, (None, 1.0, 1.0), (Once(), 0.0, 1.0))
-    draft = ChooseWays().rewrite(Draft((last,)), Context(found, 0, passes=found.passes))
+    context = Context(found, 16 * ROWS, passes=found.passes)
+    draft = ChooseWays().rewrite(Draft((last,)), context)
     chosen = [op.way for op in walk(draft.sinks) if isinstance(op, Learn)]
     assert [type(way) for way in chosen] == [Once] * len(models)
 
