@@ -22,7 +22,13 @@ from sklearn.feature_selection import SelectKBest, f_classif
 from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MinMaxScaler,
+    OneHotEncoder,
+    OrdinalEncoder,
+    StandardScaler,
+)
 from sklearn.tree import DecisionTreeClassifier
 
 import mlopt
@@ -299,3 +305,21 @@ def read(number: int, folder: str) -> pd.DataFrame:
 def gram(block: Block) -> np.ndarray:
     product: np.ndarray = block.X.T @ block.X
     return product
+
+
+def test_parts_that_read_the_same_columns_are_told_apart() -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=300), "b": rng.integers(0, 4, 300)})
+    y = 3 * X["a"].to_numpy() + X["b"].to_numpy() ** 2 + rng.normal(size=300)
+    for first, second, name in (
+        (StandardScaler(), MinMaxScaler(), "a"),
+        (OneHotEncoder(), OrdinalEncoder(), "b"),
+    ):
+        columns = ColumnTransformer([("one", first, [name]), ("two", second, [name])])
+        pipe = make_pipeline(columns, Ridge())
+        search = mlopt.ModelSearchCV(
+            mlopt.optimize(pipe), {"ridge__alpha": [1.0]}, sampler="grid", bandit=None,
+            n_trials=None, random_state=None, cv=3,
+        ).fit(X, y)  # fmt: skip
+        np.testing.assert_allclose(search.predict(X), pipe.fit(X, y).predict(X), rtol=1e-6)
+        np.testing.assert_allclose(search.best_estimator_[-1].coef_, pipe[-1].coef_, rtol=1e-6)

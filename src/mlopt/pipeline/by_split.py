@@ -41,6 +41,7 @@ from mlopt.pipeline.planning.making import Planned, Problem, bind, graph_behind
 from mlopt.pipeline.profiling.samples import Samples
 from mlopt.pipeline.rules.base import Context, Draft
 from mlopt.pipeline.rules.fuse_rows import FuseRows
+from mlopt.pipeline.rules.share_work import ShareWork
 from mlopt.pipeline.running.execute import Execution
 from mlopt.pipeline.running.layers import Layers
 from mlopt.pipeline.running.rows_of import rows_of
@@ -280,8 +281,9 @@ class Streamed:
 
     def _behind(self, sinks: Sinks, kept: bool) -> list[Rows]:
         """One pass fits a step of all sinks."""
-        layers = self._learnt(sinks)
-        fused = FuseRows().rewrite(Draft(sinks), _NOTHING).sinks
+        shared = ShareWork().rewrite(Draft(sinks), _NOTHING)
+        layers = self._learnt(shared.sinks)
+        fused = FuseRows().rewrite(shared, _NOTHING).sinks
         keys = [layers.rows(sink) for sink in fused]
         graph = dict(layers.graph())
         if kept or len(fused) == 1 or isinstance(self.executor, Threads):
