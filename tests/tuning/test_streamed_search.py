@@ -322,4 +322,6 @@ def test_parts_that_read_the_same_columns_are_told_apart() -> None:
             n_trials=None, random_state=None, cv=3,
         ).fit(X, y)  # fmt: skip
         np.testing.assert_allclose(search.predict(X), pipe.fit(X, y).predict(X), rtol=1e-6)
-        np.testing.assert_allclose(search.best_estimator_[-1].coef_, pipe[-1].coef_, rtol=1e-6)
+        np.testing.assert_allclose(
+            search.best_estimator_[-1].coef_, pipe[-1].coef_, rtol=1e-6
+        )
