@@ -92,7 +92,7 @@ class Recipe(Chain):
                 steps.append(
                     (block_function(op), tuple(numbers[i.token] for i in op.inputs))
                 )
-                numbers[op.token] = len(numbers)
+                numbers[op.token] = len(reads) + len(steps) - 1
         return cls(tuple(steps))
 
     @property
