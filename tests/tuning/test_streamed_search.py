@@ -296,17 +296,6 @@ def test_on_workers_a_search_that_keeps_no_rows_is_that_in_process(
     same(there, search(estimator, cv=2).fit(X, y), atol=1e-3)
 
 
-def read(number: int, folder: str) -> pd.DataFrame:
-    """Some rows of the table, and a note that they were read."""
-    (Path(folder) / f"{number}-{uuid.uuid4().hex}").touch()
-    return table()[0].iloc[number * N // READS : (number + 1) * N // READS]
-
-
-def gram(block: Block) -> np.ndarray:
-    product: np.ndarray = block.X.T @ block.X
-    return product
-
-
 def test_parts_that_read_the_same_columns_are_told_apart() -> None:
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"a": rng.normal(size=300), "b": rng.integers(0, 4, 300)})
@@ -325,3 +314,14 @@ def test_parts_that_read_the_same_columns_are_told_apart() -> None:
         np.testing.assert_allclose(
             search.best_estimator_[-1].coef_, pipe[-1].coef_, rtol=1e-6
         )
+
+
+def read(number: int, folder: str) -> pd.DataFrame:
+    """Some rows of the table, and a note that they were read."""
+    (Path(folder) / f"{number}-{uuid.uuid4().hex}").touch()
+    return table()[0].iloc[number * N // READS : (number + 1) * N // READS]
+
+
+def gram(block: Block) -> np.ndarray:
+    product: np.ndarray = block.X.T @ block.X
+    return product

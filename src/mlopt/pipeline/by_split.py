@@ -233,7 +233,8 @@ class Streamed:
             applied = [op.token for op in walk(sinks) if op.gives_rows]
             seconds = sum(trial.seconds.get(token, 0.0) for token in applied) / trial.rows
             bytes_ = _row_bytes(example)
-            self._chains[key] = Chain(sinks[0], built, bytes_, example, seconds)
+            (sink,) = ShareWork().rewrite(Draft(sinks), _NOTHING).sinks
+            self._chains[key] = Chain(sink, built, bytes_, example, seconds)
         return self._chains[key]
 
     def rows(
@@ -281,9 +282,8 @@ class Streamed:
 
     def _behind(self, sinks: Sinks, kept: bool) -> list[Rows]:
         """One pass fits a step of all sinks."""
-        shared = ShareWork().rewrite(Draft(sinks), _NOTHING)
-        layers = self._learnt(shared.sinks)
-        fused = FuseRows().rewrite(shared, _NOTHING).sinks
+        layers = self._learnt(sinks)
+        fused = FuseRows().rewrite(Draft(sinks), _NOTHING).sinks
         keys = [layers.rows(sink) for sink in fused]
         graph = dict(layers.graph())
         if kept or len(fused) == 1 or isinstance(self.executor, Threads):

@@ -216,13 +216,19 @@ def test_no_ways_with_no_kept_rows_are_faster(case: Any, budget: int) -> None:
     assert search.run(at).price(chosen.kept.nodes).seconds == pytest.approx(best)
 
 
-def test_ways_that_take_nothing_are_not_left_out_where_there_are_many() -> None:
+def behind_each_other(count: int, seconds: float) -> tuple[Operator, Profile]:
+    """So many steps that take so many seconds each, and a model behind the last."""
     rows: Operator = LAZY
-    for number in range(7):
+    for number in range(count):
         rows = scaled(f"s{number}", rows)
     last = Learn("last", object, rows)
     steps = sorted({op.step for op in walk([last])})
-    found = measured([last], dict.fromkeys(steps, 0.0), dict.fromkeys(steps, 10.0))
+    times, sizes = dict.fromkeys(steps, seconds), dict.fromkeys(steps, 10.0)
+    return last, measured([last], times, sizes)
+
+
+def test_ways_that_take_nothing_are_not_left_out_where_there_are_many() -> None:
+    last, found = behind_each_other(7, 0.0)
     models = [op for op in walk([last]) if isinstance(op, Learn)]
     for op in models:
         offered(found, op, (None, 1.0, 1.0), (Once(), 0.0, 1.0))
@@ -234,12 +240,7 @@ def test_ways_that_take_nothing_are_not_left_out_where_there_are_many() -> None:
 
 def test_many_models_take_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Thirty models in four ways each, and room for a few rows only."""
-    rows: Operator = LAZY
-    for number in range(29):
-        rows = scaled(f"s{number}", rows)
-    last = Learn("last", object, rows)
-    steps = sorted({op.step for op in walk([last])})
-    found = measured([last], dict.fromkeys(steps, 1.0), dict.fromkeys(steps, 10.0))
+    last, found = behind_each_other(29, 1.0)
     for op in walk([last]):
         if isinstance(op, Learn):
             ways = [

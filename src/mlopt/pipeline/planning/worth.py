@@ -264,7 +264,8 @@ class _Sum:
         ways = ways_of(step)
         if step is self.last and all(isinstance(way, OnePass) for way in ways):
             self.only = not ways
-            self.numbers += price("step.number") * x.nonzeros * bool(ways)
+            if ways:
+                self.numbers += price("step.number") * x.nonzeros
             return x
         stats = replace(x, outputs=self.outputs, dtype="float64", bytes=-1)
         if (own := own_cost(step, replace(stats, sparse=sparse, bytes=-1))) is None:
