@@ -11,6 +11,7 @@ from typing import Any
 import cloudpickle
 import dask
 import dask.array as da
+import dask.bag as bag
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -18,9 +19,10 @@ import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.exceptions import FitFailedWarning
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.feature_selection import SelectKBest, f_classif
 from sklearn.linear_model import Lasso, LogisticRegression, Ridge
-from sklearn.model_selection import KFold, ShuffleSplit
+from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -314,6 +316,29 @@ def test_parts_that_read_the_same_columns_are_told_apart() -> None:
         np.testing.assert_allclose(
             search.best_estimator_[-1].coef_, pipe[-1].coef_, rtol=1e-6
         )
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_documents_are_counted_once_for_all_splits(lazy: bool) -> None:
+    rng = np.random.default_rng(0)
+    words = [f"w{i}" for i in range(50)]
+    documents = [" ".join(rng.choice(words, size=8)) for _ in range(120)]
+    y = rng.normal(size=120)
+    pipe = make_pipeline(TfidfVectorizer(min_df=2), Ridge(tol=1e-10))
+    grid = {"ridge__alpha": [0.1, 1.0, 10.0]}
+    given = bag.from_sequence(documents, npartitions=5) if lazy else documents
+    search = mlopt.ModelSearchCV(
+        mlopt.optimize(pipe), grid, sampler="grid", bandit=None, n_trials=None, cv=3
+    ).fit(given, y)  # fmt: skip
+    theirs = GridSearchCV(pipe, grid, cv=3).fit(documents, y)
+    np.testing.assert_allclose(
+        search.cv_results_["mean_test_score"],
+        theirs.cv_results_["mean_test_score"],
+        atol=1e-6,
+    )
+    np.testing.assert_allclose(
+        search.predict(documents), theirs.predict(documents), atol=1e-6
+    )
 
 
 def read(number: int, folder: str) -> pd.DataFrame:

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
-from tests.pipeline.fits.vectorizing import WAYS, assert_same, check
+from tests.pipeline.fits.vectorizing import WAYS, assert_same, check, outcome
 
 from mlopt.pipeline.fits.text.counting import (
     Counted,
@@ -63,6 +63,24 @@ def test_any_documents_in_any_blocks_give_what_scikit_learn_gives(
     documents: list[str], params: dict[str, Any], kind: Any, seed: int
 ) -> None:
     check(kind(**params), documents, seed)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@given(corpora, parameters, st.sampled_from([*WAYS]), st.data())
+def test_some_documents_of_a_part_are_as_if_they_alone_had_been_counted(
+    documents: list[str], params: dict[str, Any], kind: Any, data: Any
+) -> None:
+    numbers = st.integers(0, len(documents) - 1)
+    which = data.draw(st.lists(numbers, min_size=1, max_size=9))
+    own, way = [documents[number] for number in which], WAYS[kind]
+    part = way.part(kind(**params), documents, None, None).take_rows(np.array(which))
+    fitted = outcome(lambda: way.finish(kind(**params), part))
+    wanted = outcome(lambda: kind(**params).fit(own))
+    if isinstance(wanted, str):
+        assert fitted == wanted
+        return
+    assert fitted.vocabulary_ == wanted.vocabulary_
+    assert_same(columns_from(part, fitted), wanted.transform(own))
 
 
 @given(corpora, st.sampled_from([(1, 1), (1, 2), (2, 3)]), st.integers(0, 99))

@@ -28,7 +28,13 @@ from mlopt.kernels.terms import choose_columns
 from mlopt.pipeline.fits.base import OnePass
 from mlopt.pipeline.fits.text.documents import code_documents
 from mlopt.pipeline.fits.text.frequencies import inverse_frequencies
-from mlopt.pipeline.fits.text.terms import Counts, Terms, count_terms, merge_terms
+from mlopt.pipeline.fits.text.terms import (
+    Counts,
+    Terms,
+    choose_documents,
+    count_terms,
+    merge_terms,
+)
 from mlopt.pipeline.fits.text.vocabulary import choose_vocabulary, lookup_of
 from mlopt.stats import Stats
 
@@ -66,6 +72,12 @@ class Counted:
     def without_counts(self) -> Counted:
         """What `merge` and `finish` need of it: less to send."""
         return Counted(self.terms)
+
+    def take_rows(self, which: Array) -> Counted:
+        """The same of the documents with these numbers, each as often as it is there."""
+        if self.counts_of_block is None:
+            raise ValueError("Merged statistics do not tell one document from another.")
+        return Counted(*choose_documents(self.terms, self.counts_of_block, which))
 
 
 class _Vectorizer(OnePass):

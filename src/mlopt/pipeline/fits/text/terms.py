@@ -13,6 +13,7 @@ from itertools import repeat
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlopt.kernels.hashing import power_of_two
@@ -101,6 +102,28 @@ def count_terms(coded: Coded, shortest: int, longest: int) -> tuple[Terms, Count
     return terms, Counts(
         rows.indptr, rows.indices + sum(sizes[: shortest - 1]), rows.counts
     )
+
+
+def choose_documents(terms: Terms, counts: Counts, which: Array) -> tuple[Terms, Counts]:
+    """What `count_terms` tells of some of the documents, but that terms of none stay.
+
+    Parameters
+    ----------
+    terms, counts : of `count_terms`
+    which : ndarray of int
+        Numbers of documents, each as often as it is wanted.
+    """
+    sizes = [len(level.keys) for level in terms.levels]
+    held = (counts.counts, counts.indices, counts.indptr)
+    rows = sp.csr_array(held, shape=(terms.documents, sum(sizes)))[which]
+    documents = np.bincount(rows.indices, minlength=sum(sizes))
+    times = np.bincount(rows.indices, rows.data, minlength=sum(sizes))
+    found = np.column_stack([documents, times]).astype(np.int64)
+    parts = np.split(found, np.cumsum(sizes[:-1]))
+    levels = tuple(map(Level, (level.keys for level in terms.levels), parts))
+    chosen = Terms(len(which), terms.tokens, levels, terms.whole)
+    indptr, indices = rows.indptr.astype(np.int64), rows.indices.astype(np.int32)
+    return chosen, Counts(indptr, indices, rows.data)
 
 
 def count_codes(
