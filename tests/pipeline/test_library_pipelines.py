@@ -98,7 +98,9 @@ def test_signals_by_random_transforms() -> None:
 def test_few_and_many_rows_alike(size: int) -> None:
     X, _ = reviews()
     y = np.arange(size) % 2
-    steps = [Tokenizer(), TermFrequency(), CommonSparseFeatures(50), LogisticRegression()]
+    # The labels are noise, and margins small: only models to the end are the same.
+    model = LogisticRegression(tol=1e-8, max_iter=1000)
+    steps = [Tokenizer(), TermFrequency(), CommonSparseFeatures(50), model]
     ours, theirs = both(steps, X[:size], y)
 
     assert (ours.predict(X[:size]) == theirs.predict(X[:size])).mean() > 0.99

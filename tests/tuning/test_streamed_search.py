@@ -18,7 +18,6 @@ import pandas as pd
 import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
-from sklearn.exceptions import FitFailedWarning
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.feature_selection import SelectKBest, f_classif
 from sklearn.linear_model import Lasso, LogisticRegression, Ridge
@@ -225,9 +224,9 @@ def test_a_scan_that_raises_says_what_it_gathers_and_why() -> None:
     estimator = make_pipeline(columns(), logistic())
     lazy = dd.from_pandas(X, npartitions=BLOCKS)
     given: dict[str, Any] = {"cv": KFold(3), "error_score": -1.0}
-    with pytest.warns(FitFailedWarning, match="unknown categories|unknown"):
+    with pytest.warns(UserWarning, match="Scoring failed"):
         there = search(estimator, **given).fit(lazy, y)
-    with pytest.warns(FitFailedWarning, match="unknown categories|unknown"):
+    with pytest.warns(UserWarning, match="Scoring failed"):
         here = search(estimator, **given).fit(X, y)
     names = [f"split{split}_test_score" for split in range(3)]
     for name in names:

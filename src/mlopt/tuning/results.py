@@ -86,9 +86,10 @@ def _metric_columns(
     means = values.mean(axis=1)
     with np.errstate(invalid="ignore"):
         spread = np.sqrt(((values - means[:, None]) ** 2).mean(axis=1))
-    # Fits that failed have a warning of their own.
+    # Fits that failed have a warning of their own; without any score there is more to say.
     fitted = [t.failed is None and not t.unfinished for t in trials]
-    if not np.isfinite(means[fitted]).all():
+    ended = np.isfinite(means[[not t.unfinished for t in trials]])
+    if not np.isfinite(means[fitted]).all() or (len(ended) and not ended.any()):
         warnings.warn(
             f"One or more of the {side} scores are non-finite: {means}",
             UserWarning,

@@ -24,7 +24,7 @@ from mlopt.tuning.counting import FINAL
 from mlopt.tuning.crews.families import configure
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.crews.scoring import SINGLE, check_refit, metrics_of
-from mlopt.tuning.crews.trials import NOT_FINITE, Trial, best_trial, why_none
+from mlopt.tuning.crews.trials import Trial, best_trial, why_none
 from mlopt.tuning.final_fit import FinalFit
 from mlopt.tuning.inputs import problem_of
 from mlopt.tuning.refit import out_of_fold
@@ -330,8 +330,8 @@ class ModelSearchCV(BaseSearchCV):
             self.best_index_ = self._select_best_index(self.refit, metric, self.cv_results_)
         else:
             if best is None:
-                # Scores that are no numbers, of fits that went through: as scikit-learn.
-                best = next((t for t in trials if t.rungs and not t.traces), None)
+                # All scores are no numbers: the first, as scikit-learn has it.
+                best = next((t for t in trials if not t.unfinished), None)
             if best is None:
                 raise InputError(f"No trial gave a score: {why_none(trials)}")
             self.best_index_ = trials.index(best)
@@ -409,7 +409,6 @@ def _check_failures(trials: list[Trial], n_splits: int, error_score: Any) -> Non
 
 def _traces(trial: Trial, n_splits: int) -> Sequence[str]:
     """What the fits of a trial raised; its reason where that is all that is known."""
-    fitted = trial.unfinished or (trial.reason or "").startswith(NOT_FINITE)
-    if trial.traces or trial.state != "FAIL" or fitted:
+    if trial.traces or trial.unfinished or trial.fitted:
         return trial.traces
     return [f"{trial.reason}\n"] * n_splits

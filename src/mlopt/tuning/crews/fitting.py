@@ -57,7 +57,7 @@ class Fold:
 
 @dataclass(frozen=True, eq=False)
 class Failed:
-    """In place of rows or of a fold: what a step of the preprocessing raised."""
+    """In place of rows, of test rows or of a fold: what a step before the model raised."""
 
     error: Exception
 
@@ -135,7 +135,9 @@ def make_fold(
 
 def own_rows(estimator: Any, *rows: Any) -> tuple[Any, ...]:
     """Rows that others read, too: copies of them for an estimator that may change them."""
-    return tuple(map(copied, rows)) if may_write(estimator) else rows
+    if not may_write(estimator):
+        return rows
+    return tuple(one if isinstance(one, Failed) else copied(one) for one in rows)
 
 
 def cut_params(params: Mapping[str, Any], n: int, rows: Any) -> dict[str, Any]:
@@ -174,10 +176,12 @@ def train_step(
             report = failure(error, time.perf_counter() - begin, metrics)
             return replace(report, ran={"fit": _fits() - before}), None
         fitted, work = time.perf_counter(), time.thread_time() - work
+        lacking = isinstance(fold.X_test, Failed)
+        judge = metrics.raising(fold.X_test.error) if lacking else metrics
         try:
-            scores = metrics.score(model, fold.X_test, fold.y_test, fold.score_test)
+            scores = judge.score(model, fold.X_test, fold.y_test, fold.score_test)
             stages = {
-                stop: metrics.score(young, fold.X_test, fold.y_test, fold.score_test)
+                stop: judge.score(young, fold.X_test, fold.y_test, fold.score_test)
                 for stop, young in _younger(model, template, step)
             }
             scored = time.perf_counter()

@@ -181,8 +181,11 @@ class Prefixes:
             return self._kept[place].value
         rows = self.problem.splits[split]
         streamed = self.problem.streamed(parts)
+        handle = None
         if depth and depth == len(parts.steps) and streamed and not streamed.lazy:
             handle = self._by_blocks(streamed, parts, rows)
+        if handle is not None:
+            pass
         elif depth == 0:
             handle = submit(cut_rows, self.problem.features, rows, parts.pairwise)
         else:
@@ -195,16 +198,19 @@ class Prefixes:
             self._sizes[submit(count_bytes, handle)] = place
         return handle
 
-    def _by_blocks(self, X: Streamed, parts: Parts, split: Split) -> Handle:
-        """(training rows, test rows) behind steps fitted in ways of our own."""
+    def _by_blocks(self, X: Streamed, parts: Parts, split: Split) -> Handle | None:
+        """(training rows, test rows) behind steps fitted in ways of our own.
+
+        None where a step raises: scikit-learn's way tells on which of the rows.
+        """
         executor = self.problem.executor
         try:
             blocks = X.blocks(X.chain(parts.key, parts.steps), split.train)
             executor.map(tables.count_rows, blocks)  # all of them are there
         except ClusterError:
             raise
-        except Exception as error:  # the trials that need these rows fail, no others
-            return executor.put(Failed(error))
+        except Exception:
+            return None
         return executor.submit(cut_blocks, blocks, split)
 
     def _make_views(self, parts: Parts) -> tuple[list[View], int]:
@@ -308,7 +314,11 @@ def cut_blocks(blocks: Sequence[Any], split: Split) -> tuple[Any, Any]:
 def transform(
     rows: tuple[Any, Any] | Failed, labels: Labels, name: str, step: Any, split: Split
 ) -> tuple[Any, Any] | Failed:
-    """(training rows, test rows) after a ``step`` fitted on the training rows."""
+    """(training rows, test rows) after a ``step`` fitted on the training rows.
+
+    Where it raises on the test rows alone, `Failed` stands for these: the models that
+    follow are fitted, and cannot be scored.
+    """
     if isinstance(rows, Failed):
         return rows
     y = None if labels.y is None else _safe_indexing(labels.y, split.train)
@@ -317,16 +327,23 @@ def transform(
         try:
             train, test = own_rows(step, *rows)
             fitted, train = fit_step(step, train, y, params)
-            return train, fitted.transform(test)
         except Exception as error:  # the trials that need these rows fail, no others
             return Failed(error)
+        if isinstance(test, Failed):
+            return train, test
+        try:
+            return train, fitted.transform(test)
+        except Exception as error:
+            return train, Failed(error)
 
 
 def stack(rows: tuple[Any, Any] | Failed) -> Any:
     """Training rows above test rows, as one matrix."""
-    if isinstance(rows, Failed):
-        raise rows.error
-    train, test = map(as_matrix, rows)
+    train, test = (rows, rows) if isinstance(rows, Failed) else rows
+    for part in (train, test):
+        if isinstance(part, Failed):
+            raise part.error
+    train, test = as_matrix(train), as_matrix(test)
     both = sparse.vstack if sparse.issparse(train) else np.concatenate
     return both([train, test])
 
@@ -338,12 +355,12 @@ def as_matrix(X: Any) -> Any:
 
 def count_bytes(rows: tuple[Any, Any] | Failed) -> int:
     """Bytes of training and test rows."""
-    if isinstance(rows, Failed):
-        return 0
-    return sum(map(_bytes, rows))
+    return _bytes(rows) if isinstance(rows, Failed) else sum(map(_bytes, rows))
 
 
 def _bytes(X: Any) -> int:
+    if isinstance(X, Failed):
+        return 0
     if sparse.issparse(X):
         rows = X if X.format in ("csr", "csc") else X.tocsr()
         return int(rows.data.nbytes + rows.indices.nbytes + rows.indptr.nbytes)

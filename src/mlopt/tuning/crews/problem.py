@@ -78,6 +78,10 @@ class Problem:
             raise ValueError("y is not one column")
         if self.classifier:
             check_classification_targets(y)
+            if y.dtype.kind in "biuf" and not isinstance(
+                getattr(self.y, "dtype", y.dtype), np.dtype
+            ):
+                raise ValueError("the classes of nullable numbers are each estimator's own")
         elif y.dtype.kind not in "biuf" or not np.isfinite(y).all():
             raise ValueError("y is not made of finite numbers")
         return y
@@ -105,6 +109,10 @@ class Problem:
             return self.X
         if isinstance(self.X, Streamed):
             return Rows.of(self.X.data, executor=self.executor)
+        if getattr(getattr(self.X, "dtype", None), "kind", "") in ("S", "U"):
+            raise ValueError(
+                "it is text, which `fit` reads as numbers and `predict` refuses"
+            )
         return check_array(self.X, accept_sparse="csr", dtype=[np.float64, np.float32])
 
     @cached_property

@@ -7,7 +7,7 @@ scikit-learn scorer read them as if it had asked a fitted estimator.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -88,6 +88,20 @@ class Metrics:
         found = _score(estimator, X, y, self.scorer, given, self.error_score)
         scores = found if isinstance(found, dict) else {SINGLE: found}
         return {name: float(score) for name, score in scores.items()}
+
+    def raising(self, error: Exception) -> Metrics:
+        """The same metrics, each of which raises ``error``: of rows that cannot be made."""
+
+        def scorer(*_: Any, **__: Any) -> float:
+            raise error
+
+        if not self.multiple:
+            return replace(self, scorer=scorer)
+        strict = self.error_score == "raise"
+        many = _MultimetricScorer(
+            scorers=dict.fromkeys(self.scorers, scorer), raise_exc=strict
+        )
+        return replace(self, scorer=many)
 
     def failed(self, names: Iterable[str] | None = None) -> dict[str, float]:
         """The scores of a fit that failed, for the metrics of ``names`` if there are."""

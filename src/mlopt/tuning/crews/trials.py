@@ -90,6 +90,13 @@ class Trial:
         """The latest scores; empty before the first."""
         return self.rungs.get(self.passes, {}) if self.failed is None else self.failed
 
+    @property
+    def fitted(self) -> bool:
+        """Whether it was fitted as far as it was to be, whatever its score."""
+        return not self.unfinished and (
+            self.state != "FAIL" or (self.reason or "").startswith(NOT_FINITE)
+        )
+
     def mean(self, metric: str) -> float:
         """The latest mean over splits; not a number before the first.
 
@@ -146,12 +153,13 @@ def best_trial(trials: Iterable[Trial], metric: str) -> Trial | None:
 
     A trial that the time limit ended in the middle stands with the fully trained ones: more
     training would hardly have made it worse. One that failed has a score where the user
-    says what a failure counts.
+    says what a failure counts, and an infinite score is one, as for scikit-learn.
     """
     scored = [
         t
         for t in trials
-        if math.isfinite(t.mean(metric)) and (t.state != "FAIL" or t.failed is not None)
+        if not math.isnan(t.mean(metric))
+        and (t.state != "FAIL" or t.failed is not None or t.fitted)
     ]
     kept = [t for t in scored if t.state != "PRUNED" or t.unfinished]
     # Of equals the earliest proposed wins, so that the answer does not depend on timing.
