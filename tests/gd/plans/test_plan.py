@@ -299,6 +299,19 @@ def test_gaps_that_fall_suddenly_tell_nothing_before(name: str, most: float) -> 
 
 
 @pytest.mark.parametrize(
+    ("gaps", "least", "most"),
+    [([np.inf] * 4, 1.0, 1.5), ([np.inf] * 2 + [1.0] * 2, 0.0, 0.0), ([np.inf], 0.0, 0.0)],
+)
+def test_gaps_that_stay_infinite_tell_that_it_is_not_near(
+    gaps: list[float], least: float, most: float
+) -> None:
+    race = Race(first_and_other("lbfgs", "newton-cholesky")[0], Limits(100, None))
+    race.began = race.limits.elapsed - 1.0
+    race.history = [(i, race.limits.elapsed, gap) for i, gap in enumerate(gaps)]
+    assert least <= race._left() <= most
+
+
+@pytest.mark.parametrize(
     ("settings", "says"),
     [
         ({"tolerance": 0.0}, "`tolerance` must lie between 0 and 1"),

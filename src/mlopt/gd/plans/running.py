@@ -296,12 +296,15 @@ class Race:
     def _left(self) -> float:
         """Seconds to the tolerance, as gaps have fallen in the last half of the time.
 
-        Where they have not, or fall suddenly, as in the last steps of Newton's method,
-        nothing is known: as long again as it has taken so far.
+        Where they have not, are infinite, or fall suddenly, as in the last steps of Newton's
+        method, nothing is known: as long again as it has taken so far.
         """
         end = self.limits.elapsed
         half = 0.5 * (self.began + end)
-        seen = [(s, gap) for _, s, gap in self.history if s >= half and 0 < gap < np.inf]
+        late = [(s, gap) for _, s, gap in self.history if s >= half and gap > 0]
+        seen = [(s, gap) for s, gap in late if gap < np.inf]
+        if len(late) >= _FEWEST and not seen:
+            return end - self.began
         if len(seen) < _FEWEST or self.wanted is None:
             return 0.0
         (first, before), (last, now) = seen[0], seen[-1]
