@@ -13,7 +13,7 @@ from mlopt.gd.pricing import (
     solving,
     weighted_gram,
 )
-from mlopt.gd.sample import hessian_rows, start_rows
+from mlopt.gd.sample import KINKED, hessian_rows, start_rows
 from mlopt.gd.sizes import WIDEST
 from mlopt.prices import price
 from mlopt.resources import Resources
@@ -26,7 +26,8 @@ _PASSES_OF_SAMPLED = price("newton.passes.sampled")
 _CHOLESKY = price("newton.cholesky")
 _STEP = price("newton.step")
 _BESIDE = price("newton.beside")
-_ROW, _SUMS = price("newton.row"), price("newton.sums")
+_ROW, _VALUE, _SUMS = price("newton.row"), price("newton.value"), price("newton.sums")
+_CURVED = price("newton.curved")
 _START_PASSES = price("newton.start")
 
 
@@ -49,14 +50,18 @@ def passes(shape: Shape) -> float:
     return _PASSES_WITH_START if rows_of_start(shape) else _PASSES
 
 
-def hessian_work(shape: Shape, resources: Resources, rows: int) -> Cost:
+def hessian_work(shape: Shape, resources: Resources, rows: int, loss: str) -> Cost:
     """Arithmetic and memory traffic of a Hessian of so many rows, whoever calls for it."""
+    every, rows = rows, math.ceil(_CURVED * rows) if loss == KINKED else rows
     size = shape.columns * (shape.d + 1)
-    products = 2 * gram_operations(rows, size)
-    if shape.columns == 1:
-        products = min(products, 2 * weighted_gram(shape, rows))
-    products += _ROW * rows * shape.columns  # margins again, and their curvatures
-    sums = _SUMS * 8.0 * size**2 * math.ceil(shape.blocks * rows / shape.n)
+    if shape.sparse and shape.columns == 1:
+        products = 2 * weighted_gram(shape, rows)
+    else:
+        products = gram_operations(rows, size) + _VALUE * rows * size
+        if shape.columns > 1:  # what each class adds to its own corner
+            products += shape.columns * gram_operations(rows, shape.d + 1)
+    products += _ROW * every * shape.columns  # margins again, and their curvatures
+    sums = _SUMS * 8.0 * size**2 * math.ceil(shape.blocks * every / shape.n)
     made = Cost(flops=products / resources.workers)
     return made + Cost(memory=sums / resources.workers)
 
@@ -78,7 +83,7 @@ def cost(shape: Shape, resources: Resources, passes: float, loss: str = "") -> C
     if needed > most:
         return f"needs {needed / 2**30:.3g} of {most / 2**30:.3g} GiB for a sample"
     renewals = passes if rows == shape.n else math.ceil(math.log2(max(passes, 2)))
-    hessian = hessian_work(shape, resources, rows) + Cost(python=_BESIDE)
+    hessian = hessian_work(shape, resources, rows, loss) + Cost(python=_BESIDE)
     factor = factor_work(shape, resources)
     each = gradient_pass(shape, resources) + solving(size) + Cost(python=_STEP)
     share = rows_of_start(shape, loss) / shape.n

@@ -296,8 +296,8 @@ class Race:
     def _left(self) -> float:
         """Seconds to the tolerance, as gaps have fallen in the last half of the time.
 
-        Where they have not, are infinite, or fall suddenly, as in the last steps of Newton's
-        method, nothing is known: as long again as it has taken so far.
+        Where they have not, or fall suddenly, as in the last steps of Newton's method, or
+        are infinite, nothing is known: as long again as it has taken so far.
         """
         end = self.limits.elapsed
         half = 0.5 * (self.began + end)

@@ -192,7 +192,7 @@ def newton_alone(loss: str, shape: Shape, here: Resources, passes: float) -> Cos
         return None
     rows = rows_of_hessian(alone, loss)
     renewals = passes if rows == shape.n else np.log2(max(passes, 2.0))
-    hessian = hessian_work(alone, thread, rows) + factor_work(alone, thread)
+    hessian = hessian_work(alone, thread, rows, loss) + factor_work(alone, thread)
     work = passes * gradient_work(alone) + float(renewals) * hessian
     # Threads share the arithmetic, but Python they take in turns.
     one = (1 / here.threads) * work + Cost(python=passes * _NEWTON)
