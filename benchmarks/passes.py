@@ -69,7 +69,7 @@ NEWTON = ("newton-cholesky", "dual-newton")
 METHODS = {
     "logistic": (*COMMON, *NEWTON, "newton-cg"),
     "squared_hinge": (*COMMON, *NEWTON, "newton-cg", "dual-coordinate-descent"),
-    "squared": (*COMMON, "sparse_cg"),
+    "squared": (*COMMON, "sparse_cg", "sketched_cg"),
 }
 DUAL = "dual-coordinate-descent"
 _SOLVERS = {name: {"solver": name} for name in ("lbfgs", *NEWTON)}

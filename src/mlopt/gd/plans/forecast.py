@@ -85,17 +85,20 @@ def typical(method: Method, outline: Outline, stop: Stop) -> Passes:
     if isinstance(stop, CoefficientError):
         return Passes.known(method.steps(outline, stop) if method.steps else 1.0)
     gap = stop.tolerance if isinstance(stop, RelativeGap) else None
-    if gap and (passes := method.foreseen(outline, gap)) is not None:
-        return Passes.about(passes, _FORESEEN, "foreseen")
-    expected = method.passes(outline.shape)
-    if not method.iterates:
-        return Passes.known(expected)
-    doubt = method.doubt
-    if (seen := expected_of(method.name, outline, stop)) is not None:
+    foreseen = method.foreseen(outline, gap) if gap else None
+    # A spectrum tells more than problems that were alike, and these more than a shape.
+    by_spectrum = foreseen is not None and outline.spectrum is not None
+    seen = None if by_spectrum else expected_of(method.name, outline, stop)
+    if seen is None and foreseen is not None:
+        return Passes.about(foreseen, _FORESEEN, "foreseen")
+    expected, doubt = method.passes(outline.shape), method.doubt
+    if seen is not None:
         passes, doubt = seen
         # What is known as well as from a sample needs none.
         source = "foreseen" if doubt <= _FORESEEN else "typical"
         return Passes.about(max(1.0, passes), doubt, source)
+    if not method.iterates:
+        return Passes.known(expected)
     if gap and (usual := method.usual(outline, gap)) is not None:
         expected, doubt = usual
     elif gap:
