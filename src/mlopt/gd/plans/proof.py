@@ -90,11 +90,13 @@ def prove(
     coef: NDArray[Any],
     intercept: NDArray[Any],
     tolerance: float = np.inf,
+    spare: float = 1.0,
 ) -> Proof | None:
     """The bound at weights (outputs, d) and intercepts (outputs,): one pass.
 
-    Where it is above the ``tolerance``, a few steps towards the minimum may find a better
-    one, a pass each. None where there is none, or no intercept is the best.
+    Where it is above ``spare`` times the ``tolerance``, a few steps towards the minimum may
+    find a better one, a pass and a Hessian of some rows each. None where there is none, or
+    no intercept is the best.
     """
     if why_unproven(problem) is not None:
         return None
@@ -106,7 +108,7 @@ def prove(
     least = float(np.finfo(np.float64).eps) * problem.sums.scale(problem.model)
     size = max(here.objective, least, np.finfo(np.float64).tiny)
     bound = here.bound
-    if bound > tolerance * size and _has_hessian(problem):
+    if bound > spare * tolerance * size and _has_hessian(problem):
         floor = _floor(data, here, tolerance * size)
         # Differences of objectives are no better than these are.
         left = max(here.objective - floor, 0.0) + _ROUNDING * size
