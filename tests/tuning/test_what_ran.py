@@ -20,6 +20,7 @@ from mlopt.cluster.connect import connect
 from mlopt.pipeline.by_split import Streamed
 from mlopt.tuning.crews import batching, scan
 from mlopt.tuning.scheduler import Scheduler
+from mlopt.tuning.search import ModelSearchCV  # before anything is patched
 
 N = 900
 _RANDOM = np.random.default_rng(3)
@@ -90,16 +91,16 @@ def _recorded(
         yield found
 
 
-def searched(estimator: Any, space: Any, **settings: Any) -> mlopt.ModelSearchCV:
+def searched(estimator: Any, space: Any, **settings: Any) -> ModelSearchCV:
     given = {"n_trials": 6, "cv": 3, "random_state": 0, "bandit": None} | settings
-    return mlopt.ModelSearchCV(estimator, space, **given)
+    return ModelSearchCV(estimator, space, **given)
 
 
-def said(search: mlopt.ModelSearchCV) -> dict[str, dict[str, float]]:
+def said(search: ModelSearchCV) -> dict[str, dict[str, float]]:
     return {choice.step: dict(choice.ran) for choice in search.plan_.choices if choice.ran}
 
 
-def foreseen(search: mlopt.ModelSearchCV) -> dict[str, dict[str, float]]:
+def foreseen(search: ModelSearchCV) -> dict[str, dict[str, float]]:
     plan = search.explain(X, Y)
     return {choice.step: dict(choice.runs) for choice in plan.choices if choice.runs}
 

@@ -180,15 +180,10 @@ class Prefixes:
         if place in self._kept:
             return self._kept[place].value
         rows = self.problem.splits[split]
-        streamed = self.problem.streamed(parts)
-        handle = None
-        if depth and depth == len(parts.steps) and streamed and not streamed.lazy:
-            handle = self._by_blocks(streamed, parts, rows)
-        if handle is not None:
-            pass
-        elif depth == 0:
+        handle = self._by_blocks(parts, rows) if depth == len(parts.steps) else None
+        if handle is None and depth == 0:
             handle = submit(cut_rows, self.problem.features, rows, parts.pairwise)
-        else:
+        elif handle is None:
             before = self._rows(parts, split, depth - 1)
             name, step = parts.steps[depth - 1]
             self.fitted[name] += 1
@@ -198,12 +193,15 @@ class Prefixes:
             self._sizes[submit(count_bytes, handle)] = place
         return handle
 
-    def _by_blocks(self, X: Streamed, parts: Parts, split: Split) -> Handle | None:
+    def _by_blocks(self, parts: Parts, split: Split) -> Handle | None:
         """(training rows, test rows) behind steps fitted in ways of our own.
 
-        None where a step raises: scikit-learn's way tells on which of the rows.
+        None where these are not asked for, or a step raises: step by step, as scikit-learn
+        does it, tells on which of the rows.
         """
-        executor = self.problem.executor
+        executor, X = self.problem.executor, self.problem.streamed(parts)
+        if X is None or X.lazy:
+            return None
         try:
             blocks = X.blocks(X.chain(parts.key, parts.steps), split.train)
             executor.map(tables.count_rows, blocks)  # all of them are there
