@@ -52,16 +52,16 @@ def passes(shape: Shape) -> float:
 
 def hessian_work(shape: Shape, resources: Resources, rows: int, loss: str) -> Cost:
     """Arithmetic and memory traffic of a Hessian of so many rows, whoever calls for it."""
-    every, rows = rows, math.ceil(_CURVED * rows) if loss == KINKED else rows
+    curved = math.ceil(_CURVED * rows) if loss == KINKED else rows
     size = shape.columns * (shape.d + 1)
     if shape.sparse and shape.columns == 1:
-        products = 2 * weighted_gram(shape, rows)
+        products = 2 * weighted_gram(shape, curved)
     else:
-        products = gram_operations(rows, size) + _VALUE * rows * size
+        products = gram_operations(curved, size) + _VALUE * curved * size
         if shape.columns > 1:  # what each class adds to its own corner
-            products += shape.columns * gram_operations(rows, shape.d + 1)
-    products += _ROW * every * shape.columns  # margins again, and their curvatures
-    sums = _SUMS * 8.0 * size**2 * math.ceil(shape.blocks * every / shape.n)
+            products += shape.columns * gram_operations(curved, shape.d + 1)
+    products += _ROW * rows * shape.columns  # margins again, and their curvatures
+    sums = _SUMS * 8.0 * size**2 * math.ceil(shape.blocks * rows / shape.n)
     made = Cost(flops=products / resources.workers)
     return made + Cost(memory=sums / resources.workers)
 

@@ -30,15 +30,13 @@ _TIGHTER = 0.5
 """Of what a proof found lacking, the share that a method is asked for next."""
 _TIGHTEST = 1e-3
 """Of the gap that a method sees, what it is asked for at most at once."""
-_NEARLY = 4.0
-"""Times the gap that was asked for: of a method's own bound with another intercept, which a
-pass or two mend; a Hessian, which may prove what is there, takes as long as many passes."""
 _AGAIN = 2.0
 """Times what all took before, that one takes at least until one that was left returns."""
 _FEWEST = 3
 """Gaps that tell how fast they fall."""
 _TRIFLE = price("run.trifle")
 _SURE = price("run.sure")
+_NEARLY = price("run.nearly")
 _SHARED = count("factor.shared")
 _HOW = {
     "sampled": "speculated on a sample",

@@ -337,10 +337,11 @@ def transform(
 
 def stack(rows: tuple[Any, Any] | Failed) -> Any:
     """Training rows above test rows, as one matrix."""
-    train, test = (rows, rows) if isinstance(rows, Failed) else rows
-    for part in (train, test):
-        if isinstance(part, Failed):
-            raise part.error
+    if isinstance(rows, Failed):
+        raise rows.error
+    train, test = rows
+    if isinstance(test, Failed):
+        raise test.error
     train, test = as_matrix(train), as_matrix(test)
     both = sparse.vstack if sparse.issparse(train) else np.concatenate
     return both([train, test])
@@ -353,12 +354,12 @@ def as_matrix(X: Any) -> Any:
 
 def count_bytes(rows: tuple[Any, Any] | Failed) -> int:
     """Bytes of training and test rows."""
-    return _bytes(rows) if isinstance(rows, Failed) else sum(map(_bytes, rows))
+    if isinstance(rows, Failed):
+        return 0
+    return sum(_bytes(part) for part in rows if not isinstance(part, Failed))
 
 
 def _bytes(X: Any) -> int:
-    if isinstance(X, Failed):
-        return 0
     if sparse.issparse(X):
         rows = X if X.format in ("csr", "csc") else X.tocsr()
         return int(rows.data.nbytes + rows.indices.nbytes + rows.indptr.nbytes)

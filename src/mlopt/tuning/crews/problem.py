@@ -78,9 +78,8 @@ class Problem:
             raise ValueError("y is not one column")
         if self.classifier:
             check_classification_targets(y)
-            if y.dtype.kind in "biuf" and not isinstance(
-                getattr(self.y, "dtype", y.dtype), np.dtype
-            ):
+            given = getattr(self.y, "dtype", y.dtype)
+            if y.dtype.kind in "biuf" and not isinstance(given, np.dtype):
                 raise ValueError("the classes of nullable numbers are each estimator's own")
         elif y.dtype.kind not in "biuf" or not np.isfinite(y).all():
             raise ValueError("y is not made of finite numbers")
