@@ -16,7 +16,7 @@ import pytest
 from tests.clusters import eventually
 
 from mlopt.cluster import Mesh, MeshDask, MeshHere, Site, local_cluster
-from mlopt.errors import InputError, TaskError
+from mlopt.errors import ClusterError, InputError, TaskError
 from mlopt.server.blocks import LARGEST, Keys
 from mlopt.server.host import Host
 from mlopt.server.ownership import Move
@@ -185,6 +185,14 @@ def test_blocks_of_a_lost_member_are_those_that_were_copied() -> None:
     with MeshHere(4) as here, Host(here, {"W": np.zeros((64, 16), int)}) as host:
         moves_while_updated(here, host, 50, 10)
         loses_a_member(here, host, here.lose)
+
+
+def test_who_waits_where_no_member_is_left_is_told_at_once() -> None:
+    with MeshHere(2) as mesh, Host(mesh, {"w": np.zeros(3)}, mends=False) as host:
+        for member in mesh.members:
+            mesh.lose(member)
+        with pytest.raises(ClusterError, match="shrunk to nothing"):
+            host.store.pull()
 
 
 def test_a_pool_that_shrinks_to_nothing_keeps_the_last_copies() -> None:

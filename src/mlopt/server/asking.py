@@ -81,7 +81,7 @@ def drive(
     Raises
     ------
     ClusterError
-        There was no answer in time; or it is stopped.
+        There was no answer in time, there is nobody to give one, or it is stopped.
     """
     breath, since = BREATH, time.monotonic()
     try:
@@ -91,6 +91,12 @@ def drive(
                 waited = time.monotonic() - since
                 if stopped() or (patience is not None and waited > patience):
                     asking.throw(ClusterError(f"There was no answer for {waited:.0f} s."))
+                if not peers.members:
+                    asking.throw(
+                        ClusterError(
+                            "The pool has shrunk to nothing: there is no member to ask."
+                        )
+                    )
                 time.sleep(breath)
                 breath = min(2 * breath, _LONGEST)
                 call = next(asking)
