@@ -26,7 +26,7 @@ def ranged(step: str, x: Operator) -> Apply:
 def union(*parts: Operator, prefix: bool = False) -> Join:
     """Parts side by side."""
     names = tuple(f"p{number}" for number in range(len(parts)))
-    return Join("union", parts, names, (1.0,) * len(parts), prefix)
+    return Join("union", parts, names, (None,) * len(parts), prefix)
 
 
 def text(drawing: str) -> str:

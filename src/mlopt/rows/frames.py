@@ -69,6 +69,39 @@ def frame_matrix(frame: Any, dtype: np.dtype) -> np.ndarray:
     return matrix
 
 
+def has_dask_text(meta: Any) -> bool:
+    """Whether a frame or series of Dask has text in its own type, whose missing is NA."""
+    kinds = meta.dtypes if hasattr(meta, "columns") else [meta.dtype]
+    return any(map(_of_dask, kinds))
+
+
+def native_text(block: Any) -> Any:
+    """Text of Dask's own type as pandas has it: missing is NaN, with which steps work.
+
+    Dask makes `string` of all text unless ``dataframe.convert-string`` is off; other
+    columns, and all of pandas below 3, whose text is objects, stay as they are.
+    """
+    import pandas as pd
+
+    if not isinstance(pd.Series([""]).dtype, pd.StringDtype):
+        return block
+    if hasattr(block, "columns"):
+        wanted = {number for number, kind in enumerate(block.dtypes) if _of_dask(kind)}
+        if not wanted:
+            return block
+        block = block.copy(deep=False)
+        for number in wanted:
+            block.isetitem(number, block.iloc[:, number].astype("str"))
+        return block
+    return block.astype("str") if _of_dask(block.dtype) else block
+
+
+def _of_dask(kind: Any) -> bool:
+    import pandas as pd
+
+    return isinstance(kind, pd.StringDtype) and kind.na_value is pd.NA
+
+
 def _table(frame: Any) -> nw.DataFrame[Any]:
     return nw.from_native(frame, eager_only=True)
 

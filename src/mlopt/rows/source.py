@@ -124,7 +124,8 @@ def collected(data: Any) -> Any:
     finish, extra = data.__dask_postcompute__()
     parts = data.to_delayed()
     (chunks,) = computed([parts.tolist() if isinstance(parts, np.ndarray) else parts])
-    return finish(chunks, *extra)
+    found = finish(chunks, *extra)
+    return frames.native_text(found) if hasattr(data, "divisions") else found
 
 
 def _from_dask(X: Any, executor: Executor, block_rows: int | None, dtype: Any) -> Source:

@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from dask.task_spec import Task, TaskRef
+from dask.task_spec import Alias, Task, TaskRef
 
 from mlopt.cluster import Executor, computed
 from mlopt.errors import InputError
 from mlopt.identity import token_of
 from mlopt.pipeline.blocks import tables
 from mlopt.rows.block import as_csr, boundaries, check_unmasked
+from mlopt.rows.frames import has_dask_text, native_text
 from mlopt.rows.room import AT_ONCE, KILLED, memories
 from mlopt.rows.source import check_fits, collected, is_dask
 
@@ -133,6 +134,36 @@ def cut(
     ranges = dict(zip(keys, pairwise(edges), strict=True))
     sizes = tuple(b - a for a, b in pairwise(edges))
     return Blocks(_Parts(data, ranges, executor), keys, sizes, token)
+
+
+def cut_anew(blocks: Blocks, name: str, sizes: Sequence[int], executor: Executor) -> Blocks:
+    """The same rows in blocks of ``sizes``, of parts that are read to be counted.
+
+    Raises
+    ------
+    InputError
+        When there are not as many as X has.
+    """
+    numbers = dict.fromkeys(range(blocks.count), ())
+    have = ask(blocks, executor, "rows", tables.count_rows, numbers)
+    if (found := sum(have)) != (n := sum(sizes)):
+        raise InputError(
+            f"X and `{name}` must have the same number of rows, got {n} and {found}."
+        )
+    before, after = np.cumsum([0, *have]), np.cumsum([0, *sizes])
+    graph, keys = dict(blocks.tasks), []
+    for number, (start, stop) in enumerate(pairwise(after.tolist())):
+        first = min(int(np.searchsorted(before, start, "right")), blocks.count) - 1
+        last = max(first + 1, int(np.searchsorted(before, stop)))
+        edges = start - int(before[first]), stop - int(before[first])
+        keys.append((f"{name}-cut-{blocks.token}", number))
+        parts = map(TaskRef, blocks.keys[first:last])
+        graph[keys[-1]] = Task(keys[-1], _rows_of, *edges, *parts)
+    return replace(blocks, tasks=graph, keys=tuple(keys), lengths=tuple(sizes))
+
+
+def _rows_of(start: int, stop: int, *parts: Any) -> Any:
+    return tables.row_range(tables.stack(parts, labelled=True), start, stop)
 
 
 class _Parts(Mapping[Any, Any]):
@@ -292,6 +323,13 @@ def _lazy(data: Any, executor: Executor, token: str) -> Blocks:
     # `dask.optimize` is not for this: it forgets which columns of a frame were taken.
     parts = np.ravel(np.asarray(data.to_delayed(), dtype=object)).tolist()
     graph = dict(parts[0].__dask_graph__()) if parts else {}
+    for key, task in graph.items():
+        if isinstance(task, Alias) and task.key != key:  # of frames of delayed values
+            graph[key] = Alias(key, task.target)
     keys = tuple(part.key for part in parts)
-    labelled = hasattr(data, "divisions")
+    if (labelled := hasattr(data, "divisions")) and has_dask_text(data._meta):
+        own = tuple((f"text-{token}", number) for number in range(len(keys)))
+        for new, key in zip(own, keys, strict=True):
+            graph[new] = Task(new, native_text, TaskRef(key))
+        keys = own
     return Blocks(graph, keys, lengths, f"dask-{token}", lazy=True, labelled=labelled)

@@ -167,10 +167,29 @@ def stack(blocks: Sequence[Any], step: str = "", *, labelled: bool = False) -> A
         import pandas as pd
 
         fresh = not labelled and all(map(_counts_from_0, blocks))
+        if _have_unlike_categories(blocks):
+            from dask.dataframe.methods import concat  # as `compute` of Dask does
+
+            whole = concat(list(blocks))
+            return whole.reset_index(drop=True) if fresh else whole
         return pd.concat(blocks, ignore_index=fresh)
     import polars as pl
 
     return pl.concat(blocks)
+
+
+def _have_unlike_categories(blocks: Sequence[Any]) -> bool:
+    """Whether a column is categorical in all blocks, of other categories in some."""
+    import pandas as pd
+
+    def kinds(block: Any) -> list[Any]:
+        return list(getattr(block, "dtypes", ())) if block.ndim > 1 else [block.dtype]
+
+    return any(
+        all(isinstance(kind, pd.CategoricalDtype) for kind in column)
+        and any(kind != column[0] for kind in column)
+        for column in zip(*map(kinds, blocks), strict=False)
+    )
 
 
 def _counts_from_0(block: Any) -> bool:

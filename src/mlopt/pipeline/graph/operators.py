@@ -290,8 +290,8 @@ class Join(Operator):
         One a part, put before column names of data frames as ``prefix`` says: a bool, a
         format, or a function, as ``verbose_feature_names_out`` of scikit-learn; or
         `Numbered`, in place of these names.
-    weights : tuple of float
-        What each part is multiplied by.
+    weights : tuple of numbers or None
+        What each part is multiplied by, if by anything.
     sparse_below : float
         Sparse parts give a sparse whole when its density is below this.
     frames : {"default", "pandas", "polars"}
@@ -302,7 +302,7 @@ class Join(Operator):
 
     parts: tuple[Operator, ...]
     names: tuple[str, ...]
-    weights: tuple[float, ...]
+    weights: tuple[Any, ...]
     prefix: Any = True
     sparse_below: float = float("inf")
     frames: str = "default"
@@ -316,7 +316,7 @@ class Join(Operator):
     def changes_nothing(self) -> bool:
         """Whether its only part comes out as it is: numbers, that keep name and layout."""
         plain = not self.prefix and self.sparse_below > 1.0
-        alone = len(self.parts) == 1 and self.weights == (1.0,)
+        alone = len(self.parts) == 1 and self.weights == (None,)
         return alone and plain and self.frames == "default" and _is_array(self.parts[0])
 
     def describe(self) -> str:

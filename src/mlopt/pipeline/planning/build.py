@@ -240,7 +240,7 @@ class Builder:
         if not parts:
             del self.inputs[path]
             return self._leaf(path, union, x)
-        factors = tuple(float(weights.get(name, 1.0)) for name in parts)
+        factors = tuple(map(weights.get, parts))
         return Join(
             path,
             tuple(parts.values()),
@@ -276,7 +276,7 @@ class Builder:
         if not branches:
             del self.inputs[path]
             return self._leaf(path, whole, x)
-        factors = tuple(float(weights.get(name, 1.0)) for name in branches)
+        factors = tuple(map(weights.get, branches))
         self.joins[path] = Join(
             path,
             tuple(branches.values()),

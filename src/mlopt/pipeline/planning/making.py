@@ -14,7 +14,7 @@ import numpy as np
 
 from mlopt.cluster import Executor, Threads
 from mlopt.errors import InputError
-from mlopt.pipeline.blocks.cut import Blocks, ask, cut, usable
+from mlopt.pipeline.blocks.cut import Blocks, ask, cut, cut_anew, usable
 from mlopt.pipeline.blocks.tables import count_rows
 from mlopt.pipeline.environment import Environment, repeatable
 from mlopt.pipeline.fits.registry import ways_of
@@ -268,10 +268,7 @@ def _beside(
         data = _in_rows_of(data, name, sizes)
         found = cut(data, executor, name=name, lasting=lasting)
         if found.count != len(sizes):
-            raise InputError(
-                f"X and `{name}` must be cut into the same blocks, got {len(sizes)} and "
-                f"{found.count}: rechunk or repartition one of them."
-            )
+            found = cut_anew(found, name, sizes, executor)
         if found.lengths is not None and tuple(found.lengths) != tuple(sizes):
             raise InputError(
                 f"X and `{name}` must have as many rows in each block: rechunk or "

@@ -227,14 +227,14 @@ def _of_these_columns(model: Any, x: Any) -> Any:
 def _join(
     step: str,
     names: Sequence[str],
-    weights: Sequence[float],
+    weights: Sequence[Any],
     prefix: Any,
     frames: str,
     layout: str,
     sparse_below: float,
     *parts: Any,
 ) -> Any:
-    scaled = [p if w == 1.0 else p * w for p, w in zip(parts, weights, strict=True)]
+    scaled = [p if w is None else p * w for p, w in zip(parts, weights, strict=True)]
     with naming(step):
         if frames != "default" and all(_is_frame(part) for part in scaled):
             return _join_frames(names, prefix, frames, scaled)
