@@ -28,7 +28,7 @@ class Settings:
     Parameters
     ----------
     target
-        Column to predict: its name, its number, or "last".
+        Column to predict: its name, its number from 0, or "last".
     test
         File to test on. [default: a fifth of the rows is set aside]
     drop

@@ -120,6 +120,17 @@ def test_names_live_in_a_session(folder: Path, session: Session) -> None:
         session.run("PERSIST result ON m.txt")
 
 
+def test_a_file_with_some_of_the_columns_is_refused(folder: Path, session: Session) -> None:
+    session.run("Q1 = RUN svm ON people.csv")
+    people = pd.read_csv("people.csv")
+    people.rename(columns={"size": "sizes"}).to_csv("other.csv", index=False)
+    told = r"lacks `size`. Did you mean `sizes`"
+    with pytest.raises(InputError, match=told):
+        session.run("PREDICT ON other.csv WITH Q1")
+    named = session.run("PREDICT ON other.csv:2-3 WITH Q1")
+    assert (named == session.run("PREDICT ON people.csv WITH Q1")).all()
+
+
 def test_the_process_has_one_session(folder: Path) -> None:
     model = mlopt.run("RUN classification ON people.csv")
     assert isinstance(model, Model)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mlopt.errors import InputError, InputWarning
+from mlopt.errors import ConfigError, InputError, InputWarning
 from mlopt.sweep.config import Config, override
 from mlopt.sweep.loading import from_frame
 from mlopt.sweep.models import dump_model, load
@@ -50,6 +50,60 @@ def test_one_word_among_numbers_is_missing_and_said() -> None:
     )
     read = read_columns(found.case.roles).fit(frame).transform(frame)
     assert np.flatnonzero(read["a"].isna()).tolist() == [16]
+
+
+@pytest.mark.parametrize("infinite", [np.inf, -np.inf])
+def test_an_infinite_cell_is_missing_and_said(infinite: float) -> None:
+    frame = table()
+    frame.loc[16, "b"] = infinite
+    found = prepared(frame)
+    assert found.case.roles is not None
+    assert (
+        "`b`: 1 of 400 cells is no finite number and is taken as missing: "
+        f"{infinite} in row 17"
+    ) in found.messages
+    read = read_columns(found.case.roles).fit(frame).transform(frame)
+    assert np.flatnonzero(read["b"].isna()).tolist() == [16]
+    model = found.families["linear"][0].fit(found.X, found.y)
+    assert len(model.predict(frame)) == 400
+
+
+@pytest.mark.parametrize("kind", [str, object])
+def test_true_and_false_beside_a_gap_are_what_they_are_without(kind: Any) -> None:
+    frame = table().assign(a=lambda t: t["b"] > 0)
+    found = prepared(frame)
+    assert found.case.roles is not None
+    reads = read_columns(found.case.roles).fit(frame)
+    gap = frame.astype({"a": kind})
+    gap.loc[16, "a"] = None
+    read = reads.transform(gap)["a"].to_numpy()
+    assert np.flatnonzero(np.isnan(read)).tolist() == [16]
+    expected = np.delete(np.asarray(frame["a"], float), 16)
+    np.testing.assert_array_equal(np.delete(read, 16), expected)
+
+
+@pytest.mark.parametrize(
+    ("target", "scoring", "told"),
+    [
+        ("b", "accuracy", "metric of a continuous target.*Leave it out for 'r2'"),
+        ("y", "r2", "metric of a binary target.*Leave it out for 'accuracy'"),
+        ("c", "roc_auc", "metric of a multiclass target"),
+    ],
+)
+def test_a_metric_of_another_task_is_refused_at_once(
+    target: str, scoring: str, told: str
+) -> None:
+    with pytest.raises(ConfigError, match=told):
+        prepared(table(), target, scoring=scoring)
+    assert prepared(table(), scoring="f1_macro").scoring == "f1_macro"
+
+
+def test_a_frame_of_dask_is_refused_by_its_name() -> None:
+    dd = pytest.importorskip("dask.dataframe")
+    found = prepared(table())
+    model = found.families["linear"][0].fit(found.X, found.y)
+    with pytest.raises(InputError, match=r"frame of pandas, got dask\.DataFrame: give"):
+        model.predict(dd.from_pandas(found.X, npartitions=2))
 
 
 def test_a_few_grades_with_a_word_stay_a_category() -> None:

@@ -19,6 +19,7 @@ from mlopt.query import ast
 from mlopt.query.files import Library, Sheet, picked, taken
 from mlopt.query.format import format_source
 from mlopt.query.model import Features
+from mlopt.readers.table import did_you_mean, listed
 
 Array = NDArray[Any]
 
@@ -89,8 +90,13 @@ def prediction_data(
     """The features of a PREDICT, in the order of the model.
 
     Named columns are taken as they are. Without any: the columns with the model's names if
-    the file has a header; or those at the same places, if the file is as wide as the one
-    for training; or all, if there are as many as the model has features.
+    the file has a header; or, where none has, those at the same places, if the file is as
+    wide as the one for training; or all, if there are as many as the model has features.
+
+    Raises
+    ------
+    InputError
+        Some of the model's columns are there and others are not, or there are too many.
     """
     parts = []
     for source in sources:
@@ -99,7 +105,7 @@ def prediction_data(
         if source.columns is None and sheet.label_apart:
             columns = columns[1:]
         if source.columns is None and len(sources) == 1:
-            columns = _matching(sheet, columns, features)
+            columns = _matching(source, sheet, columns, features)
         parts.append((source, sheet, columns))
     X, _ = _features(parts)
     d = len(features.names)
@@ -112,11 +118,20 @@ def prediction_data(
     return X
 
 
-def _matching(sheet: Sheet, columns: list[int], features: Features) -> list[int]:
+def _matching(
+    source: ast.Source, sheet: Sheet, columns: list[int], features: Features
+) -> list[int]:
     number = dict(zip(sheet.table.names, sheet.numbers, strict=True))
     unnamed = all(name == f"c{i}" for i, name in enumerate(sheet.table.names))
-    if not unnamed and set(features.names) <= set(number):
+    missing = [name for name in features.names if name not in number]
+    if not unnamed and not missing:
         return [number[name] for name in features.names]
+    if not unnamed and len(missing) < len(features.names):
+        raise InputError(
+            f"`{format_source(source)}` must have all columns of the model, or name what "
+            f"goes for them; it lacks {listed(missing)}."
+            f"{did_you_mean(missing[0], [*number])}"
+        )
     if sheet.width == features.width and set(features.columns) <= set(sheet.numbers):
         return list(features.columns)
     return columns

@@ -5,6 +5,7 @@ what gives the target away.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ SAMPLE = 2000
 ROWS_A_VALUE = 5
 """Rows that a value of a column must have on average, to say something by agreeing."""
 LISTED = 5
+
+_TRUTHS = {"true": 1.0, "false": 0.0}
 
 
 def row_list(rows: NDArray[np.int64]) -> str:
@@ -39,25 +42,50 @@ def unreadable(
     read.
     """
     sentences = []
-    read: dict[str, tuple[str, Any]] = {
-        name: ("number", lambda c, name=name: cells_of(c, decimals.get(name, ".")))
-        for name in numbers
-        if is_text(frame[name])
-    }
+    read: dict[str, tuple[str, Any]] = {}
+    for name in numbers:
+        reader = partial(numbers_of, decimal=decimals.get(name, "."))
+        if is_text(frame[name]):
+            read[name] = ("number", reader)
+        elif frame[name].dtype.kind == "f":
+            read[name] = ("finite number", reader)
     for name, layout in dates.items():
         if is_text(frame[name]):
             read[name] = ("date", lambda c, layout=layout: read_dates(c, layout))
     for name, (kind, reader) in read.items():
         column = frame[name]
-        lost = (reader(column).isna() & column.notna()).to_numpy()
+        lost = np.asarray(pd.isna(reader(column)) & column.notna())
         if lost.any():
             rows = np.flatnonzero(lost)
             are = "are" if len(rows) > 1 else "is"
+            cell = column.iloc[rows[0]]
+            cell = cell.item() if isinstance(cell, np.generic) else cell
             sentences.append(
                 f"`{name}`: {len(rows):,} of {len(column):,} cells {are} no {kind} and "
-                f"{are} taken as missing: {column.iloc[rows[0]]!r} in {row_list(rows)}"
+                f"{are} taken as missing: {cell!r} in {row_list(rows)}"
             )
     return sentences
+
+
+def numbers_of(column: pd.Series, decimal: str) -> NDArray[np.float64]:
+    """Cells as floats, NaN where there is no finite number."""
+    values = _as_float(column, decimal)
+    return np.where(np.isinf(values), np.nan, values)
+
+
+def _as_float(column: pd.Series, decimal: str) -> NDArray[np.float64]:
+    if column.dtype.kind in "fiub" and isinstance(column.dtype, np.dtype):
+        return np.asarray(column, dtype=float)
+    if column.dtype.kind == "m":
+        return np.asarray(column / pd.Timedelta(seconds=1), dtype=float)
+    if is_text(column):
+        # A column of True and False with a gap comes as text, or as objects.
+        truths = column.astype(str).str.strip().str.lower().map(_TRUTHS)
+        if (truths.notna() | column.isna()).all():
+            return np.asarray(truths, dtype=float)
+        return np.asarray(cells_of(column, decimal), dtype=float)
+    numbers = pd.to_numeric(column, errors="coerce").astype("Float64")
+    return np.asarray(numbers.to_numpy(dtype=float, na_value=np.nan))
 
 
 def notations(frame: pd.DataFrame, decimals: Mapping[str, str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -109,6 +110,7 @@ def prepare(
         y, stay = rare.apply(y)
         whole, y = without(replace(whole, y=pd.Series(y, name=target.name)), ~stay), y[stay]
         target, y = target_of(whole.y, config.data.task)
+    check_scorer(config.search.scoring, target, y)
     if test is None:
         parts, where = _split(config, whole, y, target)
     else:
@@ -155,6 +157,30 @@ def check_scoring(name: str | None) -> None:
             f"`scoring` must be one of scikit-learn's scorers; got {name!r}."
             f"{did_you_mean(name, get_scorer_names())}"
         )
+
+
+def check_scorer(name: str | None, target: Target, y: NDArray[Any]) -> None:
+    """A metric must be one of such a target: tried on who always gives the same answer.
+
+    Raises
+    ------
+    ConfigError
+    """
+    if name is None:
+        return
+    from sklearn.metrics import get_scorer
+
+    X = np.zeros((len(y), 1))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            get_scorer(name)(target.same_answer().fit(X, y), X, y)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ConfigError(
+            f"`scoring` must be a metric of a {target.kind} target, as {target.name!r} is; "
+            f"{name!r} is none: {str(error).rstrip('.')}. Leave it out for "
+            f"{target.scoring!r}."
+        ) from error
 
 
 def _known_target(source: Source, messages: list[str]) -> Source:

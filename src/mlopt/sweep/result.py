@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import get_scorer
 
 from mlopt.plan import Plan
@@ -100,10 +99,9 @@ class SweepResult:
     def baseline(self) -> float | None:
         """The metric on the test rows of always the same answer; None where it has none."""
         prepared = self.prepared
-        guess = DummyClassifier if prepared.target.classifies else DummyRegressor
         X, y = np.zeros((len(prepared.y), 1)), prepared.y_test
         try:
-            model = guess().fit(X, prepared.y)
+            model = prepared.target.same_answer().fit(X, prepared.y)
             score = float(get_scorer(prepared.scoring)(model, X[: len(y)], y))
         except ValueError:
             return None

@@ -29,10 +29,10 @@ from sklearn.preprocessing import (
 from sklearn.utils.validation import check_is_fitted
 
 from mlopt.errors import InputError, InputWarning, MissingColumnError
-from mlopt.readers.notation import cells_of
 from mlopt.readers.table import did_you_mean
 from mlopt.rows.block import as_csr
-from mlopt.sweep.cells import is_text
+from mlopt.rows.source import is_dask
+from mlopt.sweep.cells import numbers_of
 from mlopt.sweep.roles import Roles, date_part, read_dates
 
 SPELLED_OUT = 24
@@ -48,7 +48,7 @@ class ReadColumns(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     numbers : list of str
-        Read as float; what is no number is missing.
+        Read as float; what is no finite number is missing.
     categories : list of str
         Read as text.
     dates : dict of str to str
@@ -89,7 +89,7 @@ class ReadColumns(TransformerMixin, BaseEstimator):
         self._check(X)
         signs = self.decimals or {}
         columns: dict[str, Any] = {
-            name: _as_number(X[name], signs.get(name, ".")) for name in self.numbers
+            name: numbers_of(X[name], signs.get(name, ".")) for name in self.numbers
         }
         for name in self.numbers:
             _check_read(X[name], columns[name], "number")
@@ -112,8 +112,11 @@ class ReadColumns(TransformerMixin, BaseEstimator):
 
     def _check(self, X: Any) -> None:
         if not isinstance(X, pd.DataFrame):
+            kind = type(X)
+            whole = ": give `X.compute()`" if is_dask(X) else ""
             raise InputError(
-                f"A model of a table needs a pandas data frame, got {type(X).__name__}."
+                "A model of a table needs a data frame of pandas, got "
+                f"{kind.__module__.partition('.')[0]}.{kind.__name__}{whole}."
             )
         check_columns([*self.numbers, *self.categories, *(self.dates or {})], X.columns)
 
@@ -246,17 +249,6 @@ def _check_read(column: pd.Series, values: Any, kind: str) -> None:
             InputWarning,
             stacklevel=2,
         )
-
-
-def _as_number(column: pd.Series, decimal: str) -> np.ndarray:
-    if column.dtype.kind in "fiub" and isinstance(column.dtype, np.dtype):
-        return np.asarray(column, dtype=float)
-    if column.dtype.kind == "m":
-        return np.asarray(column / pd.Timedelta(seconds=1), dtype=float)
-    if is_text(column):
-        return np.asarray(cells_of(column, decimal), dtype=float)
-    numbers = pd.to_numeric(column, errors="coerce").astype("Float64")
-    return np.asarray(numbers.to_numpy(dtype=float, na_value=np.nan))
 
 
 def _as_text(column: pd.Series) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
+from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.model_selection import (
     KFold,
     ShuffleSplit,
@@ -63,6 +64,10 @@ class Target:
     def scoring(self) -> str:
         """The metric when the user names none."""
         return "accuracy" if self.classifies else "r2"
+
+    def same_answer(self) -> Any:
+        """A model, to be fitted, that always gives the same answer."""
+        return DummyClassifier() if self.classifies else DummyRegressor()
 
 
 def target_of(y: pd.Series, task: str = "auto") -> tuple[Target, NDArray[Any]]:
