@@ -11,7 +11,9 @@ each: on a busy machine all of them see the same quiet moments. One thread.
   fraction of the rate at which ``X.sum()`` reads them, beside BLAS's two products.
 * An epoch of lockstep SGD per model, beside scikit-learn's ``SGDClassifier``.
 * Sizes: products in float64 with float32 rows, by the rows that are converted at a time, on
-  two threads; and a symmetric matrix mirrored, by its tiles. The size in use is marked.
+  two threads; a symmetric matrix mirrored, by its tiles; and products of sparse rows with
+  themselves, by the bytes that are added to at a time, beside SciPy's product and a matrix
+  that is filled with zeros and mirrored (`gram.sums`). The size in use is marked.
 """
 
 from __future__ import annotations
@@ -245,6 +247,24 @@ def mirrored(d: int, seconds: float) -> None:
     print(f"mirrored, {d} x {d}:", _by_size(best, linear._TILE))
 
 
+def multiplied(n: int, d: int, density: float, seconds: float) -> None:
+    """The Gram matrix of sparse rows, by the rows of it that are filled at a time."""
+    X = sparse.random_array((n, d), density=density, format="csr", rng=0)
+    ones = np.ones(n)
+
+    def run(size: int) -> None:
+        with patch("mlopt.kernels.linear._BAND", size):
+            linear.sparse_gram(X, ones)
+
+    sizes = 10**6, linear._BAND, 16 * 10**6, 10**12
+    candidates: dict[str, Callable[[], Any]] = {str(k): partial(run, k) for k in sizes}
+    candidates["SciPy"] = lambda: (X.T @ X).toarray()
+    candidates["nothing"] = lambda: linear.mirror(np.zeros((d, d)))
+    best = race(candidates, seconds)
+    others = (f"{name} {best.pop(name) * 1e3:.2f} ms" for name in ("SciPy", "nothing"))
+    print(f"products, {n} x {d}, {density}:", *others, _by_size(best, linear._BAND))
+
+
 def _by_size(best: Mapping[str, float], used: int) -> str:
     return ", ".join(
         f"{size}{'*' if int(size) == used else ''} {took * 1e3:.2f} ms"
@@ -272,6 +292,11 @@ def main() -> None:
             in_pieces(20_000_000 // d, d, B, seconds)
     for d in (50, 500, 2000, 8192):
         mirrored(d, seconds)
+    for n, d, density in (
+        (150_000, 50, 0.2), (20_000, 800, 0.05), (40_000, 2000, 0.02),
+        (27_000, 3400, 0.026), (20_000, 5000, 0.005), (200_000, 1500, 0.002),
+    ):  # fmt: skip
+        multiplied(n, d, density, seconds)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from mlopt.kernels import linear
 from mlopt.kernels.linear import sparse_gram
 
 
@@ -32,6 +33,26 @@ def test_columns_that_are_stored_twice_or_in_any_order_add_up() -> None:
     dense = X.toarray()
     found = sparse_gram(X, np.array([2.0, 0.5]))
     np.testing.assert_allclose(found, dense.T @ np.diag([2.0, 0.5]) @ dense)
+
+
+@pytest.mark.parametrize("columns", [1, 7, 90])
+@pytest.mark.parametrize("sorts", [True, False])
+def test_a_large_matrix_is_filled_band_by_band(
+    columns: int, sorts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(linear, "_BAND", 8 * 90 * columns)
+    monkeypatch.setattr(linear, "_COMING", 0.01)
+    rng = np.random.default_rng(0)
+    X = sparse.random(70, 90, density=0.3, format="csr", rng=rng)
+    dense, h = X.toarray(), rng.random(70)
+    if not sorts:
+        for row in range(70):
+            part = slice(*X.indptr[row : row + 2])
+            X.indices[part], X.data[part] = X.indices[part][::-1], X.data[part][::-1]
+        X.has_sorted_indices = False
+    before = X.indices.copy()
+    np.testing.assert_allclose(sparse_gram(X, h), dense.T @ (h[:, None] * dense))
+    np.testing.assert_array_equal(X.indices, before)
 
 
 def test_no_rows_and_empty_rows_add_nothing() -> None:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from mlopt.cluster import added
 from mlopt.gd.panels import Layout, panel_gram
 from mlopt.gd.pricing import sparse_product_pays
+from mlopt.kernels.linear import add_sparse_gram, mirror
 from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]
@@ -75,13 +76,12 @@ def sparse_gram(block: Block, layout: Layout) -> Array:
     others = np.hstack(
         (np.ones((block.rows, int(layout.intercept))), block.extra["targets"])
     )
-    X = block.X.astype(np.float64)
-    first, d = int(layout.intercept), X.shape[1]
+    X, first, d = block.X, int(layout.intercept), block.X.shape[1]
     place = np.r_[0:first, first + d : layout.columns]
-    total = np.empty((layout.columns, layout.columns))
-    total[first : first + d, first : first + d] = (
-        X.T @ (sp.diags_array(weights[:, 0]) @ X)
-    ).toarray()
+    total = np.zeros((layout.columns, layout.columns))
+    moved = sp.csr_array((X.data, X.indices + first, X.indptr), (len(weights), first + d))
+    add_sparse_gram(moved, weights[:, 0], total)
+    mirror(total)
     cross = X.T @ (weights * others)
     total[first : first + d, place] = cross
     total[place, first : first + d] = cross.T

@@ -25,7 +25,9 @@ _SCAN, _HANDED = price("pass.call"), price("pass.handed")
 _FACTOR = price("factor.read")
 _PAIR = price("gram.pair")
 _NARROW = price("gram.narrow")
-_SPARSE_PRICE = price("gram.sparse-product")
+_ROW = price("gram.row")
+PANEL = price("gram.panel")
+SYMMETRIC_NARROW = price("gram.symmetric.narrow")
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ def shape_of_stats(stats: Stats, columns: int | None = None) -> Shape:
 
 def sparse_product_pays(stored: float, d: int) -> bool:
     """Whether ``stored`` values of a row multiply faster with each other than all d do."""
-    return _SPARSE_PRICE * stored**2 < d**2
+    return sparse_gram_operations(1, stored) < d * (d + SYMMETRIC_NARROW + PANEL)
 
 
 def handing(blocks: int, resources: Resources) -> float:
@@ -185,14 +187,17 @@ def gram_operations(rows: float, d: int) -> float:
     return rows * d * (d + _NARROW)
 
 
-def weighted_gram(shape: Shape, rows: float) -> float:
-    """As `gram_operations`, of so many rows, sparse ones value by value.
+def sparse_gram_operations(rows: float, stored: float) -> float:
+    """Operations in whose time sparse rows of so many values are multiplied.
 
     A row of s values has s (s + 1) / 2 pairs; where s varies as Poisson's counts do, with
     the mean m, these are m (m + 2) / 2 in the mean.
     """
-    dense = gram_operations(rows, shape.d)
-    if not shape.sparse:
-        return dense
-    stored = shape.nonzero / shape.n
-    return min(dense, _PAIR * rows * stored * (stored + 2) / 4)
+    return rows * (_PAIR * stored * (stored + 2) / 2 + _ROW)
+
+
+def weighted_gram(shape: Shape, rows: float) -> float:
+    """As `gram_operations`, of so many rows, sparse ones value by value."""
+    if shape.sparse:
+        return sparse_gram_operations(rows, shape.nonzero / shape.n)
+    return gram_operations(rows, shape.d)

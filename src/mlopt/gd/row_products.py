@@ -9,15 +9,19 @@ from typing import Any
 import scipy.sparse as sp
 
 from mlopt.costs import Cost
-from mlopt.gd.pricing import Shape, gradient_pass, scan
+from mlopt.gd.pricing import (
+    PANEL,
+    SYMMETRIC_NARROW,
+    Shape,
+    gradient_pass,
+    scan,
+    weighted_gram,
+)
 from mlopt.prices import count, price
 from mlopt.resources import Resources
 
-SPARSE_PRODUCT = price("gram.sparse.value")
-_PANEL = price("gram.panel")
 _SYMMETRIC, _SYMMETRIC32 = price("gram.symmetric"), price("gram.symmetric.float32")
-_NARROW = price("gram.symmetric.narrow")
-_SPARSE_ROW = price("gram.sparse.row")
+SUMS = price("gram.sums")
 _QR, _QR_NARROW = price("qr.product"), price("qr.narrow")
 PANELS = count("gram.reads")
 _WIDE = count("gram.wide")
@@ -42,10 +46,9 @@ def gram_cost(shape: Shape, resources: Resources) -> Cost:
     m, share = bordered(shape), 1.0 / resources.workers
     if not shape.multiplies_sparse:
         return panels_cost(shape, resources, m)
-    pairs = SPARSE_PRODUCT * shape.nonzero**2 / shape.n + _SPARSE_ROW * shape.n
-    sums = Cost(memory=3 * 8.0 * share * shape.blocks * m**2)
-    reading = scan(shape, resources, 8.0 * m**2, times=PANELS)
-    return (reading | Cost(flops=share * pairs)) + sums
+    sums = Cost(memory=SUMS * 8.0 * share * shape.blocks * m**2)
+    reading = scan(shape, resources, 8.0 * m**2)
+    return reading + Cost(flops=share * weighted_gram(shape, shape.n)) + sums
 
 
 def panels_cost(
@@ -54,11 +57,11 @@ def panels_cost(
     """Checking all rows, and Gram matrices of ``columns`` of them, panel by panel."""
     share = 1.0 / resources.workers
     width = 4.0 if single else 8.0
-    price = (_SYMMETRIC32 if single else _SYMMETRIC) + _NARROW / columns
+    price = (_SYMMETRIC32 if single else _SYMMETRIC) + SYMMETRIC_NARROW / columns
     products = price * share * shape.n * float(columns) * bordered(shape)
     reading = scan(shape, resources, width * columns**2)
     values = share * shape.n * bordered(shape)
-    prepared = Cost(memory=reading.memory, flops=_PANEL * values)
+    prepared = Cost(memory=reading.memory, flops=PANEL * values)
     # Every block makes a matrix, which is read and added to another one.
     sums = Cost(memory=3 * width * share * shape.blocks * columns * bordered(shape))
     product = Cost(flops32=products) if single else Cost(flops=products)
@@ -69,7 +72,7 @@ def triangle_cost(shape: Shape, resources: Resources) -> Cost:
     """The triangle of a QR of ``[1 | X | y]``: one pass."""
     m, share = bordered(shape), 1.0 / resources.workers
     reading = scan(shape, resources, 8.0 * min(shape.n, m) * m, times=PANELS)
-    panels = Cost(flops=_PANEL * share * shape.n * m)
+    panels = Cost(flops=PANEL * share * shape.n * m)
     return replace(reading, flops=share * qr_flops(shape.n, m)) + panels
 
 

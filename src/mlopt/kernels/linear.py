@@ -11,6 +11,7 @@ share loss, target, weights and ``K`` form a segment.
 from __future__ import annotations
 
 import ctypes
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,8 +46,10 @@ _CACHED, _LONG = 16_000_000, 10_000
 is long enough to be read ahead of by itself, beside others."""
 _CACHE = 400_000
 """Bytes of weighted rows that go into a product while they are in cache."""
-_DENSE = 4096
-"""Columns up to which the Gram matrix of sparse rows is added up in a dense one."""
+_BAND, _COMING = 4_000_000, 4
+"""Bytes of a Gram matrix that sparse rows are added to at a time, and pairs of values in
+whose time a row is come by: 1 to 8 MB of matrices of 2000 to 5000 columns take as long, and
+all of them at once 2 to 5 times longer (benchmarks/kernels.py)."""
 _TILE = 64
 """Rows and columns of a tile of a symmetric matrix: as many cache lines as the first-level
 cache holds twice. `benchmarks/kernels.py` has what others take."""
@@ -282,12 +285,8 @@ def weighted_gram(X: Any, h: Array) -> Array:
     X : ndarray of shape (n, d) or CSR matrix or array, float32 or float64
     h : ndarray of shape (n,), not negative
     """
-    if sparse.issparse(X) and X.shape[1] <= _DENSE:
-        return sparse_gram(X, h).astype(X.dtype, copy=False)
     if sparse.issparse(X):
-        root = np.sqrt(np.asarray(h, X.dtype))[:, None]
-        scaled = sparse.csr_array(X).multiply(root).tocsr()
-        return np.asarray((scaled.T @ scaled).toarray())
+        return sparse_gram(X, h).astype(X.dtype, copy=False)
     (n, d) = X.shape
     root = np.sqrt(np.asarray(h, X.dtype))[:, None]
     # At least d rows: adding up squares of d must not cost more than the products.
@@ -374,29 +373,35 @@ def hessian_weights(loss: int, z: Array, y: Array, delta: float = 1.0) -> Array:
 
 
 @kernel
-def _accumulate(data: Array, indices: Array, indptr: Array, h: Array, out: Array) -> None:
-    for row in range(len(h)):
-        first, last = indptr[row], indptr[row + 1]
-        for p in range(first, last):
-            at, scaled = indices[p], h[row] * data[p]
-            into = out[at]
-            into[at] += scaled * data[p]
-            for q in range(first, p):
-                other, product = indices[q], scaled * data[q]
-                if other < at:
-                    into[other] += product
-                elif other > at:
-                    out[other, at] += product
-                else:  # a column that is stored twice meets itself in both orders
-                    into[at] += 2 * product
+def _accumulate(
+    data: Array, indices: Array, indptr: Array, h: Array, size: int, out: Array
+) -> None:
+    start = indptr[:-1].copy()
+    for high in range(size, len(out) + size, size):
+        for row in range(len(h)):
+            first, last, p = indptr[row], indptr[row + 1], start[row]
+            while p < last and (indices[p] < high or high >= len(out)):
+                at, scaled = indices[p], h[row] * data[p]
+                into = out[at]
+                into[at] += scaled * data[p]
+                for q in range(first, p):
+                    other, product = indices[q], scaled * data[q]
+                    if other < at:
+                        into[other] += product
+                    elif other > at:
+                        out[other, at] += product
+                    else:  # a column that is stored twice meets itself in both orders
+                        into[at] += 2 * product
+                p += 1
+            start[row] = p
 
 
 def add_sparse_gram(X: Any, h: Array, total: Array) -> None:
     """Add ``X' diag(h) X`` of CSR rows to ``total``, up to its diagonal.
 
-    A row with s stored values touches s (s + 1) / 2 entries, all in cache where d is
-    moderate: far fewer than a product of dense rows, and without the bookkeeping of a
-    sparse one.
+    A row with s stored values touches s (s + 1) / 2 entries: far fewer than a product of
+    dense rows, and without the bookkeeping of a sparse one. Of a large ``total`` some rows
+    are filled at a time, so that they stay in cache, with what all rows of ``X`` add.
 
     Parameters
     ----------
@@ -406,8 +411,14 @@ def add_sparse_gram(X: Any, h: Array, total: Array) -> None:
     total : float64 ndarray of shape (m, m)
         In C order, m at least d.
     """
-    weights = np.ascontiguousarray(h, np.float64)
-    _accumulate(X.data, X.indices, X.indptr, weights, total)
+    weights, m = np.ascontiguousarray(h, np.float64), max(len(total), 1)
+    stored = X.nnz / max(X.shape[0], 1)
+    # To come by a row once more takes as long as some pairs do.
+    bands = min(total.nbytes / _BAND, stored * stored / (2 * _COMING))
+    if bands > 1 and not X.has_sorted_indices:
+        X = X.sorted_indices()
+    size = math.ceil(m / max(bands, 1))
+    _accumulate(X.data, X.indices, X.indptr, weights, size, total)
 
 
 def sparse_gram(X: Any, h: Array) -> Array:

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mlopt.kernels.linear import sparse_gram
 from mlopt.prices import count, price
 
 Array = NDArray[np.float64]
@@ -36,10 +37,11 @@ def gram(X: Any, one: Indices, other: Indices, h: Array) -> Array:
     """
     n, same = X.shape[1], one is other
     if sp.issparse(X):
-        left = X[one].astype(np.float64)
-        right = left if same else X[other].astype(np.float64)
-        weighted = left.multiply(np.broadcast_to(h, (n,))[None]).tocsr()
-        return np.asarray((weighted @ right.T).toarray())
+        h, left = np.broadcast_to(h, (n,)), X[one]
+        if same:
+            return sparse_gram(left.T.tocsr(), h)
+        weighted = left.astype(np.float64).multiply(h[None]).tocsr()
+        return np.asarray((weighted @ X[other].T.astype(np.float64)).toarray())
     total = np.zeros((len(one), len(other)))
     size = max(_PANEL // max(len(one), len(other), 1), 64)
     root = np.sqrt(h)

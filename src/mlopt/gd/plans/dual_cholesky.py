@@ -26,9 +26,10 @@ from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.squares import Fit, Squares
 from mlopt.gd.plans.svd import instead
 from mlopt.gd.plans.task import Problem
-from mlopt.gd.pricing import Shape, scan
-from mlopt.gd.row_products import PANELS, SPARSE_PRODUCT, beyond
+from mlopt.gd.pricing import Shape, scan, sparse_gram_operations
+from mlopt.gd.row_products import PANELS, SUMS, beyond
 from mlopt.gd.sizes import CACHE
+from mlopt.kernels.linear import sparse_gram
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 
@@ -113,9 +114,8 @@ class _Sparse:
     root: Array
 
     def gram(self) -> Array:
-        X = self.X.astype(np.float64)
-        along = X @ self.mean
-        total = (X @ X.T).toarray() - along[:, None] - along + self.mean @ self.mean
+        along = self.X @ self.mean
+        total = row_products(self.X) - along[:, None] - along + self.mean @ self.mean
         return np.asarray(total * (self.root * self.root.T))
 
     def transposed(self, dual: Array) -> Array:
@@ -126,8 +126,7 @@ class _Sparse:
 def row_products(X: Any) -> Array:
     """Products of rows (n, d) with each other, (n, n), in float64."""
     if sp.issparse(X):
-        X = X.astype(np.float64)
-        return np.asarray((X @ X.T).toarray())
+        return sparse_gram(X.T.tocsr(), np.ones(X.shape[1]))
     if X.dtype == np.float64:
         return np.asarray(X @ X.T)
     return _Dense(X, np.zeros(X.shape[1]), np.ones((X.shape[0], 1))).gram()
@@ -162,11 +161,12 @@ def with_products(shape: Shape, resources: Resources) -> Cost:
     n, remote = shape.n, resources.workers > 1
     products = float(n) ** 2 * shape.d
     if shape.sparse:
-        products = SPARSE_PRODUCT * shape.nonzero**2 / shape.d
+        products = sparse_gram_operations(shape.d, shape.nonzero / shape.d)
     last = CHOLESKY_FLOPS * n**3 / 3 + 4.0 * shape.nonzero * shape.columns
     gathered = Cost(network=float(shape.nonzero * shape.itemsize) if remote else 0.0)
     reading = scan(shape, resources, 0.0, times=PANELS)
-    return (reading | Cost(flops=products)) + Cost(flops=last) + gathered
+    sums = Cost(memory=SUMS * 8.0 * n**2)
+    return (reading | Cost(flops=products)) + sums + Cost(flops=last) + gathered
 
 
 def _small(problem: Problem) -> bool:

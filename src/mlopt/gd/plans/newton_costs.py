@@ -55,7 +55,7 @@ def hessian_work(shape: Shape, resources: Resources, rows: int, loss: str) -> Co
     curved = math.ceil(_CURVED * rows) if loss == KINKED else rows
     size = shape.columns * (shape.d + 1)
     if shape.sparse and shape.columns == 1:
-        products = 2 * weighted_gram(shape, curved)
+        products = weighted_gram(shape, curved)
     else:
         products = gram_operations(curved, size) + _VALUE * curved * size
         if shape.columns > 1:  # what each class adds to its own corner
