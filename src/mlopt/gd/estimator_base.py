@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
+from sklearn.base import is_regressor
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.validation import check_array, validate_data
 
@@ -279,3 +281,24 @@ def _check_columns(estimator: Any, d: int, names: Any) -> None:
             f"X must have the columns that {kind} was fitted with, in their order: "
             f"{list(fitted)}; got {list(names)}."
         )
+
+
+def score(self: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    """The accuracy of what is predicted, or R^2 of numbers, as scikit-learn's ``score``.
+
+    Of a Dask collection the predictions are computed, and nothing else of it gathered.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
+    y : array-like or dask collection of shape (n,) or (n, T)
+    sample_weight : array-like or dask collection of shape (n,), optional
+    """
+    found, y, sample_weight = map(collected, (self.predict(X), y, sample_weight))
+    return float(metric_of(self)(y, found, sample_weight=sample_weight))
+
+
+def metric_of(estimator: Any) -> Callable[..., float]:
+    """What estimators of scikit-learn score by, unless their class overrides it."""
+    metric: Callable[..., float] = r2_score if is_regressor(estimator) else accuracy_score
+    return metric

@@ -36,6 +36,7 @@ from mlopt.gd.estimator_base import (
     plan_after,
     plan_before,
     read,
+    score,
 )
 from mlopt.gd.plans.fitting import Chosen, choose
 from mlopt.gd.plans.method import Start
@@ -100,6 +101,8 @@ class LinearModel:
             why = self._what_lacks(outcome, limit)
             warnings.warn(why, ConvergenceWarning, stacklevel=3)
         return self
+
+    score = score
 
     def explain(self, X: Any, y: Any, sample_weight: Any = None) -> Plan:
         """The plan of `fit` for the same arguments; fits nothing.

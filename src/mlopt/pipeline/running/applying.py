@@ -15,11 +15,12 @@ import numpy as np
 from dask.task_spec import Task, TaskRef
 from joblib import parallel_config
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from mlopt.cluster import Executor, Threads, executor
 from mlopt.errors import InputError
+from mlopt.gd import estimator_base
+from mlopt.gd.estimator_base import metric_of
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.blocks.cut import (
     Blocks,
@@ -321,17 +322,14 @@ def score(pipeline: Any, X: Any, y: Any, weight: Any) -> Any:
     check_is_fitted(pipeline)
     y, weight = map(collected, (y, weight))
     name, last = pipeline.steps[-1]
-    own = getattr(type(last), "score", None)
-    for mixin, metric in _SCORES.items():
-        if own is mixin.score:
-            found = pipeline.predict(X)
-            found = collected(found)
-            return float(metric(y, found, sample_weight=weight))
+    if getattr(type(last), "score", None) in _USUAL:
+        found = collected(pipeline.predict(X))
+        return float(metric_of(last)(y, found, sample_weight=weight))
     if not is_dask(X):
         return NotImplemented
     rows = gathered_rows(X, "score", f"Step `{name}` has a score of its own")
     return float(pipeline.export().score(rows, y, sample_weight=weight))
 
 
-_SCORES = {ClassifierMixin: accuracy_score, RegressorMixin: r2_score}
-"""What these score by, unless a class overrides it."""
+_USUAL = (ClassifierMixin.score, RegressorMixin.score, estimator_base.score)
+"""What scores by what is predicted."""

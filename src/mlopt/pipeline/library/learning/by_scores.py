@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mlopt.gd.estimator_base import Sample
+from mlopt.gd.estimator_base import Sample, score
 from mlopt.gd.linear_model import winners
 from mlopt.pipeline.library.learning.labels import indicators
 
@@ -29,6 +29,7 @@ class _Regresses(MultiOutputMixin, RegressorMixin):
     """Regressors of one target or several: the scores are the predictions."""
 
     _one: bool
+    score = score
 
     def predict(self: Any, X: Any) -> Any:
         """Predict the targets, some rows at a time.
@@ -56,6 +57,7 @@ class _Classifies(ClassifierMixin):
     """Classifiers whose largest score wins."""
 
     classes_: Array
+    score = score
     _of_two: ClassVar[Callable[[Array], Array]] = staticmethod(np.ravel)
     """From the scores of two classes to one number a row."""
 
