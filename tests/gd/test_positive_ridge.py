@@ -89,3 +89,23 @@ def test_without_a_penalty_scikit_learn_fits(alpha: Any) -> None:
     X, Y, _ = problem()
     model = mlopt.Ridge(alpha, positive=True).fit(X, Y)
     assert model.plan_.choices[0].chosen == "scikit-learn"
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "alpha"), [(5, 120, 1e-3), (20, 120, 1e-2), (30, 60, 1e-3)]
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_few_rows_and_a_small_penalty_do_not_make_it_creep(
+    n: int, d: int, alpha: float, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = X[:, 0] + 0.3 * rng.normal(size=n)
+
+    def objective(w: Any, b: float = 0.0) -> float:
+        return float(np.square(y - X @ w - b).sum() + alpha * np.square(w).sum())
+
+    model = mlopt.Ridge(alpha, positive=True, fit_intercept=False).fit(X, y)
+    roots = np.vstack([X, np.sqrt(alpha) * np.eye(d)])
+    best, _ = nnls(roots, np.append(y, np.zeros(d)))
+    assert objective(model.coef_) <= objective(best) * (1 + 1e-3) + 1e-6 * float(y @ y)

@@ -192,3 +192,19 @@ def test_rows_in_many_blocks_are_put_into_one() -> None:
     for training in (many, one):
         training.advance(3)
     np.testing.assert_array_equal(many.coefficients(0)[0], one.coefficients(0)[0])
+
+
+@pytest.mark.parametrize(("n", "d"), [(20, 20), (20, 21), (60, 60), (49, 50)])
+def test_as_many_rows_as_columns_far_from_zero(n: int, d: int) -> None:
+    X = np.random.default_rng(0).normal(size=(n, d)) + 100.0
+    y = X[:, :3].argmax(axis=1)
+    found, theirs = LinearSVC().fit(X, y), LinearSVC(dual=False, tol=1e-8).fit(X, y)
+    assert found.score(X, y) == 1.0
+
+    def objective(model: LinearSVC) -> float:
+        signs = np.where(y[:, None] == np.arange(3), 1.0, -1.0)
+        loss = np.square(np.maximum(0, 1 - signs * (X @ model.coef_.T + model.intercept_)))
+        own = np.square(model.coef_).sum() + np.square(model.intercept_).sum()
+        return float(loss.sum() + own / 2)
+
+    assert objective(found) <= 1.02 * objective(theirs)

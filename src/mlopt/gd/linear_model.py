@@ -91,7 +91,7 @@ class LinearModel:
             return self
         with closing(executor(n_jobs=getattr(self, "n_jobs", None))) as where:
             given, chosen = self._prepare(X, y, sample_weight, where)
-            limit = MAX_ITER if self.max_iter is None else self.max_iter
+            limit = self._limit
             outcome = chosen.run(limit, self._start(chosen.ranked[0].problem))
         notes = (*self._learn(given, outcome), *chosen.choice.notes)
         self.plan_ = plan_after(replace(chosen.choice, notes=notes), started)
@@ -150,7 +150,14 @@ class LinearModel:
         )
         problem = self._problem(sample)
         wanted, stop, aside = self._asks(problem)
-        return sample, choose(str(self), wanted, self._methods(), problem, stop, aside)
+        return sample, choose(
+            str(self), wanted, self._methods(), problem, stop, aside, max_iter=self._limit
+        )
+
+    @property
+    def _limit(self) -> int:
+        """Steps at most."""
+        return MAX_ITER if self.max_iter is None else self.max_iter
 
     @abstractmethod
     def _learn(self, given: Sample, outcome: Outcome) -> tuple[str, ...]:

@@ -258,16 +258,21 @@ class ByGram(Descent):
         )  # fmt: skip
 
     def _extrapolate(self, past: Array) -> None:
-        # A factor of k^3 / 3 by BLAS, against sweeps of k^2.
-        support = np.flatnonzero(self.w)
+        # A factor of k^3 / 3 by BLAS, against sweeps of k^2; where weights turned to 0,
+        # those that are left have another minimum.
         self._rested += MEMORY
-        if self._rested * 3.0 * PRODUCTS >= len(support) and self._solve(support):
-            self._rested = 0
-        else:
+        solved, size, left = False, -1, self._rested * 3.0 * PRODUCTS
+        while left >= len(support := np.flatnonzero(self.w)) != size:
+            size, left = len(support), left - len(support)
+            if not self._solve(support):
+                break
+            solved, self._rested = True, 0
+        if not solved:
             super()._extrapolate(past)
 
     def _solve(self, support: Indices) -> bool:
-        """To the minimum with these signs, or to where the first of them would change."""
+        """To the minimum with these signs, weights 0 whose signs would change; or, where
+        that is no better, to where the first of them would."""
         if not len(support):
             return False
         w, l2 = self.w[support], self._penalty.l2
@@ -277,15 +282,21 @@ class ByGram(Descent):
         _, step, failed = lapack.dposv(Q, -slopes)
         if failed or not np.isfinite(step).all():
             return False
-        before, kept = self._value(), self._point()
         crosses = w * (w + step) < 0
+        if self._falls(support, np.where(crosses, 0.0, w + step)):
+            return True
+        if not crosses.any():
+            return False
         share = np.divide(-w, step, out=np.full_like(w, np.inf), where=crosses)
-        first = int(share.argmin())
-        found = w + min(1.0, float(share[first])) * step
-        if crosses[first]:
-            found[first] = 0.0
+        found = w + share.min() * step
+        found[share.argmin()] = 0.0
+        return self._falls(support, found)
+
+    def _falls(self, support: Indices, found: Array) -> bool:
+        """Take weights if the model is less there."""
+        before, kept = self._value(), self._point()
+        self._g += self._Q[:, support] @ (found - self.w[support])
         self.w[support] = found
-        self._g += self._Q[:, support] @ (found - w)
         if self._value() < before:
             return True
         self._put(kept)

@@ -145,7 +145,7 @@ def why_not(outline: Outline, resources: Resources) -> str | None:
     shape = outline.shape
     if why := penalised(outline):
         return why
-    if shape.n >= shape.d:
+    if shape.n > shape.d:
         return f"has more equations, {shape.n}, than there are columns, {shape.d}"
     needed = 4 * 8.0 * shape.n**2 + 2.0 * shape.nonzero * shape.itemsize
     return beyond(needed, resources, "all rows")

@@ -193,6 +193,7 @@ def choose(
     stop: Stop,
     left_out: Mapping[str, str] | None = None,
     resources: Resources | None = None,
+    max_iter: float = float("inf"),
 ) -> Chosen:
     """The method that is predicted to end first, or ``wanted`` unless that is "auto".
 
@@ -213,6 +214,8 @@ def choose(
         Names that "auto" takes only where nothing else can be used, and why.
     resources : Resources, optional
         Of the machine, where they are known.
+    max_iter : float, default=inf
+        Passes at most: "auto" takes what is expected to need more only where all do.
 
     Raises
     ------
@@ -233,6 +236,11 @@ def choose(
     ranker = Ranker(problem, resources, stop, able)
     preferred = ranker.ranked(m for m in able if m.name not in aside)
     found = {one.name: one for one in preferred or ranker.ranked(able)}
+    if wanted == "auto":
+        beyond = [n for n, one in found.items() if one.passes.expected > max_iter]
+        if len(beyond) < len(found):
+            late = {n: found.pop(n) for n in beyond}
+            why |= dict.fromkeys(late, f"likely more than {max_iter:g} passes")
     seconds = {name: one.predicted_seconds for name, one in found.items()}
     set_aside = {name: text for name, text in aside.items() if name not in found}
     choice = decide(operator, wanted, seconds, set_aside | why | ranker.refused)
