@@ -6,6 +6,7 @@ import contextlib
 import statistics
 import time
 from collections.abc import Mapping
+from concurrent import futures
 from typing import Any
 
 from mlopt.errors import ClusterError
@@ -14,7 +15,7 @@ from mlopt.resources.measure import measure
 
 MEASURED_WORKERS = 4  # enough for a median; the others are taken to be alike
 PAYLOAD = 2**23
-WAIT = 60.0
+WAIT, LOOK = 60.0, 5.0
 STARTING = 5.0
 
 
@@ -71,8 +72,8 @@ def cluster_counts(client: Any) -> tuple[str, dict[str, int]]:
 def measure_cluster(client: Any, threads: int) -> dict[str, float]:
     """The measured fields of `Resources` for the workers of ``client``."""
     workers = _one_worker_a_host(identity(client)["workers"])
-    futures = [_submit(client, worker, measure, threads) for worker in workers]
-    found = [future.result(timeout=WAIT) for future in futures]
+    asked = [_submit(client, worker, measure, threads) for worker in workers]
+    found = [_result(client, future) for future in asked]
     # One slow worker says little of the others; the median is what most of them do.
     names = set.intersection(*(set(rates) for rates in found))
     rates = {name: statistics.median(r[name] for r in found) for name in sorted(names)}
@@ -90,13 +91,38 @@ def _submit(client: Any, worker: str, function: Any, *args: Any) -> Any:
     return client.submit(function, *args, workers=[worker], pure=False)
 
 
+def _result(client: Any, future: Any) -> Any:
+    """What a task gives, as long as there are scheduler and workers.
+
+    Raises
+    ------
+    ClusterError
+        With which of them are lost, or when it takes a minute.
+    """
+    end = time.monotonic() + WAIT
+    while True:
+        try:
+            return future.result(timeout=LOOK)
+        except (TimeoutError, futures.CancelledError, OSError) as error:
+            if not identity(client)["workers"]:
+                raise ClusterError(
+                    "All Dask workers were lost while they were measured: start workers, "
+                    "then run again."
+                ) from error
+            if not isinstance(error, TimeoutError) or time.monotonic() > end:
+                raise ClusterError(
+                    f"The Dask workers did not answer within {WAIT:.0f} s while they were "
+                    "measured, or one of them was lost: run again."
+                ) from error
+
+
 def _task_seconds(client: Any, tasks: int = 64) -> dict[str, float]:
     """What one round trip takes, and one more task among many."""
-    client.submit(int, pure=False).result(timeout=WAIT)  # the first one opens connections
+    _result(client, client.submit(int, pure=False))  # the first one opens connections
     trips = []
     for _ in range(8):
         start = time.perf_counter()
-        client.submit(int, pure=False).result(timeout=WAIT)
+        _result(client, client.submit(int, pure=False))
         trips.append(time.perf_counter() - start)
     trip = statistics.median(trips)
     start = time.perf_counter()
@@ -109,10 +135,10 @@ def _network_rate(client: Any, round_trip: float) -> float:
     """Bytes/s from one worker to another, or to the client where there is one worker."""
     addresses = sorted(identity(client)["workers"])
     payload = _submit(client, addresses[0], bytes, PAYLOAD)
-    payload.result(timeout=WAIT)
+    _result(client, payload)
     start = time.perf_counter()
     if len(addresses) > 1:
-        _submit(client, addresses[1], len, payload).result(timeout=WAIT)
+        _result(client, _submit(client, addresses[1], len, payload))
         took = time.perf_counter() - start - round_trip
     else:
         client.gather(payload)
