@@ -5,9 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
@@ -85,3 +87,34 @@ def test_a_finished_search_again_trains_nothing(tmp_path: Path) -> None:
     assert again == first
     assert trained
     assert not trained_again
+
+
+def below(estimator: Any, X: Any, y: Any) -> float:
+    """A score that is none for the least depth."""
+    return float("-inf" if estimator.max_depth == 1 else estimator.score(X, y))
+
+
+@pytest.mark.parametrize(
+    "scoring", [None, ["accuracy", "roc_auc"], below], ids=["own", "two", "none"]
+)
+def test_all_columns_are_those_of_before(tmp_path: Path, scoring: Any) -> None:
+    def found(n_trials: int, storage: str | None) -> dict[str, Any]:
+        search = mlopt.ModelSearchCV(
+            DecisionTreeClassifier(random_state=0), {"max_depth": [1, 2, 3, 4]}, cv=3,
+            sampler="grid", bandit=None, n_trials=n_trials, storage=storage, refit=False,
+            scoring=scoring, return_train_score=True,
+        )  # fmt: skip
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return search.fit(X, Y).cv_results_
+
+    def rows(table: dict[str, Any]) -> dict[str, Any]:
+        order = np.argsort(np.asarray(table["param_max_depth"], int))
+        return {k: np.asarray(v)[order] for k, v in table.items() if "time" not in k}
+
+    whole, storage = rows(found(4, None)), str(tmp_path / "study.db")
+    found(2, storage)
+    for again in (rows(found(4, storage)), rows(found(4, storage))):
+        assert again.keys() == whole.keys()
+        for column, values in whole.items():
+            np.testing.assert_array_equal(again[column], values, err_msg=column)

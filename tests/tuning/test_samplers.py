@@ -56,7 +56,8 @@ def test_a_trial_survives_the_study() -> None:
     search = proposer()
     (proposal,) = search.ask(1)
     search.report(proposal.number, 3, 0.5, {"accuracy": [0.4, 0.6]})
-    search.note(proposal.number, seconds=1.5, train_scores=[0.9])
+    train = {"accuracy": [0.9, 0.8]}
+    search.note(proposal.number, seconds=1.5, train_scores=train, mood=[0.9])
     search.tell(proposal.number, None, "PRUNED", "too slow")
     found = recorded(search.study.trials[0])
     assert found == Recorded(
@@ -66,10 +67,11 @@ def test_a_trial_survives_the_study() -> None:
         state="PRUNED",
         values={3: 0.5},
         rungs={3: {"accuracy": (0.4, 0.6)}},
+        train={"accuracy": (0.9, 0.8)},
         score=0.5,
         reason="too slow",
         seconds=1.5,
-        attrs={"train_scores": [0.9]},
+        attrs={"mood": [0.9]},
     )
     assert found.finished
     assert search.space.decode(found.params) == ("", dict(proposal.params))

@@ -89,6 +89,9 @@ def read(
     y = numbers(y) if numeric else y
     if isinstance(X, Rows):
         estimator.n_features_in_, rows = X.d, X
+        estimator.__dict__.pop("feature_names_in_", None)
+        if X.names is not None:
+            estimator.feature_names_in_ = np.asarray(X.names, dtype=object)
         y = _check_y(estimator, y, rows.n, numeric)
     elif is_dask(X):
         see_columns(estimator, X)

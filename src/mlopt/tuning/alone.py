@@ -9,6 +9,7 @@ from typing import Any
 import joblib
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
+from sklearn.utils.validation import _num_samples
 
 from mlopt.rows import Rows
 from mlopt.tuning.boosting import can_be_tried, fit_boosted
@@ -31,7 +32,7 @@ def fit_alone(estimator: Any, rows: Fold, threads: int) -> Any:
     """
     parts = cut(estimator)
     here = rows.y is not None and not isinstance(rows.X, Rows)
-    if here and can_be_tried(parts.final, len(rows.y)):
+    if here and can_be_tried(parts.final, _num_samples(rows.y)):
         fitted, X = fit_steps(parts, rows.X, rows.y, rows.fit_params)
         own = params_of_final(parts.path, rows.fit_params)
         model = clone(parts.final)

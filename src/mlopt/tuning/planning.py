@@ -14,6 +14,7 @@ from mlopt.pipeline.by_split import Streamed
 from mlopt.plan import Alternative, Choice, Estimate, Plan, format_bytes
 from mlopt.prices import price
 from mlopt.resources import Resources
+from mlopt.rows import Rows
 from mlopt.tuning.counting import FINAL, to_run
 from mlopt.tuning.crews.families import Way
 from mlopt.tuning.crews.growing import helpers
@@ -158,6 +159,11 @@ def _where(problem: Problem, ways: Mapping[str, Sequence[Way]]) -> Iterator[str]
     """
     if problem.told:
         yield problem.told
+    if isinstance(problem.X, Rows):
+        alone = (way.reason for own in ways.values() for way in own if way.task is None)
+        if why := next(alone, None):
+            size = format_bytes(problem.X.nbytes)
+            yield f"X, {size}, is gathered in this process: {why}"
     if not isinstance(problem.X, Streamed):
         return
     every = [way for own in ways.values() for way in own]

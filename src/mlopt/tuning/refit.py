@@ -47,7 +47,9 @@ def refit(problem: Problem, estimator: Any, way: Way, max_passes: int | None = N
             fitted = None
         if fitted is not None:
             return fitted
-    X = problem.X if isinstance(problem.X, Rows) else problem.gathered
+    # Scikit-learn's own fit takes no blocks of rows, whoever calls for it.
+    blocks = ours and isinstance(problem.X, Rows) and not way.parts.final._not_ours()
+    X = problem.X if blocks else problem.named
     rows = every_row(X, problem.y, problem.sample_weight, problem.fit_params)
     return fit_alone(estimator, rows, problem.executor.threads)
 

@@ -315,6 +315,7 @@ class Scheduler:
         score = trial.mean(self.metric)
         if trial.reason is None and not math.isfinite(score):
             trial.reason = f"{NOT_FINITE}: {score}"
+            self.proposer.keep(trial.number, trial.passes, trial.scores)
         if trial.reason is not None:
             self._end(trial, "FAIL", trial.reason)
             return trial
@@ -380,6 +381,12 @@ class Scheduler:
         score = trial.mean(self.metric)
         took = {records.SECONDS: trial.seconds, records.WORK: trial.work}
         self.proposer.note(trial.number, **took)
+        for name, own in (
+            (records.TRAIN, trial.train_scores),
+            (records.FAILED, trial.failed),
+        ):
+            if own:
+                self.proposer.note(trial.number, **{name: records.rung_to_json(own)})
         self.proposer.tell(trial.number, score, state, reason)
         now = self.limits.elapsed
         if state == "FAIL":

@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
+from numbers import Integral, Real
 from typing import Any
 
 from mlopt import events
@@ -80,7 +81,7 @@ def prepare(
         study_name=search.study_name,
         parts=bandit.parts,
     )
-    limits = Limits(seconds=search.timeout)
+    limits = Limits(seconds=None if search.timeout is None else float(search.timeout))
     batches = all(own[0].task is not None for own in ways.values())
     short = search.timeout is not None and not batches
     full = search.max_passes or FULL_TRAINING
@@ -148,10 +149,18 @@ def _swap(pair: tuple[Any, Any]) -> tuple[Any, Any]:
 def _check_budget(search: Any, space: Space) -> None:
     for name in ("n_trials", "timeout", "max_passes"):
         value = getattr(search, name)
-        if value is not None and not (isinstance(value, int | float) and value > 0):
+        if value is not None and not (isinstance(value, Real) and float(value) > 0):
             raise InputError(f"`{name}` must be a positive number or None, got {value!r}.")
+    n_trials, seed = search.n_trials, search.random_state
+    if n_trials is not None and n_trials != int(n_trials):
+        raise InputError(f"`n_trials` must be a whole number, got {n_trials!r}.")
+    if seed is not None and not (isinstance(seed, Integral) and 0 <= int(seed) < 2**32):
+        raise InputError(
+            "`random_state` must be None or a whole number from 0 to 2**32 - 1, got "
+            f"{seed!r}: give an int, from which all else is drawn."
+        )
     size = search.batch_size
-    if size != "auto" and not (isinstance(size, int) and size >= 1):
+    if size != "auto" and not (isinstance(size, Integral) and int(size) >= 1):
         raise InputError(
             f'`batch_size` must be a positive integer or "auto", got {size!r}.'
         )

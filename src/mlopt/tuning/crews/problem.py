@@ -194,6 +194,16 @@ class Problem:
         """
         return self.X.collect() if isinstance(self.X, Rows | Streamed) else self.X
 
+    @property
+    def named(self) -> Any:
+        """The same with the names of columns, where rows in blocks have some."""
+        names = getattr(self.X, "names", None) if isinstance(self.X, Rows) else None
+        if names is None:
+            return self.gathered
+        import pandas as pd
+
+        return pd.DataFrame(self.gathered, columns=list(names), copy=False)
+
     @cached_property
     def features(self) -> Handle:
         """A handle on X, sent once."""

@@ -168,15 +168,24 @@ class Proposer:
         scores : mapping of str to iterable of float, optional
             Metric to the scores of the splits.
         """
-        rungs = self._storage.get_trial(number).user_attrs.get(records.SCORES, {})
-        if str(passes) in rungs:
+        if str(passes) in self._rungs(number):
             return  # seen before: in a stored study, or when the time ran out for more
         step = int(passes * self.parts)
         self._storage.set_trial_intermediate_value(number, step, float(score))
         if scores is not None:
-            seen = {str(passes): records.rung_to_json(scores)}
-            self.note(number, **{records.SCORES: rungs | seen})
+            self.keep(number, passes, scores)
         self._changed.add(number)
+
+    def keep(
+        self, number: int, passes: Passes, scores: Mapping[str, Iterable[float]]
+    ) -> None:
+        """Scores of a look that says nothing to the sampler: see `report`."""
+        seen = {str(passes): records.rung_to_json(scores)}
+        self.note(number, **{records.SCORES: self._rungs(number) | seen})
+
+    def _rungs(self, number: int) -> dict[str, Any]:
+        found = self._storage.get_trial(number).user_attrs.get(records.SCORES, {})
+        return dict(found)
 
     def note(self, number: int, **attrs: Any) -> None:
         """Keep something JSON can hold about a trial: ``reason``, ``seconds``, ..."""

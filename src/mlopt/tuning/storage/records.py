@@ -12,6 +12,7 @@ from optuna.trial import FrozenTrial
 from mlopt.passes import Passes, exact
 
 FAMILY, SCORES, REASON = "family", "scores", "reason"
+TRAIN, FAILED = "train_scores", "failed_scores"
 SECONDS, WORK = "seconds", "core_seconds"
 
 
@@ -32,6 +33,9 @@ class Recorded:
         Optuna's step to the score that the search compares; higher is better.
     rungs : mapping of int or Fraction to mapping of str to tuple of float
         Passes to metric to the scores of the splits.
+    train, failed : mapping of str to tuple of float
+        Metric to the scores of the rows trained on, after the last rung; and of a trial
+        that failed, with the error score where there is none.
     score : float, optional
         The last of ``values``, of a trial that has not failed.
     reason : str, optional
@@ -50,6 +54,8 @@ class Recorded:
     state: str = "RUNNING"
     values: Mapping[int, float] = field(default_factory=dict)
     rungs: Mapping[Passes, Mapping[str, tuple[float, ...]]] = field(default_factory=dict)
+    train: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    failed: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     score: float | None = None
     reason: str | None = None
     seconds: float = 0.0
@@ -75,6 +81,8 @@ def recorded(trial: FrozenTrial) -> Recorded:
         rungs={
             exact(Fraction(passes)): rung_from_json(rung) for passes, rung in scores.items()
         },
+        train=rung_from_json(attrs.pop(TRAIN, {})),
+        failed=rung_from_json(attrs.pop(FAILED, {})),
         score=trial.value,
         reason=attrs.pop(REASON, None),
         seconds=attrs.pop(SECONDS, 0.0),

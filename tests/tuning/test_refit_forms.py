@@ -1,0 +1,70 @@
+"""The final fit of a search where rows or targets are not those of an array."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csc_array, csr_array, csr_matrix
+from sklearn.datasets import load_breast_cancer, make_multilabel_classification
+from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
+from sklearn.metrics import fbeta_score, make_scorer
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.svm import LinearSVC
+
+import mlopt
+
+X, Y = load_breast_cancer(return_X_y=True)
+X = (X - X.mean(axis=0)) / X.std(axis=0)
+NAMES = [f"c{number}" for number in range(X.shape[1])]
+F2 = make_scorer(fbeta_score, beta=2)
+C, ALPHA = {"C": [0.1, 1.0]}, {"alpha": [1.0, 10.0]}
+CASES: dict[str, tuple[Any, dict[str, list[float]], Any]] = {
+    "function": (LogisticRegression(), C, F2),
+    "liblinear": (LogisticRegression(solver="liblinear"), C, None),
+    "hinge": (LinearSVC(loss="hinge", random_state=0, max_iter=10**5), C, None),
+    "seeded": (SGDClassifier(random_state=0), {"alpha": [1e-3, 1e-2]}, None),
+    "positive": (Ridge(positive=True), ALPHA, None),
+    "ours": (mlopt.LogisticRegression(tol=1e-6), C, F2),
+    "ours, liblinear": (mlopt.LogisticRegression(solver="liblinear"), C, None),
+    "ours, positive": (mlopt.Ridge(positive=True), ALPHA, None),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("kind", ["array", "frame"])
+def test_rows_are_gathered_for_it_and_the_plan_says_so(case: str, kind: str) -> None:
+    estimator, space, scoring = CASES[case]
+    lazy: Any = da.from_array(X, chunks=(100, X.shape[1]))
+    here: Any = X
+    if kind == "frame":
+        lazy = dd.from_dask_array(lazy, columns=NAMES)
+        here = pd.DataFrame(X, columns=NAMES)
+    settings: dict[str, Any] = {"cv": 3, "scoring": scoring}
+    expected = GridSearchCV(estimator, space, **settings).fit(here, Y)
+    found = mlopt.ModelSearchCV(
+        estimator, space, sampler="grid", bandit=None, **settings
+    ).fit(lazy, da.from_array(Y, chunks=100))
+    for side in ("mean_test_score", "rank_test_score"):
+        np.testing.assert_allclose(found.cv_results_[side], expected.cv_results_[side])
+    np.testing.assert_allclose(found.predict(here), expected.predict(here), atol=1e-6)
+    assert "is gathered in this process" in str(found.plan_)
+    if kind == "frame":
+        assert list(found.feature_names_in_) == NAMES
+
+
+@pytest.mark.parametrize("form", [csr_matrix, csr_array, csc_array])
+def test_sparse_targets_of_many_labels(form: Any) -> None:
+    rows, labels = make_multilabel_classification(90, 6, n_classes=3, random_state=0)
+    model, space = OneVsRestClassifier(LogisticRegression()), {"estimator__C": [0.1, 1.0]}
+    expected = GridSearchCV(model, space, cv=KFold(3)).fit(rows, form(labels))
+    found = mlopt.ModelSearchCV(model, space, cv=KFold(3), sampler="grid", bandit=None)
+    found.fit(rows, form(labels))
+    assert found.best_score_ == expected.best_score_
+    predicted, wanted = found.predict(rows), expected.predict(rows)
+    np.testing.assert_array_equal(predicted.toarray(), wanted.toarray())
