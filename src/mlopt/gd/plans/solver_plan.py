@@ -56,14 +56,27 @@ class SolverPlan:
         best = self.chosen.predicted_seconds
         return tuple(a.name for a in self.alternatives[1:] if a.span[0] <= best)
 
-    def run(self) -> Result:
-        """Run the chosen plan within the limits given to `plan`, and watch it.
+    def run(
+        self, *, time_limit: float | None = None, max_iter: int | None = None
+    ) -> Result:
+        """Run the chosen plan, and watch it.
 
         A plan that takes more passes than the most that were to be expected is left for
         the next one that can go on from its weights.
+
+        Parameters
+        ----------
+        time_limit : float, optional
+            Seconds; those given to `plan` by default.
+        max_iter : int, optional
+            Passes at most; those given to `plan` by default.
         """
         seconds, passes = self.limits
-        return solve(self.contenders, time_limit=seconds, max_iter=passes)
+        return solve(
+            self.contenders,
+            time_limit=seconds if time_limit is None else time_limit,
+            max_iter=passes if max_iter is None else max_iter,
+        )
 
     def to_plan(self) -> plans.Plan:
         """The same as a `mlopt.Plan`."""
