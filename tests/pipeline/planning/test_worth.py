@@ -14,16 +14,17 @@ import pytest
 import sklearn.pipeline
 from sklearn.cluster import Birch
 from sklearn.compose import make_column_transformer
-from sklearn.decomposition import TruncatedSVD
+from sklearn.decomposition import NMF, TruncatedSVD
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.kernel_approximation import RBFSampler
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import (
     FunctionTransformer,
     KBinsDiscretizer,
     OneHotEncoder,
+    PowerTransformer,
     StandardScaler,
 )
 from sklearn.svm import SVC
@@ -262,3 +263,12 @@ def test_predictions_of_few_values_are_scikit_learns_own() -> None:
     with dask.config.set({"mlopt.plan": "always"}):
         assert "few" not in str(ours.explain(rows, method="predict"))
         np.testing.assert_array_equal(ours.predict(rows), theirs.predict(rows))
+
+
+@pytest.mark.parametrize(
+    "step", [PowerTransformer(), NMF(3, random_state=0, max_iter=20)], ids=["same", "some"]
+)
+def test_a_step_that_has_one_way_leaves_nothing_to_plan(step: Any) -> None:
+    X = np.random.default_rng(0).uniform(1.0, 2.0, (3000, 5))
+    plan = mlopt.make_pipeline(step, LinearRegression()).fit(X, X[:, 0]).plan_
+    assert "not planned: planning takes" in str(plan)

@@ -14,7 +14,7 @@ from typing import Any
 import dask
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import is_classifier
+from sklearn.base import OneToOneFeatureMixin, is_classifier
 from sklearn.compose import ColumnTransformer
 from sklearn.utils import get_tags
 
@@ -104,7 +104,7 @@ def worth(
     """What planning a fit in memory takes beside the fit; None where that is not known.
 
     It is for tables whose steps go through their values once (scalers, encoders, imputers),
-    or have a price; the last one may be any that has one way alone, or ways of one pass.
+    or have a price, or one way alone; the last one may have ways of one pass.
     """
     table = issparse(X) or isinstance(X, np.ndarray) or hasattr(X, "iloc")
     if not table or len(X.shape) != 2 or 0 in X.shape or any(params.values()):
@@ -186,7 +186,7 @@ class _Sum:
     sparse : bool
         Whether a step may have given sparse rows.
     only : bool
-        Whether the last step has one way alone, which takes nobody knows how long.
+        Whether a step has one way alone, which takes nobody knows how long.
     """
 
     example: Any
@@ -268,13 +268,16 @@ class _Sum:
                 self.numbers += price("step.number") * x.nonzeros
             return x
         stats = replace(x, outputs=self.outputs, dtype="float64", bytes=-1)
+        kept = getattr(step, "n_components", None)
+        columns = kept if isinstance(kept, int) else x.columns
+        if not ways and (columns == kept or isinstance(step, OneToOneFeatureMixin)):
+            self.only = True  # a plan cannot have it otherwise
+            return replace(stats, columns=columns, bytes=-1)
         if (own := own_cost(step, replace(stats, sparse=sparse, bytes=-1))) is None:
             self.models += self._by_ways(step, stats)
         else:
             self.plain.append((own.seconds(self.resources), step, stats))
             self.models += self.plain[-1][0]
-        kept = getattr(step, "n_components", None)
-        columns = kept if isinstance(kept, int) else x.columns
         return replace(stats, columns=min(columns, x.columns), bytes=-1)
 
     def _by_ways(self, step: Any, stats: Stats) -> float:
