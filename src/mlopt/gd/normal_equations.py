@@ -51,7 +51,7 @@ def moments(rows: Rows, outputs: int, intercept: bool) -> Moments:
     sparse = multiplies_sparse(rows)
     layout = Layout.of(rows, outputs, intercept, shifted=not sparse)
     if sparse:
-        found = rows.map_reduce(sparse_gram, added, layout)
+        found = mirror(rows.map_reduce(sparse_gram, added, layout))
     else:
         found = panel_gram(rows, layout)
     return centred(found, layout)
@@ -71,7 +71,7 @@ def multiplies_sparse(rows: Rows) -> bool:
 
 
 def sparse_gram(block: Block, layout: Layout) -> Array:
-    """What a block of sparse rows adds to the Gram matrix of panels."""
+    """What a block of sparse rows adds to the Gram matrix of panels, to its diagonal."""
     weights = block.extra["weights"].astype(np.float64)
     others = np.hstack(
         (np.ones((block.rows, int(layout.intercept))), block.extra["targets"])
@@ -81,10 +81,9 @@ def sparse_gram(block: Block, layout: Layout) -> Array:
     total = np.zeros((layout.columns, layout.columns))
     moved = sp.csr_array((X.data, X.indices + first, X.indptr), (len(weights), first + d))
     add_sparse_gram(moved, weights[:, 0], total)
-    mirror(total)
     cross = X.T @ (weights * others)
-    total[first : first + d, place] = cross
-    total[place, first : first + d] = cross.T
+    total[first : first + d, :first] = cross[:, :first]
+    total[first + d :, first : first + d] = cross[:, first:].T
     total[np.ix_(place, place)] = others.T @ (weights * others)
     return total
 

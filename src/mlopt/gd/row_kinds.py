@@ -155,13 +155,9 @@ def _grams(block: Block, layout: Layout, sparse: bool) -> dict[int, Array]:
     grams, code = {}, block.extra["code"]
     for kind in _codes(block) - {_NONE}:
         part = _cut(block, np.flatnonzero(code == kind))
-        multiplied = sparse_gram if sparse else _dense_gram
-        grams[kind] = multiplied(part, layout)
+        multiplied = sparse_gram if sparse else lower_gram
+        grams[kind] = mirror(multiplied(part, layout))
     return grams
-
-
-def _dense_gram(block: Block, layout: Layout) -> Array:
-    return mirror(lower_gram(block, layout))
 
 
 def _added(a: dict[int, Array], b: dict[int, Array]) -> dict[int, Array]:
