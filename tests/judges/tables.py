@@ -183,7 +183,7 @@ def _labels(table: Table, frame: pd.DataFrame, rng: np.random.Generator) -> Any:
 def _dask(table: Table, frame: pd.DataFrame, y: Any, new: pd.DataFrame) -> Given:
     edges = [0, *(round(cut * table.n) for cut in sorted(table.cuts)), table.n]
     ours = DASK[table.container](frame, y, edges)
-    theirs = (ours[0].compute(), np.asarray(ours[1].compute()))
+    theirs = (_as_pandas(ours[0].compute()), np.asarray(ours[1].compute()))
     if table.container.startswith("dask array"):
         return Given((*ours, new.to_numpy(float)), (*theirs, new.to_numpy(float)))
     return Given((*ours, new), (*theirs, new.copy()))
@@ -202,6 +202,12 @@ def _mapped(frame: pd.DataFrame, y: Any, edges: list[int]) -> tuple[Any, Any]:
     """An array that is a computation on another, as most are."""
     X, target = _array(frame, y, edges)
     return (X + 1.0).map_blocks(lambda block: block * 1.0, dtype=float), target
+
+
+def _as_pandas(rows: Any) -> Any:
+    """With text as pandas has it: scikit-learn takes no missing text of Dask's type."""
+    text = [name for name in getattr(rows, "columns", ()) if rows[name].dtype == "string"]
+    return rows.astype(dict.fromkeys(text, pd.Series([""]).dtype)) if text else rows
 
 
 def _pieces(frame: pd.DataFrame, y: Any, edges: list[int]) -> Any:
