@@ -34,6 +34,7 @@ from mlopt.resources import Resources
 Alternatives = tuple[Alternative, ...]
 
 _AROUND = price("run.around")
+_TRIFLE = price("run.trifle")
 _NOT_PRICED = "not priced"
 
 
@@ -215,7 +216,8 @@ def choose(
     resources : Resources, optional
         Of the machine, where they are known.
     max_iter : float, default=inf
-        Passes at most: "auto" takes what is expected to need more only where all do.
+        Passes at most: "auto" takes what is expected to need more only where all do, or
+        others take longer than it would.
 
     Raises
     ------
@@ -237,10 +239,9 @@ def choose(
     preferred = ranker.ranked(m for m in able if m.name not in aside)
     found = {one.name: one for one in preferred or ranker.ranked(able)}
     if wanted == "auto":
-        beyond = [n for n, one in found.items() if one.passes.expected > max_iter]
-        if len(beyond) < len(found):
-            late = {n: found.pop(n) for n in beyond}
-            why |= dict.fromkeys(late, f"likely more than {max_iter:g} passes")
+        late = _too_late(found, max_iter)
+        found = {name: one for name, one in found.items() if name not in late}
+        why |= dict.fromkeys(late, f"likely more than {max_iter:g} passes")
     seconds = {name: one.predicted_seconds for name, one in found.items()}
     set_aside = {name: text for name, text in aside.items() if name not in found}
     choice = decide(operator, wanted, seconds, set_aside | why | ranker.refused)
@@ -251,6 +252,14 @@ def choose(
         # What the user names, or has a patience of its own, is not left for another.
         return Chosen(choice, (first,))
     return Chosen(choice, (first, *(one for one in found.values() if one is not first)))
+
+
+def _too_late(found: Mapping[str, Alternative], most: float) -> list[str]:
+    """What likely needs more passes than it may have, where others end about as soon."""
+    late = [name for name, one in found.items() if one.passes.expected > most]
+    others = [one.predicted_seconds for name, one in found.items() if name not in late]
+    best = min(others, default=float("inf"))
+    return [name for name in late if best <= found[name].predicted_seconds + _TRIFLE]
 
 
 def unfit(method: Method, loss: str, sharp: bool, stop: Stop) -> str:

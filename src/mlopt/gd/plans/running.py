@@ -266,7 +266,8 @@ class Race:
         """Whether it took more than was to be expected, and more than another would.
 
         A fit that no gap ends must not depend on what else the machine does: passes count,
-        at the pace that was predicted.
+        at the pace that was predicted. Where half of those allowed are gone, one that ends
+        within the others and takes next to nothing is surer.
         Towards a gap, what is to come counts, and the worst case of the other one, times
         what is not known of it: where one guess was wrong, so may be the next. But what was
         left has its turn again, so that the other can be tried where it is thought to end,
@@ -281,8 +282,11 @@ class Race:
         late, most = self.training.passes > one.passes.high, following.span[1]
         if self.wanted is None:
             pace = one.predicted_seconds / one.passes.expected
-            ends = following.method.continues or self._suffice(following)
-            return late and ends and self.training.passes * pace > most
+            suffice, took = self._suffice(following), self.training.passes * pace
+            if self.max_iter is not None and 2 * self.passes > self.max_iter:
+                late |= suffice and most <= _TRIFLE
+                took = max(took, _TRIFLE if suffice else 0.0)
+            return late and (suffice or following.method.continues) and took > most
         thought = following.predicted_seconds
         late |= spent > max(one.span[1], thought, _TRIFLE)
         doubt = following.passes.high / (_SURE * max(following.passes.low, 1.0))
