@@ -12,7 +12,7 @@ import pytest
 from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -22,7 +22,9 @@ from sklearn.preprocessing import (
 )
 
 import mlopt
+from mlopt.cluster import Threads
 from mlopt.errors import InputError
+from mlopt.pipeline.blocks.cut import cut, cut_anew
 
 N = 400
 rng = np.random.default_rng(0)
@@ -151,3 +153,32 @@ def test_weighted_parts_have_the_type_of_scikit_learn(dtype: str, weight: Any) -
         for found in (pipeline.fit_transform(rows), pipeline.transform(rows)):
             assert found.dtype == expected.dtype
             np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [pd.Categorical(["lo", "hi"]), pd.Categorical([np.nan, np.nan], categories=[])],
+        [pd.Categorical([1, 2]), pd.Categorical([1.5, 2.0])],
+        [
+            pd.Categorical(["lo", "hi"], ["lo", "hi"], ordered=True),
+            pd.Categorical(["lo", "mid"], ["lo", "mid", "hi"], ordered=True),
+        ],
+    ],
+    ids=["all missing", "numbers", "ordered"],
+)
+def test_categories_that_cannot_be_united_are_values(parts: Any) -> None:
+    frames = [pd.DataFrame({"c": part}) for part in parts]
+    rows = dd.from_map(lambda i: frames[i], range(2), meta=frames[0].iloc[:0])
+    y = dd.from_pandas(pd.Series([0.0, 1.0, 2.0, 3.0]), npartitions=2)
+    found = mlopt.make_pipeline(OneHotEncoder(), Ridge()).fit(rows, y)
+    assert len(found[0].categories_[0]) == 3
+
+
+def test_the_same_targets_cut_in_two_ways_are_two_blocks() -> None:
+    where, y = Threads(1), parted(Y)
+    blocks = cut(y, where, name="y", lasting=True)
+    one, two = (cut_anew(blocks, "y", sizes, where) for sizes in ([300, 100], [100, 300]))
+    assert not {*one.keys} & {*two.keys}
+    assert one.token != two.token
+    assert one.keys == cut_anew(blocks, "y", [300, 100], where).keys

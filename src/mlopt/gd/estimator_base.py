@@ -90,7 +90,7 @@ def read(
     if isinstance(X, Rows):
         estimator.n_features_in_, rows = X.d, X
         estimator.__dict__.pop("feature_names_in_", None)
-        if X.names is not None:
+        if X.names is not None and not all(map(str.isdigit, X.names)):  # numbers are none
             estimator.feature_names_in_ = np.asarray(X.names, dtype=object)
         y = _check_y(estimator, y, rows.n, numeric)
     elif is_dask(X):

@@ -152,7 +152,7 @@ def _check_budget(search: Any, space: Space) -> None:
         if value is not None and not (isinstance(value, Real) and float(value) > 0):
             raise InputError(f"`{name}` must be a positive number or None, got {value!r}.")
     n_trials, seed = search.n_trials, search.random_state
-    if n_trials is not None and n_trials != int(n_trials):
+    if n_trials is not None and math.isfinite(n_trials) and n_trials % 1:
         raise InputError(f"`n_trials` must be a whole number, got {n_trials!r}.")
     if seed is not None and not (isinstance(seed, Integral) and 0 <= int(seed) < 2**32):
         raise InputError(

@@ -272,5 +272,7 @@ def test_predictions_of_few_values_are_scikit_learns_own() -> None:
 )
 def test_a_step_that_has_one_way_leaves_nothing_to_plan(step: Any) -> None:
     X = np.random.default_rng(0).uniform(1.0, 2.0, (3000, 5))
-    plan = mlopt.make_pipeline(step, LinearRegression()).fit(X, X[:, 0]).plan_
-    assert "not planned: planning takes" in str(plan)
+    for last, y in ((LinearRegression(), X[:, 0]), (GaussianNB(), X[:, 0] > 1.5)):
+        plan = mlopt.make_pipeline(step, last).fit(X, y).plan_
+        assert "not planned: planning takes" in str(plan)
+        assert plan.predicted is None  # nobody knows what the step takes

@@ -18,7 +18,7 @@ from dask.task_spec import Alias, Task, TaskRef
 
 from mlopt.cluster import Executor, computed
 from mlopt.errors import InputError
-from mlopt.identity import token_of
+from mlopt.identity import join, token_of
 from mlopt.pipeline.blocks import tables
 from mlopt.rows.block import as_csr, boundaries, check_unmasked
 from mlopt.rows.frames import has_dask_text, native_text
@@ -152,14 +152,16 @@ def cut_anew(blocks: Blocks, name: str, sizes: Sequence[int], executor: Executor
         )
     before, after = np.cumsum([0, *have]), np.cumsum([0, *sizes])
     graph, keys = dict(blocks.tasks), []
+    token = f"{blocks.token}-{join(*map(str, sizes))}"  # of these cuts alone
     for number, (start, stop) in enumerate(pairwise(after.tolist())):
         first = min(int(np.searchsorted(before, start, "right")), blocks.count) - 1
         last = max(first + 1, int(np.searchsorted(before, stop)))
         edges = start - int(before[first]), stop - int(before[first])
-        keys.append((f"{name}-cut-{blocks.token}", number))
+        keys.append((f"{name}-cut-{token}", number))
         parts = map(TaskRef, blocks.keys[first:last])
         graph[keys[-1]] = Task(keys[-1], _rows_of, *edges, *parts)
-    return replace(blocks, tasks=graph, keys=tuple(keys), lengths=tuple(sizes))
+    lengths = tuple(sizes)
+    return replace(blocks, tasks=graph, keys=tuple(keys), lengths=lengths, token=token)
 
 
 def _rows_of(start: int, stop: int, *parts: Any) -> Any:

@@ -170,8 +170,9 @@ def stack(blocks: Sequence[Any], step: str = "", *, labelled: bool = False) -> A
         if _have_unlike_categories(blocks):
             from dask.dataframe.methods import concat  # as `compute` of Dask does
 
-            whole = concat(list(blocks))
-            return whole.reset_index(drop=True) if fresh else whole
+            with suppress(TypeError):  # of other types, or orders: no categories have all
+                whole = concat(list(blocks))
+                return whole.reset_index(drop=True) if fresh else whole
         return pd.concat(blocks, ignore_index=fresh)
     import polars as pl
 

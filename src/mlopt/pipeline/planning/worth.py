@@ -263,7 +263,7 @@ class _Sum:
             raise _Unknown  # a way may take sparse rows where scikit-learn takes none
         ways = ways_of(step)
         if step is self.last and all(isinstance(way, OnePass) for way in ways):
-            self.only = not ways
+            self.only |= not ways
             if ways:
                 self.numbers += price("step.number") * x.nonzeros
             return x

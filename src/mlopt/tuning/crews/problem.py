@@ -198,7 +198,7 @@ class Problem:
     def named(self) -> Any:
         """The same with the names of columns, where rows in blocks have some."""
         names = getattr(self.X, "names", None) if isinstance(self.X, Rows) else None
-        if names is None:
+        if names is None or all(map(str.isdigit, names)):  # numbers of columns
             return self.gathered
         import pandas as pd
 
