@@ -12,8 +12,9 @@ each: on a busy machine all of them see the same quiet moments. One thread.
 * An epoch of lockstep SGD per model, beside scikit-learn's ``SGDClassifier``.
 * Sizes: products in float64 with float32 rows, by the rows that are converted at a time, on
   two threads; a symmetric matrix mirrored, by its tiles; and products of sparse rows with
-  themselves, by the bytes that are added to at a time, beside SciPy's product and a matrix
-  that is filled with zeros and mirrored (`gram.sums`). The size in use is marked.
+  themselves, by the bytes that are added to at a time and by what a row more is taken to
+  cost, beside SciPy's product and a matrix that is filled with zeros and mirrored
+  (`gram.sums`). The size in use is marked.
 """
 
 from __future__ import annotations
@@ -252,17 +253,20 @@ def multiplied(n: int, d: int, density: float, seconds: float) -> None:
     X = sparse.random_array((n, d), density=density, format="csr", rng=0)
     ones = np.ones(n)
 
-    def run(size: int) -> None:
-        with patch("mlopt.kernels.linear._BAND", size):
+    def run(name: str, size: int) -> None:
+        with patch(f"mlopt.kernels.linear.{name}", size):
             linear.sparse_gram(X, ones)
 
-    sizes = 10**6, linear._BAND, 16 * 10**6, 10**12
-    candidates: dict[str, Callable[[], Any]] = {str(k): partial(run, k) for k in sizes}
-    candidates["SciPy"] = lambda: (X.T @ X).toarray()
-    candidates["nothing"] = lambda: linear.mirror(np.zeros((d, d)))
-    best = race(candidates, seconds)
-    others = (f"{name} {best.pop(name) * 1e3:.2f} ms" for name in ("SciPy", "nothing"))
-    print(f"products, {n} x {d}, {density}:", *others, _by_size(best, linear._BAND))
+    others = {
+        "SciPy": lambda: (X.T @ X).toarray(),
+        "nothing": lambda: linear.mirror(np.zeros((d, d))),
+    }
+    told = (f"{name} {took * 1e3:.2f} ms" for name, took in race(others, seconds).items())
+    print(f"products, {n} x {d}, {density}:", *told)
+    for name, sizes in (("_BAND", (10**6, 16 * 10**6, 10**12)), ("_COMING", (1, 16))):
+        used = getattr(linear, name)
+        best = race({str(k): partial(run, name, k) for k in (used, *sizes)}, seconds)
+        print(f"    {name}:", _by_size(best, used))
 
 
 def _by_size(best: Mapping[str, float], used: int) -> str:

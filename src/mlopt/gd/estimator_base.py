@@ -90,8 +90,8 @@ def read(
     if isinstance(X, Rows):
         estimator.n_features_in_, rows = X.d, X
         estimator.__dict__.pop("feature_names_in_", None)
-        if X.names is not None and not all(map(str.isdigit, X.names)):  # numbers are none
-            estimator.feature_names_in_ = np.asarray(X.names, dtype=object)
+        if X.feature_names is not None:
+            estimator.feature_names_in_ = np.asarray(X.feature_names, dtype=object)
         y = _check_y(estimator, y, rows.n, numeric)
     elif is_dask(X):
         see_columns(estimator, X)
@@ -298,10 +298,5 @@ def score(self: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
     sample_weight : array-like or dask collection of shape (n,), optional
     """
     found, y, sample_weight = map(collected, (self.predict(X), y, sample_weight))
-    return float(metric_of(self)(y, found, sample_weight=sample_weight))
-
-
-def metric_of(estimator: Any) -> Callable[..., float]:
-    """What estimators of scikit-learn score by, unless their class overrides it."""
-    metric: Callable[..., float] = r2_score if is_regressor(estimator) else accuracy_score
-    return metric
+    metric = r2_score if is_regressor(self) else accuracy_score
+    return float(metric(y, found, sample_weight=sample_weight))

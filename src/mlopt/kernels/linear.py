@@ -49,7 +49,8 @@ _CACHE = 400_000
 _BAND, _COMING = 4_000_000, 4
 """Bytes of a Gram matrix that sparse rows are added to at a time, and pairs of values in
 whose time a row is come by: 1 to 8 MB of matrices of 2000 to 5000 columns take as long, and
-all of them at once 2 to 5 times longer (benchmarks/kernels.py)."""
+all of them at once 2 to 5 times longer; of 1 to 32 pairs 4 and 8 are within 8% of the best
+on seven shapes that they were not set by (benchmarks/kernels.py)."""
 _TILE = 64
 """Rows and columns of a tile of a symmetric matrix: as many cache lines as the first-level
 cache holds twice. `benchmarks/kernels.py` has what others take."""

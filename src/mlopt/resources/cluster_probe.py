@@ -16,6 +16,8 @@ from mlopt.resources.measure import measure
 MEASURED_WORKERS = 4  # enough for a median; the others are taken to be alike
 PAYLOAD = 2**23
 WAIT, LOOK = 60.0, 5.0
+"""Seconds for a task, far more than one takes, as others may have the workers; and between
+two looks whether these are there: a look is a message of some milliseconds."""
 STARTING = 5.0
 
 
@@ -141,7 +143,7 @@ def _network_rate(client: Any, round_trip: float) -> float:
         _result(client, _submit(client, addresses[1], len, payload))
         took = time.perf_counter() - start - round_trip
     else:
-        client.gather(payload)
+        _result(client, payload)
         took = time.perf_counter() - start
     # The trip of the task itself is not transfer, but it may have varied by as much.
     return PAYLOAD / max(took, 0.1 * (time.perf_counter() - start), 1e-9)

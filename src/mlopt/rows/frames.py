@@ -81,10 +81,6 @@ def native_text(block: Any) -> Any:
     Dask makes `string` of all text unless ``dataframe.convert-string`` is off; other
     columns, and all of pandas below 3, whose text is objects, stay as they are.
     """
-    import pandas as pd
-
-    if not isinstance(pd.Series([""]).dtype, pd.StringDtype):
-        return block
     if hasattr(block, "columns"):
         wanted = {number for number, kind in enumerate(block.dtypes) if _of_dask(kind)}
         if not wanted:
@@ -97,9 +93,11 @@ def native_text(block: Any) -> Any:
 
 
 def _of_dask(kind: Any) -> bool:
+    """Whether text is of a type that pandas itself makes of none, though it has its own."""
     import pandas as pd
 
-    return isinstance(kind, pd.StringDtype) and kind.na_value is pd.NA
+    own = isinstance(kind, pd.StringDtype) and kind.na_value is pd.NA
+    return own and isinstance(pd.Series([""]).dtype, pd.StringDtype)
 
 
 def _table(frame: Any) -> nw.DataFrame[Any]:

@@ -123,6 +123,12 @@ class Rows:
         )
 
     @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names as scikit-learn has them: none where columns were only numbered."""
+        numbered = self.names is None or all(map(str.isdigit, self.names))
+        return None if numbered else self.names
+
+    @property
     def n(self) -> int:
         """How many rows there are."""
         return sum(self.lengths)

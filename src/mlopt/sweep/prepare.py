@@ -168,13 +168,10 @@ def check_scorer(name: str | None, target: Target, y: NDArray[Any]) -> None:
     """
     if name is None:
         return
-    from sklearn.metrics import get_scorer
-
-    X = np.zeros((len(y), 1))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            get_scorer(name)(target.same_answer().fit(X, y), X, y)
+            target.score_of_same_answer(name, y, y)
     except (AttributeError, TypeError, ValueError) as error:
         raise ConfigError(
             f"`scoring` must be a metric of a {target.kind} target, as {target.name!r} is; "

@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from sklearn.metrics import get_scorer
-
 from mlopt.plan import Plan
 from mlopt.report.checked import Checked
 from mlopt.report.history import (
@@ -99,10 +96,10 @@ class SweepResult:
     def baseline(self) -> float | None:
         """The metric on the test rows of always the same answer; None where it has none."""
         prepared = self.prepared
-        X, y = np.zeros((len(prepared.y), 1)), prepared.y_test
         try:
-            model = prepared.target.same_answer().fit(X, prepared.y)
-            score = float(get_scorer(prepared.scoring)(model, X[: len(y)], y))
+            score = prepared.target.score_of_same_answer(
+                prepared.scoring, prepared.y, prepared.y_test
+            )
         except ValueError:
             return None
         return score if math.isfinite(score) else None

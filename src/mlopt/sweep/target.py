@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.metrics import get_scorer
 from sklearn.model_selection import (
     KFold,
     ShuffleSplit,
@@ -65,9 +66,13 @@ class Target:
         """The metric when the user names none."""
         return "accuracy" if self.classifies else "r2"
 
-    def same_answer(self) -> Any:
-        """A model, to be fitted, that always gives the same answer."""
-        return DummyClassifier() if self.classifies else DummyRegressor()
+    def score_of_same_answer(
+        self, scoring: str, y: NDArray[Any], tested: NDArray[Any]
+    ) -> float:
+        """What a metric says of always the same answer, learnt from ``y`` (n,)."""
+        model = DummyClassifier() if self.classifies else DummyRegressor()
+        model.fit(np.zeros((len(y), 1)), y)
+        return float(get_scorer(scoring)(model, np.zeros((len(tested), 1)), tested))
 
 
 def target_of(y: pd.Series, task: str = "auto") -> tuple[Target, NDArray[Any]]:

@@ -40,7 +40,7 @@ class Earlier:
             reason = record.reason or "no reason is recorded"
             return TrainResult(
                 number, passes, record.failed, True, 0.0, reason=reason, replayed=True,
-                train_scores=record.train or None,
+                train_scores=record.train,
             )  # fmt: skip
         stop = until if until in later else later[0]
         last = stop == later[-1]
@@ -48,7 +48,7 @@ class Earlier:
             number, stop, record.rungs[stop], record.state == "COMPLETE" and last,
             record.seconds if last else 0.0, replayed=True,
             work=record.work if last else 0.0,
-            train_scores=(record.train if last else None) or None,
+            train_scores=record.train if last else None,
             stages={rung: record.rungs[rung] for rung in later if rung < stop},
         )  # fmt: skip
 

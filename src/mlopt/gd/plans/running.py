@@ -282,11 +282,12 @@ class Race:
         late, most = self.training.passes > one.passes.high, following.span[1]
         if self.wanted is None:
             pace = one.predicted_seconds / one.passes.expected
-            suffice, took = self._suffice(following), self.training.passes * pace
-            if self.max_iter is not None and 2 * self.passes > self.max_iter:
-                late |= suffice and most <= _TRIFLE
-                took = max(took, _TRIFLE if suffice else 0.0)
-            return late and (suffice or following.method.continues) and took > most
+            suffice = self._suffice(following)
+            half = self.max_iter is not None and 2 * self.passes > self.max_iter
+            if half and suffice and most < _TRIFLE:
+                return True
+            ends = following.method.continues or suffice
+            return late and ends and self.training.passes * pace > most
         thought = following.predicted_seconds
         late |= spent > max(one.span[1], thought, _TRIFLE)
         doubt = following.passes.high / (_SURE * max(following.passes.low, 1.0))

@@ -91,6 +91,25 @@ def ask(
     return values
 
 
+def lengths_of(blocks: Blocks, executor: Executor) -> list[int]:
+    """Rows of each block, of which all are read."""
+    every = dict.fromkeys(range(blocks.count), ())
+    return ask(blocks, executor, "rows", tables.count_rows, every)
+
+
+def check_same_rows(name: str, n: int, found: int) -> None:
+    """Raise unless there are as many of ``name`` as of X.
+
+    Raises
+    ------
+    InputError
+    """
+    if found != n:
+        raise InputError(
+            f"X and `{name}` must have the same number of rows, got {n} and {found}."
+        )
+
+
 def cut(
     data: Any,
     executor: Executor,
@@ -124,10 +143,8 @@ def cut(
     n = tables.count_rows(data)
     if n == 0:
         raise InputError(f"`{name}` must have at least one row, got none.")
-    if lengths is not None and sum(lengths) != n:
-        raise InputError(
-            f"X and `{name}` must have the same number of rows, got {sum(lengths)} and {n}."
-        )
+    if lengths is not None:
+        check_same_rows(name, sum(lengths), n)
     edges = boundaries(n, tables.count_bytes(data)) if lengths is None else _edges(lengths)
     token = token_of(data) if lasting else uuid.uuid4().hex
     keys = tuple((f"{name}-{token}", number) for number in range(len(edges) - 1))
@@ -144,12 +161,8 @@ def cut_anew(blocks: Blocks, name: str, sizes: Sequence[int], executor: Executor
     InputError
         When there are not as many as X has.
     """
-    numbers = dict.fromkeys(range(blocks.count), ())
-    have = ask(blocks, executor, "rows", tables.count_rows, numbers)
-    if (found := sum(have)) != (n := sum(sizes)):
-        raise InputError(
-            f"X and `{name}` must have the same number of rows, got {n} and {found}."
-        )
+    have = lengths_of(blocks, executor)
+    check_same_rows(name, sum(sizes), sum(have))
     before, after = np.cumsum([0, *have]), np.cumsum([0, *sizes])
     graph, keys = dict(blocks.tasks), []
     token = f"{blocks.token}-{join(*map(str, sizes))}"  # of these cuts alone

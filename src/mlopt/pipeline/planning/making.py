@@ -14,7 +14,14 @@ import numpy as np
 
 from mlopt.cluster import Executor, Threads
 from mlopt.errors import InputError
-from mlopt.pipeline.blocks.cut import Blocks, ask, cut, cut_anew, usable
+from mlopt.pipeline.blocks.cut import (
+    Blocks,
+    check_same_rows,
+    cut,
+    cut_anew,
+    lengths_of,
+    usable,
+)
 from mlopt.pipeline.blocks.tables import count_rows
 from mlopt.pipeline.environment import Environment, repeatable
 from mlopt.pipeline.fits.registry import ways_of
@@ -231,9 +238,7 @@ def bind(
     lengths = [count_rows(data)] if small else None
     blocks = cut(data, executor, lengths=lengths, lasting=lasting)
     # Chunks of unknown length may be empty, and most steps work on no empty block.
-    sizes = blocks.lengths or ask(
-        blocks, executor, "rows", count_rows, dict.fromkeys(range(blocks.count), ())
-    )
+    sizes = blocks.lengths or lengths_of(blocks, executor)
     blocks = blocks.without(sizes)
     if not blocks.count:
         raise InputError("X must have at least one row: all of its chunks are empty.")
@@ -289,10 +294,7 @@ def _in_rows_of(data: Any, name: str, sizes: Sequence[int]) -> Any:
     known = getattr(data, "chunks", None)
     if known is None or any(np.isnan(size) for size in (*known[0], *sizes)):
         return data
-    if (found := sum(known[0])) != (n := sum(sizes)):
-        raise InputError(
-            f"X and `{name}` must have the same number of rows, got {n} and {found}."
-        )
+    check_same_rows(name, sum(sizes), sum(known[0]))
     return data.rechunk({0: tuple(sizes)})
 
 

@@ -20,13 +20,13 @@ from sklearn.utils.validation import check_is_fitted
 from mlopt.cluster import Executor, Threads, executor
 from mlopt.errors import InputError
 from mlopt.gd import estimator_base
-from mlopt.gd.estimator_base import metric_of
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.blocks.cut import (
     Blocks,
     ask,
     check_room,
     cut,
+    lengths_of,
     usable,
 )
 from mlopt.pipeline.blocks.panels import InPanels
@@ -245,9 +245,7 @@ def _counted(planned: Planned, where: Executor) -> Planned:
     """The same without blocks that have no rows: most steps take none."""
     counted = {}
     for token, blocks in planned.sources.items():
-        numbers = dict.fromkeys(range(blocks.count), ())
-        sizes = ask(blocks, where, "rows", tables.count_rows, numbers)
-        counted[token] = blocks.without(sizes)
+        counted[token] = blocks.without(lengths_of(blocks, where))
     return replace(planned, sources=counted)
 
 
@@ -320,13 +318,12 @@ def score(pipeline: Any, X: Any, y: Any, weight: Any) -> Any:
     float, or `NotImplemented` for rows in memory and a last step with a score of its own.
     """
     check_is_fitted(pipeline)
-    y, weight = map(collected, (y, weight))
     name, last = pipeline.steps[-1]
     if getattr(type(last), "score", None) in _USUAL:
-        found = collected(pipeline.predict(X))
-        return float(metric_of(last)(y, found, sample_weight=weight))
+        return estimator_base.score(pipeline, X, y, weight)
     if not is_dask(X):
         return NotImplemented
+    y, weight = map(collected, (y, weight))
     rows = gathered_rows(X, "score", f"Step `{name}` has a score of its own")
     return float(pipeline.export().score(rows, y, sample_weight=weight))
 

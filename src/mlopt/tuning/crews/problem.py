@@ -197,8 +197,8 @@ class Problem:
     @property
     def named(self) -> Any:
         """The same with the names of columns, where rows in blocks have some."""
-        names = getattr(self.X, "names", None) if isinstance(self.X, Rows) else None
-        if names is None or all(map(str.isdigit, names)):  # numbers of columns
+        names = self.X.feature_names if isinstance(self.X, Rows) else None
+        if names is None:
             return self.gathered
         import pandas as pd
 
