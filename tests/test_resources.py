@@ -243,9 +243,6 @@ class Future:
     def __init__(self, value: Any) -> None:
         self.value = value
 
-    def result(self, timeout: float) -> Any:
-        return self.value
-
 
 class Scheduler:
     """Names as many workers as it is asked for."""
@@ -275,7 +272,7 @@ class Client:
         self.places: list[str] = []
         self.late = False
 
-    def sync(self, function: Any, **kwargs: Any) -> Any:
+    def sync(self, function: Any, *, callback_timeout: float = 0.0, **kwargs: Any) -> Any:
         return function(**kwargs)
 
     def wait_for_workers(self, n_workers: int, timeout: float) -> None:
@@ -291,9 +288,8 @@ class Client:
     def map(self, function: Any, items: Any, pure: bool) -> list[Future]:
         return [Future(function(item)) for item in items]
 
-    def gather(self, futures: Any) -> Any:
-        single = isinstance(futures, Future)
-        return futures.value if single else [future.value for future in futures]
+    def gather(self, futures: Any, *, asynchronous: bool) -> Any:
+        return [future.value for future in futures]
 
 
 def measure_alike(threads: int) -> dict[str, float]:

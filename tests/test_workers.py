@@ -8,6 +8,7 @@ import pickle
 import signal
 import sys
 import time
+import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from tests.clusters import eventually, task_keys
 
 from mlopt.cluster import Cluster, Threads, executor, inside_task, local_cluster
 from mlopt.cluster.connect import connect
-from mlopt.errors import ClusterError, ConfigError, InputError, TaskError
+from mlopt.errors import ClusterError, ConfigError, InputError, TaskError, TaskKilledError
 from mlopt.rows import Block, Rows
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
@@ -312,6 +313,21 @@ def test_a_call_whose_input_dask_has_lost_is_run_after_all(workers: Cluster) -> 
     hasty.client.run_on_scheduler(lose, value.key, lost.key)
     flag.set()
     assert hasty.result(both) == (3, True)
+
+
+def test_a_result_that_was_lost_and_kills_who_makes_it_again_is_told_in_our_words(
+    workers: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call, address = workers.submit(abs, -3), "tcp://127.0.0.1:1"
+    assert workers.result(call) == 3
+    dead = types.SimpleNamespace(address=address)
+
+    def lost(handles: Any) -> Any:
+        raise distributed.KilledWorker(handles[0].key, dead, 3)
+
+    monkeypatch.setattr(workers.client, "gather", lost)
+    with pytest.raises(TaskKilledError, match=f"`{call.key}` ended 4 workers.*{address}"):
+        workers.result(call)
 
 
 def lose(failed: str, lost: str, dask_scheduler: Any) -> None:

@@ -131,6 +131,16 @@ def test_a_file_with_some_of_the_columns_is_refused(folder: Path, session: Sessi
     assert (named == session.run("PREDICT ON people.csv WITH Q1")).all()
 
 
+def test_names_that_were_made_up_are_not_looked_for(folder: Path, session: Session) -> None:
+    """The model is from a file without a header; this one's names say nothing of it."""
+    people = pd.read_csv("people.csv")
+    people.to_csv("bare.csv", index=False, header=False)
+    session.run("Q1 = RUN svm ON bare.csv")
+    people.set_axis(["label", "c1", "height"], axis=1).to_csv("named.csv", index=False)
+    expected = session.run("PREDICT ON bare.csv WITH Q1")
+    assert (session.run("PREDICT ON named.csv WITH Q1") == expected).all()
+
+
 def test_the_process_has_one_session(folder: Path) -> None:
     model = mlopt.run("RUN classification ON people.csv")
     assert isinstance(model, Model)

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from mlopt.errors import ConfigError, InputError, InputWarning
+from mlopt.sweep.cells import numbers_of
 from mlopt.sweep.config import Config, override
 from mlopt.sweep.loading import from_frame
 from mlopt.sweep.models import dump_model, load
@@ -82,19 +83,28 @@ def test_true_and_false_beside_a_gap_are_what_they_are_without(kind: Any) -> Non
     np.testing.assert_array_equal(np.delete(read, 16), expected)
 
 
+def test_what_a_cell_is_does_not_depend_on_the_others() -> None:
+    read = numbers_of(pd.Series(["True", "false", "maybe", None, "2.5"]), ".")
+    np.testing.assert_array_equal(read, [1.0, 0.0, np.nan, np.nan, 2.5])
+
+
 @pytest.mark.parametrize(
     ("target", "scoring", "told"),
     [
         ("b", "accuracy", "metric of a continuous target.*Leave it out for 'r2'"),
         ("y", "r2", "metric of a binary target.*Leave it out for 'accuracy'"),
         ("c", "roc_auc", "metric of a multiclass target"),
+        ("z", "r2", "metric of a binary target"),
+        ("y", "f1", "`no`, `yes`.*take 'f1_macro'"),
+        ("y", "average_precision", "and the other as 0.$"),
     ],
 )
 def test_a_metric_of_another_task_is_refused_at_once(
     target: str, scoring: str, told: str
 ) -> None:
+    data = table().assign(z=lambda t: (t["y"] == "yes").astype(int))
     with pytest.raises(ConfigError, match=told):
-        prepared(table(), target, scoring=scoring)
+        prepared(data, target, scoring=scoring)
     assert prepared(table(), scoring="f1_macro").scoring == "f1_macro"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import dask.array as da
@@ -18,6 +19,7 @@ from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
+from tests.tuning.where import Told
 
 import mlopt
 from mlopt import events
@@ -157,3 +159,17 @@ def test_rows_behind_a_pipeline_are_searched_on_workers_and_never_sent_here(
     assert there.best_estimator_[-1].coef_ == pytest.approx(weights, abs=1e-6)
     drawn = 4 * 500 * 12 * 12 * 8  # a sample of each training: 500 rows a column
     assert sum(received) < labels.nbytes + drawn + 1_000_000 < frame.memory_usage().sum()
+
+
+def test_no_fit_of_the_search_runs_in_the_driver(
+    client: distributed.Client, data: Data, tmp_path: Path
+) -> None:
+    """Not those to samples either: one that kills its process must not kill this one."""
+    told, space = Told(folder=str(tmp_path)), {"max_depth": range(2, 12)}
+    search = mlopt.ModelSearchCV(
+        told, space, n_trials=6, cv=3, sampler="random", refit=False, client=client
+    ).fit(*data)
+    fitted = {path.name for path in tmp_path.iterdir()}
+    assert "fits to" in str(search.plan_)
+    assert fitted
+    assert str(os.getpid()) not in fitted

@@ -125,7 +125,7 @@ def test_a_trial_that_kills_its_workers_fails_by_name() -> None:
         assert eventually(lambda: len(client.nthreads()) == 2, 20)
     states = search.cv_results_["state"].tolist()
     assert states.pop(BAD - 1) == "FAIL"
-    assert states == ["COMPLETE"] * 11
+    assert states == ["COMPLETE"] * 11, search.cv_results_["reason"]
     calm = stubborn("die")
     calm.set_params(space={"max_depth": [d for d in range(1, 13) if d != BAD]})
     scores = np.delete(search.cv_results_["mean_test_score"], BAD - 1)

@@ -261,13 +261,15 @@ class Cluster(Executor):
 
     def _gather(self, handles: Sequence[Handle]) -> list[Any]:
         self._wait(handles, "ALL_COMPLETED")
-        for handle in handles:
-            if handle.status == "error":
-                _raise(handle)
-        try:
-            return list(self.client.gather(list(handles)))
-        except (distributed.CancelledError, OSError) as error:
-            raise self._lost("while it sent results") from error
+        with _in_our_words():
+            for handle in handles:
+                if handle.status == "error":
+                    handle.result()
+            try:
+                # What was there may be lost meanwhile, and kill who makes it again.
+                return list(self.client.gather(list(handles)))
+            except (distributed.CancelledError, OSError) as error:
+                raise self._lost("while it sent results") from error
 
     def _wait(self, handles: Sequence[Handle], until: str, end: float = math.inf) -> None:
         """Wait, and look every few seconds whether somebody still works."""
@@ -370,10 +372,11 @@ async def _finished(handles: list[Handle], timeout: float, until: str) -> bool:
     return True
 
 
-def _raise(handle: Handle) -> None:
-    """Raise the error of a failed call, in mlopt's words when it is Dask's."""
+@contextmanager
+def _in_our_words() -> Iterator[None]:
+    """Errors of Dask's own in mlopt's words; those of calls as they are."""
     try:
-        handle.result()
+        yield
     except distributed.KilledWorker as error:
         raise TaskKilledError(
             f"The call `{error.task}` ended {error.allowed_failures + 1} workers, the last "

@@ -122,11 +122,14 @@ def _matching(
     source: ast.Source, sheet: Sheet, columns: list[int], features: Features
 ) -> list[int]:
     number = dict(zip(sheet.table.names, sheet.numbers, strict=True))
-    unnamed = all(name == f"c{i}" for i, name in enumerate(sheet.table.names))
+    # Names that were made up: of a file without a header, here or where the model is from.
+    here = all(name == f"c{i}" for i, name in enumerate(sheet.table.names))
+    there = [f"c{column - 1}" for column in features.columns] == [*features.names]
+    named = not (here or there)
     missing = [name for name in features.names if name not in number]
-    if not unnamed and not missing:
+    if named and not missing:
         return [number[name] for name in features.names]
-    if not unnamed and len(missing) < len(features.names):
+    if named and len(missing) < len(features.names):
         raise InputError(
             f"`{format_source(source)}` must have all columns of the model, or name what "
             f"goes for them; it lacks {listed(missing)}."

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import statistics
 import time
 from collections.abc import Mapping
-from concurrent import futures
 from typing import Any
 
 from mlopt.errors import ClusterError
@@ -93,28 +93,35 @@ def _submit(client: Any, worker: str, function: Any, *args: Any) -> Any:
     return client.submit(function, *args, workers=[worker], pure=False)
 
 
-def _result(client: Any, future: Any) -> Any:
-    """What a task gives, as long as there are scheduler and workers.
+def _result(client: Any, *asked: Any) -> Any:
+    """What the last of these tasks gives when all have ended, as long as there are workers.
 
     Raises
     ------
     ClusterError
-        With which of them are lost, or when it takes a minute.
+        With what is lost, or when it takes a minute.
     """
     end = time.monotonic() + WAIT
+    gather = functools.partial(client.gather, list(asked), asynchronous=True)
     while True:
         try:
-            return future.result(timeout=LOOK)
-        except (TimeoutError, futures.CancelledError, OSError) as error:
+            return client.sync(gather, callback_timeout=LOOK)[-1]
+        # The tasks are ours and cannot fail: their workers can, in many ways.
+        except Exception as error:
             if not identity(client)["workers"]:
                 raise ClusterError(
                     "All Dask workers were lost while they were measured: start workers, "
                     "then run again."
                 ) from error
-            if not isinstance(error, TimeoutError) or time.monotonic() > end:
+            if not isinstance(error, TimeoutError):
+                raise ClusterError(
+                    "A Dask worker was lost while it was measured, or has no memory for it "
+                    f"({type(error).__name__}): look at its log, then run again."
+                ) from error
+            if time.monotonic() > end:
                 raise ClusterError(
                     f"The Dask workers did not answer within {WAIT:.0f} s while they were "
-                    "measured, or one of them was lost: run again."
+                    "measured: run again."
                 ) from error
 
 
@@ -128,7 +135,7 @@ def _task_seconds(client: Any, tasks: int = 64) -> dict[str, float]:
         trips.append(time.perf_counter() - start)
     trip = statistics.median(trips)
     start = time.perf_counter()
-    client.gather(client.map(int, range(tasks), pure=False))
+    _result(client, *client.map(int, range(tasks), pure=False))
     many = time.perf_counter() - start
     return {"task": max(many - trip, 0.01 * many) / tasks, "round_trip": trip}
 

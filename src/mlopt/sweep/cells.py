@@ -79,11 +79,10 @@ def _as_float(column: pd.Series, decimal: str) -> NDArray[np.float64]:
     if column.dtype.kind == "m":
         return np.asarray(column / pd.Timedelta(seconds=1), dtype=float)
     if is_text(column):
-        # A column of True and False with a gap comes as text, or as objects.
+        # A column of True and False with a gap comes as text, or as objects. Each cell is
+        # read for itself: what it is does not depend on who came with it.
         truths = column.astype(str).str.strip().str.lower().map(_TRUTHS)
-        if (truths.notna() | column.isna()).all():
-            return np.asarray(truths, dtype=float)
-        return np.asarray(cells_of(column, decimal), dtype=float)
+        return np.asarray(truths.fillna(cells_of(column, decimal)), dtype=float)
     numbers = pd.to_numeric(column, errors="coerce").astype("Float64")
     return np.asarray(numbers.to_numpy(dtype=float, na_value=np.nan))
 

@@ -11,11 +11,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.metrics import get_scorer_names
 from sklearn.model_selection import train_test_split
 
 from mlopt.errors import ConfigError, InputError
 from mlopt.identity import token_of
-from mlopt.readers.table import did_you_mean
+from mlopt.readers.table import did_you_mean, listed
 from mlopt.sweep.cells import giveaways, notations, row_list, unreadable
 from mlopt.sweep.config import Config
 from mlopt.sweep.families import Built, Case
@@ -168,16 +169,34 @@ def check_scorer(name: str | None, target: Target, y: NDArray[Any]) -> None:
     """
     if name is None:
         return
+    # Classes by name: a metric of numbers would take 0 and 1 for such.
+    named = np.char.add("class ", y.astype(str)) if target.classifies else y
+    if why := _refused(name, target, named):
+        if "pos_label" not in why:
+            raise ConfigError(
+                f"`scoring` must be a metric of a {target.kind} target, as {target.name!r} "
+                f"is; {name!r} is none: {why}. Leave it out for {target.scoring!r}."
+            )
+        if _refused(name, target, y):
+            mean = f"{name}_macro"
+            known = mean in get_scorer_names()
+            raise ConfigError(
+                f"`scoring` {name!r} looks for the class 1, and {target.name!r} has "
+                f"{listed([str(one) for one in target.classes.tolist()])}. Write the class "
+                "that is looked for as 1 and the other as 0"
+                + (f", or take {mean!r}, the mean over the classes." if known else ".")
+            )
+
+
+def _refused(name: str, target: Target, y: NDArray[Any]) -> str:
+    """Why a metric cannot be of ``y``; "" where it can."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             target.score_of_same_answer(name, y, y)
     except (AttributeError, TypeError, ValueError) as error:
-        raise ConfigError(
-            f"`scoring` must be a metric of a {target.kind} target, as {target.name!r} is; "
-            f"{name!r} is none: {str(error).rstrip('.')}. Leave it out for "
-            f"{target.scoring!r}."
-        ) from error
+        return str(error).rstrip(".")
+    return ""
 
 
 def _known_target(source: Source, messages: list[str]) -> Source:

@@ -11,7 +11,7 @@ import math
 import threading
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,8 +21,9 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from mlopt.cluster import Handle, Threads, single_threaded
+from mlopt.cluster import Executor, Handle, single_threaded
 from mlopt.costs import Cost, Fit
+from mlopt.errors import ClusterError
 from mlopt.kernels.compiling import worked
 from mlopt.pipeline.by_split import Streamed
 from mlopt.prices import count, price
@@ -31,6 +32,7 @@ from mlopt.stats import Stats
 from mlopt.tuning.crews.chain import Parts, fit_steps, params_of_final
 from mlopt.tuning.crews.fitting import cut_params
 from mlopt.tuning.crews.problem import Problem
+from mlopt.tuning.crews.scoring import Metrics
 
 SIZES = (1024, 2048)
 """Rows of the two samples at most; a small table gives a quarter and a half of itself."""
@@ -66,7 +68,7 @@ class Profile:
 
 @dataclass(frozen=True)
 class _Look:
-    """Seconds on a sample, and the rows that the final estimator saw."""
+    """Seconds on a sample, and rows as the final estimator saw them (`SIZES` at most)."""
 
     prepare: float
     fit: float
@@ -199,27 +201,42 @@ def _mean(
 def _side_by_side(
     problem: Problem, jobs: Sequence[tuple[Parts, Any]], seconds: float
 ) -> list[_Look | None]:
-    """One fit a job; None where it raised, or had not ended after so many ``seconds``."""
+    """One fit a job; None where it raised, or had not ended after so many ``seconds``.
+
+    They run where trials do: a fit that kills its process must not kill the driver, and a
+    worker's seconds are those that the search will take.
+    """
     executor = problem.executor
-    # Rows that trials get on workers need not travel for samples.
-    here = executor if isinstance(executor, Threads) else Threads(1)
+    metrics = problem.metrics
+    # A scorer of the user's own is called for what it is asked to judge alone.
+    judged = metrics if metrics.names_only and not problem.score_params else None
+    cuts: dict[tuple[int, bool], Handle] = {}
+    handles: list[Handle] = []
     with warnings.catch_warnings():  # not in threads: filters are those of the process
         warnings.simplefilter("ignore")  # a sample may be too small for good results
-        handles = [here.submit(_look, problem, *job) for job in jobs]
+        for parts, rows in jobs:
+            size = (len(rows), parts.pairwise)
+            if size not in cuts:
+                cuts[size] = executor.put(_cut(problem, rows, pairwise=parts.pairwise))
+            own = params_of_final(parts.path, problem.fit_params)
+            params = cut_params(own, problem.n, rows)
+            handles.append(executor.submit(_look, cuts[size], parts, params, judged))
         try:
-            ended = set(here.as_completed(handles, min(seconds, threading.TIMEOUT_MAX)))
+            ended = set(executor.as_completed(handles, min(seconds, threading.TIMEOUT_MAX)))
         except TimeoutError:
             ended = {handle for handle in handles if handle.done()}
-            here.abandon([handle for handle in handles if handle not in ended])
-    found = [_seen(here, h) if h in ended else None for h in handles]
-    if here is not executor:
-        here.close()
+            executor.abandon([handle for handle in handles if handle not in ended])
+    found = [_seen(executor, h) if h in ended else None for h in handles]
+    for handle in (*handles, *cuts.values()):
+        executor.release(handle)
     return found
 
 
-def _seen(executor: Threads, handle: Handle) -> _Look | None:
+def _seen(executor: Executor, handle: Handle) -> _Look | None:
     try:
         look: _Look = executor.result(handle)
+    except ClusterError:
+        raise
     except Exception:  # of a sample that lacks what a fit needs
         return None
     return look
@@ -237,14 +254,29 @@ def extrapolated(sizes: list[int], seconds: list[float], rows: int) -> float:
     return float(slow * (rows / many) ** power)
 
 
-def _look(problem: Problem, parts: Parts, rows: Any) -> _Look:
-    """One fit to these ``rows``."""
-    X = _safe_indexing(problem.gathered, rows)
-    if parts.pairwise:
+@dataclass(frozen=True)
+class _Sample:
+    """Some of the rows that a split trains on; ``scored``: as many as a test has."""
+
+    X: Any
+    y: Any
+    scored: int
+
+
+def _cut(problem: Problem, rows: Any, *, pairwise: bool) -> _Sample:
+    X, split = _safe_indexing(problem.gathered, rows), problem.splits[0]
+    if pairwise:
         X = _safe_indexing(X, rows, axis=1)
     y = None if problem.y is None else _safe_indexing(problem.y, rows)
-    final = clone(parts.final)
-    params = cut_params(params_of_final(parts.path, problem.fit_params), problem.n, rows)
+    scored = min(len(rows), len(rows) * len(split.test) // len(split.train) or 1)
+    return _Sample(X, y, scored)
+
+
+def _look(
+    sample: _Sample, parts: Parts, params: Mapping[str, Any], judged: Metrics | None
+) -> _Look:
+    """One fit to these rows, and one score where there are metrics."""
+    X, y, final = sample.X, sample.y, clone(parts.final)
     # On one thread, as trials are; OpenMP on so few rows would wait more than it works.
     with single_threaded():
         start = time.perf_counter()
@@ -253,19 +285,12 @@ def _look(problem: Problem, parts: Parts, rows: Any) -> _Look:
         final.fit(X, *(() if y is None else (y,)), **params)
         fit, fitted = worked(prepared), time.perf_counter()
         score = 0.0
-        if problem.metrics.names_only and not problem.score_params:
-            # A scorer of the user's own is called for what it is asked to judge alone.
-            _score(problem, final, X, y)
+        if judged is not None:
+            part = np.arange(sample.scored)
+            targets = None if y is None else _safe_indexing(y, part)
+            judged.score(final, _safe_indexing(X, part), targets)
             score = worked(fitted)
-    return _Look(prepare, fit, score, X)
-
-
-def _score(problem: Problem, final: Any, X: Any, y: Any) -> None:
-    """One score, of as large a part as the first split tests of what it trains on."""
-    split, rows = problem.splits[0], _num_samples(X)
-    part = np.arange(min(rows, rows * len(split.test) // len(split.train) or 1))
-    targets = None if y is None else _safe_indexing(y, part)
-    problem.metrics.score(final, _safe_indexing(X, part), targets)
+    return _Look(prepare, fit, score, _safe_indexing(X, slice(SIZES[1])))
 
 
 def shape_of(X: Any) -> Stats:
