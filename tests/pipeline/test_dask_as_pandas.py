@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.feature_selection import SelectKBest, f_classif
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import FeatureUnion, make_pipeline
@@ -24,7 +25,7 @@ from sklearn.preprocessing import (
 import mlopt
 from mlopt.cluster import Threads
 from mlopt.errors import InputError
-from mlopt.pipeline.blocks.cut import cut, cut_anew
+from mlopt.pipeline.blocks.cut import cut, cut_anew, same_rows
 
 N = 400
 rng = np.random.default_rng(0)
@@ -138,6 +139,31 @@ def test_targets_may_be_parted_otherwise(count: int) -> None:
     np.testing.assert_allclose(found[-1].coef_, expected[-1].coef_, atol=1e-3)
     with pytest.raises(InputError, match="same number of rows, got 400 and 399"):
         found.fit(parted(SORTED, 5), parted(Y[:-1], count))
+
+
+@pytest.mark.parametrize("values", [False, True])
+def test_as_many_parts_of_other_rows_are_cut_to_go_with_x(values: bool) -> None:
+    parts = [Y[:50], Y[50:280], Y[280:]]
+    y = dd.from_map(lambda i: parts[i], range(3), meta=Y[:0])
+    numbers = SORTED[["n"]].assign(m=np.arange(N))
+    steps = (SelectKBest(f_classif, k=1), LogisticRegression(tol=1e-8))
+    expected = make_pipeline(*steps).fit(numbers, Y)
+    found = mlopt.make_pipeline(*steps)
+    found.fit(parted(numbers, 3), y.to_dask_array() if values else y)
+    np.testing.assert_allclose(found[-1].coef_, expected[-1].coef_, atol=1e-3)
+
+
+def test_columns_of_one_frame_need_not_be_counted() -> None:
+    frame = parted(SORTED.assign(y=Y), 3)
+    X, y = frame[["n", "c"]], frame["y"]
+    assert same_rows(X, y)
+    assert same_rows(X, (y.astype("int8") + y) * 2)
+    assert same_rows(frame.drop(columns="y"), frame["n"] > 0)
+    assert not same_rows(frame[frame["n"] > 0][["n"]], y)
+    assert not same_rows(X, y.dropna())
+    assert not same_rows(X, parted(Y, 3))
+    assert not same_rows(X, y.to_dask_array(lengths=True))
+    assert not same_rows(SORTED, y)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int64", "float32"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -370,6 +371,12 @@ def test_ctrl_c_keeps_what_was_found(cancer: tuple[Array, Array]) -> None:
     assert search.score(X, y) > 0.9
 
 
+def test_no_limit_of_trials_may_be_written_as_infinity(cancer: tuple[Array, Array]) -> None:
+    X, y = cancer
+    found = grid(LogisticRegression(), {"C": [0.1, 1.0]}, cv=2, n_trials=math.inf)
+    assert len(found.fit(X, y).cv_results_["params"]) == 2
+
+
 def loguniform_int(low: int, high: int) -> Any:
     return IntDistribution(low, high, log=True)
 
@@ -393,6 +400,8 @@ def test_a_threaded_final_fit_leaves_n_jobs_as_it_was(cancer: tuple[Array, Array
         ({"sampler": "psychic"}, "`sampler` must be one of"),
         ({"bandit": "one-armed"}, "`bandit` must be one of"),
         ({"space": {"C": loguniform(1, 2)}, "n_trials": None}, "needs an end"),
+        ({"space": {"C": loguniform(1, 2)}, "n_trials": math.inf}, "needs an end"),
+        ({"max_passes": math.inf}, "must be finite, or None"),
     ],
 )
 def test_bad_input_is_named(change: dict[str, Any], message: str) -> None:

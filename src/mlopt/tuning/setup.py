@@ -151,8 +151,11 @@ def _check_budget(search: Any, space: Space) -> None:
         value = getattr(search, name)
         if value is not None and not (isinstance(value, Real) and float(value) > 0):
             raise InputError(f"`{name}` must be a positive number or None, got {value!r}.")
+    if math.isinf(search.max_passes or 0):
+        raise InputError("`max_passes` must be finite, or None for as many as it takes.")
     n_trials, seed = search.n_trials, search.random_state
-    if n_trials is not None and math.isfinite(n_trials) and n_trials % 1:
+    endless = n_trials is None or math.isinf(n_trials)
+    if not endless and n_trials % 1:
         raise InputError(f"`n_trials` must be a whole number, got {n_trials!r}.")
     if seed is not None and not (isinstance(seed, Integral) and 0 <= int(seed) < 2**32):
         raise InputError(
@@ -164,7 +167,7 @@ def _check_budget(search: Any, space: Space) -> None:
         raise InputError(
             f'`batch_size` must be a positive integer or "auto", got {size!r}.'
         )
-    if search.n_trials is None and search.timeout is None and space.size is None:
+    if endless and math.isinf(search.timeout or math.inf) and space.size is None:
         raise InputError(
             "A search needs an end: give `n_trials`, `timeout`, or a space of finitely "
             "many configurations."

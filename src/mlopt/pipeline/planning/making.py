@@ -20,6 +20,7 @@ from mlopt.pipeline.blocks.cut import (
     cut,
     cut_anew,
     lengths_of,
+    same_rows,
     usable,
 )
 from mlopt.pipeline.blocks.tables import count_rows
@@ -250,7 +251,7 @@ def bind(
             continue
         one = blocks
         if name != "X":
-            one = _beside(given, name, blocks, sizes, executor, lasting=lasting)
+            one = _beside(given, name, data, blocks, sizes, executor, lasting=lasting)
         op = Source(name, one.token, lazy=one.lazy)
         sources[op.token] = one
         ops.append(op)
@@ -262,6 +263,7 @@ def bind(
 def _beside(
     data: Any,
     name: str,
+    X: Any,
     blocks: Blocks,
     sizes: Sequence[int],
     executor: Executor,
@@ -272,13 +274,8 @@ def _beside(
     if is_dask(data):
         data = _in_rows_of(data, name, sizes)
         found = cut(data, executor, name=name, lasting=lasting)
-        if found.count != len(sizes):
+        if found.lengths != tuple(sizes) and not same_rows(X, data):
             found = cut_anew(found, name, sizes, executor)
-        if found.lengths is not None and tuple(found.lengths) != tuple(sizes):
-            raise InputError(
-                f"X and `{name}` must have as many rows in each block: rechunk or "
-                "repartition one of them."
-            )
         return found.without(sizes)
     return cut(data, executor, name=name, lengths=blocks.lengths, lasting=lasting)
 
