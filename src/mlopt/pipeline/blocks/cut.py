@@ -98,13 +98,13 @@ def lengths_of(blocks: Blocks, executor: Executor) -> list[int]:
 
 
 def same_rows(X: Any, beside: Any) -> bool:
-    """Whether two Dask frames take their rows from one, as they come: known, not counted."""
+    """Whether two Dask frames surely take their rows from one, as they come."""
     here, there = _behind(X), _behind(beside)
     return here == there and len(here) == 1
 
 
 def _behind(data: Any) -> set[str]:
-    """The frames that ``data`` is computed from, row by row; none where that is not known."""
+    """The frames that ``data`` is computed from row by row; none where not known."""
     found: set[str] = set()
     above = [data.expr] if hasattr(data, "expr") else []
     while above:
