@@ -208,3 +208,17 @@ def test_as_many_rows_as_columns_far_from_zero(n: int, d: int) -> None:
         return float(loss.sum() + own / 2)
 
     assert objective(found) <= 1.02 * objective(theirs)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_without_an_intercept_it_is_a_number_as_in_scikit_learn(classes: int) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 4))
+    y = np.digitize(X[:, 0], np.linspace(-0.5, 0.5, classes - 1))
+    expected = svm.LinearSVC(fit_intercept=False, tol=1e-8).fit(X, y)
+    found = LinearSVC(fit_intercept=False, tol=1e-8).fit(X, y)
+    assert type(found.intercept_) is type(expected.intercept_)
+    np.testing.assert_allclose(
+        found.decision_function(X), expected.decision_function(X), atol=1e-3
+    )
+    assert found.fit(X, y).score(X, y) == expected.score(X, y)

@@ -25,6 +25,7 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
+from sklearn.utils import check_random_state
 
 from mlopt.errors import InputError
 from mlopt.tuning.space.grid import at, count, cut, grid
@@ -296,3 +297,42 @@ def test_a_grid_finds_a_point_without_building_the_others() -> None:
     assert points[10**18 - 1] == dict.fromkeys("abcdef", 999)
     with pytest.raises(IndexError):
         points[10**18]
+
+
+class Wheel:
+    """Draws what is no number, as `sklearn.model_selection.ParameterSampler` would ask."""
+
+    def __init__(self, *values: Any) -> None:
+        self.values = values
+
+    def rvs(self, random_state: Any = None) -> Any:
+        return self.values[check_random_state(random_state).randint(len(self.values))]
+
+
+@pytest.mark.parametrize("values", [(0.1, 0.5, 0.9), ([1], [2, 3]), ("a", None)])
+def test_what_only_draws_is_seeded_by_its_coordinate(values: Any) -> None:
+    space = Space.of({"x": Wheel(*values)})
+    points = [{"x (quantile)": level} for level in np.linspace(0.01, 0.99, 40)]
+    drawn = [space.decode(point)[1]["x"] for point in points]
+    assert {str(value) for value in drawn} == {str(value) for value in values}
+    assert drawn == [space.decode(point)[1]["x"] for point in points]
+    assert len({space.key(point) for point in points}) == len(values)
+    assert space.size is None
+
+
+def test_a_distribution_of_one_value_gives_it() -> None:
+    space = Space.of({"x": stats.uniform(0.5, 0)})
+    assert space.decode({"x (quantile)": 0.3})[1] == {"x": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("space", "told"),
+    [
+        ({"x": stats.loguniform(0.5, 0.5)}, "must give a value by .* raises ValueError"),
+        ({3: [1]}, "must map names of parameters to values; 3 is no name"),
+        ({"x": Wheel}, "or a list of values"),
+    ],
+)
+def test_what_draws_nothing_is_refused_at_once(space: Any, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        Space.of(space)

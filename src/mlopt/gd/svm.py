@@ -73,7 +73,7 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
     ----------
     classes_ : ndarray of shape (K,)
     coef_ : ndarray of shape (1, d) or (K, d)
-    intercept_ : ndarray of shape (1,) or (K,)
+    intercept_ : ndarray of shape (1,) or (K,); 0.0 without an intercept
     n_iter_ : int
         Passes over the rows, or Newton steps over sets of columns.
     plan_ : Plan
@@ -117,7 +117,10 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
 
     def _learn(self, given: Sample, outcome: Outcome) -> tuple[str, ...]:
         self.n_iter_ = max(outcome.passes, 1)
-        return super()._learn(given, outcome)
+        told = super()._learn(given, outcome)
+        if not self.fit_intercept:
+            self.intercept_ = 0.0
+        return told
 
     def _block_rows(self) -> Any:
         return all_rows if self.loss == "hinge" or self.penalty == "l1" else None

@@ -128,7 +128,7 @@ class LinearTask:
         estimator.n_features_in_ = coef.shape[1]
         passes = learnt.get("n_iter_", passes)
         estimator.n_iter_ = passes
-        if self.schedule is not None:
+        if self.schedule is not None and len(intercept) == 1:
             intercept = intercept.astype(np.float64)
         if self.proba == "softmax":
             estimator.n_iter_ = np.array([passes], np.int32)
@@ -137,14 +137,17 @@ class LinearTask:
         estimator.coef_ = coef if self.classifier else coef[0]
         estimator.intercept_ = intercept
         if self.by_columns and not self.classifier:
-            estimator.intercept_ = intercept[0] if self.fit_intercept else 0.0
             estimator.dual_gap_ = learnt["dual_gap_"]
         if self.direct:
             auto = estimator.solver == "auto"
             estimator.solver_ = "cholesky" if auto else estimator.solver
-            estimator.intercept_, estimator.n_iter_ = intercept[0], None
+            estimator.n_iter_ = None
         if self.classifier:
             estimator.classes_ = classes
+        else:
+            estimator.intercept_ = intercept[0]
+        if not (self.fit_intercept or self.proba or self.schedule):
+            estimator.intercept_ = 0.0  # what scikit-learn's classes leave that have one
         return estimator
 
 

@@ -7,6 +7,7 @@ an optuna distribution             the same
 scipy uniform, loguniform          a float range, linear or logarithmic
 scipy randint, a range             an integer range
 any other scipy distribution       a quantile in (0, 1)
+anything else with ``rvs``         a number in (0, 1) that seeds it
 a list, tuple or array of values   the values; labels where Optuna cannot hold them
 =================================  ====================================================
 """
@@ -14,7 +15,7 @@ a list, tuple or array of values   the values; labels where Optuna cannot hold t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import FunctionType
@@ -37,7 +38,16 @@ LONGEST_LABEL = 60
 
 
 @runtime_checkable
-class FrozenDistribution(Protocol):
+class Drawn(Protocol):
+    """What scikit-learn's random searches draw from, of whatever origin."""
+
+    def rvs(self, *, random_state: int) -> Any:
+        """A value."""
+        ...
+
+
+@runtime_checkable
+class FrozenDistribution(Drawn, Protocol):
     """What ``scipy.stats.norm(0, 1)`` and its like give."""
 
     def ppf(self, q: Any) -> Any:
@@ -81,7 +91,7 @@ class Parameter:
     choices : tuple, optional
         The values that the labels of a categorical distribution stand for.
     quantile : callable, optional
-        Given when the coordinate is a quantile: turns it into the value.
+        Given when the coordinate is a quantile, or seeds a draw: gives the value.
     """
 
     name: str
@@ -92,10 +102,17 @@ class Parameter:
     def value(self, coordinate: Any) -> Any:
         """What the estimator gets."""
         if self.quantile is not None:
-            return np.asarray(self.quantile(coordinate)).item()
+            value = self.quantile(coordinate)
+            scalar = isinstance(value, np.generic | np.ndarray) and value.size == 1
+            return value.item() if scalar else value
         if self.choices is not None:
             return self.choices[self.distribution.choices.index(coordinate)]
         return coordinate
+
+    def mark(self, coordinate: Any) -> Hashable:
+        """Equal for two coordinates exactly when they mean the same value."""
+        value = coordinate if self.quantile is None else self.value(coordinate)
+        return value if isinstance(value, Hashable) else repr(value)
 
     def __str__(self) -> str:
         """The values, as text that changes when they do."""
@@ -118,6 +135,8 @@ def parameter(name: str, given: Any) -> Parameter:
     InputError
         ``given`` is empty, or not a set of values.
     """
+    if isinstance(given, FrozenDistribution) and np.isnan(given.support()).any():
+        return _by_seed(name, given)  # of one value; or of parameters that are none
     match given:
         case CategoricalDistribution():
             return _from_values(name, given.choices)
@@ -136,6 +155,8 @@ def parameter(name: str, given: Any) -> Parameter:
             pass
         case Sequence() | np.ndarray():
             return _from_values(name, list(given))
+        case Drawn() if not isinstance(given, type):
+            return _by_seed(name, given)
     raise InputError(
         f"`{name}` in the space must be an optuna distribution, a scipy.stats "
         f"distribution, a range or a list of values, got {given!r}. "
@@ -145,6 +166,21 @@ def parameter(name: str, given: Any) -> Parameter:
 
 def _by_quantile(name: str, quantile: Callable[[float], Any]) -> Parameter:
     return Parameter(name, FloatDistribution(EDGE, 1 - EDGE), quantile=quantile)
+
+
+def _by_seed(name: str, given: Drawn) -> Parameter:
+    try:
+        given.rvs(random_state=0)
+    except Exception as error:  # of the user's own code, or of scipy's parameters
+        raise InputError(
+            f"`{name}` in the space must give a value by `rvs(random_state=0)`, {given!r} "
+            f"raises {type(error).__name__}: {error}"
+        ) from error
+    return _by_quantile(name, partial(_drawn, given))
+
+
+def _drawn(given: Drawn, seed: float) -> Any:
+    return given.rvs(random_state=int(seed * 2**32))
 
 
 def _from_continuous(name: str, given: FrozenDistribution) -> Parameter:

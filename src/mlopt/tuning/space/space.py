@@ -50,8 +50,8 @@ class Family:
 
     def key(self, point: Mapping[str, Any]) -> Hashable:
         """Equal for two points exactly when they mean the same model."""
-        coordinates = ((p, point[self.prefix + p.label]) for p in self.parameters)
-        return self.name, tuple(p.value(c) if p.quantile else c for p, c in coordinates)
+        marks = (p.mark(point[self.prefix + p.label]) for p in self.parameters)
+        return self.name, tuple(marks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,6 +206,11 @@ def _family(name: str, estimator: Any, space: Any, prefix: str = "") -> Family:
     if not isinstance(space, Mapping):
         raise InputError(
             f"The space{where} must map names of parameters to values, got {space!r}."
+        )
+    if others := [key for key in space if not isinstance(key, str)]:
+        raise InputError(
+            f"The space{where} must map names of parameters to values; {others[0]!r} is "
+            "no name."
         )
     names = resolve(space, estimator, where)
     order = sorted(space, key=names.__getitem__)  # as scikit-learn's grids
