@@ -92,7 +92,7 @@ def test_without_a_penalty_scikit_learn_fits(alpha: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("n", "d", "alpha"), [(5, 120, 1e-3), (20, 120, 1e-2), (30, 60, 1e-3)]
+    ("n", "d", "alpha"), [(5, 120, 1e-3), (20, 120, 1e-2), (30, 60, 1e-3), (50, 500, 1e-4)]
 )
 @pytest.mark.parametrize("seed", range(3))
 def test_few_rows_and_a_small_penalty_do_not_make_it_creep(

@@ -53,6 +53,11 @@ class Penalty:
             return float(over @ over) / (2.0 * self.l2)
         return 0.0 if not over.any() else np.inf
 
+    def maximiser(self, v: Array) -> Array:
+        """The w (d,) of `conjugate`; there must be an L2 penalty."""
+        over = np.maximum((v if self.positive else np.abs(v)) - self.l1, 0.0)
+        return np.copysign(over, v) / self.l2
+
     def within(self, v: Array) -> float:
         """The largest share of ``v``, at most 1, whose conjugate is 0."""
         most = float((v if self.positive else np.abs(v)).max(initial=0.0))

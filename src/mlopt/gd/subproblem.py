@@ -20,7 +20,7 @@ from scipy.linalg import lapack
 from mlopt.gd.penalty import Penalty
 from mlopt.gd.plans.column_products import PRODUCTS
 from mlopt.gd.plans.extrapolation import MEMORY, mixture
-from mlopt.gd.sizes import LOST
+from mlopt.gd.sizes import LOST, SUFFICIENT
 from mlopt.kernels.shrinkage import shrink, shrink_gram
 
 Array = NDArray[np.float64]
@@ -236,6 +236,58 @@ class ByClasses(Descent):
         moved = sum(float(z @ self._slopes(k)) for k, z in enumerate(self._z))
         linear = float(np.vdot(self._start, self._z))
         return linear + 0.5 * moved + self._penalty.value(self.w)
+
+
+class ByDual:
+    """Where chosen columns are more than rows: an unknown for each row.
+
+        min_u ||u||^2 / 2 - t'u + penalty*(B u)        w = argmax_w  w'B u - penalty(w)
+
+    by Newton's steps, of which a few find out which weights are not 0; ``B`` (k, n) are the
+    columns less their means times the roots of ``h``, and ``penalty*`` is smooth as long as
+    there is an L2 penalty (Li, Sun, Toh, "A highly efficient semismooth Newton augmented
+    Lagrangian method for solving Lasso problems", SIAM J. Optim. 28, 2018).
+
+    Attributes
+    ----------
+    w : ndarray of shape (k,)
+    """
+
+    def __init__(self, penalty: Penalty, model: Model, w: Array, slopes: Array) -> None:
+        self._penalty, self.w = penalty, w[model.chosen]
+        root = np.sqrt(np.broadcast_to(model.h, slopes.shape))
+        self._B = (model.X[model.chosen] - model.mean[model.chosen, None]) * root
+        self._u = -np.divide(slopes, root, out=np.zeros_like(slopes), where=root > 0)
+        self._t = self._u + self._B.T @ self.w
+
+    def minimise(self, tolerance: float, most: int) -> tuple[int, bool]:
+        """As of a `Descent`, in steps."""
+        B, t, penalty, u = self._B, self._t, self._penalty, self._u
+        v = B @ u
+        for steps in range(most + 1):
+            self.w = penalty.maximiser(v)
+            slopes = u - t + B.T @ self.w
+            if float(np.abs(B @ slopes).max(initial=0.0)) <= tolerance:
+                return steps, True
+            active = B[self.w != 0]
+            H = active.T @ active / penalty.l2
+            H[np.diag_indices_from(H)] += 1.0
+            _, step, failed = lapack.dposv(H, -slopes)
+            if failed or not np.isfinite(step).all():
+                break
+            along, value, share = B @ step, self._value(u, v), 1.0
+            while share > LOST and not (
+                self._value(u + share * step, v + share * along)
+                < value + SUFFICIENT * share * float(slopes @ step)
+            ):
+                share *= 0.5
+            if share <= LOST:
+                break
+            u, v = u + share * step, v + share * along
+        return most, False
+
+    def _value(self, u: Array, v: Array) -> float:
+        return float(0.5 * u @ u - self._t @ u) + self._penalty.conjugate(v)
 
 
 class ByGram(Descent):

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from mlopt.gd.penalty import Penalty
 from mlopt.gd.plans.by_columns import Columns
-from mlopt.gd.plans.column_products import Products
+from mlopt.gd.plans.column_products import Products, sweeps_worth_steps
 from mlopt.gd.plans.stop import Minimum, RelativeGap
 from mlopt.gd.sizes import ROUNDED, ROUNDINGS, SUFFICIENT
-from mlopt.gd.subproblem import ByGram, ByRows, Model
+from mlopt.gd.subproblem import ByDual, ByGram, ByRows, Model
 from mlopt.kernels.one_row import combination
 from mlopt.kernels.pointwise import losses_and_slopes
 from mlopt.kernels.shrinkage import column_moments
@@ -329,12 +329,18 @@ class WorkingSet:
         once = self._loss == "squared"
         products = self._columns.products if once else Products(model.X, model.h)
         price = products.sweeps_worth(chosen)
+        steps = sweeps_worth_steps(model.X, chosen) if penalty.l2 > 0 else np.inf
+        price = min(price, steps)
         if price > (self.sweeps if once else self._round):
             rows = ByRows(penalty, model, self.w, self._slopes)
             sweeps, done = rows.minimise(tolerance, int(np.ceil(min(most, price))))
             self.sweeps, w, most = self.sweeps + sweeps, rows.w, most - sweeps
             if done or not most:
                 return w
+        if price == steps < np.inf:
+            by_dual = ByDual(penalty, model, self.w, self._slopes)
+            self.sweeps += by_dual.minimise(tolerance, most)[0]
+            return by_dual.w
         Q = products.of(chosen)
         if self._intercept:
             Q -= model.weight * np.outer(model.mean[chosen], model.mean[chosen])
