@@ -18,7 +18,14 @@ from sklearn.ensemble import (
     StackingClassifier,
 )
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
-from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier, SGDRegressor
+from sklearn.linear_model import (
+    Lasso,
+    LogisticRegression,
+    Ridge,
+    RidgeClassifier,
+    SGDClassifier,
+    SGDRegressor,
+)
 from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.naive_bayes import GaussianNB
@@ -197,20 +204,27 @@ def test_a_solver_that_refuses_the_rows_is_asked(solver: str) -> None:
     [
         (Ridge(), TWO), (SGDRegressor(), TWO), (SGDClassifier(), TWO),
         (LinearSVC(), TWO), (LinearSVC(), THREE), (LogisticRegression(), TWO),
-        (LogisticRegression(), THREE),
+        (LogisticRegression(), THREE), (SGDClassifier(), THREE), (Lasso(), TWO),
+        (RidgeClassifier(), TWO), (RidgeClassifier(), THREE),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("fit_intercept", [True, False])
 def test_a_batched_winner_has_the_attributes_of_its_class(
-    model: Any, labels: Any, dtype: Any
+    model: Any, labels: Any, dtype: Any, fit_intercept: bool
 ) -> None:
     name = "C" if hasattr(model, "C") else "alpha"
     rows = X.astype(dtype)
-    ours = grid(model, {name: [0.01]}).fit(rows, labels).best_estimator_
+    model = clone(model).set_params(fit_intercept=fit_intercept)
+    search = grid(model, {name: [0.01]}).fit(rows, labels)
+    assert "batched" in str(search.plan_)
+    ours = search.best_estimator_
     theirs = clone(model).set_params(**{name: 0.01}).fit(rows, labels)
     for attribute in ("coef_", "intercept_"):
         one, other = getattr(ours, attribute), getattr(theirs, attribute)
-        assert (np.shape(one), one.dtype) == (np.shape(other), other.dtype)
+        assert type(one) is type(other), attribute
+        assert np.shape(one) == np.shape(other)
+        assert np.asarray(one).dtype == np.asarray(other).dtype
         if not isinstance(model, SGDRegressor | SGDClassifier):
             np.testing.assert_allclose(one, other, atol=2e-3)
     assert type(ours.n_iter_) is type(theirs.n_iter_)

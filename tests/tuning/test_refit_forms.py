@@ -11,13 +11,7 @@ import pandas as pd
 import pytest
 from scipy.sparse import csc_array, csr_array, csr_matrix
 from sklearn.datasets import load_breast_cancer, make_multilabel_classification
-from sklearn.linear_model import (
-    Lasso,
-    LogisticRegression,
-    Ridge,
-    RidgeClassifier,
-    SGDClassifier,
-)
+from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
 from sklearn.metrics import fbeta_score, make_scorer
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.multiclass import OneVsRestClassifier
@@ -74,27 +68,3 @@ def test_sparse_targets_of_many_labels(form: Any) -> None:
     assert found.best_score_ == expected.best_score_
     predicted, wanted = found.predict(rows), expected.predict(rows)
     np.testing.assert_array_equal(predicted.toarray(), wanted.toarray())
-
-
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize(
-    "kind",
-    [LinearSVC, LogisticRegression, SGDClassifier, RidgeClassifier, Ridge, Lasso],
-)
-@pytest.mark.parametrize("classes", [2, 3])
-def test_learnt_attributes_have_the_types_of_scikit_learn(
-    kind: Any, fit_intercept: bool, dtype: str, classes: int
-) -> None:
-    y = np.digitize(X[:, 0], np.quantile(X[:, 0], np.arange(1, classes) / classes))
-    space = {"C" if "C" in kind().get_params() else "alpha": [1e-3, 1e-2]}
-    rows, model = X[:, :6].astype(dtype), kind(fit_intercept=fit_intercept)
-    expected = GridSearchCV(model, space, cv=2).fit(rows, y).best_estimator_
-    settings: dict[str, Any] = {"cv": 2, "sampler": "grid", "bandit": None}
-    search = mlopt.ModelSearchCV(model, space, **settings).fit(rows, y)
-    assert "batched" in str(search.plan_)
-    for name in ("coef_", "intercept_"):
-        found, wanted = (getattr(m, name) for m in (search.best_estimator_, expected))
-        assert type(found) is type(wanted), name
-        assert np.shape(found) == np.shape(wanted)
-        assert np.asarray(found).dtype == np.asarray(wanted).dtype

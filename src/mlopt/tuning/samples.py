@@ -219,8 +219,8 @@ def _side_by_side(
             if size not in cuts:
                 cuts[size] = executor.put(_cut(problem, rows, pairwise=parts.pairwise))
             own = params_of_final(parts.path, problem.fit_params)
-            params = cut_params(own, problem.n, rows)
-            handles.append(executor.submit(_look, cuts[size], parts, params, judged))
+            job = _Job(parts, cut_params(own, problem.n, rows), judged)
+            handles.append(executor.submit(_look, cuts[size], job))
         try:
             ended = set(executor.as_completed(handles, min(seconds, threading.TIMEOUT_MAX)))
         except TimeoutError:
@@ -272,23 +272,30 @@ def _cut(problem: Problem, rows: Any, *, pairwise: bool) -> _Sample:
     return _Sample(X, y, scored)
 
 
-def _look(
-    sample: _Sample, parts: Parts, params: Mapping[str, Any], judged: Metrics | None
-) -> _Look:
+@dataclass(frozen=True)
+class _Job:
+    """What is fitted, with which parameters, and judged by which metrics if by any."""
+
+    parts: Parts
+    params: Mapping[str, Any]
+    judged: Metrics | None
+
+
+def _look(sample: _Sample, job: _Job) -> _Look:
     """One fit to these rows, and one score where there are metrics."""
-    X, y, final = sample.X, sample.y, clone(parts.final)
+    X, y, final = sample.X, sample.y, clone(job.parts.final)
     # On one thread, as trials are; OpenMP on so few rows would wait more than it works.
     with single_threaded():
         start = time.perf_counter()
-        _, X = fit_steps(parts, X, y)
+        _, X = fit_steps(job.parts, X, y)
         prepare, prepared = worked(start), time.perf_counter()
-        final.fit(X, *(() if y is None else (y,)), **params)
+        final.fit(X, *(() if y is None else (y,)), **job.params)
         fit, fitted = worked(prepared), time.perf_counter()
         score = 0.0
-        if judged is not None:
+        if job.judged is not None:
             part = np.arange(sample.scored)
             targets = None if y is None else _safe_indexing(y, part)
-            judged.score(final, _safe_indexing(X, part), targets)
+            job.judged.score(final, _safe_indexing(X, part), targets)
             score = worked(fitted)
     return _Look(prepare, fit, score, _safe_indexing(X, slice(SIZES[1])))
 

@@ -144,7 +144,7 @@ class LinearTask:
             estimator.n_iter_ = None
         if self.classifier:
             estimator.classes_ = classes
-        else:
+        elif self.schedule is None:
             estimator.intercept_ = intercept[0]
         if not (self.fit_intercept or self.proba or self.schedule):
             estimator.intercept_ = 0.0  # what scikit-learn's classes leave that have one
