@@ -12,22 +12,27 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn.pipeline
+from scipy import sparse
 from sklearn.cluster import Birch
 from sklearn.compose import make_column_transformer
 from sklearn.decomposition import NMF, TruncatedSVD
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.feature_selection import SelectKBest, chi2
 from sklearn.kernel_approximation import RBFSampler
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import (
     FunctionTransformer,
     KBinsDiscretizer,
     OneHotEncoder,
+    PolynomialFeatures,
     PowerTransformer,
     StandardScaler,
 )
-from sklearn.svm import SVC
+from sklearn.random_projection import GaussianRandomProjection
+from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -154,12 +159,34 @@ def test_its_rows_come_out_of_the_same_graph() -> None:
 
 
 @pytest.mark.parametrize("steps", [
-    [("features", RBFSampler(random_state=0)), ("classify", LogisticRegression())],
+    [("squares", PolynomialFeatures()), ("ridge", Ridge())],
     [("own", FunctionTransformer(lambda rows: rows)), ("classify", LogisticRegression())],
 ])  # fmt: skip
 def test_what_is_not_known_to_be_light_is_planned(steps: Any) -> None:
     X = FRAME[["size", "age"]].to_numpy()[:6000]
     assert "not planned" not in str(mlopt.Pipeline(steps).fit(X, Y[:6000]).plan_)
+
+
+@pytest.mark.parametrize("steps", [
+    [("tf-idf", TfidfTransformer()), ("best", SelectKBest(chi2, k=20)),
+     ("classify", LogisticRegression(max_iter=1000))],
+    [("project", GaussianRandomProjection(20, random_state=0)),
+     ("classify", LinearSVC(loss="hinge", random_state=0))],
+    [("fourier", RBFSampler(n_components=30, random_state=0)), ("ridge", Ridge())],
+])  # fmt: skip
+def test_counted_and_projected_rows_need_no_plan_where_they_are_few(steps: Any) -> None:
+    counts = sparse.random(5000, 200, 0.05, "csr", random_state=0)
+    y = np.asarray(counts[:, :20].sum(axis=1)).ravel() > 0.5
+    fitted = mlopt.Pipeline(steps).fit(counts, y)
+    assert "not planned" in str(fitted.plan_)
+    theirs = sklearn.pipeline.Pipeline(steps).fit(counts, y)
+    np.testing.assert_array_equal(fitted[-1].coef_, theirs[-1].coef_)
+    found = [
+        worth(steps, sparse.vstack([counts] * k), np.tile(y, k), {}, Resources())
+        for k in (1, 400)
+    ]
+    light = [one.planning / one.saved for one in found if one is not None]
+    assert light[0] > 1 > light[1]
 
 
 def scaled() -> list[tuple[str, Any]]:

@@ -22,8 +22,10 @@ from mlopt.costs import Cost
 from mlopt.errors import InputError
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.fits.base import OnePass
-from mlopt.pipeline.fits.numbers.table import LIGHT
+from mlopt.pipeline.fits.numbers import table as numbers
+from mlopt.pipeline.fits.numbers.drawing import Drawn
 from mlopt.pipeline.fits.registry import own_cost, record_of, ways_of
+from mlopt.pipeline.fits.text import table as text
 from mlopt.pipeline.planning.build import counted_columns
 from mlopt.pipeline.profiling.samples import SIZES
 from mlopt.pipeline.steps.nested import does_nothing, is_pipeline, is_simple, is_union
@@ -32,6 +34,10 @@ from mlopt.prices import price
 from mlopt.resources import Resources
 from mlopt.stats import Stats
 
+LIGHT = numbers.LIGHT | text.LIGHT
+"""Steps that go through their values once, and give no more than they are given."""
+DRAWN = frozenset(Drawn.kinds)
+"""Steps that multiply rows with what they drew."""
 WANTED = ("where it pays", "always")
 """What `mlopt.plan` may say: whether to plan what takes less than its planning."""
 _CALLS = 3
@@ -179,6 +185,8 @@ class _Sum:
     numbers, cells : float
         Seconds in Python of those that go through the numbers of an array once, or through
         the cells of a frame.
+    products : float
+        Additions and multiplications of those that multiply rows with what they drew.
     models : float
         Seconds of those that have a price.
     plain : list of (float, estimator, Stats)
@@ -196,6 +204,7 @@ class _Sum:
     steps: int = 0
     numbers: float = 0.0
     cells: float = 0.0
+    products: float = 0.0
     models: float = 0.0
     plain: list[tuple[float, Any, Stats]] = field(default_factory=list)
     sparse: bool = False
@@ -204,7 +213,8 @@ class _Sum:
     @property
     def light(self) -> float:
         """Seconds of all that goes through values once."""
-        return Cost(python=self.numbers + self.cells).seconds(self.resources)
+        work = Cost(python=self.numbers + self.cells, flops=self.products)
+        return work.seconds(self.resources)
 
     def saved(self, planning: float) -> float:
         """Seconds that a plan may save: exactly known only where that is worth planning.
@@ -214,7 +224,8 @@ class _Sum:
         since prices take time, too.
         """
         half, little = price("plan.saves"), price("plan.saves.cells")
-        threads = Cost(python=half * self.numbers + little * self.cells)
+        python = half * self.numbers + little * self.cells
+        threads = Cost(python=python, flops=half * self.products)
         own = sum(seconds for seconds, _, _ in self.plain)
         found = threads.seconds(self.resources) + half * (self.models - own)
         if found + half * own <= planning:
@@ -239,6 +250,11 @@ class _Sum:
         if type(step) is ColumnTransformer:
             return self._by_columns(step, x)
         self.steps += 1
+        if type(step) in DRAWN and isinstance(kept := step.n_components, int):
+            self.products += 2.0 * x.nonzeros * kept
+            x = replace(x, columns=kept, density=1.0, sparse=False, bytes=-1)
+            self.numbers += price("step.number") * x.nonzeros
+            return replace(x, dtype="float64", bytes=-1)
         if type(step) in LIGHT:
             self.sparse |= any(hasattr(step, name) for name in _SPARSE)
             mixed = x.dtype == "mixed"
@@ -246,7 +262,9 @@ class _Sum:
                 self.cells += price("step.cell") * x.nonzeros
             else:
                 self.numbers += price("step.number") * x.nonzeros
-            return replace(x, dtype="float64", bytes=-1)
+            best = getattr(step, "k", x.columns)  # that are selected
+            columns = min(best, x.columns) if isinstance(best, int) else x.columns
+            return replace(x, columns=columns, dtype="float64", bytes=-1)
         return self._priced(step, x)
 
     def _by_columns(self, step: Any, x: Stats) -> Stats:
@@ -261,13 +279,13 @@ class _Sum:
         sparse = x.sparse or self.sparse
         if record_of(type(step)).by_author or sparse > get_tags(step).input_tags.sparse:
             raise _Unknown  # a way may take sparse rows where scikit-learn takes none
-        ways = ways_of(step)
+        stats = replace(x, outputs=self.outputs, dtype="float64", bytes=-1)
+        ways = [way for way in ways_of(step) if not way.refusal(step, stats)]
         if step is self.last and all(isinstance(way, OnePass) for way in ways):
             self.only |= not ways
             if ways:
                 self.numbers += price("step.number") * x.nonzeros
             return x
-        stats = replace(x, outputs=self.outputs, dtype="float64", bytes=-1)
         kept = getattr(step, "n_components", None)
         columns = kept if isinstance(kept, int) else x.columns
         if not ways and (columns == kept or isinstance(step, OneToOneFeatureMixin)):

@@ -26,6 +26,9 @@ from mlopt.pipeline.fits.text.hashing import apply_hashing
 TEXT: tuple[OnePass, ...] = (CountTerms(), CountTfidf(), InverseFrequencies())
 """Every one of them."""
 
+LIGHT = frozenset(InverseFrequencies.kinds)
+"""Classes that go through their values once, as `numbers.table.LIGHT`."""
+
 
 def _columns(fitted: Any, block: Counted) -> Any:
     return columns_from(block, fitted)
