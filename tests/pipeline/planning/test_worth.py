@@ -171,7 +171,7 @@ def test_what_is_not_known_to_be_light_is_planned(steps: Any) -> None:
     [("tf-idf", TfidfTransformer()), ("best", SelectKBest(chi2, k=20)),
      ("classify", LogisticRegression(max_iter=1000))],
     [("project", GaussianRandomProjection(20, random_state=0)),
-     ("classify", LinearSVC(loss="hinge", random_state=0))],
+     ("classify", LinearSVC(loss="hinge", C=0.01, random_state=0))],
     [("fourier", RBFSampler(n_components=30, random_state=0)), ("ridge", Ridge())],
 ])  # fmt: skip
 def test_counted_and_projected_rows_need_no_plan_where_they_are_few(steps: Any) -> None:
