@@ -69,14 +69,6 @@ def test_resources_that_cannot_be_are_refused(wrong: dict[str, Any]) -> None:
         Resources(bandwidth=float("inf"))
 
 
-@pytest.mark.parametrize("dtype", ["float32", np.float32, np.dtype("f4")])
-def test_the_rate_of_products_depends_on_the_dtype(dtype: Any) -> None:
-    assert Resources().gemm(dtype) == Resources().gemm_f32
-    assert (
-        Resources().gemm("float64") == Resources().gemm(np.float64) == Resources().gemm_f64
-    )
-
-
 def test_memory_rate_grows_with_threads_until_the_bus_is_full() -> None:
     machine = Resources(bandwidth=10.0, bandwidth_all=25.0)
     assert [machine.memory_rate(k) for k in (1, 2, 3, 64)] == [10, 20, 25, 25]

@@ -96,10 +96,6 @@ class Resources:
         """Tasks that can run at the same time."""
         return self.workers * self.threads
 
-    def gemm(self, dtype: Any) -> float:
-        """Flop/s of one thread in ``dtype``: a dtype, its name, or a scalar type."""
-        return self.gemm_f32 if dtype_name(dtype) == "float32" else self.gemm_f64
-
     def memory_rate(self, threads: int = 1) -> float:
         """Bytes/s that ``threads`` threads of one worker read together.
 

@@ -82,12 +82,6 @@ class Case:
         return int(max(50, min(600, fitting, self.rows // 2)))
 
 
-def default_families(case: Case) -> dict[str, Built]:
-    """Every default family that can work on these data, by name."""
-    usable = DEFAULTS if case.roles is not None else SPARSE
-    return {name: usable[name](case) for name in usable}
-
-
 def linear(case: Case) -> Built:
     """A linear model on one-hot and scaled columns, of any strength of regularisation."""
     from mlopt.gd.least_squares import Ridge

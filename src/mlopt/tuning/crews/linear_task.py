@@ -151,12 +151,6 @@ class LinearTask:
         return estimator
 
 
-def linear_task(estimator: Any, *, free_order: bool = True) -> LinearTask | None:
-    """How ``estimator`` trains as columns, or None when it has no batched form."""
-    task = linear_form(estimator, free_order=free_order)
-    return task if isinstance(task, LinearTask) else None
-
-
 def linear_form(estimator: Any, *, free_order: bool = True) -> LinearTask | str:
     """How ``estimator`` trains as columns, or in a few words why it does not.
 

@@ -16,7 +16,7 @@ from sklearn.svm import LinearSVC
 
 from mlopt.pipeline.fits.registry import ways_of
 from mlopt.stats import Stats
-from mlopt.tuning.crews.linear_task import linear_task
+from mlopt.tuning.crews.linear_task import linear_form
 
 DENSE = Stats(2000, 40, partitions=4)
 SPARSE = Stats(2000, 40, density=0.05, sparse=True, partitions=4)
@@ -49,8 +49,9 @@ OTHER_PROBLEMS = [
 def test_another_problem_is_refused_by_every_way(estimator: Any, why: str) -> None:
     assert all(why in reason for reason in reasons(estimator).values())
     if not isinstance(estimator, PCA | LinearRegression | RidgeClassifier):
-        task = linear_task(estimator)
-        assert task is None or task.l1_ratio  # searches have L1 penalties, pipelines not
+        task = linear_form(estimator)
+        # Searches have L1 penalties, pipelines have not.
+        assert isinstance(task, str) or task.l1_ratio
 
 
 @pytest.mark.parametrize("solver", ["svd", "cholesky", "saga"])
