@@ -161,8 +161,3 @@ class Resources:
 
 def _finite(value: Any) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
-
-
-def dtype_name(dtype: Any) -> str:
-    """The name of a dtype given as a dtype, a name or a scalar type."""
-    return str(getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or dtype)
