@@ -14,7 +14,7 @@ each: on a busy machine all of them see the same quiet moments. One thread.
   two threads; a symmetric matrix mirrored, by its tiles; and products of sparse rows with
   themselves, by the bytes that are added to at a time and by what a row more is taken to
   cost, beside SciPy's product and a matrix that is filled with zeros and mirrored
-  (`gram.sums`). The size in use is marked.
+  (`gram.sums`), and a pass of these rows (`hessian.operations`). The size in use is marked.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from mlopt import rows as blocks
 from mlopt.cluster import Threads
 from mlopt.gd.conjugate_gradients import _block_product
 from mlopt.gd.passes import _FEWEST
+from mlopt.gd.pricing import sparse_gram_operations
 from mlopt.gd.row_products import block_rows
 from mlopt.kernels import linear
 from mlopt.kernels.linear import linear_pass
@@ -250,8 +251,8 @@ def mirrored(d: int, seconds: float) -> None:
 
 def multiplied(n: int, d: int, density: float, seconds: float) -> None:
     """The Gram matrix of sparse rows, by the rows of it that are filled at a time."""
-    X = sparse.random_array((n, d), density=density, format="csr", rng=0)
-    ones = np.ones(n)
+    rows, ones = Rows.csr(n, d, density, np.float64), np.ones(n)
+    X = rows.X
 
     def run(name: str, size: int) -> None:
         with patch(f"mlopt.kernels.linear.{name}", size):
@@ -267,6 +268,11 @@ def multiplied(n: int, d: int, density: float, seconds: float) -> None:
         used = getattr(linear, name)
         best = race({str(k): partial(run, name, k) for k in (used, *sizes)}, seconds)
         print(f"    {name}:", _by_size(best, used))
+    both = {"products": partial(linear.sparse_gram, X, ones), "pass": rows.scan(_MANY)}
+    taken = race(both, seconds)
+    each = taken["products"] / sparse_gram_operations(n, X.nnz / n)
+    share = taken["pass"] / X.nnz / _MANY / each
+    print(f"    a multiplication of a pass of {_MANY}: {share:.0f} operations of these")
 
 
 def _by_size(best: Mapping[str, float], used: int) -> str:

@@ -29,6 +29,7 @@ from mlopt.gd.preconditioner import (
     factorise,
     kinds_of,
 )
+from mlopt.gd.pricing import sparse_gram_operations
 from mlopt.gd.sample import Moments, draw, local_executor, sample_size
 from mlopt.gd.sizes import WIDEST
 from mlopt.prices import price
@@ -41,14 +42,14 @@ _FEWEST_FACTORS = 6
 """Factors of a training, whatever they cost: fewer would serve no penalty well."""
 MANY = 20
 """Rows a column beyond which curvatures of a sample are those of all rows."""
-_PAIR = price("hessian.pair")
+_OPERATIONS = price("hessian.operations")
 _TRIFLE = price("hessian.trifle")
 
 
 def gram_work(rows: Rows) -> float:
-    """Multiplications in whose time a weighted Gram matrix is made."""
+    """Multiplications of passes in whose time a weighted Gram matrix is made."""
     if rows.sparse:
-        return _PAIR * rows.nonzero**2 / rows.n
+        return sparse_gram_operations(rows.n, rows.nonzero / rows.n) / _OPERATIONS
     return float(rows.nonzero * rows.d)
 
 
