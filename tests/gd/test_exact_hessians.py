@@ -16,8 +16,10 @@ from mlopt.gd.plans.task import problem_of
 from mlopt.gd.quasi_newton import QuasiNewton
 
 
-def test_steps_before_an_exact_hessian_say_nothing_of_the_gap_after_it() -> None:
-    rng, n, d = np.random.default_rng(0), 30_000, 120
+@pytest.mark.parametrize("seed", range(4))
+def test_steps_before_an_exact_hessian_say_nothing_of_the_gap_after_it(seed: int) -> None:
+    """Nor do they make it go on: it ends a pass after the gap was reached, at the latest."""
+    rng, n, d = np.random.default_rng(seed), 30_000, 120
     X = sparse.csr_array((rng.random((n, d)) < np.logspace(-4, 0, d)).astype(float))
     y = rng.random(n) < 1 / (1 + np.exp(-X @ rng.normal(scale=4, size=d)))
     with closing(Threads(1)) as here:
@@ -36,7 +38,7 @@ def test_steps_before_an_exact_hessian_say_nothing_of_the_gap_after_it() -> None
     assert training.converged.all()
     assert gap <= 1e-9
     assert len(told) >= 3
-    np.testing.assert_array_less(np.array(told), 50 * np.array(true))
+    assert sum(gap <= 1e-9 for gap in true) <= 1
     np.testing.assert_array_less(np.array(true), 3 * np.array(told))
 
 
