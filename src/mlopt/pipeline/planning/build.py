@@ -321,8 +321,10 @@ def counted_columns(
             found.append(((name, part, _plain(wanted)), len(numbers)))
     rest = np.flatnonzero(~used)
     if whole.remainder != "drop" and rest.size:
+        # Labels that are no text, or not of one column alone, would be taken for others.
         names = getattr(example, "columns", None)
-        columns = rest.tolist() if names is None else [names[number] for number in rest]
+        named = names is not None and _has_names(example) and names.is_unique
+        columns = [names[number] for number in rest] if named else rest.tolist()
         found.append((("remainder", whole.remainder, columns), rest.size))
     return found
 
