@@ -1,4 +1,4 @@
-"""Columns of a `ColumnTransformer` are scikit-learn's, whatever the labels of a frame are."""
+"""Columns of a `ColumnTransformer` are scikit-learn's, whatever labels a frame has."""
 
 from __future__ import annotations
 

@@ -28,6 +28,7 @@ from mlopt.prices import count
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.rows.block import check_unmasked
+from mlopt.rows.frames import frame_dtype
 from mlopt.rows.source import collected, is_dask
 
 FLOATS = (np.float64, np.float32)
@@ -262,7 +263,8 @@ def _apply_lazily(
 ) -> Any:
     names = getattr(X, "columns", None)
     _check_columns(estimator, X.shape[1], names)
-    array = X if names is None else X.to_dask_array()
+    # Columns that may lack values, or of several types, would become objects.
+    array = X if names is None else X.astype(frame_dtype(X._meta)).to_dask_array()
     array = array.rechunk({1: -1})
     if columns is None:
         return array.map_blocks(function, drop_axis=1, dtype=dtype, meta=np.empty(0, dtype))

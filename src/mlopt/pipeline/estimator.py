@@ -34,7 +34,7 @@ from mlopt.pipeline.steps.nested import PIPELINES, can_transform, does_nothing, 
 from mlopt.pipeline.steps.telling import check_picklable, doubt_notes, like_last, report
 from mlopt.pipeline.tasks.functions import Unforeseen
 from mlopt.plan import Plan
-from mlopt.rows.source import is_dask
+from mlopt.rows.source import collected, is_dask
 
 Params = Mapping[str, Mapping[str, Any]]
 
@@ -306,7 +306,8 @@ class Pipeline(sklearn.pipeline.Pipeline):
             steps.pop()
         params = {step: dict(values) for step, values in params.items()}
         weight = None if outcome or not steps else row_weights(steps[-1], params)
-        given = {step: values for step, values in params.items() if values}
+        # Steps are given them as scikit-learn's would be, whatever becomes of the rows.
+        given = {s: _collected(values) for s, values in params.items() if values}
         problem = Problem(tuple(steps), X, y, weight, given, not outcome, layouts or {})
         return make_plan(
             problem,
@@ -352,7 +353,11 @@ class Pipeline(sklearn.pipeline.Pipeline):
     ) -> Any:
         """scikit-learn's own loop on all rows, where no plan holds."""
         begin = time.perf_counter()
-        given = {f"{s}__{n}": v for s, named in params.items() for n, v in named.items()}
+        given = {
+            f"{step}__{name}": value
+            for step, named in params.items()
+            for name, value in _collected(named).items()
+        }
         own = sklearn.pipeline.Pipeline
         method = own.fit_transform if outcome else own.fit
         result = method(self, data["X"], data["y"], **given)
@@ -362,6 +367,10 @@ class Pipeline(sklearn.pipeline.Pipeline):
 
 
 PIPELINES.add(Pipeline)
+
+
+def _collected(params: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: collected(value) for name, value in params.items()}
 
 
 def _estimators(pipeline: Pipeline) -> Iterator[Any]:

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, _clone_parametrized
-from sklearn.model_selection._search import BaseSearchCV
 from sklearn.model_selection._validation import _warn_or_raise_about_fit_failures
 from sklearn.utils import get_tags
 
@@ -27,6 +26,7 @@ from mlopt.tuning.crews.scoring import SINGLE, check_refit, metrics_of
 from mlopt.tuning.crews.trials import Trial, best_trial, why_none
 from mlopt.tuning.final_fit import FinalFit
 from mlopt.tuning.inputs import problem_of
+from mlopt.tuning.on_dask import OnDask
 from mlopt.tuning.refit import out_of_fold
 from mlopt.tuning.results import cv_results, metric_names
 from mlopt.tuning.scheduler import Scheduler
@@ -41,7 +41,7 @@ _SHARED = ("client", "observer", "storage")
 """Parameters that a clone has in common with its original."""
 
 
-class ModelSearchCV(BaseSearchCV):
+class ModelSearchCV(OnDask):
     """Search hyperparameters and model families; train what can share a scan together.
 
     Linear models of all configurations and folds train as columns of one matrix (TuPAQ,

@@ -120,6 +120,11 @@ class Layers:
             places[key] = self._place(inner)
             if places[key] not in self.tasks and len(inner) > 1:
                 names[key] = (places[key], *key[1:])
+            elif len(those) > 1 and isinstance(self.ops.get(places[key]), Source):
+                # Others may ask for the user's own task by its name, and get it alone.
+                first, *others = key if isinstance(key, tuple) else (key,)
+                own = f"{first}-{len(those)}"
+                names[key] = (own, *others) if others else own
         for key, value in tasks.items():
             if not isinstance(value, GraphNode):
                 places[key] = _owner(key, owners)

@@ -1,0 +1,79 @@
+"""What a search that was fitted says of a Dask collection: block by block, by a plan.
+
+The model that was found stays scikit-learn's own, which would load a collection whole, or
+look for columns of a frame that it is not.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.utils.metaestimators import available_if
+
+from mlopt.pipeline.compose import optimize
+from mlopt.rows.source import collected, is_dask
+
+
+def _planned(name: str) -> Any:
+    """The method of scikit-learn's searches, lazy for a Dask collection."""
+
+    def method(self: Any, X: Any) -> Any:
+        return getattr(super(OnDask, self._for(X, optimize)), name)(X)
+
+    method.__name__, method.__doc__ = name, getattr(BaseSearchCV, name).__doc__
+    return available_if(lambda self: hasattr(super(OnDask, self), name))(method)
+
+
+class OnDask(BaseSearchCV):
+    """A search whose model is planned where rows are Dask's."""
+
+    predict = _planned("predict")
+    predict_proba = _planned("predict_proba")
+    predict_log_proba = _planned("predict_log_proba")
+    decision_function = _planned("decision_function")
+    score_samples = _planned("score_samples")
+    transform = _planned("transform")
+    inverse_transform = _planned("inverse_transform")
+
+    def score(self, X: Any, y: Any = None, **params: Any) -> float:
+        """The score of the best model: of a Dask collection its predictions are computed,
+        and nothing else of it gathered."""
+        found: float = super(OnDask, self._for(X, _Computed)).score(
+            X, collected(y), **{name: collected(given) for name, given in params.items()}
+        )
+        return found
+
+    def _for(self, X: Any, how: Callable[[Any], Any]) -> Any:
+        """This search, with its model as it reads a Dask collection."""
+        if not (is_dask(X) and hasattr(self, "best_estimator_")):
+            return self
+        other = copy.copy(self)
+        other.best_estimator_ = how(self.best_estimator_)
+        return other
+
+
+class _Computed:
+    """What scorers are given: a planned model that answers at once."""
+
+    def __init__(self, fitted: Any) -> None:
+        self._planned = optimize(fitted)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._planned, name)
+        answers = name.startswith("predict") or name in ("decision_function", "transform")
+        return _computed(found) if answers else found
+
+    def __sklearn_tags__(self) -> Any:
+        return self._planned.__sklearn_tags__()
+
+
+def _computed(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def answer(*given: Any, **params: Any) -> Any:
+        return collected(method(*given, **params))
+
+    return answer
