@@ -47,3 +47,30 @@ def test_a_score_is_that_of_rows_in_memory(model: Any, kind: str, weighted: bool
         assert model.score(rows, y, weight) == pytest.approx(expected)
     lazy = da.from_array(WEIGHTS, 50) if weighted else None
     assert model.score(rows, targets, lazy) == pytest.approx(expected)
+
+
+NULLABLE = X.assign(
+    d=pd.array(rng.integers(0, 5, 200), dtype="Int64"),
+    e=pd.array(rng.random(200) > 0.5, dtype="boolean"),
+    f=pd.array(rng.random(200), dtype="Float64"),
+    g=rng.random(200) > 0.5,
+)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        mlopt.LogisticRegression(), mlopt.LinearSVC(), mlopt.Ridge(), mlopt.Lasso(0.01),
+        mlopt.LinearRegression(), mlopt.PCA(2),
+    ],
+    ids=lambda m: type(m).__name__,
+)  # fmt: skip
+def test_columns_that_may_lack_values_are_numbers(model: Any) -> None:
+    lazy = dd.from_pandas(NULLABLE, npartitions=3)
+    model.fit(lazy, dd.from_pandas(Y, npartitions=3))
+    methods = ("predict", "decision_function", "predict_proba", "transform")
+    for method in [name for name in methods if hasattr(model, name)]:
+        found = getattr(model, method)(lazy)
+        expected = getattr(model, method)(NULLABLE)
+        assert found.dtype == found.compute().dtype == expected.dtype
+        np.testing.assert_allclose(found.compute(), expected)

@@ -9,6 +9,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.feature_selection import SelectKBest, f_classif
@@ -208,3 +209,36 @@ def test_the_same_targets_cut_in_two_ways_are_two_blocks() -> None:
     assert not {*one.keys} & {*two.keys}
     assert one.token != two.token
     assert one.keys == cut_anew(blocks, "y", [300, 100], where).keys
+
+
+class Centred(TransformerMixin, BaseEstimator):
+    """A step of one's own that takes weights."""
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Centred:
+        self.given_ = type(sample_weight)
+        self.mean_ = np.average(X, axis=0, weights=sample_weight)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        return X - self.mean_
+
+
+@pytest.mark.parametrize("arrays", [False, True])
+def test_weights_of_a_step_are_gathered_as_its_rows_are(arrays: bool) -> None:
+    weights = pd.Series(np.random.default_rng(1).random(N))
+    here, parts = SORTED[["n"]], [parted(one) for one in (SORTED[["n"]], Y, weights)]
+    if arrays:
+        parts = [one.to_dask_array(lengths=True) for one in parts]
+    expected = Centred().fit(here, Y, weights)
+    found = mlopt.make_pipeline(Centred(), LogisticRegression())
+    found.fit(parts[0], parts[1], centred__sample_weight=parts[2])
+    np.testing.assert_allclose(found[0].mean_, expected.mean_)
+    assert found[0].given_ in (np.ndarray, pd.Series)
+
+
+def test_frames_that_dask_has_not_are_those_of_all_rows() -> None:
+    scaled = mlopt.make_pipeline(StandardScaler()).set_output(transform="polars")
+    rows = scaled.fit(parted(SORTED[["n"]])).transform(parted(SORTED[["n"]]))
+    expected = StandardScaler().fit_transform(SORTED[["n"]])
+    assert type(rows).__module__.startswith("polars")
+    np.testing.assert_allclose(rows.to_numpy(), expected)

@@ -10,11 +10,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csc_array, csr_array, csr_matrix
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer, make_multilabel_classification
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
 from sklearn.metrics import fbeta_score, make_scorer
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import LinearSVC
 
 import mlopt
@@ -68,3 +72,30 @@ def test_sparse_targets_of_many_labels(form: Any) -> None:
     assert found.best_score_ == expected.best_score_
     predicted, wanted = found.predict(rows), expected.predict(rows)
     np.testing.assert_array_equal(predicted.toarray(), wanted.toarray())
+
+
+@pytest.mark.parametrize("scoring", [None, "roc_auc", "neg_log_loss", F2])
+@pytest.mark.parametrize("kind", ["scikit-learn", "mlopt", "forest"])
+def test_what_was_found_reads_a_collection_block_by_block(scoring: Any, kind: str) -> None:
+    rng = np.random.default_rng(0)
+    here = pd.DataFrame({"a": rng.normal(size=90), "c": rng.choice(list("xy"), 90)})
+    y = pd.Series((here["a"] > 0).astype(int))
+    lazy, targets = (dd.from_pandas(one, npartitions=3) for one in (here, y))
+    last = LogisticRegression()
+    if kind == "forest":
+        last = RandomForestClassifier(5, random_state=0)
+    model: Any = make_pipeline(
+        make_column_transformer((OneHotEncoder(), ["c"]), remainder="passthrough"), last
+    )
+    model = mlopt.optimize(model) if kind == "mlopt" else model
+    space = {"max_depth": [1, 3]} if kind == "forest" else C
+    search = mlopt.ModelSearchCV(
+        model, space, cv=2, sampler="grid", bandit=None, scoring=scoring
+    ).fit(lazy, targets)
+    for method in ("predict", "predict_proba"):
+        found, expected = getattr(search, method)(lazy), getattr(search, method)(here)
+        assert isinstance(found, da.Array)
+        np.testing.assert_allclose(found.compute(), expected)
+    expected = search.score(here, y)
+    assert search.score(lazy, targets) == search.score(lazy, y) == pytest.approx(expected)
+    assert not hasattr(search, "transform")

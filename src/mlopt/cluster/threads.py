@@ -23,6 +23,7 @@ from mlopt.cluster.limits import (
     keep_quiet,
     single_threaded,
 )
+from mlopt.cluster.near import are_near
 from mlopt.cluster.pool import Pool
 from mlopt.errors import InputError
 
@@ -353,7 +354,9 @@ def count_threads(n_jobs: int | None) -> int:
     return max(1, int(cpu_count()) + 1 + (n_jobs or -1))
 
 
-def executor(client: Any = None, n_jobs: int | None = None) -> Executor:
+def executor(
+    client: Any = None, n_jobs: int | None = None, *, rows: Iterable[Any] = ()
+) -> Executor:
     """Where to run: on the given client, else on an active one, else in this process.
 
     For who drives a detached job, the active client is that of the job (`driving`).
@@ -364,6 +367,8 @@ def executor(client: Any = None, n_jobs: int | None = None) -> Executor:
     n_jobs : int, optional
         Threads when there is no client; None or -1 for all cores. Inside a call of an
         executor or a Dask task it is always one: the other cores have their work already.
+    rows : iterable, optional
+        What is read: where it is in memory, and little, an active client is left alone.
     """
     if client is not None:
         from mlopt.cluster.workers import Cluster
@@ -374,7 +379,7 @@ def executor(client: Any = None, n_jobs: int | None = None) -> Executor:
     if (own := _driver.get()) is not None:
         return executor(own)
     # Whoever has an active client has imported distributed; nobody else should pay for it.
-    return _active(n_jobs) if "distributed" in sys.modules else Threads(n_jobs)
+    return _active(n_jobs, rows) if "distributed" in sys.modules else Threads(n_jobs)
 
 
 @contextmanager
@@ -402,7 +407,7 @@ def computed(delayed: Iterable[Any]) -> Sequence[Any]:
     return found
 
 
-def _active(n_jobs: int | None) -> Executor:
+def _active(n_jobs: int | None, rows: Iterable[Any]) -> Executor:
     from distributed import default_client, get_worker
 
     try:
@@ -411,6 +416,7 @@ def _active(n_jobs: int | None) -> Executor:
     except ValueError:
         pass
     try:
-        return executor(default_client())
+        client = default_client()
     except ValueError:
         return Threads(n_jobs)
+    return Threads(n_jobs) if are_near(rows) else executor(client)

@@ -89,7 +89,8 @@ class LinearModel:
             kind, theirs = self._kind, self._theirs()
             fit_as_scikit_learn(self, kind, why, X, y, sample_weight, **theirs)
             return self
-        with closing(executor(n_jobs=getattr(self, "n_jobs", None))) as where:
+        n_jobs, rows = getattr(self, "n_jobs", None), (X, y, sample_weight)
+        with closing(executor(n_jobs=n_jobs, rows=rows)) as where:
             given, chosen = self._prepare(X, y, sample_weight, where)
             limit = self._limit
             outcome = chosen.run(limit, self._start(chosen.ranked[0].problem))
@@ -116,7 +117,8 @@ class LinearModel:
         check_parameters(twin)
         if why := twin._not_ours():
             return plan_as_scikit_learn(self, why)
-        with closing(executor(n_jobs=getattr(self, "n_jobs", None))) as where:
+        n_jobs, rows = getattr(self, "n_jobs", None), (X, y, sample_weight)
+        with closing(executor(n_jobs=n_jobs, rows=rows)) as where:
             _, chosen = twin._prepare(X, y, sample_weight, where)
         return plan_before(chosen.choice)
 

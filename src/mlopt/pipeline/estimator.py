@@ -160,13 +160,13 @@ class Pipeline(sklearn.pipeline.Pipeline):
             return plain_plan(self, None, why, method)
         if method != "fit":
             return explain_application(self, method, framed(X))
-        with closing(executor()) as where:
+        with closing(executor(rows=(X, y))) as where:
             planned = self._plan(X, y, self._routed("fit", params), where, priced=True)
         return to_plan(self, planned)
 
     def visualize(self, X: Any, y: Any = None, filename: str | None = None) -> Any:
         """The graph of `fit`, a layer an operator; drawn into ``filename`` if given."""
-        with closing(executor()) as where:
+        with closing(executor(rows=(X, y))) as where:
             graph = graph_of(self._plan(X, y, self._routed("fit", {}), where))
         return graph if filename is None else graph.visualize(filename=filename)
 
@@ -323,7 +323,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
         self, X: Any, y: Any, params: Mapping[str, dict[str, Any]], *, outcome: bool = False
     ) -> Any:
         begin = time.perf_counter()
-        with closing(executor()) as where:
+        with closing(executor(rows=(X, y))) as where:
             try:
                 planned, run, rows, notes = carry_out(
                     lambda layouts: self._plan(

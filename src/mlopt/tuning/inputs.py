@@ -15,21 +15,34 @@ from sklearn.utils.metadata_routing import _routing_enabled as routing_enabled
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import _make_indexable, _num_samples
 
-from mlopt.cluster import Executor
+from mlopt.cluster import Executor, executor
 from mlopt.errors import InputError
 from mlopt.pipeline.blocks.cut import check_room, framed
 from mlopt.pipeline.by_split import GATHERED, Streamed
+from mlopt.pipeline.planning.worth import LIGHT
 from mlopt.resources.probe import memory_limit
 from mlopt.rows import Rows
 from mlopt.rows.block import as_csr
 from mlopt.rows.source import collected, is_dask
 from mlopt.tuning.crews.chain import cut, is_planned
-from mlopt.tuning.crews.linear_task import ADAPTERS
+from mlopt.tuning.crews.linear_task import ADAPTERS, LinearTask, linear_form
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.crews.scoring import Metrics, metrics_of
 from mlopt.tuning.crews.splits import make_splits
 
 _WHOLE = "not every family is a linear model that reads blocks of rows"
+
+
+def executor_of(search: Any, X: Any, y: Any) -> Executor:
+    """Where trials run: linear models of few rows in memory leave an active client alone,
+    which would be asked several times a pass."""
+    cuts = [cut(estimator) for estimator, _ in families_of(search).values()]
+    light = all(
+        isinstance(linear_form(parts.final), LinearTask)
+        and all(type(step) in LIGHT for _, step in parts.steps)
+        for parts in cuts
+    )
+    return executor(search.client, search.n_jobs, rows=(X, y) if light else ())
 
 
 def problem_of(

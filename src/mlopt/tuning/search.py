@@ -14,7 +14,6 @@ from sklearn.model_selection._validation import _warn_or_raise_about_fit_failure
 from sklearn.utils import get_tags
 
 from mlopt import events
-from mlopt.cluster import executor as executor_for
 from mlopt.errors import InputError
 from mlopt.interrupts import Interrupts
 from mlopt.passes import plain
@@ -25,7 +24,7 @@ from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.crews.scoring import SINGLE, check_refit, metrics_of
 from mlopt.tuning.crews.trials import Trial, best_trial, why_none
 from mlopt.tuning.final_fit import FinalFit
-from mlopt.tuning.inputs import problem_of
+from mlopt.tuning.inputs import executor_of, problem_of
 from mlopt.tuning.on_dask import OnDask
 from mlopt.tuning.refit import out_of_fold
 from mlopt.tuning.results import cv_results, metric_names
@@ -214,7 +213,7 @@ class ModelSearchCV(OnDask):
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)  # an interruption must not leave parts of two searches
         self.interrupted_ = False
-        executor = executor_for(self.client, self.n_jobs)
+        executor = executor_of(self, X, y)
         try:
             with Interrupts() as interrupts:
                 problem = problem_of(
@@ -260,7 +259,7 @@ class ModelSearchCV(OnDask):
         **fit_params: Any,
     ) -> Plan:
         """The plan of `fit` with the same arguments, before anything runs."""
-        executor = executor_for(self.client, self.n_jobs)
+        executor = executor_of(self, X, y)
         try:
             problem = problem_of(self, executor, X, y, groups, sample_weight, fit_params)
             return prepare(self, problem).plan

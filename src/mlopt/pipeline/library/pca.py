@@ -170,7 +170,7 @@ class PCA(decomposition.PCA):
         check_parameters(self)
         if why := self._not_ours():
             return plan_as_scikit_learn(self, why)
-        with closing(executor()) as where:
+        with closing(executor(rows=(X,))) as where:
             choice = prepare(clone(self), X, self._settings(), where)[-1]
         return plan_before(choice)
 
@@ -279,5 +279,5 @@ def reconstruct(X: Array, mean: Array, directions: Array) -> Array:
 
 def shape_of_fit(estimator: PCA, X: Any) -> Shape:
     """What the costs of ``estimator.fit(X)`` depend on; finds no component."""
-    with closing(executor()) as where:
+    with closing(executor(rows=(X,))) as where:
         return prepare(clone(estimator), X, estimator._settings(), where)[1]

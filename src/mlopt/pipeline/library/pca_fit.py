@@ -49,7 +49,7 @@ class Settings:
 def fit_pca(estimator: Any, X: Any, settings: Settings) -> None:
     """Read the data, choose a solver, run it and set the estimator's attributes."""
     started = time.perf_counter()
-    with closing(executor()) as where:
+    with closing(executor(rows=(X,))) as where:
         rows, shape, choice = prepare(estimator, X, settings, where)
         task = Task(rows, shape, check_random_state(settings.random_state))
         found = SOLVERS[choice.chosen](task)

@@ -278,7 +278,7 @@ def _count(n_components: int | float, d: int) -> int:
 
 def _variance(X: Any) -> float:
     """Of all entries, in one pass over blocks."""
-    with closing(executor()) as where:
+    with closing(executor(rows=(X,))) as where:
         rows = Rows.of(X, executor=where)
         count, _, squares = rows.map_reduce(_block_moments, join)
         return float(squares / count)

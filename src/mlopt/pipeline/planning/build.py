@@ -323,8 +323,9 @@ def counted_columns(
     if whole.remainder != "drop" and rest.size:
         # Labels that are no text, or not of one column alone, would be taken for others.
         names = getattr(example, "columns", None)
-        named = names is not None and _has_names(example) and names.is_unique
-        columns = [names[number] for number in rest] if named else rest.tolist()
+        columns = rest.tolist()
+        if names is not None and _has_names(example) and len(set(names)) == len(names):
+            columns = [names[number] for number in rest]
         found.append((("remainder", whole.remainder, columns), rest.size))
     return found
 

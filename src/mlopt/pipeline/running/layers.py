@@ -114,7 +114,8 @@ class Layers:
         tasks, _ = cull(graph, list(keys))
         inside = together(tasks, self.by_block, set(keys))
         owners = {key: name for name, own in self.tasks.items() for key in own}
-        places, names = {}, {}
+        places: dict[Any, str] = {}
+        names: dict[Any, Any] = {}
         for key, those in inside.items():
             inner = tuple(dict.fromkeys(_owner(one, owners) for one in those))
             places[key] = self._place(inner)

@@ -1,0 +1,46 @@
+"""Rows in memory that are better left where they are, though a cluster is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import dask
+import numpy as np
+from scipy.sparse import issparse
+
+from mlopt.resources.descriptor import Resources
+
+_HERE = Resources()
+NEAR = _HERE.bandwidth * _HERE.round_trip
+"""Bytes that one thread reads until a worker would have answered: a fit asks many times."""
+_VALUE = 8
+"""Bytes of a value of a table, of a label, and of where a sparse one stands."""
+
+
+def are_near(data: Iterable[Any]) -> bool:
+    """Whether these are in memory, and a pass over them takes less than to ask a worker.
+
+    ``mlopt.plan`` set to "always" says no: then what is there is used, whatever it takes.
+    """
+    sizes = [_bytes(one) for one in data if one is not None]
+    if not sizes or None in sizes or dask.config.get("mlopt.plan", "") == "always":
+        return False
+    return sum(size for size in sizes if size is not None) <= NEAR
+
+
+def _bytes(data: Any) -> float | None:
+    """About; None of what is not here, or not known."""
+    if dask.is_dask_collection(data):
+        return None
+    if isinstance(data, np.ndarray):
+        return float(data.nbytes)
+    if issparse(data):
+        return 2.0 * _VALUE * float(data.nnz)
+    if hasattr(data, "iloc"):
+        return _VALUE * float(np.prod(data.shape))
+    if isinstance(data, list | tuple):
+        texts = all(isinstance(one, str) for one in data)
+        flat = texts or not any(hasattr(one, "__len__") for one in data)
+        return float(sum(map(len, data)) if texts else _VALUE * len(data)) if flat else None
+    return None

@@ -1,0 +1,90 @@
+"""Few rows in memory stay in this process although there is an active client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import dask
+import dask.array as da
+import distributed
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+import mlopt
+from mlopt.cluster import Cluster, Threads, executor
+from mlopt.cluster.near import NEAR, are_near
+
+pytestmark = pytest.mark.cluster
+
+X = np.random.default_rng(0).normal(size=(300, 4))
+Y = (X[:, 0] > 0).astype(int)
+MANY = np.broadcast_to(0.0, (int(NEAR), 2))
+
+
+@pytest.fixture
+def client() -> Iterator[distributed.Client]:
+    with (
+        dask.config.set({"mlopt.plan": "where it pays"}),
+        distributed.Client(
+            processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None
+        ) as client,
+    ):
+        yield client
+
+
+@pytest.mark.parametrize(
+    ("data", "near"),
+    [
+        ((X, Y), True), ((X, None), True), ((pd.DataFrame(X), pd.Series(Y)), True),
+        ((sp.csr_array(X), Y.tolist()), True), ((["some", "texts"], ["a", "b"]), True),
+        ((), False), ((None,), False), ((MANY, Y), False), ((X.tolist(), Y), False),
+        ((da.from_array(X), Y), False), ((X, da.from_array(Y)), False),
+        ((["long" * int(NEAR)], [1]), False), ((object(),), False),
+    ],
+)  # fmt: skip
+def test_what_is_here_and_little_is_near(data: Any, near: bool) -> None:
+    with dask.config.set({"mlopt.plan": "where it pays"}):
+        assert are_near(data) == near
+    with dask.config.set({"mlopt.plan": "always"}):
+        assert not are_near(data)
+
+
+def test_an_active_client_is_left_alone_for_it(client: distributed.Client) -> None:
+    assert isinstance(executor(rows=(X, Y)), Threads)
+    assert isinstance(executor(rows=(MANY, Y)), Cluster)
+    assert isinstance(executor(rows=(da.from_array(X),)), Cluster)
+    assert isinstance(executor(), Cluster)
+    assert isinstance(executor(client, rows=(X, Y)), Cluster)
+
+
+@pytest.mark.parametrize("model", [
+    mlopt.LogisticRegression(), mlopt.PCA(2),
+    mlopt.make_pipeline(StandardScaler(), LogisticRegression()),
+    mlopt.ModelSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=2, sampler="grid"),
+    mlopt.ModelSearchCV(
+        make_pipeline(StandardScaler(), LogisticRegression()), {"C": [0.1, 1.0]}, cv=2,
+        sampler="grid",
+    ),
+], ids=str)  # fmt: skip
+def test_fits_of_few_rows_ask_no_worker(
+    client: distributed.Client, monkeypatch: pytest.MonkeyPatch, model: Any
+) -> None:
+    del client
+    monkeypatch.setattr(Cluster, "__init__", None)
+    model.fit(X, Y)
+    assert "cluster" not in str(model.plan_)
+
+
+def test_trials_of_other_models_go_to_workers(client: distributed.Client) -> None:
+    del client
+    search = mlopt.ModelSearchCV(
+        DecisionTreeClassifier(), {"max_depth": [1, 2]}, cv=2, sampler="grid"
+    )
+    assert "on the cluster" in str(search.fit(X, Y).plan_)

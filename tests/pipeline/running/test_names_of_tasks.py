@@ -1,0 +1,31 @@
+"""Tasks under the names of a user's collection are that collection's own."""
+
+from __future__ import annotations
+
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+import mlopt
+from mlopt.cluster import local_cluster
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+
+
+def test_the_scheduler_is_given_one_task_of_a_name() -> None:
+    """Merged with what reads it a task is another one, of which Dask warns."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(4000, 3)), columns=list("abc"))
+    frame["k"] = rng.choice(list("xyz"), 4000)
+    y = (frame["a"] > 0).astype(int)
+    steps = make_column_transformer((OneHotEncoder(), ["k"]), remainder=StandardScaler())
+    with local_cluster(2) as client:
+        rows, targets = (dd.from_pandas(one, npartitions=8) for one in (frame, y))
+        for _ in range(2):
+            mlopt.make_pipeline(steps, LogisticRegression()).fit(rows, targets)
+        told = [text for _, text in client.get_scheduler_logs()]
+    assert not [text for text in told if "run_spec" in text]
