@@ -14,11 +14,11 @@ from tests.judges.tables import Table
 import mlopt.pipeline.fits.models.discriminant as trainer
 
 TURNED = Case(
-    Table("array", ("normal", "constant"), 1100, "two", 0),
+    Table("array", ("normal", "constant"), 1100, "two", 1),
     ("scale without mean", "projection", "discriminant"),
     "density",
 )
-"""Columns of rank one, along which scikit-learn's axis has the other sign."""
+"""Columns of rank one, planned; along them scikit-learn's axis has the other sign."""
 
 
 def test_what_lies_along_a_turned_axis_is_no_difference() -> None:

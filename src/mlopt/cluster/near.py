@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import dask
 import numpy as np
-from scipy.sparse import issparse
 
 from mlopt.resources.descriptor import Resources
 
@@ -23,6 +21,8 @@ def are_near(data: Iterable[Any]) -> bool:
 
     ``mlopt.plan`` set to "always" says no: then what is there is used, whatever it takes.
     """
+    import dask  # which only who has an active client has imported
+
     sizes = [_bytes(one) for one in data if one is not None]
     if not sizes or None in sizes or dask.config.get("mlopt.plan", "") == "always":
         return False
@@ -31,11 +31,11 @@ def are_near(data: Iterable[Any]) -> bool:
 
 def _bytes(data: Any) -> float | None:
     """About; None of what is not here, or not known."""
-    if dask.is_dask_collection(data):
-        return None
     if isinstance(data, np.ndarray):
         return float(data.nbytes)
-    if issparse(data):
+    if hasattr(data, "__dask_graph__"):
+        return None
+    if hasattr(data, "tocsr"):
         return 2.0 * _VALUE * float(data.nnz)
     if hasattr(data, "iloc"):
         return _VALUE * float(np.prod(data.shape))
