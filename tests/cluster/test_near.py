@@ -12,7 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
@@ -25,6 +27,7 @@ pytestmark = pytest.mark.cluster
 
 X = np.random.default_rng(0).normal(size=(300, 4))
 Y = (X[:, 0] > 0).astype(int)
+TEXTS = ["some words " * 100] * 20_000
 MANY = np.broadcast_to(0.0, (int(NEAR), 2))
 
 
@@ -47,6 +50,9 @@ def client() -> Iterator[distributed.Client]:
         ((), False), ((None,), False), ((MANY, Y), False), ((X.tolist(), Y), False),
         ((da.from_array(X), Y), False), ((X, da.from_array(Y)), False),
         ((["long" * int(NEAR)], [1]), False), ((object(),), False),
+        ((pd.DataFrame({"text": TEXTS}), Y), False),
+        ((np.array(TEXTS, dtype=object), Y), False), ((pd.Series(TEXTS), Y), False),
+        ((pd.DataFrame({"text": TEXTS[:50]}), Y), True),
     ],
 )  # fmt: skip
 def test_what_is_here_and_little_is_near(data: Any, near: bool) -> None:
@@ -80,6 +86,22 @@ def test_fits_of_few_rows_ask_no_worker(
     monkeypatch.setattr(Cluster, "__init__", None)
     model.fit(X, Y)
     assert "cluster" not in str(model.plan_)
+
+
+@pytest.mark.parametrize("last", [RandomForestClassifier(2), KNeighborsClassifier()])
+def test_steps_of_unknown_work_go_to_workers(
+    client: distributed.Client, monkeypatch: pytest.MonkeyPatch, last: Any
+) -> None:
+    del client
+    asked, begin = [], Cluster.__init__
+
+    def noted(self: Cluster, *given: Any, **settings: Any) -> None:
+        asked.append(self)
+        begin(self, *given, **settings)
+
+    monkeypatch.setattr(Cluster, "__init__", noted)
+    mlopt.make_pipeline(StandardScaler(), last).fit(X, Y)
+    assert asked
 
 
 def test_trials_of_other_models_go_to_workers(client: distributed.Client) -> None:

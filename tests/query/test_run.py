@@ -138,7 +138,24 @@ def test_names_that_were_made_up_are_not_looked_for(folder: Path, session: Sessi
     session.run("Q1 = RUN svm ON bare.csv")
     people.set_axis(["label", "c1", "height"], axis=1).to_csv("named.csv", index=False)
     expected = session.run("PREDICT ON bare.csv WITH Q1")
-    assert (session.run("PREDICT ON named.csv WITH Q1") == expected).all()
+    session.run("PERSIST Q1 ON m.txt")
+    for model in ("Q1", "m.txt"):
+        found = session.run(f"PREDICT ON named.csv WITH {model}")
+        assert (found == expected).all()
+
+
+def test_names_that_look_made_up_but_stand_in_a_file_are_names(
+    folder: Path, session: Session
+) -> None:
+    people = pd.read_csv("people.csv").set_axis(["y", "c1", "c2"], axis=1)
+    people.to_csv("train.csv", index=False)
+    people[["y", "c2", "c1"]].to_csv("swapped.csv", index=False)
+    people.rename(columns={"c2": "other"}).to_csv("lack.csv", index=False)
+    session.run("Q1 = RUN svm ON train.csv")
+    expected = session.run("PREDICT ON train.csv WITH Q1")
+    assert (session.run("PREDICT ON swapped.csv WITH Q1") == expected).all()
+    with pytest.raises(InputError, match="it lacks `c2`"):
+        session.run("PREDICT ON lack.csv WITH Q1")
 
 
 def test_the_process_has_one_session(folder: Path) -> None:

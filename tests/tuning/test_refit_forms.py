@@ -99,3 +99,24 @@ def test_what_was_found_reads_a_collection_block_by_block(scoring: Any, kind: st
     expected = search.score(here, y)
     assert search.score(lazy, targets) == search.score(lazy, y) == pytest.approx(expected)
     assert not hasattr(search, "transform")
+
+
+def size(model: Any, X: Any, y: Any) -> float:
+    del X, y
+    return float(np.abs(model.coef_).sum())
+
+
+def test_a_scorer_of_ones_own_is_given_the_model() -> None:
+    lazy = da.from_array(X, chunks=(100, X.shape[1]))
+    search = mlopt.ModelSearchCV(
+        LogisticRegression(), C, cv=2, scoring=size, sampler="grid"
+    )
+    search.fit(X, Y)
+    assert search.score(lazy, Y) == search.score(X, Y) == size(search.best_estimator_, 0, 0)
+
+
+def test_why_a_method_is_not_there_is_told() -> None:
+    search = mlopt.ModelSearchCV(LogisticRegression(), C, cv=2, sampler="grid", refit=False)
+    with pytest.raises(AttributeError, match="has no attribute") as told:
+        search.fit(X, Y).predict(X)
+    assert "refit=False" in str(told.value.__cause__)

@@ -25,7 +25,6 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
-from sklearn.utils import check_random_state
 
 from mlopt.errors import InputError
 from mlopt.tuning.space.grid import at, count, cut, grid
@@ -306,10 +305,12 @@ class Wheel:
         self.values = values
 
     def rvs(self, random_state: Any = None) -> Any:
-        return self.values[check_random_state(random_state).randint(len(self.values))]
+        return self.values[random_state.randint(len(self.values))]
 
 
-@pytest.mark.parametrize("values", [(0.1, 0.5, 0.9), ([1], [2, 3]), ("a", None)])
+@pytest.mark.parametrize(
+    "values", [(0.1, 0.5, 0.9), ([1], [2, 3]), ("a", None), (([1],), ([2],))]
+)
 def test_what_only_draws_is_seeded_by_its_coordinate(values: Any) -> None:
     space = Space.of({"x": Wheel(*values)})
     points = [{"x (quantile)": level} for level in np.linspace(0.01, 0.99, 40)]

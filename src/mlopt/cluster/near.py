@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from sys import getsizeof
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ _HERE = Resources()
 NEAR = _HERE.bandwidth * _HERE.round_trip
 """Bytes that one thread reads until a worker would have answered: a fit asks many times."""
 _VALUE = 8
-"""Bytes of a value of a table, of a label, and of where a sparse one stands."""
+"""Bytes of a label, of a sparse value, and of where that stands."""
+_SOME = 256
+"""Rows that tell how long texts are."""
 
 
 def are_near(data: Iterable[Any]) -> bool:
@@ -31,16 +34,25 @@ def are_near(data: Iterable[Any]) -> bool:
 
 def _bytes(data: Any) -> float | None:
     """About; None of what is not here, or not known."""
-    if isinstance(data, np.ndarray):
-        return float(data.nbytes)
     if hasattr(data, "__dask_graph__"):
         return None
+    if hasattr(data, "memory_usage"):
+        some = data.iloc[:: max(1, len(data) // _SOME)]
+        return _scaled(np.sum(some.memory_usage(deep=True)), some, data)
+    if isinstance(data, np.ndarray):
+        if data.dtype != object:
+            return float(data.nbytes)
+        some = data[:: max(1, len(data) // _SOME)] if data.ndim else data
+        return _scaled(sum(map(getsizeof, some.flat)), some, data)
     if hasattr(data, "tocsr"):
         return 2.0 * _VALUE * float(data.nnz)
-    if hasattr(data, "iloc"):
-        return _VALUE * float(np.prod(data.shape))
     if isinstance(data, list | tuple):
         texts = all(isinstance(one, str) for one in data)
         flat = texts or not any(hasattr(one, "__len__") for one in data)
         return float(sum(map(len, data)) if texts else _VALUE * len(data)) if flat else None
     return None
+
+
+def _scaled(nbytes: float, some: Any, data: Any) -> float:
+    """Of all, where some rows take so many."""
+    return float(nbytes) * np.size(data) / max(1, np.size(some))

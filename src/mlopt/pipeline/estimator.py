@@ -25,6 +25,7 @@ from mlopt.pipeline.explain import explain_application, plain_plan, to_plan
 from mlopt.pipeline.finishing import carry_out
 from mlopt.pipeline.planning.making import Planned, Problem, make_plan
 from mlopt.pipeline.planning.optimizer import left_out
+from mlopt.pipeline.planning.worth import worth
 from mlopt.pipeline.running import applying
 from mlopt.pipeline.running.drawing import graph_of
 from mlopt.pipeline.running.layers import have_labels
@@ -34,6 +35,7 @@ from mlopt.pipeline.steps.nested import PIPELINES, can_transform, does_nothing, 
 from mlopt.pipeline.steps.telling import check_picklable, doubt_notes, like_last, report
 from mlopt.pipeline.tasks.functions import Unforeseen
 from mlopt.plan import Plan
+from mlopt.resources import Resources
 from mlopt.rows.source import collected, is_dask
 
 Params = Mapping[str, Mapping[str, Any]]
@@ -160,13 +162,13 @@ class Pipeline(sklearn.pipeline.Pipeline):
             return plain_plan(self, None, why, method)
         if method != "fit":
             return explain_application(self, method, framed(X))
-        with closing(executor(rows=(X, y))) as where:
+        with closing(executor(rows=self._light(X, y))) as where:
             planned = self._plan(X, y, self._routed("fit", params), where, priced=True)
         return to_plan(self, planned)
 
     def visualize(self, X: Any, y: Any = None, filename: str | None = None) -> Any:
         """The graph of `fit`, a layer an operator; drawn into ``filename`` if given."""
-        with closing(executor(rows=(X, y))) as where:
+        with closing(executor(rows=self._light(X, y))) as where:
             graph = graph_of(self._plan(X, y, self._routed("fit", {}), where))
         return graph if filename is None else graph.visualize(filename=filename)
 
@@ -279,6 +281,12 @@ class Pipeline(sklearn.pipeline.Pipeline):
                 )
         super()._validate_steps()
 
+    def _light(self, X: Any, y: Any) -> Iterator[Any]:
+        """The rows, where what is done to them is known to take little a value."""
+        found = worth(self.steps, X, y, {}, Resources())
+        if found is not None and found.plainly is not None:
+            yield from (X, y)
+
     def _routed(self, method: str, params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         self.steps: list[tuple[str, Any]] = list(self.steps)
         self._validate_steps()
@@ -323,7 +331,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
         self, X: Any, y: Any, params: Mapping[str, dict[str, Any]], *, outcome: bool = False
     ) -> Any:
         begin = time.perf_counter()
-        with closing(executor(rows=(X, y))) as where:
+        with closing(executor(rows=self._light(X, y))) as where:
             try:
                 planned, run, rows, notes = carry_out(
                     lambda layouts: self._plan(

@@ -122,10 +122,7 @@ def _matching(
     source: ast.Source, sheet: Sheet, columns: list[int], features: Features
 ) -> list[int]:
     number = dict(zip(sheet.table.names, sheet.numbers, strict=True))
-    # Names that were made up: of a file without a header, here or where the model is from.
-    here = all(name == f"c{i}" for i, name in enumerate(sheet.table.names))
-    there = [f"c{column - 1}" for column in features.columns] == [*features.names]
-    named = not (here or there)
+    named = features.named and _has_names(sheet)
     missing = [name for name in features.names if name not in number]
     if named and not missing:
         return [number[name] for name in features.names]
@@ -138,6 +135,11 @@ def _matching(
     if sheet.width == features.width and set(features.columns) <= set(sheet.numbers):
         return list(features.columns)
     return columns
+
+
+def _has_names(sheet: Sheet) -> bool:
+    """Whether a file names its columns, which are called c0, c1, ... otherwise."""
+    return any(name != f"c{i}" for i, name in enumerate(sheet.table.names))
 
 
 def _check_once(
@@ -233,8 +235,9 @@ def _label(y: Any, where: str) -> Array:
 def _described(
     parts: Sequence[tuple[ast.Source, Sheet, list[int]]], names: list[str]
 ) -> Features:
-    sheets = {id(sheet) for _, sheet, _ in parts}
+    sheets = {id(sheet): sheet for _, sheet, _ in parts}
+    named = any(map(_has_names, sheets.values()))
     if len(sheets) > 1:
-        return Features(tuple(names))
+        return Features(tuple(names), named=named)
     columns = tuple(number for _, _, numbers in parts for number in numbers)
-    return Features(tuple(names), columns, parts[0][1].width)
+    return Features(tuple(names), columns, parts[0][1].width, named)

@@ -31,16 +31,20 @@ class Features:
         Their numbers in the file, from 1; empty where they came from several files.
     width : int
         How many columns the file has; 0 where there were several files.
+    named : bool, default=True
+        Whether the names stand in the file; they were made up otherwise.
     """
 
     names: tuple[str, ...]
     columns: tuple[int, ...] = ()
     width: int = 0
+    named: bool = True
 
     @staticmethod
     def numbered(d: int) -> Features:
         """Columns without names: x1, x2, ..."""
-        return Features(tuple(f"x{number}" for number in range(1, d + 1)))
+        names = tuple(f"x{number}" for number in range(1, d + 1))
+        return Features(names, named=False)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

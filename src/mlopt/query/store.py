@@ -16,6 +16,7 @@
     "height" -0.5
     end
 
+A line ``named: false`` says that the file for training had no header: names are made up.
 After the line of dashes: the intercept, then one line a feature, each with its name and one
 number a plane, of 17 significant digits. The last line says that the file is complete.
 """
@@ -41,7 +42,9 @@ _FORMAT = 1
 _RULE, _LAST = "---", "end"
 
 
-class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Header(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
+):
     """The lines before the numbers."""
 
     task: Task
@@ -51,6 +54,7 @@ class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     width: int
     columns: list[int]
     features: int
+    named: bool = True
 
 
 def check_replaceable(path: Path) -> None:
@@ -112,6 +116,7 @@ def dumps(model: Model) -> str:
         width=features.width,
         columns=list(features.columns),
         features=len(features.names),
+        named=features.named,
     )
     lines = [f"{_FIRST}{_FORMAT}"]
     lines += [
@@ -204,6 +209,6 @@ def _model(header: Header, names: tuple[str, ...], values: NDArray[Any]) -> Mode
         loss=header.loss,
         coef=np.ascontiguousarray(coef),
         intercept=values[0, 0] if single else values[0],
-        features=Features(names, tuple(header.columns), header.width),
+        features=Features(names, tuple(header.columns), header.width, header.named),
         classes=None if header.classes is None else np.asarray(header.classes),
     )

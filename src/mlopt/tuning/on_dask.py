@@ -17,6 +17,9 @@ from sklearn.utils.metaestimators import available_if
 from mlopt.pipeline.compose import optimize
 from mlopt.rows.source import collected, is_dask
 
+_SCORERS = "sklearn.metrics._scorer"
+"""Where scikit-learn keeps its own, which ask a model for nothing but answers."""
+
 
 def _planned(name: str) -> Any:
     """The method of scikit-learn's searches, lazy for a Dask collection."""
@@ -24,8 +27,14 @@ def _planned(name: str) -> Any:
     def method(self: Any, X: Any) -> Any:
         return getattr(super(OnDask, self._for(X, optimize)), name)(X)
 
+    def there(self: Any) -> bool:
+        try:
+            return bool(getattr(super(OnDask, self), name))
+        except AttributeError as error:
+            raise error.__cause__ or error from None  # why it is not
+
     method.__name__, method.__doc__ = name, getattr(BaseSearchCV, name).__doc__
-    return available_if(lambda self: hasattr(super(OnDask, self), name))(method)
+    return available_if(there)(method)
 
 
 class OnDask(BaseSearchCV):
@@ -41,34 +50,40 @@ class OnDask(BaseSearchCV):
 
     def score(self, X: Any, y: Any = None, **params: Any) -> float:
         """The score of the best model: of a Dask collection its predictions are computed,
-        and nothing else of it gathered."""
+        and nothing else of it gathered, unless a function of one's own is the scorer."""
+        given = {name: collected(value) for name, value in params.items()}
+        known = getattr(self, "scorer_", None)
+        scorers = known.values() if isinstance(known, dict) else [known]
+        if any(type(one).__module__ != _SCORERS for one in scorers if one is not None):
+            X = collected(X)
         found: float = super(OnDask, self._for(X, _Computed)).score(
-            X, collected(y), **{name: collected(given) for name, given in params.items()}
+            X, collected(y), **given
         )
         return found
 
     def _for(self, X: Any, how: Callable[[Any], Any]) -> Any:
         """This search, with its model as it reads a Dask collection."""
-        if not (is_dask(X) and hasattr(self, "best_estimator_")):
+        best = getattr(self, "best_estimator_", None)
+        if not is_dask(X) or best is None or not optimize(best).__sklearn_is_fitted__():
             return self
         other = copy.copy(self)
-        other.best_estimator_ = how(self.best_estimator_)
+        other.best_estimator_ = how(best)
         return other
 
 
 class _Computed:
-    """What scorers are given: a planned model that answers at once."""
+    """What scikit-learn's scorers are given: a planned model that answers at once."""
 
     def __init__(self, fitted: Any) -> None:
-        self._planned = optimize(fitted)
+        self._fitted, self._planned = fitted, optimize(fitted)
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._planned, name)
-        answers = name.startswith("predict") or name in ("decision_function", "transform")
-        return _computed(found) if answers else found
+        found = getattr(self._fitted, name)
+        answers = name in vars(OnDask) and not name.startswith("_")
+        return _computed(getattr(self._planned, name)) if answers else found
 
     def __sklearn_tags__(self) -> Any:
-        return self._planned.__sklearn_tags__()
+        return self._fitted.__sklearn_tags__()
 
 
 def _computed(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -21,9 +21,9 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from mlopt.cluster import Executor, Handle, single_threaded
+from mlopt.cluster import Handle, single_threaded
 from mlopt.costs import Cost, Fit
-from mlopt.errors import ClusterError
+from mlopt.errors import ClusterError, TaskKilledError
 from mlopt.kernels.compiling import worked
 from mlopt.pipeline.by_split import Streamed
 from mlopt.prices import count, price
@@ -43,8 +43,9 @@ SHARE = price("samples.share")
 LITTLE = price("samples.little")
 FEWEST = count("samples.rows")
 MOST = count("samples.configurations")
-WAITS = 0.5
-"""Part of a time limit that samples are waited for at most: a fit may hang."""
+WAITS = 0.25
+"""Part of a time limit that samples are waited for at most: a fit may hang, and a worker
+that is started anew for it takes seconds."""
 GRACE, PATIENCE = price("samples.grace"), price("samples.patience")
 
 
@@ -111,15 +112,19 @@ def profiled(
     few = max(FEWEST, int(SHARE * fits * len(train) / 3))  # both sizes: three times these
     small = max(1, min(few, len(train) // 4, SIZES[0]))
     for sizes in ((small, 2 * small), (len(train) // 2, len(train))):
-        (first,) = _side_by_side(problem, [(typical, rows[: sizes[0]])], WAITS * limit)
+        (first,), lost = _side_by_side(
+            problem, [(typical, rows[: sizes[0]])], WAITS * limit
+        )
         if first is not None:
             break
+        if lost:  # and so would another be
+            return Profile(shape_of(problem.X))
     else:
         return Profile(shape_of(problem.X))  # the search will tell what is wrong
     most = SHARE * limit * problem.executor.threads
     if most < 3 * first.seconds:  # time is too short for another look
         return _profile(problem, [(first, first)], [], (sizes[0], sizes[0]))
-    (second,) = _side_by_side(problem, [(typical, rows[: sizes[1]])], WAITS * limit)
+    (second,), _ = _side_by_side(problem, [(typical, rows[: sizes[1]])], WAITS * limit)
     if second is None:
         return _profile(problem, [(first, first)], [], (sizes[0], sizes[0]))
     # Of some fits most takes as long for few rows: then samples are no small part of them.
@@ -135,7 +140,7 @@ def profiled(
     jobs = [(parts, rows[:size]) for parts in tried for size in sizes]
     jobs += [(parts, rows[: sizes[0]]) for parts in others]
     longest = GRACE + PATIENCE * len(jobs) * first.seconds
-    looks = _side_by_side(problem, jobs, min(longest, WAITS * limit))
+    looks, _ = _side_by_side(problem, jobs, min(longest, WAITS * limit))
     pairs, beside = [(first, second)], [look for look in looks if look is not None]
     if tried:
         pairs, beside = _paired(looks), []
@@ -200,8 +205,9 @@ def _mean(
 
 def _side_by_side(
     problem: Problem, jobs: Sequence[tuple[Parts, Any]], seconds: float
-) -> list[_Look | None]:
-    """One fit a job; None where it raised, or had not ended after so many ``seconds``.
+) -> tuple[list[_Look | None], bool]:
+    """One fit a job, None where it raised or had not ended after so many ``seconds``; and
+    whether one hung or killed who ran it.
 
     They run where trials do: a fit that kills its process must not kill the driver, and a
     worker's seconds are those that the search will take.
@@ -226,20 +232,19 @@ def _side_by_side(
         except TimeoutError:
             ended = {handle for handle in handles if handle.done()}
             executor.abandon([handle for handle in handles if handle not in ended])
-    found = [_seen(executor, h) if h in ended else None for h in handles]
+    found: list[_Look | None] = []
+    lost = len(ended) < len(handles)
+    for handle in handles:
+        try:
+            found.append(executor.result(handle) if handle in ended else None)
+        except ClusterError:
+            raise
+        except Exception as error:  # of a sample that lacks what a fit needs, as a rule
+            found.append(None)
+            lost |= isinstance(error, TaskKilledError)
     for handle in (*handles, *cuts.values()):
         executor.release(handle)
-    return found
-
-
-def _seen(executor: Executor, handle: Handle) -> _Look | None:
-    try:
-        look: _Look = executor.result(handle)
-    except ClusterError:
-        raise
-    except Exception:  # of a sample that lacks what a fit needs
-        return None
-    return look
+    return found, lost
 
 
 def extrapolated(sizes: list[int], seconds: list[float], rows: int) -> float:

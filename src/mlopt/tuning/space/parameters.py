@@ -29,6 +29,7 @@ from optuna.distributions import (
     IntDistribution,
     distribution_to_json,
 )
+from sklearn.utils import check_random_state
 
 from mlopt.errors import InputError
 
@@ -41,7 +42,7 @@ LONGEST_LABEL = 60
 class Drawn(Protocol):
     """What scikit-learn's random searches draw from, of whatever origin."""
 
-    def rvs(self, *, random_state: int) -> Any:
+    def rvs(self, *, random_state: Any) -> Any:
         """A value."""
         ...
 
@@ -111,8 +112,12 @@ class Parameter:
 
     def mark(self, coordinate: Any) -> Hashable:
         """Equal for two coordinates exactly when they mean the same value."""
-        value = coordinate if self.quantile is None else self.value(coordinate)
-        return value if isinstance(value, Hashable) else repr(value)
+        value: Hashable = coordinate if self.quantile is None else self.value(coordinate)
+        try:
+            hash(value)
+        except TypeError:
+            return repr(value)
+        return value
 
     def __str__(self) -> str:
         """The values, as text that changes when they do."""
@@ -170,17 +175,17 @@ def _by_quantile(name: str, quantile: Callable[[float], Any]) -> Parameter:
 
 def _by_seed(name: str, given: Drawn) -> Parameter:
     try:
-        given.rvs(random_state=0)
+        _drawn(given, 0.5)
     except Exception as error:  # of the user's own code, or of scipy's parameters
         raise InputError(
-            f"`{name}` in the space must give a value by `rvs(random_state=0)`, {given!r} "
-            f"raises {type(error).__name__}: {error}"
+            f"`{name}` in the space must give a value by `rvs(random_state=...)`; "
+            f"{given!r} raises {type(error).__name__}: {error}"
         ) from error
     return _by_quantile(name, partial(_drawn, given))
 
 
 def _drawn(given: Drawn, seed: float) -> Any:
-    return given.rvs(random_state=int(seed * 2**32))
+    return given.rvs(random_state=check_random_state(int(seed * 2**32)))
 
 
 def _from_continuous(name: str, given: FrozenDistribution) -> Parameter:

@@ -72,7 +72,7 @@ class Found:
 def fit_blocks(estimator: Any, X: Any, y: Any, weight: Any, targets: Targets) -> Found:
     """Plan, sweep ``estimator.n_iter`` times, and say what it took."""
     started = time.perf_counter()
-    with closing(executor(rows=(X, y))) as where:
+    with closing(executor()) as where:
         ready = prepare(estimator, X, y, weight, targets, where)
         descent = _descent(estimator, ready)
         begun = time.perf_counter()

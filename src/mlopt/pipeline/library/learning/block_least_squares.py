@@ -70,7 +70,7 @@ class BlockModel(BaseEstimator):
             What would be kept in memory and what not, with predicted seconds.
         """
         twin = clone(self)
-        with closing(executor(rows=(X, y))) as where:
+        with closing(executor()) as where:
             ready = prepare(twin, X, y, sample_weight, twin._targets, where)
         return plan_of(self, ready.choice)
 

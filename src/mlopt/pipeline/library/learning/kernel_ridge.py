@@ -66,7 +66,7 @@ class _Kernel(BaseEstimator):
             Whether the kernel would be kept in memory, with predicted seconds of all
             ``n_iter`` sweeps: an upper bound where ``tol`` ends them sooner.
         """
-        with closing(executor(rows=(X, y))) as where:
+        with closing(executor()) as where:
             choice = clone(self)._prepare(X, y, where)[-1]
         return Plan(f"fit {self}", (choice,), choice.predicted)
 
@@ -104,7 +104,7 @@ class _Kernel(BaseEstimator):
         return sample, targets, choice
 
     def _fit(self, X: Any, y: Any) -> None:
-        with closing(executor(rows=(X, y))) as where:
+        with closing(executor()) as where:
             sample, targets, choice = self._prepare(X, y, where)
             self.gamma_ = 1.0 / sample.rows.d if self.gamma is None else float(self.gamma)
             started = time.perf_counter()

@@ -121,7 +121,7 @@ class PerClassWeightedLeastSquares(_Classifies, BlockModel):
             When a parameter is out of range, or X or y is malformed.
         """
         started = time.perf_counter()
-        with closing(executor(rows=(X, y))) as where:
+        with closing(executor()) as where:
             sample, features, codes, choice = self._prepare(X, y, where)
             rows, K = sample.rows, len(self.classes_)
             signs = np.where(codes[:, None] == np.arange(K), 1.0, -1.0).astype(rows.dtype)
@@ -147,7 +147,7 @@ class PerClassWeightedLeastSquares(_Classifies, BlockModel):
     def explain(self, X: Any, y: Any, sample_weight: None = None) -> Plan:
         """The plan of `fit` for the same arguments; fits nothing but `features`."""
         del sample_weight
-        with closing(executor(rows=(X, y))) as where:
+        with closing(executor()) as where:
             choice = clone(self)._prepare(X, y, where)[-1]
         return plan_of(self, choice)
 
