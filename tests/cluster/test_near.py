@@ -36,8 +36,12 @@ def client() -> Iterator[distributed.Client]:
     with (
         dask.config.set({"mlopt.plan": "where it pays"}),
         distributed.Client(
-            processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None
-        ) as client,
+            n_workers=1,
+            threads_per_worker=1,
+            processes=False,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+        ) as client,  # fmt: skip
     ):
         yield client
 
