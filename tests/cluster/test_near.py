@@ -39,9 +39,8 @@ def client() -> Iterator[distributed.Client]:
             n_workers=1,
             threads_per_worker=1,
             processes=False,
-            host="127.0.0.1",
             dashboard_address="127.0.0.1:0",
-        ) as client,  # fmt: skip
+        ) as client,
     ):
         yield client
 

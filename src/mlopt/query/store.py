@@ -42,9 +42,7 @@ _FORMAT = 1
 _RULE, _LAST = "---", "end"
 
 
-class Header(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
-):
+class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The lines before the numbers."""
 
     task: Task
