@@ -15,6 +15,7 @@ from sklearn.utils.metadata_routing import _routing_enabled
 from sklearn.utils.metaestimators import available_if
 
 from mlopt.cluster import executor
+from mlopt.cluster.near import are_near
 from mlopt.gd.estimator_base import resources_of
 from mlopt.kernels import compiling
 from mlopt.pipeline.blocks.cut import framed, gathered
@@ -283,6 +284,8 @@ class Pipeline(sklearn.pipeline.Pipeline):
 
     def _light(self, X: Any, y: Any) -> Iterator[Any]:
         """The rows, where what is done to them is known to take little a value."""
+        if not are_near((X, y)):
+            return
         found = worth(self.steps, X, y, {}, Resources())
         if found is not None and found.plainly is not None:
             yield from (X, y)
