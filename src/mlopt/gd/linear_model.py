@@ -89,8 +89,7 @@ class LinearModel:
             kind, theirs = self._kind, self._theirs()
             fit_as_scikit_learn(self, kind, why, X, y, sample_weight, **theirs)
             return self
-        n_jobs, rows = getattr(self, "n_jobs", None), (X, y, sample_weight)
-        with closing(executor(n_jobs=n_jobs, rows=rows)) as where:
+        with closing(self._executor(X, y, sample_weight)) as where:
             given, chosen = self._prepare(X, y, sample_weight, where)
             limit = self._limit
             outcome = chosen.run(limit, self._start(chosen.ranked[0].problem))
@@ -117,10 +116,12 @@ class LinearModel:
         check_parameters(twin)
         if why := twin._not_ours():
             return plan_as_scikit_learn(self, why)
-        n_jobs, rows = getattr(self, "n_jobs", None), (X, y, sample_weight)
-        with closing(executor(n_jobs=n_jobs, rows=rows)) as where:
+        with closing(self._executor(X, y, sample_weight)) as where:
             _, chosen = twin._prepare(X, y, sample_weight, where)
         return plan_before(chosen.choice)
+
+    def _executor(self, *rows: Any) -> Executor:
+        return executor(n_jobs=getattr(self, "n_jobs", None), rows=rows)
 
     @abstractmethod
     def _not_ours(self) -> str:

@@ -48,15 +48,17 @@ class Penalty:
 
     def conjugate(self, v: Array) -> float:
         """``max_w v'w - penalty(w)`` for v (d,): infinite where it is not bounded."""
-        over = np.maximum((v if self.positive else np.abs(v)) - self.l1, 0.0)
+        over = self._over(v)
         if self.l2 > 0:
             return float(over @ over) / (2.0 * self.l2)
         return 0.0 if not over.any() else np.inf
 
     def maximiser(self, v: Array) -> Array:
         """The w (d,) of `conjugate`; there must be an L2 penalty."""
-        over = np.maximum((v if self.positive else np.abs(v)) - self.l1, 0.0)
-        return np.copysign(over, v) / self.l2
+        return np.copysign(self._over(v), v) / self.l2
+
+    def _over(self, v: Array) -> Array:
+        return np.maximum((v if self.positive else np.abs(v)) - self.l1, 0.0)
 
     def within(self, v: Array) -> float:
         """The largest share of ``v``, at most 1, whose conjugate is 0."""
