@@ -40,7 +40,7 @@ import numpy as np
 from datasets import load
 from scipy.stats import loguniform
 from sklearn.datasets import make_classification
-from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401  (enables it)
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.model_selection import (
     GridSearchCV,

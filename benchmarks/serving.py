@@ -130,7 +130,7 @@ class Served:
 
     def __init__(self, command: list[str], port: int, ready: str) -> None:
         self.port = port
-        self.log = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        self.log = tempfile.TemporaryFile("w+")  # noqa: SIM115  (kept)
         self.process = subprocess.Popen(command, stderr=self.log, stdout=self.log)
         for _ in range(1200):
             time.sleep(0.1)

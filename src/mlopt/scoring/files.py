@@ -45,7 +45,7 @@ def files_of(paths: str | Path | Iterable[str | Path]) -> list[Path]:
             inside = sorted(p for p in path.iterdir() if p.is_file() and p.name[0] != ".")
         elif not path.exists() and is_pattern(one):
             # A pattern may be absolute, which `Path.glob` does not take.
-            matches = map(Path, sorted(glob.glob(str(path), recursive=True)))  # noqa: PTH207
+            matches = map(Path, sorted(glob.glob(str(path), recursive=True)))  # noqa: PTH207  (absolute)
             inside = [match for match in matches if match.is_file()]
         else:
             inside = [path]

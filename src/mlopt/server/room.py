@@ -81,7 +81,7 @@ class Room:
     def _write(self, number: int, arrays: Sequence[Array]) -> Callable[[], list[Array]]:
         if self._file is None:
             assert self._spare is not None
-            self._file = tempfile.TemporaryFile(dir=self._spare.folder)  # noqa: SIM115
+            self._file = tempfile.TemporaryFile(dir=self._spare.folder)  # noqa: SIM115  (kept)
         # Each block has a place of its own; those of small ones take no more than they are.
         at = number * LARGEST
         kinds = [(array.shape, array.dtype) for array in arrays]

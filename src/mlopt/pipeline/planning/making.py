@@ -178,11 +178,11 @@ def _not_worth_it(
 @contextmanager
 def generators_as_they_were() -> Iterator[None]:
     """What steps draw on samples is drawn again when they are fitted."""
-    numpy, plain = np.random.get_state(), random.getstate()  # noqa: NPY002
+    numpy, plain = np.random.get_state(), random.getstate()  # noqa: NPY002  (steps draw from it)
     try:
         yield
     finally:
-        np.random.set_state(numpy)  # noqa: NPY002
+        np.random.set_state(numpy)  # noqa: NPY002  (steps draw from it)
         random.setstate(plain)
 
 
