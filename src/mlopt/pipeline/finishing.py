@@ -96,7 +96,10 @@ def put_back(steps: Iterable[tuple[str, Any]], planned: Planned, run: Execution)
         for path, op in built.models.items()
     }
     assembly = Assembly(
-        models, lambda path: fitted.value(built.inputs[path]), fitted.sparse
+        models,
+        lambda path: fitted.value(built.inputs[path]),
+        fitted.sparse,
+        built.chosen,
     )
     # On a few rows threads would only wait for each other.
     draft = planned.draft

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from sklearn import get_config
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion
 from sklearn.utils._set_output import ADAPTERS_MANAGER
@@ -29,6 +29,7 @@ from mlopt.pipeline.graph.operators import (
     Operator,
     Outcome,
     Select,
+    Source,
 )
 from mlopt.pipeline.planning.expansions import expand
 from mlopt.pipeline.steps.copies import blank_copy, keeps_state
@@ -78,6 +79,11 @@ class Builder:
         Whether all rows are one block: then steps without state are fitted like others.
     shared : set of int
         By `id`, what several parts of a union read; filled while building.
+    rows : callable
+        From an operator to all rows of its value, where they are at hand; else to None.
+    chosen : dict of path to dict of str to columns
+        By the functions of each `ColumnTransformer`, by the names of its parts; filled
+        while building.
     """
 
     y: Operator | None
@@ -89,6 +95,8 @@ class Builder:
     joins: dict[str, Operator] = field(default_factory=dict)
     whole: bool = False
     shared: set[int] = field(default_factory=set)
+    rows: Example = lambda _: None
+    chosen: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def transformed(self, path: str, transformer: Any, x: Operator) -> Operator:
         """The rows that ``transformer``, fitted to ``x``, makes of ``x``."""
@@ -263,10 +271,13 @@ class Builder:
         _check(path, whole._validate_transformers)
         if self._mixes(whole, x):
             return self._leaf(path, whole, x)
+        parts = self._parts(path, whole, x)
+        if parts is None:
+            return self._leaf(path, whole, x)
         example = self.example(x)
-        parts, given = self._parts(path, whole, example), tables.columns_of(example)
         if frames_of(whole) != "default" and _count_on(path, parts, example):
             return self._leaf(path, whole, x)
+        given = tables.columns_of(example)
         self.inputs[path] = x
         weights = whole.transformer_weights or {}
         branches = {
@@ -289,9 +300,28 @@ class Builder:
         return self.joins[path]
 
     def _parts(
-        self, path: str, whole: ColumnTransformer, example: Any
-    ) -> list[tuple[str, Any, Any]]:
-        return split_columns(path, whole, example)
+        self, path: str, whole: ColumnTransformer, x: Operator
+    ) -> list[tuple[str, Any, Any]] | None:
+        """(name, transformer, columns) of those that read a column, the rest's included.
+
+        None where a function chooses among columns by what all rows hold, and these are not
+        at hand. That they have other columns than a few would be found out by `Select`.
+        """
+        example = self.example(x)
+        asked = [columns for _, _, columns in whole.transformers if callable(columns)]
+        given = isinstance(_behind(x), Source)
+        few = all(map(_asks_types if given else _asks_names, asked))
+        rows = example if few else self.rows(x)
+        if rows is None:
+            return None
+        if path not in self.chosen or not given:
+            self.chosen[path] = {
+                name: _plain(columns(rows))
+                for name, _, columns in whole.transformers
+                if callable(columns)
+            }
+        counted = counted_columns(path, whole, example, self.chosen[path])
+        return [part for part, _ in counted]
 
 
 def _prefix(union: Any, start: str) -> Any:
@@ -300,21 +330,37 @@ def _prefix(union: Any, start: str) -> Any:
     return Numbered(start) if unnamed else union.verbose_feature_names_out
 
 
-def split_columns(
-    path: str, whole: ColumnTransformer, example: Any
-) -> list[tuple[str, Any, Any]]:
-    """(name, transformer, columns) of the parts that read a column, the rest's included."""
-    return [part for part, _ in counted_columns(path, whole, example)]
+def _behind(x: Operator) -> Operator:
+    """What columns are taken of."""
+    return _behind(x.x) if isinstance(x, Select) else x
+
+
+def _asks_types(selector: Any) -> bool:
+    """Whether a function chooses columns by their names and types alone."""
+    return type(selector) is make_column_selector
+
+
+def _asks_names(selector: Any) -> bool:
+    """Whether it chooses them by their names alone."""
+    types = ("dtype_include", "dtype_exclude")
+    return _asks_types(selector) and all(getattr(selector, one) is None for one in types)
 
 
 def counted_columns(
-    path: str, whole: ColumnTransformer, example: Any
+    path: str,
+    whole: ColumnTransformer,
+    example: Any,
+    chosen: Mapping[str, Any] | None = None,
 ) -> list[tuple[tuple[str, Any, Any], int]]:
-    """The same, each with the number of its columns."""
+    """(name, transformer, columns) of the parts that read a column, the rest's included,
+    each with the number of its columns; ``chosen`` are those that functions choose, which
+    else are asked about the ``example``."""
     found: list[tuple[tuple[str, Any, Any], int]] = []
     used = np.zeros(tables.count_columns(example), bool)
     for name, part, columns in whole.transformers:
-        wanted = columns(example) if callable(columns) else columns
+        wanted = columns
+        if callable(columns):
+            wanted = columns(example) if chosen is None else chosen[name]
         numbers = _column_numbers(path, name, example, wanted)
         used[numbers] = True
         if part != "drop" and len(numbers):

@@ -87,9 +87,9 @@ class FittedBuilder(Builder):
         return replace(rows, layout="sparse" if whole.sparse_output_ else "dense")
 
     def _parts(
-        self, path: str, whole: ColumnTransformer, example: Any
+        self, path: str, whole: ColumnTransformer, x: Operator
     ) -> list[tuple[str, Any, Any]]:
-        del path
+        del path, x
         return [
             (name, part, columns)
             for name, part, columns in whole.transformers_

@@ -125,10 +125,12 @@ def make_plan(
     samples = Samples(sources, executor)
     tiny = samples.total is not None and samples.total <= TINY
     plainly = known.why if known else f"up to {TINY} rows" if tiny else ""
+    priced = priced or not plainly
+    chosen: dict[str, dict[str, Any]] = {}  # which may take long, and are asked once
     with generators_as_they_were():
         sinks, built, found = samples.enough_for(
             lambda: _profiled(
-                problem, samples, resources, (X, y, weight), room, priced or not plainly
+                problem, samples, resources, (X, y, weight), room, priced, chosen
             )
         )
     draft = Draft(sinks)
@@ -193,18 +195,20 @@ def _profiled(
     sources: tuple[Operator, Operator | None, Operator | None],
     room: float,
     priced: bool,
+    chosen: dict[str, dict[str, Any]],
 ) -> tuple[Sinks, Builder, Profile | None]:
     """The graph with everything that only data can tell; and what it costs."""
     X, y, weight = sources
     one = samples.blocks == 1
 
-    here = not priced and not is_dask(problem.X)
+    here = None if is_dask(problem.X) else usable(problem.X)
 
-    def example(op: Operator) -> Any:
-        # Who runs as scikit-learn does chooses columns as it does, too: by all rows.
-        return usable(problem.X) if op is X and here else samples.example(op)
+    def rows(op: Operator) -> Any:
+        return here if op is X else None
 
-    built = Builder(y, example, weight, problem.params, whole=one)
+    built = Builder(
+        y, samples.example, weight, problem.params, whole=one, rows=rows, chosen=chosen
+    )
     sinks = _build(problem, built, X)
     if not one:
         sinks = settle(sinks, samples.large, problem.layouts)

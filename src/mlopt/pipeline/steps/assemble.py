@@ -30,11 +30,14 @@ class Assembly:
     sparse : callable
         From the path of a `ColumnTransformer` to whether its output is sparse; None where
         the example tells.
+    chosen : mapping of path to mapping of str to columns
+        That functions chose for the parts of each `ColumnTransformer`.
     """
 
     models: Mapping[str, Any]
     example: Callable[[str], Any]
     sparse: Callable[[str], bool | None]
+    chosen: Mapping[str, Mapping[str, Any]]
 
     def put_back(self, path: str, estimator: Any) -> None:
         """Make ``estimator`` the fitted one, in place."""
@@ -64,9 +67,9 @@ class Assembly:
         hand_over(union, looked)
 
     def _put_back_columns(self, path: str, whole: ColumnTransformer) -> None:
-        looked = private_copy(whole)
+        looked, chosen = private_copy(whole), self.chosen[path]
         looked.transformers = [
-            (name, self._fitted_part(f"{path}/{name}", part), columns)
+            (name, self._fitted_part(f"{path}/{name}", part), chosen.get(name, columns))
             for name, part, columns in whole.transformers
         ]
         looked.remainder = self._fitted_part(f"{path}/remainder", whole.remainder)
