@@ -69,7 +69,7 @@ class Assembly:
     def _put_back_columns(self, path: str, whole: ColumnTransformer) -> None:
         looked, chosen = private_copy(whole), self.chosen[path]
         looked.transformers = [
-            (name, self._fitted_part(f"{path}/{name}", part), chosen.get(name, columns))
+            (name, self._fitted_part(f"{path}/{name}", part), _said(chosen, name, columns))
             for name, part, columns in whole.transformers
         ]
         looked.remainder = self._fitted_part(f"{path}/remainder", whole.remainder)
@@ -89,6 +89,11 @@ class Assembly:
         fresh = private_copy(part)
         self.put_back(path, fresh)
         return _frozen(fresh)
+
+
+def _said(chosen: Mapping[str, Any], name: str, columns: Any) -> Any:
+    """The columns of a part; of a function, one that says again what it has said."""
+    return (lambda _: chosen[name]) if name in chosen else columns
 
 
 class _Held(FrozenEstimator):
