@@ -72,3 +72,13 @@ def test_a_balanced_class_must_have_weight(model: Any) -> None:
     weights[y == 2] = 0.0
     with pytest.raises(InputError, match=r"got none of \[2\]"):
         model(class_weight="balanced").fit(X, y, sample_weight=weights)
+
+
+@pytest.mark.parametrize(
+    "model", [LogisticRegression(), LinearSVC(), LinearSVC(loss="hinge")]
+)
+def test_classes_of_negative_weight_are_refused(model: Any) -> None:
+    X, y, _ = drawn()
+    model = clone(model).set_params(class_weight={0: 1.0, 1: -0.5, 2: 1.0})
+    with pytest.raises(InputError, match=r"at least 0, got a negative one for \[1\]"):
+        model.fit(X, y)

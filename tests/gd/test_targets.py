@@ -7,6 +7,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
+from scipy import sparse
 
 import mlopt
 
@@ -52,3 +53,10 @@ def test_a_hole_in_labels_is_refused(estimator: Any, labels: Any, hole: Any) -> 
     y[2] = hole
     with pytest.raises((ValueError, TypeError), match=r"y|label|NaN|<"):
         estimator.fit(X, y)
+
+
+@pytest.mark.parametrize("model", [mlopt.Ridge(), mlopt.LinearRegression(), mlopt.Lasso()])
+def test_sparse_targets_are_refused(model: Any) -> None:
+    X, y = np.eye(6), sparse.csr_array(np.ones((6, 1)))
+    with pytest.raises(ValueError, match=r"y must be dense.*toarray"):
+        model.fit(X, y)

@@ -127,8 +127,11 @@ def numbers(y: Any) -> Any:
     Raises
     ------
     InputError
-        When one of the objects is no finite number: None would become NaN, and be learnt.
+        When one of the objects is no finite number: None would become NaN, and be learnt;
+        or when targets are sparse.
     """
+    if issparse(y):
+        raise InputError("y must be dense, got a sparse matrix: give `y.toarray()`.")
     if y is None or getattr(y, "ndim", 1) > 2 or np.asarray(y).dtype.kind != "O":
         return y
     try:

@@ -279,7 +279,13 @@ class LinearClassifier(LinearModel, ClassifierMixin, BaseEstimator):
     def _class_weights(
         self, codes: NDArray[np.intp], weights: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """What ``class_weight`` says of each class, shape (K,)."""
+        """What ``class_weight`` says of each class, shape (K,).
+
+        Raises
+        ------
+        InputError
+            When a class has a negative weight, or none can be found for it.
+        """
         with np.errstate(divide="ignore"):  # a class without weight
             found = compute_class_weight(
                 self.class_weight,
@@ -293,6 +299,12 @@ class LinearClassifier(LinearModel, ClassifierMixin, BaseEstimator):
                 f"`class_weight`={self.class_weight!r} needs rows of positive weight of "
                 f"every class, got none of {lacking.tolist()}: leave these rows out, or "
                 "give the weights of classes as a dict."
+            )
+        if (found < 0).any():
+            raise InputError(
+                f"`class_weight`={self.class_weight!r} must hold weights of at least 0, got "
+                f"a negative one for {self.classes_[found < 0].tolist()}: an objective that "
+                "rows make smaller may have no minimum."
             )
         return np.asarray(found, np.float64)
 

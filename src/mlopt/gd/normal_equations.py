@@ -121,7 +121,7 @@ def solve(moments: Moments, alphas: Array) -> Solution:
 
 def _solve_scaled(gram: Array, rhs: Array) -> Solution:
     """Cholesky after scaling the diagonal to ones: the units of columns cost no digits."""
-    scale = np.sqrt(gram.diagonal())
+    scale = np.sqrt(np.maximum(gram.diagonal(), 0.0))  # of rounding, it may be negative
     if not scale.all():
         return Solution(np.zeros_like(rhs), np.inf)
     scaled = gram / np.outer(scale, scale)
