@@ -26,6 +26,7 @@ import json
 import os
 import sys
 import warnings
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import islice, product
@@ -47,8 +48,9 @@ from sklearn.feature_extraction.text import TfidfTransformer, TfidfVectorizer
 from sklearn.linear_model import RidgeCV
 
 import mlopt
+from mlopt.cluster import executor
 from mlopt.errors import MloptError
-from mlopt.gd import svm
+from mlopt.gd import estimator_base, logistic, svm
 from mlopt.gd.plans.expected import (
     ANY,
     KINDS,
@@ -74,9 +76,11 @@ METHODS = {
 DUAL = "dual-coordinate-descent"
 _SOLVERS = {name: {"solver": name} for name in ("lbfgs", *NEWTON)}
 METHODS_OF = {
-    "logistic": _SOLVERS,
+    "logistic": _SOLVERS | {"newton-cg": {}},
     "multinomial": _SOLVERS,
-    "squared_hinge": {name: {"dual": name == DUAL} for name in ("lbfgs", *NEWTON, DUAL)},
+    "squared_hinge": {
+        name: {"dual": name == DUAL} for name in ("lbfgs", *NEWTON, "newton-cg", DUAL)
+    },
     "hinge": {DUAL: {"loss": "hinge"}},
 }
 """Of estimators: parameters that make them take a method, by loss."""
@@ -229,19 +233,29 @@ def look_at_estimators(name, X, y, loss, l2, tol):
     columns = columns if columns > 2 else 1
     if columns > 1 and loss == "logistic":
         loss = "multinomial"
-    kind, found = ESTIMATORS[loss], {}
+    kind, found, first = ESTIMATORS[loss], {}, 1.0
     for method, given in METHODS_OF[loss].items():
         if too_large(method, *X.shape, columns):
             continue
         model = kind(C=1 / (X.shape[0] * l2), tol=tol, max_iter=MOST, **given)
-        with patch.dict(svm._NAMES, {False: (method,)}):  # it has no name for its solver
+        # Not all have names that users may give them.
+        alone = patch.object(logistic, "SOLVERS", (method,))
+        with alone, patch.dict(svm._NAMES, {False: (method,)}):
             model.fit(X, y)
+            first = min(first, first_of(model, X, y))
         steps = int(np.max(model.n_iter_))
         found[method] = steps + BY_NAME[method].free, steps < MOST
-    return record(name, (X, y), loss, l2, tol, "gradient", found, columns)
+    return record(name, (X, y), loss, l2, tol, "gradient", found, columns, first)
 
 
-def record(name, data, loss, l2, tol, stop, found, columns=1):
+def first_of(model, X, y):
+    """What the ``tol`` of an estimator is relative to."""
+    with closing(executor()) as where:
+        rows = estimator_base.read(model, X, y, None, executor=where, numeric=False)
+        return model._asks(model._problem(rows))[1].first
+
+
+def record(name, data, loss, l2, tol, stop, found, columns=1, first=1.0):
     """A problem and what was found, for a file."""
     X, y = data
     n, d = X.shape
@@ -250,7 +264,7 @@ def record(name, data, loss, l2, tol, stop, found, columns=1):
     seen = Look.of(Rows.of(X), rarest(counts))
     return {
         "src": name, "stop": stop, "columns": columns, "loss": loss, "l2": float(l2),
-        "tolerance": float(tol), "n": n, "d": d, "nnz": nonzero,
+        "tolerance": float(tol), "first": float(first), "n": n, "d": d, "nnz": nonzero,
         "look": asdict(seen), "sparse": bool(sp.issparse(X)), "passes": found,
     }  # fmt: skip
 
@@ -300,6 +314,12 @@ def took(record, method):
     return passes if ended else 2 * passes
 
 
+def asked(record, method):
+    """Of the gap or the gradient; of a dual, whose violations count, as it was given."""
+    dual = BY_NAME[method].bounds
+    return record["tolerance"] * (1.0 if dual else record.get("first", 1.0))
+
+
 def line(method, loss, stop, own):
     """Fits, of all problems and of kinds of rows, and beside them on stderr how good."""
     every = Problems.of(own, method)
@@ -324,7 +344,7 @@ class Problems:
     @staticmethod
     def of(records, method):
         found = np.array([
-            quantities(outline(one), one["tolerance"], Look(**one["look"]))
+            quantities(outline(one), asked(one, method), Look(**one["look"]))
             for one in records
         ])  # fmt: skip
         names = [one["src"] for one in records]

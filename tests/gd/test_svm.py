@@ -222,3 +222,30 @@ def test_without_an_intercept_it_is_a_number_as_in_scikit_learn(classes: int) ->
         found.decision_function(X), expected.decision_function(X), atol=1e-3
     )
     assert found.fit(X, y).score(X, y) == expected.score(X, y)
+
+
+@pytest.mark.parametrize("C", [1.0, 30.0])
+@pytest.mark.parametrize("classes", [2, 5])
+def test_long_sparse_rows_are_fitted_as_well_as_by_liblinear(
+    C: float, classes: int
+) -> None:
+    """Components of a gradient are small at once where columns have few values."""
+    rng = np.random.default_rng(5)
+    values, n, d = 60_000, 3000, 9000
+    where = tuple(rng.integers(0, most, values, np.int32) for most in (n, d))
+    X = sparse.csr_array((rng.random(values), where), shape=(n, d))
+    margins = X @ (rng.normal(size=d) * (rng.random(d) < 0.1))
+    margins = margins / margins.std() + 0.2 * rng.logistic(size=n)
+    y = np.digitize(margins, np.quantile(margins, np.linspace(0, 1, classes + 1)[1:-1]))
+    ours = LinearSVC(C=C, dual=False, max_iter=5000).fit(X, y)
+    theirs = svm.LinearSVC(C=C, dual=True, max_iter=5000).fit(X, y)
+    found, least = (svm_objectives(X, y, one, C) for one in (ours, theirs))
+    assert (found <= least * (1 + 1e-3)).all(), (found, least)
+
+
+def svm_objectives(X: Any, y: Any, model: Any, C: float) -> Any:
+    """Of each plane."""
+    W, b = model.coef_, model.intercept_
+    signs = np.where(y[:, None] == model.classes_[-len(W) :], 1.0, -1.0)
+    lacking = np.maximum(0.0, 1.0 - signs * (X @ W.T + b))
+    return C * (lacking**2).sum(axis=0) + 0.5 * (W**2).sum(axis=1) + 0.5 * b**2

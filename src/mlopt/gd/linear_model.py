@@ -302,9 +302,9 @@ class LinearClassifier(LinearModel, ClassifierMixin, BaseEstimator):
             )
         if (found < 0).any():
             raise InputError(
-                f"`class_weight`={self.class_weight!r} must hold weights of at least 0, got "
-                f"a negative one for {self.classes_[found < 0].tolist()}: an objective that "
-                "rows make smaller may have no minimum."
+                f"`class_weight`={self.class_weight!r} must hold weights of at least 0, "
+                f"got a negative one for {self.classes_[found < 0].tolist()}: an objective "
+                "that rows make smaller may have no minimum."
             )
         return np.asarray(found, np.float64)
 

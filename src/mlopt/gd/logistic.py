@@ -25,9 +25,10 @@ from mlopt.gd.working_set import WAY
 Array = NDArray[Any]
 
 _SAME = "with two classes, lbfgs starts from the same Hessian"
-SOLVERS = ("newton-cholesky", "dual-newton", "lbfgs")
+_NAMED = ("newton-cholesky", "dual-newton", "lbfgs")
+SOLVERS = (*_NAMED, "newton-cg")
 """Methods of the table that fit it without an L1 penalty."""
-_OURS = ("auto", *SOLVERS)
+_OURS = ("auto", *_NAMED)
 _THEIRS = ("liblinear", "newton-cg", "sag", "saga")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -133,6 +133,21 @@ def evaluate(
     total = rows.map_reduce(_block_pass, add_passes, handle, gradient, scored)
     rows.executor.release(handle)
     return _penalised(total, weights, plan, sums)
+
+
+def first_gradient(rows: Rows, models: Sequence[Model], sums: Sums) -> float:
+    """The largest component of a gradient at zero, intercepts aside; at most 1.
+
+    Of several columns, that of the one whose is the least. LIBLINEAR stops by it (Lin,
+    Weng, Keerthi, 2008): where rows are long and sparse, all components are small at once.
+    """
+    plan = layout(list(models))
+    zeros = np.zeros((rows.d + 1, plan.width), rows.dtype)
+    found = evaluate(rows, zeros, plan, sums, scored=False).gradient
+    assert found is not None
+    largest = np.abs(found[:-1]).max(axis=0, initial=0.0)
+    some = largest[largest > 0]
+    return float(min(some.min(initial=1.0), 1.0))
 
 
 def scores(rows: Rows, weights: Floats, plan: Layout, sums: Sums) -> NDArray[np.float64]:

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import Sample, all_rows
 from mlopt.gd.linear_model import LinearClassifier, beside
+from mlopt.gd.passes import first_gradient
 from mlopt.gd.plans.running import Outcome
 from mlopt.gd.plans.stop import GradientNorm, Stop
 from mlopt.gd.plans.task import Problem, Task
@@ -20,7 +21,7 @@ from mlopt.gd.working_set import WAY
 
 Array = NDArray[Any]
 
-_PRIMAL = ("newton-cholesky", "dual-newton", "lbfgs")
+_PRIMAL = ("newton-cholesky", "dual-newton", "lbfgs", "newton-cg")
 _DUAL = "dual-coordinate-descent"
 SOLVERS = (*_PRIMAL, _DUAL)
 """Methods of the table that fit it."""
@@ -50,8 +51,8 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
         least predicted time; otherwise the only one that suits.
     tol : float, default=1e-4
         In the primal, done when no component of the gradient of the mean loss plus penalty
-        is larger; in the dual, when no variable violates its optimality by more; with an L1
-        penalty see ``penalty``.
+        is larger than ``tol`` times the largest at zero, or than ``tol``; in the dual, when
+        no variable violates its optimality by more; with an L1 penalty see ``penalty``.
     C : float, default=1.0
         Inverse of the penalty, positive.
     multi_class : {"ovr", "crammer_singer"}, default="ovr"
@@ -142,7 +143,10 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
     def _asks(self, problem: Problem) -> tuple[str, Stop, Mapping[str, str]]:
         tall = self.loss == "squared_hinge" and problem.rows.d < problem.rows.n
         aside = {_DUAL: SLOW} if tall and _PRIMAL[0] in self._methods() else {}
-        return self._solver, GradientNorm(self.tol), aside
+        first = 1.0
+        if not set(_PRIMAL).isdisjoint(self._methods()):
+            first = first_gradient(problem.rows, problem.models, problem.sums)
+        return self._solver, GradientNorm(self.tol, first), aside
 
     def _methods(self) -> tuple[str, ...]:
         return (WAY,) if self.penalty == "l1" else _NAMES[self.dual]

@@ -12,7 +12,7 @@ from mlopt.costs import Cost
 from mlopt.gd.pricing import gradient_pass, shape_of_stats
 from mlopt.kernels.compiled import missing
 from mlopt.pipeline.by_split import Streamed
-from mlopt.plan import Choice
+from mlopt.plan import Choice, format_seconds
 from mlopt.prices import price
 from mlopt.resources import Resources
 from mlopt.resources.experience import FEW, SECONDS, Ratio
@@ -25,7 +25,7 @@ from mlopt.tuning.crews.linear_task import LinearTask
 from mlopt.tuning.crews.prefixes import keeps
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.crews.scans import TYPICAL_PASSES, Scans
-from mlopt.tuning.samples import Profile, profiled, shape_of, some_rows
+from mlopt.tuning.samples import LITTLE, Profile, profiled, shape_of, some_rows
 
 WORTH = 3.0
 """Seconds on one thread: a shorter search in batches is begun without samples."""
@@ -61,6 +61,31 @@ class Forecast:
     """Under which searches over the family are remembered."""
     kernels: int = 0
     """How many must be compiled first."""
+
+    def of_trials(
+        self, problem: Problem, cost: Cost, trials: float, *, batched: bool
+    ) -> float:
+        """Seconds of so many: fits beside each other, scans one after the other."""
+        threads, here = problem.executor.threads, problem.resources
+        if batched:
+            return trials * cost.seconds(here, threads)
+        fits = len(problem.splits)
+        waves = math.ceil(trials * fits / threads) if trials * fits > threads else 1
+        return self.part * waves * cost.seconds(here) / fits
+
+    def slower_together(self, problem: Problem, trials: float) -> str:
+        """Why so many trials of a family that has a batched form are fitted one by one.
+
+        By more than predictions are off as a rule: else chance would choose.
+        """
+        if self.alone is None or self.batched is None:
+            return ""
+        together = self.of_trials(problem, self.batched, trials, batched=True)
+        apart = self.of_trials(problem, self.alone, trials, batched=False)
+        if together <= DOUBT["sampled"] * apart:
+            return ""
+        both = map(format_seconds, (together, apart))
+        return "a shared scan would take {}, and fits by themselves {}".format(*both)
 
     @property
     def chosen(self) -> Cost | None:
@@ -107,7 +132,6 @@ def forecast(
     limit: float = math.inf,
     at_once: int = 1,
     brief: bool = False,
-    part: float = 1.0,
 ) -> Forecast:
     """Predict one trial of a family, as it trains and one by one for comparison.
 
@@ -133,8 +157,6 @@ def forecast(
     brief : bool, default=False
         Whether to leave out samples that would only tell what the way not taken costs,
         when the search is short.
-    part : float, default=1.0
-        Of a full trial that is expected; see `Forecast`.
     """
     begin = time.perf_counter()
     way, splits = ways[0], len(problem.splits)
@@ -158,8 +180,8 @@ def forecast(
         final = (problem.n / len(problem.splits[0].train)) * (known.prepare + known.fit)
     if task is None:
         return Forecast(
-            alone, reason=way.reason, final=final, looked=looked, part=part,
-            source=known.source, method=method,
+            alone, reason=way.reason, final=final, looked=looked, source=known.source,
+            method=method,
         )  # fmt: skip
     per_model = splits * problem.outputs
     size, choice = choose_batch_size(
@@ -176,10 +198,18 @@ def forecast(
     if known.prepare is not None and parts.steps:
         batched = batched + prepares * known.prepare
     final = plan.final(known.stats, outputs)
-    return Forecast(
+    found = Forecast(
         alone, batched, choice, size, final=final, looked=looked, method=method,
         kernels=missing(*_kernels(task, known.stats)),
     )  # fmt: skip
+    trials = n_models / families
+    shares_little = known.stats.sparse and task.by_passes and not sample
+    if shares_little and found.of_trials(problem, batched, trials, batched=True) > LITTLE:
+        # Fits by themselves may be quicker.
+        known = _profile(problem, parts, None, fits, limit, sample=True)
+        if known.fit is not None:
+            found = replace(found, alone=splits * (known.fit + known.score))
+    return found
 
 
 def _kernels(task: LinearTask, stats: Stats) -> tuple[str, ...]:

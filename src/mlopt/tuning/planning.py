@@ -205,15 +205,10 @@ def _family(
     operator = type(parts.final).__name__
 
     def seconds(cost: Cost | None, batched: bool = False) -> float | None:
-        """Of all trials; fits beside each other, scans one after the other."""
+        """Of all trials."""
         if cost is None or trials is None:
             return None
-        threads, here = problem.executor.threads, problem.resources
-        if batched:
-            return trials * cost.seconds(here, threads)
-        fits = len(problem.splits)
-        waves = math.ceil(trials * fits / threads) if trials * fits > threads else 1
-        return expected.part * waves * cost.seconds(here) / fits
+        return expected.of_trials(problem, cost, trials, batched=batched)
 
     notes = []
     if parts.steps:

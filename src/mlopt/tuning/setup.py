@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from numbers import Integral, Real
 from typing import Any
@@ -18,7 +19,7 @@ from mlopt.tuning.crews.black_box import BlackBoxCrew
 from mlopt.tuning.crews.families import Views, Way
 from mlopt.tuning.crews.prefixes import Prefixes, memory_of_views
 from mlopt.tuning.crews.problem import Problem
-from mlopt.tuning.forecast import forecast
+from mlopt.tuning.forecast import Forecast, forecast
 from mlopt.tuning.foresight import Foresight
 from mlopt.tuning.inputs import families_of
 from mlopt.tuning.pioneers import Pioneers
@@ -61,11 +62,11 @@ def prepare(
     _check_budget(search, space)
     prefixes = Prefixes(problem, memory_of_views(problem))
     views = Views(estimators, problem, prefixes, search.random_state)
-    ways = {family.name: ways_of(views, family) for family in space.families}
-    max_passes = _max_passes(search, ways)
     sizes = [size for size in (search.n_trials, space.size) if size]
     n_trials = min(sizes, default=None)
     n_models = min([MOST_MODELS, *sizes])
+    ways, forecasts = _foreseen(search, problem, space, views, n_models, brief=remember)
+    max_passes = _max_passes(search, ways)
     store = NullStore() if given is None else _open_store(search, problem, space, given)
     perfect = _perfect(problem)
     bandit = bandit_of(search.bandit, max_passes, search.n_trials, perfect=perfect)
@@ -86,18 +87,12 @@ def prepare(
     short = search.timeout is not None and not batches
     full = search.max_passes or FULL_TRAINING
     rungs = Rungs(bandit, full, _judged(problem), short, problem.metrics.names_only)
-    varied = {family.name: [p.name for p in family.parameters] for family in space.families}
     forecasts = {
-        name: forecast(
-            problem, own, varied[name], n_models=n_models, families=len(ways),
-            batch_size=search.batch_size,
-            drawn=spread(views, space[name]),
-            limit=math.inf if search.timeout is None else search.timeout / len(ways),
-            at_once=_slots(search, batched=True), brief=remember,
-            part=rungs.part(own[0].parts.final, n_models // len(ways)),
-        )
-        for name, own in ways.items()
-    }  # fmt: skip
+        name: one
+        if one.batched is not None
+        else replace(one, part=rungs.part(ways[name][0].parts.final, n_models // len(ways)))
+        for name, one in forecasts.items()
+    }
     batched = [f.trials for f in forecasts.values() if f.batch is not None]
     stepwise = search.bandit is not None
     return Scheduler(
@@ -121,6 +116,38 @@ def prepare(
         plan=search_plan(search, problem, ways, forecasts, space, rungs),
         refits=bool(search.refit),
     )
+
+
+def _foreseen(
+    search: Any,
+    problem: Problem,
+    space: Space,
+    views: Views,
+    n_models: int,
+    *,
+    brief: bool,
+) -> tuple[dict[str, list[Way]], dict[str, Forecast]]:
+    """How each family trains, and what a full trial of it takes."""
+    ways: dict[str, list[Way]] = {}
+    found: dict[str, Forecast] = {}
+    asked = search.batch_size != "auto" or search.max_passes is not None
+    number = len(space.families)
+    for family in space.families:
+        name, varied = family.name, [p.name for p in family.parameters]
+        for _ in range(2):
+            own = ways[name] = ways_of(views, family)
+            found[name] = forecast(
+                problem, own, varied, n_models=n_models, families=number,
+                batch_size=search.batch_size,
+                drawn=spread(views, family),
+                limit=math.inf if search.timeout is None else search.timeout / number,
+                at_once=_slots(search, batched=True), brief=brief,
+            )  # fmt: skip
+            why = found[name].slower_together(problem, n_models / number)
+            if asked or not why or not all(w.task and w.task.by_passes for w in own):
+                break
+            views.apart(name, why)
+    return ways, found
 
 
 def _open_store(

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from mlopt.gd.plans.expected import expected as expected_of
 from mlopt.gd.plans.method import Method, digits
 from mlopt.gd.plans.outline import Outline
-from mlopt.gd.plans.stop import CoefficientError, RelativeGap, Stop
+from mlopt.gd.plans.stop import CoefficientError, RelativeGap, Stop, asked_of
 from mlopt.kernels.compiling import compiled
 from mlopt.prices import price
 from mlopt.resources.experience import (
@@ -88,7 +88,8 @@ def typical(method: Method, outline: Outline, stop: Stop) -> Passes:
     foreseen = method.foreseen(outline, gap) if gap else None
     # A spectrum tells more than problems that were alike, and these more than a shape.
     by_spectrum = foreseen is not None and outline.spectrum is not None
-    seen = None if by_spectrum else expected_of(method.name, outline, stop)
+    asked = asked_of(stop, dual=method.bounds)
+    seen = None if by_spectrum else expected_of(method.name, outline, asked)
     if seen is None and foreseen is not None:
         return Passes.about(foreseen, _FORESEEN, "foreseen")
     expected, doubt = method.passes(outline.shape), method.doubt

@@ -18,7 +18,7 @@ from mlopt.gd.plans.forecast import Forecast, Passes, Stint
 from mlopt.gd.plans.method import Method, Solver, Start
 from mlopt.gd.plans.proof import Proof, prove
 from mlopt.gd.plans.result import Result, Step, result_of
-from mlopt.gd.plans.stop import RelativeGap, Stop
+from mlopt.gd.plans.stop import RelativeGap, Stop, asked_of
 from mlopt.gd.plans.task import Problem
 from mlopt.plan import format_seconds
 from mlopt.prices import count, price
@@ -226,7 +226,8 @@ class Race:
         self.began = self.limits.elapsed
         self.asked = self.wanted or 0.0
         self.stint = Stint(one.forecast) if isinstance(one, Alternative) else None
-        self.training = one.method.begin(one.problem, one.stop, most, start)
+        stop = asked_of(one.stop, dual=one.method.bounds)
+        self.training = one.method.begin(one.problem, stop, most, start)
 
     @property
     def wanted(self) -> float | None:

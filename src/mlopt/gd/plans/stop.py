@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 from mlopt.errors import InputError
 
@@ -44,16 +45,20 @@ class GradientNorm:
     ----------
     tol : float
         At least 0, of the mean loss plus penalty.
+    first : float, default=1.0
+        What ``tol`` is relative to, but in a dual: the largest component at zero.
     """
 
     tol: float
+    first: float = 1.0
 
     def __post_init__(self) -> None:
         if not self.tol >= 0:
             raise InputError(f"`tol` must be at least 0, got {self.tol!r}.")
 
     def __str__(self) -> str:
-        return f"gradient {self.tol:g}"
+        beside = "" if self.first == 1.0 else f" x {self.first:.3g}"
+        return f"gradient {self.tol:g}{beside}"
 
     @property
     def kind(self) -> str:
@@ -92,3 +97,11 @@ class CoefficientError:
 Minimum = RelativeGap | GradientNorm
 """How near an objective is to its minimum."""
 Stop = Minimum | CoefficientError
+AnyStop = TypeVar("AnyStop", bound=Stop)
+
+
+def asked_of(stop: AnyStop, *, dual: bool) -> AnyStop | GradientNorm:
+    """The criterion in numbers that a method holds against its own."""
+    if dual or not isinstance(stop, GradientNorm):
+        return stop
+    return GradientNorm(stop.tol * stop.first)

@@ -179,6 +179,7 @@ class Views:
     problem: Problem
     prefixes: Prefixes
     seed: int | None
+    _apart: dict[str, str] = field(default_factory=dict)
     _own: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _known: dict[Hashable, Way] = field(default_factory=dict)
     _ways: dict[int, Way] = field(default_factory=dict)
@@ -193,9 +194,16 @@ class Views:
         if family not in self._own:
             self._own[family] = estimator.get_params(deep=True)
         way = way_of(self.problem, estimator, params, self.seed, self._own[family])
+        if family in self._apart and way.task is not None:
+            way = Way(way.parts, None, self._apart[family])
         if plain:
             self._known[key] = way
         return way
+
+    def apart(self, family: str, reason: str) -> None:
+        """Every trial of the family is fitted one split at a time; said before any is."""
+        self._apart[family] = reason
+        self._known.clear()
 
     def way(self, trial: Trial) -> Way:
         """How a trial trains."""

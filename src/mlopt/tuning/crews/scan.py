@@ -16,7 +16,7 @@ from mlopt.gd.linear_training import LinearTraining
 from mlopt.gd.lockstep import LockstepSGD
 from mlopt.gd.lockstep_then_newton import LockstepThenNewton
 from mlopt.gd.newton_training import NewtonTraining
-from mlopt.gd.passes import decision_values
+from mlopt.gd.passes import Sums, decision_values, first_gradient
 from mlopt.gd.plans.stop import GradientNorm
 from mlopt.gd.quasi_newton import QuasiNewton
 from mlopt.gd.sample import local_executor
@@ -138,7 +138,10 @@ def training_of(
             rows, models, limit, kept=view.kept, parts=view.parts, resources=here
         )
     if task.schedule is None:
-        gtol = space.bound(view.rows, gradient_tolerance(problem, task))
+        first = 1.0
+        if task.loss == "squared_hinge":
+            first = first_gradient(rows, models, Sums.of(rows))
+        gtol = space.bound(view.rows, first * gradient_tolerance(problem, task))
         if space.by_newton:
             return NewtonTraining(rows, models, gtol=gtol, max_iter=limit)
         if not isinstance(rows.executor, Threads):
