@@ -5,7 +5,6 @@ See `mlopt.gd.narrow`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, cast
@@ -19,6 +18,7 @@ from mlopt.gd.narrow import factor_of, gradient_bound, narrowed, square_of
 from mlopt.gd.newton_training import planes_of
 from mlopt.gd.plans import newton_cholesky as newton
 from mlopt.gd.plans import newton_costs
+from mlopt.gd.plans.by_plane import ByPlane
 from mlopt.gd.plans.dual_cholesky import why_not, with_products
 from mlopt.gd.plans.method import Method, Price, Solver, Start
 from mlopt.gd.plans.outline import Outline
@@ -30,7 +30,7 @@ from mlopt.rows import Rows
 Array = NDArray[np.float64]
 
 
-class DualNewton:
+class DualNewton(ByPlane):
     """A `mlopt.training.Training` of linear models, on few rows of many columns.
 
     One class against the others is a problem for each class; what a problem needs of the
@@ -49,7 +49,8 @@ class DualNewton:
     def __init__(
         self, problem: Problem, stop: Stop, max_passes: int, start: Start = None
     ) -> None:
-        self._problem, self._start, self._most = problem, start, max_passes
+        super().__init__(problem, start)
+        self._most = max_passes
         self._near = isinstance(stop, GradientNorm)
         self._gtol = self._tol = 0.0
         if isinstance(stop, GradientNorm):
@@ -65,9 +66,7 @@ class DualNewton:
     def _factor(self) -> Array:
         return factor_of(self._rows)
 
-    @cached_property
-    def _newtons(self) -> list[list[newton.Newton]]:
-        """Those of each model; made at the first pass: products of rows take a while."""
+    def _made(self) -> list[list[Any]]:
         beside, factor = self._problem.beside(), self._factor
         rows, v = narrowed(self._rows, factor), None
         if self._start is not None:
@@ -91,67 +90,14 @@ class DualNewton:
             made.append(own)
         return made
 
-    @property
-    def _begun(self) -> bool:
-        return "_newtons" in vars(self)
-
-    @property
-    def _all(self) -> list[newton.Newton]:
-        return [one for own in self._newtons for one in own]
-
-    @property
-    def passes(self) -> int:
-        """Passes over the rows of L, of the problem that took most."""
-        return max(one.passes for one in self._all) if self._begun else 0
-
-    @property
-    def converged(self) -> NDArray[np.bool_]:
-        """As those of v, (M,)."""
-        if not self._begun:
-            return np.zeros(len(self._problem.models), bool)
-        return np.array([all(one.converged[0] for one in own) for own in self._newtons])
-
-    @property
-    def done(self) -> bool:
-        """Whether another pass would change nothing."""
-        return self._begun and all(one.done for one in self._all)
-
-    @property
-    def gap(self) -> float:
-        """How far the objective may be above its minimum, relative to it."""
-        return max(one.gap for one in self._all) if self._begun else np.inf
-
-    def ask(self, tolerance: float) -> None:
-        """Go on to another gap."""
-        for one in self._all:
-            one.ask(tolerance)
-
-    def quality(self) -> NDArray[np.float64]:
-        """Minus the objectives, (M,)."""
-        return np.array([sum(one.quality()[0] for one in own) for own in self._newtons])
-
-    def advance(self, passes: int) -> None:
-        """Up to so many passes of each problem."""
-        for one in self._all:
-            one.advance(passes)
-
     def coefficients(self, number: int = 0) -> tuple[NDArray[Any], NDArray[Any]]:
         """Weights (outputs, d) and intercepts (outputs,)."""
-        found = [one.coefficients() for one in self._newtons[number]]
+        found = [one.coefficients() for one in self._planes[number]]
         v, intercept = (np.concatenate(parts) for parts in zip(*found, strict=True))
         dual = solve_triangular(self._factor, v.T, lower=True, trans="T")
         (coef,) = self._rows.map(lambda block: (block.X.T @ dual).T)
         dtype = self._problem.rows.dtype
         return np.ascontiguousarray(coef, dtype), intercept.astype(dtype)
-
-    def state(self) -> dict[str, Any]:
-        """A checkpoint: plain arrays and numbers."""
-        return {"planes": [one.state() for one in self._all]}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a checkpoint of the same models on the same rows."""
-        for one, kept in zip(self._all, state["planes"], strict=True):
-            one.restore(kept)
 
 
 def _price(outline: Outline, resources: Resources) -> Price | str:

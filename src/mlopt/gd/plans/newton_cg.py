@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from mlopt.costs import Cost
 from mlopt.gd.gap import strong_convexity_bound
+from mlopt.gd.plans.by_plane import OneByOne
 from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least
 from mlopt.gd.plans.one_model import OneModel
 from mlopt.gd.plans.outline import Outline
@@ -215,19 +216,21 @@ def _image(block: Block, p: Array) -> tuple[Array, Array]:
 
 def _price(outline: Outline, resources: Resources) -> Price | str:
     shape = outline.shape
-    if shape.columns > 1:
-        return "it is for one column of weights"
     if outline.l2 == 0:
         return "nothing bounds its gap without a penalty: `l2` must be positive"
     products = _VALUE[shape.sparse] * shape.nonzero + _ROW * shape.n
     python = _STEP + handing(shape.blocks, resources)
     read = replace(scan(shape, resources, 8.0 * (shape.d + shape.n)), python=python)
     each = read | Cost(flops=products / resources.workers)
-    return lambda passes: passes * each
+    return lambda passes: shape.columns * passes * each
 
 
 def _begin(problem: Problem, stop: Minimum, max_passes: int, start: Start) -> Solver:
-    return NewtonCG(problem, stop, max_passes, start)
+    def one(plane: Problem, start: Start) -> NewtonCG:
+        return NewtonCG(plane, stop, max_passes, start)
+
+    alone = problem.outputs == len(problem.models) == 1
+    return one(problem, start) if alone else OneByOne(problem, one, start)
 
 
 NEWTON_CG = Method(
