@@ -119,9 +119,35 @@ ALIKE = 1.05
 """What errors may differ by that count as equal."""
 
 
+FIELDS = 0.5
+"""The share of drawn sparse problems whose columns are levels of fields, one a row each."""
+
+
+def fields(rng, problem):
+    """Columns that are about as common as each other: categories, hashed words."""
+    count, levels = (int(10 ** rng.uniform(*both)) for both in ((0.6, 2.0), (0.7, 3.0)))
+    n = int(min(10 ** rng.uniform(2.7, 4.7), VALUES / count))
+    found = (levels * rng.random((n, count)) ** (1 + 2 * rng.random())).astype(np.int32)
+    columns = (found + levels * np.arange(count, dtype=np.int32)).ravel()
+    values = rng.random(n * count) if rng.random() < 0.5 else np.ones(n * count)
+    rows = np.repeat(np.arange(n, dtype=np.int32), count)
+    X = sp.csr_array((values, (rows, columns)), shape=(n, count * levels))
+    d = X.shape[1]
+    signal = X @ (rng.normal(size=d) * (rng.random(d) < 10 ** rng.uniform(-1.5, 0)))
+    signal = signal / max(float(signal.std()), 1e-12)
+    signal += 10 ** rng.uniform(-1, 0.3) * rng.normal(size=n)
+    if problem.loss != "squared":
+        signal = (signal > np.quantile(signal, 1 - problem.share)).astype(int)
+        signal[:2] = (0, 1)
+    return X, signal
+
+
 def drawn(rng):
     """A problem as `foresight.py` draws it: (name, X, y, loss, l2, gap)."""
     problem = foresight.draw(rng, VALUES)
+    if problem.density < 1 and rng.random() < FIELDS:
+        X, y = fields(rng, problem)
+        return "drawn", X, y, problem.loss, problem.l2, problem.tolerance
     if rng.random() < WIDE:
         n = 10 ** rng.uniform(*LOW)
         d = 10 ** rng.uniform(np.log10(n), min(HIGH, np.log10(VALUES / n)))

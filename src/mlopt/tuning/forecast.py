@@ -61,6 +61,8 @@ class Forecast:
     """Under which searches over the family are remembered."""
     kernels: int = 0
     """How many must be compiled first."""
+    sparse: bool = False
+    """Whether the final estimator sees sparse rows."""
 
     def of_trials(
         self, problem: Problem, cost: Cost, trials: float, *, batched: bool
@@ -76,13 +78,14 @@ class Forecast:
     def slower_together(self, problem: Problem, trials: float) -> str:
         """Why so many trials of a family that has a batched form are fitted one by one.
 
-        By more than predictions are off as a rule: else chance would choose.
+        Of sparse rows, which a scan shares little of, and by more than both predictions are
+        off as a rule: what noise would choose were not the same in the next search.
         """
-        if self.alone is None or self.batched is None:
+        if self.alone is None or self.batched is None or not self.sparse:
             return ""
         together = self.of_trials(problem, self.batched, trials, batched=True)
         apart = self.of_trials(problem, self.alone, trials, batched=False)
-        if together <= DOUBT["sampled"] * apart:
+        if together <= DOUBT[PRICES] * DOUBT["sampled"] * apart:
             return ""
         both = map(format_seconds, (together, apart))
         return "a shared scan would take {}, and fits by themselves {}".format(*both)
@@ -200,7 +203,7 @@ def forecast(
     final = plan.final(known.stats, outputs)
     found = Forecast(
         alone, batched, choice, size, final=final, looked=looked, method=method,
-        kernels=missing(*_kernels(task, known.stats)),
+        kernels=missing(*_kernels(task, known.stats)), sparse=known.stats.sparse,
     )  # fmt: skip
     trials = n_models / families
     shares_little = known.stats.sparse and task.by_passes and not sample
