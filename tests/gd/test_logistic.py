@@ -143,15 +143,16 @@ def test_stopping_early_warns_and_keeps_the_result() -> None:
     assert model.score(X, y) > 0.6
 
 
-def test_the_plan_weighs_two_methods_for_many_classes_only() -> None:
+def test_the_plan_weighs_other_methods_for_two_classes_than_for_many() -> None:
     X, y, _ = problem(4, n=6000)
     many = LogisticRegression().fit(X, y).plan_.choices[0]
     assert {many.chosen, many.rejected[0].name} == {"lbfgs", "newton-cholesky"}
     assert many.rejected[0].seconds > many.predicted
     X, y, _ = problem(2, n=20_000)
     two = LogisticRegression().fit(X, y).plan_.choices[0]
-    assert two.chosen == "lbfgs"
-    assert "same Hessian" in two.rejected[0].reason
+    assert two.chosen in ("lbfgs", "newton-cg")
+    reasons = {one.name: one.reason for one in two.rejected}
+    assert "same Hessian" in reasons["newton-cholesky"]
 
 
 def test_a_hessian_beyond_memory_is_refused_with_its_size() -> None:
@@ -166,7 +167,7 @@ def test_the_plan_has_predicted_and_measured_seconds(
 ) -> None:
     X, y, _ = problem(n=20_000)
     model = LogisticRegression(verbose=1).fit(X, y)
-    assert model.plan_.choices[0].chosen == "lbfgs"
+    assert model.plan_.choices[0].chosen in ("lbfgs", "newton-cg")
     assert model.plan_.predicted > 0
     assert model.plan_.measured > 0
     captured = capsys.readouterr()

@@ -109,7 +109,7 @@ def test_a_weight_of_two_is_the_row_twice_and_of_zero_is_no_row(
 def test_primal_and_dual_are_both_in_the_plan() -> None:
     X, y, _ = problem(n=20_000)
     tall = fitted(X, y).plan_.choices[0]
-    primal = {"lbfgs", "newton-cholesky", "dual-newton"}
+    primal = {"lbfgs", "newton-cholesky", "dual-newton", "newton-cg"}
     dual = "dual-coordinate-descent"
     assert tall.chosen in primal
     reasons = {one.name: one.reason for one in tall.rejected}
