@@ -222,3 +222,15 @@ def test_without_an_intercept_it_is_a_number_as_in_scikit_learn(classes: int) ->
         found.decision_function(X), expected.decision_function(X), atol=1e-3
     )
     assert found.fit(X, y).score(X, y) == expected.score(X, y)
+
+
+@pytest.mark.filterwarnings("ignore:.*did not reach:sklearn.exceptions.ConvergenceWarning")
+def test_no_more_passes_are_predicted_than_there_may_be() -> None:
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(4000, 30)), random.permutation(4000) % 2
+    few, many = (
+        LinearSVC(loss="hinge", random_state=0, tol=1.0, max_iter=most).fit(X, y).plan_
+        for most in (100, 10_000)
+    )
+    assert "predicted for 100 passes" in str(few)
+    assert few.predicted < many.predicted

@@ -101,11 +101,11 @@ def test_any_variables_are_a_floor_and_any_weights_a_roof(seed: int) -> None:
     least = objective(X, y, l2, v[0], float(b[0]), c)
     random, bracket = np.random.default_rng(seed), Bracket(problem)
     for _ in range(5):
-        w = random.normal(size=X.shape[1])
-        bracket.narrow(w, X @ w, random.uniform(-0.5, 1.5, len(y)) * bracket.cost)
+        other: Array = random.normal(size=X.shape[1:])
+        bracket.narrow(other, X @ other, random.uniform(-0.5, 1.5, len(y)) * bracket.cost)
         assert bracket.floor * l2 <= least * (1 + 1e-9)
-        w, b = bracket.best[:-1], bracket.best[-1]
-        at = [objective(X, y, l2, w, b + t, c) for t in (0.0, -0.01, 0.01)]
+        plane, best = bracket.best[:-1], float(bracket.best[-1])
+        at = [objective(X, y, l2, plane, best + t, c) for t in (0.0, -0.01, 0.01)]
         assert bracket.value * l2 == pytest.approx(at[0], rel=1e-12)
         assert at[0] <= min(at[1:]) * (1 + 1e-12)  # the intercept is the best
 
