@@ -43,6 +43,7 @@ _EPOCHS_OF_GAP = price("dual.epochs.gap")
 _DOUBT = price("dual.doubt")
 _NEAR, _DOUBT_FREE = price("dual.near"), price("dual.doubt.free")
 _LOOKS_FREE = price("dual.looks.free")
+_EPOCHS_FREE, _POWER_FREE = price("dual.epochs.free"), price("dual.epochs.free.power")
 _STEP_DENSE = price("dual.step.dense")
 _STEP_SPARSE = price("dual.step.sparse")
 _STEP_ROW = price("dual.step.row")
@@ -281,8 +282,12 @@ def _price(outline: Outline, resources: Resources) -> Price | str:
 
 
 def _usual(outline: Outline, tolerance: float) -> tuple[float, float]:
-    doubt = _DOUBT_FREE if outline.free_intercept else _DOUBT
-    return _EPOCHS_OF_GAP * digits(tolerance), doubt
+    shape, epochs = outline.shape, _EPOCHS_OF_GAP
+    if not outline.free_intercept:
+        return epochs * digits(tolerance), _DOUBT
+    if outline.look is not None and shape.d < shape.n:
+        epochs = _EPOCHS_FREE * (outline.look().length / outline.l2) ** _POWER_FREE
+    return max(1.0, epochs * digits(tolerance)), _DOUBT_FREE
 
 
 def _begin(problem: Problem, stop: Minimum, max_passes: int, start: Start) -> Solver:
