@@ -70,7 +70,7 @@ from mlopt.resources import Calibration
 from mlopt.rows import Rows
 from mlopt.stats import Stats
 
-LOSSES = ("logistic", "squared", "squared_hinge")
+LOSSES = ("logistic", "squared", "squared_hinge", "hinge")
 SHAPES = (
     (600, 8, 1.0), (3000, 20, 1.0), (3000, 200, 1.0), (1500, 900, 1.0), (20_000, 20, 1.0),
     (20_000, 200, 1.0), (100_000, 30, 1.0), (8000, 700, 1.0), (2000, 100, 0.1),
@@ -80,7 +80,7 @@ SHAPES = (
 METHODS = (
     "lbfgs", "newton-cholesky", "newton-cg", "primal-coordinate-descent", "cholesky",
     "sparse_cg", "sketched_cg", "mixed_cholesky", "svd", "dual-coordinate-descent",
-    "pass", "step", "theirs",
+    "interior-point", "pass", "step", "theirs",
 )  # fmt: skip
 PASSES = (
     (500, 10, 1.0), (4000, 10, 1.0), (12_000, 10, 1.0), (150_000, 2, 1.0),

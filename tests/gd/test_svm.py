@@ -249,3 +249,15 @@ def svm_objectives(X: Any, y: Any, model: Any, C: float) -> Any:
     signs = np.where(y[:, None] == model.classes_[-len(W) :], 1.0, -1.0)
     lacking = np.maximum(0.0, 1.0 - signs * (X @ W.T + b))
     return C * (lacking**2).sum(axis=0) + 0.5 * (W**2).sum(axis=1) + 0.5 * b**2
+
+
+@pytest.mark.filterwarnings("ignore:.*did not reach:sklearn.exceptions.ConvergenceWarning")
+def test_no_more_passes_are_predicted_than_there_may_be() -> None:
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(4000, 30)), random.permutation(4000) % 2
+    few, many = (
+        LinearSVC(loss="hinge", random_state=0, tol=1.0, max_iter=most).fit(X, y).plan_
+        for most in (100, 10_000)
+    )
+    assert "predicted for 100 passes" in str(few)
+    assert few.predicted < many.predicted

@@ -37,6 +37,8 @@ Array = NDArray[Any]
 
 _SMALL_STEP = 1e-12
 _ACTIVE, _LOW, _HIGH, _LEAST, _GREATEST = range(5)
+ANEW = (-math.inf, math.inf, -math.inf, math.inf)
+"""Of `DualState.control`, after how many rows are active, where no epoch counts yet."""
 
 
 @inlined
@@ -168,7 +170,7 @@ class DualState:
     @staticmethod
     def start(n: int, d: int, seed: int) -> DualState:
         """All variables at zero."""
-        control = np.array([n, -np.inf, np.inf, -np.inf, np.inf])
+        control = np.array([n, *ANEW])
         start = np.zeros(n), np.zeros(d + 1), np.arange(n)
         return DualState(*start, control, seeded(seed))
 

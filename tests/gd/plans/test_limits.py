@@ -137,3 +137,14 @@ def test_who_begins_anew_must_have_passes_left() -> None:
     first, other = anew()
     few = int(other.passes.high) + 1
     assert raced([first, other], max_iter=few).names == ["lbfgs"]
+
+
+def test_without_a_gap_a_run_ends_at_its_own_worst_case() -> None:
+    X, y = data()
+    found = plan(Task("hinge"), X, (y > 0).astype(int), tolerance=1e-9)
+    one = replace(found.chosen, passes=Passes.about(10.0, 2.0, "typical"))
+    result = solve([one])
+    assert 20 < result.n_iter <= 22
+    assert (result.converged, result.claim) == (False, "nothing")
+    assert "the most that it was thought to take" in result.message
+    assert solve([one], max_iter=30).n_iter == 30  # a limit that somebody set counts

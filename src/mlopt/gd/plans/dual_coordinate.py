@@ -4,6 +4,10 @@ The method of `mlopt.kernels.dual` is sequential: every step needs the one befor
 needs its steps in random order over *all* rows: block by block, each block would first undo
 the intercept of the one before, and ten times the passes would not do. So rows form one
 block, and what runs in parallel are problems, such as one class against the others.
+
+A free intercept of hinges is penalised by its distance from where it was, and that moves
+after every pass: proximal steps, or multipliers of ``sum_i alpha_i y_i = 0`` (Rockafellar,
+Math. Oper. Res. 1, 1976). The gap is then that of a feasible part of the variables.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from numpy.typing import NDArray
 
 from mlopt.costs import Cost
 from mlopt.gd.columns import Model
+from mlopt.gd.plans.bracket import Bracket
 from mlopt.gd.plans.gathered import EPOCH
 from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least, digits
 from mlopt.gd.plans.outline import Outline
@@ -25,7 +30,7 @@ from mlopt.gd.plans.stop import GradientNorm, Minimum, RelativeGap
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import Shape, alone, gradient_pass
 from mlopt.gd.sizes import ROUNDED
-from mlopt.kernels.dual import DualState, dual_epochs, squared_norms
+from mlopt.kernels.dual import ANEW, DualState, dual_epochs, squared_norms
 from mlopt.prices import count, price
 from mlopt.resources import Resources
 from mlopt.rows import Block
@@ -36,6 +41,9 @@ _EPOCHS_WIDE = price("dual.epochs.wide")
 _EPOCHS_TALL = price("dual.epochs.tall")
 _EPOCHS_OF_GAP = price("dual.epochs.gap")
 _DOUBT = price("dual.doubt")
+_NEAR, _DOUBT_FREE = price("dual.near"), price("dual.doubt.free")
+_LOOKS_FREE = price("dual.looks.free")
+_EPOCHS_FREE, _POWER_FREE = price("dual.epochs.free"), price("dual.epochs.free.power")
 _STEP_DENSE = price("dual.step.dense")
 _STEP_SPARSE = price("dual.step.sparse")
 _STEP_ROW = price("dual.step.row")
@@ -92,12 +100,14 @@ class DualCoordinateDescent:
     At a `RelativeGap`, for one run without an intercept, the duality gap is looked at after
     every pass. It is a sure bound of the error: the primal, ``1/2 ||w||^2 + sum_i cost_i
     loss_i``, which is a task's objective over ``l2``, is never below the dual, and both
-    meet at the solution (Hsieh et al., ICML 2008).
+    meet at the solution (Hsieh et al., ICML 2008). With a free intercept, a `Bracket` tells
+    it.
 
     Parameters
     ----------
     problem : Problem
-        With the hinge or squared hinge loss, a penalty, and none or a penalised intercept.
+        With the hinge or squared hinge loss, a penalty, and none or a penalised intercept;
+        at a gap that of the hinge may be free.
     stop : RelativeGap or GradientNorm
     max_passes : int
     """
@@ -106,6 +116,11 @@ class DualCoordinateDescent:
         rows, first = problem.rows.in_one_block(must=True), problem.models[0]
         self._rows = rows.attach(norms=np.concatenate(rows.map(_norms)))
         self._problem, self._bias = problem, _constant(first)
+        self._bracket: Bracket | None = None
+        if problem.outline.free_intercept:
+            norms = np.concatenate(self._rows.map(_norms))
+            self._bias = float(np.sqrt(_NEAR * norms.mean())) or 1.0
+            self._bracket = Bracket(replace(problem, rows=rows))
         self._stop, self._max_passes, self.gap = stop, max_passes, np.inf
         self._rule = {
             "squared": first.loss == "squared_hinge", "bias": self._bias,
@@ -158,7 +173,19 @@ class DualCoordinateDescent:
             if self.done:
                 return
             self._runs = self._rows.fold(_advance, self._runs, self._rule, 1)
-            self.gap = self._look()
+            self.gap = self._look() if self._bracket is None else self._move()
+
+    def _move(self) -> float:
+        """To where the intercept is now; the gap of what was seen."""
+        (run,), bracket = self._runs, self._bracket
+        assert bracket is not None
+        state = run.state.copy()
+        bracket.narrow(state.w[:-1], bracket.margins(state.w[:-1]), state.alpha)
+        off = float(state.alpha @ bracket.sign)
+        state.w[-1] += self._bias * off
+        state.control[:] = len(state.alpha), *ANEW
+        self._runs = [replace(run, state=state, solved=run.solved and off == 0.0)]
+        return bracket.gap
 
     def _look(self) -> float:
         """The duality gap, relative to the primal."""
@@ -182,6 +209,8 @@ class DualCoordinateDescent:
 
     def coefficients(self, number: int = 0) -> tuple[Array, Array]:
         """Weights (outputs, d) and intercepts (outputs,) of one model."""
+        if self._bracket is not None:
+            return self._bracket.best[None, :-1].copy(), self._bracket.best[-1:].copy()
         models = self._problem.models
         first = sum(model.outputs for model in models[:number])
         own = self._runs[first : first + models[number].outputs]
@@ -195,6 +224,7 @@ class DualCoordinateDescent:
             "passes": [run.passes for run in self._runs],
             "solved": [run.solved for run in self._runs],
             "gap": self.gap,
+            "bracket": None if self._bracket is None else self._bracket.state(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -205,6 +235,8 @@ class DualCoordinateDescent:
             for run, (arrays, passes, solved) in zip(self._runs, kept, strict=True)
         ]
         self.gap = float(state["gap"])
+        if self._bracket is not None:
+            self._bracket.restore(state["bracket"])
 
 
 def _advance(block: Block, run: _Run, rule: dict[str, Any], passes: int) -> _Run:
@@ -231,7 +263,8 @@ def _constant(model: Model) -> float:
 
 def _without_dual(outline: Outline) -> str:
     """Why there is no dual to descend on; "" if there is one."""
-    if outline.free_intercept:
+    able = outline.loss == "hinge" and isinstance(outline.stop, RelativeGap)
+    if outline.free_intercept and not able:
         return "it would penalise the intercept: `fit_intercept` must be False"
     if outline.l2 == 0:
         return "there is no dual without a penalty: `l2` must be positive"
@@ -243,8 +276,18 @@ def _price(outline: Outline, resources: Resources) -> Price | str:
         return why
     look = Cost()
     if not isinstance(outline.stop, GradientNorm):  # a gap takes a pass over all rows
-        look = gradient_pass(outline.shape, resources) + EPOCH
+        looks = _LOOKS_FREE if outline.free_intercept else 1.0
+        look = looks * gradient_pass(outline.shape, resources) + EPOCH
     return lambda epochs: cost(outline.shape, resources, epochs) + epochs * look
+
+
+def _usual(outline: Outline, tolerance: float) -> tuple[float, float]:
+    shape, epochs = outline.shape, _EPOCHS_OF_GAP
+    if not outline.free_intercept:
+        return epochs * digits(tolerance), _DOUBT
+    if outline.look is not None and shape.d < shape.n:
+        epochs = _EPOCHS_FREE * (outline.look().length / outline.l2) ** _POWER_FREE
+    return max(1.0, epochs * digits(tolerance)), _DOUBT_FREE
 
 
 def _begin(problem: Problem, stop: Minimum, max_passes: int, start: Start) -> Solver:
@@ -255,6 +298,5 @@ def _begin(problem: Problem, stop: Minimum, max_passes: int, start: Start) -> So
 DUAL_COORDINATE = Method(
     "dual-coordinate-descent", frozenset({"hinge", "squared_hinge"}), passes, _price,
     _begin, stops=(RelativeGap, GradientNorm), least=at_least(6), stride=_LOOK,
-    bounds=True,
-    usual=lambda outline, tolerance: (_EPOCHS_OF_GAP * digits(tolerance), _DOUBT),
+    bounds=True, usual=_usual,
 )  # fmt: skip

@@ -247,7 +247,10 @@ def choose(
     choice = decide(operator, wanted, seconds, set_aside | why | ranker.refused)
     first = found[choice.chosen]
     if first.passes.expected != 1:
-        choice = replace(choice, notes=(f"predicted for {first.passes_in_words}",))
+        # What ends at a limit takes no longer; how good it is then, is another question.
+        shown = first.within(max_iter + first.method.free)
+        note = f"predicted for {shown.passes_in_words}"
+        choice = replace(choice, predicted=shown.predicted_seconds, notes=(note,))
     if wanted != "auto" or isinstance(stop, CoefficientError):
         # What the user names, or has a patience of its own, is not left for another.
         return Chosen(choice, (first,))

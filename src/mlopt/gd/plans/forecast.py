@@ -69,6 +69,11 @@ class Passes:
         """As good as never more: twice as far off, in digits, as ``high``."""
         return self.high**2 / self.expected
 
+    def within(self, most: float) -> Passes:
+        """As they are where there are no more than ``most``."""
+        low, middle, high = (min(p, most) for p in (self.low, self.expected, self.high))
+        return Passes(middle, low, high, self.source)
+
     @staticmethod
     def known(passes: float) -> Passes:
         """Passes that do not depend on the data."""

@@ -11,6 +11,7 @@ from mlopt.gd.plans.descents import descent
 from mlopt.gd.plans.dual_cholesky import DUAL_CHOLESKY
 from mlopt.gd.plans.dual_coordinate import DUAL_COORDINATE
 from mlopt.gd.plans.dual_newton import DUAL_NEWTON
+from mlopt.gd.plans.interior_point import INTERIOR_POINT
 from mlopt.gd.plans.lbfgs import LBFGS
 from mlopt.gd.plans.method import Method
 from mlopt.gd.plans.mixed_cholesky import MIXED_CHOLESKY
@@ -28,6 +29,7 @@ METHODS: tuple[Method, ...] = (
     DUAL_NEWTON,
     NEWTON_CG,
     DUAL_COORDINATE,
+    INTERIOR_POINT,
     PRIMAL_COORDINATE,
     WORKING_SET,
     CHOLESKY,

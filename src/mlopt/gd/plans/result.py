@@ -133,6 +133,12 @@ def _message(race: Race, gap: float, claim: str) -> str:
             f"estimated to be within {tolerance:g} of the minimum, by the rule of "
             f"{name}, and not certain: {why}"
         )
+    if race.reason == "worst":
+        unit = race.alternative.method.unit
+        return (
+            f"{name} stopped after {race.training.passes} {unit}, the most that it was "
+            "thought to take: nothing tells how near the minimum it is"
+        )
     if race.reason in _MESSAGES:
         limits = race.limits
         return _MESSAGES[race.reason].format(passes=limits.passes, seconds=limits.seconds)

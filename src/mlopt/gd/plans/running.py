@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -98,6 +98,12 @@ class Alternative(Attempt):
     span: tuple[float, float]
     forecast: Forecast
 
+    def within(self, most: float) -> Alternative:
+        """The same where it takes no more than so many passes."""
+        passes = self.passes.within(most)
+        low, mean, high = self.forecast.corrected_seconds(passes)
+        return replace(self, passes=passes, predicted_seconds=mean, span=(low, high))
+
     @property
     def interval(self) -> tuple[float, float]:
         """Seconds that it takes four times of five."""
@@ -121,7 +127,7 @@ class Alternative(Attempt):
     def run(
         self, *, time_limit: float | None = None, max_iter: int | None = None
     ) -> Result:
-        """Solve the task this way, whatever it takes.
+        """Solve the task this way; while its gap is unknown, within its own worst case.
 
         Parameters
         ----------
@@ -256,6 +262,9 @@ class Race:
         while not self._ended() or self._goes_on():
             if following is not None and self._disappoints(following):
                 return False
+            if following is None and self._worn():
+                self.reason = "worst"
+                return True
             if self.wanted is None:
                 self.training.advance(self._stride())
                 continue
@@ -294,6 +303,17 @@ class Race:
         doubt = following.passes.high / (_SURE * max(following.passes.low, 1.0))
         tried = max(_AGAIN * self.limits.elapsed, thought)
         return late and self._left() > min(max(doubt, 1.0) * most, tried)
+
+    def _worn(self) -> bool:
+        """Whether it took more than was to be expected, and no gap tells where that led.
+
+        A limit of passes that somebody set is another worst case.
+        """
+        one = self.alternative
+        if not isinstance(one, Alternative) or self.wanted is None or self.max_iter:
+            return False
+        late = self.training.passes > one.passes.high
+        return late and not np.isfinite(self.training.gap)
 
     def _suffice(self, following: Alternative) -> bool:
         """Whether the passes that are left may be enough for one that begins anew."""

@@ -55,6 +55,8 @@ _DESIGN = (
     _Sizes("squared_hinge", 20_000, 60, intercept=False),
     _Sizes("squared_hinge", 20_000, 2_000, 0.01, intercept=False),
     _Sizes("hinge", 5_000, 100, intercept=False),
+    _Sizes("hinge", 20_000, 40),
+    _Sizes("hinge", 4_000, 600),
     _Sizes("multinomial", 10_000, 40),
     _Sizes("squared", 40_000, 100),
     _Sizes("squared", 5_000, 300, l1=0.05),
@@ -65,6 +67,7 @@ _TINY = (
     _Sizes("logistic", 400, 5, intercept=False),
     _Sizes("logistic", 30, 60),
     _Sizes("hinge", 200, 5, intercept=False),
+    _Sizes("hinge", 200, 5),
     _Sizes("squared", 100, 8, l1=0.05),
 )
 
