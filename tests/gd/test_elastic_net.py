@@ -209,6 +209,23 @@ def test_few_sweeps_warn_and_say_the_gap() -> None:
     assert model.n_iter_ == 2
 
 
+def test_rounding_alone_is_no_reason_to_warn() -> None:
+    X, Y, _ = problem()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        model = mlopt.Lasso(0.1, tol=0.0).fit(X, Y[:, 0])
+    assert model.dual_gap_ < 1e-12 * Y[:, 0].var()
+
+
+def test_sparse_columns_far_from_zero_do_not_overflow() -> None:
+    rng = np.random.default_rng(0)
+    X = sp.csr_array(rng.normal(size=(2000, 50)) + 1.7e9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        with pytest.warns(ConvergenceWarning):
+            mlopt.Lasso(0.005).fit(X, rng.normal(size=2000))
+
+
 def test_dask_rows_are_gathered() -> None:
     X, Y, _ = problem()
     lazy = da.from_array(X, chunks=(70, 30))

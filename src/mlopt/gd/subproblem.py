@@ -27,7 +27,8 @@ from mlopt.prices import count, price
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-NEAR = price("columns.near")
+NEAR = (price("columns.near"), price("columns.near-with-l2"))
+"""How far a minimum is looked for at first, without and with an L2 penalty."""
 _FARTHER = price("columns.farther")
 _MANY = count("columns.near-steps")
 _EXACT = 0.1
@@ -269,7 +270,7 @@ class ByDual:
     """
 
     def __init__(
-        self, penalty: Penalty, model: Model, w: Array, slopes: Array, far: float = NEAR
+        self, penalty: Penalty, model: Model, w: Array, slopes: Array, far: float = NEAR[0]
     ) -> None:
         self._penalty, self.w, self.far = penalty, w[model.chosen], far
         root = np.sqrt(np.broadcast_to(model.h, slopes.shape))
@@ -290,9 +291,9 @@ class ByDual:
             steps, done, exact = self._nearest(tolerance, left)
             left -= steps
             if steps > _MANY:
-                self.far = max(self.far / _FARTHER, NEAR)
+                self.far = max(self.far / _FARTHER, NEAR[0])
             elif steps <= _MANY // 2:
-                self.far = min(self.far * _FARTHER, NEAR / HALF)
+                self.far = min(self.far * _FARTHER, NEAR[0] / HALF)
             if nearby or done or not left or not exact:
                 return most - left, done
 

@@ -64,7 +64,7 @@ _ROUNDING = 2 * ROUNDINGS * _EPSILON
 """Of the objective: a step that promises less cannot be judged by it, and is taken."""
 _PATIENCE = 5
 """Rounds without a smaller gap or objective after which rounding keeps it from its
-tolerance."""
+tolerance; and of sweeps that creep, after which rows' unknowns are tried."""
 
 
 class WorkingSet:
@@ -173,7 +173,11 @@ class WorkingSet:
             self._look()
         if self._loss in FLAT and not self.rounds and self.w.any():
             self._leave_bad_start(penalty)
-        self._work, self._far, self._creeps = float(self.steps), NEAR, False
+        self._work, self._far, self._creeps = (
+            float(self.steps),
+            NEAR[int(penalty.l2 > 0)],
+            0,
+        )
         end, last, least, lowest = self.steps + steps, self.rounds, np.inf, np.inf
         while True:
             self._tidy(penalty)
@@ -188,7 +192,7 @@ class WorkingSet:
             if self.gap <= wanted and self._is_still(violations, still):
                 return True
             if self.steps >= end or self.rounds - last >= _PATIENCE:
-                return bool(self.gap <= wanted)
+                return bool(self.gap <= max(wanted, ROUNDED * value))
             chosen = _working(self.w, violations)
             self.rounds += 1
             share, before = len(chosen) / len(self.w), self.sweeps
@@ -338,7 +342,7 @@ class WorkingSet:
         once = self._loss == "squared"
         products = self._columns.products if once else Products(model.X, model.h)
         price, step = products.sweeps_worth(chosen), sweeps_worth_step(model.X, chosen)
-        by_dual = step < np.inf and (self._creeps or STEPS * step <= price)
+        by_dual = step < np.inf and (self._creeps >= _PATIENCE or STEPS * step <= price)
         price = min(price, STEPS * step, _SWEEPS)
         start = self.w, self._slopes
         told = by_dual and self._started  # which columns have a weight
@@ -362,7 +366,7 @@ class WorkingSet:
         g = gradient[chosen] + Q @ (w - self.w[chosen])
         by_gram = ByGram(penalty, Q, w, g)
         sweeps, done = by_gram.minimise(tolerance, min(most, _SWEEPS))
-        self.sweeps, self._creeps = self.sweeps + sweeps, not done
+        self.sweeps, self._creeps = self.sweeps + sweeps, (self._creeps + 1) * (not done)
         return by_gram.w
 
     def _moments(self, chosen: Indices, h: Array) -> tuple[Array, Array]:
