@@ -97,11 +97,13 @@ class Descent(ABC):
         share = mixture(past[:, : len(self.w)])
         if share is None:
             return
-        before, kept = self._value(), past[-1]
-        self._put(share @ past[1:])
-        refused = self._penalty.positive and (self.w < 0).any()
-        if refused or not self._value() < before:
-            self._put(kept)
+        kept = past[-1]
+        with np.errstate(over="ignore", invalid="ignore"):  # then refused
+            before = self._value()
+            self._put(share @ past[1:])
+            refused = self._penalty.positive and (self.w < 0).any()
+            if refused or not self._value() < before:
+                self._put(kept)
 
     @abstractmethod
     def _sweep(self) -> float:
@@ -392,7 +394,7 @@ class ByGram(Descent):
     def _solve(self, support: Indices) -> bool:
         """To the minimum with these signs, weights 0 whose signs would change; or, where
         that is no better, to where the first of them would."""
-        if not len(support):
+        if not len(support) or not np.isfinite(self.w[support]).all():
             return False
         w, l2 = self.w[support], self._penalty.l2
         Q = self._Q[np.ix_(support, support)]

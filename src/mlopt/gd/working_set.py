@@ -48,6 +48,7 @@ lead to predictions that agree to 1e-7, as scikit-learn's checks of estimators a
 _FEWEST = count("columns.working-set")
 _SWEEPS = count("columns.sweeps")
 _CLOSER = price("columns.closer")
+_TRIFLE = price("columns.trifle")
 FLAT = {"logistic": 1e-10, "multinomial": 1e-10, "squared_hinge": 1e-3}
 """Least curvature of a row's loss: Newton's model needs some, the more where the curvature
 jumps to zero at the edge of the margin."""
@@ -186,7 +187,8 @@ class WorkingSet:
             self.gap = self._dual_gap(penalty, gradient)
             value = self.loss + penalty.value(self.w)
             wanted = gap * value if relative else gap
-            if self.gap < least or value < lowest * (1.0 - _ROUNDING):
+            fell = lowest - value > max(_ROUNDING * value, _TRIFLE**2 * self.gap)
+            if fell or self.gap < (1.0 - _TRIFLE) * least:
                 last = self.rounds
             least, lowest = min(least, self.gap), min(lowest, value)
             if self.gap <= wanted and self._is_still(violations, still):
