@@ -155,6 +155,43 @@ def test_more_columns_than_rows_do_not_make_sweeps_creep_to_their_limit(seed: in
     np.testing.assert_allclose(model.coef_, exact.coef_, atol=1e-5 * abs(exact.coef_).max())
 
 
+@pytest.mark.parametrize("walk", [False, True])
+@pytest.mark.parametrize("ratio", [1.0, 0.99])
+def test_weak_penalties_of_wide_columns_converge_within_the_default(
+    ratio: float, walk: bool
+) -> None:
+    rng = np.random.default_rng(3)
+    n, d = 120, 900
+    X = rng.normal(size=(n, d))
+    if walk:
+        X = np.cumsum(X, axis=1) / np.sqrt(np.arange(1, d + 1))
+    y = X @ np.where(rng.random(d) < 0.1, rng.normal(size=d), 0.0) + rng.normal(size=n)
+    most = float(np.abs((X - X.mean(0)).T @ (y - y.mean())).max() / n)
+    setting: dict[str, Any] = {"alpha": most * (1e-3 if walk else 5e-3), "l1_ratio": ratio}
+
+    def objective(model: Any) -> float:
+        l1, w = setting["alpha"], model.coef_
+        size = ratio * np.abs(w).sum() + (1 - ratio) / 2 * (w @ w)
+        return float(np.mean((y - model.predict(X)) ** 2) / 2 + l1 * size)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        model = mlopt.ElasticNet(**setting).fit(X, y)
+    assert model.n_iter_ < 500
+    assert model.dual_gap_ <= model.tol * y.var()
+    exact = linear_model.ElasticNet(**setting, tol=1e-6, max_iter=200_000).fit(X, y)
+    assert objective(model) - objective(exact) <= model.dual_gap_
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 5])
+def test_limits_count_sweeps_over_all_columns(most: int) -> None:
+    X, Y, _ = problem(100, 2000)
+    with pytest.warns(ConvergenceWarning, match=f"after {most} sweeps"):
+        model = mlopt.Lasso(1e-3, max_iter=most).fit(X, Y[:, 0])
+    assert model.n_iter_ == most
+    assert model.dual_gap_ > model.tol * Y[:, 0].var()
+
+
 def test_a_start_below_zero_does_not_stay_where_weights_are_positive() -> None:
     X, Y, _ = problem()
     y = Y[:, 0]
@@ -170,6 +207,23 @@ def test_few_sweeps_warn_and_say_the_gap() -> None:
     with pytest.warns(ConvergenceWarning, match="duality gap"):
         model = mlopt.Lasso(0.01, max_iter=2, tol=1e-10).fit(X, Y[:, 0])
     assert model.n_iter_ == 2
+
+
+def test_rounding_alone_is_no_reason_to_warn() -> None:
+    X, Y, _ = problem()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        model = mlopt.Lasso(0.1, tol=0.0).fit(X, Y[:, 0])
+    assert model.dual_gap_ < 1e-12 * Y[:, 0].var()
+
+
+def test_sparse_columns_far_from_zero_do_not_overflow() -> None:
+    rng = np.random.default_rng(0)
+    X = sp.csr_array(rng.normal(size=(2000, 50)) + 1.7e9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        with pytest.warns(ConvergenceWarning):
+            mlopt.Lasso(0.005).fit(X, rng.normal(size=2000))
 
 
 def test_dask_rows_are_gathered() -> None:

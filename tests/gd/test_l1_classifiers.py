@@ -105,3 +105,12 @@ def test_dask_rows_and_the_plan_before() -> None:
     here = model.fit(X, y).coef_
     there = model.fit(da.from_array(X, chunks=(40, 12)), y).coef_
     np.testing.assert_allclose(here, there, atol=1e-9)
+
+
+def test_a_run_that_rounding_keeps_from_its_gap_stops() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 5)) + 1.7e9
+    y = X[:, 0] + rng.normal(size=300) > 1.7e9
+    with pytest.warns(ConvergenceWarning):
+        model = mlopt.LinearSVC(**L1).fit(X, y)
+    assert model.n_iter_ < 30

@@ -35,19 +35,21 @@ def model(n: int, k: int, *, even: bool, intercept: bool) -> tuple[Model, Array,
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("even", [True, False])
 @pytest.mark.parametrize("positive", [True, False])
-@pytest.mark.parametrize("l1", [0.0, 0.05, 100.0])
+@pytest.mark.parametrize(
+    ("l1", "l2"), [(0.0, 0.05), (0.05, 0.05), (100.0, 0.05), (0.2, 0.0)]
+)
 def test_the_dual_ends_where_sweeps_end(
-    l1: float, positive: bool, even: bool, intercept: bool
+    l1: float, l2: float, positive: bool, even: bool, intercept: bool
 ) -> None:
-    penalty = Penalty(l1, 0.05, positive)
+    penalty = Penalty(l1, l2, positive)
     given, w, slopes = model(12, 40, even=even, intercept=intercept)
     swept = ByRows(penalty, given, w, slopes)
     assert swept.minimise(1e-11, 100_000)[1]
     solved = ByDual(penalty, given, w, slopes)
-    steps, done = solved.minimise(1e-11, 50)
+    steps, done = solved.minimise(1e-11 if l2 else 1e-9, 50)
     assert done
-    assert steps < 25
-    np.testing.assert_allclose(solved.w, swept.w, atol=1e-8)
+    assert steps < 35
+    np.testing.assert_allclose(solved.w, swept.w, atol=1e-8 if l2 else 1e-6)
     assert not positive or (solved.w >= 0).all()
 
 

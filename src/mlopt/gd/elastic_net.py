@@ -38,13 +38,14 @@ class ElasticNet(LinearRegressor, linear_model.ElasticNet):
     precompute : bool or array-like of shape (d, d), default=False
         Without effect, but for a matrix: scikit-learn fits with that.
     max_iter : int, default=1000
-        Sweeps over sets of columns.
+        Sweeps over all columns: one over a set of them counts as its share, a step that
+        solves for the set at once as the sweeps that take as long.
     copy_X : bool, default=True
         Without effect: X is never written to.
     tol : float, default=1e-4
         Done when the duality gap is at most ``tol`` times the variance of y, without an
         intercept the mean of its squares, and no step along one column is longer than
-        ``tol`` times the largest coefficient.
+        ``tol / 100`` times the largest coefficient.
     warm_start : bool, default=False
         Start from the last fit's coefficients.
     positive : bool, default=False
@@ -57,7 +58,7 @@ class ElasticNet(LinearRegressor, linear_model.ElasticNet):
     coef_ : ndarray of shape (d,) or (T, d)
     intercept_ : float or ndarray of shape (T,)
     n_iter_ : int or list of T int
-        Sweeps over sets of columns.
+        Sweeps over all columns, as ``max_iter`` counts them, rounded up.
     dual_gap_ : float or ndarray of shape (T,)
         How far the objective may be above its minimum.
     plan_ : Plan

@@ -53,9 +53,9 @@ class Penalty:
             return float(over @ over) / (2.0 * self.l2)
         return 0.0 if not over.any() else np.inf
 
-    def maximiser(self, v: Array) -> Array:
-        """The w (d,) of `conjugate`; there must be an L2 penalty."""
-        return np.copysign(self._over(v), v) / self.l2
+    def maximiser(self, v: Array, curve: Array) -> Array:
+        """The w (d,) of `conjugate`, if there were an L2 penalty of ``curve`` (d,)."""
+        return np.copysign(self._over(v), v) / curve
 
     def _over(self, v: Array) -> Array:
         return np.maximum((v if self.positive else np.abs(v)) - self.l1, 0.0)

@@ -20,11 +20,19 @@ from scipy.linalg import lapack
 from mlopt.gd.penalty import Penalty
 from mlopt.gd.plans.column_products import PRODUCTS
 from mlopt.gd.plans.extrapolation import MEMORY, mixture
-from mlopt.gd.sizes import LOST, SUFFICIENT
+from mlopt.gd.sizes import HALF, LOST, SUFFICIENT
 from mlopt.kernels.shrinkage import shrink, shrink_gram
+from mlopt.prices import count, price
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
+
+NEAR = (price("columns.near"), price("columns.near-with-l2"))
+"""How far a minimum is looked for at first, without and with an L2 penalty."""
+_FARTHER = price("columns.farther")
+_MANY = count("columns.near-steps")
+_EXACT = 0.1
+"""How exact a minimum nearby is, as a share of what being nearby changes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,11 +97,13 @@ class Descent(ABC):
         share = mixture(past[:, : len(self.w)])
         if share is None:
             return
-        before, kept = self._value(), past[-1]
-        self._put(share @ past[1:])
-        refused = self._penalty.positive and (self.w < 0).any()
-        if refused or not self._value() < before:
-            self._put(kept)
+        kept = past[-1]
+        with np.errstate(over="ignore", invalid="ignore"):  # then refused
+            before = self._value()
+            self._put(share @ past[1:])
+            refused = self._penalty.positive and (self.w < 0).any()
+            if refused or not self._value() < before:
+                self._put(kept)
 
     @abstractmethod
     def _sweep(self) -> float:
@@ -130,6 +140,10 @@ class ByRows(Descent):
         """One sweep with slopes (n,) that something else has moved."""
         self.slopes[:], self.shift[:] = slopes, 0.0
         return self._sweep()
+
+    def reached(self) -> tuple[Array, Array]:
+        """All weights (d,), and slopes (n,)."""
+        return self._all, self.slopes + self.shift[0] * self._model.h
 
     def take(self, w: Array) -> None:
         """Other weights of the chosen columns."""
@@ -244,50 +258,105 @@ class ByDual:
         min_u ||u||^2 / 2 - t'u + penalty*(B u)        w = argmax_w  w'B u - penalty(w)
 
     by Newton's steps, of which a few find out which weights are not 0; ``B`` (k, n) are the
-    columns less their means times the roots of ``h``, and ``penalty*`` is smooth as long as
-    there is an L2 penalty (Li, Sun, Toh, "A highly efficient semismooth Newton augmented
-    Lagrangian method for solving Lasso problems", SIAM J. Optim. 28, 2018).
+    columns less their means times the roots of ``h``. ``penalty*`` is smooth as long as
+    there is an L2 penalty; where it is weak, a minimum nearby is found first, with
+    ``sum_j H_j (w_j - w0_j)^2 / (2 far)`` more of a penalty, then another near that one
+    (Li, Sun, Toh, "A highly efficient semismooth Newton augmented Lagrangian method for
+    solving Lasso problems", SIAM J. Optim. 28, 2018).
 
     Attributes
     ----------
     w : ndarray of shape (k,)
+    far : float
+        How far minima are looked for: see `NEAR`.
     """
 
-    def __init__(self, penalty: Penalty, model: Model, w: Array, slopes: Array) -> None:
-        self._penalty, self.w = penalty, w[model.chosen]
+    def __init__(
+        self, penalty: Penalty, model: Model, w: Array, slopes: Array, far: float = NEAR[0]
+    ) -> None:
+        self._penalty, self.w, self.far = penalty, w[model.chosen], far
         root = np.sqrt(np.broadcast_to(model.h, slopes.shape))
         self._B = (model.X[model.chosen] - model.mean[model.chosen, None]) * root
         self._u = -np.divide(slopes, root, out=np.zeros_like(slopes), where=root > 0)
         self._t = self._u + self._B.T @ self.w
+        H = model.H[model.chosen]
+        self._H = np.where(H > 0, H, 1.0)
+        self._longest = float(np.sqrt(H.max(initial=0.0)))
+        self._v, self._least = self._B @ self._u, self._value(self.w, self._u)
 
-    def minimise(self, tolerance: float, most: int) -> tuple[int, bool]:
-        """As of a `Descent`, in steps."""
-        B, t, penalty, u = self._B, self._t, self._penalty, self._u
-        v = B @ u
-        for steps in range(most + 1):
-            self.w = penalty.maximiser(v)
-            slopes = u - t + B.T @ self.w
-            if float(np.abs(B @ slopes).max(initial=0.0)) <= tolerance:
-                return steps, True
-            active = B[self.w != 0]
-            H = active.T @ active / penalty.l2
-            H[np.diag_indices_from(H)] += 1.0
-            _, step, failed = lapack.dposv(H, -slopes)
-            if failed or not np.isfinite(step).all():
-                break
-            along, value, share = B @ step, self._value(u, v), 1.0
-            while share > LOST and not (
-                self._value(u + share * step, v + share * along)
-                < value + SUFFICIENT * share * float(slopes @ step)
-            ):
-                share *= 0.5
-            if share <= LOST:
-                break
-            u, v = u + share * step, v + share * along
-        return most, False
+    def minimise(
+        self, tolerance: float, most: int, *, nearby: bool = False
+    ) -> tuple[int, bool]:
+        """As of a `Descent`, in steps; the first minimum ``nearby`` may be enough."""
+        left = most
+        while True:
+            steps, done, exact = self._nearest(tolerance, left)
+            left -= steps
+            if steps > _MANY:
+                self.far = max(self.far / _FARTHER, NEAR[0])
+            elif steps <= _MANY // 2:
+                self.far = min(self.far * _FARTHER, NEAR[0] / HALF)
+            if nearby or done or not left or not exact:
+                return most - left, done
 
-    def _value(self, u: Array, v: Array) -> float:
-        return float(0.5 * u @ u - self._t @ u) + self._penalty.conjugate(v)
+    def _nearest(self, tolerance: float, most: int) -> tuple[int, bool, bool]:
+        """Go to the minimum near ``w``: steps, whether that is one anywhere, or here."""
+        u, v, l2, steps = self._u, self._v, self._penalty.l2, 0
+        curve = np.maximum(l2, self._H / self.far)
+        pull, near = curve - l2, self.w
+        known = pull * near
+        while True:
+            w = self._penalty.maximiser(v + known, curve)
+            used = np.flatnonzero(w)
+            active = self._B[used]
+            slopes = u - self._t + w[used] @ active
+            off = self._longest * float(np.linalg.norm(slopes))
+            moved = float((pull * np.abs(w - near)).max(initial=0.0))
+            done, exact = off + moved <= tolerance, off <= _EXACT * moved
+            if done or exact or steps == most:
+                break
+            step = self._newton(active / np.sqrt(curve[used])[:, None], slopes)
+            along = self._B @ step
+            share = self._share(step, along, slopes, v + known, curve)
+            if not share:
+                break
+            u, v, steps = u + share * step, v + share * along, steps + 1
+            self._u, self._v = u, v
+        value = self._value(w, u - slopes)
+        if value <= self._least:
+            self.w, self._least = w, value
+        return steps, done, exact
+
+    def _share(
+        self, step: Array, along: Array, slopes: Array, v: Array, curve: Array
+    ) -> float:
+        """Of a step, so that it brings what it promises; 0 where none does."""
+        u, value, share = self._u, self._dual(self._u, v, curve), 1.0
+        while share > LOST:
+            wanted = value + SUFFICIENT * share * float(slopes @ step)
+            if self._dual(u + share * step, v + share * along, curve) < wanted:
+                return share
+            share *= 0.5
+        return 0.0
+
+    def _newton(self, active: Array, slopes: Array) -> Array:
+        """A step in ``u``: by the columns that have a weight, or by the rows if fewer."""
+        if not len(active):
+            return -slopes
+        by_rows = len(active) > len(slopes)
+        H = active.T @ active if by_rows else active @ active.T
+        H[np.diag_indices_from(H)] += 1.0
+        _, found, failed = lapack.dposv(H, slopes if by_rows else active @ slopes)
+        if failed or not np.isfinite(found).all():
+            return -slopes
+        return np.asarray(-found if by_rows else found @ active - slopes)
+
+    def _value(self, w: Array, residuals: Array) -> float:
+        return 0.5 * float(residuals @ residuals) + self._penalty.value(w)
+
+    def _dual(self, u: Array, v: Array, curve: Array) -> float:
+        w = self._penalty.maximiser(v, curve)
+        return float(0.5 * u @ u - self._t @ u + 0.5 * (curve * w) @ w)
 
 
 class ByGram(Descent):
@@ -325,7 +394,7 @@ class ByGram(Descent):
     def _solve(self, support: Indices) -> bool:
         """To the minimum with these signs, weights 0 whose signs would change; or, where
         that is no better, to where the first of them would."""
-        if not len(support):
+        if not len(support) or not np.isfinite(self.w[support]).all():
             return False
         w, l2 = self.w[support], self._penalty.l2
         Q = self._Q[np.ix_(support, support)]

@@ -6,7 +6,9 @@ as had one, and minimises over these alone (Massias, Gramfort, Salmon, "Celer: a
 for the Lasso with dual extrapolation", ICML 2018). The subproblem is that of a Newton step
 (Lee, Sun, Saunders, "Proximal Newton-type methods", SIAM J. Optim. 24, 2014; Yuan, Ho, Lin,
 "An improved GLMNET for L1-regularized logistic regression", JMLR 13, 2012), solved by
-`mlopt.kernels.shrinkage` and Anderson's extrapolation of its sweeps.
+`mlopt.kernels.shrinkage` and Anderson's extrapolation of its sweeps, or, of more columns
+than rows, by steps in the rows' unknowns (`mlopt.gd.subproblem.ByDual`): of least squares a
+round then goes no farther than to a minimum nearby, since other columns matter there.
 
 The gap is that of a feasible dual point, so that it is a bound, never an estimate.
 
@@ -22,10 +24,10 @@ from numpy.typing import NDArray
 
 from mlopt.gd.penalty import Penalty
 from mlopt.gd.plans.by_columns import Columns
-from mlopt.gd.plans.column_products import Products, sweeps_worth_steps
+from mlopt.gd.plans.column_products import STEPS, Products, sweeps_worth_step
 from mlopt.gd.plans.stop import Minimum, RelativeGap
 from mlopt.gd.sizes import ROUNDED, ROUNDINGS, SUFFICIENT
-from mlopt.gd.subproblem import ByDual, ByGram, ByRows, Model
+from mlopt.gd.subproblem import NEAR, ByDual, ByGram, ByRows, Model
 from mlopt.kernels.one_row import combination
 from mlopt.kernels.pointwise import losses_and_slopes
 from mlopt.kernels.shrinkage import column_moments
@@ -46,6 +48,7 @@ lead to predictions that agree to 1e-7, as scikit-learn's checks of estimators a
 _FEWEST = count("columns.working-set")
 _SWEEPS = count("columns.sweeps")
 _CLOSER = price("columns.closer")
+_TRIFLE = price("columns.trifle")
 FLAT = {"logistic": 1e-10, "multinomial": 1e-10, "squared_hinge": 1e-3}
 """Least curvature of a row's loss: Newton's model needs some, the more where the curvature
 jumps to zero at the edge of the margin."""
@@ -62,7 +65,7 @@ _ROUNDING = 2 * ROUNDINGS * _EPSILON
 """Of the objective: a step that promises less cannot be judged by it, and is taken."""
 _PATIENCE = 5
 """Rounds without a smaller gap or objective after which rounding keeps it from its
-tolerance."""
+tolerance; and of sweeps that creep, after which rows' unknowns are tried."""
 
 
 class WorkingSet:
@@ -83,7 +86,7 @@ class WorkingSet:
     gap : float
         A bound of how far the objective is above its minimum.
     sweeps, rounds : int
-        Visits of a working set, and gradients of all columns, so far.
+        Sweeps over working sets, and gradients of all columns, so far.
     """
 
     def __init__(
@@ -97,6 +100,7 @@ class WorkingSet:
         self._columns, self._loss, self._intercept = columns, loss, intercept
         self.w, self._b = self._begun(start)
         self.gap, self.sweeps, self.rounds, self._round = np.inf, 0, 0, 0
+        self._work, self._started = 0.0, bool(self.w.any())
         self._look()
 
     def _begun(self, start: tuple[Array, Any] | None) -> tuple[Array, Any]:
@@ -136,9 +140,10 @@ class WorkingSet:
 
     @property
     def steps(self) -> int:
-        """What limits count, as scikit-learn's: sweeps of least squares, and LIBLINEAR's
-        Newton steps of classes, each of as many sweeps as it needs."""
-        return self.sweeps if self._loss == "squared" else self.rounds
+        """What limits count, as scikit-learn's: of least squares sweeps over all columns, a
+        working set's as its share of them and a round as one at least, for its gradient;
+        LIBLINEAR's Newton steps of classes, each of as many sweeps as it needs."""
+        return int(np.ceil(self._work)) if self._loss == "squared" else self.rounds
 
     def solve(
         self, penalty: Penalty, gap: float, steps: int, *, relative: bool = False,
@@ -169,6 +174,11 @@ class WorkingSet:
             self._look()
         if self._loss in FLAT and not self.rounds and self.w.any():
             self._leave_bad_start(penalty)
+        self._work, self._far, self._creeps = (
+            float(self.steps),
+            NEAR[int(penalty.l2 > 0)],
+            0,
+        )
         end, last, least, lowest = self.steps + steps, self.rounds, np.inf, np.inf
         while True:
             self._tidy(penalty)
@@ -177,18 +187,23 @@ class WorkingSet:
             self.gap = self._dual_gap(penalty, gradient)
             value = self.loss + penalty.value(self.w)
             wanted = gap * value if relative else gap
-            if self.gap < least or value < lowest * (1.0 - _ROUNDING):
+            fell = lowest - value > max(_ROUNDING * value, _TRIFLE**2 * self.gap)
+            if fell or self.gap < (1.0 - _TRIFLE) * least:
                 last = self.rounds
             least, lowest = min(least, self.gap), min(lowest, value)
             if self.gap <= wanted and self._is_still(violations, still):
                 return True
             if self.steps >= end or self.rounds - last >= _PATIENCE:
-                return bool(self.gap <= wanted)
+                return bool(self.gap <= max(wanted, ROUNDED * value))
             chosen = _working(self.w, violations)
             self.rounds += 1
-            left = end - self.sweeps if self._loss == "squared" else _SWEEPS
-            limits = _CLOSER * float(violations.max()), min(_SWEEPS, left)
-            if not self._improve(penalty, gradient, chosen, limits):
+            share, before = len(chosen) / len(self.w), self.sweeps
+            left = (end - self._work) / share if self._loss == "squared" else _SWEEPS
+            limits = _CLOSER * float(violations.max()), int(np.ceil(left))
+            improved = self._improve(penalty, gradient, chosen, limits)
+            took = max((self.sweeps - before) * share, 1.0)
+            self._work = min(self._work + took, end)
+            if not improved:
                 return False
 
     def settle(self, penalty: Penalty, stop: Minimum, steps: int) -> bool:
@@ -328,26 +343,32 @@ class WorkingSet:
         (tolerance, most), chosen, w = limits, model.chosen, self.w[model.chosen]
         once = self._loss == "squared"
         products = self._columns.products if once else Products(model.X, model.h)
-        price = products.sweeps_worth(chosen)
-        steps = sweeps_worth_steps(model.X, chosen) if penalty.l2 > 0 else np.inf
-        price = min(price, steps)
-        if price > (self.sweeps if once else self._round):
-            rows = ByRows(penalty, model, self.w, self._slopes)
+        price, step = products.sweeps_worth(chosen), sweeps_worth_step(model.X, chosen)
+        by_dual = step < np.inf and (self._creeps >= _PATIENCE or STEPS * step <= price)
+        price = min(price, STEPS * step, _SWEEPS)
+        start = self.w, self._slopes
+        told = by_dual and self._started  # which columns have a weight
+        if price > (self.sweeps if once else self._round) and not told:
+            rows = ByRows(penalty, model, *start)
             sweeps, done = rows.minimise(tolerance, int(np.ceil(min(most, price))))
             self.sweeps, w, most = self.sweeps + sweeps, rows.w, most - sweeps
             if done or not most:
                 return w
-        if price == steps < np.inf:
-            by_dual = ByDual(penalty, model, self.w, self._slopes)
-            self.sweeps += by_dual.minimise(tolerance, most)[0]
-            return by_dual.w
+            start = rows.reached()
+        if by_dual:
+            dual = ByDual(penalty, model, *start, self._far)
+            most = int(np.ceil(most / step))
+            steps, _ = dual.minimise(tolerance, most, nearby=once)
+            self.sweeps, self._far = self.sweeps + int(np.ceil(steps * step)), dual.far
+            return dual.w
         Q = products.of(chosen)
         if self._intercept:
             Q -= model.weight * np.outer(model.mean[chosen], model.mean[chosen])
         Q[np.diag_indices_from(Q)] = model.H[chosen]
         g = gradient[chosen] + Q @ (w - self.w[chosen])
         by_gram = ByGram(penalty, Q, w, g)
-        self.sweeps += by_gram.minimise(tolerance, most)[0]
+        sweeps, done = by_gram.minimise(tolerance, min(most, _SWEEPS))
+        self.sweeps, self._creeps = self.sweeps + sweeps, (self._creeps + 1) * (not done)
         return by_gram.w
 
     def _moments(self, chosen: Indices, h: Array) -> tuple[Array, Array]:

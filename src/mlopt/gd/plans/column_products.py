@@ -21,7 +21,7 @@ Indices = NDArray[np.int64]
 _PANEL = 1 << 25
 """Values of columns that are copied at once: a quarter of a GiB."""
 PRODUCTS = price("columns.products")
-_STEPS = count("columns.dual-steps")
+STEPS = count("columns.dual-steps")
 _CREEPING = count("columns.sweeps")
 _SPARSE_PRODUCTS = price("columns.sparse-products")
 
@@ -124,15 +124,16 @@ def sweeps_worth(X: Any, chosen: Indices, new: int, known: int) -> float:
     return float((new + known) / max(k, 1) * stored / n / _SPARSE_PRODUCTS)
 
 
-def sweeps_worth_steps(X: Any, chosen: Indices) -> float:
-    """Sweeps over the chosen columns that take as long as to solve for the rows instead.
+def sweeps_worth_step(X: Any, chosen: Indices) -> float:
+    """Sweeps over the chosen columns that take as long as a step in the rows' unknowns.
 
-    Infinite where rows are sparse, or as many as these columns.
+    Infinite where rows are sparse, or more than twice these columns.
     """
     k, n = len(chosen), X.shape[1]
-    if sp.issparse(X) or k <= n or k * n > _PANEL:
+    if sp.issparse(X) or 2 * k <= n or k * n > _PANEL:
         return np.inf
-    return float(_STEPS * (n / 2.0 + n**2 / (3.0 * k)) / PRODUCTS)
+    n = min(k, n)
+    return float((n / 2.0 + n**2 / (3.0 * k)) / PRODUCTS)
 
 
 class Products:

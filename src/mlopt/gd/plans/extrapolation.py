@@ -32,9 +32,10 @@ def mixture(iterates: Array) -> Array | None:
         None where the steps say nothing.
     """
     steps = np.diff(iterates, axis=0)
-    gram = steps @ steps.T
+    with np.errstate(over="ignore", invalid="ignore"):  # of iterates that diverge
+        gram = steps @ steps.T
     size = float(np.trace(gram))
-    if not size > 0:
+    if not 0 < size < np.inf:
         return None
     gram[np.diag_indices_from(gram)] += ROUNDED * size
     found = np.linalg.solve(gram, np.ones(len(gram)))
