@@ -13,6 +13,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion
 
+from mlopt.identity import class_of
 from mlopt.pipeline.steps.copies import hand_over, private_copy
 from mlopt.pipeline.steps.nested import is_pipeline, is_union
 
@@ -48,7 +49,7 @@ class Assembly:
                 self.put_back(f"{path}/{name}", step)
         elif is_union(estimator):
             self._put_back_union(path, estimator)
-        elif type(estimator) is ColumnTransformer:
+        elif class_of(estimator) is ColumnTransformer:
             self._put_back_columns(path, estimator)
 
     def _put_back_union(self, path: str, union: Any) -> None:
