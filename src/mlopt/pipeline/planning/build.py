@@ -31,7 +31,7 @@ from mlopt.pipeline.graph.operators import (
     Select,
 )
 from mlopt.pipeline.planning.expansions import expand
-from mlopt.pipeline.steps.copies import blank_copy, keeps_state
+from mlopt.pipeline.steps.copies import blank_copy, keeps_state, parameters
 from mlopt.pipeline.steps.kinds import (
     ignores_targets,
     is_pinned,
@@ -188,7 +188,7 @@ class Builder:
         own = hasattr(estimator, "_sklearn_output_config")
         if wanted != "default" and hasattr(fresh, "set_output") and not own:
             # The setting is one of this thread, and tasks run in others.
-            for one in (fresh, *fresh.get_params().values()):
+            for one in (fresh, *parameters(fresh, deep=True).values()):
                 if hasattr(one, "set_output"):
                     with suppress(ValueError):  # of a step within that has no such method
                         one.set_output(transform=wanted)

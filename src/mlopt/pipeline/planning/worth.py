@@ -14,7 +14,7 @@ from typing import Any
 import dask
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import OneToOneFeatureMixin, is_classifier
+from sklearn.base import OneToOneFeatureMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.utils import get_tags
 
@@ -29,7 +29,13 @@ from mlopt.pipeline.fits.registry import own_cost, record_of, ways_of
 from mlopt.pipeline.fits.text import table as text
 from mlopt.pipeline.planning.build import counted_columns
 from mlopt.pipeline.profiling.samples import SIZES
-from mlopt.pipeline.steps.nested import does_nothing, is_pipeline, is_simple, is_union
+from mlopt.pipeline.steps.nested import (
+    classifies,
+    does_nothing,
+    is_pipeline,
+    is_simple,
+    is_union,
+)
 from mlopt.plan import format_seconds
 from mlopt.prices import price
 from mlopt.resources import Resources
@@ -330,8 +336,7 @@ def _outputs(steps: Sequence[tuple[str, Any]], y: Any) -> int:
     some = some[:: -(-len(some) // _CLASSES)]
     if some.ndim > 1:
         return int(some.shape[1])
-    last = steps[-1][1]
-    if not (hasattr(last, "__sklearn_tags__") and is_classifier(last)):
+    if not classifies(steps[-1][1]):
         return 1
     classes = len(np.unique(some))
     return classes if classes > 2 else 1

@@ -11,6 +11,7 @@ from sklearn.utils import get_tags
 from mlopt.identity import class_of, identified, is_known
 from mlopt.pipeline.fits.registry import RECORDS, declared, record_of
 from mlopt.pipeline.library.util import Cacher
+from mlopt.pipeline.steps.copies import parameters
 
 
 def is_row_wise(transformer: Any) -> bool:
@@ -58,10 +59,9 @@ _COPIES = ("copy", "copy_X", "copy_x")
 
 def is_told_to_write(estimator: Any) -> bool:
     """Whether an estimator, or one within it, was told that it need not copy its input."""
-    given = estimator.get_params() if hasattr(estimator, "get_params") else {}
     return any(
         value is False and name.rpartition("__")[2] in _COPIES
-        for name, value in given.items()
+        for name, value in parameters(estimator, deep=True).items()
     )
 
 

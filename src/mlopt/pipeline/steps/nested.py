@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import sklearn.pipeline
+from sklearn.base import is_classifier
 from sklearn.compose import ColumnTransformer
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import has_fit_parameter
@@ -88,6 +89,14 @@ def working(pipeline: Any) -> list[Any]:
 def does_nothing(step: Any) -> bool:
     """Whether a step does nothing."""
     return step is None or (isinstance(step, str) and step == "passthrough")
+
+
+def classifies(estimator: Any) -> bool:
+    """Whether an estimator says that it is a classifier; one without tags says nothing."""
+    try:
+        return bool(is_classifier(estimator))
+    except AttributeError:
+        return False
 
 
 def can_transform(step: Any) -> bool:

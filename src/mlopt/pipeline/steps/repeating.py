@@ -93,7 +93,11 @@ def _of_object(value: Any, seen: set[int]) -> Iterator[str]:
         return
     params = getattr(value, "__dict__", {})
     if hasattr(value, "get_params"):
-        params = parameters(value)
+        try:
+            params = parameters(value)
+        except Exception:  # attributes have other names than arguments
+            yield f"`{kind.__name__}` cannot tell its parameters"
+            return
     if said is not None:
         if said.seeded_by is not None and params.get(said.seeded_by) is None:
             yield RANDOM

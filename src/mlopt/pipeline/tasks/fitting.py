@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
 from sklearn.utils.validation import has_fit_parameter
 
 from mlopt.errors import InputError
@@ -16,6 +15,7 @@ from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.blocks.panels import panels
 from mlopt.pipeline.fits.base import Fit, ManyPasses, OnePass, PartialFit
 from mlopt.pipeline.steps.copies import private_copy
+from mlopt.pipeline.steps.nested import classifies
 from mlopt.pipeline.tasks.functions import lent, naming
 from mlopt.rows import Rows
 
@@ -117,7 +117,7 @@ def in_turn(
 
 def classes_of(estimator: Any, y: Sequence[Any] | None) -> Any:
     """The classes of all blocks of targets; None for what is no classifier."""
-    if y is None or not is_classifier(estimator):
+    if y is None or not classifies(estimator):
         return None
     return np.unique(np.concatenate([np.asarray(block) for block in y]))
 
