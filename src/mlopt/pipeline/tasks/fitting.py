@@ -34,6 +34,8 @@ class Job:
         Whether rows have labels of their own in each block: see `tables.stack`.
     writes : str
         As of `Learn`.
+    lengths : tuple of int, or None
+        Rows of each block, where they come in one; None where blocks tell.
     """
 
     step: str
@@ -43,6 +45,7 @@ class Job:
     way: Fit | None
     labelled: bool = False
     writes: str = "never"
+    lengths: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +127,7 @@ def classes_of(estimator: Any, y: Sequence[Any] | None) -> Any:
 
 def fit_gathered(job: Job, x: Sequence[Any], y: Any, weight: Any) -> Both:
     """Fit to all blocks of rows at once, here."""
-    edges = tuple(int(e) for e in np.cumsum([0, *map(tables.count_rows, x)]))
+    edges = _edges(job.lengths, x)
     whole = tables.stack(x, job.step, labelled=job.labelled)
     targets = None if y is None else tables.stack(y, "y")
     weights = None if weight is None else tables.stack(weight, "sample_weight")
@@ -159,12 +162,23 @@ def _as_scikit_learn(job: Job, x: Any, y: Any, weight: Any, edges: tuple[int, ..
 
 
 def apply_gathered(
-    step: str, labelled: bool, function: Any, model: Any, x: Sequence[Any]
+    step: str,
+    labelled: bool,
+    lengths: tuple[int, ...] | None,
+    function: Any,
+    model: Any,
+    x: Sequence[Any],
 ) -> Both:
     """Apply a model to all blocks at once: its rows depend on each other."""
-    edges = tuple(int(e) for e in np.cumsum([0, *map(tables.count_rows, x)]))
+    edges = _edges(lengths, x)
     whole = tables.stack(x, step, labelled=labelled)
     return Both(model, function(model, whole), edges)
+
+
+def _edges(lengths: tuple[int, ...] | None, x: Sequence[Any]) -> tuple[int, ...]:
+    """Where blocks begin and end, of rows that come in them or in one."""
+    counts = map(tables.count_rows, x) if lengths is None else lengths
+    return tuple(int(edge) for edge in np.cumsum([0, *counts]))
 
 
 def first(both: Both) -> Any:
