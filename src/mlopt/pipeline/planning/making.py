@@ -39,6 +39,7 @@ from mlopt.pipeline.profiling.shapes import stats_of_fit
 from mlopt.pipeline.profiling.trial import Trial
 from mlopt.pipeline.rules.base import Context, Draft
 from mlopt.pipeline.rules.choose_ways import ChooseWays
+from mlopt.pipeline.steps.hearing import unheard
 from mlopt.plan import format_bytes
 from mlopt.prices import price
 from mlopt.resources import Resources
@@ -128,7 +129,7 @@ def make_plan(
     samples = Samples(sources, executor)
     tiny = samples.total is not None and samples.total <= TINY
     plainly = known.why if known else f"up to {TINY} rows" if tiny else ""
-    with generators_as_they_were():
+    with generators_as_they_were(), unheard():
         sinks, built, found = samples.enough_for(
             lambda: _profiled(
                 problem, samples, resources, (X, y, weight), room, priced or not plainly
@@ -349,7 +350,7 @@ def graph_behind(
         built.models.update(_renewed(built.models, sinks))
         return sinks, built, samples.large
 
-    with generators_as_they_were():
+    with generators_as_they_were(), unheard():
         return samples.enough_for(made)
 
 

@@ -15,6 +15,7 @@ from sklearn.pipeline import FeatureUnion
 
 from mlopt.identity import class_of
 from mlopt.pipeline.steps.copies import hand_over, private_copy
+from mlopt.pipeline.steps.hearing import unheard
 from mlopt.pipeline.steps.nested import is_pipeline, is_union
 
 
@@ -99,8 +100,9 @@ class _Held(FrozenEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Of a copy: the step may count what it is asked for."""
-        return private_copy(self.estimator, apart=True).transform(X)
+        """Of a copy: the step may count what it is asked for. It has warned before."""
+        with unheard():
+            return private_copy(self.estimator, apart=True).transform(X)
 
 
 def _frozen(part: Any) -> Any:
