@@ -176,3 +176,14 @@ def test_the_error_score_stands_for_all_metrics_where_a_scorer_fails(fails: str)
         wanted = np.where(np.isin(range(3), failed), -1.0, well)
         np.testing.assert_array_equal(scores[:, 0], wanted)
     assert ours.best_params_ == {"fails": ""}
+
+
+def test_what_failed_fits_leave_is_said_in_scikit_learns_words() -> None:
+    space: dict[str, Any] = {"row": [None, X[0, 0]]}
+    said = []
+    for search in (GridSearchCV(Picky(), space, cv=3), grid(Picky(), space)):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            search.fit(X, y)
+        said.append([(w.category, str(w.message)[:40]) for w in found])
+    assert said[0] == said[1]

@@ -11,15 +11,15 @@ import hashlib
 import uuid
 from typing import Any
 
-from mlopt.identity.code import home_of, is_known
+from mlopt.identity.code import class_of, home_of, is_known
 from mlopt.identity.params import parameters
 from mlopt.identity.unknown import Unidentified
 from mlopt.identity.validity import CONSTANT, is_valid
 from mlopt.identity.walk import Walk
 
 __all__ = [
-    "CONSTANT", "identified", "is_installed", "is_known", "is_valid", "join", "parameters",
-    "token_of",
+    "CONSTANT", "class_of", "identified", "is_installed", "is_known", "is_valid", "join",
+    "parameters", "token_of",
 ]  # fmt: skip
 
 

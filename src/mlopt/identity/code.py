@@ -81,6 +81,14 @@ def is_known(kind: type) -> bool:
     return kind.__module__.startswith(("sklearn.", "mlopt.")) and home_of(kind) is not None
 
 
+def class_of(value: Any) -> type:
+    """The class whose declarations hold for ``value``: its own, or `object`, of which
+    nothing is known, where it has methods of its own in the place of those of its class."""
+    kind = type(value)
+    own = getattr(value, "__dict__", ())
+    return object if any(callable(getattr(kind, name, None)) for name in own) else kind
+
+
 def home_of(value: Any) -> str | None:
     """Module, name and version of an installed class or function; None of any other.
 

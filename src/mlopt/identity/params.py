@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from mlopt.identity.code import is_known
+from mlopt.identity.code import class_of, is_known
 
 
 def parameters(estimator: Any) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def parameters(estimator: Any) -> dict[str, Any]:
     >>> parameters(Binarizer(threshold=2.0))
     {'copy': True, 'threshold': 2.0}
     """
-    kind: Any = type(estimator)
+    kind: Any = class_of(estimator)
     own = getattr(kind, "get_params", None) is BaseEstimator.get_params
     if not own or not is_known(kind):
         return dict(estimator.get_params(deep=False))

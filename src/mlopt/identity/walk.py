@@ -176,7 +176,7 @@ def _estimator(walk: Walk, value: Any) -> bool:
 
     What others hold beside their parameters may matter to a fit: they are like any object.
     """
-    if not hasattr(value, "get_params") or not code.is_known(type(value)):
+    if not hasattr(value, "get_params") or not code.is_known(code.class_of(value)):
         return False
     frozen = sys.modules.get("sklearn.frozen")
     if walk.fitted or (frozen is not None and type(value) is frozen.FrozenEstimator):

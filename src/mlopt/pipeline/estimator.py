@@ -164,7 +164,10 @@ class Pipeline(sklearn.pipeline.Pipeline):
         if method != "fit":
             return explain_application(self, method, framed(X))
         with closing(executor(rows=self._light(X, y))) as where:
-            planned = self._plan(X, y, self._routed("fit", params), where, priced=True)
+            try:
+                planned = self._plan(X, y, self._routed("fit", params), where, priced=True)
+            except Unforeseen as reason:
+                return plain_plan(self, None, str(reason), method)
         return to_plan(self, planned)
 
     def visualize(self, X: Any, y: Any = None, filename: str | None = None) -> Any:

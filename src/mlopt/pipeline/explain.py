@@ -18,6 +18,7 @@ from mlopt.pipeline.graph.operators import (
     Operator,
     Outcome,
     Select,
+    one_line,
 )
 from mlopt.pipeline.graph.schedule import Job, Timetable, executions, members, schedule
 from mlopt.pipeline.graph.walking import walk
@@ -112,7 +113,7 @@ def plain_plan(
 ) -> Plan:
     """What is run where no plan holds: scikit-learn's own loop."""
     choices = tuple(
-        Choice(name, " ".join(repr(step).split()), "scikit-learn, on all rows at once")
+        Choice(name, one_line(step), "scikit-learn, on all rows at once")
         for name, step in pipeline.steps
     )
     note = f"run as scikit-learn runs it: {reason}"

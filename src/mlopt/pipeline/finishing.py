@@ -21,6 +21,7 @@ from mlopt.pipeline.running.execute import Execution
 from mlopt.pipeline.running.layers import Layers
 from mlopt.pipeline.steps.assemble import Assembly
 from mlopt.pipeline.steps.copies import private_copy
+from mlopt.pipeline.steps.hearing import unheard
 
 _FEW = 64
 """Rows, as a rule, from which names and numbers of columns are learnt."""
@@ -174,13 +175,14 @@ class _Fitted:
             sources = self.planned.sources
             sample = take_sample(sources, self.run.executor, size, everywhere=size != _FEW)
             self._trial = Trial(sample, values=dict(self.run.models), repeats=1)
-        for node in walk([op], stop=lambda n: n.token in self._values):
-            if isinstance(node, Outcome) and node.token not in self._values:
-                model = self.run.models[node.learn.token]
-                looked = private_copy(model, apart=True)
-                self._values[node.token] = looked.transform(self._values[node.x.token])
-            else:
-                self._trial.value(node)
+        with unheard():  # all rows have warned before
+            for node in walk([op], stop=lambda n: n.token in self._values):
+                if isinstance(node, Outcome) and node.token not in self._values:
+                    model = self.run.models[node.learn.token]
+                    looked = private_copy(model, apart=True)
+                    self._values[node.token] = looked.transform(self._values[node.x.token])
+                else:
+                    self._trial.value(node)
         return self._values[op.token]
 
     def _rows(self) -> int:

@@ -106,6 +106,7 @@ def sweep(
             with warnings.catch_warnings():
                 # Failed trials are told as events, and listed in the report.
                 warnings.simplefilter("ignore", FitFailedWarning)
+                warnings.filterwarnings("ignore", ".*scores are non-finite", UserWarning)
                 search.fit(prepared.X, prepared.y)
         except KeyboardInterrupt:
             if interrupts.insisted or not hasattr(search, "best_index_"):

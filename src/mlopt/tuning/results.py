@@ -86,10 +86,9 @@ def _metric_columns(
     means = values.mean(axis=1)
     with np.errstate(invalid="ignore"):
         spread = np.sqrt(((values - means[:, None]) ** 2).mean(axis=1))
-    # Fits that failed have a warning of their own; without any score there is more to say.
-    fitted = [t.failed is None and not t.unfinished for t in trials]
-    ended = np.isfinite(means[[not t.unfinished for t in trials]])
-    if not np.isfinite(means[fitted]).all() or (len(ended) and not ended.any()):
+    # Of trials that were stopped before their last split there is nothing to say.
+    ended = means[[not t.unfinished for t in trials]]
+    if not np.isfinite(ended).all():
         warnings.warn(
             f"One or more of the {side} scores are non-finite: {means}",
             UserWarning,

@@ -95,5 +95,7 @@ def test_data_in_memory_are_given_away_block_by_block_when_they_are_read(
     assert given == []
     assert ask(blocks, where, "count", tables.count_rows, {1: ()}) == [5000]
     assert given == [5000]
-    dict(blocks.tasks)
+    graph = blocks.graph(range(2))
     assert given == [5000, 4000]
+    assert blocks.given not in graph
+    assert blocks.tasks[blocks.given].result() is X

@@ -9,6 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from dask.task_spec import Alias, Task, TaskRef
 
-from mlopt.cluster import Executor, computed
+from mlopt.cluster import Executor, Threads, computed
 from mlopt.errors import InputError
 from mlopt.identity import join, token_of
 from mlopt.pipeline.blocks import tables
@@ -44,6 +45,8 @@ class Blocks:
         Whether blocks are read only when they are asked for.
     labelled : bool
         Whether they are parts of a Dask frame, each with row labels of its own.
+    given : key of a task, or None
+        All rows in one, as the user gave them, where these are in this process.
     """
 
     tasks: Mapping[Any, Any]
@@ -52,6 +55,7 @@ class Blocks:
     token: str
     lazy: bool = False
     labelled: bool = False
+    given: Any = None
 
     @property
     def count(self) -> int:
@@ -142,6 +146,8 @@ def cut(
     name: str = "X",
     lengths: Sequence[int] | None = None,
     lasting: bool = False,
+    small: float = 0,
+    as_given: bool = False,
 ) -> Blocks:
     """Blocks of ``data``; those of a Dask collection are its chunks of rows.
 
@@ -156,6 +162,10 @@ def cut(
     lasting : bool, default=False
         Whether equal data get an equal token, in every run: their content is then read.
         Else the token never comes again.
+    small : int or infinity, default=0
+        Rows up to which they are one block.
+    as_given : bool, default=False
+        Whether one block is to be ``data`` itself, a list or in columns as it may be.
 
     Raises
     ------
@@ -164,18 +174,31 @@ def cut(
     """
     if is_dask(data):
         return _lazy(data, executor, token_of(data) if lasting else uuid.uuid4().hex)
-    data = usable(data, name)
+    given = framed(data)
+    converted = sp.issparse(given) or isinstance(given, list | tuple)
+    data = given if as_given and converted else usable(given, name)
     n = tables.count_rows(data)
     if n == 0:
         raise InputError(f"`{name}` must have at least one row, got none.")
     if lengths is not None:
         check_same_rows(name, sum(lengths), n)
+    elif n <= small:
+        lengths = [n]
     edges = boundaries(n, tables.count_bytes(data)) if lengths is None else _edges(lengths)
     token = token_of(data) if lasting else uuid.uuid4().hex
     keys = tuple((f"{name}-{token}", number) for number in range(len(edges) - 1))
     ranges = dict(zip(keys, pairwise(edges), strict=True))
     sizes = tuple(b - a for a, b in pairwise(edges))
-    return Blocks(_Parts(data, ranges, executor), keys, sizes, token)
+    parts: dict[Any, Callable[[], Any]] = {
+        key: partial(tables.row_range, data, *edge) for key, edge in ranges.items()
+    }
+    whole = (f"{name}-{token}", "given") if isinstance(executor, Threads) else None
+    all_rows = given if converted else data
+    if whole is not None:
+        parts[whole] = lambda: all_rows
+    if as_given and len(keys) == 1:
+        parts[keys[0]] = lambda: all_rows
+    return Blocks(_Parts(parts, executor), keys, sizes, token, given=whole)
 
 
 def cut_anew(blocks: Blocks, name: str, sizes: Sequence[int], executor: Executor) -> Blocks:
@@ -214,23 +237,20 @@ class _Parts(Mapping[Any, Any]):
     Targets travel to workers only where a step reads them.
     """
 
-    def __init__(
-        self, data: Any, ranges: Mapping[Any, tuple[int, int]], executor: Executor
-    ) -> None:
-        self._data, self._ranges, self._executor = data, ranges, executor
+    def __init__(self, parts: Mapping[Any, Callable[[], Any]], executor: Executor) -> None:
+        self._parts, self._executor = parts, executor
         self._handles: dict[Any, Any] = {}
 
     def __getitem__(self, key: Any) -> Any:
         if key not in self._handles:
-            part = tables.row_range(self._data, *self._ranges[key])
-            self._handles[key] = self._executor.put(part)
+            self._handles[key] = self._executor.put(self._parts[key]())
         return self._handles[key]
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._ranges)
+        return iter(self._parts)
 
     def __len__(self) -> int:
-        return len(self._ranges)
+        return len(self._parts)
 
 
 def gathered(data: Mapping[str, Any], room: float) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mlopt.identity import class_of
 from mlopt.pipeline.fits.numbers.applying import APPLY_NUMBERS, IN_PANELS
 from mlopt.pipeline.fits.text.table import APPLIES
 
@@ -17,6 +18,6 @@ def is_thrifty(kind: type, method: str) -> bool:
 
 def apply_fitted(model: Any, x: Any, method: str) -> Any:
     """``model.<method>(x)``."""
-    if quick := _QUICK.get((type(model), method)):
+    if quick := _QUICK.get((class_of(model), method)):
         return quick(model, x)
     return getattr(model, method)(x)

@@ -7,6 +7,7 @@ from typing import Any
 from numpy.random import Generator, RandomState
 
 from mlopt.costs import Cost
+from mlopt.identity import class_of
 from mlopt.pipeline.fits.base import Fit
 from mlopt.pipeline.fits.known import known
 from mlopt.pipeline.fits.record import UNKNOWN, Record
@@ -38,7 +39,7 @@ def ways_of(estimator: Any) -> tuple[Fit, ...]:
     """
     if isinstance(getattr(estimator, "random_state", None), RandomState | Generator):
         return ()
-    return record_of(type(estimator)).ways
+    return record_of(class_of(estimator)).ways
 
 
 def own_cost(estimator: Any, stats: Stats, passes: float | None = None) -> Cost | None:
@@ -46,5 +47,5 @@ def own_cost(estimator: Any, stats: Stats, passes: float | None = None) -> Cost 
 
     In so many passes, where they are known.
     """
-    own = record_of(type(estimator)).own
+    own = record_of(class_of(estimator)).own
     return None if own is None else own(estimator, stats, passes)

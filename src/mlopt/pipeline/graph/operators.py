@@ -192,7 +192,7 @@ class Learn(Operator):
 
     @cached_property
     def _words(self) -> str:
-        return _one_line(self.estimator)  # for every layer, choice and rule
+        return one_line(self.estimator)  # for every layer, choice and rule
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +214,7 @@ class Given(Operator):
 
     @cached_property
     def _words(self) -> str:
-        return _one_line(self.model)
+        return one_line(self.model)
 
 
 @dataclass(frozen=True, eq=False)
@@ -405,5 +405,9 @@ def _is_operators(value: Any) -> bool:
     return type(value) is tuple and bool(value) and isinstance(value[0], Operator)
 
 
-def _one_line(estimator: Any) -> str:
-    return " ".join(repr(estimator).split())
+def one_line(estimator: Any) -> str:
+    """What an estimator prints; its class where it cannot tell its parameters."""
+    try:
+        return " ".join(repr(estimator).split())
+    except Exception:
+        return type(estimator).__name__

@@ -17,7 +17,7 @@ from sklearn.utils._set_output import ADAPTERS_MANAGER
 from sklearn.utils.validation import _get_feature_names
 
 from mlopt.errors import InputError
-from mlopt.identity import is_valid, join, token_of
+from mlopt.identity import class_of, is_valid, join, token_of
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.fits.registry import declared
 from mlopt.pipeline.graph.operators import (
@@ -32,7 +32,7 @@ from mlopt.pipeline.graph.operators import (
     Source,
 )
 from mlopt.pipeline.planning.expansions import expand
-from mlopt.pipeline.steps.copies import blank_copy, keeps_state
+from mlopt.pipeline.steps.copies import blank_copy, keeps_state, parameters
 from mlopt.pipeline.steps.kinds import (
     ignores_targets,
     is_pinned,
@@ -50,7 +50,7 @@ from mlopt.pipeline.steps.nested import (
     is_union,
 )
 from mlopt.pipeline.steps.repeating import doubt, repeats
-from mlopt.pipeline.tasks.functions import naming
+from mlopt.pipeline.tasks.functions import Unforeseen, naming
 
 Example = Callable[[Operator], Any]
 """Gives some rows of an operator's value."""
@@ -110,7 +110,7 @@ class Builder:
             return x
         if is_union(transformer) and plain:
             return self._union(path, transformer, x)
-        if type(transformer) is ColumnTransformer and plain:
+        if class_of(transformer) is ColumnTransformer and plain:
             return self._by_columns(path, transformer, x)
         return self._leaf(path, transformer, x)
 
@@ -125,15 +125,17 @@ class Builder:
             for name, step in steps[:-1]:
                 x = self.transformed(name, step, x)
             return self.last(*steps[-1], x) if steps else ()
-        if (is_union(estimator) or type(estimator) is ColumnTransformer) and plain:
+        if (is_union(estimator) or class_of(estimator) is ColumnTransformer) and plain:
             self.transformed(path, estimator, x)
             inside = f"{path}/"
             found = [m for p, m in self.models.items() if f"{p}/".startswith(inside)]
             return tuple(found)
+        _check_methods(path, estimator)
         self.models[path] = self._learn(path, estimator, x, self.y, self.weight)
         return (self.models[path],)
 
     def _leaf(self, path: str, transformer: Any, x: Operator) -> Operator:
+        _check_methods(path, transformer)
         plain = not self.params.get(path)
         expanded = expand(path, self._configured(transformer), x) if plain else None
         if expanded is not None:
@@ -172,7 +174,7 @@ class Builder:
         if is_row_wise(transformer) or is_row_wise(frozen):
             pinned = is_pinned(transformer)
             rows = Apply(path, self.models[path], x, pinned=pinned, writes=writes)
-            own = declared(type(transformer)) or declared(
+            own = declared(class_of(transformer)) or declared(
                 getattr(transformer, "func", None)
             )
             if own is None:
@@ -194,7 +196,7 @@ class Builder:
         own = hasattr(estimator, "_sklearn_output_config")
         if wanted != "default" and hasattr(fresh, "set_output") and not own:
             # The setting is one of this thread, and tasks run in others.
-            for one in (fresh, *fresh.get_params().values()):
+            for one in (fresh, *parameters(fresh, deep=True).values()):
                 if hasattr(one, "set_output"):
                     with suppress(ValueError):  # of a step within that has no such method
                         one.set_output(transform=wanted)
@@ -402,6 +404,15 @@ def _check(path: str, validate: Callable[[], None]) -> None:
     """scikit-learn's own check of names and parts, with the name of the step."""
     with naming(path):
         validate()
+
+
+def _check_methods(path: str, estimator: Any) -> None:
+    """Raise where methods may look at the object itself: a fitted copy would not do."""
+    if class_of(estimator) is object:
+        raise Unforeseen(
+            f"Step `{path}` has methods in the place of those of its class, so it is "
+            "fitted itself, as scikit-learn does it."
+        )
 
 
 def _check_parameters(path: str, estimator: Any) -> None:

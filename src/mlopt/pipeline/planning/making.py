@@ -39,6 +39,7 @@ from mlopt.pipeline.profiling.shapes import stats_of_fit
 from mlopt.pipeline.profiling.trial import Trial
 from mlopt.pipeline.rules.base import Context, Draft
 from mlopt.pipeline.rules.choose_ways import ChooseWays
+from mlopt.pipeline.steps.hearing import unheard
 from mlopt.plan import format_bytes
 from mlopt.prices import price
 from mlopt.resources import Resources
@@ -121,13 +122,16 @@ def make_plan(
     here = isinstance(executor, Threads) and not environment.remembers
     known = _not_worth_it(problem, resources, room) if here and not without else None
     whole = known is not None
-    X, y, weight, sources = bind(problem, executor, environment.remembers, whole)
+    given = here and (whole or _is_tiny(problem.X))
+    X, y, weight, sources = bind(
+        problem, executor, environment.remembers, whole, as_given=given
+    )
     samples = Samples(sources, executor)
     tiny = samples.total is not None and samples.total <= TINY
     plainly = known.why if known else f"up to {TINY} rows" if tiny else ""
     priced = priced or not plainly
     chosen: dict[str, dict[str, Any]] = {}  # which may take long, and are asked once
-    with generators_as_they_were():
+    with generators_as_they_were(), unheard():
         sinks, built, found = samples.enough_for(
             lambda: _profiled(
                 problem, samples, resources, (X, y, weight), room, priced, chosen
@@ -234,14 +238,24 @@ def _check_gathered(sinks: Sinks, found: Profile) -> None:
             )
 
 
+def _is_tiny(X: Any) -> bool:
+    """Whether rows are as many as run as scikit-learn runs them."""
+    counted = hasattr(X, "shape") or isinstance(X, list | tuple)
+    return not is_dask(X) and counted and count_rows(X) <= TINY
+
+
 def bind(
-    problem: Problem, executor: Executor, lasting: bool, whole: bool = False
+    problem: Problem,
+    executor: Executor,
+    lasting: bool,
+    whole: bool = False,
+    *,
+    as_given: bool = False,
 ) -> tuple[Operator, Operator | None, Operator | None, dict[str, Blocks]]:
-    """Sources for the data, with what is behind them; rows in one block if ``whole``."""
-    data = problem.X if is_dask(problem.X) else usable(problem.X)
-    small = not is_dask(data) and (whole or count_rows(data) <= SMALL)
-    lengths = [count_rows(data)] if small else None
-    blocks = cut(data, executor, lengths=lengths, lasting=lasting)
+    """Sources for the data, with what is behind them; rows in one block if ``whole``, and
+    then in the user's own objects if ``as_given``."""
+    data, small = problem.X, float("inf") if whole else SMALL
+    blocks = cut(data, executor, lasting=lasting, small=small, as_given=as_given)
     # Chunks of unknown length may be empty, and most steps work on no empty block.
     sizes = blocks.lengths or lengths_of(blocks, executor)
     blocks = blocks.without(sizes)
@@ -255,7 +269,9 @@ def bind(
             continue
         one = blocks
         if name != "X":
-            one = _beside(given, name, data, blocks, sizes, executor, lasting=lasting)
+            one = _beside(
+                given, name, data, blocks, sizes, executor, lasting, as_given=as_given
+            )
         op = Source(name, one.token, lazy=one.lazy)
         sources[op.token] = one
         ops.append(op)
@@ -271,8 +287,9 @@ def _beside(
     blocks: Blocks,
     sizes: Sequence[int],
     executor: Executor,
-    *,
     lasting: bool,
+    *,
+    as_given: bool,
 ) -> Blocks:
     """Targets or weights in blocks that go with those of X, of which some were empty."""
     if is_dask(data):
@@ -281,7 +298,14 @@ def _beside(
         if found.lengths != tuple(sizes) and not same_rows(X, data):
             found = cut_anew(found, name, sizes, executor)
         return found.without(sizes)
-    return cut(data, executor, name=name, lengths=blocks.lengths, lasting=lasting)
+    return cut(
+        data,
+        executor,
+        name=name,
+        lengths=blocks.lengths,
+        lasting=lasting,
+        as_given=as_given,
+    )
 
 
 def _in_rows_of(data: Any, name: str, sizes: Sequence[int]) -> Any:
@@ -330,7 +354,7 @@ def graph_behind(
         built.models.update(_renewed(built.models, sinks))
         return sinks, built, samples.large
 
-    with generators_as_they_were():
+    with generators_as_they_were(), unheard():
         return samples.enough_for(made)
 
 

@@ -14,12 +14,13 @@ from typing import Any
 import dask
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import OneToOneFeatureMixin, is_classifier
+from sklearn.base import OneToOneFeatureMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.utils import get_tags
 
 from mlopt.costs import Cost
 from mlopt.errors import InputError
+from mlopt.identity import class_of
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.fits.base import OnePass
 from mlopt.pipeline.fits.numbers import table as numbers
@@ -28,7 +29,13 @@ from mlopt.pipeline.fits.registry import own_cost, record_of, ways_of
 from mlopt.pipeline.fits.text import table as text
 from mlopt.pipeline.planning.build import counted_columns
 from mlopt.pipeline.profiling.samples import SIZES
-from mlopt.pipeline.steps.nested import does_nothing, is_pipeline, is_simple, is_union
+from mlopt.pipeline.steps.nested import (
+    classifies,
+    does_nothing,
+    is_pipeline,
+    is_simple,
+    is_union,
+)
 from mlopt.plan import format_seconds
 from mlopt.prices import price
 from mlopt.resources import Resources
@@ -154,7 +161,7 @@ def is_light(steps: Sequence[tuple[str, Any]], X: Any) -> bool:
     """Whether fitted steps go through the values of a table once, to a linear model."""
     leaves = (leaf for _, step in steps for leaf in _leaves(step))
     table = len(getattr(X, "shape", ())) == 2
-    return table and all(type(one) in LIGHT or hasattr(one, "coef_") for one in leaves)
+    return table and all(class_of(one) in LIGHT or hasattr(one, "coef_") for one in leaves)
 
 
 def _leaves(step: Any) -> Iterator[Any]:
@@ -165,7 +172,7 @@ def _leaves(step: Any) -> Iterator[Any]:
         inner = [one for _, one in step.steps]
     elif is_union(step):
         inner = [one for _, one in step.transformer_list]
-    elif type(step) is ColumnTransformer:
+    elif class_of(step) is ColumnTransformer:
         inner = [one for _, one, _ in step.transformers_]
     else:
         yield step
@@ -247,15 +254,15 @@ class _Sum:
         if is_union(step):
             parts = [self.step(part, x) for _, part in step.transformer_list]
             return replace(x, columns=sum(part.columns for part in parts), bytes=-1)
-        if type(step) is ColumnTransformer:
+        if class_of(step) is ColumnTransformer:
             return self._by_columns(step, x)
         self.steps += 1
-        if type(step) in DRAWN and isinstance(kept := step.n_components, int):
+        if class_of(step) in DRAWN and isinstance(kept := step.n_components, int):
             self.products += 2.0 * x.nonzeros * kept
             x = replace(x, columns=kept, density=1.0, sparse=False, bytes=-1)
             self.numbers += price("step.number") * x.nonzeros
             return replace(x, dtype="float64", bytes=-1)
-        if type(step) in LIGHT:
+        if class_of(step) in LIGHT:
             self.sparse |= any(hasattr(step, name) for name in _SPARSE)
             mixed = x.dtype == "mixed"
             if mixed:
@@ -277,7 +284,7 @@ class _Sum:
 
     def _priced(self, step: Any, x: Stats) -> Stats:
         sparse = x.sparse or self.sparse
-        if record_of(type(step)).by_author or sparse > get_tags(step).input_tags.sparse:
+        if record_of(class_of(step)).by_author or sparse > get_tags(step).input_tags.sparse:
             raise _Unknown  # a way may take sparse rows where scikit-learn takes none
         stats = replace(x, outputs=self.outputs, dtype="float64", bytes=-1)
         ways = [way for way in ways_of(step) if not way.refusal(step, stats)]
@@ -329,8 +336,7 @@ def _outputs(steps: Sequence[tuple[str, Any]], y: Any) -> int:
     some = some[:: -(-len(some) // _CLASSES)]
     if some.ndim > 1:
         return int(some.shape[1])
-    last = steps[-1][1]
-    if not (hasattr(last, "__sklearn_tags__") and is_classifier(last)):
+    if not classifies(steps[-1][1]):
         return 1
     classes = len(np.unique(some))
     return classes if classes > 2 else 1

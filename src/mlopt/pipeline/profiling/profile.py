@@ -6,12 +6,10 @@ KeystoneML profiles on two sizes and extrapolates both time and memory by a line
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from mlopt.caching import Measured
 from mlopt.caching import Profile as Lines
@@ -277,17 +275,15 @@ def _speculated(
         return option
     if option.way is None and stats.sparse:
         return option
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        if option.way is None:
-            passes = float(np.max(trial.value(op).n_iter_))
-            cost = own_cost(op.estimator, stats, passes)
-            assert cost is not None
-            seconds = cost.seconds(found.resources)
-            return replace(_whole(seconds, stats, found), doubt=_SEEN)
-        assert isinstance(option.way, ManyPasses)
-        x, y = (None if i is None else trial.value(i) for i in (op.x, op.y))
-        seen = option.way.speculate(op.estimator, x, y, stats)
+    if option.way is None:
+        passes = float(np.max(trial.value(op).n_iter_))
+        cost = own_cost(op.estimator, stats, passes)
+        assert cost is not None
+        seconds = cost.seconds(found.resources)
+        return replace(_whole(seconds, stats, found), doubt=_SEEN)
+    assert isinstance(option.way, ManyPasses)
+    x, y = (None if i is None else trial.value(i) for i in (op.x, op.y))
+    seen = option.way.speculate(op.estimator, x, y, stats)
     if seen is None:
         return option
     priced = _priced(op, option.way, stats, found, seen)

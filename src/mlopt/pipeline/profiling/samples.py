@@ -7,7 +7,6 @@ is to take a small part of the run.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -21,6 +20,7 @@ from mlopt.pipeline.graph.operators import Join, Operator
 from mlopt.pipeline.graph.walking import walk
 from mlopt.pipeline.profiling.sampling import Sample, take_sample
 from mlopt.pipeline.profiling.trial import Trial
+from mlopt.pipeline.steps.hearing import unheard
 from mlopt.pipeline.tasks.functions import Unforeseen, names_step
 
 Found = TypeVar("Found")
@@ -84,8 +84,7 @@ class Samples:
         first, _ = self._begin()
         self._asked.append(op)
         if self._warm is not None:
-            with suppress(Exception), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with suppress(Exception), unheard():
                 self._warm.value(op)
         return first.value(op)
 

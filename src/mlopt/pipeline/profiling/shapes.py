@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
 
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.graph.operators import Learn
 from mlopt.pipeline.profiling.trial import Trial
+from mlopt.pipeline.steps.nested import classifies
 from mlopt.stats import Stats
 
 
@@ -28,7 +28,7 @@ def outputs_of(op: Learn, trial: Trial) -> int:
     y = np.asarray(trial.value(op.y))
     if y.ndim == 2:
         return int(y.shape[1])
-    if hasattr(op.estimator, "__sklearn_tags__") and is_classifier(op.estimator):
+    if classifies(op.estimator):
         classes = len(np.unique(y))
         return classes if classes > 2 else 1
     return 1

@@ -22,6 +22,7 @@ from mlopt.pipeline.graph.operators import Given, Learn, Operator, Outcome, Sour
 from mlopt.pipeline.graph.walking import walk
 from mlopt.pipeline.profiling.sampling import Sample
 from mlopt.pipeline.steps.copies import private_copy
+from mlopt.pipeline.steps.hearing import unheard
 from mlopt.pipeline.tasks import fitting
 from mlopt.pipeline.tasks.functions import block_function
 from mlopt.rows import Rows
@@ -104,7 +105,7 @@ class Trial:
         function, inputs = block_function(op), self._short(op)
 
         def call(_: int) -> None:
-            with single_threaded():
+            with single_threaded(), unheard():
                 function(*inputs)
 
         alone = together = float("inf")

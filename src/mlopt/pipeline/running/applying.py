@@ -42,6 +42,7 @@ from mlopt.pipeline.profiling.trial import Trial
 from mlopt.pipeline.running.execute import Execution
 from mlopt.pipeline.running.layers import Layers, have_labels
 from mlopt.pipeline.steps.by_rows import gives_lists
+from mlopt.pipeline.steps.hearing import heard_once
 from mlopt.pipeline.tasks.functions import Recipe, Unforeseen
 from mlopt.resources.probe import memory_limit
 from mlopt.rows.block import MEGABYTE, boundaries, check_unmasked
@@ -86,7 +87,7 @@ def apply_pipeline(pipeline: Any, method: str, X: Any) -> Any:
         planned = plan_application(pipeline, method, X := usable(X))
         if why_plain(planned):
             return NotImplemented
-        with closing(_here()) as where:
+        with closing(_here()) as where, heard_once():
             parts = _in_blocks(pipeline, planned, X, where)
     except Unforeseen:
         return NotImplemented

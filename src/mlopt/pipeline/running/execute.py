@@ -180,6 +180,7 @@ class Execution:
         if not (wanted := [*keys, *stay_keys, *marks]):
             return []
         submitted = layers.submitted(graph, wanted)
+        by_itself = layers.renamed.get(by_itself, by_itself)
         handles = self.executor.run_graph(*submitted, by_itself)
         rest = handles[len(keys) :]
         self._stay(stay, layers, rest[: len(stay_keys)])

@@ -18,10 +18,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from dask.core import toposort
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 from dask.optimization import cull
 from dask.task_spec import GraphNode, List, Task, TaskRef
 
+from mlopt.identity import join
 from mlopt.pipeline.blocks.cut import Blocks
 from mlopt.pipeline.fits.base import OnePass, PartialFit
 from mlopt.pipeline.graph.operators import Given, Learn, Operator, Outcome, Source
@@ -31,6 +33,9 @@ from mlopt.pipeline.running.merging import merged, together
 from mlopt.pipeline.tasks import fitting
 from mlopt.pipeline.tasks.functions import block_function
 from mlopt.pipeline.tasks.timing import Timed, a_model, on_the_way, quietly
+
+_MARK = 12
+"""Digits that tell a task from others of its operators and its block."""
 
 
 def have_labels(op: Operator, sources: Mapping[str, Blocks]) -> bool:
@@ -76,6 +81,7 @@ class Layers:
     taken: dict[str, int] = field(default_factory=dict)
     places: dict[tuple[str, ...], str] = field(default_factory=dict)
     members: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    renamed: dict[Any, Any] = field(default_factory=dict)
 
     def rows(self, op: Operator) -> list[Any]:
         """The keys of an operator's blocks."""
@@ -115,22 +121,14 @@ class Layers:
         inside = together(tasks, self.by_block, set(keys))
         owners = {key: name for name, own in self.tasks.items() for key in own}
         places: dict[Any, str] = {}
-        names: dict[Any, Any] = {}
         for key, those in inside.items():
-            inner = tuple(dict.fromkeys(_owner(one, owners) for one in those))
-            places[key] = self._place(inner)
-            if places[key] not in self.tasks and len(inner) > 1:
-                names[key] = (places[key], *key[1:])
-            elif len(those) > 1 and isinstance(self.ops.get(places[key]), Source):
-                # Others may ask for the user's own task by its name, and get it alone.
-                first, *others = key if isinstance(key, tuple) else (key,)
-                own = f"{first}-{len(those)}"
-                names[key] = (own, *others) if others else own
+            places[key] = self._place(
+                tuple(dict.fromkeys(_owner(o, owners) for o in those))
+            )
         for key, value in tasks.items():
             if not isinstance(value, GraphNode):
                 places[key] = _owner(key, owners)
-                # A handle on workers has the name that its value got there.
-                names[key] = value.key if isinstance(value, TaskRef) else key
+        names = self.renamed = _names(tasks, inside, places)
         found: dict[str, dict[Any, Any]] = {}
         where = {names.get(key, key): place for key, place in places.items()}
         for key, task in merged(tasks, inside, names).items():
@@ -229,10 +227,10 @@ class Layers:
     def _on_all(self, name: str, op: Operator) -> dict[Any, Any]:
         """For a step that must see all rows together: gathered, applied, cut again."""
         model, x = op.inputs
-        blocks = self._refs(x)
+        blocks, lengths = self._all(x)
         whole = (name, "all")
         function, fitted = block_function(op), TaskRef(self.model(model))
-        named = op.step, have_labels(x, self.sources)
+        named = op.step, have_labels(x, self.sources), lengths
         task = _task(whole, fitting.apply_gathered, *named, function, fitted, blocks)
         return {whole: task, **_cut(name, whole, len(self.rows(x)))}
 
@@ -242,9 +240,12 @@ class Layers:
         if isinstance(op.way, PartialFit):
             return self._in_turn(name, op, op.way)
         x, y, weight = self._refs(op.x), self._refs(op.y), self._refs(op.weight)
-        both = (name, "both")
+        both, lengths = (name, "both"), None
+        if op.way is None:
+            (x, lengths), (y, _), (weight, _) = map(self._all, (op.x, op.y, op.weight))
         given = op.estimator, op.params, op.transforms, op.way
-        job = fitting.Job(op.step, *given, have_labels(op.x, self.sources), op.writes)
+        labelled = have_labels(op.x, self.sources)
+        job = fitting.Job(op.step, *given, labelled, op.writes, lengths)
         fit = Timed(op.token, fitting.fit_gathered, a_model)
         return {
             both: _task(both, fit, job, x, y, weight),
@@ -304,6 +305,15 @@ class Layers:
             return []
         return self.rows(op) if op.gives_rows else [self.model(op)]
 
+    def _all(self, op: Operator | None) -> tuple[Any, tuple[int, ...] | None]:
+        """All rows for one task, and how many each block has: of data in this process in
+        one, as they were given; else in their blocks, which tell."""
+        if isinstance(op, Source) and op.token not in self.held:
+            source = self.sources[op.token]
+            if source.given is not None:
+                return List(TaskRef(source.given)), source.lengths
+        return self._refs(op), None
+
     def _refs(self, op: Operator | None) -> Any:
         return None if op is None else List(*map(TaskRef, self._keys(op)))
 
@@ -318,6 +328,32 @@ def connected(layers: Mapping[str, MaterializedLayer]) -> HighLevelGraph:
 def _read(tasks: Iterable[Any], where: Mapping[Any, str]) -> set[str]:
     nodes = (task for task in tasks if isinstance(task, GraphNode))
     return {where[key] for node in nodes for key in node.dependencies if key in where}
+
+
+def _names(
+    tasks: Mapping[Any, Any],
+    inside: Mapping[Any, Sequence[Any]],
+    places: Mapping[Any, str],
+) -> dict[Any, Any]:
+    """Keys of tasks that are several in one, or read others under other keys: a key says
+    what the task does, and the scheduler may know it from another graph."""
+    # A handle on workers has the name that its value got there.
+    names = {k: v.key for k, v in tasks.items() if isinstance(v, TaskRef) and v.key != k}
+    reads = {
+        key: {d for one in those for d in tasks[one].dependencies if d in tasks} - {*those}
+        for key, those in inside.items()
+    }
+    for key in toposort(
+        reads, dependencies={k: v & reads.keys() for k, v in reads.items()}
+    ):
+        those, others = inside[key], [(k, names[k]) for k in reads[key] if k in names]
+        if len(those) == 1 and not others:
+            continue
+        mark = join(*map(str, those), *sorted(map(str, others)))[:_MARK]
+        first, *rest = key if isinstance(key, tuple) else (key,)
+        start = places[key] if rest and len(those) > 1 else first
+        names[key] = (f"{start}-{mark}", *rest) if rest else f"{first}-{mark}"
+    return names
 
 
 def _cut(name: str, whole: Any, count: int) -> dict[Any, Any]:

@@ -13,7 +13,9 @@ from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion
 
+from mlopt.identity import class_of
 from mlopt.pipeline.steps.copies import hand_over, private_copy
+from mlopt.pipeline.steps.hearing import unheard
 from mlopt.pipeline.steps.nested import is_pipeline, is_union
 
 
@@ -51,7 +53,7 @@ class Assembly:
                 self.put_back(f"{path}/{name}", step)
         elif is_union(estimator):
             self._put_back_union(path, estimator)
-        elif type(estimator) is ColumnTransformer:
+        elif class_of(estimator) is ColumnTransformer:
             self._put_back_columns(path, estimator)
 
     def _put_back_union(self, path: str, union: Any) -> None:
@@ -106,8 +108,9 @@ class _Held(FrozenEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Of a copy: the step may count what it is asked for."""
-        return private_copy(self.estimator, apart=True).transform(X)
+        """Of a copy: the step may count what it is asked for. It has warned before."""
+        with unheard():
+            return private_copy(self.estimator, apart=True).transform(X)
 
 
 def _frozen(part: Any) -> Any:

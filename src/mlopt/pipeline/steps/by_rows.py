@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 
-from mlopt.identity import is_known
+from mlopt.identity import class_of, is_known
 from mlopt.pipeline.fits.registry import declared
 from mlopt.pipeline.steps.copies import is_estimator
 from mlopt.pipeline.steps.kinds import is_row_wise
@@ -29,7 +29,7 @@ def goes_by_rows(step: Any, method: str = "transform") -> bool:
         return _predicts_by_rows(step)
     if is_union(step):
         return all(goes_by_rows(inner) for _, inner in step.transformer_list)
-    if type(step) is ColumnTransformer:
+    if class_of(step) is ColumnTransformer:
         return all(goes_by_rows(inner) for _, inner, _ in step.transformers_)
     if isinstance(step, FrozenEstimator):
         return goes_by_rows(step.estimator)
@@ -43,9 +43,10 @@ def gives_lists(model: Any, method: str) -> bool:
 
 
 def _predicts_by_rows(model: Any) -> bool:
-    if (said := declared(type(model))) is not None:
+    kind = class_of(model)
+    if (said := declared(kind)) is not None:
         return said.row_wise
-    if not is_known(type(model)) or getattr(model, "strategy", "") in _BY_CHANCE:
+    if not is_known(kind) or getattr(model, "strategy", "") in _BY_CHANCE:
         return False
     return all(map(_is_by_rows, model.get_params(deep=False).values()))
 

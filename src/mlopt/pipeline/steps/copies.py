@@ -29,10 +29,13 @@ def is_estimator(value: Any) -> bool:
     return hasattr(value, "__dict__") and hasattr(value, "fit") and not _is_class(value)
 
 
-def parameters(estimator: Any) -> Mapping[str, Any]:
-    """The parameters of the constructor; none for what does not tell."""
+def parameters(estimator: Any, *, deep: bool = False) -> Mapping[str, Any]:
+    """The parameters of the constructor, and if ``deep`` of what is within; none for what
+    does not tell, as where attributes have other names than arguments."""
     if hasattr(estimator, "get_params") and not _is_class(estimator):
-        return identity.parameters(estimator)
+        with suppress(Exception):
+            own = identity.parameters
+            return estimator.get_params() if deep else own(estimator)
     return {}
 
 

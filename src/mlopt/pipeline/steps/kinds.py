@@ -8,16 +8,17 @@ import numpy as np
 from sklearn import preprocessing
 from sklearn.utils import get_tags
 
-from mlopt.identity import identified, is_known
+from mlopt.identity import class_of, identified, is_known
 from mlopt.pipeline.fits.registry import RECORDS, declared, record_of
 from mlopt.pipeline.library.util import Cacher
+from mlopt.pipeline.steps.copies import parameters
 
 
 def is_row_wise(transformer: Any) -> bool:
     """Whether a transformer is known, or declared, to treat each row by itself."""
-    if type(transformer) is preprocessing.FunctionTransformer:
+    if class_of(transformer) is preprocessing.FunctionTransformer:
         return _is_row_wise_function(transformer)
-    return record_of(type(transformer)).row_wise
+    return record_of(class_of(transformer)).row_wise
 
 
 def _is_row_wise_function(transformer: Any) -> bool:
@@ -34,19 +35,19 @@ def _is_row_wise_function(transformer: Any) -> bool:
 
 def is_pinned(transformer: Any) -> bool:
     """Whether what a transformer gives is to be kept in any case."""
-    return type(transformer) is Cacher
+    return class_of(transformer) is Cacher
 
 
 def ignores_targets(transformer: Any) -> bool:
     """Whether a transformer is known to learn the same whatever the targets are."""
-    record = record_of(type(transformer))
+    record = record_of(class_of(transformer))
     learns_nothing = not record.by_author and is_stateless(transformer)
     return learns_nothing or not record.reads_y
 
 
 def is_stateless(transformer: Any) -> bool:
     """Whether a transformer learns nothing from data."""
-    kind = type(transformer)
+    kind = class_of(transformer)
     if (said := declared(kind)) is not None:
         return said.stateless
     return is_known(kind) and not get_tags(transformer).requires_fit
@@ -58,10 +59,9 @@ _COPIES = ("copy", "copy_X", "copy_x")
 
 def is_told_to_write(estimator: Any) -> bool:
     """Whether an estimator, or one within it, was told that it need not copy its input."""
-    given = estimator.get_params() if hasattr(estimator, "get_params") else {}
     return any(
         value is False and name.rpartition("__")[2] in _COPIES
-        for name, value in given.items()
+        for name, value in parameters(estimator, deep=True).items()
     )
 
 
@@ -70,9 +70,10 @@ def may_write(estimator: Any) -> bool:
 
     Nobody says so of the classes and functions that their authors register.
     """
-    if type(estimator) is preprocessing.FunctionTransformer:
+    kind = class_of(estimator)
+    if kind is preprocessing.FunctionTransformer:
         return not (estimator.func is None or isinstance(estimator.func, np.ufunc))
-    known = type(estimator) in RECORDS and declared(type(estimator)) is None
+    known = kind in RECORDS and declared(kind) is None
     if not known or is_told_to_write(estimator):
         return True
     return any(hasattr(one, "fit") and may_write(one) for one in vars(estimator).values())

@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 import sklearn.pipeline
+from sklearn.base import is_classifier
 from sklearn.compose import ColumnTransformer
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import has_fit_parameter
+
+from mlopt.identity import class_of
 
 PIPELINES: set[type] = {sklearn.pipeline.Pipeline}
 """`mlopt.Pipeline` is added where it is defined, which needs the modules that ask here."""
@@ -18,12 +21,12 @@ UNIONS: set[type] = {sklearn.pipeline.FeatureUnion}
 
 def is_union(step: Any) -> bool:
     """Whether a step puts columns of its parts side by side."""
-    return type(step) in UNIONS
+    return class_of(step) in UNIONS
 
 
 def is_pipeline(step: Any) -> bool:
     """Whether a step is a pipeline itself; a subclass may do anything, and is not."""
-    return type(step) in PIPELINES
+    return class_of(step) in PIPELINES
 
 
 def is_simple(pipeline: Any) -> bool:
@@ -51,7 +54,7 @@ def gives_frames(step: Any, given: bool) -> bool:
         return False
     if is_union(step):
         return all(gives_frames(one, given) for _, one in step.transformer_list)
-    if type(step) is ColumnTransformer:
+    if class_of(step) is ColumnTransformer:
         parts = [*(one for _, one, _ in step.transformers), step.remainder]
         return all(gives_frames(one, given) for one in parts)
     # What a function makes is wrapped only if it is told how to name it.
@@ -86,6 +89,14 @@ def working(pipeline: Any) -> list[Any]:
 def does_nothing(step: Any) -> bool:
     """Whether a step does nothing."""
     return step is None or (isinstance(step, str) and step == "passthrough")
+
+
+def classifies(estimator: Any) -> bool:
+    """Whether an estimator says that it is a classifier; one without tags says nothing."""
+    try:
+        return bool(is_classifier(estimator))
+    except AttributeError:
+        return False
 
 
 def can_transform(step: Any) -> bool:

@@ -16,7 +16,7 @@ from sklearn import feature_selection
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import pairwise
 
-from mlopt.identity import identified, is_installed, is_known, parameters
+from mlopt.identity import class_of, identified, is_installed, is_known, parameters
 from mlopt.pipeline.fits.registry import declared, record_of
 
 _FUNCTIONS = frozenset({
@@ -83,17 +83,21 @@ def _items(value: Any) -> Iterable[Any] | None:
 
 def _of_object(value: Any, seen: set[int]) -> Iterator[str]:
     """Estimators, and what has no parameters: splitters, kernels, frames."""
-    kind = type(value)
+    kind = class_of(value)
     if kind is FrozenEstimator and _is_repeating_transform(value):
         return
     said = declared(kind)
     if said is None and not is_known(kind):
         if not is_installed(kind) or callable(value) or hasattr(value, "fit"):
-            yield f"`{kind.__name__}` is not declared"
+            yield f"`{type(value).__name__}` is not declared"
         return
     params = getattr(value, "__dict__", {})
     if hasattr(value, "get_params"):
-        params = parameters(value)
+        try:
+            params = parameters(value)
+        except Exception:  # attributes have other names than arguments
+            yield f"`{kind.__name__}` cannot tell its parameters"
+            return
     if said is not None:
         if said.seeded_by is not None and params.get(said.seeded_by) is None:
             yield RANDOM
@@ -104,13 +108,13 @@ def _of_object(value: Any, seen: set[int]) -> Iterator[str]:
 
 
 def _uses_chance(value: Any) -> bool:
-    draws = record_of(type(value)).draws
+    draws = record_of(class_of(value)).draws
     return True if draws is None else bool(draws(value))
 
 
 def _is_repeating_transform(frozen: Any) -> bool:
     """A fit of a frozen estimator changes nothing; what it does must be declared yet."""
-    kind = type(frozen.estimator)
+    kind = class_of(frozen.estimator)
     return is_known(kind) or declared(kind) is not None
 
 

@@ -9,6 +9,7 @@ from sklearn.compose import ColumnTransformer
 
 from mlopt.cluster.parcel import pack
 from mlopt.errors import InputError
+from mlopt.identity import class_of
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.steps.nested import is_pipeline, is_union
 from mlopt.pipeline.steps.repeating import doubt, is_random
@@ -66,7 +67,7 @@ def like_last(steps: Steps, rows: Any) -> Any:
     while is_pipeline(last) and last.steps:
         last = last.steps[-1][1]
     if (
-        type(last) is ColumnTransformer
+        class_of(last) is ColumnTransformer
         and tables.is_sparse(rows)
         and not last.sparse_output_
     ):
@@ -84,7 +85,7 @@ def _leaves(steps: Steps, around: str = "") -> Iterator[tuple[str, Any]]:
             yield from _leaves(step.steps, f"{path}/")
         elif is_union(step):
             yield from _leaves(step.transformer_list, f"{path}/")
-        elif type(step) is ColumnTransformer:
+        elif class_of(step) is ColumnTransformer:
             parts = [(part, inner) for part, inner, _ in step.transformers]
             yield from _leaves([*parts, ("remainder", step.remainder)], f"{path}/")
         else:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
 from sklearn.utils.validation import has_fit_parameter
 
 from mlopt.errors import InputError
@@ -16,6 +15,7 @@ from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.blocks.panels import panels
 from mlopt.pipeline.fits.base import Fit, ManyPasses, OnePass, PartialFit
 from mlopt.pipeline.steps.copies import private_copy
+from mlopt.pipeline.steps.nested import classifies
 from mlopt.pipeline.tasks.functions import lent, naming
 from mlopt.rows import Rows
 
@@ -34,6 +34,8 @@ class Job:
         Whether rows have labels of their own in each block: see `tables.stack`.
     writes : str
         As of `Learn`.
+    lengths : tuple of int, or None
+        Rows of each block, where they come in one; None where blocks tell.
     """
 
     step: str
@@ -43,6 +45,7 @@ class Job:
     way: Fit | None
     labelled: bool = False
     writes: str = "never"
+    lengths: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,14 +120,14 @@ def in_turn(
 
 def classes_of(estimator: Any, y: Sequence[Any] | None) -> Any:
     """The classes of all blocks of targets; None for what is no classifier."""
-    if y is None or not is_classifier(estimator):
+    if y is None or not classifies(estimator):
         return None
     return np.unique(np.concatenate([np.asarray(block) for block in y]))
 
 
 def fit_gathered(job: Job, x: Sequence[Any], y: Any, weight: Any) -> Both:
     """Fit to all blocks of rows at once, here."""
-    edges = tuple(int(e) for e in np.cumsum([0, *map(tables.count_rows, x)]))
+    edges = _edges(job.lengths, x)
     whole = tables.stack(x, job.step, labelled=job.labelled)
     targets = None if y is None else tables.stack(y, "y")
     weights = None if weight is None else tables.stack(weight, "sample_weight")
@@ -159,12 +162,23 @@ def _as_scikit_learn(job: Job, x: Any, y: Any, weight: Any, edges: tuple[int, ..
 
 
 def apply_gathered(
-    step: str, labelled: bool, function: Any, model: Any, x: Sequence[Any]
+    step: str,
+    labelled: bool,
+    lengths: tuple[int, ...] | None,
+    function: Any,
+    model: Any,
+    x: Sequence[Any],
 ) -> Both:
     """Apply a model to all blocks at once: its rows depend on each other."""
-    edges = tuple(int(e) for e in np.cumsum([0, *map(tables.count_rows, x)]))
+    edges = _edges(lengths, x)
     whole = tables.stack(x, step, labelled=labelled)
     return Both(model, function(model, whole), edges)
+
+
+def _edges(lengths: tuple[int, ...] | None, x: Sequence[Any]) -> tuple[int, ...]:
+    """Where blocks begin and end, of rows that come in them or in one."""
+    counts = map(tables.count_rows, x) if lengths is None else lengths
+    return tuple(int(edge) for edge in np.cumsum([0, *counts]))
 
 
 def first(both: Both) -> Any:

@@ -170,6 +170,8 @@ def lent(step: str, writes: str, x: Any) -> Iterator[Any]:
 
 
 def _select(step: str, columns: Any, given: Any, x: Any) -> Any:
+    if isinstance(x, list | tuple):  # a `ColumnTransformer` makes one table of rows
+        x = np.asarray(x, dtype=object)
     if given is not None and (found := tables.columns_of(x)) != given:
         raise Unforeseen(
             f"Step `{step}` was planned for columns {given}, as a sample has them, and all "

@@ -14,6 +14,7 @@ from typing import Any
 from mlopt.cluster import Executor, single_threaded, tell
 from mlopt.kernels.compiling import worked
 from mlopt.pipeline.blocks.tables import count_entries, count_rows
+from mlopt.pipeline.steps.hearing import heard_once, of_block
 
 _TOPIC = "mlopt-seconds"
 """Under which workers log what ran: Dask keeps the last of it, for who asks later."""
@@ -100,7 +101,8 @@ def watching(clock: Clock, executor: Executor) -> Iterator[None]:
     with _lock:
         _clocks.append(clock)
     try:
-        yield
+        with heard_once():
+            yield
     finally:
         with _lock:
             _clocks.remove(clock)
@@ -129,7 +131,8 @@ class Timed:
 
     def __call__(self, *args: Any) -> Any:
         begin = time.perf_counter()
-        value = self.function(*args)
+        with of_block("" if self.done is a_model else self.token):
+            value = self.function(*args)
         end = time.time()
         span = end - worked(begin), end
         done = int(self.done(value))

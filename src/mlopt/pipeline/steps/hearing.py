@@ -1,0 +1,88 @@
+"""Which warnings of steps reach the user: those of scikit-learn's own run, as often.
+
+Filters are those of the process, and whoever puts back what was there before may put back
+what another thread has set: here each context takes out what it put in, nothing else.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+_here = threading.local()
+_ALL, _NONE = "", "(?!)"
+"""Regular expressions, for who wants one: scikit-learn hands filters on to its tasks."""
+
+
+class _Thread:
+    """Matches all that one thread warns of."""
+
+    def __init__(self) -> None:
+        self.thread = threading.get_ident()
+
+    def match(self, text: str) -> bool:
+        del text
+        return threading.get_ident() == self.thread
+
+    @property
+    def pattern(self) -> str:
+        """For filters of the thread that asks."""
+        return _ALL if self.match("") else _NONE
+
+
+class _Again:
+    """Matches what an operator has warned of before, of another block."""
+
+    pattern = _NONE
+
+    def __init__(self) -> None:
+        self.heard: set[tuple[str, str]] = set()
+
+    def match(self, text: str) -> bool:
+        if not (token := getattr(_here, "token", "")):
+            return False
+        before = (token, text) in self.heard
+        self.heard.add((token, text))
+        return before
+
+
+@contextmanager
+def unheard() -> Iterator[None]:
+    """What this thread warns of within the block is of samples alone: nobody hears it."""
+    with _ignored(_Thread()):
+        yield
+
+
+@contextmanager
+def heard_once() -> Iterator[None]:
+    """What an operator warns of within the block is heard once, however rows are cut."""
+    with _ignored(_Again()):
+        yield
+
+
+@contextmanager
+def of_block(token: str) -> Iterator[None]:
+    """What is warned of within the block is that of an operator's work on one of many."""
+    before, _here.token = getattr(_here, "token", ""), token
+    try:
+        yield
+    finally:
+        _here.token = before
+
+
+@contextmanager
+def _ignored(which: Any) -> Iterator[None]:
+    # A filter asks its pattern, whatever that is: Python's own are regular expressions.
+    entry: Any = ("ignore", which, Warning, None, 0)
+    filters: Any = warnings.filters
+    filters.insert(0, entry)
+    try:
+        yield
+    finally:
+        now: Any = warnings.filters
+        for one in (filters, now):
+            with suppress(ValueError):
+                one.remove(entry)
