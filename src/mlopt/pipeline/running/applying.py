@@ -273,7 +273,7 @@ def _lazily(planned: Planned, method: str) -> Any:
         end: Task(end, _numbered_from, TaskRef(key), int(start))
         for end, key, start in zip(ends, keys, starts, strict=True)
     }
-    graph, _ = layers.submitted(dict(layers.graph()), ends)
+    graph, _ = layers.submitted(dict(layers.graph()), ends, named=True)
     if frames:
         import dask.dataframe as dd
         from dask.delayed import Delayed

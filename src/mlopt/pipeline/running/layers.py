@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -105,7 +105,7 @@ class Layers:
         return HighLevelGraph(layers, self.reads)
 
     def submitted(
-        self, graph: Mapping[Any, Any], keys: Sequence[Any]
+        self, graph: Mapping[Any, Any], keys: Sequence[Any], *, named: bool = False
     ) -> tuple[HighLevelGraph, list[Any]]:
         """What is given to the executor for these keys, and the keys to ask it for.
 
@@ -116,6 +116,8 @@ class Layers:
         ----------
         graph : mapping of key to task, value or handle
             That of all layers, in which keys may lead elsewhere.
+        named : bool
+            Whether the keys are to stay: those of a collection, whose name nobody else has.
         """
         tasks, _ = cull(graph, list(keys))
         inside = together(tasks, self.by_block, set(keys))
@@ -128,7 +130,7 @@ class Layers:
         for key, value in tasks.items():
             if not isinstance(value, GraphNode):
                 places[key] = _owner(key, owners)
-        names = self.renamed = _names(tasks, inside, places)
+        names = self.renamed = _names(tasks, inside, places, set(keys) if named else ())
         found: dict[str, dict[Any, Any]] = {}
         where = {names.get(key, key): place for key, place in places.items()}
         for key, task in merged(tasks, inside, names).items():
@@ -334,6 +336,7 @@ def _names(
     tasks: Mapping[Any, Any],
     inside: Mapping[Any, Sequence[Any]],
     places: Mapping[Any, str],
+    stay: Collection[Any],
 ) -> dict[Any, Any]:
     """Keys of tasks that are several in one, or read others under other keys: a key says
     what the task does, and the scheduler may know it from another graph."""
@@ -347,7 +350,7 @@ def _names(
         reads, dependencies={k: v & reads.keys() for k, v in reads.items()}
     ):
         those, others = inside[key], [(k, names[k]) for k in reads[key] if k in names]
-        if len(those) == 1 and not others:
+        if (len(those) == 1 and not others) or key in stay:
             continue
         mark = join(*map(str, those), *sorted(map(str, others)))[:_MARK]
         first, *rest = key if isinstance(key, tuple) else (key,)
