@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -128,7 +128,10 @@ class Layers:
         for key, value in tasks.items():
             if not isinstance(value, GraphNode):
                 places[key] = _owner(key, owners)
-        names = self.renamed = _names(tasks, inside, places)
+        known = self.ops.keys() | self.members.keys()
+        # What others put in goes by the name that they know.
+        own = {key for key in inside if places[key] in known}
+        names = self.renamed = _names(tasks, inside, places, own)
         found: dict[str, dict[Any, Any]] = {}
         where = {names.get(key, key): place for key, place in places.items()}
         for key, task in merged(tasks, inside, names).items():
@@ -334,6 +337,7 @@ def _names(
     tasks: Mapping[Any, Any],
     inside: Mapping[Any, Sequence[Any]],
     places: Mapping[Any, str],
+    own: Collection[Any],
 ) -> dict[Any, Any]:
     """Keys of tasks that are several in one, or read others under other keys: a key says
     what the task does, and the scheduler may know it from another graph."""
@@ -347,7 +351,7 @@ def _names(
         reads, dependencies={k: v & reads.keys() for k, v in reads.items()}
     ):
         those, others = inside[key], [(k, names[k]) for k in reads[key] if k in names]
-        if len(those) == 1 and not others:
+        if key not in own or (len(those) == 1 and not others):
             continue
         mark = join(*map(str, those), *sorted(map(str, others)))[:_MARK]
         first, *rest = key if isinstance(key, tuple) else (key,)
