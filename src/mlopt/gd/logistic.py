@@ -61,7 +61,8 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
         "lbfgs": quasi-Newton, with the curvature of a sample of the rows to start from.
         "newton-cholesky": the Hessian of all classes together, from a sample where rows are
         many. "dual-newton": the same in as many unknowns as there are rows, at most as many
-        as columns. "auto" takes the one with the least predicted time. With "liblinear",
+        as columns. "auto" takes the one with the least predicted time, or products with
+        the Hessian, which is then never made. With "liblinear",
         "newton-cg", "sag", "saga", or parameters that mlopt has no solver for,
         scikit-learn fits, in memory, and the plan says so.
     penalty, dual, intercept_scaling
@@ -87,6 +88,8 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
     """
 
     _kind = linear_model.LogisticRegression
+    _solver: str = "auto"
+    """One of `_methods`, where a pipeline has chosen."""
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **linear_model.LogisticRegression._parameter_constraints,
         "solver": [StrOptions({*_OURS, *_THEIRS})],
@@ -178,7 +181,8 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
         return Problem(Task.of(model), rows, (model,))
 
     def _asks(self, problem: Problem) -> tuple[str, Stop, Mapping[str, str]]:
-        return self.solver, GradientNorm(self.tol), _left_out(problem)
+        wanted = self._solver if self.solver == "auto" else self.solver
+        return wanted, GradientNorm(self.tol), _left_out(problem)
 
     def _methods(self) -> tuple[str, ...]:
         return (WAY,) if self.l1_ratio else SOLVERS

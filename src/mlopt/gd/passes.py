@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mlopt.errors import InputError
 from mlopt.gd.columns import Indices, Layout, Model, layout, without_penalty
-from mlopt.gd.sizes import PIECE
+from mlopt.gd.sizes import HALF, PIECE
 from mlopt.kernels.linear import Pass, decision, linear_pass
 from mlopt.prices import count
 from mlopt.rows import Block, Rows
@@ -138,15 +138,16 @@ def evaluate(
 def first_gradient(rows: Rows, models: Sequence[Model], sums: Sums) -> float:
     """The largest component of a gradient at zero, intercepts aside; at most 1.
 
-    Of several columns, that of the one whose is the least. LIBLINEAR stops by it (Lin,
-    Weng, Keerthi, 2008): where rows are long and sparse, all components are small at once.
+    Of several columns, that of the one whose is the least, but for those that have none.
+    LIBLINEAR stops by it (Lin, Weng, Keerthi, 2008): where rows are long and sparse, all
+    components are small at once.
     """
     plan = layout(list(models))
     zeros = np.zeros((rows.d + 1, plan.width), rows.dtype)
     found = evaluate(rows, zeros, plan, sums, scored=False).gradient
     assert found is not None
     largest = np.abs(found[:-1]).max(axis=0, initial=0.0)
-    some = largest[largest > 0]
+    some = largest[largest > HALF]
     return float(min(some.min(initial=1.0), 1.0))
 
 

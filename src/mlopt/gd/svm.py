@@ -45,14 +45,15 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
         most ``tol / 100`` of its objective.
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
     dual : bool or "auto", default="auto"
-        True: dual coordinate descent. False: quasi-Newton on the primal, or Newton for two
-        classes or fewer rows than columns, for the squared hinge only. "auto": for the
+        True: dual coordinate descent. False: quasi-Newton on the primal, or Newton's steps,
+        with a Hessian or with products of it, for the squared hinge only. "auto": for the
         squared hinge, and where there are no fewer features than rows, the one with the
         least predicted time; otherwise the only one that suits.
     tol : float, default=1e-4
         In the primal, done when no component of the gradient of the mean loss plus penalty
-        is larger than ``tol`` times the largest at zero, or than ``tol``; in the dual, when
-        no variable violates its optimality by more; with an L1 penalty see ``penalty``.
+        is larger than ``tol`` times the largest at zero, or than ``tol``; of several
+        classes, the least of these counts. In the dual, when no variable violates its
+        optimality by more; with an L1 penalty see ``penalty``.
     C : float, default=1.0
         Inverse of the penalty, positive.
     multi_class : {"ovr", "crammer_singer"}, default="ovr"

@@ -130,7 +130,9 @@ def _foreseen(
     """How each family trains, and what a full trial of it takes."""
     ways: dict[str, list[Way]] = {}
     found: dict[str, Forecast] = {}
+    # What is stored goes on as it began, whatever samples take then.
     asked = search.batch_size != "auto" or search.max_passes is not None
+    asked |= search.storage is not None
     number = len(space.families)
     for family in space.families:
         name, varied = family.name, [p.name for p in family.parameters]

@@ -268,10 +268,14 @@ def _too_late(found: Mapping[str, Alternative], most: float) -> list[str]:
 def unfit(method: Method, loss: str, sharp: bool, stop: Stop) -> str:
     """Why a method is of no use for a problem and a criterion; "" where it is."""
     if loss not in method.losses:
-        return f"not for the {loss} loss"
+        return _not_for(loss)
     if sharp and not method.sharp:
         return "not with an L1 penalty or positive weights"
     return "" if isinstance(stop, method.stops) else f"it cannot stop at a {stop}"
+
+
+def _not_for(loss: str) -> str:
+    return f"not for the {loss} loss"
 
 
 def _unpriced(names: Sequence[str], problem: Problem, stop: Stop) -> Attempt | None:
@@ -303,6 +307,9 @@ def prices(
     """
     found: dict[str, Cost | str] = {}
     for name in names:
+        if outline.loss not in BY_NAME[name].losses:
+            found[name] = _not_for(outline.loss)
+            continue
         price = BY_NAME[name].calibrated(outline, resources)
         count = passes_to_expect(name, outline) if passes is None else passes
         found[name] = price if isinstance(price, str) else price(count)

@@ -207,12 +207,14 @@ def _profiled(
 
     here = None if is_dask(problem.X) else usable(problem.X)
 
+    def example(op: Operator) -> Any:
+        found = samples.example(op)
+        return usable(found) if op is X else found  # it may be a list, as it was given
+
     def rows(op: Operator) -> Any:
         return here if op is X else None
 
-    built = Builder(
-        y, samples.example, weight, problem.params, whole=one, rows=rows, chosen=chosen
-    )
+    built = Builder(y, example, weight, problem.params, whole=one, rows=rows, chosen=chosen)
     sinks = _build(problem, built, X)
     if not one:
         sinks = settle(sinks, samples.large, problem.layouts)

@@ -24,7 +24,6 @@ from mlopt.tuning.crews import scoring
 from mlopt.tuning.crews.linear_task import LinearTask
 from mlopt.tuning.crews.many_scores import judge_of
 from mlopt.tuning.crews.problem import Problem, View
-from mlopt.tuning.crews.scans import gradient_tolerance
 from mlopt.tuning.crews.spaces import AS_THEY_ARE, Space, patience_with, space_of
 from mlopt.tuning.crews.trials import Trial
 
@@ -141,7 +140,7 @@ def training_of(
         first = 1.0
         if task.loss == "squared_hinge":
             first = first_gradient(rows, models, Sums.of(rows))
-        gtol = space.bound(view.rows, first * gradient_tolerance(problem, task))
+        gtol = space.bound(view.rows, first * task.tol)
         if space.by_newton:
             return NewtonTraining(rows, models, gtol=gtol, max_iter=limit)
         if not isinstance(rows.executor, Threads):

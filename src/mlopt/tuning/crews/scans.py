@@ -90,8 +90,8 @@ class Scans:
             passes = min(limit, TYPICAL_PASSES)
             return cls(passes, passes)
         look = cache(lambda: Look.of(Rows.of(example), problem.rare))
-        stop = GradientNorm(gradient_tolerance(problem, first))
         try:
+            stop = GradientNorm(first.tol, _first(first.loss, example))
             return cls.by_passes(
                 problem, tasks, shape_of_stats(stats, problem.outputs), look, stop
             )
@@ -199,15 +199,11 @@ def newton_alone(loss: str, shape: Shape, here: Resources, passes: float) -> Cos
     return (shape.columns // columns) * one
 
 
-def gradient_tolerance(problem: Problem, task: LinearTask) -> float:
-    """Where the solver that scikit-learn would use stops, for columns of unit scale.
-
-    L-BFGS at ``tol``, LIBLINEAR in the primal at ``tol`` times the share of the rarest
-    class (Lin, Weng and Keerthi, 2008).
-    """
-    if task.loss != "squared_hinge":
-        return task.tol
-    return task.tol * problem.rare
+def _first(loss: str, example: Any) -> float:
+    """What a tolerance is relative to, of a few rows, about: see `first_gradient`."""
+    if loss != "squared_hinge":
+        return 1.0
+    return min(1.0, float(np.asarray(np.abs(example).mean(axis=0)).max())) or 1.0
 
 
 def _columns(loss: str, shape: Shape) -> int:

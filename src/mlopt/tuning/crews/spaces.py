@@ -27,7 +27,7 @@ from mlopt.prices import price
 from mlopt.rows import Rows
 from mlopt.tuning.crews.linear_task import LinearTask
 from mlopt.tuning.crews.problem import Problem, View
-from mlopt.tuning.crews.scans import Scans, gradient_tolerance, newton_alone, of_pass
+from mlopt.tuning.crews.scans import Scans, newton_alone, of_pass
 
 _PASSES = price("newton.passes")
 
@@ -71,7 +71,7 @@ def space_of(tasks: Sequence[LinearTask], rows: Rows, problem: Problem) -> Space
         return AS_THEY_ARE
     here, models = resources_of(rows.executor), len(tasks)
     shape = shape_of(rows, problem.outputs)
-    stop = GradientNorm(gradient_tolerance(problem, tasks[0]))
+    stop = GradientNorm(tasks[0].tol)
     look, seen = cache(lambda: Look.of(rows, problem.rare)), _spread(tasks)
     scans = Scans.by_passes(problem, seen, shape, look, stop)
     ways = scans.ways(shape, models, here, worst=True)

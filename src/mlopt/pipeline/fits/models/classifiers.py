@@ -90,6 +90,7 @@ class Logistic(Classifier):
     """`LogisticRegression` with an L2 penalty, or none."""
 
     ours = logistic.LogisticRegression
+    asks = "_solver"
     kinds = (linear_model.LogisticRegression, ours)
     learnt = ("classes_", "coef_", "intercept_", "n_iter_")
     losses = ("logistic", "multinomial")
@@ -97,9 +98,15 @@ class Logistic(Classifier):
     def twin(self, estimator: Any, rows: Rows) -> Any:
         names = "fit_intercept", "class_weight", "tol", "max_iter"
         C = np.inf if penalty_free(estimator) else estimator.C
-        return logistic.LogisticRegression(
-            C=C, solver=self.solver, **same(estimator, *names)
-        )
+        twin = logistic.LogisticRegression(C=C, **same(estimator, *names))
+        twin._solver = self.solver
+        return twin
+
+    def suits_not(self, estimator: Any, stats: Stats) -> str:
+        asked = estimator.solver
+        if asked not in ("auto", self.solver):
+            return f"solver={asked!r} is asked"
+        return super().suits_not(estimator, stats)
 
     def differs(self, estimator: Any, stats: Stats) -> str:
         return logistic_differs(estimator)
