@@ -26,7 +26,7 @@ ESTIMATORS = [
     mlopt.Ridge(solver="mixed_cholesky"),
     # "auto" may choose another solver on workers, where tasks cost more
     mlopt.LogisticRegression(tol=1e-9, max_iter=1000, solver="lbfgs"),
-    mlopt.LinearSVC(tol=1e-6),
+    mlopt.LinearSVC(tol=1e-10, max_iter=10_000),
     mlopt.LinearSVC(loss="hinge", C=1e-4, random_state=0),
 ]
 
@@ -52,8 +52,15 @@ def workers(here: list[Any], shared_workers: str) -> Iterator[None]:
 @pytest.mark.parametrize("number", range(len(ESTIMATORS)))
 def test_workers_find_what_threads_find(number: int, here: list[Any]) -> None:
     there = fitted(ESTIMATORS[number], X)
-    np.testing.assert_array_equal(there.coef_, here[number].coef_)
-    np.testing.assert_array_equal(there.intercept_, here[number].intercept_)
+    same = chosen(there) == chosen(here[number])
+    assert same or number == 6  # which has no name for its solver
+    near: Any = {"rtol": 0.0, "atol": 0.0 if same else 1e-6}
+    np.testing.assert_allclose(there.coef_, here[number].coef_, **near)
+    np.testing.assert_allclose(there.intercept_, here[number].intercept_, **near)
+
+
+def chosen(model: Any) -> str:
+    return str(model.plan_.choices[0].chosen)
 
 
 @pytest.mark.usefixtures("workers")

@@ -25,10 +25,11 @@ from mlopt.gd.working_set import WAY
 Array = NDArray[Any]
 
 _SAME = "with two classes, lbfgs starts from the same Hessian"
-_NAMED = ("newton-cholesky", "dual-newton", "lbfgs")
-SOLVERS = (*_NAMED, "newton-cg")
+NAMED = ("newton-cholesky", "dual-newton", "lbfgs")
+"""Those that users and pipelines may ask for, which are then not left for another."""
+SOLVERS = (*NAMED, "newton-cg")
 """Methods of the table that fit it without an L1 penalty."""
-_OURS = ("auto", *_NAMED)
+_OURS = ("auto", *NAMED)
 _THEIRS = ("liblinear", "newton-cg", "sag", "saga")
 
 

@@ -162,7 +162,7 @@ class InTheDual(SupportVectors):
 
 
 CLASSIFIERS = (
-    *map(Logistic, logistic.SOLVERS),
+    *map(Logistic, logistic.NAMED),
     *map(SupportVectors, ("lbfgs", "newton-cholesky", "dual-newton")),
     InTheDual(_DUAL),
 )
