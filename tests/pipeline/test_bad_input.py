@@ -261,3 +261,9 @@ def test_text_in_a_step_for_numbers(n: int) -> None:
 def test_data_must_have_rows(data: Any) -> None:
     with pytest.raises(ValueError, match=r"must|Expected 2D array"):
         mlopt.Pipeline([("scale", StandardScaler())]).fit(data)
+
+
+def test_a_single_value_has_no_rows() -> None:
+    pipe = mlopt.make_pipeline(StandardScaler(), Ridge())
+    with pytest.raises(ValueError, match="X must have rows, got a single value"):
+        pipe.fit(np.array(3.0), [1.0])

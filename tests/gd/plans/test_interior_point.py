@@ -174,3 +174,15 @@ def test_it_goes_on_from_weights() -> None:
 def test_what_it_is_not_for_it_refuses(task: Task, why: str) -> None:
     X, y = KINDS["ordinary"]
     assert why in plan(task, X, y.astype(int)).refused["interior-point"]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("l2", [1e-6, 1e-2])
+def test_one_class_with_a_weight_has_no_loss(l2: float) -> None:
+    random = np.random.default_rng(0)
+    X = random.normal(size=(300, 4))
+    y = np.where(X[:, 0] > 0, 1, -1)
+    task, one = Task("hinge", l2=l2), (y == 1) * 1.0
+    found = plan(task, X, y, sample_weight=one, tolerance=1e-4).run()
+    assert found.converged
+    assert found.objective == pytest.approx(0.0, abs=1e-12)

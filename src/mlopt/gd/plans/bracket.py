@@ -27,7 +27,6 @@ from mlopt.rows import Block
 Array = NDArray[Any]
 
 _ROUNDING = ROUNDINGS * float(np.finfo(np.float64).eps)
-_TINY = float(np.finfo(np.float64).tiny)
 
 
 class Bracket:
@@ -58,8 +57,12 @@ class Bracket:
         """Of the best weights, relative to their objective."""
         if not np.isfinite(self.value):
             return np.inf
-        left = max(self.value - self.floor, 0.0) / max(self.value, _TINY)
-        return float(left) + _ROUNDING
+        return max(self.value - self.floor, 0.0) / self.size + _ROUNDING
+
+    @property
+    def size(self) -> float:
+        """The objective, or what of it at zero weights is rounding: one class has none."""
+        return max(self.value, _ROUNDING * float(self.cost.sum()))
 
     def margins(self, w: Array) -> Array:
         """``X w`` for weights (d,): (n,)."""

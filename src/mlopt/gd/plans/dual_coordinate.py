@@ -114,11 +114,11 @@ class DualCoordinateDescent:
 
     def __init__(self, problem: Problem, stop: Minimum, max_passes: int) -> None:
         rows, first = problem.rows.in_one_block(must=True), problem.models[0]
-        self._rows = rows.attach(norms=np.concatenate(rows.map(_norms)))
+        norms = np.concatenate(rows.map(_norms))
+        self._rows = rows.attach(norms=norms)
         self._problem, self._bias = problem, _constant(first)
         self._bracket: Bracket | None = None
         if problem.outline.free_intercept:
-            norms = np.concatenate(self._rows.map(_norms))
             self._bias = float(np.sqrt(_NEAR * norms.mean())) or 1.0
             self._bracket = Bracket(replace(problem, rows=rows))
         self._stop, self._max_passes, self.gap = stop, max_passes, np.inf

@@ -75,7 +75,7 @@ class InteriorPoint(OneModel):
             self._w[:] = np.append(start[0][0], start[1][0])
         self._z = self._margins(self._w)
         self._bracket.narrow(self._w[:d], self._z - self._w[d], np.zeros_like(cost))
-        self._central(_START * self._bracket.value / (2 * problem.rows.n))
+        self._central(_START * self._bracket.size / (2 * problem.rows.n))
         self._least, self._idle, self._stuck = np.inf, 0, False
 
     @property

@@ -312,6 +312,8 @@ def usable(data: Any, name: str = "X") -> Any:
     """
     check_unmasked(data, name)
     data = framed(data)
+    if getattr(data, "shape", None) == ():
+        raise InputError(f"{name} must have rows, got a single value: {data!r}.")
     if sp.issparse(data):
         return as_csr(data)
     if isinstance(data, list | tuple):

@@ -205,14 +205,12 @@ def _profiled(
     X, y, weight = sources
     one = samples.blocks == 1
 
-    here = None if is_dask(problem.X) else usable(problem.X)
-
     def example(op: Operator) -> Any:
         found = samples.example(op)
         return usable(found) if op is X else found  # it may be a list, as it was given
 
     def rows(op: Operator) -> Any:
-        return here if op is X else None
+        return usable(problem.X) if op is X and not is_dask(problem.X) else None
 
     built = Builder(y, example, weight, problem.params, whole=one, rows=rows, chosen=chosen)
     sinks = _build(problem, built, X)
@@ -242,7 +240,7 @@ def _check_gathered(sinks: Sinks, found: Profile) -> None:
 
 def _is_tiny(X: Any) -> bool:
     """Whether rows are as many as run as scikit-learn runs them."""
-    counted = hasattr(X, "shape") or isinstance(X, list | tuple)
+    counted = bool(getattr(X, "shape", ())) or isinstance(X, list | tuple)
     return not is_dask(X) and counted and count_rows(X) <= TINY
 
 
