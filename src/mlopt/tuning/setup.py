@@ -65,6 +65,8 @@ def prepare(
     sizes = [size for size in (search.n_trials, space.size) if size]
     n_trials = min(sizes, default=None)
     n_models = min([MOST_MODELS, *sizes])
+    # Samples count, too.
+    limits = Limits(seconds=None if search.timeout is None else float(search.timeout))
     ways, forecasts = _foreseen(search, problem, space, views, n_models, brief=remember)
     max_passes = _max_passes(search, ways)
     store = NullStore() if given is None else _open_store(search, problem, space, given)
@@ -82,7 +84,6 @@ def prepare(
         study_name=search.study_name,
         parts=bandit.parts,
     )
-    limits = Limits(seconds=None if search.timeout is None else float(search.timeout))
     batches = all(own[0].task is not None for own in ways.values())
     short = search.timeout is not None and not batches
     full = search.max_passes or FULL_TRAINING
