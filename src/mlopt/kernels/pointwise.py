@@ -23,6 +23,21 @@ def _pointwise(
         values[i], slopes[i] = loss_and_slope(loss, z[i], y[i], exp(-abs(z[i])), delta)
 
 
+def number_of(loss: str) -> int:
+    """That of a loss of one margin.
+
+    Raises
+    ------
+    InputError
+        When there is no such loss.
+    """
+    number = LOSSES.get(loss, MULTINOMIAL)
+    if number == MULTINOMIAL:
+        known = sorted(set(LOSSES) - {"multinomial"})
+        raise InputError(f"`loss` must be one of {known}, got {loss!r}.")
+    return number
+
+
 def losses_and_slopes(
     loss: str, z: Array, y: Array, delta: float = 1.0
 ) -> tuple[Array, Array]:
@@ -41,10 +56,7 @@ def losses_and_slopes(
     -------
     values, slopes : ndarray of shape (n,), float64
     """
-    number = LOSSES.get(loss, MULTINOMIAL)
-    if number == MULTINOMIAL:
-        known = sorted(set(LOSSES) - {"multinomial"})
-        raise InputError(f"`loss` must be one of {known}, got {loss!r}.")
+    number = number_of(loss)
     z, y = np.asarray(z, np.float64), np.asarray(y, np.float64)
     values, slopes = np.empty(z.shape), np.empty(z.shape)
     _pointwise(number, read_only(z), read_only(y), float(delta), values, slopes)

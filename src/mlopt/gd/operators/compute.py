@@ -19,7 +19,7 @@ from mlopt.errors import InputError
 from mlopt.gd.operators.calling import wrong
 from mlopt.gd.operators.interfaces import Batch, Context, Floats, Sums
 from mlopt.gd.parameters import check_positive
-from mlopt.kernels.pointwise import losses_and_slopes
+from mlopt.kernels.pointwise import losses_and_slopes, number_of
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Gradient:
         check_positive("l2", self.l2, zero=True)
         check_positive("delta", self.delta)
         check_positive("scale", self.scale)
-        losses_and_slopes(self.loss, np.zeros(1), np.ones(1), self.delta)
+        number_of(self.loss)
 
     def __call__(self, batch: Batch, context: Context) -> Sums:
         """Sums over the rows of the batch."""
