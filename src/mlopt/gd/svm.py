@@ -142,12 +142,12 @@ class LinearSVC(LinearClassifier, svm.LinearSVC):
         return "`max_iter`=0" if self.max_iter == 0 else ""
 
     def _asks(self, problem: Problem) -> tuple[str, Stop, Mapping[str, str]]:
-        tall = self.loss == "squared_hinge" and problem.rows.d < problem.rows.n
-        aside = {_DUAL: SLOW} if tall and _PRIMAL[0] in self._methods() else {}
-        first = 1.0
-        if not set(_PRIMAL).isdisjoint(self._methods()):
-            first = first_gradient(problem.rows, problem.models, problem.sums)
-        return self._solver, GradientNorm(self.tol, first), aside
+        smooth, rows = self.loss == "squared_hinge", problem.rows
+        if not smooth or set(_PRIMAL).isdisjoint(self._methods()):
+            return self._solver, GradientNorm(self.tol), {}
+        tall = rows.d < rows.n and _PRIMAL[0] in self._methods()
+        first = first_gradient(rows, problem.models, problem.sums)
+        return self._solver, GradientNorm(self.tol, first), {_DUAL: SLOW} if tall else {}
 
     def _methods(self) -> tuple[str, ...]:
         return (WAY,) if self.penalty == "l1" else _NAMES[self.dual]

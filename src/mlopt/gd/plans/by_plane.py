@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mlopt.gd.columns import Model
 from mlopt.gd.newton_training import planes_of
 from mlopt.gd.plans.method import Solver, Start
 from mlopt.gd.plans.task import Problem
+from mlopt.rows import Rows
 
 Array = NDArray[Any]
 
@@ -33,6 +35,24 @@ class ByPlane(ABC):
     @abstractmethod
     def _made(self) -> list[list[Any]]:
         """The trainings of each model's planes, in their order."""
+
+    def _of_each(
+        self, rows: Rows, start: Start, make: Callable[[Model, Rows, Start], Any]
+    ) -> list[list[Any]]:
+        """What ``make`` makes of the model of each plane, ``rows`` with its targets and
+        weights, and its part of ``start``."""
+        given, first = self._problem.beside(), 0
+        made: list[list[Any]] = []
+        for model in self._problem.models:
+            weights, own = given["weights"][:, [model.rowset]], []
+            for one, targets in planes_of(model, given["targets"][:, [model.target]]):
+                part = slice(first, first + one.outputs)
+                begun = None if start is None else (start[0][part], start[1][part])
+                beside = rows.attach(targets=targets, weights=weights)
+                own.append(make(one, beside, begun))
+                first = part.stop
+            made.append(own)
+        return made
 
     @cached_property
     def _planes(self) -> list[list[Any]]:
@@ -111,17 +131,7 @@ class OneByOne(ByPlane):
         self._begin = begin
 
     def _made(self) -> list[list[Any]]:
-        problem, given = self._problem, self._problem.beside()
-        made: list[list[Any]] = []
-        first = 0
-        for model in problem.models:
-            weights, own = given["weights"][:, [model.rowset]], []
-            for one, targets in planes_of(model, given["targets"][:, [model.target]]):
-                rows = problem.rows.attach(targets=targets, weights=weights)
-                start, part = self._start, slice(first, first + 1)
-                if start is not None:
-                    start = start[0][part], start[1][part]
-                own.append(self._begin(Problem(problem.task, rows, (one,)), start))
-                first = part.stop
-            made.append(own)
-        return made
+        def one(model: Model, rows: Rows, start: Start) -> Solver:
+            return self._begin(Problem(self._problem.task, rows, (model,)), start)
+
+        return self._of_each(self._problem.rows, self._start, one)

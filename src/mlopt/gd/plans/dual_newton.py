@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from mlopt.costs import Cost
+from mlopt.gd.columns import Model
 from mlopt.gd.narrow import factor_of, gradient_bound, narrowed, square_of
-from mlopt.gd.newton_training import planes_of
 from mlopt.gd.plans import newton_cholesky as newton
 from mlopt.gd.plans import newton_costs
 from mlopt.gd.plans.by_plane import ByPlane
@@ -67,28 +67,19 @@ class DualNewton(ByPlane):
         return factor_of(self._rows)
 
     def _made(self) -> list[list[Any]]:
-        beside, factor = self._problem.beside(), self._factor
-        rows, v = narrowed(self._rows, factor), None
-        if self._start is not None:
-            coef, intercept = self._start
+        start = self._start
+        if start is not None:
+            coef, intercept = start
             (z,) = self._rows.map(lambda block: block.X @ np.asarray(coef, np.float64).T)
-            v = solve_triangular(factor, z, lower=True).T
-        made, first = [], 0
-        for model in self._problem.models:
-            weights, own = beside["weights"][:, [model.rowset]], []
-            for one, targets in planes_of(model, beside["targets"][:, [model.target]]):
-                part = slice(first, first + one.outputs)
-                own.append(
-                    newton.Newton(
-                        rows.attach(targets=targets, weights=weights), one,
-                        gtol=self._gtol, tol=self._tol, max_passes=self._most,
-                        start=None if v is None else (v[part], intercept[part]),
-                        certain=not self._near,
-                    )
-                )  # fmt: skip
-                first = part.stop
-            made.append(own)
-        return made
+            start = solve_triangular(self._factor, z, lower=True).T, intercept
+
+        def one(model: Model, rows: Rows, begun: Start) -> newton.Newton:
+            return newton.Newton(
+                rows, model, gtol=self._gtol, tol=self._tol, max_passes=self._most,
+                start=begun, certain=not self._near,
+            )  # fmt: skip
+
+        return self._of_each(narrowed(self._rows, self._factor), start, one)
 
     def coefficients(self, number: int = 0) -> tuple[NDArray[Any], NDArray[Any]]:
         """Weights (outputs, d) and intercepts (outputs,)."""

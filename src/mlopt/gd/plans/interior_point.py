@@ -79,16 +79,16 @@ class InteriorPoint(OneModel):
         self._least, self._idle, self._stuck = np.inf, 0, False
 
     @property
-    def gap(self) -> float:  # type: ignore[override]
+    def gap(self) -> float:  # type: ignore[override]  # the bracket's
         """Of the best weights: a bound."""
         return self._bracket.gap
 
     @property
-    def _weights(self) -> Array:  # type: ignore[override]
+    def _weights(self) -> Array:  # type: ignore[override]  # the bracket's
         return self._bracket.best
 
     @property
-    def _value(self) -> float:  # type: ignore[override]
+    def _value(self) -> float:  # type: ignore[override]  # the bracket's
         return self._bracket.value
 
     def _margins(self, w: Array) -> Array:
