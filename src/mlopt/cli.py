@@ -109,7 +109,7 @@ def fit(
     source: Source,
     *,
     output: Path,
-    family: str = "linear",
+    family: str | None = None,
     settings: Settings = SETTINGS,
     where: Where = HERE,
 ) -> int:
@@ -121,15 +121,15 @@ def fit(
         The .skops file to write.
     family
         linear, random_features, hist_gradient_boosting, random_forest, extra_trees, or one
-        that the configuration names.
+        that the configuration names. Default: the first of these, or linear.
     """
-    from mlopt.sweep.fit import fit_one
+    from mlopt.sweep.fit import fit_one, only_family
     from mlopt.sweep.models import dump_model
     from mlopt.writing import check_file, write_files
 
     config = config_of(source, settings, **where.given)
     check_file(output, [source, config.data.path, config.data.test])
-    fitted = fit_one(config, family)
+    fitted = fit_one(config, only_family(config, [family] if family else settings.names))
     write_files({output: dump_model(fitted.model)})
     _print(fitted.describe(output))
     return DONE

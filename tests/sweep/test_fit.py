@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mlopt.sweep.config import Config, override
-from mlopt.sweep.fit import fit_one
+from mlopt.errors import ConfigError
+from mlopt.sweep.config import Config, Family, override
+from mlopt.sweep.fit import fit_one, only_family
 from mlopt.tuning import alone
 from mlopt.tuning.boosting import fit_boosted
 
@@ -43,3 +44,13 @@ def test_boosted_trees_tried_both_ways_are_those_of_one_fit(
         tried.model.predict_proba(rows), plain.model.predict_proba(rows)
     )
     assert tried.score == plain.score
+
+
+def test_a_fit_is_of_the_family_that_is_named_or_configured() -> None:
+    off, on = Family(enabled=False), Family()
+    forests = Config(families={"linear": off, "random_forest": on, "extra_trees": on})
+    assert only_family(forests, []) == "random_forest"
+    assert only_family(forests, ["linear"]) == "linear"
+    assert only_family(Config(), []) == "linear"
+    with pytest.raises(ConfigError, match="of one family; `families` names a, b"):
+        only_family(forests, ["a", "b"])

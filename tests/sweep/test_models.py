@@ -15,7 +15,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.cluster import DBSCAN, KMeans
 
 import mlopt
-from mlopt.errors import InputError
+from mlopt.errors import ConfigError, InputError
 from mlopt.sweep import models
 from mlopt.sweep.config import Family
 from mlopt.sweep.families import DEFAULTS, Case
@@ -204,3 +204,26 @@ def test_commands_predict_ratings_and_write_topics(tmp_path: Path, files: bool) 
 def test_a_model_that_neither_predicts_nor_transforms_is_refused() -> None:
     with pytest.raises(InputError, match="must predict or transform"):
         predictions(DBSCAN(), WORDS)
+
+
+def test_a_family_that_is_not_enabled_is_left_out(table: pd.DataFrame) -> None:
+    case, _, _ = case_of(table, "buys")
+    off, on = Family(enabled=False), Family()
+    assert list(families_of(case, {"linear": on, "extra_trees": off})) == ["linear"]
+    others = families_of(case, {"linear": off})
+    assert list(others) == [name for name in DEFAULTS if name != "linear"]
+    assert list(families_of(case, {"linear": off}, ["linear"])) == ["linear"]
+    with pytest.raises(ConfigError, match="must leave one enabled"):
+        families_of(case, dict.fromkeys(DEFAULTS, off))
+
+
+def test_what_a_configuration_sets_is_not_varied(table: pd.DataFrame) -> None:
+    case, _, _ = case_of(table, "buys")
+    fixed, varied = {"learning_rate": 0.2}, {"learning_rate": [0.1, 0.3]}
+    name = "hist_gradient_boosting"
+    model, space = families_of(case, {name: Family(params=fixed)})[name]
+    assert model.get_params()["model__learning_rate"] == 0.2
+    assert "model__learning_rate" not in space
+    assert "model__max_iter" in space
+    _, space = families_of(case, {name: Family(params=fixed, space=varied)})[name]
+    assert space == {"model__learning_rate": [0.1, 0.3]}

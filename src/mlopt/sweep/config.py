@@ -106,7 +106,19 @@ class Output(Strict, frozen=True):
 
 
 class Family(Strict, frozen=True):
-    """One model family: a default one with other values, or an estimator by its name."""
+    """One model family: a default one with other values, or an estimator by its name.
+
+    Parameters
+    ----------
+    estimator : str, optional
+    params : mapping of str to values
+        What the model is given. A default family does not vary these.
+    space : mapping of str to values
+        What is varied, in place of what a default family varies.
+    enabled : bool
+        False leaves it out: of those configured, or of the default families where no
+        other is configured.
+    """
 
     estimator: str | None = None
     params: dict[str, Any] = msgspec.field(default_factory=dict)

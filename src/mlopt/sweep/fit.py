@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from sklearn.metrics import get_scorer
 
 from mlopt import events
 from mlopt.cluster import count_threads
+from mlopt.errors import ConfigError
 from mlopt.plan import Choice, Plan
 from mlopt.sweep.clock import Clock
 from mlopt.sweep.config import Config
@@ -77,6 +79,20 @@ def fit_one(
     )
     plan = Plan(f"fit {prepared.name}", (read, fitted, test), measured=clock.elapsed)
     return Fitted(model, plan, prepared.scoring, score)
+
+
+def only_family(config: Config, names: Sequence[str]) -> str:
+    """The family of a fit: of ``names``, or the first that is configured and enabled.
+
+    Raises
+    ------
+    ConfigError
+        Several names.
+    """
+    if len(names) > 1:
+        raise ConfigError(f"A fit is of one family; `families` names {', '.join(names)}.")
+    configured = [name for name, family in config.families.items() if family.enabled]
+    return next(iter([*names, *configured, "linear"]))
 
 
 def _fit(prepared: Prepared, family: str, threads: int) -> Any:

@@ -76,9 +76,9 @@ def families_of(
     ----------
     case : Case
     wanted : mapping of str to Family
-        As configured; empty for all default families.
+        As configured; all default families where none is enabled.
     only : iterable of str
-        Names to keep; empty for all.
+        Names to keep, enabled or not; empty for all that are enabled.
 
     Raises
     ------
@@ -86,9 +86,15 @@ def families_of(
         A name, an estimator or a parameter that does not exist.
     """
     known = DEFAULTS if case.roles is not None else SPARSE
-    entries = dict(wanted) or dict.fromkeys(known, Family())
+    enabled = {name: family for name, family in wanted.items() if family.enabled}
+    entries = enabled or {name: Family() for name in known if name not in wanted}
     chosen = list(only) or list(entries)
+    entries |= wanted
     check_names(chosen, entries, known)
+    if not chosen:
+        raise ConfigError(
+            f"`families` must leave one enabled, but all are not: {', '.join(wanted)}."
+        )
     return {name: _build(case, name, entries.get(name, Family())) for name in chosen}
 
 
@@ -105,6 +111,12 @@ def _build(case: Case, name: str, family: Family) -> Built:
             "without one."
         )
     _set_params(pipeline, name, family.params)
+    # What is set is meant, and varied where the file says so too.
+    space = {
+        key: values
+        for key, values in space.items()
+        if key.removeprefix("model__") not in family.params
+    }
     own = {
         f"model__{key}": values_of(key, value, name) for key, value in family.space.items()
     }
