@@ -55,6 +55,13 @@ class ByTargets(Shift):
         return X[:, 0] @ y
 
 
+class ByMeanTarget(Shift):
+    """Other targets in another order are the same to it."""
+
+    def learnt(self, X: Any, y: Any) -> Any:
+        return np.mean(y)
+
+
 class ByChance(Shift):
     def learnt(self, X: Any, y: Any) -> Any:
         return np.random.default_rng(self.seed).random()
@@ -92,6 +99,20 @@ class Sums(mlopt.OnePass):
         return fitted
 
 
+class Weighed(ByMean):
+    """Its weights are of no concern to `Sums`."""
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Weighed:
+        self.shift_ = np.average(X.mean(axis=1), weights=sample_weight)
+        return self
+
+
+class WeighedSums(Sums):
+    def part(self, estimator: Any, X: Any, y: Any, weight: Any) -> Any:
+        weight = np.ones(len(X)) if weight is None else weight
+        return weight @ X.sum(axis=1), weight.sum() * X.shape[1]
+
+
 class MeansOfMeans(Sums):
     """Wrong for blocks of unlike length."""
 
@@ -108,6 +129,8 @@ class MeansOfMeans(Sums):
         (OtherAtOnce, {"row_wise": True}, "and by `fit_transform`"),
         (ByMean, {"row_wise": True, "stateless": True}, "`ByMean` is declared stateless"),
         (ByTargets, {"reads_y": False}, "`ByTargets` is declared blind to targets"),
+        (ByMeanTarget, {"reads_y": False}, "`ByMeanTarget` is declared blind"),
+        (Weighed, {"ways": [Sums()]}, "as by `fit` to rows with weights, and is not"),
         (ByChance, {}, "`ByChance` is declared repeatable"),
         (ByMean, {"ways": [MeansOfMeans()]}, "`ByMean` is declared fitted by `sums`"),
     ],
@@ -123,6 +146,7 @@ def test_what_does_not_hold_is_refuted(kind: Any, declared: Any, refuted: str) -
     [
         (Shift, {"row_wise": True, "stateless": True, "reads_y": False}),
         (ByMean, {"row_wise": True, "reads_y": False, "ways": [Sums()]}),
+        (Weighed, {"row_wise": True, "ways": [WeighedSums()]}),
         (ByTargets, {"row_wise": True}),
         (ByChance, {"row_wise": True, "reads_y": False, "seeded_by": "seed"}),
         (Ranked, {"reads_y": False}),

@@ -167,6 +167,25 @@ def test_weights_that_partial_fit_does_not_take_are_refused() -> None:
         mlopt.PartialFit().turn(Line(), X, Y, np.ones(N), None)
 
 
+class WeighedLine(Line):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        self.weight_ = sample_weight
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("rules", [True, {"without": "choose_ways"}])
+def test_weights_go_to_fit_where_partial_fit_takes_none(lazy: bool, rules: Any) -> None:
+    mlopt.register(WeighedLine, ways=[mlopt.PartialFit()])
+    pipeline = mlopt.make_pipeline(StandardScaler(), WeighedLine())
+    pipeline.optimize = rules
+    weight = np.linspace(1, 2, N)
+    given = da.from_array(weight, CHUNK) if lazy else weight
+    pipeline.fit(*(LAZY if lazy else (X, Y)), weighedline__sample_weight=given)
+    assert chosen(pipeline) == "scikit-learn"
+    np.testing.assert_array_equal(pipeline[-1].weight_, weight)
+
+
 def test_a_block_that_is_worked_on_again_counts_once() -> None:
     way, first = mlopt.PartialFit(), Line()
     first = way.turn(first, X[:10], Y[:10], None, None)

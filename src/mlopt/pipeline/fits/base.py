@@ -47,9 +47,17 @@ class Fit(ABC):
         del estimator, stats
         return ""
 
-    def refusal(self, estimator: Any, stats: Stats) -> str:
-        """As `refuses`, and rows without columns: scikit-learn says what is wrong there."""
+    def refusal(self, estimator: Any, stats: Stats, *, weighted: bool = False) -> str:
+        """As `refuses`, and rows without columns: scikit-learn says what is wrong there;
+        and ``weighted`` rows, of a way that takes no weights."""
+        if weighted and not self.weighs(estimator):
+            return "it takes no weights of rows"
         return self.refuses(estimator, stats) if stats.columns else "there is no column"
+
+    def weighs(self, estimator: Any) -> bool:
+        """Whether rows may have weights."""
+        del estimator
+        return True
 
     def passes(self, estimator: Any, stats: Stats) -> float:
         """How many times the input is read: KeystoneML's weight of an operator."""
@@ -169,6 +177,9 @@ class PartialFit(Fit):
     """
 
     name = "partial_fit in turn"
+
+    def weighs(self, estimator: Any) -> bool:
+        return "sample_weight" in signature(estimator.partial_fit).parameters
 
     def turn(self, model: Any, X: Any, y: Any, weight: Any, classes: Any) -> Any:
         """A copy of ``model`` that has learnt from one block more.

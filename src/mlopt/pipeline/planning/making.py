@@ -378,7 +378,8 @@ def _first_ways(sinks: Sinks, trial: Trial, blocks: int) -> Sinks:
         if not (ways := ways_of(op.estimator)):
             return op
         stats = stats_of_fit(op, trial, trial.sample.total, blocks)
-        fit = (way for way in ways if not way.refusal(op.estimator, stats))
+        weighted = op.weight is not None
+        fit = (w for w in ways if not w.refusal(op.estimator, stats, weighted=weighted))
         return replace(op, way=next(fit, None))
 
     return rebuild(sinks, first)

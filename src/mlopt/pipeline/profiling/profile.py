@@ -230,7 +230,8 @@ def _profile_learn(op: Learn, found: Profile, trials: Trials, *, last: bool) -> 
 
 
 def _option(op: Learn, way: Fit, stats: Stats, found: Profile, trials: Trials) -> Option:
-    if reason := way.refusal(op.estimator, stats):
+    weighted = op.weight is not None
+    if reason := way.refusal(op.estimator, stats, weighted=weighted):
         return Option(way, way.name, None, reason=reason)
     passes = way.passes(op.estimator, stats)
     seconds = _priced(op, way, stats, found, passes)

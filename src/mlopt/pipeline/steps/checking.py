@@ -6,6 +6,7 @@ Nothing is proven by a sample; but what is wrong shows, with the rows that show 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from inspect import signature
 from itertools import pairwise
 from typing import Any
 
@@ -38,7 +39,8 @@ def check_operator(
     Row by row: blocks of rows give what all rows give. Stateless: other rows leave it the
     same. Repeatable: a second fit, with a seed if it has one, gives the same. Blind to
     targets: others leave it the same. Ways: each learns what ``fit`` learns, from any
-    blocks, and statistics merge in any grouping.
+    blocks, with weights of rows where ``fit`` takes them, and statistics merge in any
+    grouping.
 
     Parameters
     ----------
@@ -111,16 +113,17 @@ class _Check:
             some = tables.row_range(X, 0, half)
             again("stateless", "fitted to the first half of the rows", some, y[:half])
         if ignores_targets(self.estimator):
-            other = np.random.default_rng(1).permutation(y)
+            # Other values, too: a mean does not see a permutation.
+            other = y[np.random.default_rng(1).integers(self.n, size=self.n)]
             again("blind to targets", "fitted beside other targets", X, other)
         for way in record_of(type(self.estimator)).ways:
             if not way.refuses(self.estimator, self.stats()):
                 self.way(way, whole)
 
-    def fitted(self, X: Any, y: Any) -> Any:
+    def fitted(self, X: Any, y: Any, weight: Any = None) -> Any:
         """A copy, fitted."""
         fresh = private_copy(self.estimator, apart=True)
-        fresh.fit(X, y)
+        fresh.fit(X, y, **({} if weight is None else {"sample_weight": weight}))
         return fresh
 
     def applied(self, model: Any, X: Any) -> Any:
@@ -148,14 +151,13 @@ class _Check:
 
     def way(self, way: Fit, whole: Any) -> None:
         """A way on blocks against ``fit`` on all rows."""
-        trait = f"fitted by `{way.name}` as by `fit`"
-        for edges in self.cuts:
-            how = f"from blocks that end at {edges[1:]}"
-            try:
-                model = self.by_way(way, list(self.blocks(edges)))
-            except Exception as error:
-                raise self.refuted(trait, f"{how} it raises {error!r}.") from error
-            self.same(trait, whole, self.applied(model, self.X), how)
+        self.from_blocks(way, whole, None, f"fitted by `{way.name}` as by `fit`")
+        takes = "sample_weight" in signature(self.estimator.fit).parameters
+        if takes and way.weighs(self.estimator):
+            weight = np.random.default_rng(2).uniform(0.5, 2.0, self.n)
+            weighed = self.applied(self.fitted(self.X, self.y, weight), self.X)
+            trait = f"fitted by `{way.name}` as by `fit` to rows with weights"
+            self.from_blocks(way, weighed, weight, trait)
         if isinstance(way, OnePass):
             blocks = self.blocks(self.cuts[0])
             parts = [way.part(self.estimator, x, y, None) for x, y in blocks]
@@ -167,20 +169,32 @@ class _Check:
             )
             self.same("merged in any grouping", one, other, "merged from the last on")
 
-    def by_way(self, way: Fit, blocks: list[tuple[Any, Any]]) -> Any:
+    def from_blocks(self, way: Fit, whole: Any, weight: Any, trait: str) -> None:
+        """A way on blocks, against what ``fit`` leads to."""
+        for edges in self.cuts:
+            how = f"from blocks that end at {edges[1:]}"
+            try:
+                model = self.by_way(way, edges, weight)
+            except Exception as error:
+                raise self.refuted(trait, f"{how} it raises {error!r}.") from error
+            self.same(trait, whole, self.applied(model, self.X), how)
+
+    def by_way(self, way: Fit, edges: list[int], weight: Any) -> Any:
         """A model that a way learnt from blocks."""
+        if isinstance(way, ManyPasses):
+            rows = Rows.of(self.X, block_rows=edges[-1] - edges[-2])
+            return way.fit(self.estimator, rows, self.y, weight)
+        weights = [None if weight is None else weight[i:j] for i, j in pairwise(edges)]
+        blocks = [(*xy, w) for xy, w in zip(self.blocks(edges), weights, strict=True)]
         if isinstance(way, OnePass):
-            parts = [way.part(self.estimator, x, y, None) for x, y in blocks]
+            parts = [way.part(self.estimator, *block) for block in blocks]
             return way.finish(self.estimator, _reduced(way.merge, parts))
-        if isinstance(way, PartialFit):
-            classes = np.unique(self.y) if is_classifier(self.estimator) else None
-            model = private_copy(self.estimator, apart=True)
-            for x, y in blocks:
-                model = way.turn(model, x, y, None, classes)
-            return model
-        assert isinstance(way, ManyPasses)
-        size = tables.count_rows(blocks[-1][0])
-        return way.fit(self.estimator, Rows.of(self.X, block_rows=size), self.y, None)
+        assert isinstance(way, PartialFit)
+        classes = np.unique(self.y) if is_classifier(self.estimator) else None
+        model = private_copy(self.estimator, apart=True)
+        for block in blocks:
+            model = way.turn(model, *block, classes)
+        return model
 
     def blocks(self, edges: list[int]) -> Iterator[tuple[Any, Any]]:
         """Rows with their targets."""
