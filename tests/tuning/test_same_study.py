@@ -129,6 +129,7 @@ def other_predict(self: Any, X: Any) -> Any:
         ("priors", {}, {"estimator": GaussianNB(priors=[0.3, 0.7])}),
         ("var_smoothing", {}, {"space": {"var_smoothing": [1e-9, 1e-3, 2.0]}}),
         ("weighted_scores", {}, {"weighted_scores": True}),
+        ("error_score", {}, {"error_score": 0.0}),
     ],
 )
 def test_other_settings_are_refused_by_name(

@@ -164,6 +164,7 @@ def _open_store(
     same["splits"] = part(splits, str(len(splits)))
     settings = (
         "scoring", "sampler", "bandit", "max_passes", "random_state", "weighted_scores",
+        "error_score",
     )  # fmt: skip
     same |= {name: part_of_setting(getattr(search, name)) for name in settings}
     same["mlopt"] = version("mlopt")
