@@ -19,10 +19,11 @@ from optuna.distributions import (
     IntDistribution,
 )
 from scipy import stats
+from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import ParameterGrid
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
@@ -199,6 +200,26 @@ def test_a_family_may_have_nothing_to_vary() -> None:
 def test_a_family_without_an_estimator_is_refused(families: Any) -> None:
     with pytest.raises(InputError, match="Family `a` must be"):
         space_of(families, None)
+
+
+class OfAFamily(BaseEstimator):
+    """As generalised linear models name their distribution."""
+
+    def __init__(self, family: str = "poisson") -> None:
+        self.family = family
+
+    def fit(self, X: Any, y: Any) -> OfAFamily:
+        return self
+
+
+def test_a_parameter_cannot_stand_for_the_name_of_a_family() -> None:
+    space = {"family": ["poisson", "gamma"]}
+    assert space_of(OfAFamily(), space).size == 2
+    with pytest.raises(InputError, match="`family` in the space of family `a`"):
+        space_of({"a": (OfAFamily(), space), "b": (Ridge(), {})}, None)
+    step = {f"ofafamily__{name}": values for name, values in space.items()}
+    piped = {"a": (make_pipeline(OfAFamily()), step), "b": (Ridge(), {})}
+    assert space_of(piped, None).size == 3
 
 
 def test_a_list_of_grids_is_refused() -> None:

@@ -87,13 +87,18 @@ class Space:
         if not families:
             raise InputError("The families must be at least one, got none.")
         many = len(families) > 1
-        return cls(
-            tuple(
-                _family(name, *_pair(name, given), prefix=f"{name}:" if many else "")
-                for name, given in families.items()
-            ),
-            in_turn,
+        found = tuple(
+            _family(name, *_pair(name, given), prefix=f"{name}:" if many else "")
+            for name, given in families.items()
         )
+        for family in found if in_turn else ():
+            if any(p.name == FAMILY for p in family.parameters):
+                raise InputError(
+                    f"`{FAMILY}` in the space of family `{family.name}` would stand for "
+                    "the name of the family in `best_params_`: put the estimator into a "
+                    f"pipeline, where the parameter is `step__{FAMILY}`."
+                )
+        return cls(found, in_turn)
 
     def __getitem__(self, name: str) -> Family:
         return next(family for family in self.families if family.name == name)
