@@ -93,3 +93,11 @@ def test_a_splitter_that_contradicts_itself_is_refused() -> None:
 def test_a_split_without_rows_is_refused() -> None:
     with pytest.raises(InputError, match="has no test rows"):
         make_splits([(np.arange(20), np.array([], int))], y, y, n=20, classifier=False)
+
+
+@pytest.mark.parametrize(("name", "wrong"), [("test", 20), ("training", -21)])
+def test_rows_that_are_not_there_are_refused(name: str, wrong: int) -> None:
+    some, others = np.arange(10), np.append(np.arange(10, 20), wrong)
+    split = (some, others) if name == "test" else (others, some)
+    with pytest.raises(InputError, match=f"the {name} rows of split 0 .* have {wrong}"):
+        make_splits([split], y, y, n=20, classifier=False)

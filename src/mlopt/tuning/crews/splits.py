@@ -55,8 +55,8 @@ def make_splits(
     Raises
     ------
     InputError
-        No split, one without rows on a side, or rows of a cluster that a splitter wants to
-        read and that do not fit in memory.
+        No split, one without rows on a side or with rows that are not there, or rows of a
+        cluster that a splitter wants to read and that do not fit in memory.
     """
     splitter = check_cv(cv, y, classifier=classifier)
     rows = _readable(X, splitter) if isinstance(X, Rows | Streamed) else X
@@ -77,7 +77,7 @@ def make_splits(
             "`cv` must give at least one split, it gave none."
         )
     for number, split in enumerate(splits):
-        _check_rows(number, split)
+        _check_rows(number, split, n)
     return splits
 
 
@@ -117,10 +117,16 @@ def _row_numbers(rows: Any, n: int) -> NDArray[np.int64]:
     )
 
 
-def _check_rows(number: int, split: Split) -> None:
+def _check_rows(number: int, split: Split, n: int) -> None:
     for name, rows in (("training", split.train), ("test", split.test)):
         if len(rows) == 0:
             raise InputError(
                 f"Every split must have rows on both sides; split {number} of `cv` has no "
                 f"{name} rows. Use fewer splits, or other `groups`."
+            )
+        if rows.max() >= n or rows.min() < -n:
+            wrong = rows[(rows >= n) | (rows < -n)]
+            raise InputError(
+                f"Splits must consist of row numbers below {n}, as X has {n} rows; the "
+                f"{name} rows of split {number} of `cv` have {wrong[0]}."
             )
