@@ -16,6 +16,7 @@ import mlopt
 from mlopt.errors import (
     ConstraintError,
     InputError,
+    InputWarning,
     MloptError,
     QuerySyntaxError,
     UnsupportedError,
@@ -156,6 +157,22 @@ def test_names_that_look_made_up_but_stand_in_a_file_are_names(
     assert (session.run("PREDICT ON swapped.csv WITH Q1") == expected).all()
     with pytest.raises(InputError, match="it lacks `c2`"):
         session.run("PREDICT ON lack.csv WITH Q1")
+
+
+def test_columns_that_are_named_in_another_order_than_the_models_are_told(
+    folder: Path, session: Session
+) -> None:
+    people = pd.read_csv("people.csv")
+    people[["size", "age"]].to_csv("swapped.csv", index=False)
+    model = session.run("Q1 = RUN classification ON people.csv")
+    with pytest.warns(InputWarning, match="`size` goes for `age`"):
+        found = session.run("PREDICT ON swapped.csv:1-2 WITH Q1")
+    # Named columns are taken as they are all the same.
+    assert (found == model.predict(people[["size", "age"]].to_numpy())).all()
+    expected = session.run("PREDICT ON people.csv:2-3 WITH Q1")
+    assert (
+        session.run("PREDICT ON swapped.csv:2, swapped.csv:1 WITH Q1") == expected
+    ).all()
 
 
 def test_the_process_has_one_session(folder: Path) -> None:

@@ -6,6 +6,7 @@ features. So the defaults of ML4all (Appendix A) hold, and ``file:2, file:4-20``
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mlopt.errors import InputError
+from mlopt.errors import InputError, InputWarning
 from mlopt.query import ast
 from mlopt.query.files import Library, Sheet, picked, taken
 from mlopt.query.format import format_source
@@ -93,6 +94,11 @@ def prediction_data(
     the file has a header; or, where none has, those at the same places, if the file is as
     wide as the one for training; or all, if there are as many as the model has features.
 
+    Warns
+    -----
+    InputWarning
+        Named columns are those of the model, in another order.
+
     Raises
     ------
     InputError
@@ -107,13 +113,23 @@ def prediction_data(
         if source.columns is None and len(sources) == 1:
             columns = _matching(source, sheet, columns, features)
         parts.append((source, sheet, columns))
-    X, _ = _features(parts)
+    X, names = _features(parts)
     d = len(features.names)
     if X.shape[1] != d:
         files = ", ".join(map(format_source, sources))
         raise InputError(
             f"The model has {d} features, but `{files}` gives {X.shape[1]} columns: name "
             f"{d} of them, as in `{sources[0].path.value}:2-{d + 1}`."
+        )
+    moved = [i for i in range(d) if names[i] != features.names[i]]
+    if features.named and moved and sorted(names) == sorted(features.names):
+        place = moved[0]
+        warnings.warn(
+            f"The columns of this PREDICT have the names of the model's, in another order: "
+            f"`{names[place]}` goes for `{features.names[place]}`. Without columns they "
+            "are found by their names.",
+            InputWarning,
+            stacklevel=2,
         )
     return X
 
