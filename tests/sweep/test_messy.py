@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 
 from mlopt.errors import ConfigError, InputError, InputWarning
 from mlopt.sweep.cells import numbers_of
 from mlopt.sweep.config import Config, override
-from mlopt.sweep.loading import from_frame
+from mlopt.sweep.loading import Source, from_frame
 from mlopt.sweep.models import dump_model, load
 from mlopt.sweep.predict import predict_file
 from mlopt.sweep.prepare import Prepared, prepare
@@ -243,6 +244,22 @@ def test_classes_of_a_test_table_follow() -> None:
         config = override(Config(), target="y", rare_classes=choice)
         found = prepare(config, from_frame(frame, "y"), from_frame(test, "y"), ["linear"])
         assert len(found.y_test) == rows
+
+
+def test_a_test_on_the_rows_that_were_searched_on_is_said() -> None:
+    config, frame = override(Config(), target="y"), from_frame(table(), "y")
+    for test, same in ((frame, True), (from_frame(table(300), "y"), False)):
+        found = prepare(config, frame, test, ["linear"])
+        assert any("are those to search on" in text for text in found.messages) == same
+
+
+def test_columns_that_cannot_be_dropped_are_refused() -> None:
+    with pytest.raises(ConfigError, match="names 'y', which is the target"):
+        prepared(table(), drop=("y",))
+    frame = from_frame(table(), "y")
+    sparse = Source("rows", csr_array(frame.X[["a", "b"]].to_numpy()), frame.y)
+    with pytest.raises(ConfigError, match="`drop` names `a`, and the columns of a sparse"):
+        prepare(override(Config(), target="y", drop=("a",)), sparse, None, ["linear"])
 
 
 def test_a_single_class_is_named_plainly() -> None:

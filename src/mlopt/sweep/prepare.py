@@ -117,8 +117,13 @@ def prepare(
     else:
         tested, y_tested = _tested(test, whole.X, named, rare, messages)
         parts, where = (whole.X, tested.X, y, y_tested), test.name
+        if _are_the_same(whole.X, tested.X):
+            messages.append(
+                "warning: the rows to test on are those to search on: the score of the "
+                "test says nothing of others"
+            )
     X, X_test, y, y_test = parts
-    roles = _roles(X, config.data.drop)
+    roles = _roles(X, config.data.drop, target.name)
     if roles is not None:
         messages += roles.describe()
         messages += _noticed(whole.X, X_test if test else None, roles, y, X)
@@ -297,10 +302,23 @@ def _rows(X: Any, numbers: NDArray[np.int64]) -> Any:
     )
 
 
-def _roles(X: Any, drop: Iterable[str]) -> Roles | None:
+def _are_the_same(X: Any, other: Any) -> bool:
     if sparse.issparse(X):
+        return bool(X.shape == other.shape and abs(X - other).nnz == 0)
+    return bool(X.equals(other))
+
+
+def _roles(X: Any, drop: Iterable[str], target: str) -> Roles | None:
+    if sparse.issparse(X):
+        if drop := list(drop):
+            raise ConfigError(
+                f"`drop` names {listed(drop)}, and the columns of a sparse matrix have no "
+                "names: leave them out of the file."
+            )
         return None
     unknown = [name for name in drop if name not in X.columns]
+    if unknown and unknown[0] == target:
+        raise ConfigError(f"`drop` names {target!r}, which is the target.")
     if unknown:
         raise ConfigError(
             f"`drop` names {unknown[0]!r}, which is no column."
