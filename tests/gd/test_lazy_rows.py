@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import mlopt
+from mlopt.errors import InputError
 from mlopt.pipeline.library.learning import BlockLeastSquaresClassifier, KernelRidge
 
 rng = np.random.default_rng(0)
@@ -101,3 +102,21 @@ def test_coordinates_that_are_not_finite_have_no_rows() -> None:
     lazy = pca.inverse_transform(da.from_array(np.full((4, 2), np.nan), (2, 2)))
     with pytest.raises(ValueError, match="contains NaN"):
         lazy.compute()
+
+
+@pytest.mark.parametrize(
+    "names", [["c", "b", "a"], ["a", "b"], ["a", "b", "c", "d"], ["a", "b", "d"]]
+)
+def test_a_partition_of_other_columns_is_refused(model: Any, names: list[str]) -> None:
+    def changed(part: Any) -> Any:
+        return part if part.index[0] == 0 else part.assign(d=1.0)[names]
+
+    lazy = dd.from_pandas(FRAME, npartitions=2)
+    odd = lazy.map_partitions(changed, meta=FRAME[:0], enforce_metadata=False)
+    model.fit(FRAME, Y)
+    for method in _methods(model):
+        with pytest.raises(InputError, match="same columns"):
+            getattr(model, method)(odd).compute()
+    if not isinstance(model, mlopt.RandomFeatures):
+        with pytest.raises(InputError, match="same columns"):
+            model.fit(odd, Y)

@@ -29,7 +29,7 @@ from mlopt.prices import count
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.rows.block import check_unmasked
-from mlopt.rows.frames import frame_dtype
+from mlopt.rows.frames import frame_dtype, frame_names, part_matrix
 from mlopt.rows.source import collected, is_dask
 
 FLOATS = (np.float64, np.float32)
@@ -261,9 +261,11 @@ def _check_y(estimator: Any, y: Any, n: int, numeric: bool) -> NDArray[Any]:
 
 def apply_lazily(estimator: Any, X: Any, function: Callable[[Any], NDArray[Any]]) -> Any:
     """``function`` of the blocks of a dask collection, whose values are checked there."""
-    # Columns that may lack values, or of several types, would become objects.
-    frame = hasattr(X, "columns")
-    array = X.astype(frame_dtype(X._meta)).to_dask_array() if frame else X
+    array = X
+    if hasattr(X, "columns"):
+        names, dtype = frame_names(X._meta), frame_dtype(X._meta)
+        few = np.empty((0, len(names)), dtype)
+        array = X.map_partitions(part_matrix, dtype, names, meta=few)
     array = array.rechunk({1: -1})
     # What comes out of one row tells its type and width.
     meta = function(np.zeros((1, array.shape[1]), dtype_of(array)))[:0]
