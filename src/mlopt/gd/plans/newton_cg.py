@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from mlopt.costs import Cost
 from mlopt.gd.gap import strong_convexity_bound
+from mlopt.gd.plans.bracket import margins
 from mlopt.gd.plans.by_plane import OneByOne
 from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least
 from mlopt.gd.plans.one_model import OneModel
@@ -35,7 +36,7 @@ from mlopt.gd.pricing import handing, scan
 from mlopt.gd.sizes import LOST, ROUNDINGS, SUFFICIENT
 from mlopt.kernels.linear import hessian_weights
 from mlopt.kernels.losses import LOSSES as NUMBERS
-from mlopt.kernels.one_row import curved, products, sloped
+from mlopt.kernels.one_row import curved, sloped
 from mlopt.kernels.pointwise import losses_and_slopes
 from mlopt.prices import price
 from mlopt.resources import Resources
@@ -124,7 +125,7 @@ class NewtonCG(OneModel):
         """Gradient and diagonal where it is, and a first direction."""
         rows, w = self._problem.rows, self._weights
         if not self.passes and w.any():
-            w = self._begin_from(np.concatenate(rows.map(_products, w[:-1])) + w[-1])
+            w = self._begin_from(margins(rows, w[:-1]) + w[-1])
         loss, slopes = self._losses(self._margins)
         sums = self._curved_rows.attach(slopes=slopes).map_reduce(_slopes, operator.add)
         before, value = float(np.linalg.norm(self._gradient)), self._value
@@ -218,10 +219,6 @@ _STATE = (
     "_direction", "_step", "_moved", "_value", "_energy", "_promised", "_arrived",
     "_stuck",
 )  # fmt: skip
-
-
-def _products(block: Block, w: Array) -> Array:
-    return products(block.X, w)
 
 
 def _slopes(block: Block) -> Array:
