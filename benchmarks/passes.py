@@ -16,6 +16,7 @@ foresee it clearly better. Another one is fitted to what these were off by, so t
 covers four of five, drawn and real. Judge it by `foresight.py`, on fresh seeds.
 
 usage: passes.py FILE [--seed 0] [--drawn 600] [--real 400] [--stop gap|gradient] [--fit]
+    [--losses logistic,squared_hinge,squared]
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ ESTIMATORS = {
     loss: mlopt.LinearSVC if "hinge" in loss else mlopt.LogisticRegression
     for loss in METHODS_OF
 }
-VALUES, SECONDS, WIDEST, MOST = 1.2e6, 3.0, 1200, 1000
+VALUES, SECONDS, WIDEST, MOST = 4e6, 8.0, 1200, 1000
 """Stored values of a problem at most, seconds of a run, unknowns that Newton factors, and
 passes of an estimator."""
 WIDE, LOW, HIGH = 0.25, (1.7, 3.0), 4.0
@@ -462,8 +463,10 @@ if __name__ == "__main__":
     parser.add_argument("--drawn", type=int, default=600)
     parser.add_argument("--real", type=int, default=400)
     parser.add_argument("--stop", choices=STOPS, default="gap")
+    parser.add_argument("--losses", default=",".join(foresight.LOSSES), help="to draw from")
     parser.add_argument("--fit", action="store_true")
     options = parser.parse_args()
+    foresight.LOSSES = tuple(options.losses.split(","))
     if options.fit:
         fit([json.loads(text) for text in options.file.read_text().splitlines()])
     else:

@@ -155,7 +155,9 @@ def test_metadata_goes_to_who_asks_for_it() -> None:
         space = {"C": [0.1, 1.0]}
         ours = grid(model, space).fit(X, y, sample_weight=weights)
         theirs = GridSearchCV(model, space, cv=3).fit(X, y, sample_weight=weights)
+        asked = [one.best_estimator_.get_metadata_routing() for one in (ours, theirs)]
     np.testing.assert_allclose(ours.best_estimator_.coef_, theirs.best_estimator_.coef_)
     np.testing.assert_array_equal(
         ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"]
     )
+    assert str(asked[0]) == str(asked[1])

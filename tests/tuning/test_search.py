@@ -302,6 +302,16 @@ def test_out_of_fold_predictions_on_request(cancer: tuple[Array, Array]) -> None
     assert right == pytest.approx(search.best_score_, abs=0.01)
 
 
+def test_out_of_fold_labels_are_whole_where_a_fold_predicts_short_ones_only() -> None:
+    X = np.arange(60.0)[:, None] // 10 % 3
+    y = [["a", "b", "longer"][int(x)] for x in X[:, 0]]
+    cv = [(np.arange(30, 50), np.arange(20)), (np.arange(40), np.arange(40, 60))]
+    search = grid(DecisionTreeClassifier(), {"max_depth": [2]}, cv=cv)
+    search.set_params(return_predictions=True).fit(X, y)
+
+    assert search.oof_predictions_[40:].tolist() == y[40:]
+
+
 def test_short_names_reach_into_a_pipeline(cancer: tuple[Array, Array]) -> None:
     X, y = cancer
     pipe = make_pipeline(StandardScaler(), LogisticRegression())

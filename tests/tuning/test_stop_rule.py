@@ -57,3 +57,27 @@ def test_ridge_in_a_search_is_solved_to_rounding() -> None:
     mine = mlopt.ModelSearchCV(Ridge(), space, sampler="grid", bandit=None, cv=KFold(3))
     peer = GridSearchCV(Ridge(solver="svd"), space, cv=KFold(3))
     np.testing.assert_allclose(scores(mine, X, y), scores(peer, X, y), atol=1e-9)
+
+
+@pytest.mark.parametrize("first", ["logistic", "svc"])
+def test_a_model_ends_where_it_would_whatever_shares_its_passes(first: str) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 300))
+    y = (X[:, :5].sum(axis=1) + 0.5 * rng.normal(size=1000) > 0).astype(int)
+    X *= (
+        1e-4  # all gradients are small, which a rule that is relative to them does not mind
+    )
+    families: dict[str, Any] = {
+        "logistic": (mlopt.LogisticRegression(max_iter=1000), {"C": [1.0]}),
+        "svc": (mlopt.LinearSVC(max_iter=1000), {"C": [1e5, 3e5]}),
+    }
+    order = sorted(families, key=lambda name: name != first)
+    search = mlopt.ModelSearchCV(
+        {name: families[name] for name in order}, sampler="grid", bandit=None, cv=KFold(3),
+        scoring="roc_auc",
+    )  # fmt: skip
+    alone = mlopt.ModelSearchCV(
+        *families["svc"], sampler="grid", bandit=None, cv=KFold(3), scoring="roc_auc"
+    )
+    found = scores(search, X, y)[search.cv_results_["family"] == "svc"]
+    np.testing.assert_allclose(np.sort(found), np.sort(scores(alone, X, y)), atol=1e-6)

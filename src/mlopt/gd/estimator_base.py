@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from mlopt.prices import count
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.rows.block import check_unmasked
-from mlopt.rows.frames import frame_dtype
+from mlopt.rows.frames import frame_dtype, frame_names, part_matrix
 from mlopt.rows.source import collected, is_dask
 
 FLOATS = (np.float64, np.float32)
@@ -183,13 +184,7 @@ def check_weights(sample_weight: Any, n: int) -> NDArray[np.float64]:
     return weights
 
 
-def apply(
-    estimator: Any,
-    X: Any,
-    function: Callable[[Any], NDArray[Any]],
-    columns: int | None,
-    dtype: Any,
-) -> Any:
+def apply(estimator: Any, X: Any, function: Callable[[Any], NDArray[Any]]) -> Any:
     """``function(X)`` row by row; lazily, as a dask array, for a dask collection.
 
     Parameters
@@ -197,14 +192,18 @@ def apply(
     estimator : fitted BaseEstimator
     X : array-like, sparse matrix, data frame, dask array or dask dataframe, (n, d)
     function : callable
-        From rows (n, d) to a result (n,) or (n, columns).
-    columns : int or None
-        Columns of the result; None when it is 1-D.
-    dtype : dtype
-        Of the result.
+        From rows (n, d) to a result (n,) or (n, k), whose type is theirs or its own.
+
+    Raises
+    ------
+    ValueError
+        As scikit-learn does in memory; for values of a Dask collection once they are read.
     """
     if is_dask(X):
-        return _apply_lazily(estimator, X, function, columns, dtype)
+        _check_matrix(X)
+        few = X._meta if hasattr(X, "columns") else np.empty((0, X.shape[1]))
+        validate_data(estimator, few, reset=False, skip_check_array=True)
+        return apply_lazily(estimator, X, function)
     check_unmasked(X, "X")
     return function(
         validate_data(estimator, X, accept_sparse="csr", dtype=FLOATS, reset=False)
@@ -228,8 +227,7 @@ def resources_of(executor: Executor) -> Resources:
 
 def see_columns(estimator: Any, X: Any) -> None:
     """Set ``n_features_in_`` and ``feature_names_in_`` from a dask collection, unread."""
-    if len(X.shape) != 2:
-        raise InputError(f"X must be 2-D (rows, columns), got shape {X.shape}.")
+    _check_matrix(X)
     estimator.n_features_in_ = int(X.shape[1])
     estimator.__dict__.pop("feature_names_in_", None)
     names = np.asarray(getattr(X, "columns", ()), dtype=object)
@@ -261,34 +259,32 @@ def _check_y(estimator: Any, y: Any, n: int, numeric: bool) -> NDArray[Any]:
     return np.asarray(y)
 
 
-def _apply_lazily(
-    estimator: Any, X: Any, function: Any, columns: int | None, dtype: Any
-) -> Any:
-    names = getattr(X, "columns", None)
-    _check_columns(estimator, X.shape[1], names)
-    # Columns that may lack values, or of several types, would become objects.
-    array = X if names is None else X.astype(frame_dtype(X._meta)).to_dask_array()
+def apply_lazily(estimator: Any, X: Any, function: Callable[[Any], NDArray[Any]]) -> Any:
+    """``function`` of the blocks of a dask collection, whose values are checked there."""
+    array = X
+    if hasattr(X, "columns"):
+        names, dtype = frame_names(X._meta), frame_dtype(X._meta)
+        few = np.empty((0, len(names)), dtype)
+        array = X.map_partitions(part_matrix, dtype, names, meta=few)
     array = array.rechunk({1: -1})
-    if columns is None:
-        return array.map_blocks(function, drop_axis=1, dtype=dtype, meta=np.empty(0, dtype))
-    chunks = (array.chunks[0], (columns,))
-    meta = np.empty((0, 0), dtype)
-    return array.map_blocks(function, chunks=chunks, dtype=dtype, meta=meta)
+    # What comes out of one row tells its type and width.
+    meta = function(np.zeros((1, array.shape[1]), dtype_of(array)))[:0]
+    checked = partial(_of_block, function=function, name=type(estimator).__name__)
+    if meta.ndim == 1:
+        return array.map_blocks(checked, drop_axis=1, dtype=meta.dtype, meta=meta)
+    chunks = (array.chunks[0], meta.shape[1:])
+    return array.map_blocks(checked, chunks=chunks, dtype=meta.dtype, meta=meta)
 
 
-def _check_columns(estimator: Any, d: int, names: Any) -> None:
-    """As scikit-learn does in memory: the same columns as in `fit`, in their order."""
-    kind, expected = type(estimator).__name__, estimator.n_features_in_
-    if d != expected:
-        raise InputError(
-            f"X has {d} features, but {kind} is expecting {expected} features."
-        )
-    fitted = getattr(estimator, "feature_names_in_", None)
-    if names is not None and fitted is not None and list(names) != list(fitted):
-        raise InputError(
-            f"X must have the columns that {kind} was fitted with, in their order: "
-            f"{list(fitted)}; got {list(names)}."
-        )
+def _of_block(X: Any, function: Callable[[Any], NDArray[Any]], name: str) -> NDArray[Any]:
+    settings = {"accept_sparse": "csr", "dtype": FLOATS, "ensure_min_samples": 0}
+    return function(check_array(X, estimator=name, input_name="X", **settings))
+
+
+def _check_matrix(X: Any) -> None:
+    shape = getattr(X, "shape", ())
+    if len(shape) != 2:
+        raise InputError(f"X must be 2-D (rows, columns), got shape {shape}.")
 
 
 def score(self: Any, X: Any, y: Any, sample_weight: Any = None) -> float:

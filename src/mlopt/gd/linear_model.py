@@ -190,11 +190,9 @@ class LinearModel:
         tags.array_api_support = False
         return tags
 
-    def _apply(
-        self, function: Callable[..., Array], X: Any, columns: int | None, dtype: Any
-    ) -> Any:
+    def _apply(self, function: Callable[..., Array], X: Any) -> Any:
         rowwise = partial(function, coef=self.coef_, intercept=self.intercept_)
-        return apply(self, X, rowwise, columns, dtype)
+        return apply(self, X, rowwise)
 
 
 def beside(rows: Rows, targets: Array, weights: Array) -> Rows:
@@ -232,9 +230,7 @@ class LinearClassifier(LinearModel, ClassifierMixin, BaseEstimator):
         ndarray or lazy dask array of shape (n,) for two classes, else (n, K)
         """
         check_is_fitted(self)
-        planes = self.coef_.shape[0]
-        columns = planes if planes > 1 else None
-        return self._apply(decide, X, columns, self.coef_.dtype)
+        return self._apply(decide, X)
 
     def predict(self, X: Any) -> Any:
         """Predict the class of each row.
@@ -249,7 +245,7 @@ class LinearClassifier(LinearModel, ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         function = partial(_labels, classes=self.classes_)
-        return self._apply(function, X, None, self.classes_.dtype)
+        return self._apply(function, X)
 
     def _learn(self, given: Sample, outcome: Outcome) -> tuple[str, ...]:
         self.coef_ = np.ascontiguousarray(outcome.coef, given.rows.dtype)
@@ -336,8 +332,7 @@ class LinearRegressor(LinearModel, BaseEstimator):
         ndarray or lazy dask array of shape (n,) or (n, T)
         """
         check_is_fitted(self)
-        columns = len(self.coef_) if self.coef_.ndim == 2 else None
-        return self._apply(_predict, X, columns, self.coef_.dtype)
+        return self._apply(_predict, X)
 
 
 def encode(

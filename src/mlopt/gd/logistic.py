@@ -141,7 +141,7 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
         ndarray or lazy dask array of shape (n, K)
         """
         check_is_fitted(self)
-        return self._apply(_probabilities, X, len(self.classes_), self.coef_.dtype)
+        return self._apply(_probabilities, X)
 
     def predict_log_proba(self, X: Any) -> Any:
         """Logarithms of `predict_proba`, shape (n, K)."""

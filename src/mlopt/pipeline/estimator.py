@@ -41,6 +41,8 @@ from mlopt.rows.source import collected, is_dask
 
 Params = Mapping[str, Mapping[str, Any]]
 
+_TOGETHER = "scikit-learn's own loop runs"
+
 
 class Pipeline(sklearn.pipeline.Pipeline):
     """Transformers and a final estimator, planned together and run on blocks of rows.
@@ -121,7 +123,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
         if why := self._not_planned(X):
             self.__dict__.pop("plan_", None)
             begin = time.perf_counter()
-            super().fit(X, y, **params)
+            super().fit(self._whole(X, "fit", why), collected(y), **_collected(params))
             self.plan_ = plain_plan(self, time.perf_counter() - begin, why)
             return self
         self._fit_planned(X, y, self._routed("fit", params))
@@ -134,7 +136,8 @@ class Pipeline(sklearn.pipeline.Pipeline):
         if why := self._not_planned(X):
             self.__dict__.pop("plan_", None)
             begin = time.perf_counter()
-            found = super().fit_transform(X, y, **params)
+            X = self._whole(X, "fit_transform", why)
+            found = super().fit_transform(X, collected(y), **_collected(params))
             self.plan_ = plain_plan(self, time.perf_counter() - begin, why)
             return found
         routed = self._routed("fit_transform", params)
@@ -238,6 +241,19 @@ class Pipeline(sklearn.pipeline.Pipeline):
         """The last step's score of each row, (n,)."""
         return self._apply("score_samples", X, {})
 
+    @available_if(_final_estimator_has("fit_predict"))
+    def fit_predict(self, X: Any, y: Any = None, **params: Any) -> Any:
+        """What the last step's ``fit_predict`` says of all rows, in this process."""
+        X = self._whole(X, "fit_predict", _TOGETHER)
+        self.__dict__.pop("plan_", None)
+        return super().fit_predict(X, collected(y), **_collected(params))
+
+    @available_if(lambda self: self._can_inverse_transform())
+    def inverse_transform(self, X: Any, **params: Any) -> Any:
+        """All rows back through the steps, in this process."""
+        X = self._whole(X, "inverse_transform", _TOGETHER)
+        return super().inverse_transform(X, **_collected(params))
+
     @available_if(lambda self: self._can_transform())
     def transform(self, X: Any, **params: Any) -> Any:
         """The rows after the last step."""
@@ -251,7 +267,8 @@ class Pipeline(sklearn.pipeline.Pipeline):
             found = applying.score(self, X, y, sample_weight)
             if found is not NotImplemented:
                 return found
-        return super().score(X, y, sample_weight, **params)
+        X, given = self._whole(X, "score", _TOGETHER), _collected(params)
+        return super().score(X, collected(y), collected(sample_weight), **given)
 
     def _apply(self, method: str, X: Any, params: Mapping[str, Any]) -> Any:
         if not params and not _routing_enabled() and X is not None:
@@ -259,7 +276,14 @@ class Pipeline(sklearn.pipeline.Pipeline):
             result = applying.apply_pipeline(self, method, X)
             if result is not NotImplemented:
                 return result
-        return getattr(super(), method)(X, **params)
+        elif X is not None:
+            X = self._whole(X, method, _TOGETHER)
+        return getattr(super(), method)(X, **_collected(params))
+
+    def _whole(self, X: Any, method: str, why: str) -> Any:
+        """Rows for scikit-learn's own loop, which takes no Dask collection as such."""
+        nothing = all(does_nothing(step) for _, step in self.steps)
+        return X if nothing or not is_dask(X) else applying.gathered_rows(X, method, why)
 
     def _not_planned(self, X: Any) -> str:
         """What is asked for that only scikit-learn's own loop does; or ""."""

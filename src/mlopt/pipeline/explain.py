@@ -45,8 +45,9 @@ def to_plan(
     context, at_once = planned.context, draft.at_once
     jobs = schedule(draft.sinks, context.passes, context.known, at_once=at_once)
     counts = executions(jobs, draft.kept, context.there, draft.partly)
+    own = _of_steps(ops)
     choices = [
-        _choice(op, ops, planned, counts, run)
+        _choice(op, own[id(op)], planned, counts, run)
         for op in ops
         if isinstance(op, Learn | Join | Outcome) or _is_stateless(op)
     ]
@@ -170,13 +171,13 @@ def _is_stateless(op: Operator) -> bool:
 
 def _choice(
     op: Operator,
-    ops: Sequence[Operator],
+    own: Sequence[Operator],
     planned: Planned,
     counts: dict[str, float],
     run: Execution | None,
 ) -> Choice:
-    """``ops`` are all of the plan; those of the step of ``op`` count with it."""
-    profile, own = planned.profile, _of_step(op, ops)
+    """``own`` are those of the step of ``op``: they count with it."""
+    profile = planned.profile
     rejected: tuple[Alternative, ...] = ()
     chosen, predicted = "block by block", None
     if isinstance(op, Apply) and op.scope == "all":
@@ -214,11 +215,16 @@ def _often(own: Sequence[Operator], count: Callable[[Operator], float]) -> dict[
     return found
 
 
-def _of_step(op: Operator, ops: Sequence[Operator]) -> list[Operator]:
-    """The operator, what its model is applied to, and what its columns are cut from."""
-    same = [one for one in ops if one is op or (isinstance(one, Apply) and one.model is op)]
-    inputs = [i for one in same for i in one.inputs if isinstance(i, Select | Convert)]
-    return [*dict.fromkeys([*inputs, *same])]
+def _of_steps(ops: Sequence[Operator]) -> dict[int, list[Operator]]:
+    """By `id` of an operator: what its columns are cut from, it, and what applies it."""
+    same = {id(op): [op] for op in ops}
+    for op in ops:
+        if isinstance(op, Apply) and id(op.model) in same:
+            same[id(op.model)].append(op)
+    for key, found in same.items():
+        inputs = [i for one in found for i in one.inputs if isinstance(i, Select | Convert)]
+        same[key] = [*dict.fromkeys([*inputs, *found])]
+    return same
 
 
 def _way(

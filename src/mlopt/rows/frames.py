@@ -69,6 +69,23 @@ def frame_matrix(frame: Any, dtype: np.dtype) -> np.ndarray:
     return matrix
 
 
+def part_matrix(part: Any, dtype: np.dtype, names: tuple[str, ...]) -> np.ndarray:
+    """A partition as a matrix, if it has the columns of all, in their order.
+
+    Raises
+    ------
+    InputError
+        Else: Dask does not look, and one column would be taken for another.
+    """
+    found = frame_names(part)
+    if found != names:
+        raise InputError(
+            f"All partitions of X must have the same columns, got {[*names]} and "
+            f"{[*found]}: select them in one order, or rename them, before."
+        )
+    return frame_matrix(part, dtype)
+
+
 def has_dask_text(meta: Any) -> bool:
     """Whether a frame or series of Dask has text in its own type, whose missing is NA."""
     kinds = meta.dtypes if hasattr(meta, "columns") else [meta.dtype]

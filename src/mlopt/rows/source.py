@@ -137,7 +137,8 @@ def _from_dask(X: Any, executor: Executor, block_rows: int | None, dtype: Any) -
     else:
         names, delayed, wanted = _frame_chunks(X, dtype)
     chunks = [
-        executor.submit(_converted, chunk, wanted) for chunk in executor.load(delayed)
+        executor.submit(_converted, chunk, wanted, names)
+        for chunk in executor.load(delayed)
     ]
     found = executor.map(inspect, chunks)
     # An empty partition has no say in anything, its type included.
@@ -203,10 +204,10 @@ def _frame_chunks(X: Any, dtype: Any) -> tuple[tuple[str, ...], Sequence[Any], n
     return names, X.to_delayed(), frames.frame_dtype(empty, dtype)
 
 
-def _converted(chunk: Any, dtype: np.dtype) -> Any:
-    if frames.is_frame(chunk):
-        return frames.frame_matrix(chunk, dtype)
-    return convert(chunk, dtype)
+def _converted(chunk: Any, dtype: np.dtype, names: tuple[str, ...] | None) -> Any:
+    if names is None or not frames.is_frame(chunk):
+        return convert(chunk, dtype)
+    return frames.part_matrix(chunk, dtype, names)
 
 
 def _shelved(

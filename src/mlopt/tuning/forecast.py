@@ -27,8 +27,7 @@ from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.crews.scans import TYPICAL_PASSES, Scans
 from mlopt.tuning.samples import LITTLE, Profile, profiled, shape_of, some_rows
 
-WORTH = 3.0
-"""Seconds on one thread: a shorter search in batches is begun without samples."""
+WORTH = price("search.worth")
 PRICES = "price list"
 """How costs of shared scans are known."""
 DOUBT = {PRICES: price("search.doubt.priced"), "sampled": price("search.doubt.sampled")}

@@ -27,7 +27,7 @@ from mlopt.rows.source import collected, is_dask
 from mlopt.tuning.crews.chain import cut, is_planned
 from mlopt.tuning.crews.linear_task import ADAPTERS, LinearTask, linear_form
 from mlopt.tuning.crews.problem import Problem
-from mlopt.tuning.crews.scoring import Metrics, metrics_of
+from mlopt.tuning.crews.scoring import metrics_of
 from mlopt.tuning.crews.splits import make_splits
 
 _WHOLE = "not every family is a linear model that reads blocks of rows"
@@ -77,7 +77,7 @@ def problem_of(
     _check_pairs(X, estimators)
     given = {name: _here(value, name) for name, value in fit_params.items()}
     weight = _here(sample_weight, "sample_weight")
-    routed = _route(search, metrics, _here(groups, "groups"), weight, given)
+    routed = _route(search, _here(groups, "groups"), weight, given)
     splits = make_splits(search.cv, X, y, routed.split, n=n, classifier=classifier)
     return Problem(
         X=X,
@@ -118,20 +118,18 @@ class Routed:
     weight: Any = None
 
 
-def _route(
-    search: Any, metrics: Metrics, groups: Any, weight: Any, fit_params: Mapping[str, Any]
-) -> Routed:
+def _route(search: Any, groups: Any, weight: Any, fit_params: Mapping[str, Any]) -> Routed:
     if routing_enabled():
         known = {"groups": groups, "sample_weight": weight}
         given = {k: v for k, v in known.items() if v is not None} | dict(fit_params)
         asked = process_routing(search, "fit", **given)
         return Routed(asked.splitter.split, asked.estimator.fit, asked.scorer.score)
-    scored = weight is not None and _weighs_scores(search, metrics)
+    scored = weight is not None and _weighs_scores(search)
     score = {"sample_weight": weight} if scored else {}
     return Routed({"groups": groups}, fit_params, score, weight)
 
 
-def _weighs_scores(search: Any, metrics: Metrics) -> bool:
+def _weighs_scores(search: Any) -> bool:
     """Whether weights count in the scores; by default as in the installed scikit-learn."""
     if search.weighted_scores is not None:
         return bool(search.weighted_scores)

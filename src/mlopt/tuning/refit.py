@@ -104,10 +104,10 @@ def out_of_fold(problem: Problem, estimator: Any) -> NDArray[Any]:
         )
         for split in problem.splits
     ]  # fmt: skip
-    parts = [problem.executor.result(handle) for handle in handles]
-    first = np.asarray(parts[0])
-    empty = np.nan if first.dtype.kind == "f" else first[0]
-    out = np.full((problem.n, *first.shape[1:]), empty, dtype=first.dtype)
+    parts = [np.asarray(problem.executor.result(handle)) for handle in handles]
+    first, dtype = parts[0], np.result_type(*parts)  # labels of one fold may be longer
+    empty = np.nan if dtype.kind == "f" else first[0]
+    out = np.full((problem.n, *first.shape[1:]), empty, dtype=dtype)
     for split, part in zip(problem.splits, parts, strict=True):
         out[split.test] = part
     return out

@@ -71,3 +71,21 @@ def test_a_claimed_gap_is_reached_on_text(seed: int, l2: float) -> None:
         reached, _ = value_and_gradient(weights, X, y, l2)
         assert result.converged, result.message
         assert reached <= minimum(seed, l2) * (1 + tolerance), (tolerance, result.methods)
+
+
+@pytest.mark.parametrize("seed", [4, 8, 12, 13])
+def test_a_proven_gap_of_rows_in_single_precision_bounds_the_true_one(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(300, 5)).astype(np.float32)
+    y = np.where(X[:, 0] + rng.normal(size=300) > 0, 1, -1)
+    task, methods = Task("hinge", l2=0.3, fit_intercept=False), ["dual-coordinate-descent"]
+
+    def objective(w: Array) -> float:
+        lacking = np.maximum(1 - y * (X.astype(np.float64) @ w), 0)
+        return float(lacking.mean() + 0.15 * w @ w)
+
+    found = plan(task, X, y, tolerance=3e-6, methods=methods).run()
+    best = plan(task, X.astype(np.float64), y, tolerance=1e-11, methods=methods).run()
+    reached, least = objective(found.coef), objective(best.coef)
+    assert found.claim == "proven"
+    assert reached - least <= found.gap * reached

@@ -120,6 +120,26 @@ def test_a_start_beside_the_minimum_takes_a_few_passes(dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+@pytest.mark.parametrize("far", [2000.0, 20.0, -20.0, -2000.0])
+@pytest.mark.parametrize("intercept", [0.0, 1.0])
+def test_a_start_where_no_row_has_curvature_leads_to_the_minimum(
+    loss: str, far: float, intercept: float
+) -> None:
+    rng = np.random.default_rng(0)
+    y = np.repeat([-1.0, 1.0], 40)
+    X = rng.normal(size=(80, 3)) + 5 * y[:, None]
+    there = problem_of(Task(loss, l2=1e-4), X, y, Threads(1))
+    start = np.full((1, 3), far), np.full(1, far * intercept)
+    one = NewtonCG(there, GradientNorm(1e-7), 10_000, start)
+    one.advance(10_000)
+    best = NewtonCG(there, GradientNorm(1e-9), 10_000)
+    best.advance(10_000)
+    assert one.converged
+    least = there.objective(*best.coefficients())
+    assert there.objective(*one.coefficients()) == pytest.approx(least, rel=1e-2)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
 @pytest.mark.parametrize("before", [1, 2, 7, 20])
 def test_it_obeys_the_laws_of_a_training(loss: str, before: int) -> None:
     whole = obeys_the_laws(

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.sizes import ROUNDINGS
 from mlopt.kernels.one_row import combination, products
-from mlopt.rows import Block
+from mlopt.rows import Block, Rows
 
 Array = NDArray[Any]
 
@@ -66,7 +66,7 @@ class Bracket:
 
     def margins(self, w: Array) -> Array:
         """``X w`` for weights (d,): (n,)."""
-        return np.concatenate(self._rows.map(_products, w))
+        return margins(self._rows, w)
 
     def combination(self, v: Array) -> Array:
         """``X' v``: (d,)."""
@@ -113,6 +113,11 @@ class Bracket:
         """Go on from a checkpoint of the same problem."""
         self.best = np.array(state["best"])
         self.value, self.floor = float(state["value"]), float(state["floor"])
+
+
+def margins(rows: Rows, w: Array) -> Array:
+    """``X w`` for weights (d,), in float64 whatever the rows are: (n,)."""
+    return np.concatenate(rows.map(_products, w))
 
 
 def _products(block: Block, w: Array) -> Array:

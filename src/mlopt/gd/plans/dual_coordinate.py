@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from mlopt.costs import Cost
 from mlopt.gd.columns import Model
-from mlopt.gd.plans.bracket import Bracket
+from mlopt.gd.plans.bracket import Bracket, margins
 from mlopt.gd.plans.gathered import EPOCH
 from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least, digits
 from mlopt.gd.plans.outline import Outline
@@ -31,6 +31,7 @@ from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import Shape, alone, gradient_pass
 from mlopt.gd.sizes import ROUNDED
 from mlopt.kernels.dual import ANEW, DualState, dual_epochs, squared_norms
+from mlopt.kernels.pointwise import losses_and_slopes
 from mlopt.prices import count, price
 from mlopt.resources import Resources
 from mlopt.rows import Block
@@ -189,23 +190,26 @@ class DualCoordinateDescent:
 
     def _look(self) -> float:
         """The duality gap, relative to the primal."""
-        coef, _ = self.coefficients()
-        primal = self._problem.objective(coef, np.zeros(1)) / self._problem.task.l2
-        return max(primal - self._dual(coef), 0.0) / max(primal, np.finfo(float).tiny)
+        (run,), problem = self._runs, self._problem
+        w, (y, shares) = run.state.w[:-1], self._targets_and_shares
+        losses, _ = losses_and_slopes(problem.model.loss, margins(problem.rows, w), y)
+        primal = 0.5 * float(w @ w) + float(losses @ shares) / problem.task.l2
+        return max(primal - self._dual(w), 0.0) / max(primal, np.finfo(float).tiny)
 
-    def _dual(self, coef: Array) -> float:
+    def _dual(self, w: Array) -> float:
         (run,) = self._runs
         alpha = run.state.alpha
-        dual = float(alpha.sum()) - 0.5 * float(np.sum(coef * coef))
+        dual = float(alpha.sum()) - 0.5 * float(w @ w)
         if not self._rule["squared"]:
             return dual
-        used = self._row_weights > 0
-        squares = alpha[used] ** 2 / self._row_weights[used]
-        return dual - 0.25 * float(np.sum(squares) / run.cost)
+        _, shares = self._targets_and_shares
+        used = shares > 0
+        squares = alpha[used] ** 2 / shares[used]
+        return dual - 0.25 * float(np.sum(squares)) * self._problem.task.l2
 
     @cached_property
-    def _row_weights(self) -> Array:
-        return self._problem.beside()["weights"][:, 0].astype(np.float64)
+    def _targets_and_shares(self) -> tuple[Array, Array]:
+        return self._problem.targets_and_shares()
 
     def coefficients(self, number: int = 0) -> tuple[Array, Array]:
         """Weights (outputs, d) and intercepts (outputs,) of one model."""

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from mlopt.costs import Cost
 from mlopt.gd.gap import strong_convexity_bound
+from mlopt.gd.plans.bracket import margins
 from mlopt.gd.plans.by_plane import OneByOne
 from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least
 from mlopt.gd.plans.one_model import OneModel
@@ -35,7 +36,7 @@ from mlopt.gd.pricing import handing, scan
 from mlopt.gd.sizes import LOST, ROUNDINGS, SUFFICIENT
 from mlopt.kernels.linear import hessian_weights
 from mlopt.kernels.losses import LOSSES as NUMBERS
-from mlopt.kernels.one_row import curved, products, sloped
+from mlopt.kernels.one_row import curved, sloped
 from mlopt.kernels.pointwise import losses_and_slopes
 from mlopt.prices import price
 from mlopt.resources import Resources
@@ -89,6 +90,7 @@ class NewtonCG(OneModel):
         self._moved = np.zeros(rows.n)
         self._value = self.gap = np.inf
         self._energy, self._arrived, self._stuck = 0.0, True, False
+        self._promised = np.inf
 
     @property
     def converged(self) -> bool:
@@ -96,7 +98,9 @@ class NewtonCG(OneModel):
         if self._tolerance:
             return bool(self.gap <= self._tolerance)
         near = np.abs(self._gradient).max() <= self._gtol
-        return bool(near or (self._stuck and np.isfinite(self._value)))
+        # A step that promised more was too long, not lost in rounding.
+        lost = SUFFICIENT * self._promised <= 2 * _ROUNDING * self._value
+        return bool(near or (self._stuck and lost and np.isfinite(self._value)))
 
     def _pass(self) -> None:
         """A gradient where it has arrived, else a product."""
@@ -121,7 +125,7 @@ class NewtonCG(OneModel):
         """Gradient and diagonal where it is, and a first direction."""
         rows, w = self._problem.rows, self._weights
         if not self.passes and w.any():
-            self._margins = np.concatenate(rows.map(_products, w[:-1])) + w[-1]
+            w = self._begin_from(margins(rows, w[:-1]) + w[-1])
         loss, slopes = self._losses(self._margins)
         sums = self._curved_rows.attach(slopes=slopes).map_reduce(_slopes, operator.add)
         before, value = float(np.linalg.norm(self._gradient)), self._value
@@ -133,12 +137,25 @@ class NewtonCG(OneModel):
         # Where objectives do not tell points apart, gradients still shrink.
         fell = self._value < value * (1 - _ROUNDING) or size < 0.5 * before
         self._stuck = not (fell and np.isfinite(size))
-        self._scale = np.power(sums[1] + self._l2, _POWER) + (1.0 - self._free)
+        curved = sums[1] + self._l2
+        # An intercept that there is not has no curvature, nor one of rows that are all far
+        # from where losses bend.
+        self._scale = np.where(curved > 0.0, np.power(curved, _POWER), 1.0)
         self._residual = -self._gradient
         self._direction = self._residual / self._scale
         self._energy = float(self._residual @ self._direction)
         self._step, self._moved = np.zeros_like(w), np.zeros_like(self._margins)
         self._arrived = False
+
+    def _begin_from(self, margins: Array) -> Array:
+        """The start, of such margins, unless zero is better: far away nothing is curved."""
+        w = self._weights
+        value = self._losses(margins)[0] + 0.5 * float(self._l2 @ (w * w))
+        if value < self._losses(self._margins)[0]:
+            self._margins = margins
+        else:
+            self._weights = np.zeros_like(w)
+        return self._weights
 
     def _multiply(self) -> None:
         """A step of conjugate gradients; after the last one, to where they have led."""
@@ -174,6 +191,7 @@ class NewtonCG(OneModel):
         """Take the step, or as much of it as the objective falls along."""
         w, step, t = self._weights, self._step, 1.0
         slope = float(self._gradient @ step)
+        self._promised = -slope
         while t > LOST:
             there, margins = w + t * step, self._margins + t * self._moved
             value = self._losses(margins)[0] + 0.5 * float(self._l2 @ (there * there))
@@ -198,12 +216,9 @@ class NewtonCG(OneModel):
 
 _STATE = (
     "passes", "gap", "_weights", "_margins", "_gradient", "_scale", "_residual",
-    "_direction", "_step", "_moved", "_value", "_energy", "_arrived", "_stuck",
+    "_direction", "_step", "_moved", "_value", "_energy", "_promised", "_arrived",
+    "_stuck",
 )  # fmt: skip
-
-
-def _products(block: Block, w: Array) -> Array:
-    return products(block.X, w)
 
 
 def _slopes(block: Block) -> Array:
@@ -238,4 +253,3 @@ NEWTON_CG = Method(
     stops=(RelativeGap, GradientNorm), continues=True, least=at_least(1), doubt=_DOUBT,
     free=1,
 )  # fmt: skip
-"""Its passes are so short that ten of them take no longer than a call."""

@@ -8,10 +8,10 @@ from dataclasses import replace
 from mlopt.errors import InputError
 from mlopt.pipeline.calibration.fitting import Measurement
 from mlopt.pipeline.calibration.table import DESIGNS
+from mlopt.prices import price
 from mlopt.resources import Resources
 
-LIMIT = 1.0
-"""Seconds: an implementation that is predicted to take longer is left out of a case."""
+_LIMIT = price("calibration.limit")
 
 
 def warm_up(operator: str, resources: Resources) -> None:
@@ -53,7 +53,7 @@ def measure(
     warm_up(operator, alone)
     for case in DESIGNS[operator](alone, tiny=tiny):
         tell(f"{operator}: {case.label}")
-        found += case.measure(alone, LIMIT, repeat=2)
+        found += case.measure(alone, _LIMIT, repeat=2)
     return found
 
 

@@ -21,8 +21,8 @@ from mlopt.gd.as_scikit_learn import fit_as_scikit_learn, plan_as_scikit_learn
 from mlopt.gd.estimator_base import (
     FLOATS,
     apply,
+    apply_lazily,
     check_parameters,
-    dtype_of,
     plan_before,
 )
 from mlopt.pipeline.library.pca_fit import NAMES, WAYS, Settings, fit_pca, prepare
@@ -189,8 +189,7 @@ class PCA(decomposition.PCA):
         check_is_fitted(self)
         loadings = self.components_.T / self._scale()
         function = partial(project, mean=self.mean_, loadings=loadings)
-        dtype = dtype_of(X) if is_dask(X) else None
-        return apply(self, X, function, self.n_components_, dtype)
+        return apply(self, X, function)
 
     def inverse_transform(self, X: Any) -> Any:
         """Rows from their coordinates: what the components that were kept say of them.
@@ -213,14 +212,7 @@ class PCA(decomposition.PCA):
             )
         directions = self.components_ * self._scale()[:, None]
         function = partial(reconstruct, mean=self.mean_, directions=directions)
-        if not lazy:
-            return function(X)
-        array = X if not hasattr(X, "to_dask_array") else X.to_dask_array()
-        array = array.rechunk({1: -1})
-        dtype = dtype_of(X)
-        chunks = (array.chunks[0], (self.n_features_in_,))
-        meta = np.empty((0, 0), dtype)
-        return array.map_blocks(function, chunks=chunks, dtype=dtype, meta=meta)
+        return apply_lazily(self, X, function) if lazy else function(X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

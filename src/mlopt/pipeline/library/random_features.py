@@ -128,8 +128,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """
         check_is_fitted(self)
         function = self.columns(0, self.n_features_out_)
-        dtype = dtype_of(X) if is_dask(X) else None
-        return apply(self, X, function, self._n_features_out, dtype)
+        return apply(self, X, function)
 
     def columns(self, start: int, stop: int) -> CosineColumns:
         """What makes features ``start`` to ``stop``, and no others, of rows.

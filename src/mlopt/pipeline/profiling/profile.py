@@ -41,8 +41,7 @@ _GROWING = 0.3
 Trials = Sequence[Trial]
 """By size; all of one sample, the largest last."""
 
-ENOUGH = 0.05
-"""Seconds at one size that tell enough: a last model is not tried on larger samples."""
+_ENOUGH = price("profile.enough")
 
 
 @dataclass(frozen=True)
@@ -297,7 +296,7 @@ def _tried(op: Learn, trials: Trials, last: bool) -> Line:
     for trial in trials:
         trial.value(op)
         times.append(trial.seconds[op.token])
-        if last and times[-1] > ENOUGH:
+        if last and times[-1] > _ENOUGH:
             break
     return _lines(trials[: len(times)], times).seconds
 

@@ -22,6 +22,7 @@ from mlopt.pipeline.profiling.sampling import Sample, take_sample
 from mlopt.pipeline.profiling.trial import Trial
 from mlopt.pipeline.steps.hearing import unheard
 from mlopt.pipeline.tasks.functions import Unforeseen, names_step
+from mlopt.prices import price
 
 Found = TypeVar("Found")
 
@@ -31,8 +32,7 @@ SHARE, LARGEST = 40, 8192
 """A third takes this share of all rows, and so many at most."""
 FEW, PART = 1000, 4
 """Up to so many rows all of them are the sample; of few more, this part at most."""
-AFFORD = 0.1, 0.2
-"""Seconds that all steps may take on the second sample, and on the third."""
+AFFORD = price("profile.second"), price("profile.third")
 WARM = 16
 """Rows on which every step is called once before it is timed: first calls load code."""
 

@@ -25,18 +25,15 @@ from mlopt.pipeline.steps.copies import private_copy
 from mlopt.pipeline.steps.hearing import unheard
 from mlopt.pipeline.tasks import fitting
 from mlopt.pipeline.tasks.functions import block_function
+from mlopt.prices import price
 from mlopt.rows import Rows
 from mlopt.stats import Stats
 
-_REPEAT = 4e-3
-"""Seconds up to which a piece of work is timed again: what is short is mostly noise."""
-_WARM = 0.4
-"""Seconds up to which what applies a model is called twice: its first call may prepare."""
-_CROWDS, _CROWDED, _FREE = 4, 0.08, 1.2
-"""Trials alone and on all threads: two, then up to so many, or seconds, or until both take
-as long. One would tell as little as an interruption of it lets it."""
-_CALL = 0.01
-"""Seconds that a call should take that is tried on all threads."""
+_REPEAT, _WARM = price("profile.again"), price("profile.warm")
+_CROWDED, _CALL = price("profile.together"), price("profile.call")
+_CROWDS, _FREE = 4, 1.2
+"""Trials alone and on all threads: two, then up to so many, or until both take as long. One
+would tell as little as an interruption of it lets it."""
 
 
 @dataclass

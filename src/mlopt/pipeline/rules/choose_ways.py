@@ -24,9 +24,10 @@ from mlopt.pipeline.profiling.profile import Option, Profile
 from mlopt.pipeline.rules.base import Context, Draft, Prices
 from mlopt.pipeline.rules.convert_layouts import suited
 from mlopt.pipeline.rules.engine import MARGIN, Engine, Run
+from mlopt.prices import price
 
-TIE, TRIFLE = 1.2, 1e-3
-"""Fits within this factor and so many seconds are equal: the earlier in the table wins."""
+TIE, TRIFLE = 1.2, price("ways.trifle")
+"""Fits within this factor, or so little more, are equal: the earlier in the table wins."""
 RUNS = 1024
 """Runs that are followed at most for combinations of ways that bounds do not rule out."""
 FEW = 64

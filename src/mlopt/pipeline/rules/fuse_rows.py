@@ -27,26 +27,27 @@ class FuseRows:
     def rewrite(self, draft: Draft, context: Context) -> Draft:
         """Regions of row-wise operators, each as one."""
         del context
-        members: dict[int, set[int]] = {}
-        for op, end in regions(draft.sinks, draft.kept).items():
-            members.setdefault(end, set()).add(op)
+        ends, members = regions(draft.sinks, draft.kept), dict[int, list[Operator]]()
+        for op in walk(draft.sinks):
+            if id(op) in ends:
+                members.setdefault(ends[id(op)], []).append(op)
         if all(len(inside) == 1 for inside in members.values()):
             return draft
         return replace(draft, sinks=_fused(draft.sinks, members))
 
 
-def _fused(sinks: Sinks, members: dict[int, set[int]]) -> Sinks:
+def _fused(sinks: Sinks, members: dict[int, list[Operator]]) -> Sinks:
     """Each region in the place of its last operator."""
     done: dict[int, Operator] = {}
-    ops = {id(op): op for op in walk(sinks)}
-    for number, op in ops.items():
-        inside = [ops[i] for i in ops if i in members.get(number, ())]
+    for op in walk(sinks):
+        inside = members.get(id(op), [])
         if len(inside) < 2:
-            done[number] = op.with_inputs(lambda child: done[id(child)])
+            done[id(op)] = op.with_inputs(lambda child: done[id(child)])
             continue
-        outer = [i for one in inside for i in one.inputs if id(i) not in members[number]]
+        own = set(map(id, inside))
+        outer = [i for one in inside for i in one.inputs if id(i) not in own]
         reads = {id(i): done[id(i)] for i in outer}
-        done[number] = Fused(_named(inside), op, tuple(reads.values()))
+        done[id(op)] = Fused(_named(inside), op, tuple(reads.values()))
     return tuple(done[id(sink)] for sink in sinks)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
@@ -276,14 +276,33 @@ def _lazily(planned: Planned, method: str) -> Any:
     graph, _ = layers.submitted(dict(layers.graph()), ends, named=True)
     if frames:
         import dask.dataframe as dd
-        from dask.delayed import Delayed
 
-        parts = [Delayed(end, graph, layer=name) for end in ends]
-        return dd.from_delayed(parts, meta=none, verify_meta=False)
+        # `from_delayed` makes text of objects, and frames that are no arrays to Dask.
+        divisions = (None,) * (len(ends) + 1)
+        return dd.from_graph(_Named(name, graph), none, divisions, ends, method)
     import dask.array as da
 
     chunks = (lengths, *((width,) for width in rest))
     return da.Array(graph, name, chunks, meta=none)
+
+
+class _Named(Mapping[Any, Any]):
+    """A graph that is told by its name: Dask would read all that its tasks hold."""
+
+    def __init__(self, name: str, graph: Mapping[Any, Any]) -> None:
+        self.name, self.graph = name, graph
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.graph[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.graph)
+
+    def __len__(self) -> int:
+        return len(self.graph)
+
+    def __dask_tokenize__(self) -> str:
+        return self.name
 
 
 def _numbered_from(rows: Any, start: int) -> Any:

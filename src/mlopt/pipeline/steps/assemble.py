@@ -6,6 +6,7 @@ as copies in ``transformers_``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion
 
 from mlopt.identity import class_of
+from mlopt.pipeline.blocks.tables import is_sparse
 from mlopt.pipeline.steps.copies import hand_over, private_copy
 from mlopt.pipeline.steps.hearing import unheard
 from mlopt.pipeline.steps.nested import is_pipeline, is_union
@@ -69,19 +71,20 @@ class Assembly:
         hand_over(union, looked)
 
     def _put_back_columns(self, path: str, whole: ColumnTransformer) -> None:
-        looked, chosen = private_copy(whole), self.chosen[path]
+        looked, chosen, example = copy(whole), self.chosen[path], self.example(path)
         looked.transformers = [
             (name, self._fitted_part(f"{path}/{name}", part), _said(chosen, name, columns))
             for name, part, columns in whole.transformers
         ]
         looked.remainder = self._fitted_part(f"{path}/remainder", whole.remainder)
-        looked.fit(self.example(path))
+        looked.fit(example)
+        parts = [part for _, part, _ in looked.transformers_]
+        if is_sparse(example) or any(getattr(part, "gave_sparse", False) for part in parts):
+            sparse = self.sparse(path)
+            looked.sparse_output_ = looked.sparse_output_ if sparse is None else sparse
         looked.transformers_ = [
             (name, _thawed(part), columns) for name, part, columns in looked.transformers_
         ]
-        sparse = self.sparse(path)
-        if sparse is not None:
-            looked.sparse_output_ = sparse
         looked.transformers, looked.remainder = whole.transformers, whole.remainder
         hand_over(whole, looked)
 
@@ -104,13 +107,17 @@ class _Held(FrozenEstimator):
     What needs no fit has no attribute that tells of one.
     """
 
+    gave_sparse = False
+
     def fit(self, X: Any, y: Any = None, *args: Any, **kwargs: Any) -> _Held:
         return self
 
     def transform(self, X: Any) -> Any:
         """Of a copy: the step may count what it is asked for. It has warned before."""
         with unheard():
-            return private_copy(self.estimator, apart=True).transform(X)
+            made = private_copy(self.estimator, apart=True).transform(X)
+        self.gave_sparse = is_sparse(made)
+        return made
 
 
 def _frozen(part: Any) -> Any:

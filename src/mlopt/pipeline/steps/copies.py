@@ -144,13 +144,11 @@ def _copied(value: Any, apart: bool, new: Replace | None = None) -> Any:
 
 
 def _copied_estimator(value: Any, apart: bool, new: Replace | None) -> Any:
-    given = parameters(value)
+    given = {} if apart else parameters(value)
     inside = {
         name: item if name in given and _is_plain(item) else _copied(item, apart, new)
         for name, item in vars(value).items()
     }
-    if apart:
-        inside = {name: _copied(item, True) for name, item in inside.items()}
     if new is not None:
         return new(value, inside)
     fresh = copy.copy(value)

@@ -54,7 +54,6 @@ class BatchCrew:
     max_passes: int | None
     max_trials: int
     scans: list[Scan] = field(default_factory=list)
-    seconds: float = 0.0
 
     def takes(self, trial: Trial) -> bool:
         """Whether it has a batched form."""
@@ -151,10 +150,8 @@ class BatchCrew:
             if done[number]:
                 self.prefixes.leave(number)
         made = max(scan.training.made for scan in group if scan.training is not None)
-        took = worked(start)
         # Kernels compile on one core, once: no model of these costs it again.
         work = max(self._work() - work - compiled(start), 0.0)
-        self.seconds += took
         share = seconds / len(trials)
         fitted, scored = share.sum(axis=0).tolist()
         by_split = tuple(map(tuple, share.tolist()))

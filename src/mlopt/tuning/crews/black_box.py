@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -51,7 +50,6 @@ class BlackBoxCrew:
     """Of splits that are fully trained while others of their trial go on."""
     unit_seconds: dict[str, dict[Passes, float]] = field(default_factory=dict)
     """Of each family: the slowest unit so far, by the passes that it trained for."""
-    seconds: float = 0.0
     _running: dict[Any, Unit] = field(default_factory=dict)
 
     def takes(self, trial: Trial) -> bool:
@@ -67,7 +65,6 @@ class BlackBoxCrew:
         no result this time. A unit whose workers died is tried once more, with nothing
         beside it that could be to blame; its trial fails if they die again.
         """
-        begin = time.perf_counter()
         every = range(len(self.problem.splits))
         units = [Unit(order, split) for order in requests for split in every]
         queue = deque(u for u in units if (u.trial, u.split) not in self.ended)
@@ -102,7 +99,6 @@ class BlackBoxCrew:
         finally:
             # Time is up, or somebody has interrupted: what runs may run for ever.
             self._abandon()
-            self.seconds += time.perf_counter() - begin
 
     def _abandon(self) -> None:
         """Give up on what runs, and on the models that it would leave."""

@@ -131,14 +131,13 @@ def configure(
 def _bare(estimator: Any, own: Mapping[str, Any]) -> bool:
     """Whether it is made of its parameters alone, as scikit-learn's classes promise."""
     kind = type(estimator)
-    if kind in ADAPTERS:
-        return True
-    usual = all(
+    if not vars(estimator).keys() <= own.keys():
+        return False  # requests for metadata, callbacks
+    usual = kind.__module__.startswith("sklearn.") and all(
         getattr(kind, name) is getattr(BaseEstimator, name)
         for name in ("get_params", "set_params", "__sklearn_clone__")
     )
-    known = kind.__module__.startswith("sklearn.") and vars(estimator).keys() <= own.keys()
-    return known and usual
+    return kind in ADAPTERS or usual
 
 
 def _copy(value: Any) -> Any:

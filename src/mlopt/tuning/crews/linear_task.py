@@ -86,7 +86,9 @@ class LinearTask:
         """What all models of one scan have in common; nothing, where it cannot be told."""
         sgd = self.schedule is not None
         weight = identified(self.class_weight) or object()
-        kind = sgd, self.direct, self.by_columns, self.in_doubles
+        # Passes end by a gradient that a loss may be relative to the first of.
+        loss = self.loss if self.by_passes else ""
+        kind = sgd, self.direct, self.by_columns, self.in_doubles, loss
         return (*kind, weight, self.tol, self.max_iter, self.n_iter_no_change)
 
     def model(self, rowset: int, weight_sum: float, outputs: int) -> Model:

@@ -26,18 +26,14 @@ from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import GradientNorm
 from mlopt.gd.pricing import Shape, gradient_pass, gradient_work, shape_of_stats
 from mlopt.gd.sample import KINKED
-from mlopt.prices import price
+from mlopt.prices import count, price
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.stats import Stats
 from mlopt.tuning.crews.linear_task import LinearTask
 from mlopt.tuning.crews.problem import Problem
 
-TYPICAL_PASSES = 20
-"""Passes that a model costs until it stops on its own, where nobody has looked at rows."""
-SGD_SLOWNESS = 1.5
-"""Arithmetic of a lockstep epoch against a pass of matrix products: it follows one row at a
-time, so that weights come from cache and not from registers."""
+TYPICAL_PASSES, _LOCKSTEP = count("batch.typical"), price("batch.lockstep")
 _STEP, _EPOCH = price("batch.step"), price("sequential.epoch")
 _SCAN, _WEIGHT = price("batch.scan"), price("batch.weight")
 _NEAR, _LEVEL = price("batch.near"), price("batch.level")
@@ -84,7 +80,7 @@ class Scans:
         """
         first, limit = tasks[0], max(task.max_iter for task in tasks)
         if first.schedule is not None:
-            passes = SGD_SLOWNESS * min(limit, TYPICAL_PASSES)
+            passes = _LOCKSTEP * min(limit, TYPICAL_PASSES)
             return cls(passes, passes, _EPOCH)
         if not first.by_passes or example is None:
             passes = min(limit, TYPICAL_PASSES)

@@ -92,11 +92,7 @@ class BlockModel(BaseEstimator):
         self.intercept_ = found.intercept.astype(found.dtype)
         return found
 
-    @property
-    def _columns(self) -> tuple[int, Any]:
-        return len(np.atleast_2d(self.coef_)), self.coef_.dtype
-
-    def _scores(self, X: Any, function: Any, columns: int | None, dtype: Any) -> Any:
+    def _scores(self, X: Any, function: Any) -> Any:
         """``function`` of the scores (n, k) of rows."""
         coef, intercept = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
         blocks = column_blocks(coef.shape[1], self.block_size)
@@ -104,7 +100,7 @@ class BlockModel(BaseEstimator):
             (self.features_.columns(one.start, one.stop), coef[:, one].T) for one in blocks
         ]
         rowwise = partial(_applied, parts=parts, intercept=intercept, function=function)
-        return apply(self, X, rowwise, columns, dtype)
+        return apply(self, X, rowwise)
 
 
 class BlockLeastSquares(_Regresses, BlockModel):

@@ -1,8 +1,7 @@
 """What predictions are made of scores: of one target or several, or the class that wins.
 
 Both forms are inherited beside a class that fits to ``_targets`` (n, k), and has
-``_scores(X, function, columns, dtype)``, a function of the scores of rows, and
-``_columns``, how many columns of scores there are, and their dtype.
+``_scores(X, function)``, a function of the scores of rows.
 
 Shapes: ``n`` rows, ``k`` columns of scores; two classes have one, more have one each.
 """
@@ -43,10 +42,7 @@ class _Regresses(MultiOutputMixin, RegressorMixin):
         ndarray or lazy dask array of shape (n,) or (n, k)
         """
         check_is_fitted(self)
-        columns, dtype = self._columns
-        if self._one:
-            return self._scores(X, np.ravel, None, dtype)
-        return self._scores(X, np.asarray, columns, dtype)
+        return self._scores(X, np.ravel if self._one else np.asarray)
 
     def _targets(self, sample: Sample) -> Array:
         self._one = sample.y.ndim == 1
@@ -74,7 +70,7 @@ class _Classifies(ClassifierMixin):
         """
         check_is_fitted(self)
         function = partial(winners, classes=self.classes_)
-        return self._scores(X, function, None, self.classes_.dtype)
+        return self._scores(X, function)
 
     def decision_function(self: Any, X: Any) -> Any:
         """The scores of the classes; of two, how much more speaks for the second.
@@ -88,10 +84,8 @@ class _Classifies(ClassifierMixin):
         ndarray or lazy dask array of shape (n,) for two classes, else (n, K)
         """
         check_is_fitted(self)
-        columns, dtype = self._columns
-        if len(self.classes_) == 2:
-            return self._scores(X, self._of_two, None, dtype)
-        return self._scores(X, np.asarray, columns, dtype)
+        two = len(self.classes_) == 2
+        return self._scores(X, self._of_two if two else np.asarray)
 
     def _targets(self, sample: Sample) -> Array:
         self.classes_, signs = indicators(self, sample)

@@ -137,17 +137,13 @@ class _Kernel(BaseEstimator):
                 stacklevel=3,
             )
 
-    @property
-    def _columns(self) -> tuple[int, Any]:
-        return self.dual_coef_.size // len(self.dual_coef_), self.dual_coef_.dtype
-
-    def _scores(self, X: Any, function: Any, columns: int | None, dtype: Any) -> Any:
+    def _scores(self, X: Any, function: Any) -> Any:
         """``function`` of the scores (n, k) of rows."""
         dual = self.dual_coef_.reshape(len(self.dual_coef_), -1)
         rowwise = partial(
             _applied, support=self.X_fit_, dual=dual, gamma=self.gamma_, function=function
         )
-        return apply(self, X, rowwise, columns, dtype)
+        return apply(self, X, rowwise)
 
 
 class KernelRidge(_Regresses, _Kernel):
