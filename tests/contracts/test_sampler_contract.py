@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 
 from mlopt.tuning.samplers.proposer import Proposer
 from mlopt.tuning.samplers.samplers import SAMPLERS
-from mlopt.tuning.space.space import Space, space_of
+from mlopt.tuning.space.space import Space
 from mlopt.tuning.storage.records import recorded
 
 SPACES = {
@@ -25,19 +25,18 @@ SPACES = {
     "mixed": lambda: Space.of(
         {"C": stats.norm(), "degree": IntDistribution(1, 500), "kernel": ["rbf", SVC()]}
     ),
-    "families": lambda: space_of(
+    "families": lambda: Space.of_families(
         {
             "svm": (SVC(), {"C": stats.loguniform(1e-3, 1e3), "degree": range(1, 90)}),
             "ridge": (Ridge(), {"alpha": stats.loguniform(1e-3, 1e3)}),
-        },
-        None,
+        }
     ),
 }
 FINITE = {
     "lists": lambda: Space.of({"a": [1, 2, 3], "b": ["x", "y", "z"], "c": range(2)}),
     "one point": lambda: Space.of({}),
-    "families": lambda: space_of(
-        {"svm": (SVC(), {"C": [1, 2, 3]}), "ridge": (Ridge(), {"alpha": [1]})}, None
+    "families": lambda: Space.of_families(
+        {"svm": (SVC(), {"C": [1, 2, 3]}), "ridge": (Ridge(), {"alpha": [1]})}
     ),
 }
 

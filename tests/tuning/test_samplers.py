@@ -17,7 +17,7 @@ from sklearn.svm import SVC
 from mlopt.errors import InputError, StudyError
 from mlopt.tuning.samplers.proposer import Proposer
 from mlopt.tuning.samplers.samplers import RandomPlan, sampler_of
-from mlopt.tuning.space.space import Space, space_of
+from mlopt.tuning.space.space import Space
 from mlopt.tuning.storage.records import Recorded, recorded
 
 
@@ -121,7 +121,7 @@ def test_trials_of_another_space_are_refused() -> None:
     stranger = Recorded(number=0, family="", params={"alpha": 1})
     with pytest.raises(StudyError, match="Trial 0 of the study must have the parameters"):
         Proposer(Space.of({"C": [1, 2]}), recorded=[stranger])
-    families = space_of({"svm": (SVC(), {"C": [1]}), "ridge": (Ridge(), {})}, None)
+    families = Space.of_families({"svm": (SVC(), {"C": [1]}), "ridge": (Ridge(), {})})
     gone = Recorded(number=0, family="lasso", params={"family": "lasso"})
     with pytest.raises(StudyError, match="Use another `study_name`"):
         Proposer(families, recorded=[gone])
@@ -155,8 +155,8 @@ def test_a_part_of_a_grid_is_not_its_beginning() -> None:
 
 
 def test_families_take_turns_in_a_grid() -> None:
-    space = space_of(
-        {"svm": (SVC(), {"C": [1, 2, 3]}), "ridge": (Ridge(), {"alpha": [1]})}, None
+    space = Space.of_families(
+        {"svm": (SVC(), {"C": [1, 2, 3]}), "ridge": (Ridge(), {"alpha": [1]})}
     )
     families = [p.family for p in Proposer(space, "grid", n_trials=10).ask(10)]
     assert families == ["svm", "ridge", "svm", "svm"]

@@ -27,10 +27,11 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+import mlopt
 from mlopt.errors import InputError
 from mlopt.tuning.space.grid import at, count, cut, grid
 from mlopt.tuning.space.parameters import parameter
-from mlopt.tuning.space.space import Space, space_of
+from mlopt.tuning.space.space import Space
 
 
 def pipeline() -> Pipeline:
@@ -172,14 +173,14 @@ def test_a_point_decodes_to_what_set_params_takes() -> None:
 
 
 def test_one_family_has_no_choice_of_family() -> None:
-    space = space_of({"svm": (SVC(), {"C": [1, 2]})}, None)
+    space = Space.of_families({"svm": (SVC(), {"C": [1, 2]})})
     assert list(space.distributions) == ["C"]
     assert space.decode({"C": 2}) == ("svm", {"C": 2})
 
 
 def test_families_have_parameters_of_their_own() -> None:
-    space = space_of(
-        {"svm": (SVC(), {"C": [1, 2]}), "ridge": (Ridge(), {"alpha": [3]})}, None
+    space = Space.of_families(
+        {"svm": (SVC(), {"C": [1, 2]}), "ridge": (Ridge(), {"alpha": [3]})}
     )
     assert list(space.distributions) == ["family", "svm:C", "ridge:alpha"]
     assert space.draw(lowest) == {"family": "svm", "svm:C": 1}
@@ -188,9 +189,9 @@ def test_families_have_parameters_of_their_own() -> None:
 
 
 def test_a_family_may_have_nothing_to_vary() -> None:
-    space = space_of({"a": SVC(), "b": (Ridge(), None)}, None)
+    space = Space.of_families({"a": SVC(), "b": (Ridge(), None)})
     assert space.size == 2
-    assert space_of(SVC(), None).size == 1
+    assert Space.of({}, SVC()).size == 1
 
 
 @pytest.mark.parametrize(
@@ -199,7 +200,7 @@ def test_a_family_may_have_nothing_to_vary() -> None:
 )
 def test_a_family_without_an_estimator_is_refused(families: Any) -> None:
     with pytest.raises(InputError, match="Family `a` must be"):
-        space_of(families, None)
+        Space.of_families(families)
 
 
 class OfAFamily(BaseEstimator):
@@ -214,22 +215,23 @@ class OfAFamily(BaseEstimator):
 
 def test_a_parameter_cannot_stand_for_the_name_of_a_family() -> None:
     space = {"family": ["poisson", "gamma"]}
-    assert space_of(OfAFamily(), space).size == 2
+    assert Space.of(space, OfAFamily()).size == 2
     with pytest.raises(InputError, match="`family` in the space of family `a`"):
-        space_of({"a": (OfAFamily(), space), "b": (Ridge(), {})}, None)
+        Space.of_families({"a": (OfAFamily(), space), "b": (Ridge(), {})})
     step = {f"ofafamily__{name}": values for name, values in space.items()}
     piped = {"a": (make_pipeline(OfAFamily()), step), "b": (Ridge(), {})}
-    assert space_of(piped, None).size == 3
+    assert Space.of_families(piped).size == 3
 
 
 def test_a_list_of_grids_is_refused() -> None:
     with pytest.raises(InputError, match="must map names of parameters to values"):
-        space_of(SVC(), [{"C": [1]}])  # type: ignore[arg-type]
+        Space.of([{"C": [1]}], SVC())  # type: ignore[arg-type]
 
 
 def test_a_space_beside_families_is_refused() -> None:
-    with pytest.raises(InputError, match="`space` must be left out"):
-        space_of({"svm": (SVC(), {})}, {"C": [1]})
+    search = mlopt.ModelSearchCV({"svm": (SVC(), {})}, {"C": [1]})
+    with pytest.raises(InputError, match="`space` must be None"):
+        search.fit([[0.0], [1.0]] * 10, [0, 1] * 10)
 
 
 def test_quantiles_of_one_value_are_one_model() -> None:

@@ -17,7 +17,7 @@ from mlopt.tuning.bandits import ActionElimination
 
 READERS = (
     "mlopt.training", "mlopt.tuning.scheduler", "mlopt.tuning.final_fit",
-    "mlopt.tuning.crews.fitting", "mlopt.tuning.crews.black_box", "mlopt.kernels.compiling",
+    "mlopt.tuning.crews.fitting", "mlopt.kernels.compiling",
     "mlopt.tuning.samples", "mlopt.tuning.forecast",
 )  # fmt: skip
 ROWS = 120

@@ -56,7 +56,7 @@ class Family:
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """Families of models to search over; `space_of` makes one from what users write."""
+    """Families of models to search over; `of` and `of_families` read what users write."""
 
     families: tuple[Family, ...]
     in_turn: bool = True
@@ -180,30 +180,6 @@ class Space:
             for p in family.parameters:
                 parts[f"{front}{p.label}"] = part((p.choices, p.quantile), str(p))
         return parts
-
-
-def space_of(estimator: Any, space: Mapping[str, Any] | None) -> Space:
-    """The space of ``ModelSearchCV(estimator, space)``.
-
-    Parameters
-    ----------
-    estimator : estimator, or mapping of str to (estimator, space)
-        A mapping brings the spaces of several families with it.
-    space : mapping of str to values, or None
-
-    Raises
-    ------
-    InputError
-        An unknown parameter, values that are none, a family without an estimator.
-    """
-    if not isinstance(estimator, Mapping):
-        return Space.of({} if space is None else space, estimator)
-    if space:
-        raise InputError(
-            "`space` must be left out when `estimator` is a mapping of families: each "
-            'brings its own, {"name": (estimator, space), ...}.'
-        )
-    return Space.of_families(estimator)
 
 
 def _family(name: str, estimator: Any, space: Any, prefix: str = "") -> Family:
