@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import dask.array as da
 import numpy as np
@@ -51,6 +51,33 @@ def test_a_model_that_looks_at_all_rows_is_given_all(last: Any) -> None:
     assert np.array_equal(pipe.predict(rows), theirs)
     lazy = da.from_array(rows, chunks=(1500, 3))
     assert np.array_equal(np.asarray(pipe.predict(lazy)), theirs)
+
+
+class OnCores(Above0):
+    """Notes how many rows each call has."""
+
+    calls: ClassVar[list[int]] = []
+
+    def __init__(self, n_jobs: int | None = None) -> None:
+        self.n_jobs = n_jobs
+
+    def predict(self, X: Any) -> Any:
+        if len(X) > 8:  # a few tell what comes out
+            self.calls.append(len(X))
+        return super().predict(X)
+
+
+mlopt.register(OnCores, row_wise=True)
+
+
+@pytest.mark.parametrize("n_jobs", [None, -1])
+def test_a_model_on_several_cores_uses_them_for_all_rows(n_jobs: int | None) -> None:
+    rows = np.tile(X, (10, 2))
+    pipe = mlopt.make_pipeline(StandardScaler(), OnCores(n_jobs)).fit(rows, np.tile(Y, 10))
+    OnCores.calls.clear()
+    assert np.array_equal(pipe.predict(rows), (rows[:, 0] > rows[:, 0].mean()).astype(int))
+    assert sum(OnCores.calls) == len(rows)
+    assert (len(OnCores.calls) == 1) == (n_jobs == -1)
 
 
 def test_a_model_that_is_declared_row_wise_predicts_lazily() -> None:

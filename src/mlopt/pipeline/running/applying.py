@@ -172,7 +172,8 @@ def _in_blocks(pipeline: Any, planned: Planned, X: Any, where: Executor) -> list
 
     Two threads may save half of what is left after the first block, and one of them waits
     for the other to let go of the interpreter. Where steps are light, a call for a block
-    more takes long beside its rows: each thread has one, unless they are large.
+    more takes long beside its rows: each thread has one, unless they are large. A model
+    that is told to use several cores uses them for all rows, or for as many as are large.
     """
     n, images = tables.count_rows(X), getattr(X, "ndim", 2) > 2
     # Text is not read through to be cut.
@@ -199,10 +200,13 @@ def _in_blocks(pipeline: Any, planned: Planned, X: Any, where: Executor) -> list
             return made(edge)
 
     def run(edges: list[tuple[int, int]]) -> list[Any]:
-        return where.map(beside if min(len(edges), where.threads) > 1 else made, edges)
+        return where.map(beside if min(len(blocks), where.threads) > 1 else made, edges)
 
     if light:
         return run(blocks)
+    if not images and getattr(pipeline.steps[-1][1], "n_jobs", None) not in (None, 1):
+        rows = -(-n // max(1, -(-nbytes // (_TOGETHER * _LARGE))))
+        return [made(edge) for edge in pairwise(boundaries(n, nbytes, rows))]
     begin = time.perf_counter()
     first = run(blocks[:1])
     left = (time.perf_counter() - begin) * (len(blocks) - 1)
