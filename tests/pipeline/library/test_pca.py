@@ -291,3 +291,20 @@ def test_coordinates_of_another_width_are_refused() -> None:
     model = PCA(2).fit(points())
     with pytest.raises(InputError, match="one column for each of the 2 components"):
         model.inverse_transform(np.ones((3, 4)))
+
+
+@pytest.mark.filterwarnings("error")
+def test_likelihoods_of_dask_rows_are_lazy() -> None:
+    da = pytest.importorskip("dask.array")
+    dd = pytest.importorskip("dask.dataframe")
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(90, 4)), columns=[*"abcd"])
+    model = PCA(2).fit(frame)
+    expected = model.score_samples(frame)
+    empty = dd.concat([dd.from_pandas(frame, npartitions=3), dd.from_pandas(frame[:0])])
+    nameless = PCA(2).fit(frame.to_numpy())
+    blocks = da.from_array(frame.to_numpy(), chunks=(40, 2))
+    for fitted, X in ((model, empty), (nameless, blocks)):
+        found = fitted.score_samples(X)
+        assert isinstance(found, da.Array)
+        np.testing.assert_allclose(found.compute(), expected)
+        assert fitted.score(X) == pytest.approx(expected.mean())

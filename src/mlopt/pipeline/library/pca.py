@@ -214,6 +214,31 @@ class PCA(decomposition.PCA):
         function = partial(reconstruct, mean=self.mean_, directions=directions)
         return apply_lazily(self, X, function) if lazy else function(X)
 
+    def score_samples(self, X: Any) -> Any:
+        """The logarithm of how likely each row is, by Tipping and Bishop's model.
+
+        Parameters
+        ----------
+        X : array-like, dask array or dask dataframe of shape (n, d)
+
+        Returns
+        -------
+        ndarray or lazy dask array of shape (n,)
+        """
+        check_is_fitted(self)
+        if not is_dask(X):
+            return super().score_samples(X)
+        theirs = decomposition.PCA()
+        theirs.__dict__.update(vars(self))
+        theirs.__dict__.pop("feature_names_in_", None)  # blocks are arrays
+        return apply(self, X, partial(_likelihoods, model=theirs))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The mean of `score_samples`; ``y`` is ignored."""
+        if not is_dask(X):
+            return float(super().score(X, y))
+        return float(self.score_samples(X).mean().compute())
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.svd_solver != "full"
@@ -261,6 +286,10 @@ def project(X: Any, mean: Array, loadings: Array) -> Array:
     if not len(X):  # a dask collection may have empty chunks
         return np.empty((0, loadings.shape[1]), dtype)
     return np.concatenate([panel @ loadings for panel in centred_panels(X, mean)])
+
+
+def _likelihoods(X: Array, model: decomposition.PCA) -> Array:
+    return np.asarray(model.score_samples(X)) if len(X) else np.empty(0, X.dtype)
 
 
 def reconstruct(X: Array, mean: Array, directions: Array) -> Array:
