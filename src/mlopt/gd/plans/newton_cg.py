@@ -137,25 +137,28 @@ class NewtonCG(OneModel):
         # Where objectives do not tell points apart, gradients still shrink.
         fell = self._value < value * (1 - _ROUNDING) or size < 0.5 * before
         self._stuck = not (fell and np.isfinite(size))
-        curved = sums[1] + self._l2
+        curvature = sums[1] + self._l2
         # An intercept that there is not has no curvature, nor one of rows that are all far
         # from where losses bend.
-        self._scale = np.where(curved > 0.0, np.power(curved, _POWER), 1.0)
+        self._scale = np.where(curvature > 0.0, np.power(curvature, _POWER), 1.0)
         self._residual = -self._gradient
         self._direction = self._residual / self._scale
         self._energy = float(self._residual @ self._direction)
         self._step, self._moved = np.zeros_like(w), np.zeros_like(self._margins)
         self._arrived = False
 
-    def _begin_from(self, margins: Array) -> Array:
-        """The start, of such margins, unless zero is better: far away nothing is curved."""
-        w = self._weights
-        value = self._losses(margins)[0] + 0.5 * float(self._l2 @ (w * w))
-        if value < self._losses(self._margins)[0]:
-            self._margins = margins
+    def _begin_from(self, z: Array) -> Array:
+        """The start, of margins ``z``, unless zero is less: far away nothing is curved."""
+        zero = np.zeros_like(self._weights)
+        if self._objective(self._weights, z) < self._objective(zero, self._margins):
+            self._margins = z
         else:
-            self._weights = np.zeros_like(w)
+            self._weights = zero
         return self._weights
+
+    def _objective(self, w: Array, z: Array) -> float:
+        """At weights (d + 1,) and their margins (n,)."""
+        return float(self._losses(z)[0] + 0.5 * float(self._l2 @ (w * w)))
 
     def _multiply(self) -> None:
         """A step of conjugate gradients; after the last one, to where they have led."""
@@ -193,10 +196,10 @@ class NewtonCG(OneModel):
         slope = float(self._gradient @ step)
         self._promised = -slope
         while t > LOST:
-            there, margins = w + t * step, self._margins + t * self._moved
-            value = self._losses(margins)[0] + 0.5 * float(self._l2 @ (there * there))
+            there, z = w + t * step, self._margins + t * self._moved
+            value = self._objective(there, z)
             if value <= self._value * (1 + _ROUNDING) + SUFFICIENT * t * slope:
-                self._weights, self._margins, self._arrived = there, margins, True
+                self._weights, self._margins, self._arrived = there, z, True
                 del self._curved_rows
                 return
             t *= 0.5

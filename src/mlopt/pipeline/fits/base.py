@@ -197,7 +197,7 @@ class PartialFit(Fit):
         fresh = copy.deepcopy(model)  # a block that is worked on again counts once
         beside = {"sample_weight": weight, "classes": classes}
         known = signature(fresh.partial_fit).parameters
-        if weight is not None and "sample_weight" not in known:
+        if weight is not None and not self.weighs(fresh):
             raise InputError(
                 f"`partial_fit` of `{type(model).__name__}` takes no weights of rows: "
                 "leave them out."

@@ -25,15 +25,13 @@ from mlopt.pipeline.steps.copies import private_copy
 from mlopt.pipeline.steps.hearing import unheard
 from mlopt.pipeline.tasks import fitting
 from mlopt.pipeline.tasks.functions import block_function
-from mlopt.prices import price
+from mlopt.prices import count, price
 from mlopt.rows import Rows
 from mlopt.stats import Stats
 
 _REPEAT, _WARM = price("profile.again"), price("profile.warm")
 _CROWDED, _CALL = price("profile.together"), price("profile.call")
-_CROWDS, _FREE = 4, 1.2
-"""Trials alone and on all threads: two, then up to so many, or until both take as long. One
-would tell as little as an interruption of it lets it."""
+_CROWDS, _FREE = count("profile.trials"), price("profile.free")
 
 
 @dataclass

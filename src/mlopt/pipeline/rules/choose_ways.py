@@ -26,8 +26,7 @@ from mlopt.pipeline.rules.convert_layouts import suited
 from mlopt.pipeline.rules.engine import MARGIN, Engine, Run
 from mlopt.prices import price
 
-TIE, TRIFLE = 1.2, price("ways.trifle")
-"""Fits within this factor, or so little more, are equal: the earlier in the table wins."""
+TIE, TRIFLE = price("ways.tie"), price("ways.trifle")
 RUNS = 1024
 """Runs that are followed at most for combinations of ways that bounds do not rule out."""
 FEW = 64

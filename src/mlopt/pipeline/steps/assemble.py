@@ -79,9 +79,9 @@ class Assembly:
         looked.remainder = self._fitted_part(f"{path}/remainder", whole.remainder)
         looked.fit(example)
         parts = [part for _, part, _ in looked.transformers_]
-        if is_sparse(example) or any(getattr(part, "gave_sparse", False) for part in parts):
-            sparse = self.sparse(path)
-            looked.sparse_output_ = looked.sparse_output_ if sparse is None else sparse
+        some = is_sparse(example) or any(getattr(p, "gave_sparse", False) for p in parts)
+        if some and (sparse := self.sparse(path)) is not None:
+            looked.sparse_output_ = sparse
         looked.transformers_ = [
             (name, _thawed(part), columns) for name, part, columns in looked.transformers_
         ]

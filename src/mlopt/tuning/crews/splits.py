@@ -124,8 +124,7 @@ def _check_rows(number: int, split: Split, n: int) -> None:
                 f"Every split must have rows on both sides; split {number} of `cv` has no "
                 f"{name} rows. Use fewer splits, or other `groups`."
             )
-        if rows.max() >= n or rows.min() < -n:
-            wrong = rows[(rows >= n) | (rows < -n)]
+        if len(wrong := rows[(rows >= n) | (rows < -n)]):
             raise InputError(
                 f"Splits must consist of row numbers below {n}, as X has {n} rows; the "
                 f"{name} rows of split {number} of `cv` have {wrong[0]}."
