@@ -131,29 +131,22 @@ def profiled(
     each = first.seconds + second.seconds
     one_fit = extrapolated([*sizes], [first.seconds, second.seconds], len(train))
     by_rows = SHARE * fits * first.seconds * len(train) / sizes[0]
-    spare = min(most, by_rows, max(SHARE * fits * one_fit - each, LITTLE))
+    spare = min(most, by_rows, max(SHARE * fits * one_fit, LITTLE) - each)
     both, one = (min(MOST, round(spare / unit)) for unit in (each, first.seconds))
     if drawn is None or max(both, one) < 1:
         return _profile(problem, [(first, second)], [], sizes)
     tried = drawn(both) if both > 0 else []
     others = [] if tried else drawn(one)
-    jobs = [(parts, rows[:size]) for parts in tried for size in sizes]
+    jobs = [(parts, rows[:size]) for size in sizes[::-1] for parts in tried]
     jobs += [(parts, rows[: sizes[0]]) for parts in others]
     longest = GRACE + PATIENCE * len(jobs) * first.seconds
     looks, _ = _side_by_side(problem, jobs, min(longest, WAITS * limit))
     pairs, beside = [(first, second)], [look for look in looks if look is not None]
-    if tried:
-        pairs, beside = _paired(looks), []
+    if tried:  # each on both samples, where both ended; the larger ones began first
+        both_sizes = zip(looks[len(tried) :], looks, strict=False)
+        pairs = [(less, more) for less, more in both_sizes if less and more]
+        beside = []
     return _profile(problem, pairs, beside, sizes)
-
-
-def _paired(looks: Sequence[_Look | None]) -> list[tuple[_Look, _Look]]:
-    """Each configuration on the smaller and on the larger sample, where both ended."""
-    return [
-        (less, more)
-        for less, more in zip(looks[::2], looks[1::2], strict=True)
-        if less is not None and more is not None
-    ]
 
 
 def _profile(
