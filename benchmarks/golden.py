@@ -156,8 +156,9 @@ def penalties():
 
     def run():
         search = mlopt.ModelSearchCV(
-            Ridge(), space, sampler="grid", n_trials=16, cv=KFold(5), bandit=None, n_jobs=JOBS
-        )
+            Ridge(), space, sampler="grid", n_trials=16, cv=KFold(5), bandit=None,
+            n_jobs=JOBS,
+        )  # fmt: skip
         return chosen(search.fit(X, y))
 
     return run

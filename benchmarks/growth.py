@@ -6,10 +6,11 @@ included. Printed: seconds of both, the median of their ratios, best scores, tri
 and what the plan predicted. With `--page` the example of the front page, measured beside
 its prediction: what the prices "batch.*" and "search.*" say; in an environment whose
 NUMBA_CACHE_DIR is empty, "kernels.compiled" too. With `--looks` the prices
-"growth.*": what a look at an ensemble costs, in members and as a share of growing one.
+"growth.*": what a look at an ensemble costs, in members and as a share of growing one. With
+`--begin` the price "processes.begin".
 
 usage: growth.py [--families hist,forest,svc,knn,tree] [--rows 10000] [--runs 3]
-       growth.py --page | --looks
+       growth.py --page | --looks | --begin
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import mlopt
-from mlopt.cluster import single_threaded
+from mlopt.cluster import Threads, single_threaded
 from mlopt.tuning.crews.growing import GROWING
 
 TRIALS, FOLDS, FEW = 16, 3, 10
@@ -145,6 +146,27 @@ def looks():
             )
 
 
+def begin():
+    """Seconds until processes have started, one a core, and each has fitted a little."""
+    X, y = make_classification(100, 4, random_state=0)
+    for _ in range(3):
+        threads = Threads()
+        count = threads.apart()
+        start = time.perf_counter()
+        model = HistGradientBoostingClassifier(max_iter=2)
+        fits = [threads.beside(_fitted, model, X, y) for _ in range(count)]
+        for fit in fits:
+            threads.result(fit)
+        print(f"{count} processes: {time.perf_counter() - start:.2f} s", flush=True)
+        threads.abandon([])  # none is left for the next
+        threads.close()
+
+
+def _fitted(model, X, y):
+
+    return model.fit(X, y)
+
+
 def _look(model, count, X, y):
     """Seconds of few members, of twice as many, of as many more, and of a score."""
     few, many = (clone(model).set_params(**{count: n}) for n in (FEW, 2 * FEW))
@@ -170,13 +192,14 @@ def main():
     parser.add_argument("--bandit", default="action-elimination")
     parser.add_argument("--page", action="store_true")
     parser.add_argument("--looks", action="store_true")
+    parser.add_argument("--begin", action="store_true")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
     if options.looks:
         looks()
         return
-    if options.page:
-        page()
+    if options.begin or options.page:
+        (begin if options.begin else page)()
         return
     bandit = None if options.bandit == "none" else options.bandit
     for name in options.families.split(","):

@@ -26,13 +26,14 @@ from tests.clusters import running_workers
 
 import mlopt
 from mlopt.cli import main
+from mlopt.cluster.hands import Hands
 from mlopt.errors import InputError
 from mlopt.prices import price
 from mlopt.scoring import hands as hands_module
 from mlopt.scoring import scorer as module
 from mlopt.scoring.blocks import blocks_of
 from mlopt.scoring.files import JOURNAL
-from mlopt.scoring.hands import HERE, Hands, Pace, where_to
+from mlopt.scoring.hands import HERE, Pace, where_to
 from mlopt.statuses import BAD_INPUT, DONE, FAILED
 from mlopt.sweep.config import Config, override
 from mlopt.sweep.fit import fit_one
@@ -450,7 +451,7 @@ def test_processes_of_its_own_predict_as_this_one_does(
     changing.to_csv(files / "r.csv", index=False)  # not as its first block
     given: dict[str, Any] = {"paths": files, "memory": "4MB"}
     here = mlopt.predict(model, **given, output=tmp_path / "here", threads=1)
-    start, score, numbers = Hands.start, Hands.score_file, set[int]()
+    start, call, numbers = Hands.start, Hands.call, set[int]()
 
     def start_and_wait(hands: Hands) -> None:
         start(hands)
@@ -458,16 +459,16 @@ def test_processes_of_its_own_predict_as_this_one_does(
             assert hands.failed is None
             time.sleep(0.01)
 
-    def killing(hands: Hands, given: Any) -> Any:
+    def killing(hands: Hands, method: str, given: Any) -> Any:
         if not numbers:
             hand = next(iter(hands._all))
             os.kill(hand.number, signal.SIGKILL)
         numbers.update(hand.number for hand in list(hands._all))
-        return score(hands, given)
+        return call(hands, method, given)
 
     monkeypatch.setattr(hands_module, "price", lambda name: 0.0)
     monkeypatch.setattr(Hands, "start", start_and_wait)
-    monkeypatch.setattr(Hands, "score_file", killing)
+    monkeypatch.setattr(Hands, "call", killing)
     there = mlopt.predict(model, **given, output=tmp_path / "there", threads=2)
     assert there.plan_ is not None
     assert len(there.rows) == len(here.rows) == 29

@@ -70,13 +70,15 @@ class Apart:
         self._ended = False
         theirs = [there.fileno() for _, there in pairs]
         # Its standard input is what tells it that this process is gone.
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", _MAIN, *map(str, theirs)],
-            stdin=subprocess.PIPE,
-            pass_fds=theirs,
-        )
-        for _, there in pairs:
-            there.close()
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-c", _MAIN, *map(str, theirs)],
+                stdin=subprocess.PIPE,
+                pass_fds=theirs,
+            )
+        finally:
+            for _, there in pairs:
+                there.close()
         try:
             self._answered(self._lines[0], pickle.dumps(sys.path), _no)
             self._answered(self._lines[0], said, _no)
@@ -90,6 +92,11 @@ class Apart:
     def number(self) -> int:
         """The number of the process."""
         return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process has not ended."""
+        return not self._ended and self._process.poll() is None
 
     def call(self, method: str, *args: Any, given_up: Callable[[], bool] = _no) -> Any:
         """Call a method of the object there; waits while all its threads are at work.
@@ -182,9 +189,19 @@ def main() -> None:
     serve(first)
 
 
+_last: list[Callable[[], object]] = []
+
+
+def at_end(last: Callable[[], object]) -> None:
+    """There: call ``last`` when who started this process ends without a word."""
+    _last.append(last)
+
+
 def _end_with_parent() -> None:
     while os.read(0, 1):  # not of `sys.stdin`, whose lock the end of Python waits for
         pass
+    for last in _last:
+        last()
     os._exit(1)
 
 

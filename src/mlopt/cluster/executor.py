@@ -94,6 +94,24 @@ class Executor(ABC):
         Handles stand for their values, in lists, tuples and dicts of the arguments too.
         """
 
+    def beside(self, function: Callable[..., Any], *args: Any) -> Handle:
+        """As `submit`, for what runs long in Python and changes no argument but a model.
+
+        Among these ``args`` no handle is inside of a container.
+        """
+        return self.submit(function, *args)
+
+    def apart(self) -> int:
+        """From now on calls of `beside` run in processes of their own: so many.
+
+        0 where there is no room for them, or calls are in other processes anyway.
+        """
+        return 0
+
+    def apart_at_most(self) -> int:
+        """How many processes `apart` would start."""
+        return 0
+
     def derive(self, function: Callable[..., Any], *args: Any) -> Handle:
         """As `submit`, for what takes no longer than to hand it to a thread."""
         return self.submit(function, *args)

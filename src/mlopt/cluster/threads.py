@@ -16,6 +16,7 @@ from numbers import Integral
 from typing import Any
 
 from mlopt.cluster.executor import Executor, Handle, Tree, contained
+from mlopt.cluster.hands import most_processes
 from mlopt.cluster.limits import (
     alone,
     between_passes,
@@ -25,6 +26,7 @@ from mlopt.cluster.limits import (
 )
 from mlopt.cluster.near import are_near
 from mlopt.cluster.pool import Pool
+from mlopt.cluster.processes import Processes
 from mlopt.errors import InputError
 
 _driver: ContextVar[Any] = ContextVar("driver", default=None)
@@ -45,6 +47,7 @@ class Threads(Executor):
     def __init__(self, n_jobs: int | None = None) -> None:
         self.threads = count_threads(n_jobs)
         self._pool = Pool(self.threads, "mlopt", keep_quiet)
+        self._beside: Processes | None = None
 
     def map(
         self, function: Callable[..., Any], items: Iterable[Any], *shared: Any
@@ -98,14 +101,32 @@ class Threads(Executor):
     def submit(self, function: Callable[..., Any], *args: Any) -> Handle:
         if inside_task():
             return self._at_once(function, *args)
-        if not (awaited := _awaited(args)):
-            return self._pool.submit(_call, function, args)
+        return self._queued(_awaited(args), _call, function, args)
+
+    def beside(self, function: Callable[..., Any], *args: Any) -> Handle:
+        if self._beside is None or inside_task():
+            return self.submit(function, *args)
+        return self._queued(_awaited(args), self._beside.call, function, args)
+
+    def apart_at_most(self) -> int:
+        fits = most_processes(self.threads) == self.threads
+        return self.threads if fits else 0
+
+    def apart(self) -> int:
+        count = self.apart_at_most()
+        if self._beside is None and count:
+            self._beside = Processes(count)
+        return count
+
+    def _queued(self, awaited: set[futures.Future[Any]], *job: Any) -> Handle:
+        if not awaited:
+            return self._pool.submit(*job)
         # A call that waits for another must not hold a thread meanwhile.
-        return _Later(self._pool.submit, function, args, awaited)
+        return _Later(self._pool.submit, job, awaited)
 
     def derive(self, function: Callable[..., Any], *args: Any) -> Handle:
         if awaited := _awaited(args):
-            return _Later(_here, function, args, awaited)
+            return _Later(_here, (_call, function, args), awaited)
         return self._at_once(function, *args)
 
     def _at_once(self, function: Callable[..., Any], *args: Any) -> Handle:
@@ -180,8 +201,13 @@ class Threads(Executor):
             handle.cancel()
         self._pool.abandon()
         self._pool = Pool(self.threads, "mlopt", keep_quiet)
+        if self._beside is not None:
+            self._beside.close()
+            self._beside = Processes(self.threads)
 
     def close(self) -> None:
+        if self._beside is not None:
+            self._beside.close()
         self._pool.shutdown(cancel_futures=True)
 
     def _run(self, work: Callable[[int], None], count: int) -> None:
@@ -231,12 +257,11 @@ class _Later(futures.Future[Any]):
     def __init__(
         self,
         queue: Callable[[Callable[[], None]], Any],
-        function: Callable[..., Any],
-        args: Sequence[Any],
+        job: tuple[Any, ...],
         awaited: set[futures.Future[Any]],
     ) -> None:
         super().__init__()
-        self._queue, self._job = queue, (function, args)
+        self._queue, self._job = queue, job
         self._left, self._counting = len(awaited), threading.Lock()
         for handle in awaited:
             handle.add_done_callback(self._arrived)
@@ -256,11 +281,11 @@ class _Later(futures.Future[Any]):
             self.cancel()
 
     def _run(self) -> None:
-        job, self._job = self._job, (_nothing, ())  # a result outlives what it came from
+        (call, *args), self._job = self._job, (_nothing,)  # a result outlives its causes
         if not self.set_running_or_notify_cancel():
             return
         try:
-            self.set_result(_call(*job))
+            self.set_result(call(*args))
         except BaseException as error:
             self.set_exception(error)
 

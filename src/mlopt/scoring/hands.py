@@ -6,21 +6,14 @@ lock. A process takes seconds to start; whether it pays, the first files tell.
 
 from __future__ import annotations
 
-import queue
-import resource
-import sys
-import threading
 import time
 import warnings
-from collections.abc import Callable
 from typing import Any
 
-from mlopt.cluster import inside_task, single_threaded
-from mlopt.cluster.apart import Apart
-from mlopt.errors import InputWarning, MemberLostError
+from mlopt.cluster import single_threaded
+from mlopt.errors import InputWarning
 from mlopt.plan import Alternative, Choice, format_bytes
 from mlopt.prices import count, price
-from mlopt.resources.probe import memory_limit
 
 LOST = 3
 """Processes that a file may take with it before it fails: as many as on workers."""
@@ -62,18 +55,6 @@ class Pace:
         )
 
 
-def most_processes(cores: int) -> int:
-    """How many there may be: of all cores, and of no more than half of the memory, with
-    this one.
-    """
-    if inside_task() or cores < 2:  # others have work for the other cores
-        return 0
-    mine = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    mine *= 1 if sys.platform == "darwin" else 1024
-    processes = min(cores, memory_limit() // 2 // max(1, mine) - 1)
-    return processes if processes > 1 else 0
-
-
 def where_to(pace: Pace, processes: int, largest: int, room: int) -> Choice | None:
     """Where the files that are left are predicted; None while too few were seen.
 
@@ -104,102 +85,7 @@ def where_to(pace: Pace, processes: int, largest: int, room: int) -> Choice | No
     return Choice("files", "those left", chosen, seconds[chosen], None, (rejected,))
 
 
-class Hands:
-    """The processes.
-
-    Parameters
-    ----------
-    scorer : object
-        Predicts files by its method ``score_file``; must be picklable.
-    processes : int
-        How many `start` starts.
-    """
-
-    def __init__(self, scorer: Any, processes: int) -> None:
-        self._scorer, self.processes = scorer, processes
-        self._free: queue.SimpleQueue[Apart | None] = queue.SimpleQueue()
-        self._all: set[Apart] = set()
-        self._changing = threading.Lock()
-        self._closed = False
-        self._ready = 0
-        self.failed: Exception | None = None
-        self.given_up: Callable[[], bool] = lambda: self._closed
-
-    def start(self) -> None:
-        """Start them; nobody waits."""
-        for number in range(self.processes):
-            name = f"mlopt-hand-{number}"
-            threading.Thread(target=self._come, name=name, daemon=True).start()
-
-    @property
-    def there(self) -> bool:
-        """Whether all of them are ready."""
-        return self._ready == self.processes
-
-    def score_file(self, given: Any) -> Any:
-        """Have one of them predict a file; waits until one is free.
-
-        Raises
-        ------
-        MemberLostError
-            Processes end whatever they are given, or no others can be started.
-        """
-        lost = 0
-        while True:
-            hand = self._free.get()
-            if hand is None:  # and there will be none
-                self._free.put(None)
-                raise MemberLostError(f"No process is left: {self.failed}")
-            try:
-                return hand.call("score_file", given, given_up=self.given_up)
-            except MemberLostError:
-                lost, left, hand = lost + 1, hand, None
-                self._leave(left)
-                if lost == LOST or self.given_up():
-                    raise
-            finally:
-                if hand is not None:
-                    self._free.put(hand)
-
-    def close(self) -> None:
-        """End all of them, whatever they are at."""
-        with self._changing:
-            self._closed = True
-            hands, self._all = list(self._all), set()
-        for hand in hands:
-            hand.close()
-
-    def _come(self) -> None:
-        try:
-            hand = Apart(_Hand, self._scorer, calls=CALLS)
-        except Exception as error:  # what cannot be started or pickled: work goes on here
-            self.failed = error
-            self._free.put(None)
-            return
-        with self._changing:
-            late = self._closed
-            if not late:
-                self._all.add(hand)
-                self._ready += 1
-        if late:
-            hand.close()
-            return
-        for _ in range(CALLS):
-            self._free.put(hand)
-
-    def _leave(self, hand: Apart) -> None:
-        """One has ended; another one comes in its place."""
-        with self._changing:
-            known = hand in self._all
-            self._all.discard(hand)
-            self._ready -= known
-        if known:
-            hand.close()
-            if not self.given_up():
-                self._come()
-
-
-class _Hand:
+class Hand:
     """What a process has: it works on one core, and is told nothing twice."""
 
     def __init__(self, scorer: Any) -> None:

@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
@@ -24,6 +25,7 @@ from typing import Any
 
 from dask.utils import parse_bytes
 
+from mlopt.cluster.hands import Hands, most_processes
 from mlopt.cluster.threads import count_threads
 from mlopt.errors import InputError, InputWarning, MloptError
 from mlopt.events import FileDone, Observer, ignore
@@ -42,7 +44,7 @@ from mlopt.scoring.files import (
     prepare,
     size_of,
 )
-from mlopt.scoring.hands import CALLS, HERE, Hands, Pace, most_processes, where_to
+from mlopt.scoring.hands import CALLS, HERE, LOST, Hand, Pace, where_to
 from mlopt.scoring.scorer import Done, Scorer, written
 from mlopt.streaming.answer import Feeds
 from mlopt.streaming.stream import Stream
@@ -198,7 +200,10 @@ class _Run:
             self._stream = stream.gather(self._write, name="write")
             self._feeds = self._parts
             if processes := most_processes(cores):
-                self._hands = Hands(replace(scorer, memory=memory // processes), processes)
+                share = replace(scorer, memory=memory // processes)
+                self._hands = Hands(
+                    Hand, share, processes=processes, calls=CALLS, lost=LOST
+                )
         else:
             stream = Stream(client=client, threads=threads, partition=1)
             stream = stream.map(scorer.score_file, name="predict")
@@ -258,7 +263,9 @@ class _Run:
                     hands.start()
         at_once = CALLS * hands.processes
         there = Stream(open=at_once + 1, feeds=at_once + 1)
-        there = there.map(hands.score_file, name="predict", replicas=at_once)
+        there = there.map(
+            partial(hands.call, "score_file"), name="predict", replicas=at_once
+        )
         there = there.gather(self._note, name="note")
         yield from self._through(there, self._file, waiting)
         if self.plan is not None and chosen is not None:

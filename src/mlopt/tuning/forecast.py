@@ -62,6 +62,10 @@ class Forecast:
     """How many must be compiled first."""
     sparse: bool = False
     """Whether the final estimator sees sparse rows."""
+    crowded: float = 1.0
+    """How many times as long a fit takes beside others in one process."""
+    processes: int = 0
+    """That fits run in; 0 for the threads of this one."""
 
     def of_trials(
         self, problem: Problem, cost: Cost, trials: float, *, batched: bool
@@ -183,7 +187,7 @@ def forecast(
     if task is None:
         return Forecast(
             alone, reason=way.reason, final=final, looked=looked, source=known.source,
-            method=method,
+            method=method, crowded=known.crowded,
         )  # fmt: skip
     per_model = splits * problem.outputs
     size, choice = choose_batch_size(

@@ -39,10 +39,12 @@ def search_plan(
     forecasts: Mapping[str, Forecast],
     space: Space,
     rungs: Rungs,
+    where: Choice | None = None,
 ) -> Plan:
     """How each family will be trained, before anything runs.
 
-    ``ways`` are those of configurations of each family, which the run would take too.
+    ``ways`` are those of configurations of each family, which the run would take too;
+    ``where`` is the choice of processes for fits, if they run in some.
     """
     sizes = [size for size in (search.n_trials, space.size) if size is not None]
     trials = min(sizes) if sizes else None
@@ -57,6 +59,8 @@ def search_plan(
         PROPOSALS, _name(search.sampler), f"bandit: {_name(search.bandit)}",
         None if trials is None else _overhead(search, space, trials, alone),
     ))  # fmt: skip
+    if where is not None:
+        choices.append(where)
     if kernels := max(one.kernels for one in forecasts.values()):
         cost = Cost(python=kernels * price("kernels.compiled"))
         took = cost.seconds(problem.resources)
@@ -66,7 +70,7 @@ def search_plan(
         choices.append(Choice(FINAL, "the best configuration", "all rows", seconds))
     estimates = _estimates(search, choices, forecasts)
     predicted = estimates[0].seconds if estimates else search.timeout
-    notes = (*_notes(search, problem), *_where(problem, ways))
+    notes = (*_notes(search, problem, apart=where), *_where(problem, ways))
     counted = to_run(search, problem, ways, choices, each, rungs)
     return Plan(_title(search), counted, predicted, notes=notes, estimates=estimates)
 
@@ -139,9 +143,10 @@ def _title(search: Any) -> str:
     )
 
 
-def _notes(search: Any, problem: Problem) -> tuple[str, ...]:
+def _notes(search: Any, problem: Problem, apart: Choice | None) -> tuple[str, ...]:
     splits, executor = len(problem.splits), problem.executor
     where = "in process" if type(executor).__name__ == "Threads" else "on the cluster"
+    where += "" if apart is None else f", and {apart.chosen} for fits"
     return (
         f"{problem.n} rows, {splits} split{'s' if splits > 1 else ''}, scored by "
         f"{_name(search.scoring) if search.scoring else 'the score of the estimators'}",
@@ -224,7 +229,9 @@ def _family(
     if expected.batched is None or expected.batch is None:
         rejected = Alternative("batched", reason=expected.reason)
         return Choice(
-            name or operator, operator, "one fit a split, in parallel",
+            name or operator, operator,
+            "one fit a split, in "
+            + ("processes of their own" if expected.processes else "parallel"),
             expected.paced(seconds(expected.alone)), rejected=(rejected,),
             notes=tuple(notes),
         )  # fmt: skip

@@ -29,6 +29,7 @@ from mlopt.pipeline.by_split import Streamed
 from mlopt.prices import count, price
 from mlopt.rows import Rows
 from mlopt.stats import Stats
+from mlopt.tuning import apart
 from mlopt.tuning.crews.chain import Parts, fit_steps, params_of_final
 from mlopt.tuning.crews.fitting import cut_params
 from mlopt.tuning.crews.problem import Problem
@@ -65,6 +66,8 @@ class Profile:
     """The samples in words."""
     example: Any = None
     """Some rows as the final estimator sees them."""
+    crowded: float = 1.0
+    """How many times as long a fit takes beside others in this process."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,12 @@ class _Look:
     @property
     def seconds(self) -> float:
         return self.prepare + self.fit + self.score
+
+    def times(self, factor: float) -> _Look:
+        """One that takes so many times as long."""
+        return _Look(
+            self.prepare * factor, self.fit * factor, self.score * factor, self.rows
+        )
 
 
 def profiled(
@@ -124,9 +133,18 @@ def profiled(
     most = SHARE * limit * problem.executor.threads
     if most < 3 * first.seconds:  # time is too short for another look
         return _profile(problem, [(first, first)], [], (sizes[0], sizes[0]))
-    (second,), _ = _side_by_side(problem, [(typical, rows[: sizes[1]])], WAITS * limit)
+    # Where it may pay to be apart, the first once more on all other threads: how much
+    # longer it takes so is what they take from one another.
+    longest = min(limit, fits * first.seconds * len(train) / sizes[0])
+    crowd = problem.executor.threads - 1 if apart.may_pay(problem, typical, longest) else 0
+    jobs = [(typical, rows[: sizes[1]])] + crowd * [(typical, rows[: sizes[0]])]
+    (second, *crowded), _ = _side_by_side(problem, jobs, WAITS * limit)
     if second is None:
         return _profile(problem, [(first, first)], [], (sizes[0], sizes[0]))
+    slower = 1.0
+    if beside := [look.seconds for look in crowded if look is not None]:
+        slower = max(1.0, sum(beside) / len(beside) / first.seconds)
+        first = first.times(slower)
     # Of some fits most takes as long for few rows: then samples are no small part of them.
     each = first.seconds + second.seconds
     one_fit = extrapolated([*sizes], [first.seconds, second.seconds], len(train))
@@ -134,19 +152,20 @@ def profiled(
     spare = min(most, by_rows, max(SHARE * fits * one_fit, LITTLE) - each)
     both, one = (min(MOST, round(spare / unit)) for unit in (each, first.seconds))
     if drawn is None or max(both, one) < 1:
-        return _profile(problem, [(first, second)], [], sizes)
+        found = _profile(problem, [(first, second)], [], sizes)
+        return replace(found, crowded=slower)
     tried = drawn(both) if both > 0 else []
     others = [] if tried else drawn(one)
     jobs = [(parts, rows[:size]) for size in sizes[::-1] for parts in tried]
     jobs += [(parts, rows[: sizes[0]]) for parts in others]
-    longest = GRACE + PATIENCE * len(jobs) * first.seconds
-    looks, _ = _side_by_side(problem, jobs, min(longest, WAITS * limit))
-    pairs, beside = [(first, second)], [look for look in looks if look is not None]
+    patient = GRACE + PATIENCE * len(jobs) * first.seconds
+    looks, _ = _side_by_side(problem, jobs, min(patient, WAITS * limit))
+    pairs, others_beside = [(first, second)], [look for look in looks if look is not None]
     if tried:  # each on both samples, where both ended; the larger ones began first
         both_sizes = zip(looks[len(tried) :], looks, strict=False)
-        pairs = [(less, more) for less, more in both_sizes if less and more]
-        beside = []
-    return _profile(problem, pairs, beside, sizes)
+        pairs = [(less, more) for less, more in both_sizes if less and more] or pairs
+        others_beside = []
+    return replace(_profile(problem, pairs, others_beside, sizes), crowded=slower)
 
 
 def _profile(

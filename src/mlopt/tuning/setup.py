@@ -13,6 +13,7 @@ from typing import Any
 from mlopt import events
 from mlopt.errors import InputError
 from mlopt.training import Limits
+from mlopt.tuning import where as places
 from mlopt.tuning.bandits import bandit_of
 from mlopt.tuning.crews.batching import BatchCrew
 from mlopt.tuning.crews.black_box import BlackBoxCrew
@@ -94,6 +95,10 @@ def prepare(
         else replace(one, part=rungs.part(ways[name][0].parts.final, n_models // len(ways)))
         for name, one in forecasts.items()
     }
+    limit = math.inf if search.timeout is None else search.timeout
+    forecasts, where = places.chosen(problem, ways, forecasts, n_models / len(ways), limit)
+    if where is not None:
+        problem.executor.apart()
     batched = [f.trials for f in forecasts.values() if f.batch is not None]
     stepwise = search.bandit is not None
     return Scheduler(
@@ -114,7 +119,7 @@ def prepare(
         n_trials=search.n_trials,
         limits=limits,
         observe=_observer(search),
-        plan=search_plan(search, problem, ways, forecasts, space, rungs),
+        plan=search_plan(search, problem, ways, forecasts, space, rungs, where),
         refits=bool(search.refit),
     )
 

@@ -13,6 +13,7 @@ from mlopt.errors import ClusterError, TaskKilledError
 from mlopt.passes import Passes
 from mlopt.tuning.crews.families import Views
 from mlopt.tuning.crews.fitting import Report, Step, failure, train_on
+from mlopt.tuning.crews.plain import is_plain
 from mlopt.tuning.crews.prefixes import Prefixes
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.crews.trainer import Clock
@@ -193,12 +194,14 @@ class BlackBoxCrew:
         begun = 0 if unit.model is None else trial.passes
         order = unit.order
         step = Step(begun, order.until, self.full, self.stepwise, order.stages)
-        both = problem.executor.submit(
+        executor = problem.executor
+        start = executor.beside if is_plain(parts.final) else executor.submit
+        both = start(
             train_on, self.prefixes.rows(parts, unit.split), problem.labels, parts.path,
             problem.splits[unit.split], unit.model, parts.final, step, problem.metrics,
             problem.train_scores,
         )  # fmt: skip
-        derive = problem.executor.derive
+        derive = executor.derive
         self.models[unit.trial, unit.split] = derive(operator.itemgetter(1), both)
         return derive(operator.itemgetter(0), both)
 

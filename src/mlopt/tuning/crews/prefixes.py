@@ -33,6 +33,7 @@ from mlopt.rows import Rows
 from mlopt.rows.block import as_csr
 from mlopt.tuning.crews.chain import Parts, fit_step, params_of
 from mlopt.tuning.crews.fitting import Failed, cut_params, own_rows
+from mlopt.tuning.crews.plain import is_plain
 from mlopt.tuning.crews.problem import Labels, Problem, View
 from mlopt.tuning.crews.splits import Split
 
@@ -187,7 +188,8 @@ class Prefixes:
             before = self._rows(parts, split, depth - 1)
             name, step = parts.steps[depth - 1]
             self.fitted[name] += 1
-            handle = submit(transform, before, self.problem.labels, name, step, rows)
+            start = self.problem.executor.beside if is_plain(step) else submit
+            handle = start(transform, before, self.problem.labels, name, step, rows)
         if depth or not parts.steps:  # the cut alone is quick to make again
             self._kept[place] = Kept(handle)
             self._sizes[submit(count_bytes, handle)] = place

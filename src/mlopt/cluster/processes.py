@@ -1,0 +1,282 @@
+"""Calls of Python in processes beside this one, on values that all of them map.
+
+Threads that run Python wait for one interpreter's lock; these have one each. A value that
+several calls read is written to a file once, in shared memory where there is room, and its
+arrays are mapped, not copied::
+
+    handle -> file -> process 1: arrays on the same pages, read-only
+                   -> process 2
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mlopt.cluster.apart import at_end
+from mlopt.cluster.executor import contained
+from mlopt.cluster.hands import Hands
+from mlopt.cluster.limits import single_threaded
+from mlopt.cluster.parcel import Parcel, pack, unpack
+from mlopt.errors import InputError, MemberLostError, TaskKilledError
+from mlopt.prices import price
+
+_SHARED = Path("/dev/shm")
+"""Files in memory, where the system has them."""
+
+
+class Processes:
+    """So many processes for calls that may as well run anywhere.
+
+    They start with the first call, or are those that an earlier one has left. A call whose
+    function or arguments cannot travel, or any where no process can be started, runs here.
+
+    Parameters
+    ----------
+    count : int
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._hands: Hands | None = None
+        self._files = _Files()
+        self._closed, self._busy = False, 0
+        self._changing = threading.Lock()
+
+    def call(self, function: Callable[..., Any], args: Sequence[Any]) -> Any:
+        """``function(*args)``; what it warns of is said here.
+
+        Parameters
+        ----------
+        function : callable
+        args : sequence
+            A future stands for its value, which must be there.
+
+        Raises
+        ------
+        TaskKilledError
+            The process ended, killed or out of memory.
+        Exception
+            What the function raised.
+        """
+        try:
+            said = [self._files.of(one) if isinstance(one, Future) else one for one in args]
+            parcel = pack((function, said))
+        except InputError:
+            return _here(function, args)
+        hands = self._begun()
+        try:
+            value, warned = hands.call("call", parcel, self._files.paths())
+        except MemberLostError as error:
+            if hands.failed is not None:
+                return _here(function, args)
+            raise TaskKilledError(str(error)) from error
+        finally:
+            with self._changing:
+                self._busy -= 1
+        for message, category, filename, line in warned:
+            warnings.warn_explicit(message, category, filename, line)
+        return value
+
+    def _begun(self) -> Hands:
+        """The processes, with one more call on its way."""
+        with self._changing:
+            if self._closed:
+                raise TaskKilledError("The call was given up before it began.")
+            if self._hands is None:
+                self._hands = _left.take(self._count)
+                self._hands.given_up = lambda: self._closed
+            self._busy += 1
+            return self._hands
+
+    def close(self) -> None:
+        """Drop the files, and end those that are at work; the others are left for later."""
+        with self._changing:
+            self._closed, hands, busy = True, self._hands, self._busy
+        self._files.close()
+        if hands is not None:
+            _left.give(hands, idle=not busy)
+
+
+class _Left:
+    """Processes that nobody uses now: the next who wants some need not start them."""
+
+    def __init__(self) -> None:
+        self._idle: dict[Hands, threading.Timer] = {}
+        self._changing = threading.Lock()
+
+    def take(self, count: int) -> Hands:
+        """So many processes: left ones, or new ones that are about to come."""
+        with self._changing:
+            for hands in [one for one in self._idle if one.processes == count]:
+                self._idle.pop(hands).cancel()
+                if hands.there:
+                    return hands
+                hands.close()
+        hands = Hands(_Caller, processes=count)
+        hands.start()
+        return hands
+
+    def there(self, count: int) -> bool:
+        """Whether so many are left."""
+        with self._changing:
+            return any(one.processes == count for one in self._idle)
+
+    def give(self, hands: Hands, *, idle: bool) -> None:
+        """Leave processes for a while; those that still come or work are ended."""
+        if idle and hands.there:
+            try:
+                hands.given_up = lambda: False
+                hands.tell("forget")
+            except MemberLostError:
+                pass
+            else:
+                timer = threading.Timer(price("processes.left"), self._end, [hands])
+                timer.daemon = True
+                with self._changing:
+                    self._idle[hands] = timer
+                timer.start()
+                return
+        hands.close()
+
+    def _end(self, hands: Hands) -> None:
+        with self._changing:
+            mine = self._idle.pop(hands, None) is not None
+        if mine:
+            hands.close()
+
+
+_left = _Left()
+
+
+def are_left(count: int) -> bool:
+    """Whether so many processes are there from an earlier use."""
+    return _left.there(count)
+
+
+def _here(function: Callable[..., Any], args: Sequence[Any]) -> Any:
+    values = [one.result() if isinstance(one, Future) else one for one in args]
+    with single_threaded(), contained():
+        return function(*values)
+
+
+@dataclass(frozen=True)
+class _File:
+    """A value that is in a file."""
+
+    path: str
+    folder: str
+
+
+class _Files:
+    """Values of futures in files, each as long as its future."""
+
+    def __init__(self) -> None:
+        self._known: weakref.WeakKeyDictionary[Future[Any], _File] = (
+            weakref.WeakKeyDictionary()
+        )
+        self._folders: dict[Path, str] = {}
+        self._writing = threading.Lock()
+        self._count = 0
+
+    def of(self, future: Future[Any]) -> Any:
+        """The file of a value that calls read alone; a model, which they train, itself."""
+        value = future.result()
+        if value is None or hasattr(value, "fit"):
+            return value
+        with self._writing:
+            found = self._known.get(future)
+            if found is None:
+                found = self._known[future] = self._written(value)
+                weakref.finalize(future, _unlink, found.path)
+        return found
+
+    def paths(self) -> frozenset[str]:
+        """The files that there are."""
+        with self._writing:
+            return frozenset(one.path for one in self._known.values())
+
+    def close(self) -> None:
+        """Drop all of them."""
+        for folder in self._folders.values():
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _written(self, value: Any) -> _File:
+        import joblib
+
+        self._count += 1
+        for root in (_SHARED, Path(tempfile.gettempdir())):
+            if not root.is_dir():
+                continue
+            if root not in self._folders:
+                self._folders[root] = tempfile.mkdtemp(prefix="mlopt-", dir=root)
+                weakref.finalize(self, shutil.rmtree, self._folders[root], True)
+            path = str(Path(self._folders[root]) / str(self._count))
+            try:
+                joblib.dump(value, path)
+            except OSError:  # no room there
+                _unlink(path)
+                continue
+            except Exception as error:
+                _unlink(path)
+                kind = type(value).__name__
+                raise InputError(f"{kind} cannot travel: {error}") from error
+            return _File(path, self._folders[root])
+        raise InputError("there is no room for a file of values")
+
+
+def _unlink(path: str) -> None:
+    with suppress(OSError):
+        Path(path).unlink()
+
+
+class _Caller:
+    """There: calls functions, and holds the values of files that are still there."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, Any] = {}
+        self._folders: set[str] = set()
+
+    def call(self, parcel: Parcel, paths: frozenset[str]) -> tuple[Any, list[Any]]:
+        """What a function gives, and what it warned of, each once."""
+        for path in self._values.keys() - paths:
+            del self._values[path]
+        function, said = unpack(parcel)
+        args = [self._value(one) if isinstance(one, _File) else one for one in said]
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            with single_threaded(), contained():
+                value = function(*args)
+        told = {
+            (w.category, str(w.message), w.lineno): (
+                w.message,
+                w.category,
+                w.filename,
+                w.lineno,
+            )
+            for w in heard
+        }
+        return value, list(told.values())
+
+    def forget(self) -> None:
+        """Hold nothing any more."""
+        self._values.clear()
+
+    def _value(self, file: _File) -> Any:
+        import joblib
+
+        if file.folder not in self._folders:
+            self._folders.add(file.folder)
+            at_end(lambda: shutil.rmtree(file.folder, ignore_errors=True))
+        if file.path not in self._values:
+            self._values[file.path] = joblib.load(file.path, mmap_mode="r")
+        return self._values[file.path]

@@ -1,0 +1,180 @@
+"""Calls in processes beside this one: values, errors, warnings, ends."""
+
+import os
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mlopt.cluster import Threads, processes
+from mlopt.cluster.processes import Processes, are_left
+from mlopt.errors import TaskKilledError
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture(autouse=True)
+def none_left() -> Iterator[None]:
+    yield
+    for hands in [*processes._left._idle]:
+        processes._left._end(hands)
+
+
+def held(value: Any) -> Future[Any]:
+    future: Future[Any] = Future()
+    future.set_result(value)
+    return future
+
+
+def numbers_of(rows: Any, add: int) -> tuple[int, Any, bool]:
+    return os.getpid(), rows.sum() + add, rows.flags.writeable
+
+
+def number() -> int:
+    return os.getpid()
+
+
+def warn(message: str) -> str:
+    warnings.warn(message, RuntimeWarning, stacklevel=1)
+    warnings.warn(message, RuntimeWarning, stacklevel=1)
+    return message
+
+
+def divide(a: int, b: int) -> float:
+    return a / b
+
+
+def end() -> None:
+    os._exit(3)
+
+
+def hang(path: str) -> None:
+    Path(path).write_text(str(os.getpid()))
+    threading.Event().wait()
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def gone(pid: int) -> bool:
+    for _ in range(200):
+        if not is_alive(pid):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_a_value_is_read_and_not_copied_by_all_calls() -> None:
+    beside = Processes(2)
+    try:
+        rows = held(np.arange(100_000.0))
+        pid, total, writeable = beside.call(numbers_of, [rows, 1])
+        assert pid != os.getpid()
+        assert total == np.arange(100_000.0).sum() + 1
+        assert not writeable
+        (path,) = beside._files.paths()
+        beside.call(numbers_of, [rows, 2])
+        assert beside._files.paths() == {path}
+        del rows
+        assert beside._files.paths() == set()
+        assert not Path(path).exists()
+    finally:
+        beside.close()
+
+
+def test_errors_and_warnings_are_raised_here() -> None:
+    beside = Processes(2)
+    try:
+        with pytest.raises(ZeroDivisionError):
+            beside.call(divide, [1, 0])
+        with pytest.warns(RuntimeWarning, match="so it is") as heard:
+            assert beside.call(warn, ["so it is"]) == "so it is"
+        assert {one.filename for one in heard} == {__file__}
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(RuntimeWarning, match="so it is"):
+                beside.call(warn, ["so it is"])
+    finally:
+        beside.close()
+
+
+def test_what_cannot_travel_is_called_here() -> None:
+    beside = Processes(2)
+    try:
+        assert beside.call(lambda lock: os.getpid(), [threading.Lock()]) == os.getpid()
+        assert beside._hands is None  # and none was started for it
+    finally:
+        beside.close()
+
+
+def test_where_no_process_can_be_started_calls_run_here(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError("no more processes")
+
+    monkeypatch.setattr("mlopt.cluster.apart.subprocess.Popen", refuse)
+    beside = Processes(2)
+    assert beside.call(number, []) == os.getpid()
+    beside.close()
+    assert not are_left(2)
+
+
+def test_a_process_that_ends_fails_its_call_alone() -> None:
+    beside = Processes(2)
+    try:
+        with pytest.raises(TaskKilledError):
+            beside.call(end, [])
+        assert beside.call(number, []) != os.getpid()
+    finally:
+        beside.close()
+
+
+def test_idle_processes_are_left_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = Processes(1)
+    pid = first.call(number, [])
+    assert not are_left(1)
+    first.close()
+    assert are_left(1)
+    assert not are_left(2)
+    monkeypatch.setattr(processes, "price", lambda name: 0.05)
+    again = Processes(1)
+    assert again.call(number, []) == pid
+    again.close()
+    assert gone(pid)
+    assert not are_left(1)
+
+
+def test_threads_hand_calls_on_and_give_them_up(tmp_path: Path) -> None:
+    threads = Threads(2)
+    assert threads.result(threads.beside(number)) == os.getpid()
+    assert threads.apart() == 2
+    rows = threads.submit(np.arange, 10.0)
+    pid, total, _ = threads.result(threads.beside(numbers_of, rows, 0))
+    assert (pid == os.getpid(), total) == (False, 45.0)
+    told = tmp_path / "told"
+    hanging = threads.beside(hang, str(told))
+    while not (told.exists() and told.read_text()):
+        time.sleep(0.01)
+    threads.abandon([hanging])
+    assert gone(int(told.read_text()))
+    assert threads.result(threads.beside(number)) not in (os.getpid(), pid)
+    threads.close()
+
+
+def test_one_thread_has_no_process_beside_it() -> None:
+    threads = Threads(1)
+    assert threads.apart() == 0
+    assert threads.result(threads.beside(number)) == os.getpid()
+    threads.close()
