@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -104,12 +105,27 @@ def watched(took: float, trials: int = 16) -> tuple[Foresight, Plan, Trial]:
 def test_trials_that_take_longer_correct_the_prediction() -> None:
     found, plan, trial = watched(6.0)
     assert found.corrected(plan) is plan  # one trial in sixteen tells too little
-    found.hear(trial, TrainResult(0, 100, {"score": (0.5,) * 2}, True, 6.0, work=6.0))
-    found.end(trial)
+    other = replace(trial, number=1)
+    found.hear(other, TrainResult(1, 100, {"score": (0.5,) * 2}, True, 6.0, work=6.0))
+    found.end(other)
     first, again = found.corrected(plan).estimates
     assert first.seconds == 21.0
     assert again.seconds == pytest.approx(61.0)  # thrice the trials, and the final fit
     assert again.high / again.seconds < first.high / first.seconds
+
+
+def test_trials_in_training_correct_the_prediction_too() -> None:
+    found, plan, _ = watched(1.0)
+    for number in range(1, 16):
+        slow = Trial(number, "", {})
+        look = TrainResult(number, 100, {"score": (0.5,) * 2}, False, 6.0, work=6.0)
+        found.hear(slow, look)
+    assert found.corrected(plan) is plan
+    found.end(slow)
+    _, again = found.corrected(plan).estimates
+    # 15 took thrice as long, and the quickest ended first.
+    assert again.seconds == pytest.approx(1 + 20 * (15 * 6 + 1) / (16 * 2))
+    assert again.source == "16 of 16 trials"
 
 
 def test_searches_are_remembered_by_family(monkeypatch: pytest.MonkeyPatch) -> None:

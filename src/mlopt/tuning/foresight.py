@@ -63,7 +63,7 @@ class Foresight:
     n_trials: int | None
     begun: float = field(default_factory=time.perf_counter)
     ended: int = 0
-    _open: dict[int, _Sum] = field(default_factory=dict)
+    _looked: set[int] = field(default_factory=set)
     _families: dict[str, _Sum] = field(default_factory=dict)
 
     def hear(self, trial: Trial, outcome: TrainResult) -> None:
@@ -80,18 +80,18 @@ class Foresight:
         foreseen = part * expected.seconds(self.views.problem.resources, threads)
         took = outcome.seconds + outcome.score_seconds
         work = outcome.work / outcome.sharing
-        self._open.setdefault(trial.number, _Sum()).add(_Sum(foreseen, took, work))
+        self._families.setdefault(trial.family, _Sum()).add(_Sum(foreseen, took, work))
+        self._looked.add(trial.number)
 
     def end(self, trial: Trial) -> None:
         """Nothing more will come of ``trial``."""
-        if (own := self._open.pop(trial.number, None)) is not None:
-            self._families.setdefault(trial.family, _Sum()).add(own)
-            self.ended += 1
+        self.ended += trial.number in self._looked
 
     def corrected(self, plan: Plan) -> Plan:
-        """The plan with another estimate, once enough trials tell.
+        """The plan with another estimate, once enough trials have ended.
 
-        Kernels that compiled meanwhile are no trial's work: then none tells yet.
+        Those still in training tell as well: the first to end are the quickest. Kernels
+        that compiled meanwhile are no trial's work: then none tells yet.
         """
         if self.n_trials is None or not plan.estimates or len(plan.estimates) > 1:
             return plan
@@ -106,7 +106,7 @@ class Foresight:
             factor = forecast.remembered.factor()
             more += (choice.predicted or 0.0) * (known.ratio / factor - 1)
         seconds = max(0.0, first.seconds + more)
-        source = f"{self.ended} of {self.n_trials} trials"
+        source = f"{len(self._looked)} of {self.n_trials} trials"
         again = Estimate.about(seconds, DOUBT, source)
         return replace(plan, estimates=(first, again))
 
