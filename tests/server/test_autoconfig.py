@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from mlopt.errors import InputError
@@ -62,16 +62,20 @@ def test_roles_are_as_good_as_the_best_of_all(
 
 
 @given(n=st.integers(4, 32), ratio=st.floats(0.03, 3.0), mode=modes)
+@example(n=25, ratio=0.03, mode="bounded")
 @settings(max_examples=12)
 def test_the_simulator_finds_nothing_much_better(n: int, ratio: float, mode: Mode) -> None:
     machine = Kind(1.0, LINK)
     work = Work(ratio * LINK, mode=mode, noise=0.05, staleness=1)
     chosen = len(best(pool([machine], [0] * n), work).configuration.workers)
     near = [w for w in range(chosen - 2, chosen + 3) if 1 <= w < n]
-    seen = {
-        w: simulate([machine] * w, [machine] * (n - w), work, batches=25).seconds
+    seen = {  # one run is off by 4% where few servers have bounded workers to serve
+        w: np.mean([
+            simulate([machine] * w, [machine] * (n - w), work, batches=25, seed=s).seconds
+            for s in range(100, 132)
+        ])
         for w in near
-    }
+    }  # fmt: skip
     assert seen[chosen] <= 1.03 * min(seen.values())
 
 
