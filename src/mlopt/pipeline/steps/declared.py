@@ -81,7 +81,15 @@ def register(
             "`register` takes a class or a function, got "
             f"{operator!r}: give the class of an estimator, not the estimator."
         )
-    ways, name = tuple(ways), getattr(operator, "__name__", repr(operator))
+    name = getattr(operator, "__name__", repr(operator))
+    for key, flag in (
+        ("row_wise", row_wise), ("stateless", stateless), ("reads_y", reads_y or False),
+    ):  # fmt: skip
+        if not isinstance(flag, bool):
+            raise InputError(f"`{key}` of `{name}` must be True or False, got {flag!r}.")
+    if not isinstance(ways, Iterable) or isinstance(ways, str | bytes):
+        raise InputError(f"`ways` of `{name}` must be a list of ways, got {ways!r}.")
+    ways = tuple(ways)
     if isinstance(operator, type):
         _check_class(operator, row_wise, stateless, seeded_by, reads_y)
         for way in ways:
