@@ -6,12 +6,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import make_classification
 from sklearn.ensemble import BaggingClassifier, HistGradientBoostingClassifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegressionCV
+from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
@@ -42,6 +46,20 @@ def test_what_is_scikit_learns_alone_is_plain() -> None:
     assert not is_plain(TfidfVectorizer(tokenizer=str.split))
     assert not is_plain(BaggingClassifier(make_pipeline(Own(), SVC())))
     assert not is_plain(FunctionTransformer(lambda X: X))
+
+
+class OwnSplits:
+    """Of no use but to count how often it is asked."""
+
+    def split(self, *_: Any) -> Iterator[Any]:
+        return iter(())
+
+
+def test_what_holds_an_object_of_yours_or_prints_is_not_plain() -> None:
+    assert is_plain(LogisticRegressionCV(cv=KFold(3)))
+    assert not is_plain(LogisticRegressionCV(cv=OwnSplits()))
+    assert not is_plain(make_pipeline(StandardScaler(), SVC(verbose=True)))
+    assert is_plain(ColumnTransformer([("all", StandardScaler(), pd.Index(["a"]))]))
 
 
 def boosting(**settings: Any) -> mlopt.ModelSearchCV:
