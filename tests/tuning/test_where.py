@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import config_context
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import make_classification
@@ -60,6 +61,8 @@ def test_what_holds_an_object_of_yours_or_prints_is_not_plain() -> None:
     assert not is_plain(LogisticRegressionCV(cv=OwnSplits()))
     assert not is_plain(make_pipeline(StandardScaler(), SVC(verbose=True)))
     assert is_plain(ColumnTransformer([("all", StandardScaler(), pd.Index(["a"]))]))
+    with config_context(enable_metadata_routing=True):  # requests know their estimator
+        assert is_plain(SVC().set_fit_request(sample_weight=True))
 
 
 def boosting(**settings: Any) -> mlopt.ModelSearchCV:

@@ -17,14 +17,19 @@ def is_plain(thing: Any) -> bool:
     does, but for what it prints where it is verbose: that is read here. Functions and
     classes of anybody else may count their calls, or read what is in this process alone.
     """
-    if isinstance(thing, type | np.ufunc):
+    return _is_plain(thing, set())
+
+
+def _is_plain(thing: Any, met: set[int]) -> bool:
+    if isinstance(thing, type | np.ufunc) or id(thing) in met:
         return True
+    met.add(id(thing))
     if isinstance(thing, list | tuple):
-        return all(map(is_plain, thing))
+        return all(_is_plain(one, met) for one in thing)
     if isinstance(thing, dict):
-        return all(map(is_plain, thing.values()))
+        return all(_is_plain(one, met) for one in thing.values())
     home = type(thing).__module__.partition(".")[0]
     if home == "sklearn":
         held = getattr(thing, "__dict__", {})
-        return not held.get("verbose") and all(map(is_plain, held.values()))
+        return not held.get("verbose") and _is_plain(held, met)
     return home in _VALUES and not callable(thing)
