@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -160,6 +161,31 @@ def test_a_plan_alone_starts_no_process(rows: tuple[Any, Any]) -> None:
     plan = boosting().explain(*rows)
     assert where.STEP in {choice.step for choice in plan.choices}
     assert not processes.are_left(2)
+
+
+@pytest.mark.usefixtures("crowded")
+def test_fits_that_wait_for_a_core_stay_in_threads(
+    rows: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others that have the cores would have them of processes, too."""
+    together = samples._side_by_side
+
+    def busy(problem: Any, jobs: Sequence[Any], seconds: float) -> Any:
+        looks, lost = together(problem, jobs, seconds)
+        share = 2 / 3 if len(jobs) > 1 else 0.0  # they take three times as long
+        return [replace(one, queued=share * one.seconds) for one in looks], lost
+
+    monkeypatch.setattr(samples, "_side_by_side", busy)
+    seen: list[float] = []
+    chosen = where.chosen
+
+    def told(problem: Any, ways: Any, forecasts: Any, *rest: Any) -> Any:
+        seen.extend(one.crowded for one in forecasts.values())
+        return chosen(problem, ways, forecasts, *rest)
+
+    monkeypatch.setattr(where, "chosen", told)
+    boosting().explain(*rows)
+    assert 1 <= seen[0] < 2
 
 
 @pytest.mark.cluster
