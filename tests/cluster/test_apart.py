@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -126,3 +127,45 @@ def _runs(number: int) -> bool:
             return file.read().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def package() -> str:
+    import mlopt
+
+    return str(mlopt.__file__)
+
+
+class Where:
+    """Says where it is from."""
+
+    def package(self) -> str:
+        return package()
+
+
+def test_the_package_there_is_the_one_that_is_here(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A path that a script has added counts for the first import, too."""
+    (tmp_path / "mlopt").symlink_to(Path(package()).parent)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with Apart(Where) as there:
+        assert there.call("package") == str(tmp_path / "mlopt" / "__init__.py")
+
+
+SIGNALLED = """
+import os, signal, sys
+os.kill(os.getpid(), signal.SIGTERM)
+sys.path.remove({folder!r})
+del sys.modules["cloudpickle"]
+import cloudpickle
+"""
+
+
+def test_a_signal_does_not_end_it_while_it_imports(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "cloudpickle.py").write_text(SIGNALLED.format(folder=str(tmp_path)))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with Apart(Desk, "here") as there:
+        assert there.call("add", 1)[0] == "here"

@@ -1,6 +1,8 @@
 """Calls in processes beside this one: values, errors, warnings, ends."""
 
 import os
+import sys
+import tempfile
 import threading
 import time
 import warnings
@@ -9,8 +11,11 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 import pytest
+from scipy import sparse
+from sklearn.preprocessing import PolynomialFeatures
 
 from mlopt.cluster import Threads, processes
 from mlopt.cluster.processes import Processes, are_left
@@ -32,8 +37,13 @@ def held(value: Any) -> Future[Any]:
     return future
 
 
-def numbers_of(rows: Any, add: int) -> tuple[int, Any, bool]:
-    return os.getpid(), rows.sum() + add, rows.flags.writeable
+def numbers_of(rows: Any, add: int) -> tuple[int, Any]:
+    return os.getpid(), rows.sum() + add
+
+
+def write(rows: Any) -> Any:
+    rows[0] = 1
+    return rows.sum()
 
 
 def number() -> int:
@@ -44,6 +54,14 @@ def warn(message: str) -> str:
     warnings.warn(message, RuntimeWarning, stacklevel=1)
     warnings.warn(message, RuntimeWarning, stacklevel=1)
     return message
+
+
+def warned(message: str) -> str | None:
+    try:
+        warn(message)
+    except RuntimeWarning as error:
+        return f"{type(error).__name__}: {error}"
+    return None
 
 
 def divide(a: int, b: int) -> float:
@@ -79,16 +97,74 @@ def test_a_value_is_read_and_not_copied_by_all_calls() -> None:
     beside = Processes(2)
     try:
         rows = held(np.arange(100_000.0))
-        pid, total, writeable = beside.call(numbers_of, [rows, 1])
+        pid, total = beside.call(numbers_of, [rows, 1])
         assert pid != os.getpid()
         assert total == np.arange(100_000.0).sum() + 1
-        assert not writeable
         (path,) = beside._files.paths()
         beside.call(numbers_of, [rows, 2])
         assert beside._files.paths() == {path}
         del rows
         assert beside._files.paths() == set()
         assert not Path(path).exists()
+    finally:
+        beside.close()
+
+
+def test_what_a_call_writes_to_a_value_stays_with_its_process() -> None:
+    beside = Processes(1)
+    try:
+        rows = held(np.zeros(1000))
+        assert beside.call(write, [rows]) == 1
+        (path,) = beside._files.paths()
+        assert joblib.load(path).sum() == 0
+        assert rows.result().sum() == 0
+    finally:
+        beside.close()
+
+
+def test_compiled_code_that_wants_to_write_takes_what_is_mapped() -> None:
+    rows = sparse.random(20, 3, 0.5, "csr", rng=0)
+    made = PolynomialFeatures()
+    beside = Processes(1)
+    try:  # its compiled part refuses what is read-only
+        there = beside.call(PolynomialFeatures.fit_transform, [made, held(rows)])
+        assert (there != made.fit_transform(rows)).nnz == 0
+    finally:
+        beside.close()
+
+
+def test_a_folder_that_is_not_ours_is_left_for_the_next(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    make = tempfile.mkdtemp
+
+    def refused(prefix: str, dir: Path) -> str:
+        if dir == tmp_path:
+            raise PermissionError(f"{dir}: read-only")
+        return make(prefix=prefix, dir=dir)
+
+    monkeypatch.setattr(processes, "_SHARED", tmp_path)
+    monkeypatch.setattr("tempfile.mkdtemp", refused)
+    beside = Processes(1)
+    try:
+        assert beside.call(numbers_of, [held(np.ones(10)), 0])[1] == 10
+    finally:
+        beside.close()
+
+
+def test_filters_of_warnings_hold_in_processes() -> None:
+    beside = Processes(1)
+    try:
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.resetwarnings()
+            warnings.filterwarnings("ignore", module=__name__)
+            assert beside.call(warn, ["so it is"]) == "so it is"
+            warnings.simplefilter("ignore")
+            warnings.filterwarnings("always", module=__name__)
+            assert beside.call(warn, ["and so"]) == "and so"
+            warnings.simplefilter("error")
+            assert beside.call(warned, ["an error"]) == "RuntimeWarning: an error"
+        assert [str(one.message) for one in heard] == ["and so", "and so"]
     finally:
         beside.close()
 
@@ -156,12 +232,41 @@ def test_idle_processes_are_left_for_the_next(monkeypatch: pytest.MonkeyPatch) -
     assert not are_left(1)
 
 
+def test_idle_processes_do_not_outlive_what_they_began_in(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def environment() -> str | None:
+        return os.environ.get("SAID_LATER")
+
+    def folder() -> str:
+        return str(Path.cwd())
+
+    def paths() -> list[str]:
+        return sys.path
+
+    for function in (environment, folder, paths):
+        beside = Processes(1)
+        beside.call(function, [])
+        beside.close()
+        assert are_left(1)
+        if function is environment:
+            monkeypatch.setenv("SAID_LATER", "yes")
+        elif function is folder:
+            monkeypatch.chdir(tmp_path)
+        else:
+            monkeypatch.syspath_prepend(str(tmp_path))
+        assert not are_left(1)
+        again = Processes(1)
+        assert again.call(function, []) == function()
+        again.close()
+
+
 def test_threads_hand_calls_on_and_give_them_up(tmp_path: Path) -> None:
     threads = Threads(2)
     assert threads.result(threads.beside(number)) == os.getpid()
     assert threads.apart() == 2
     rows = threads.submit(np.arange, 10.0)
-    pid, total, _ = threads.result(threads.beside(numbers_of, rows, 0))
+    pid, total = threads.result(threads.beside(numbers_of, rows, 0))
     assert (pid == os.getpid(), total) == (False, 45.0)
     told = tmp_path / "told"
     hanging = threads.beside(hang, str(told))

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn import config_context
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import make_classification
 from sklearn.ensemble import BaggingClassifier, HistGradientBoostingClassifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegressionCV
+from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
@@ -42,6 +48,22 @@ def test_what_is_scikit_learns_alone_is_plain() -> None:
     assert not is_plain(TfidfVectorizer(tokenizer=str.split))
     assert not is_plain(BaggingClassifier(make_pipeline(Own(), SVC())))
     assert not is_plain(FunctionTransformer(lambda X: X))
+
+
+class OwnSplits:
+    """Of no use but to count how often it is asked."""
+
+    def split(self, *_: Any) -> Iterator[Any]:
+        return iter(())
+
+
+def test_what_holds_an_object_of_yours_or_prints_is_not_plain() -> None:
+    assert is_plain(LogisticRegressionCV(cv=KFold(3)))
+    assert not is_plain(LogisticRegressionCV(cv=OwnSplits()))
+    assert not is_plain(make_pipeline(StandardScaler(), SVC(verbose=True)))
+    assert is_plain(ColumnTransformer([("all", StandardScaler(), pd.Index(["a"]))]))
+    with config_context(enable_metadata_routing=True):  # requests know their estimator
+        assert is_plain(SVC().set_fit_request(sample_weight=True))
 
 
 def boosting(**settings: Any) -> mlopt.ModelSearchCV:
@@ -139,6 +161,31 @@ def test_a_plan_alone_starts_no_process(rows: tuple[Any, Any]) -> None:
     plan = boosting().explain(*rows)
     assert where.STEP in {choice.step for choice in plan.choices}
     assert not processes.are_left(2)
+
+
+@pytest.mark.usefixtures("crowded")
+def test_fits_that_wait_for_a_core_stay_in_threads(
+    rows: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others that have the cores would have them of processes, too."""
+    together = samples._side_by_side
+
+    def busy(problem: Any, jobs: Sequence[Any], seconds: float) -> Any:
+        looks, lost = together(problem, jobs, seconds)
+        share = 2 / 3 if len(jobs) > 1 else 0.0  # they take three times as long
+        return [replace(one, queued=share * one.seconds) for one in looks], lost
+
+    monkeypatch.setattr(samples, "_side_by_side", busy)
+    seen: list[float] = []
+    chosen = where.chosen
+
+    def told(problem: Any, ways: Any, forecasts: Any, *rest: Any) -> Any:
+        seen.extend(one.crowded for one in forecasts.values())
+        return chosen(problem, ways, forecasts, *rest)
+
+    monkeypatch.setattr(where, "chosen", told)
+    boosting().explain(*rows)
+    assert 1 <= seen[0] < 2
 
 
 @pytest.mark.cluster

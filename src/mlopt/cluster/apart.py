@@ -15,7 +15,6 @@ import contextlib
 import os
 import pickle
 import queue
-import signal
 import socket
 import subprocess
 import sys
@@ -29,7 +28,14 @@ from mlopt.errors import MemberLostError, TaskError
 
 LOOK = 0.1
 """Seconds between two looks whether a call is still wanted."""
-_MAIN = "from mlopt.cluster.apart import main; main()"
+_MAIN = """\
+import signal, sys
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)  # who started it says when it is over
+sys.path[:] = {path!r}
+from mlopt.cluster.apart import main
+main()
+"""
 
 
 def _no() -> bool:
@@ -69,10 +75,11 @@ class Apart:
         self._free: queue.SimpleQueue[Connection] = queue.SimpleQueue()
         self._ended = False
         theirs = [there.fileno() for _, there in pairs]
+        main = _MAIN.format(path=[*map(str, sys.path)])
         # Its standard input is what tells it that this process is gone.
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _MAIN, *map(str, theirs)],
+                [sys.executable, "-P", "-c", main, *map(str, theirs)],
                 stdin=subprocess.PIPE,
                 pass_fds=theirs,
             )
@@ -80,7 +87,6 @@ class Apart:
             for _, there in pairs:
                 there.close()
         try:
-            self._answered(self._lines[0], pickle.dumps(sys.path), _no)
             self._answered(self._lines[0], said, _no)
         except BaseException:
             self.close()
@@ -163,12 +169,8 @@ class Apart:
 
 def main() -> None:
     """There: answer until nobody asks any more."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # who started it says when it is over
     threading.Thread(target=_end_with_parent, daemon=True).start()
     first, *others = [Connection(int(number)) for number in sys.argv[1:]]
-    sys.path[:] = pickle.loads(first.recv_bytes())
-    first.send_bytes(_packed((True, None)))
     thing: Any = None
 
     def make(function: Callable[..., Any], *args: Any) -> None:
@@ -183,7 +185,8 @@ def main() -> None:
             while True:
                 line.send_bytes(_reply(call, line.recv_bytes()))
 
-    first.send_bytes(_reply(make, first.recv_bytes()))
+    with contextlib.suppress(OSError, EOFError):  # who started it may be gone
+        first.send_bytes(_reply(make, first.recv_bytes()))
     for line in others:
         threading.Thread(target=serve, args=(line,), daemon=True).start()
     serve(first)

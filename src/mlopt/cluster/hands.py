@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import resource
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from mlopt.cluster.apart import Apart
@@ -58,11 +60,13 @@ class Hands:
         self._changing = threading.Lock()
         self._closed = False
         self._ready = 0
+        self._began: object = None
         self.failed: Exception | None = None
         self.given_up: Callable[[], bool] = lambda: self._closed
 
     def start(self) -> None:
         """Start them; nobody waits."""
+        self._began = _surroundings()
         for number in range(self.processes):
             name = f"mlopt-hand-{number}"
             threading.Thread(target=self._come, name=name, daemon=True).start()
@@ -71,6 +75,11 @@ class Hands:
     def there(self) -> bool:
         """Whether all of them are ready."""
         return self._ready == self.processes and all(hand.alive for hand in [*self._all])
+
+    @property
+    def up_to_date(self) -> bool:
+        """Whether others that start now would find what these have found."""
+        return self._began == _surroundings()
 
     def tell(self, method: str, *args: Any) -> None:
         """Call a method of every object; nobody else may be calling."""
@@ -141,3 +150,12 @@ class Hands:
             hand.close()
             if not self.given_up():
                 self._come()
+
+
+def _surroundings() -> object:
+    """What a process takes over from this one when it starts."""
+    try:
+        folder = str(Path.cwd())
+    except OSError:  # it is gone
+        folder = ""
+    return folder, [*sys.path], dict(os.environ)

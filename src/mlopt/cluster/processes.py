@@ -4,13 +4,14 @@ Threads that run Python wait for one interpreter's lock; these have one each. A 
 several calls read is written to a file once, in shared memory where there is room, and its
 arrays are mapped, not copied::
 
-    handle -> file -> process 1: arrays on the same pages, read-only
+    handle -> file -> process 1: arrays on the same pages; those it writes to are its own
                    -> process 2
 """
 
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
 import threading
 import warnings
@@ -70,7 +71,7 @@ class Processes:
         """
         try:
             said = [self._files.of(one) if isinstance(one, Future) else one for one in args]
-            parcel = pack((function, said))
+            parcel = pack((function, said, warnings.filters))
         except InputError:
             return _here(function, args)
         hands = self._begun()
@@ -83,8 +84,8 @@ class Processes:
         finally:
             with self._changing:
                 self._busy -= 1
-        for message, category, filename, line in warned:
-            warnings.warn_explicit(message, category, filename, line)
+        for message, category, filename, line, module in warned:
+            warnings.warn_explicit(message, category, filename, line, module)
         return value
 
     def _begun(self) -> Hands:
@@ -117,7 +118,7 @@ class _Left:
     def take(self, count: int) -> Hands:
         """So many processes: left ones, or new ones that are about to come."""
         with self._changing:
-            for hands in [one for one in self._idle if one.processes == count]:
+            for hands in self._fit(count):
                 self._idle.pop(hands).cancel()
                 if hands.there:
                     return hands
@@ -129,7 +130,11 @@ class _Left:
     def there(self, count: int) -> bool:
         """Whether so many are left."""
         with self._changing:
-            return any(one.processes == count for one in self._idle)
+            return bool(self._fit(count))
+
+    def _fit(self, count: int) -> list[Hands]:
+        """So many each, in which calls find what they would find in new ones."""
+        return [one for one in self._idle if one.processes == count and one.up_to_date]
 
     def give(self, hands: Hands, *, idle: bool) -> None:
         """Leave processes for a while; those that still come or work are ended."""
@@ -217,9 +222,12 @@ class _Files:
         for root in (_SHARED, Path(tempfile.gettempdir())):
             if not root.is_dir():
                 continue
-            if root not in self._folders:
-                self._folders[root] = tempfile.mkdtemp(prefix="mlopt-", dir=root)
-                weakref.finalize(self, shutil.rmtree, self._folders[root], True)
+            try:
+                if root not in self._folders:
+                    self._folders[root] = tempfile.mkdtemp(prefix="mlopt-", dir=root)
+                    weakref.finalize(self, shutil.rmtree, self._folders[root], True)
+            except OSError:  # not ours to write to
+                continue
             path = str(Path(self._folders[root]) / str(self._count))
             try:
                 joblib.dump(value, path)
@@ -250,10 +258,10 @@ class _Caller:
         """What a function gives, and what it warned of, each once."""
         for path in self._values.keys() - paths:
             del self._values[path]
-        function, said = unpack(parcel)
+        function, said, filters = unpack(parcel)
         args = [self._value(one) if isinstance(one, _File) else one for one in said]
         with warnings.catch_warnings(record=True) as heard:
-            warnings.simplefilter("always")
+            warnings.filters = filters
             with single_threaded(), contained():
                 value = function(*args)
         told = {
@@ -262,6 +270,7 @@ class _Caller:
                 w.category,
                 w.filename,
                 w.lineno,
+                _module_of(w.filename),
             )
             for w in heard
         }
@@ -278,5 +287,14 @@ class _Caller:
             self._folders.add(file.folder)
             at_end(lambda: shutil.rmtree(file.folder, ignore_errors=True))
         if file.path not in self._values:
-            self._values[file.path] = joblib.load(file.path, mmap_mode="r")
+            # Writeable, as compiled code may want it; nobody else sees what is written.
+            self._values[file.path] = joblib.load(file.path, mmap_mode="c")
         return self._values[file.path]
+
+
+def _module_of(filename: str) -> str | None:
+    """The module that is in a file: filters of warnings know it by its name."""
+    for name, module in list(sys.modules.items()):
+        if getattr(module, "__file__", None) == filename:
+            return name
+    return None

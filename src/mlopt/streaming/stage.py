@@ -5,20 +5,18 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from statistics import median
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
 
 from mlopt.errors import InputError
+from mlopt.resources.queued import queued
 
 SAMPLES = 8
 """Feeds of which seconds are kept to plan with: the first ones, of which the median is
 taken, as the first of all loads and compiles."""
 
-_QUEUE = Path("/proc/thread-self/schedstat")
 _MANY = (GeneratorType, AsyncGeneratorType, CoroutineType)
 
 
@@ -78,11 +76,7 @@ def clocks(exact: bool) -> tuple[float, float]:
     Where ``exact``, and the system tells (Linux), wall time stands still while the thread
     waits for a core: what other processes take is not what a stage waits for.
     """
-    queued = 0.0
-    if exact:
-        with suppress(OSError, ValueError, IndexError):
-            queued = 1e-9 * int(_QUEUE.read_bytes().split()[1])
-    return time.perf_counter() - queued, time.thread_time()
+    return time.perf_counter() - (queued() if exact else 0.0), time.thread_time()
 
 
 def stage_of(

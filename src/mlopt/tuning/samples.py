@@ -27,6 +27,7 @@ from mlopt.errors import ClusterError, TaskKilledError
 from mlopt.kernels.compiling import worked
 from mlopt.pipeline.by_split import Streamed
 from mlopt.prices import count, price
+from mlopt.resources.queued import queued
 from mlopt.rows import Rows
 from mlopt.stats import Stats
 from mlopt.tuning import apart
@@ -78,16 +79,22 @@ class _Look:
     fit: float
     score: float
     rows: Any
+    queued: float = 0.0
+    """Of the seconds: for which others had the cores."""
 
     @property
     def seconds(self) -> float:
         return self.prepare + self.fit + self.score
 
+    @property
+    def undisturbed(self) -> float:
+        """Seconds without those of others."""
+        return max(self.seconds - self.queued, 0.0)
+
     def times(self, factor: float) -> _Look:
         """One that takes so many times as long."""
-        return _Look(
-            self.prepare * factor, self.fit * factor, self.score * factor, self.rows
-        )
+        own = {n: factor * getattr(self, n) for n in ("prepare", "fit", "score", "queued")}
+        return replace(self, **own)
 
 
 def profiled(
@@ -142,9 +149,10 @@ def profiled(
     if second is None:
         return _profile(problem, [(first, first)], [], (sizes[0], sizes[0]))
     slower = 1.0
-    if beside := [look.seconds for look in crowded if look is not None]:
-        slower = max(1.0, sum(beside) / len(beside) / first.seconds)
-        first = first.times(slower)
+    if beside := [look for look in crowded if look is not None]:
+        # Who waits for a core, and not for Python, would wait in a process as well.
+        slower = _ratio([look.undisturbed for look in beside], first.undisturbed)
+        first = first.times(_ratio([look.seconds for look in beside], first.seconds))
     # Of some fits most takes as long for few rows: then samples are no small part of them.
     each = first.seconds + second.seconds
     one_fit = extrapolated([*sizes], [first.seconds, second.seconds], len(train))
@@ -166,6 +174,11 @@ def profiled(
         pairs = [(less, more) for less, more in both_sizes if less and more] or pairs
         others_beside = []
     return replace(_profile(problem, pairs, others_beside, sizes), crowded=slower)
+
+
+def _ratio(beside: Sequence[float], alone: float) -> float:
+    """How many times as long fits take beside others, in the mean."""
+    return max(1.0, sum(beside) / len(beside) / alone) if alone > 0 else 1.0
 
 
 def _profile(
@@ -303,7 +316,7 @@ def _look(sample: _Sample, job: _Job) -> _Look:
     X, y, final = sample.X, sample.y, clone(job.parts.final)
     # On one thread, as trials are; OpenMP on so few rows would wait more than it works.
     with single_threaded():
-        start = time.perf_counter()
+        start, waited = time.perf_counter(), queued()
         _, X = fit_steps(job.parts, X, y)
         prepare, prepared = worked(start), time.perf_counter()
         final.fit(X, *(() if y is None else (y,)), **job.params)
@@ -314,7 +327,8 @@ def _look(sample: _Sample, job: _Job) -> _Look:
             targets = None if y is None else _safe_indexing(y, part)
             job.judged.score(final, _safe_indexing(X, part), targets)
             score = worked(fitted)
-    return _Look(prepare, fit, score, _safe_indexing(X, slice(SIZES[1])))
+        waited = queued() - waited
+    return _Look(prepare, fit, score, _safe_indexing(X, slice(SIZES[1])), waited)
 
 
 def shape_of(X: Any) -> Stats:
