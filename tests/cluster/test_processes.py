@@ -1,6 +1,7 @@
 """Calls in processes beside this one: values, errors, warnings, ends."""
 
 import os
+import subprocess
 import sys
 import tempfile
 import threading
@@ -150,6 +151,41 @@ def test_a_folder_that_is_not_ours_is_left_for_the_next(
         assert beside.call(numbers_of, [held(np.ones(10)), 0])[1] == 10
     finally:
         beside.close()
+
+
+def test_files_of_who_was_killed_are_dropped_by_the_next(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(processes, "_SHARED", tmp_path)
+    code = """
+import sys
+from concurrent.futures import Future
+from pathlib import Path
+from mlopt.cluster import processes
+processes._SHARED = Path(sys.argv[1])
+rows = Future()
+rows.set_result([1, 2, 3])
+files = processes._Files()
+print(files.of(rows).path, flush=True)
+sys.stdin.read()
+"""
+    other = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert other.stdout is not None
+    path = Path(other.stdout.readline().strip())
+    for alive in (True, False):
+        if not alive:
+            other.kill()
+            other.communicate()
+        beside = Processes(1)
+        try:
+            assert beside.call(numbers_of, [held(np.ones(10)), 0])[1] == 10
+            assert path.exists() == alive
+        finally:
+            beside.close()
+    assert not [*tmp_path.iterdir()]
 
 
 def test_filters_of_warnings_hold_in_processes() -> None:

@@ -172,20 +172,14 @@ def test_fits_that_wait_for_a_core_stay_in_threads(
 
     def busy(problem: Any, jobs: Sequence[Any], seconds: float) -> Any:
         looks, lost = together(problem, jobs, seconds)
-        share = 2 / 3 if len(jobs) > 1 else 0.0  # they take three times as long
-        return [replace(one, queued=share * one.seconds) for one in looks], lost
+        fit, queued = (3.0, waits) if len(jobs) > 1 else (1.0, 0.0)
+        own = {"prepare": 0.0, "fit": fit, "score": 0.0, "queued": queued}
+        return [replace(one, **own) for one in looks], lost
 
     monkeypatch.setattr(samples, "_side_by_side", busy)
-    seen: list[float] = []
-    chosen = where.chosen
-
-    def told(problem: Any, ways: Any, forecasts: Any, *rest: Any) -> Any:
-        seen.extend(one.crowded for one in forecasts.values())
-        return chosen(problem, ways, forecasts, *rest)
-
-    monkeypatch.setattr(where, "chosen", told)
-    boosting().explain(*rows)
-    assert 1 <= seen[0] < 2
+    for waits in (0.0, 2.0):
+        steps = {choice.step for choice in boosting().explain(*rows).choices}
+        assert (where.STEP in steps) == (waits == 0)
 
 
 @pytest.mark.cluster

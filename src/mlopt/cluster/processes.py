@@ -10,6 +10,8 @@ arrays are mapped, not copied::
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 import sys
 import tempfile
@@ -33,6 +35,8 @@ from mlopt.prices import price
 
 _SHARED = Path("/dev/shm")
 """Files in memory, where the system has them."""
+_FOLDERS = "mlopt-values-"
+"""How names of folders begin."""
 
 
 class Processes:
@@ -190,6 +194,7 @@ class _Files:
             weakref.WeakKeyDictionary()
         )
         self._folders: dict[Path, str] = {}
+        self._ends: list[Callable[[], object]] = []
         self._writing = threading.Lock()
         self._count = 0
 
@@ -212,8 +217,8 @@ class _Files:
 
     def close(self) -> None:
         """Drop all of them."""
-        for folder in self._folders.values():
-            shutil.rmtree(folder, ignore_errors=True)
+        for end in self._ends:
+            end()
 
     def _written(self, value: Any) -> _File:
         import joblib
@@ -224,8 +229,9 @@ class _Files:
                 continue
             try:
                 if root not in self._folders:
-                    self._folders[root] = tempfile.mkdtemp(prefix="mlopt-", dir=root)
-                    weakref.finalize(self, shutil.rmtree, self._folders[root], True)
+                    self._folders[root], held = _folder(root)
+                    folder = self._folders[root]
+                    self._ends.append(weakref.finalize(self, _drop, folder, held))
             except OSError:  # not ours to write to
                 continue
             path = str(Path(self._folders[root]) / str(self._count))
@@ -240,6 +246,33 @@ class _Files:
                 raise InputError(f"{kind} cannot travel: {error}") from error
             return _File(path, self._folders[root])
         raise InputError("there is no room for a file of values")
+
+
+def _folder(root: Path) -> tuple[str, int]:
+    """A new folder there, and what says that somebody uses it.
+
+    Those that nobody uses any more, left by who was killed, are dropped.
+    """
+    for left in root.glob(f"{_FOLDERS}*"):
+        with suppress(OSError):  # of somebody else
+            _drop(str(left), _held(str(left)))
+    made = tempfile.mkdtemp(prefix=_FOLDERS, dir=root)
+    return made, _held(made)
+
+
+def _held(folder: str) -> int:
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(held)
+        raise
+    return held
+
+
+def _drop(folder: str, held: int) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    os.close(held)
 
 
 def _unlink(path: str) -> None:
