@@ -177,7 +177,7 @@ def test_fits_that_wait_for_a_core_stay_in_threads(
         return [replace(one, **own) for one in looks], lost
 
     monkeypatch.setattr(samples, "_side_by_side", busy)
-    for waits in (0.0, 2.0):
+    for waits in (0.0, 2.0, 1.8):  # a fifth more is noise of two short fits
         steps = {choice.step for choice in boosting().explain(*rows).choices}
         assert (where.STEP in steps) == (waits == 0)
 

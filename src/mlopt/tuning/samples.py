@@ -40,7 +40,8 @@ SIZES = (1024, 2048)
 """Rows of the two samples at most; a small table gives a quarter and a half of itself."""
 STEEP, STEEPEST = 1.25, 2.0
 """How much faster than its rows the time of a sample must grow to be a power of them, and
-the largest power: noise of two short fits must not make hours of seconds."""
+the largest power: noise of two short fits must not make hours of seconds. Nor is it told
+from less that fits beside each other wait for Python."""
 SHARE = price("samples.share")
 LITTLE = price("samples.little")
 FEWEST = count("samples.rows")
@@ -152,6 +153,7 @@ def profiled(
     if beside := [look for look in crowded if look is not None]:
         # Who waits for a core, and not for Python, would wait in a process as well.
         slower = _ratio([look.undisturbed for look in beside], first.undisturbed)
+        slower = slower if slower > STEEP else 1.0
         first = first.times(_ratio([look.seconds for look in beside], first.seconds))
     # Of some fits most takes as long for few rows: then samples are no small part of them.
     each = first.seconds + second.seconds
