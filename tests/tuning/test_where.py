@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -24,8 +26,11 @@ from sklearn.svm import SVC
 
 import mlopt
 from mlopt.cluster import processes
+from mlopt.costs import Cost
 from mlopt.tuning import apart, samples, where
 from mlopt.tuning.crews.plain import is_plain
+from mlopt.tuning.crews.problem import Problem
+from mlopt.tuning.forecast import Forecast
 
 SPACE = {"histgradientboostingclassifier__max_leaf_nodes": [3, 5, 7, 9]}
 
@@ -174,12 +179,34 @@ def test_fits_that_wait_for_a_core_stay_in_threads(
         looks, lost = together(problem, jobs, seconds)
         fit, queued = (3.0, waits) if len(jobs) > 1 else (1.0, 0.0)
         own = {"prepare": 0.0, "fit": fit, "score": 0.0, "queued": queued}
-        return [replace(one, **own) for one in looks], lost
+        return [one and replace(one, **own) for one in looks], lost
 
     monkeypatch.setattr(samples, "_side_by_side", busy)
     for waits in (0.0, 2.0, 1.8):  # a fifth more is noise of two short fits
         steps = {choice.step for choice in boosting().explain(*rows).choices}
         assert (where.STEP in steps) == (waits == 0)
+
+
+def test_processes_must_save_more_than_their_start_by_what_samples_are_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of 20 s, two times crowded, processes save 10 s."""
+    monkeypatch.setattr(where, "may_pay", lambda *_: True)
+    problem = SimpleNamespace(
+        executor=SimpleNamespace(threads=2),
+        splits=range(2),
+        resources=mlopt.Resources.probe(),
+    )
+    known = Forecast(Cost(fixed=2.0, source="sampled"), crowded=2.0)
+    for start, count in ((5.0, 2), (6.0, 0)):
+        monkeypatch.setattr(where, "begin", lambda _, start=start: start)
+        found, choice = where.chosen(
+            cast("Problem", problem), {"": []}, {"": known}, 20.0, math.inf
+        )
+        assert found[""].processes == count
+        assert (choice is not None) == (count > 0)
+        assert found[""].alone is not None
+        assert found[""].alone.fixed == pytest.approx(1.0 if count else 2.0)
 
 
 @pytest.mark.cluster

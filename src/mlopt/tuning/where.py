@@ -15,7 +15,7 @@ from mlopt.plan import Alternative, Choice
 from mlopt.tuning.apart import begin, may_pay
 from mlopt.tuning.crews.families import Way
 from mlopt.tuning.crews.problem import Problem
-from mlopt.tuning.forecast import Forecast
+from mlopt.tuning.forecast import DOUBT, Forecast
 
 STEP = "processes"
 """The step of a search's plan that says where fits run."""
@@ -58,7 +58,8 @@ def chosen(
     if here > limit:
         here, there = limit, there * limit / here
     started = begin(threads)
-    if not crowded or here <= there + started:
+    # By more than samples are off as a rule: processes that come for nothing take seconds.
+    if not crowded or here - there <= DOUBT["sampled"] * started:
         return found, None
     for name, one in crowded.items():
         assert one.alone is not None
