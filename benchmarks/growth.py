@@ -39,6 +39,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import mlopt
 from mlopt.cluster import Threads, single_threaded
+from mlopt.tuning.crews.fitting import Fold, fit_fold
 from mlopt.tuning.crews.growing import GROWING
 
 TRIALS, FOLDS, FEW = 16, 3, 10
@@ -149,22 +150,16 @@ def looks():
 def begin():
     """Seconds until processes have started, one a core, and each has fitted a little."""
     X, y = make_classification(100, 4, random_state=0)
-    for _ in range(3):
-        threads = Threads()
-        count = threads.apart()
-        start = time.perf_counter()
-        model = HistGradientBoostingClassifier(max_iter=2)
-        fits = [threads.beside(_fitted, model, X, y) for _ in range(count)]
-        for fit in fits:
-            threads.result(fit)
-        print(f"{count} processes: {time.perf_counter() - start:.2f} s", flush=True)
-        threads.abandon([])  # none is left for the next
-        threads.close()
-
-
-def _fitted(model, X, y):
-
-    return model.fit(X, y)
+    threads = Threads()
+    count = threads.apart()
+    start = time.perf_counter()
+    model = HistGradientBoostingClassifier(max_iter=2)
+    # What a search calls: they import all that its fits need.
+    fits = [threads.beside(fit_fold, model, Fold(X, y)) for _ in range(count)]
+    for fit in fits:
+        threads.result(fit)
+    print(f"{count} processes: {time.perf_counter() - start:.2f} s", flush=True)
+    threads.close()
 
 
 def _look(model, count, X, y):
