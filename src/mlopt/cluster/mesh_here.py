@@ -9,11 +9,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from mlopt.cluster.calling import resolve
 from mlopt.cluster.executor import Executor, contained
 from mlopt.cluster.limits import single_threaded
 from mlopt.cluster.mesh import Local, Mesh, Service
 from mlopt.cluster.resident import Resident
-from mlopt.cluster.threads import Threads, count_threads, executor, resolve
+from mlopt.cluster.threads import Threads, count_threads, executor
 from mlopt.cluster.wire import LARGEST, Answer, Message
 from mlopt.errors import ClusterError, InputError, MemberLostError
 

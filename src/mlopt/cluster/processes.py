@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from mlopt.cluster.apart import at_end
+from mlopt.cluster.calling import called
 from mlopt.cluster.executor import contained
 from mlopt.cluster.hands import Hands
 from mlopt.cluster.limits import single_threaded
@@ -77,13 +78,13 @@ class Processes:
             said = [self._files.of(one) if isinstance(one, Future) else one for one in args]
             parcel = pack((function, said, warnings.filters))
         except InputError:
-            return _here(function, args)
+            return called(function, args)
         hands = self._begun()
         try:
             value, warned = hands.call("call", parcel, self._files.paths())
         except MemberLostError as error:
             if hands.failed is not None:
-                return _here(function, args)
+                return called(function, args)
             raise TaskKilledError(str(error)) from error
         finally:
             with self._changing:
@@ -170,12 +171,6 @@ _left = _Left()
 def are_left(count: int) -> bool:
     """Whether so many processes are there from an earlier use."""
     return _left.there(count)
-
-
-def _here(function: Callable[..., Any], args: Sequence[Any]) -> Any:
-    values = [one.result() if isinstance(one, Future) else one for one in args]
-    with single_threaded(), contained():
-        return function(*values)
 
 
 @dataclass(frozen=True)

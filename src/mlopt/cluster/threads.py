@@ -15,7 +15,8 @@ from itertools import pairwise
 from numbers import Integral
 from typing import Any
 
-from mlopt.cluster.executor import Executor, Handle, Tree, contained
+from mlopt.cluster.calling import called, resolve
+from mlopt.cluster.executor import Executor, Handle, Tree
 from mlopt.cluster.hands import most_processes
 from mlopt.cluster.limits import (
     alone,
@@ -101,7 +102,7 @@ class Threads(Executor):
     def submit(self, function: Callable[..., Any], *args: Any) -> Handle:
         if inside_task():
             return self._at_once(function, *args)
-        return self._queued(_awaited(args), _call, function, args)
+        return self._queued(_awaited(args), called, function, args)
 
     def beside(self, function: Callable[..., Any], *args: Any) -> Handle:
         if self._beside is None or inside_task():
@@ -126,13 +127,13 @@ class Threads(Executor):
 
     def derive(self, function: Callable[..., Any], *args: Any) -> Handle:
         if awaited := _awaited(args):
-            return _Later(_here, (_call, function, args), awaited)
+            return _Later(_here, (called, function, args), awaited)
         return self._at_once(function, *args)
 
     def _at_once(self, function: Callable[..., Any], *args: Any) -> Handle:
         handle: futures.Future[Any] = futures.Future()
         try:
-            handle.set_result(_call(function, args))
+            handle.set_result(called(function, args))
         except Exception as error:
             handle.set_exception(error)
         return handle
@@ -312,23 +313,6 @@ def _handles(value: Any) -> Iterator[futures.Future[Any]]:
     elif type(value) is dict:
         for item in value.values():
             yield from _handles(item)
-
-
-def _call(function: Callable[..., Any], args: Sequence[Any]) -> Any:
-    values = resolve(args)
-    with single_threaded(), contained():
-        return function(*values)
-
-
-def resolve(value: Any) -> Any:
-    """Handles replaced by their values, in lists, tuples and dicts too."""
-    if isinstance(value, futures.Future):
-        return value.result()
-    if type(value) in (list, tuple):
-        return type(value)(resolve(item) for item in value)
-    if type(value) is dict:
-        return {key: resolve(item) for key, item in value.items()}
-    return value
 
 
 def settled(key: Any, task: Any) -> Any:
