@@ -6,10 +6,12 @@ import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent import futures
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
+from mlopt.cluster.limits import single_threaded
 from mlopt.cluster.memory import Memory
 from mlopt.errors import TaskError
 
@@ -311,3 +313,21 @@ def contained() -> Iterator[None]:
         if threading.current_thread() is threading.main_thread():
             raise
         raise TaskError(f"the call raised {error!r}, which must not end a run") from error
+
+
+def called(function: Callable[..., Any], args: Sequence[Any]) -> Any:
+    """``function`` of the values of ``args`` here and now, on one thread of BLAS."""
+    values = resolve(args)
+    with single_threaded(), contained():
+        return function(*values)
+
+
+def resolve(value: Any) -> Any:
+    """Handles replaced by their values, in lists, tuples and dicts too."""
+    if isinstance(value, futures.Future):
+        return value.result()
+    if type(value) in (list, tuple):
+        return type(value)(resolve(item) for item in value)
+    if type(value) is dict:
+        return {key: resolve(item) for key, item in value.items()}
+    return value

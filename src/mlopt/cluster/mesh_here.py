@@ -9,8 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from mlopt.cluster.calling import resolve
-from mlopt.cluster.executor import Executor, contained
+from mlopt.cluster.executor import Executor, contained, resolve
 from mlopt.cluster.limits import single_threaded
 from mlopt.cluster.mesh import Local, Mesh, Service
 from mlopt.cluster.resident import Resident

@@ -26,8 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from mlopt.cluster.apart import at_end
-from mlopt.cluster.calling import called
-from mlopt.cluster.executor import contained
+from mlopt.cluster.executor import called, contained
 from mlopt.cluster.hands import Hands
 from mlopt.cluster.limits import single_threaded
 from mlopt.cluster.parcel import Parcel, pack, unpack

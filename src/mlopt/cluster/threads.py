@@ -15,8 +15,7 @@ from itertools import pairwise
 from numbers import Integral
 from typing import Any
 
-from mlopt.cluster.calling import called, resolve
-from mlopt.cluster.executor import Executor, Handle, Tree
+from mlopt.cluster.executor import Executor, Handle, Tree, called, resolve
 from mlopt.cluster.hands import most_processes
 from mlopt.cluster.limits import (
     alone,
