@@ -62,6 +62,7 @@ FAMILIES = {
     "mlp": ("MLP", LAYERS),
     "logistic": ("LogisticRegression", {"C": loguniform(1e-4, 1e4)}),
     "scaled": ("scaled", {"C": loguniform(1e-4, 1e4)}),
+    "l1": ("l1", {"C": loguniform(1e-2, 1e2)}),
 }
 ROOMS = (ensemble, neighbors, neural_network)
 
@@ -73,13 +74,16 @@ def model_of(kind, regression):
     if kind in ("LogisticRegression", "scaled"):
         model = linear_model.Ridge() if regression else linear_model.LogisticRegression()
         return make_pipeline(StandardScaler(), model) if kind == "scaled" else model
+    if kind == "l1":
+        shrinking = linear_model.LogisticRegression(l1_ratio=1, solver="saga")
+        return linear_model.Lasso() if regression else shrinking
     name = kind + ("Regressor" if regression else "Classifier")
     return next(getattr(room, name)() for room in ROOMS if hasattr(room, name))
 
 
 def space_of(kind, space, regression):
     """As given, with the penalty by the name that the model has for it."""
-    if regression and kind in ("LogisticRegression", "scaled"):
+    if regression and kind in ("LogisticRegression", "scaled", "l1"):
         return {"alpha": space["C"]}
     return space
 

@@ -6,6 +6,10 @@ normal equations, and how the choice compares with the best of ours and of sciki
 
 usage: ridge.py [--data 500000x200,20000x5000,200000x50] [--kind factors] [--repeat 3]
                 [--limit 20]
+       ridge.py --spectrum
+
+With --spectrum: what eigenvectors of a Gram matrix take on one thread beside their price,
+and beside a factor of one penalty: what the prices "spectrum.*" say.
 
 A solver that took longer than the limit (seconds) is run once; "svd" is left out where its
 predicted time is above it. Features have unit variance and are correlated: 20 common
@@ -29,7 +33,10 @@ import numpy as np
 from sklearn.linear_model import Ridge as Peer
 
 import mlopt
+from mlopt.cluster import single_threaded
 from mlopt.gd.least_squares_fit import SOLVERS
+from mlopt.gd.normal_equations import Moments, solve
+from mlopt.gd.ridge_path import spectrum_cost
 
 PEERS = ("cholesky", "svd", "lsqr", "sparse_cg", "sag")
 TIGHT = 1e-8
@@ -94,13 +101,38 @@ def compare(n, d, kind, repeat, limit):
         print(f"auto / best of {who}: {times['mlopt auto'] / best:.2f}")
 
 
+def spectra(repeat=5):
+    """Seconds of eigenvectors and of a factor, the least of some runs, by columns."""
+    here = mlopt.Resources.probe()
+    for d in (20, 50, 100, 200, 300, 600, 1000, 2000):
+        X = np.random.default_rng(d).standard_normal((2 * d, d + 1))
+        took = []
+        for _ in range(repeat):
+            found, begin = Moments(np.zeros(d), X.T @ X), time.perf_counter()
+            _ = found.spectrum
+            middle = time.perf_counter()
+            solve(found, np.ones(1))
+            took.append((middle - begin, time.perf_counter() - middle))
+        all_vectors, factor = np.min(took, axis=0)
+        priced = spectrum_cost(d).seconds(here)
+        print(
+            f"{d:5d} columns: eigenvectors {1e3 * all_vectors:8.2f} ms, priced "
+            f"{1e3 * priced:8.2f}, {all_vectors / factor:5.1f} factors"
+        )
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default="500000x200,20000x5000,200000x50")
     parser.add_argument("--kind", default="factors", choices=("factors", "power"))
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--limit", type=float, default=20.0)
+    parser.add_argument("--spectrum", action="store_true")
     args = parser.parse_args()
+    if args.spectrum:
+        with single_threaded():
+            spectra()
+        return
     print(mlopt.Resources.probe())
     for shape in args.data.split(","):
         n, d = map(int, shape.split("x"))

@@ -10,10 +10,17 @@ import scipy.linalg
 import scipy.sparse as sp
 from sklearn.linear_model import Ridge
 
-from mlopt.gd import linear_training, ridge_path, row_kinds
+from mlopt.gd import direct_training, linear_training, ridge_path, row_kinds
 from mlopt.gd.columns import Model
-from mlopt.gd.direct_training import DirectLeastSquares, _as_outputs
+from mlopt.gd.direct_training import (
+    DirectLeastSquares,
+    _as_outputs,
+    cheapest_of,
+    direct_ways,
+)
 from mlopt.gd.normal_equations import moments
+from mlopt.gd.pricing import Shape
+from mlopt.resources import Resources
 from mlopt.rows import Rows
 
 ALPHAS = (1e-2, 1.0, 1e3)
@@ -182,3 +189,39 @@ def test_many_penalties_of_a_set_share_one_eigendecomposition(
         coef, intercept = training.coefficients(number)
         np.testing.assert_allclose(coef[0], peer.coef_, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(intercept[0], peer.intercept_, rtol=1e-9, atol=1e-12)
+
+
+def test_trainings_that_follow_each_other_share_gram_matrices_of_wide_rows() -> None:
+    rng = np.random.default_rng(8)
+    X, y, weights = rng.normal(size=(130, 60)), rng.normal(size=130), folds(130, 2)
+    rows = Rows.of(X).attach(targets=y[:, None], weights=weights)
+    kept: dict[str, Any] = {}
+    for alpha in (0.1, 10.0):
+        sums = weights.sum(axis=0)
+        own = [Model("squared", alpha / sums[s], rowset=s) for s in range(2)]
+        training = DirectLeastSquares(rows, own, max_passes=5, kept=kept)
+        with pytest.MonkeyPatch.context() as patch:
+            if kept:
+                patch.setattr(
+                    direct_training, "sets_of", lambda *a: pytest.fail("multiplied again")
+                )
+            training.advance(1)
+        coef, _ = training.coefficients(1)
+        peer = Ridge(alpha).fit(X, y, weights[:, 1])
+        np.testing.assert_allclose(coef[0], peer.coef_, rtol=1e-8, atol=1e-11)
+
+
+def test_penalties_cost_little_where_they_share_a_gram_matrix() -> None:
+    here, seconds = Resources(), {}
+    shape = Shape(20_000, 100, 1, 2_000_000, 8, False, 8)
+    for models in (8, 64):
+        ways = direct_ways(shape, 5, models, here)
+        assert cheapest_of(ways, here) == "cholesky"
+        seconds[models] = ways["cholesky"].seconds(here)
+    assert seconds[64] < 2 * seconds[8]
+
+
+def test_eigenvectors_for_many_penalties_are_cheaper_than_steps_for_each() -> None:
+    here, shape = Resources(), Shape(6000, 2000, 1, 12_000_000, 8, False, 2)
+    chosen = [cheapest_of(direct_ways(shape, 1, n, here), here) for n in (1, 64)]
+    assert chosen == ["mixed_cholesky", "cholesky"]

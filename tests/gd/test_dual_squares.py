@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 from scipy import sparse
 from sklearn import linear_model
 
@@ -73,3 +74,22 @@ def test_rows_that_do_not_fit_are_refused_by_their_bytes() -> None:
     outline = Outline("squared", shape, l2=1e-5)
     why = prices(["dual_cholesky"], outline, Resources(memory=8 << 30))["dual_cholesky"]
     assert "GiB for all rows" in str(why)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+def test_many_penalties_share_one_eigendecomposition_of_the_rows(
+    layout: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y, weights = problem(outputs=12)
+    alpha = np.logspace(-2, 5, 12)
+    calls: list[Any] = []
+    eigh = scipy.linalg.eigh
+    monkeypatch.setattr(
+        scipy.linalg, "eigh", lambda *a, **k: calls.append(a) or eigh(*a, **k)
+    )
+    ours = Ridge(alpha, solver="dual_cholesky").fit(layout(X), y, weights)
+
+    assert [len(gram) for (gram,) in calls] == [len(X)]
+    theirs = linear_model.Ridge(alpha, solver="svd").fit(X, y, weights)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, rtol=1e-7)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
@@ -58,6 +58,18 @@ def test_the_batch_is_planned_for_what_the_final_estimator_sees() -> None:
     assert seconds[0] is not None
     assert seconds[1] is not None
     assert seconds[1] > 2 * seconds[0]
+
+
+def test_penalties_of_least_squares_share_a_scan_and_what_is_solved() -> None:
+    few, many = (
+        choice_of(Ridge(), {"alpha": np.logspace(-3, 3, n).tolist()}, sampler="grid",
+                  n_trials=None)
+        for n in (8, 64)
+    )  # fmt: skip
+    assert many.children[0].chosen == "64 models a scan"
+    assert few.predicted is not None
+    assert many.predicted is not None
+    assert few.predicted < many.predicted < 3 * few.predicted
 
 
 @pytest.mark.parametrize("size", [1, 7])

@@ -14,26 +14,40 @@ output, as `mlopt.Ridge` solves them: by the same solvers, chosen by the same co
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mlopt.costs import Cost
 from mlopt.gd.at_once import SolvedAtOnce
 from mlopt.gd.columns import Layout, Model
+from mlopt.gd.estimator_base import resources_of
 from mlopt.gd.least_squares_fit import SOLVERS, squares_problem
 from mlopt.gd.normal_equations import Moments, Solution
 from mlopt.gd.passes import Floats
+from mlopt.gd.plans import mixed_cholesky
+from mlopt.gd.plans.cholesky import CHOLESKY
+from mlopt.gd.plans.dual_cholesky import DUAL_CHOLESKY
 from mlopt.gd.plans.fitting import Chosen, choose
+from mlopt.gd.plans.forecast import typical
+from mlopt.gd.plans.methods import BY_NAME
+from mlopt.gd.plans.mixed_cholesky import MIXED_CHOLESKY
+from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.sparse_cg import left_out
 from mlopt.gd.plans.stop import CoefficientError
-from mlopt.gd.ridge_path import Sets, sets_of, solve_path
+from mlopt.gd.pricing import Shape, shape_of
+from mlopt.gd.ridge_path import Sets, path_cost, sets_of, solve_path
+from mlopt.gd.row_products import gram_cost
 from mlopt.gd.sample import local_executor
 from mlopt.gd.sizes import LOST
 from mlopt.resources import Resources
 from mlopt.rows import Block, Rows
 
 _MOMENTS = "moments"
+_PATHS = (CHOLESKY.name, DUAL_CHOLESKY.name)
+"""Solvers whose eigenvectors serve all penalties."""
 
 
 class DirectLeastSquares(SolvedAtOnce):
@@ -80,15 +94,13 @@ class DirectLeastSquares(SolvedAtOnce):
     def _solve_paths(
         self, sets: Mapping[int, Sequence[int]], target: int, intercept: bool
     ) -> list[int]:
-        """Solve from Gram matrices, where these are cheapest; the row sets that are left.
-
-        What is cheapest for one penalty is so for many: they share the matrix.
-        """
+        """Solve from Gram matrices, where these are cheapest; the sets that are left."""
         found = self._known(target, intercept)
         if found is None:
-            rowset, numbers = next(iter(sets.items()))
-            chosen = self._chosen(numbers[:1], rowset, target, intercept)
-            if chosen.choice.chosen != "cholesky":
+            here = self._resources or resources_of(self.rows.executor)
+            most = max(map(len, sets.values()))
+            ways = direct_ways(shape_of(self.rows, 1), len(sets), most, here)
+            if cheapest_of(ways, here) != "cholesky":
                 return list(sets)
             found = self._learn(target, intercept).moments
         paths = [(found[s], self._alphas(own, s)) for s, own in sets.items()]
@@ -117,7 +129,8 @@ class DirectLeastSquares(SolvedAtOnce):
 
     def _learn(self, target: int, intercept: bool) -> Sets:
         found = sets_of(self.rows, target, intercept)
-        if found.kinds is not None:
+        held = sum(one.gram.nbytes for one in found.moments)
+        if found.kinds is not None or held <= self.rows.nbytes:
             self._kept.setdefault(_MOMENTS, {})[target, intercept] = found
         return found
 
@@ -165,11 +178,9 @@ class DirectLeastSquares(SolvedAtOnce):
         rows = self.rows.compute_beside(_as_outputs, rowset, target, len(numbers))
         penalties = [self.models[number].l2 for number in numbers]
         problem = squares_problem(rows, penalties, intercept, positive=False)
-        eps = float(np.finfo(np.float64).eps)
-        stop = CoefficientError(LOST, eps**0.5, max(rows.n, rows.d) * eps)
         return choose(
-            "least squares", "auto", SOLVERS, problem, stop, left_out(rows.sparse),
-            self._resources,
+            "least squares", "auto", SOLVERS, problem, _exact(rows.n, rows.d),
+            left_out(rows.sparse), self._resources,
         )  # fmt: skip
 
     def _take(
@@ -194,3 +205,45 @@ def _as_outputs(
         "targets": np.repeat(one, outputs, axis=1),
         "weights": np.ascontiguousarray(block.extra["weights"][:, [rowset]]),
     }
+
+
+def _exact(n: int, d: int) -> CoefficientError:
+    eps = float(np.finfo(np.float64).eps)
+    return CoefficientError(LOST, eps**0.5, max(n, d) * eps)
+
+
+def direct_ways(rows: Shape, sets: int, models: int, here: Resources) -> dict[str, Cost]:
+    """By solver what so many models on each of so many row sets take.
+
+    Those of a set share its Gram matrix, of columns or of rows, and that of columns is
+    made of what sets have in common. Rows that are not in a set are read all the same.
+
+    Parameters
+    ----------
+    rows : Shape
+        With the columns of one model.
+    sets, models : int
+    here : Resources
+    """
+    stop, left, found = _exact(rows.n, rows.d), left_out(rows.sparse), {}
+    for method in (BY_NAME[name] for name in SOLVERS if name not in left):
+        columns = 1 if method.name in _PATHS else models
+        outline = Outline("squared", replace(rows, columns=columns), l2=1.0, stop=stop)
+        price = method.calibrated(outline, here)
+        if isinstance(price, str):
+            continue
+        cost = sets * price(typical(method, outline, stop).expected)
+        if method is CHOLESKY:
+            path = sets * path_cost(rows.d, models)
+            cost = gram_cost(replace(rows, columns=1), here) + path
+        elif method is DUAL_CHOLESKY:
+            cost = cost + sets * path_cost(rows.n, models)
+        elif method is MIXED_CHOLESKY:
+            cost = cost + sets * (models - 1) * mixed_cholesky.factor_cost(rows.d)
+        found[method.name] = rows.columns * cost
+    return found
+
+
+def cheapest_of(ways: Mapping[str, Cost], here: Resources) -> str:
+    """The name of the way that takes the fewest seconds."""
+    return min(ways, key=lambda name: ways[name].seconds(here, here.threads))

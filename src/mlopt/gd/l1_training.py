@@ -20,15 +20,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.cluster import between_passes
+from mlopt.costs import Cost
 from mlopt.gd.at_once import SolvedAtOnce
 from mlopt.gd.columns import Model
 from mlopt.gd.penalty import Penalty
 from mlopt.gd.plans.by_columns import Columns
-from mlopt.gd.plans.condensed import condensed, worth_condensing
+from mlopt.gd.plans.condensed import VISITS, condensed, worth_condensing
+from mlopt.gd.plans.outline import Outline
+from mlopt.gd.plans.primal_coordinate import epochs_cost
 from mlopt.gd.plans.stop import Minimum, RelativeGap
+from mlopt.gd.pricing import Shape
 from mlopt.gd.ridge_path import sets_of
+from mlopt.gd.row_products import gram_cost
 from mlopt.gd.softmax_working_set import SoftmaxWorkingSet
 from mlopt.gd.working_set import WorkingSet
+from mlopt.resources import Resources
 from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]
@@ -151,10 +157,9 @@ class L1Training(SolvedAtOnce):
         return self.rows.in_one_block(must=True)
 
     def _condenses(self, path: Path) -> bool:
-        sets = len(self._sums.weights)
+        first, sets = path.models[0], len(self._sums.weights)
         asked = self.rows.n, self.rows.d, sets, len(path.models), _finest(self.stop)
-        squared = path.models[0].loss == "squared" and not self.rows.sparse
-        return squared and len(path.models) > 1 and worth_condensing(*asked)
+        return may_condense(first.loss, *asked) and not self.rows.sparse
 
     def _few(self, path: Path) -> Columns:
         first = path.models[0]
@@ -247,5 +252,34 @@ def _free(model: Model) -> bool:
     return model.fit_intercept and not model.intercept_l1
 
 
+def may_condense(loss: str, n: int, d: int, sets: int, penalties: int, tol: float) -> bool:
+    """Whether dense rows are made into few."""
+    return (
+        loss == "squared" and penalties > 1 and worth_condensing(n, d, sets, penalties, tol)
+    )
+
+
 def _finest(stop: Minimum) -> float:
     return stop.tolerance if isinstance(stop, RelativeGap) else stop.tol
+
+
+def paths_cost(
+    loss: str, rows: Shape, part: Shape, sets: int, models: int, tol: float
+) -> Cost:
+    """Of a path of so many models on each of so many row sets, a thread each.
+
+    Parameters
+    ----------
+    loss : str
+    rows, part : Shape
+        Of all rows, and of a set; with the columns of one model.
+    sets, models : int
+    tol : float
+        At which a model ends.
+    """
+    thread, first = Resources(threads=1), Cost()
+    if may_condense(loss, rows.n, rows.d, sets, models, tol) and not rows.sparse:
+        first = gram_cost(replace(rows, columns=1), thread)
+        part = replace(part, n=rows.d + 1, nonzero=(rows.d + 1) * rows.d)
+    each = epochs_cost(Outline(loss, part), thread, VISITS)
+    return first + rows.columns * sets * models * each

@@ -15,12 +15,16 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlopt.cluster import added
+from mlopt.costs import Cost
 from mlopt.gd.panels import Layout, panel_gram
 from mlopt.gd.pricing import sparse_product_pays
 from mlopt.kernels.linear import add_sparse_gram, mirror
+from mlopt.prices import price
 from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]
+
+_FACTOR = price("cholesky.product")
 
 
 @dataclass(frozen=True)
@@ -33,17 +37,26 @@ class Moments:
         Weighted means of features and targets; zeros without an intercept.
     gram : ndarray of shape (d + T, d + T)
         Weighted Gram matrix of the centred ``[X | y]``.
+    targets : int, default=1
+        T, where a spectrum is asked for.
     """
 
     mean: Array
     gram: Array
+    targets: int = 1
 
     @cached_property
     def spectrum(self) -> tuple[Array, Array]:
-        """Eigenvalues (d,) and vectors (d, d) of the features' part, of one target."""
-        features = self.gram[:-1, :-1]
+        """Eigenvalues (d,) and vectors (d, d) of the features' part."""
+        features = self.gram[: -self.targets, : -self.targets]
         values, vectors = scipy.linalg.eigh(features, check_finite=False, driver="evd")
         return values, vectors
+
+    def of_target(self, number: int) -> Moments:
+        """Those of one target."""
+        d = len(self.gram) - self.targets
+        own = np.r_[:d, d + number]
+        return Moments(self.mean, self.gram[np.ix_(own, own)])
 
 
 def moments(rows: Rows, outputs: int, intercept: bool) -> Moments:
@@ -135,6 +148,11 @@ def _solve_scaled(gram: Array, rhs: Array) -> Solution:
     with np.errstate(divide="ignore"):
         error = float(np.finfo(np.float64).eps / np.float64(reciprocal))
     return Solution(coef / scale[:, None], error)
+
+
+def factor_cost(size: int) -> Cost:
+    """A factor of a matrix of so many rows, and its error bound."""
+    return Cost(flops=_FACTOR * size**3 / 3)
 
 
 def singular_values(moments: Moments, outputs: int) -> Array:

@@ -15,11 +15,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlopt.gd.normal_equations import Moments, Solution, moments, solve
+from mlopt.costs import Cost
+from mlopt.gd.normal_equations import Moments, Solution, factor_cost, moments, solve
 from mlopt.gd.row_kinds import TRAIN, Kinds, row_sets
+from mlopt.prices import count, price
 from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]
+
+_CUBE, _SQUARE = price("spectrum.cube"), price("spectrum.square")
+_FACTORS = count("spectrum.factors")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,19 +61,45 @@ def solve_path(moments: Moments, alphas: Array, accuracy: float) -> Solution:
 
     Penalties for which eigenvalues are too far apart for ``accuracy`` have a factor each,
     for which the units of columns cost no digits.
+
+    Parameters
+    ----------
+    moments : Moments
+        Of one target, or of one for each penalty.
+    alphas : ndarray of shape (A,)
+    accuracy : float
+        Relative error of coefficients that is acceptable.
     """
-    if len(alphas) == 1:  # a factor is cheaper
+    targets = moments.targets
+    right = moments.gram[:-targets, -targets:]
+    coef, errors = np.empty((len(right), len(alphas))), np.full(len(alphas), np.inf)
+    if len(np.unique(alphas)) > _FACTORS:
+        values, vectors = moments.spectrum
+        with np.errstate(divide="ignore", invalid="ignore"):
+            below = np.maximum(values, 0.0)[:, None] + alphas
+            coef[:] = vectors @ ((vectors.T @ right) / below)
+            errors = np.finfo(np.float64).eps * (below[-1] / below[0])
+    elif targets > 1:  # those of one penalty share a factor
         return solve(moments, alphas)
-    right = moments.gram[:-1, -1]
-    values, vectors = moments.spectrum
-    with np.errstate(divide="ignore", invalid="ignore"):
-        below = np.maximum(values, 0.0)[:, None] + alphas
-        coef = vectors @ ((vectors.T @ right)[:, None] / below)
-        errors = np.finfo(np.float64).eps * (below[-1] / below[0])
-    for i in np.flatnonzero(~(errors <= accuracy)):
-        one = solve(moments, alphas[[i]])
+    for i in np.flatnonzero(~(errors <= accuracy)).tolist():
+        one = solve(moments.of_target(i if targets > 1 else 0), alphas[[i]])
         coef[:, [i]], errors[i] = one.coef, one.error
     return Solution(coef, float(errors.max()))
+
+
+def spectrum_cost(d: int) -> Cost:
+    """Eigenvalues and eigenvectors of a Gram matrix of so many columns."""
+    return Cost(flops=_CUBE * d**3 + _SQUARE * d**2)
+
+
+def path_cost(d: int, penalties: int) -> Cost:
+    """So many models of a row set whose Gram matrix is known, and their scores by another.
+
+    Coefficients take two products, squares of errors two and their bound two.
+    """
+    factors = penalties * factor_cost(d)
+    first = spectrum_cost(d) if penalties > _FACTORS else factors
+    return first + Cost(flops=2.0 * 6 * penalties * d**2)
 
 
 def _of_one_set(block: Block, target: int, rowset: int) -> dict[str, NDArray[Any]]:

@@ -70,12 +70,13 @@ def choose_batch_size(
         (s for s in took if chosen <= s <= max(chosen, at_once)), key=took.__getitem__
     )
     rejected = tuple(
-        Alternative(_models(size), seconds_per_model(size, resources))
+        Alternative(models_in_words(size), seconds_per_model(size, resources))
         for size in sizes
         if size != chosen
     )
     return chosen, Choice(
-        "batch size", f"{columns_per_model} columns a model", f"{_models(chosen)} a scan",
+        "batch size", f"{columns_per_model} columns a model",
+        f"{models_in_words(chosen)} a scan",
         seconds_per_model(chosen, resources), rejected=rejected,
         notes=("seconds are per model and pass, on one thread",),
     )  # fmt: skip
@@ -93,5 +94,6 @@ def _candidates(n_models: int | None) -> list[int]:
     return sorted({min(size, n_models or LARGEST) for size in powers})
 
 
-def _models(size: int) -> str:
+def models_in_words(size: int) -> str:
+    """So many models."""
     return "1 model" if size == 1 else f"{size} models"

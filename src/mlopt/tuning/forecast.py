@@ -18,13 +18,13 @@ from mlopt.resources import Resources
 from mlopt.resources.experience import FEW, SECONDS, Ratio
 from mlopt.rows import Rows
 from mlopt.stats import Stats
-from mlopt.tuning.batch_size import choose_batch_size
+from mlopt.tuning.batch_size import LARGEST, choose_batch_size, models_in_words
 from mlopt.tuning.crews.chain import Parts
 from mlopt.tuning.crews.families import Way
 from mlopt.tuning.crews.linear_task import LinearTask
 from mlopt.tuning.crews.prefixes import keeps
 from mlopt.tuning.crews.problem import Problem
-from mlopt.tuning.crews.scans import TYPICAL_PASSES, Scans
+from mlopt.tuning.crews.scans import TYPICAL_PASSES, Scans, at_once_cost
 from mlopt.tuning.samples import LITTLE, Profile, profiled, shape_of, some_rows
 
 WORTH = price("search.worth")
@@ -194,16 +194,18 @@ def forecast(
         known.stats, problem.resources, columns_per_model=per_model, n_models=n_models,
         at_once=at_once,
     )  # fmt: skip
+    if task.at_once:  # the more the better: they share what is solved
+        size = max(size, min(at_once, LARGEST))
+        choice = replace(choice, chosen=models_in_words(size) + " a scan")
     if batch_size != "auto":
         size, choice = int(batch_size), replace(choice, chosen=f"{batch_size}, as asked")
-    together, scans = min(size, max(1, at_once)), splits if parts.steps else 1
     tasks = [one.task for one in ways if one.task is not None]
-    plan = Scans.of(problem, tasks, known.stats, known.example)
-    outputs, models = problem.outputs, together * splits
-    batched = (1 / together) * plan.cost(known.stats, models, outputs, scans)
+    batched, final = _in_scans(
+        problem, tasks, known, min(size, max(1, at_once)), splits if parts.steps else 1,
+        max(1.0, n_models / families),
+    )  # fmt: skip
     if known.prepare is not None and parts.steps:
         batched = batched + prepares * known.prepare
-    final = plan.final(known.stats, outputs)
     found = Forecast(
         alone, batched, choice, size, final=final, looked=looked, method=method,
         kernels=missing(*_kernels(task, known.stats)), sparse=known.stats.sparse,
@@ -216,6 +218,28 @@ def forecast(
         if known.fit is not None:
             found = replace(found, alone=splits * (known.fit + known.score))
     return found
+
+
+def _in_scans(
+    problem: Problem,
+    tasks: Sequence[LinearTask],
+    known: Profile,
+    together: int,
+    scans: int,
+    trials: float,
+) -> tuple[Cost, Cost]:
+    """One of so many trials on all splits, and one fit on all rows.
+
+    ``together`` train at the same time, in so many ``scans`` of some splits each.
+    """
+    task, splits, stats = tasks[0], len(problem.splits), known.stats
+    if task.at_once:
+        models, sets = max(1, round(trials)), splits // scans
+        all_models = scans * at_once_cost(problem, task, stats, models, sets)
+        return (1 / models) * all_models, at_once_cost(problem, task, stats, 1, 1)
+    plan, outputs = Scans.of(problem, tasks, stats, known.example), problem.outputs
+    batched = plan.cost(stats, together * splits, outputs, scans)
+    return (1 / together) * batched, plan.final(stats, outputs)
 
 
 def _kernels(task: LinearTask, stats: Stats) -> tuple[str, ...]:

@@ -110,7 +110,12 @@ def prepare(
         black_box=BlackBoxCrew(problem, views, full, stepwise),
         foresight=Foresight(forecasts, views, rungs, None if search.timeout else n_trials),
         metric=problem.metrics.main,
-        slots=_slots(search, batches, -(-problem.executor.threads // len(problem.splits))),
+        slots=_slots(
+            search,
+            batches,
+            n_trials or n_models,
+            -(-problem.executor.threads // len(problem.splits)),
+        ),
         turns=Turns(
             len(first),
             frozenset(i for i, point in enumerate(first) if point in plain),
@@ -149,7 +154,7 @@ def _foreseen(
                 batch_size=search.batch_size,
                 drawn=spread(views, family),
                 limit=math.inf if search.timeout is None else search.timeout / number,
-                at_once=_slots(search, batched=True), brief=brief,
+                at_once=_slots(search, True, n_models), brief=brief,
             )  # fmt: skip
             why = found[name].slower_together(problem, n_models / number)
             if asked or not why or not all(w.task and w.task.by_passes for w in own):
@@ -231,10 +236,11 @@ def _perfect(problem: Problem) -> float:
     return 0.0 if negated else 1.0
 
 
-def _slots(search: Any, batched: bool, busy: int = 0) -> int:
+def _slots(search: Any, batched: bool, most: int, busy: int = 0) -> int:
     """TuPAQ's BatchSize: how many trials are in training at the same time.
 
-    Where a clock ends the search, ``busy`` at least: so many keep all threads at work.
+    There are ``most`` of them. Where a clock ends the search, ``busy`` at least: so many
+    keep all threads at work.
     Elsewhere it is the same on any machine, so that the result is.
     """
     if search.batch_size != "auto":
@@ -246,7 +252,7 @@ def _slots(search: Any, batched: bool, busy: int = 0) -> int:
     learns = search.sampler not in ("random", "grid")
     if learns or search.timeout is not None:
         return GENERATION
-    return max(GENERATION, search.n_trials or GENERATION)
+    return max(GENERATION, most)
 
 
 def _observer(search: Any) -> events.Observer:

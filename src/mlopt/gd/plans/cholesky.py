@@ -13,7 +13,7 @@ from mlopt.gd.row_products import gram_cost, no_room
 from mlopt.prices import price
 from mlopt.resources import Resources
 
-CHOLESKY_FLOPS, _EIGENVALUES = price("cholesky.product"), price("eigenvalues.product")
+_EIGENVALUES = price("eigenvalues.product")
 
 
 def by_cholesky(squares: Squares) -> Fit:
@@ -37,8 +37,8 @@ def _cost(outline: Outline, resources: Resources, passes: float) -> Cost | str:
         return why
     d = shape.d
     spectrum = 0.0 if outline.l2 else _EIGENVALUES * 4 / 3 * d**3
-    factor = CHOLESKY_FLOPS * d**3 / 3 + spectrum + 2.0 * d**2 * shape.columns
-    return gram_cost(shape, resources) + Cost(flops=factor)
+    beside = Cost(flops=spectrum + 2.0 * d**2 * shape.columns)
+    return gram_cost(shape, resources) + normal_equations.factor_cost(d) + beside
 
 
 def _small(problem: Problem) -> bool:

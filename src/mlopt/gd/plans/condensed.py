@@ -25,7 +25,7 @@ from mlopt.prices import price
 
 Array = NDArray[np.float64]
 
-_VISITS = price("columns.path-visits")
+VISITS = price("columns.path-visits")
 
 
 def condensed(moments: Moments, weight: float) -> Columns:
@@ -61,5 +61,5 @@ def condensed(moments: Moments, weight: float) -> Columns:
 
 def worth_condensing(n: int, d: int, sets: int, penalties: int, tol: float) -> bool:
     """Whether Gram matrices of dense rows pay for so many penalties on each row set."""
-    pays = d / (2.0 * PRODUCTS) <= _VISITS * penalties
+    pays = d / (2.0 * PRODUCTS) <= VISITS * penalties
     return pays and n >= (sets + 1) * d and tol >= HALF  # more goes by the rows

@@ -18,15 +18,15 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlopt.costs import Cost
-from mlopt.gd.normal_equations import Moments, solve
+from mlopt.gd.normal_equations import Moments, factor_cost
 from mlopt.gd.passes import beside
-from mlopt.gd.plans.cholesky import CHOLESKY_FLOPS
 from mlopt.gd.plans.closed import least_squares, penalised
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.squares import Fit, Squares
 from mlopt.gd.plans.svd import instead
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import Shape, scan, sparse_gram_operations
+from mlopt.gd.ridge_path import solve_path
 from mlopt.gd.row_products import PANELS, SUMS, beyond
 from mlopt.gd.sizes import CACHE
 from mlopt.kernels.linear import sparse_gram
@@ -46,7 +46,7 @@ class Dual:
     error: float
 
 
-def solve_dual(rows: Rows, alphas: Array, intercept: bool) -> Dual:
+def solve_dual(rows: Rows, alphas: Array, intercept: bool, accuracy: float) -> Dual:
     """Gather the rows, and solve for a variable each.
 
     Parameters
@@ -56,6 +56,8 @@ def solve_dual(rows: Rows, alphas: Array, intercept: bool) -> Dual:
     alphas : ndarray of shape (T,)
         All positive.
     intercept : bool
+    accuracy : float
+        Relative error of dual variables that is acceptable.
     """
     X, extra, n, outputs = rows.collect(), beside(rows), rows.n, len(alphas)
     targets, weights = (extra[k].astype(np.float64) for k in ("targets", "weights"))
@@ -72,7 +74,7 @@ def solve_dual(rows: Rows, alphas: Array, intercept: bool) -> Dual:
         # Centring takes a direction away that targets do not have either. With it, no
         # digits are lost to a penalty that is small beside the products.
         gram[:n, :n] += gram.trace() / n * (root * root.T) / float(np.sum(root**2))
-    found = solve(Moments(mean, gram), alphas)
+    found = solve_path(Moments(mean, gram, outputs), alphas, accuracy)
     return Dual(apply.transposed(found.coef), np.r_[mean, center], found.error)
 
 
@@ -134,7 +136,7 @@ def row_products(X: Any) -> Array:
 
 def by_rows(squares: Squares) -> Fit:
     """Gathered in one process; by a QR where the system loses too many digits."""
-    found = solve_dual(squares.rows, squares.alphas, squares.intercept)
+    found = solve_dual(squares.rows, squares.alphas, squares.intercept, squares.accuracy)
     if found.error > squares.accuracy:
         return instead(squares, f"they may be off by {found.error:.0e}")
     return Fit(found.coef, found.mean, "dual_cholesky")
@@ -162,11 +164,11 @@ def with_products(shape: Shape, resources: Resources) -> Cost:
     products = float(n) ** 2 * shape.d
     if shape.sparse:
         products = sparse_gram_operations(shape.d, shape.nonzero / shape.d)
-    last = CHOLESKY_FLOPS * n**3 / 3 + 4.0 * shape.nonzero * shape.columns
+    last = Cost(flops=4.0 * shape.nonzero * shape.columns)
     gathered = Cost(network=float(shape.nonzero * shape.itemsize) if remote else 0.0)
     reading = scan(shape, resources, 0.0, times=PANELS)
     sums = Cost(memory=SUMS * 8.0 * n**2)
-    return (reading | Cost(flops=products)) + sums + Cost(flops=last) + gathered
+    return (reading | Cost(flops=products)) + sums + factor_cost(n) + last + gathered
 
 
 def _small(problem: Problem) -> bool:

@@ -41,9 +41,13 @@ def _cost(outline: Outline, resources: Resources, passes: float) -> Cost | str:
     needed = 4.0 * d**2 * (resources.threads + 3)
     if why := beyond(needed, resources, "its factors"):
         return why
-    factor = Cost(flops32=2.0 * d**3 / 3, memory=6 * 4.0 * d**2)
     product = panels_cost(shape, resources, d, single=True)
-    return product + factor + steps_cost(shape, resources, passes)
+    return product + factor_cost(d) + steps_cost(shape, resources, passes)
+
+
+def factor_cost(d: int) -> Cost:
+    """A factor in float32, of one penalty."""
+    return Cost(flops32=2.0 * d**3 / 3, memory=6 * 4.0 * d**2)
 
 
 def _is_rounding(outline: Outline) -> bool:

@@ -77,9 +77,14 @@ class LinearTask:
         return self.l1_ratio is not None
 
     @property
+    def at_once(self) -> bool:
+        """Whether its first pass brings all models to their end."""
+        return self.direct or self.by_columns
+
+    @property
     def by_passes(self) -> bool:
         """Whether it is descended to by passes over all rows."""
-        return self.schedule is None and not self.direct and not self.by_columns
+        return self.schedule is None and not self.at_once
 
     @property
     def shared(self) -> Hashable:

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from mlopt.costs import Cost
+from mlopt.gd.direct_training import cheapest_of, direct_ways
+from mlopt.gd.l1_training import paths_cost
 from mlopt.gd.penalty_path import FEWEST
 from mlopt.gd.plans.forecast import Passes, typical
 from mlopt.gd.plans.lbfgs import LBFGS
@@ -221,3 +223,27 @@ def _expected(
 ) -> Passes:
     model = _model(problem, task)
     return typical(method, Outline(model.loss, shape, model.l2, look=look), stop)
+
+
+def at_once_cost(
+    problem: Problem, task: LinearTask, stats: Stats, models: int, sets: int
+) -> Cost:
+    """Of so many ``models`` that are solved at once on each of ``sets`` parts of the rows.
+
+    With the scores of all of them, where no Gram matrix tells these.
+    """
+    rows = shape_of_stats(stats, problem.outputs)
+    share = 1.0 if sets == 1 else 1.0 - 1.0 / sets
+    part = replace(
+        rows, n=max(1, round(share * rows.n)), nonzero=max(1, round(share * rows.nonzero))
+    )
+    if task.by_columns:
+        loss = _model(problem, task).loss
+        found = paths_cost(loss, rows, part, sets, models, task.tol)
+    else:
+        ways = direct_ways(rows, sets, models, Resources())
+        found = ways[cheapest_of(ways, Resources())]
+    if task.by_columns or task.classifier or sets == 1:
+        columns = models * sets * problem.outputs
+        found = found + 0.5 * gradient_work(replace(rows, columns=columns))
+    return found + Cost(python=_STEP)
