@@ -191,9 +191,9 @@ def scans_of(search, X, y, newton):
     found, priced, choose = [], [], scan.space_of
     ways, advance = Scans.ways, batching.BatchCrew._advance
 
-    def noted(self, *given):
+    def noted(self, *given, **how):
         priced.append((self, given))
-        return ways(self, *given)
+        return ways(self, *given, **how)
 
     def forced(tasks, rows, problem):
         priced.clear()

@@ -18,8 +18,10 @@ from sklearn.tree import DecisionTreeClassifier
 import mlopt
 from mlopt.cluster import Threads
 from mlopt.costs import Cost
+from mlopt.gd.pricing import Shape
 from mlopt.kernels import compiled
 from mlopt.plan import Choice, Estimate, Plan
+from mlopt.resources import Resources
 from mlopt.resources.experience import SECONDS, Seen
 from mlopt.stats import Stats
 from mlopt.tuning import foresight, samples
@@ -183,6 +185,13 @@ def test_more_models_never_take_a_scan_less_time() -> None:
     stats = Stats(1000, 20)
     costs = [Scans(follows=True).cost(stats, n, 1).python for n in range(1, 200)]
     assert np.all(np.diff(costs) > -1e-12)
+
+
+def test_both_ways_of_a_scan_are_counted_as_work_for_all_threads() -> None:
+    shape = Shape(20_000, 200, 1, 4_000_000, 8, False, 8)
+    scans = Scans(newton=10.0, loss="logistic")
+    one, two = (scans.ways(shape, 48, Resources(threads=n)) for n in (1, 2))
+    assert one == two
 
 
 def test_kernels_that_no_disk_has_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -165,7 +165,7 @@ class Scans:
         return max(passes, self.worst * worst) * one + Cost(python=_SCAN)
 
     def by_newton(self, shape: Shape, here: Resources, passes: float) -> Cost | None:
-        """One model, while others train on the other threads; None where it cannot."""
+        """One model, while others train on other threads; None where it cannot."""
         return newton_alone(self.loss, shape, here, passes) if self.newton else None
 
     def final(self, stats: Stats, outputs: int) -> Cost:
@@ -192,8 +192,7 @@ def newton_alone(loss: str, shape: Shape, here: Resources, passes: float) -> Cos
     renewals = passes if rows == shape.n else np.log2(max(passes, 2.0))
     hessian = hessian_work(alone, thread, rows, loss) + factor_work(alone, thread)
     work = passes * gradient_work(alone) + float(renewals) * hessian
-    # Threads share the arithmetic, but Python they take in turns.
-    one = (1 / here.threads) * work + Cost(python=passes * _NEWTON)
+    one = work + Cost(python=passes * _NEWTON)
     return (shape.columns // columns) * one
 
 

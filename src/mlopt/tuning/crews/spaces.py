@@ -82,7 +82,13 @@ def space_of(tasks: Sequence[LinearTask], rows: Rows, problem: Problem) -> Space
         ways = scans.ways(square, models, here, worst=True)
         before = with_products(shape, here)
         costs |= {Space(True, newton): before + cost for newton, cost in ways.items()}
-    return min(costs, key=lambda space: costs[space].seconds(here))
+
+    def seconds(space: Space) -> float:
+        """On the threads that share its arithmetic: of a pass, or a model each."""
+        return costs[space].seconds(here, here.threads if space.by_newton else together)
+
+    together = min(here.threads, shape.blocks)
+    return min(costs, key=seconds)
 
 
 def _spread(tasks: Sequence[LinearTask]) -> list[LinearTask]:
@@ -100,7 +106,7 @@ def patience_with(rows: Rows) -> Patience:
     here = resources_of(rows.executor)
 
     def seconds(cost: Cost | None) -> float:
-        return math.inf if cost is None else cost.seconds(here)
+        return math.inf if cost is None else cost.seconds(here, here.threads)
 
     @cache
     def by_newton(loss: str, outputs: int) -> float:
