@@ -89,9 +89,9 @@ class Problem:
         )
 
 
-def draw(rng, values):
-    """A problem of at most so many stored values."""
-    sparse = rng.random() < 0.4
+def draw(rng, values, share=0.4):
+    """A problem of at most so many stored values; a share of all are sparse."""
+    sparse = rng.random() < share
     density = float(10 ** rng.uniform(-3, -0.5)) if sparse else 1.0
     n = int(10 ** rng.uniform(2.7, 5.3))
     most = min(30_000 if sparse else 2000, values / (n * density))

@@ -3,20 +3,19 @@
 Problems are those that `foresight.py` draws, by seeds of its own, a share of them made wide
 and of the sparse ones a share with rows of length one, and parts of the tables that
 `tables` finds: some rows, some columns, some rescaled, any loss, penalty and gap; or, for
-the estimators, a gradient. Each method that iterates solves each of them; what has not
-ended in the time, or in the passes, counts as twice the passes so far. Passes do not depend
-on the machine or on what else it does.
+the estimators, a gradient; with --texts, all drawn rows are as those of texts. Each method
+that iterates solves each of them; what has not ended in the time, or in the passes, counts
+as twice the passes so far. Passes do not depend on the machine or on what else it does.
 
-With --fit a quadratic in what is known of a problem before a run is fitted to their
-logarithms (`mlopt.gd.plans.expected`), by method and loss, and printed as the lines of
-`src/mlopt/prices/passes.csv`: by the fewest quantities, and the least penalty, with
-which groups left out are foreseen about as well as with any, drawn and real ones
-counting alike; a table is in one group. A kind of rows has lines of its own where these
-foresee it clearly better. Another one is fitted to what these were off by, so that it
-covers four of five, drawn and real. Judge it by `foresight.py`, on fresh seeds.
+With --fit a folder, that of `src/mlopt/prices/passes`, gets the problems of FILE, and for
+each method and loss what `mlopt.gd.plans.expected` needs to know to foresee one from those
+that are nearest: lengths, fitted to logarithms of passes, and how many deviations cover
+four of five where groups are left out, drawn and real; a table is in one group. Judge it
+by `foresight.py`, on fresh seeds.
 
-usage: passes.py FILE [--seed 0] [--drawn 600] [--real 400] [--stop gap|gradient] [--fit]
-    [--losses logistic,squared_hinge,squared]
+usage: passes.py FILE [--seed 0] [--drawn 600] [--real 400] [--stop gap|gradient]
+    [--losses logistic,squared_hinge,squared] [--texts]
+       passes.py FILE --fit FOLDER
 """
 
 from __future__ import annotations
@@ -28,9 +27,8 @@ import os
 import sys
 import warnings
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
-from itertools import islice, product
+from dataclasses import asdict, replace
+from itertools import islice
 from pathlib import Path
 from unittest.mock import patch
 
@@ -46,19 +44,19 @@ import pandas as pd
 import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, load_digits, load_svmlight_file
 from sklearn.feature_extraction.text import TfidfTransformer, TfidfVectorizer
-from sklearn.linear_model import RidgeCV
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
 import mlopt
 from mlopt.cluster import executor
 from mlopt.errors import MloptError
 from mlopt.gd import estimator_base, logistic, svm
 from mlopt.gd.plans.expected import (
-    ANY,
-    KINDS,
     QUANTITIES,
-    kind_of,
+    RARE,
+    Scale,
+    Seen,
     quantities,
-    terms,
 )
 from mlopt.gd.plans.look import Look, rarest
 from mlopt.gd.plans.methods import BY_NAME
@@ -104,20 +102,10 @@ MANY = 0.5
 """Of logistic problems of estimators: the share with more classes than two."""
 FOLDS, FEWEST, COVERED = 8, 30, 0.8
 """Of problems left out; problems of a fit; the share that its doubt covers."""
-OF_A_KIND = 60
-"""Problems of a kind of rows that are fitted by themselves: some for each quantity."""
-LEAST = 0.1
-"""Of a logarithm: what is always doubted."""
-RARE = 0.02
-"""The share of problems beyond either end of what counts as seen."""
-PENALTIES = np.logspace(-1, 3, 9)
-USED = [
-    np.isin(QUANTITIES, [*QUANTITIES[:7], *more])
-    for more in (["rare"], ["rare", "scaled_alike", "scaled_least"], QUANTITIES)
-]
-"""Sets of quantities: as rows are, as columns of one scale are, too, and all of them."""
-ALIKE = 1.05
-"""What errors may differ by that count as equal."""
+KEPT, FITTED, LENGTHS, NOISE, PLACES, NARROW = 1500, 500, (0.3, 100.0), (0.02, 1.0), 2, 0.01
+"""Problems of a loss and a stop that are kept, those of them that lengths are fitted to,
+lengths and noise that are tried, in standard deviations and of the variance, digits of
+quantities that are kept, and a deviation that is none."""
 
 
 FIELDS = 0.5
@@ -143,17 +131,17 @@ def fields(rng, problem):
     return X, signal
 
 
-def drawn(rng):
+def drawn(rng, texts):
     """A problem as `foresight.py` draws it: (name, X, y, loss, l2, gap)."""
-    problem = foresight.draw(rng, VALUES)
-    if problem.density < 1 and rng.random() < FIELDS:
+    problem = foresight.draw(rng, VALUES, *[1.0] * texts)
+    if problem.density < 1 and not texts and rng.random() < FIELDS:
         X, y = fields(rng, problem)
         return "drawn", X, y, problem.loss, problem.l2, problem.tolerance
-    if rng.random() < WIDE:
+    if not texts and rng.random() < WIDE:
         n = 10 ** rng.uniform(*LOW)
         d = 10 ** rng.uniform(np.log10(n), min(HIGH, np.log10(VALUES / n)))
         problem = replace(problem, n=int(n), d=int(d), density=1.0)
-    text = problem.density < 1 and rng.random() < TEXT
+    text = problem.density < 1 and (texts or rng.random() < TEXT)
     if text and rng.random() < 0.5:
         d, each = (10 ** rng.uniform(*both) for both in (VOCABULARY, WORDS))
         n = min(10 ** rng.uniform(2.7, 4.5), VALUES / each)
@@ -296,10 +284,10 @@ def record(name, data, loss, l2, tol, stop, found, columns=1, first=1.0):
     }  # fmt: skip
 
 
-def collect(file: Path, seed: int, count: int, real: int, stop: str):
+def collect(file: Path, seed: int, count: int, real: int, stop: str, *, texts: bool):
     """Solve problems and append what they took to a file."""
     rng, known = np.random.default_rng([seed, 1]), list(tables().items())
-    problems = [lambda: drawn(rng)] * count
+    problems = [lambda: drawn(rng, texts)] * count
     for number in range(real):
         name, (X, y) = known[number % len(known)]
         problems.append(lambda name=name, X=X, y=y: part(name, X, y, rng))
@@ -318,21 +306,25 @@ def collect(file: Path, seed: int, count: int, real: int, stop: str):
             out.flush()
 
 
-def fit(records):
-    """Print the lines of passes.csv."""
-    head = [f"{end}.{name}" for end in ("low", "high") for name in QUANTITIES]
-    first, second = np.triu_indices(len(QUANTITIES))
-    pairs = [f"{QUANTITIES[i]}*{QUANTITIES[j]}" for i, j in zip(first, second, strict=True)]
-    what = [
-        f"{of}.{term}" for of in ("passes", "doubt") for term in ("1", *QUANTITIES, *pairs)
-    ]
-    print(",".join(["method", "loss", "stop", "rows", *head, *what]))
-    kinds = {(r["loss"], r["stop"], m): None for r in records for m in r["passes"]}
-    for loss, stop, method in sorted(kinds):
+def fit(records, folder: Path):
+    """Write the files of `mlopt/prices/passes`."""
+    rng, lines = np.random.default_rng(0), []
+    for loss, stop in sorted({(one["loss"], one["stop"]) for one in records}):
         own = [r for r in records if r["loss"] == loss and r["stop"] == stop]
-        own = [r for r in own if took(r, method) > 0]
-        if len(own) >= FEWEST:
-            line(method, loss, stop, own)
+        own = [own[i] for i in sorted(rng.permutation(len(own))[:KEPT])]
+        methods = sorted({name for one in own for name in one["passes"]})
+        solved = {m: [one for one in own if took(one, m) > 0] for m in methods}
+        methods = [name for name in methods if len(solved[name]) >= FEWEST]
+        lines += [line(name, loss, stop, solved[name]) for name in methods]
+        rows = []
+        for one in own:
+            found = np.round(quantities_of(one, methods[0]), PLACES) + 0.0
+            passes = [took(one, name) or "" for name in methods]
+            rows.append(",".join((*(f"{q:g}" for q in found), *map(str, passes))))
+        head = ",".join((*QUANTITIES, *methods))
+        (folder / f"{loss}.{stop}.csv").write_text("\n".join((head, *rows)) + "\n")
+    head = ",".join(("method", "loss", "stop", "variance", "noise", "doubt", *QUANTITIES))
+    (folder / "scales.csv").write_text("\n".join((head, *lines)) + "\n")
 
 
 def took(record, method):
@@ -347,96 +339,51 @@ def asked(record, method):
     return record["tolerance"] * (1.0 if dual else record.get("first", 1.0))
 
 
+def quantities_of(record, method):
+    """Of a record, as the planner sees them for a method."""
+    return quantities(outline(record), asked(record, method), Look(**record["look"]))
+
+
 def line(method, loss, stop, own):
-    """Fits, of all problems and of kinds of rows, and beside them on stderr how good."""
-    every = Problems.of(own, method)
-    every.told(method, loss, stop, ANY)
-    kinds = np.array([kind_of(outline(one).shape) for one in own])
-    for kind in KINDS:
-        some = every.take(kinds == kind)
-        if len(some.logs) < OF_A_KIND:
-            continue
-        if ALIKE * some.error(some.off) < some.error(every.off[kinds == kind]):
-            some.told(method, loss, stop, kind)
-
-
-@dataclass(frozen=True, eq=False)
-class Problems:
-    """Quantities (m, 12), logarithms of passes (m,), and groups (m,) to leave out."""
-
-    found: np.ndarray
-    logs: np.ndarray
-    groups: np.ndarray
-
-    @staticmethod
-    def of(records, method):
-        found = np.array([
-            quantities(outline(one), asked(one, method), Look(**one["look"]))
-            for one in records
-        ])  # fmt: skip
-        names = [one["src"] for one in records]
-        tables = sorted(set(names))
-        groups = [
-            number % FOLDS if name == "drawn" else FOLDS + tables.index(name)
-            for number, name in enumerate(names)
-        ]
-        logs = np.log([took(one, method) for one in records])
-        return Problems(found, logs, np.array(groups))
-
-    def take(self, which):
-        """Some of them."""
-        return Problems(self.found[which], self.logs[which], self.groups[which])
-
-    @property
-    def sources(self):
-        """Which are drawn, and which are real: those of them that there are."""
-        drawn = self.groups < FOLDS
-        return [one for one in (drawn, ~drawn) if one.any()]
-
-    def error(self, off):
-        """Of logarithms, drawn and real ones counting alike."""
-        return np.mean([off[one].mean() for one in self.sources])
-
-    @cached_property
-    def best(self):
-        """Quantities and penalty, the fewest and the least that do, and what they are off
-        by."""
-        tried = [
-            (used, penalty, left_out(self.found, self.logs, self.groups, penalty, used))
-            for used, penalty in product(USED, PENALTIES)
-        ]
-        enough = ALIKE * min(self.error(off) for *_, off in tried)
-        return next(one for one in tried if self.error(one[2]) <= enough)
-
-    @property
-    def off(self):
-        """By how much logarithms are off (m,), each where its group was left out."""
-        return self.best[2]
-
-    def told(self, method, loss, stop, kind):
-        """Print the line."""
-        used, penalty, off = self.best
-        low, high, model = fitted(self.found, self.logs, penalty, used)
-        # Of those that are far off, the same quadratic says where they are.
-        doubt = fitted(self.found, off, PENALTIES, used)[2]
-        wide = np.maximum(terms(self.found, low, high) @ doubt, LEAST)
-        times = max(np.quantile((off / wide)[one], COVERED) for one in self.sources)
-        numbers = (*low, *high, *model, *(times * doubt))
-        print(",".join([method, loss, stop, kind, *(f"{one:.4g}" for one in numbers)]))
-        shares = [f"{np.mean(off[one] < np.log(2)):.0%}" for one in self.sources]
-        text = f"{len(off)} problems, within 2x: drawn and real {' and '.join(shares)}"
-        by = f"{sum(used)} quantities, penalty {penalty:g}"
-        print(f"# {method}, {loss}, {stop}, {kind}: {text}, {by}", file=sys.stderr)
-
-
-def left_out(found, logs, groups, penalty, used):
-    """By how much logarithms are off where others were fitted: one group after another."""
-    off = np.empty(len(logs))
+    """Of a method, a `Scale` of `mlopt.gd.plans.expected`; on stderr, how good it is."""
+    found = np.array([quantities_of(one, method) for one in own])
+    found = np.clip(found, *np.quantile(found, (RARE, 1 - RARE), axis=0))
+    logs, spread = np.log([took(one, method) for one in own]), found.std(axis=0)
+    spread[spread < NARROW] = 1.0  # the same for all
+    kernel = ConstantKernel(1.0, (0.1, 100.0)) * Matern(
+        [3.0] * len(spread), LENGTHS, nu=1.5
+    )
+    rest = logs - logs.mean()
+    some = np.random.default_rng(0).permutation(len(own))[:FITTED]
+    process = GaussianProcessRegressor(kernel + WhiteKernel(0.1, NOISE))
+    process.fit((found / spread)[some], rest[some] / rest.std())
+    inner, noise = process.kernel_.k1, process.kernel_.k2.noise_level
+    squares = rest.var()
+    scale = Scale(
+        inner.k1.constant_value * squares,
+        noise * squares,
+        1.0,
+        inner.k2.length_scale * spread,
+    )
+    names = [one["src"] for one in own]
+    tables = sorted(set(names))
+    groups = np.array([
+        number % FOLDS if name == "drawn" else FOLDS + tables.index(name)
+        for number, name in enumerate(names)
+    ])  # fmt: skip
+    off, wide = np.empty((2, len(own)))
     for group in np.unique(groups):
         out = groups == group
-        low, high, model = fitted(found[~out], logs[~out], penalty, used)
-        off[out] = np.abs(logs[out] - terms(found[out], low, high) @ model)
-    return off
+        seen = Seen.of(found[~out], logs[~out], scale)
+        middle, wide[out] = np.transpose([seen.foresee(one) for one in found[out]])
+        off[out] = np.abs(logs[out] - middle)
+    sources = [one for one in (groups < FOLDS, groups >= FOLDS) if one.any()]
+    doubt = max(np.quantile((off / wide)[one], COVERED) for one in sources)
+    shares = [f"{np.mean(off[one] < np.log(2)):.0%}" for one in sources]
+    text = f"{len(off)} problems, within 2x: drawn and real {' and '.join(shares)}"
+    print(f"# {method}, {loss}, {stop}: {text}", file=sys.stderr, flush=True)
+    numbers = (scale.variance, scale.noise, doubt, *scale.lengths)
+    return ",".join([method, loss, stop, *(f"{one:.4g}" for one in numbers)])
 
 
 def outline(record):
@@ -448,14 +395,6 @@ def outline(record):
     return Outline(record["loss"], shape, l2=record["l2"])
 
 
-def fitted(found, logs, penalties, used):
-    """Lowest and highest of each quantity, no range of one not used, and coefficients."""
-    low, high = np.quantile(found, (RARE, 1 - RARE), axis=0) * used
-    inputs = terms(found, low, high)
-    model = RidgeCV(np.atleast_1d(penalties)).fit(inputs[:, 1:], logs)
-    return low, high, np.concatenate([[model.intercept_], model.coef_])
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("file", type=Path)
@@ -464,10 +403,13 @@ if __name__ == "__main__":
     parser.add_argument("--real", type=int, default=400)
     parser.add_argument("--stop", choices=STOPS, default="gap")
     parser.add_argument("--losses", default=",".join(foresight.LOSSES), help="to draw from")
-    parser.add_argument("--fit", action="store_true")
+    parser.add_argument("--texts", action="store_true", help="rows as of texts alone")
+    parser.add_argument("--fit", type=Path, help="a folder for what was found")
     options = parser.parse_args()
     foresight.LOSSES = tuple(options.losses.split(","))
     if options.fit:
-        fit([json.loads(text) for text in options.file.read_text().splitlines()])
+        lines = options.file.read_text().splitlines()
+        fit([json.loads(text) for text in lines], options.fit)
     else:
-        collect(*(getattr(options, n) for n in ("file", "seed", "drawn", "real", "stop")))
+        given = (getattr(options, n) for n in ("file", "seed", "drawn", "real", "stop"))
+        collect(*given, texts=options.texts)

@@ -58,10 +58,18 @@ PRICES = {
     for name, value, *rest in list(csv.reader(_TEXT.splitlines()))[1:]
 }
 """Every price by name."""
-EXPECTED = files(__name__).joinpath("passes.csv").read_text()
-"""What `mlopt.gd.plans.expected` reads: passes by method and loss."""
-VERSION = hashlib.sha256((_TEXT + EXPECTED).encode()).hexdigest()[:16]
+_PASSES = files(__name__).joinpath("passes")
+SCALES = _PASSES.joinpath("scales.csv").read_text()
+"""What `mlopt.gd.plans.expected` reads: of a method and a loss, how alike problems are that
+tell of each other."""
+VERSION = hashlib.sha256((_TEXT + SCALES).encode()).hexdigest()[:16]
 """Of the list: what was learnt beside other prices says nothing of these."""
+
+
+def passes_of(loss: str, stop: str) -> str | None:
+    """The lines of the file of problems of a loss and a kind of stop, if there is one."""
+    file = _PASSES.joinpath(f"{loss}.{stop}.csv")
+    return file.read_text() if file.is_file() else None
 
 
 def price(name: str) -> float:

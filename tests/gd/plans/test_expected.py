@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -31,11 +30,12 @@ def outline(loss: str = "logistic", l2: float = 1e-5, **shape: Any) -> Outline:
     return Outline(loss, replace(TEXT, **shape), l2=l2, look=lambda: LOOK)
 
 
-@cache
-def words() -> tuple[sparse.csr_matrix, NDArray[np.int64]]:
-    """Rows of 40 words, frequent ones and rare ones, of length one."""
-    rng, n, d, each = np.random.default_rng(0), 6000, 8000, 40
-    popular = 1 / np.arange(1, d + 1) ** 0.9
+def words(rng: np.random.Generator) -> tuple[sparse.csr_matrix, NDArray[np.int64]]:
+    """Rows of words, frequent ones and rare ones, of length one."""
+    n, d, each = (
+        int(10 ** rng.uniform(*of)) for of in ((3.0, 4.0), (3.3, 4.3), (1.0, 2.0))
+    )
+    popular = 1 / np.arange(1, d + 1) ** rng.uniform(0.7, 1.1)
     columns = rng.choice(d, size=n * each, p=popular / popular.sum())
     values = rng.random(n * each) + 0.1
     X = sparse.csr_matrix((values, columns, np.arange(0, n * each + 1, each)), (n, d))
@@ -76,18 +76,20 @@ def test_of_what_nobody_looked_at_nothing_is_said() -> None:
     assert expected("working-set", outline(), RelativeGap(1e-3)) is None
 
 
-@pytest.mark.parametrize("l2", [1e-6, 1e-5, 1e-4, 1e-3])
-@pytest.mark.parametrize("tolerance", [1e-2, 1e-3, 1e-5])
-def test_words_take_about_as_many_passes(l2: float, tolerance: float) -> None:
-    X, y = words()
-    found = plan(
-        Task("logistic", l2=l2), X, y, tolerance=tolerance, methods=["lbfgs"],
-        speculation=False,
-    )  # fmt: skip
-    (only,) = found.alternatives
-    taken = found.run().n_iter
-    assert only.passes.low <= taken <= only.passes.high
-    assert only.passes.expected / 2.5 <= taken <= 2.5 * only.passes.expected
+def test_words_take_about_as_many_passes() -> None:
+    rng, held, off = np.random.default_rng(0), [], []
+    for _ in range(40):
+        X, y = words(rng)
+        task, tolerance = Task("logistic", l2=10 ** rng.uniform(-6, -3)), rng.integers(2, 6)
+        found = plan(
+            task, X, y, tolerance=10.0**-tolerance, methods=["lbfgs"], speculation=False
+        )
+        (only,) = found.alternatives
+        taken = found.run().n_iter
+        held.append(only.passes.low <= taken <= only.passes.high)
+        off.append(abs(np.log2(taken / only.passes.expected)))
+    assert np.mean(held) >= 0.7  # four of five are meant
+    assert np.mean(np.array(off) < 1.0) >= 0.75
 
 
 @pytest.mark.parametrize(("n", "d"), [(100, 2000), (200, 3000), (400, 1500)])
