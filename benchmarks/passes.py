@@ -10,8 +10,8 @@ as twice the passes so far. Passes do not depend on the machine or on what else 
 With --fit a folder, that of `src/mlopt/prices/passes`, gets the problems of FILE, and for
 each method and loss what `mlopt.gd.plans.expected` needs to know to foresee one from those
 that are nearest: lengths, fitted to logarithms of passes, and how many deviations cover
-four of five where groups are left out, drawn and real; a table is in one group. Judge it
-by `foresight.py`, on fresh seeds.
+four of five where groups are left out, drawn and real ones counting alike; a table is in
+one group. Judge it by `foresight.py`, on fresh seeds.
 
 usage: passes.py FILE [--seed 0] [--drawn 600] [--real 400] [--stop gap|gradient]
     [--losses logistic,squared_hinge,squared] [--texts]
@@ -378,7 +378,10 @@ def line(method, loss, stop, own):
         middle, wide[out] = np.transpose([seen.foresee(one) for one in found[out]])
         off[out] = np.abs(logs[out] - middle)
     sources = [one for one in (groups < FOLDS, groups >= FOLDS) if one.any()]
-    doubt = max(np.quantile((off / wide)[one], COVERED) for one in sources)
+    shares = np.linspace(0.0, 1.0, 101)  # so that drawn and real ones count alike
+    doubt = np.quantile(
+        [np.quantile((off / wide)[one], shares) for one in sources], COVERED
+    )
     shares = [f"{np.mean(off[one] < np.log(2)):.0%}" for one in sources]
     text = f"{len(off)} problems, within 2x: drawn and real {' and '.join(shares)}"
     print(f"# {method}, {loss}, {stop}: {text}", file=sys.stderr, flush=True)

@@ -173,7 +173,7 @@ def test_time_is_shared_among_methods_that_need_it(monkeypatch: pytest.MonkeyPat
     task = Task("logistic", l2=1e-4)
     names = [
         "lbfgs",
-        "primal-coordinate-descent",
+        "newton-cg",
         "line-search/eager",
         "bgd/eager",
         "mgd/eager/bernoulli",
@@ -182,7 +182,7 @@ def test_time_is_shared_among_methods_that_need_it(monkeypatch: pytest.MonkeyPat
     plan(task, X, y, methods=names, speculation=9.0)
     # What is foreseen needs no sample, and one speculates for all that are alike.
     assert len(asked) == 3
-    assert not {"lbfgs", "primal-coordinate-descent"} & set(asked)
+    assert not {"lbfgs", "newton-cg"} & set(asked)
     first, *others = asked.values()
     assert 2.5 < first <= 3
     assert all(share > first for share in others)
