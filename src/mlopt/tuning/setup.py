@@ -113,7 +113,7 @@ def prepare(
         slots=_slots(
             search,
             batches,
-            n_trials or n_models,
+            n_models,
             -(-problem.executor.threads // len(problem.splits)),
         ),
         turns=Turns(
@@ -239,9 +239,9 @@ def _perfect(problem: Problem) -> float:
 def _slots(search: Any, batched: bool, most: int, busy: int = 0) -> int:
     """TuPAQ's BatchSize: how many trials are in training at the same time.
 
-    There are ``most`` of them. Where a clock ends the search, ``busy`` at least: so many
-    keep all threads at work.
-    Elsewhere it is the same on any machine, so that the result is.
+    A plan is made for ``most`` of them, who may share a scan. Where a clock ends the search,
+    ``busy`` at least: so many keep all threads at work. Elsewhere it is the same on any
+    machine, so that the result is.
     """
     if search.batch_size != "auto":
         return int(search.batch_size)
@@ -252,7 +252,7 @@ def _slots(search: Any, batched: bool, most: int, busy: int = 0) -> int:
     learns = search.sampler not in ("random", "grid")
     if learns or search.timeout is not None:
         return GENERATION
-    return max(GENERATION, most)
+    return max(GENERATION, search.n_trials or 0, most if batched else 0)
 
 
 def _observer(search: Any) -> events.Observer:
