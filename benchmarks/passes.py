@@ -133,7 +133,8 @@ def fields(rng, problem):
 
 def drawn(rng, texts):
     """A problem as `foresight.py` draws it: (name, X, y, loss, l2, gap)."""
-    problem = foresight.draw(rng, VALUES, *[1.0] * texts)
+    sparse = {"share": 1.0} if texts else {}
+    problem = foresight.draw(rng, VALUES, **sparse)
     if problem.density < 1 and not texts and rng.random() < FIELDS:
         X, y = fields(rng, problem)
         return "drawn", X, y, problem.loss, problem.l2, problem.tolerance
@@ -318,9 +319,15 @@ def fit(records, folder: Path):
         lines += [line(name, loss, stop, solved[name]) for name in methods]
         rows = []
         for one in own:
-            found = np.round(quantities_of(one, methods[0]), PLACES) + 0.0
-            passes = [took(one, name) or "" for name in methods]
-            rows.append(",".join((*(f"{q:g}" for q in found), *map(str, passes))))
+            # Duals may be asked for another number, which makes another row.
+            for tol in dict.fromkeys(asked(one, name) for name in methods):
+                alike = {name for name in methods if asked(one, name) == tol}
+                passes = [
+                    took(one, name) or "" if name in alike else "" for name in methods
+                ]
+                if any(passes):
+                    found = np.round(quantities_of(one, alike.pop()), PLACES) + 0.0
+                    rows.append(",".join((*(f"{q:g}" for q in found), *map(str, passes))))
         head = ",".join((*QUANTITIES, *methods))
         (folder / f"{loss}.{stop}.csv").write_text("\n".join((head, *rows)) + "\n")
     head = ",".join(("method", "loss", "stop", "variance", "noise", "doubt", *QUANTITIES))
