@@ -29,7 +29,7 @@ from mlopt.gd.plans.condensed import VISITS, condensed, worth_condensing
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.primal_coordinate import epochs_cost
 from mlopt.gd.plans.stop import Minimum, RelativeGap
-from mlopt.gd.pricing import Shape
+from mlopt.gd.pricing import Shape, shape_of
 from mlopt.gd.ridge_path import sets_of
 from mlopt.gd.row_products import gram_cost
 from mlopt.gd.softmax_working_set import SoftmaxWorkingSet
@@ -157,9 +157,9 @@ class L1Training(SolvedAtOnce):
         return self.rows.in_one_block(must=True)
 
     def _condenses(self, path: Path) -> bool:
-        first, sets = path.models[0], len(self._sums.weights)
-        asked = self.rows.n, self.rows.d, sets, len(path.models), _finest(self.stop)
-        return may_condense(first.loss, *asked) and not self.rows.sparse
+        sets, penalties = len(self._sums.weights), len(path.models)
+        asked = shape_of(self.rows, 1), sets, penalties, _finest(self.stop)
+        return may_condense(path.models[0].loss, *asked)
 
     def _few(self, path: Path) -> Columns:
         first = path.models[0]
@@ -252,11 +252,11 @@ def _free(model: Model) -> bool:
     return model.fit_intercept and not model.intercept_l1
 
 
-def may_condense(loss: str, n: int, d: int, sets: int, penalties: int, tol: float) -> bool:
+def may_condense(loss: str, rows: Shape, sets: int, penalties: int, tol: float) -> bool:
     """Whether dense rows are made into few."""
-    return (
-        loss == "squared" and penalties > 1 and worth_condensing(n, d, sets, penalties, tol)
-    )
+    if loss != "squared" or rows.sparse or penalties == 1:
+        return False
+    return worth_condensing(rows.n, rows.d, sets, penalties, tol)
 
 
 def _finest(stop: Minimum) -> float:
@@ -278,7 +278,7 @@ def paths_cost(
         At which a model ends.
     """
     thread, first = Resources(threads=1), Cost()
-    if may_condense(loss, rows.n, rows.d, sets, models, tol) and not rows.sparse:
+    if may_condense(loss, rows, sets, models, tol):
         first = gram_cost(replace(rows, columns=1), thread)
         part = replace(part, n=rows.d + 1, nonzero=(rows.d + 1) * rows.d)
     each = epochs_cost(Outline(loss, part), thread, VISITS)

@@ -239,9 +239,9 @@ def _perfect(problem: Problem) -> float:
 def _slots(search: Any, batched: bool, most: int, busy: int = 0) -> int:
     """TuPAQ's BatchSize: how many trials are in training at the same time.
 
-    A plan is made for ``most`` of them, who may share a scan. Where a clock ends the search,
-    ``busy`` at least: so many keep all threads at work. Elsewhere it is the same on any
-    machine, so that the result is.
+    A plan is made for ``most`` of them, who may share a scan. Where a clock ends the
+    search, ``busy`` at least: so many keep all threads at work. Elsewhere it is the same on
+    any machine, so that the result is.
     """
     if search.batch_size != "auto":
         return int(search.batch_size)

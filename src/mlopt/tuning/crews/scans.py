@@ -232,17 +232,16 @@ def at_once_cost(
     With the scores of all of them, where no Gram matrix tells these.
     """
     rows = shape_of_stats(stats, problem.outputs)
-    share = 1.0 if sets == 1 else 1.0 - 1.0 / sets
-    part = replace(
-        rows, n=max(1, round(share * rows.n)), nonzero=max(1, round(share * rows.nonzero))
-    )
     if task.by_columns:
-        loss = _model(problem, task).loss
+        loss, share = _model(problem, task).loss, 1.0 if sets == 1 else 1.0 - 1.0 / sets
+        n, nonzero = (max(1, round(share * all_of)) for all_of in (rows.n, rows.nonzero))
+        part = replace(rows, n=n, nonzero=nonzero)
         found = paths_cost(loss, rows, part, sets, models, task.tol)
     else:
         ways = direct_ways(rows, sets, models, Resources())
         found = ways[cheapest_of(ways, Resources())]
     if task.by_columns or task.classifier or sets == 1:
         columns = models * sets * problem.outputs
+        # One of the two products of a pass.
         found = found + 0.5 * gradient_work(replace(rows, columns=columns))
     return found + Cost(python=_STEP)

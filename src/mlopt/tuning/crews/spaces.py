@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from mlopt.cluster import Threads
-from mlopt.costs import Cost
 from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import resources_of
 from mlopt.gd.lockstep_then_newton import Patience
@@ -24,6 +23,7 @@ from mlopt.gd.pricing import shape_of
 from mlopt.gd.sample import KINKED
 from mlopt.gd.sizes import WIDEST
 from mlopt.prices import price
+from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.tuning.crews.linear_task import LinearTask
 from mlopt.tuning.crews.problem import Problem, View
@@ -85,10 +85,15 @@ def space_of(tasks: Sequence[LinearTask], rows: Rows, problem: Problem) -> Space
 
     def seconds(space: Space) -> float:
         """On the threads that share its arithmetic: of a pass, or a model each."""
-        return costs[space].seconds(here, here.threads if space.by_newton else together)
+        threads = here.threads if space.by_newton else _sharing(rows, here)
+        return costs[space].seconds(here, threads)
 
-    together = min(here.threads, shape.blocks)
     return min(costs, key=seconds)
+
+
+def _sharing(rows: Rows, here: Resources) -> int:
+    """How many threads share a pass: a block each."""
+    return min(here.threads, len(rows.lengths))
 
 
 def _spread(tasks: Sequence[LinearTask]) -> list[LinearTask]:
@@ -105,18 +110,16 @@ def patience_with(rows: Rows) -> Patience:
     """
     here = resources_of(rows.executor)
 
-    def seconds(cost: Cost | None) -> float:
-        return math.inf if cost is None else cost.seconds(here, here.threads)
-
     @cache
     def by_newton(loss: str, outputs: int) -> float:
-        return seconds(newton_alone(loss, shape_of(rows, outputs), here, _PASSES))
+        cost = newton_alone(loss, shape_of(rows, outputs), here, _PASSES)
+        return math.inf if cost is None else cost.seconds(here, here.threads)
 
     def of_model(model: Model) -> float:
         return by_newton(model.loss, model.outputs) if model.loss == KINKED else math.inf
 
     @cache  # asked at every pass
     def of_columns(columns: int) -> float:
-        return seconds(of_pass(shape_of(rows, columns)))
+        return of_pass(shape_of(rows, columns)).seconds(here, _sharing(rows, here))
 
     return Patience(of_columns, of_model)
