@@ -94,6 +94,31 @@ def test_who_waits_for_a_stratum_that_comes_to_it_takes_its_steps(mode: Mode) ->
         np.testing.assert_array_equal(total(layout), 64)
 
 
+def test_who_waits_for_others_releases_any_of_its_strata() -> None:
+    """Whoever moves a stratum may be the one who would learn that the others failed."""
+    stands, released, in_time = threading.Event(), threading.Event(), list[bool]()
+
+    def step(block: int, w: np.ndarray) -> np.ndarray:
+        if block == 5 and not in_time:
+            stands.set()
+            in_time.append(released.wait(5))
+        return np.ones_like(w)
+
+    class Releasing(Servers):
+        def _settle(self, task: Any, passes: int) -> None:
+            if not released.is_set() and self.clock()[:3].tolist() == [1, 1, 1]:
+                assert stands.wait(5)
+                self.move_strata([2], self.homes[5], passes)
+                released.set()
+            super()._settle(task, passes)
+
+    job = Program(Adds(step, True), [{"": np.zeros(2)}], [[a] for a in range(6)])
+    with MeshHere(3) as mesh, Releasing(job, mesh, mode="lockstep") as layout:
+        layout.advance(3)
+        np.testing.assert_array_equal(total(layout), 18)
+    assert in_time == [True]
+
+
 def test_what_is_not_pulled_is_no_part_of_a_model_that_servers_share_out() -> None:
     job = program(4, set())
     with MeshHere(3) as mesh, Servers(job, mesh, policy=Policy()) as layout:

@@ -7,7 +7,7 @@ whoever does it again does so under that number: each block has it once.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import Any, Literal
@@ -70,7 +70,7 @@ def works(
             if behind is not None:
                 for other in every.values():
                     other.tell()
-                if not _may_go_on(site, one, behind, done):
+                if not _may_go_on(site, one, every, behind, done):
                     continue
             one.step(done, site.stop.is_set)
     finally:
@@ -88,15 +88,18 @@ def _finished(every: Mapping[int, _Stratum]) -> list[int]:
     return [number for number, one in every.items() if not one.left]
 
 
-def _may_go_on(site: Site, one: _Stratum, behind: int, done: Done) -> bool:
+def _may_go_on(
+    site: Site, one: _Stratum, every: Collection[int], behind: int, done: Done
+) -> bool:
     """Wait until nobody is too far behind; gives whether that was so in the end.
 
-    Who comes meanwhile may be the one that is behind: its steps are taken here.
+    Who comes meanwhile may be the one that is behind: its steps are taken here. Any that
+    is here may be asked for: who asks may be the one by whom the others would go on.
     """
     roll = one.service.roll
     breath, began = BREATH, time.perf_counter()
     try:
-        while not (site.stop.is_set() or roll.grows or roll.asked([one.number])):
+        while not (site.stop.is_set() or roll.grows or roll.asked(every)):
             clock = one.store.pull(tables=[CLOCK])[CLOCK]
             if int(clock.min()) >= one.count - behind:
                 return True
