@@ -63,6 +63,7 @@ def test_roles_are_as_good_as_the_best_of_all(
 
 @given(n=st.integers(4, 32), ratio=st.floats(0.03, 3.0), mode=modes)
 @example(n=25, ratio=0.03, mode="bounded")
+@example(n=20, ratio=0.28125, mode="bounded")
 @settings(max_examples=12)
 def test_the_simulator_finds_nothing_much_better(n: int, ratio: float, mode: Mode) -> None:
     machine = Kind(1.0, LINK)

@@ -8,7 +8,7 @@
 Where Gram matrices are cheapest, row sets share what they have in common of them
 (`mlopt.gd.row_kinds`), and the rows that judge a model are such a matrix too. Otherwise
 models that share rows, target and intercept are one problem with a penalty for each
-output, as `mlopt.Ridge` solves them: by the same solvers, chosen by the same costs.
+output, as `mlopt.Ridge` solves them: by the same solvers, of the same costs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from mlopt.gd.passes import Floats
 from mlopt.gd.plans import mixed_cholesky
 from mlopt.gd.plans.cholesky import CHOLESKY
 from mlopt.gd.plans.dual_cholesky import DUAL_CHOLESKY
-from mlopt.gd.plans.fitting import Chosen, choose
+from mlopt.gd.plans.fitting import choose
 from mlopt.gd.plans.forecast import typical
 from mlopt.gd.plans.methods import BY_NAME
 from mlopt.gd.plans.mixed_cholesky import MIXED_CHOLESKY
@@ -88,21 +88,25 @@ class DirectLeastSquares(SolvedAtOnce):
             sets = together.setdefault((model.target, model.fit_intercept), {})
             sets.setdefault(model.rowset, []).append(number)
         for (target, intercept), sets in together.items():
-            for rowset in self._solve_paths(sets, target, intercept):
-                self._solve(sets[rowset], rowset, target, intercept)
+            solver, left = CHOLESKY.name, list(sets)
+            found = self._known(target, intercept)
+            if found is None:
+                solver = self._cheapest(sets)
+            if solver == CHOLESKY.name:
+                found = found or self._learn(target, intercept).moments
+                left = self._solve_paths(sets, found)
+            for rowset in left:
+                self._solve(sets[rowset], rowset, target, intercept, solver)
+
+    def _cheapest(self, sets: Mapping[int, Sequence[int]]) -> str:
+        here = self._resources or resources_of(self.rows.executor)
+        most = max(map(len, sets.values()))
+        return cheapest_of(direct_ways(shape_of(self.rows, 1), len(sets), most, here), here)
 
     def _solve_paths(
-        self, sets: Mapping[int, Sequence[int]], target: int, intercept: bool
+        self, sets: Mapping[int, Sequence[int]], found: Sequence[Moments]
     ) -> list[int]:
-        """Solve from Gram matrices, where these are cheapest; the sets that are left."""
-        found = self._known(target, intercept)
-        if found is None:
-            here = self._resources or resources_of(self.rows.executor)
-            most = max(map(len, sets.values()))
-            ways = direct_ways(shape_of(self.rows, 1), len(sets), most, here)
-            if cheapest_of(ways, here) != "cholesky":
-                return list(sets)
-            found = self._learn(target, intercept).moments
+        """Solve from Gram matrices; gives sets for which these have too few digits."""
         paths = [(found[s], self._alphas(own, s)) for s, own in sets.items()]
         solutions = local_executor(self.rows).map(_solved, paths)
         left, d = [], self.rows.d
@@ -161,27 +165,28 @@ class DirectLeastSquares(SolvedAtOnce):
         return self._sums.scored
 
     def _solve(
-        self, numbers: Sequence[int], rowset: int, target: int, intercept: bool
+        self,
+        numbers: Sequence[int],
+        rowset: int,
+        target: int,
+        intercept: bool,
+        solver: str,
     ) -> None:
         """Solve for some penalties as for so many targets."""
-        outcome = self._chosen(numbers, rowset, target, intercept).run()
+        rows = self.rows.compute_beside(_as_outputs, rowset, target, len(numbers))
+        penalties = [self.models[number].l2 for number in numbers]
+        problem = squares_problem(rows, penalties, intercept, positive=False)
+        stop = _exact(rows.n, rows.d)
+        chosen = choose(
+            "least squares", solver, SOLVERS, problem, stop, resources=self._resources
+        )
+        outcome = chosen.run()
         self._converged[list(numbers)] = outcome.converged
         self._take(numbers, outcome.coef.T, outcome.intercept)
 
     def _alphas(self, numbers: Sequence[int], rowset: int) -> NDArray[np.float64]:
         penalties = np.array([self.models[number].l2 for number in numbers])
         return np.asarray(penalties * self._sums.weights[rowset])
-
-    def _chosen(
-        self, numbers: Sequence[int], rowset: int, target: int, intercept: bool
-    ) -> Chosen:
-        rows = self.rows.compute_beside(_as_outputs, rowset, target, len(numbers))
-        penalties = [self.models[number].l2 for number in numbers]
-        problem = squares_problem(rows, penalties, intercept, positive=False)
-        return choose(
-            "least squares", "auto", SOLVERS, problem, _exact(rows.n, rows.d),
-            left_out(rows.sparse), self._resources,
-        )  # fmt: skip
 
     def _take(
         self, numbers: Sequence[int], coef: NDArray[Any], intercept: NDArray[Any]
