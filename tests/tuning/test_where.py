@@ -87,7 +87,7 @@ def rows() -> tuple[Any, Any]:
 
 @pytest.fixture
 def crowded(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Samples beside each other take far longer, whatever else runs; processes take no time."""
+    """Samples beside each other take far longer, whatever else runs; processes none."""
     together = samples._side_by_side
 
     def slower(problem: Any, jobs: Sequence[Any], seconds: float) -> Any:
