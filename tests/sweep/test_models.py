@@ -72,6 +72,14 @@ def test_estimators_of_the_registry_survive_a_file(
     assert np.array_equal(load(path).predict(X), model.predict(X))
 
 
+@pytest.mark.parametrize("name", ["model", "model.bin"])
+def test_a_model_is_told_by_its_content_whatever_its_name_is(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).write_bytes(dump_model(KMeans(2).fit([[0.0], [1.0]])))
+    assert load(tmp_path / name).n_clusters == 2
+
+
 def test_a_type_that_nobody_reviewed_is_neither_written_nor_read(tmp_path: Path) -> None:
     import skops.io
 

@@ -312,6 +312,18 @@ def test_out_of_fold_labels_are_whole_where_a_fold_predicts_short_ones_only() ->
     assert search.oof_predictions_[40:].tolist() == y[40:]
 
 
+@pytest.mark.parametrize("names", [[0, 1], ["no", "yes"]])
+def test_out_of_fold_predictions_are_masked_where_no_split_tests(names: list[Any]) -> None:
+    X = np.arange(40.0)[:, None]
+    y = np.array(names)[np.arange(40) % 2]
+    cv = [(np.arange(20), np.arange(30, 40))]
+    search = grid(DecisionTreeClassifier(), {"max_depth": [2]}, cv=cv)
+    found = search.set_params(return_predictions=True).fit(X, y).oof_predictions_
+
+    assert found.dtype == y.dtype
+    assert np.ma.getmaskarray(found).tolist() == [True] * 30 + [False] * 10
+
+
 def test_short_names_reach_into_a_pipeline(cancer: tuple[Array, Array]) -> None:
     X, y = cancer
     pipe = make_pipeline(StandardScaler(), LogisticRegression())

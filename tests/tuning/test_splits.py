@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 
@@ -101,3 +102,30 @@ def test_rows_that_are_not_there_are_refused(name: str, wrong: int) -> None:
     split = (some, others) if name == "test" else (others, some)
     with pytest.raises(InputError, match=f"the {name} rows of split 0 .* have {wrong}"):
         make_splits([split], y, y, n=20, classifier=False)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        np.arange(9) < 4,
+        np.array([0.0, 1.7]),
+        np.array(["0", "1"]),
+        np.array([[0], [1]]),
+        slice(None),
+        3,
+    ],
+    ids=["short mask", "fractions", "text", "column", "slice", "number"],
+)
+def test_what_says_no_rows_is_refused_and_not_read_as_others(rows: Any) -> None:
+    with pytest.raises(InputError, match=r"masks with an entry for each of the 10 rows"):
+        make_splits([(rows, [8, 9])], np.zeros((10, 1)), n=10, classifier=False)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [[1, 2], pd.Series([1, 2], dtype="Int64"), pd.Index([1, 2]), np.uint8([1, 2])],
+    ids=["list", "nullable", "index", "bytes"],
+)
+def test_row_numbers_come_in_any_sequence_of_whole_numbers(rows: Any) -> None:
+    (split,) = make_splits([(rows, [8, 9])], np.zeros((10, 1)), n=10, classifier=False)
+    assert split.train.tolist() == [1, 2]

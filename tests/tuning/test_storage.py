@@ -341,6 +341,13 @@ def test_a_changed_space_is_told_in_full(tmp_path: Path) -> None:
     assert "cv" not in message
 
 
+def test_a_change_far_behind_in_a_long_description_is_shown(tmp_path: Path) -> None:
+    was, now = (Space.of({"depth": range(1, n)}).fingerprint() for n in (50, 20))
+    open_store(tmp_path / "study.db", "s", was).close()
+    with pytest.raises(StudyError, match=r"was .*\b49\b.*, is now .*\b19\b"):
+        open_store(tmp_path / "study.db", "s", now)
+
+
 def test_a_long_list_of_changes_is_cut(tmp_path: Path) -> None:
     open_store(tmp_path / "study.db", "s", {str(n): "a" for n in range(9)}).close()
     with pytest.raises(StudyError, match="and 6 more"):

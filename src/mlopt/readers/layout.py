@@ -19,6 +19,8 @@ _SEPARATORS = (",", "\t", ";", "|", BLANKS)
 _NEARLY = 0.9
 _MOST_COLUMNS = 100_000
 """Columns of a text: what judges and plans them looks at each, and takes a millisecond."""
+_COUNTED = 3
+"""Numbers without a text that count columns, at least: values may begin with 0 and 1."""
 _DECIMAL_COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+")
 _BYTE_ORDER = (
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -109,17 +111,41 @@ def is_header(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
     """Whether the first row names the columns.
 
     It does when it holds no number and nothing missing, and differs from what is below:
-    stands above numbers, or is never repeated.
+    stands above numbers, or is never repeated. Or it counts columns, as pandas does.
     """
     fields = [field.strip() for field in first]
     # A name may be missing in front, above row names, or behind a separator at the end.
     named = "\n".join(fields).strip().split("\n")
-    if any(field in MISSING or _is_number(field) for field in named):
+    if any(field in MISSING for field in named):
         return False
     columns = [[row[i].strip() for row in rest if i < len(row)] for i in range(len(first))]
+    if any(map(_is_number, fields)):
+        return _counts_columns(fields, columns)
     if any(_are_numbers(column) for column in columns):
         return True
     return not any(field in column for field, column in zip(fields, columns, strict=True))
+
+
+def _counts_columns(fields: Sequence[str], columns: Sequence[Sequence[str]]) -> bool:
+    """Whether the numbers of a first row are names: each one more than the one before, and
+    something else in it is unlike what is below.
+
+    A row of values may begin 0, 1, 2 where those below are whole numbers, too.
+    """
+    pairs = list(zip(fields, columns, strict=True))
+    texts = [(field, below) for field, below in pairs if field and not _is_number(field)]
+    counts, below_counts = zip(*(p for p in pairs if _is_number(p[0])), strict=True)
+    start = int(counts[0]) if counts[0].isdecimal() else -1
+    if list(counts) != [str(start + number) for number in range(len(counts))]:
+        return False
+    if start in (0, 1) and any(_are_numbers(below) for _, below in texts):
+        return True
+    if start == 0 and pairs[0] == ("", [str(row) for row in range(len(columns[0]))]):
+        return True  # above the numbers of rows, which pandas writes in front
+    repeated = any(field in below for field, below in texts)
+    return (
+        len(counts) >= _COUNTED and not repeated and any(map(_are_fractions, below_counts))
+    )
 
 
 def _lines(file: File) -> list[str]:
@@ -226,3 +252,8 @@ def _is_number(field: str) -> bool:
 def _are_numbers(column: Sequence[str]) -> bool:
     values = [field for field in column if field not in MISSING]
     return bool(values) and all(_is_number(field) for field in values)
+
+
+def _are_fractions(column: Sequence[str]) -> bool:
+    whole = any(field.lstrip("+-").isdecimal() for field in column)
+    return _are_numbers(column) and not whole

@@ -82,7 +82,7 @@ def load(path: Path | str) -> Any:
     Parameters
     ----------
     path : path
-        A ``.skops`` file, or the output folder of a sweep.
+        A ``.skops`` file, whatever it is called, or the output folder of a sweep.
 
     Returns
     -------
@@ -98,7 +98,7 @@ def load(path: Path | str) -> Any:
     import skops.io
 
     path = model_file(Path(path).expanduser())
-    if path.suffix != ".skops":
+    if path.suffix != ".skops" and not zipfile.is_zipfile(path):  # whatever it is called
         raise InputError(
             f"A model must be a .skops file, got {path.name!r}. Files of joblib or pickle "
             "can run any code when loaded: do that in Python, if you trust them."

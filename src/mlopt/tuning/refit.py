@@ -94,7 +94,7 @@ def _batched(
 def out_of_fold(problem: Problem, estimator: Any) -> NDArray[Any]:
     """Predictions of each row by the model of the split that did not train on it, (n, ...).
 
-    Rows that no split tests stay NaN (or the first class, with labels that are not floats).
+    Rows that no split tests stay NaN, or are masked where predictions are not floats.
     """
     whole = Parts((), estimator)
     handles = [
@@ -106,11 +106,13 @@ def out_of_fold(problem: Problem, estimator: Any) -> NDArray[Any]:
     ]  # fmt: skip
     parts = [np.asarray(problem.executor.result(handle)) for handle in handles]
     first, dtype = parts[0], np.result_type(*parts)  # labels of one fold may be longer
-    empty = np.nan if dtype.kind == "f" else first[0]
-    out = np.full((problem.n, *first.shape[1:]), empty, dtype=dtype)
+    empty = np.empty((problem.n, *first.shape[1:]), dtype)
+    out: Any = np.ma.masked_array(empty, mask=True)
     for split, part in zip(problem.splits, parts, strict=True):
         out[split.test] = part
-    return out
+    if dtype.kind == "f":
+        return out.filled(np.nan)  # type: ignore[no-any-return]
+    return out if np.ma.is_masked(out) else out.data  # type: ignore[no-any-return]
 
 
 def _predict_fold(

@@ -93,7 +93,8 @@ class ModelSearchCV(OnDask):
     error_score : "raise" or float, default=nan
         The score of a fit that fails. "raise": what it raised ends the search.
     return_predictions : bool, default=False
-        Keep the best configuration's out-of-fold predictions as ``oof_predictions_``.
+        Keep the best configuration's out-of-fold predictions as ``oof_predictions_``. Rows
+        that no split tests are NaN there, or masked where predictions are not floats.
     return_train_score : bool, default=False
     weighted_scores : bool, optional
         Whether ``sample_weight`` counts in the scores too. Default: as in the installed

@@ -203,6 +203,17 @@ def test_what_solvers_save_must_be_worth_the_planning(rows: int) -> None:
     assert found.saved < found.plainly
 
 
+@pytest.mark.parametrize("rows", [10_000, 60_000])
+def test_a_fit_of_liblinear_is_priced_by_what_it_goes_through(rows: int) -> None:
+    X = np.broadcast_to(RNG.normal(size=100), (rows, 100))
+    steps = [("scale", StandardScaler()), ("classify", LinearSVC())]
+    found = worth(steps, X, np.arange(rows) % 2, {}, Resources(threads=2))
+    assert found is not None
+    assert found.plainly is not None
+    assert 2e-6 < found.plainly / rows < 3.2e-5  # measured: 8 microseconds
+    assert found.planned == (rows > 50_000)
+
+
 def test_what_nobody_planned_is_run_as_by_whoever_called(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -32,7 +32,7 @@ from mlopt.gd.svm import LinearSVC
 from mlopt.pipeline.fits.base import Fit
 from mlopt.pipeline.fits.images.filters import DrawPatches
 from mlopt.pipeline.fits.models.table import MODELS
-from mlopt.pipeline.fits.models.theirs import logistic_cost
+from mlopt.pipeline.fits.models.theirs import logistic_cost, svc_cost
 from mlopt.pipeline.fits.numbers.table import FITS
 from mlopt.pipeline.fits.record import UNKNOWN, Record
 from mlopt.pipeline.fits.text.table import TEXT
@@ -114,7 +114,7 @@ _DRAWS: dict[type, Callable[[Any], Any]] = {
 }
 """When a class makes use of its `random_state`, where it does not always."""
 
-_OWN = {linear_model.LogisticRegression: logistic_cost}
+_OWN = {linear_model.LogisticRegression: logistic_cost, svm.LinearSVC: svc_cost}
 """What classes' own fits cost, where a formula tells it."""
 
 _WAYS: tuple[Fit, ...] = (*FITS, *TEXT, *MODELS, DrawPatches())

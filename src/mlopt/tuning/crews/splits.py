@@ -55,8 +55,9 @@ def make_splits(
     Raises
     ------
     InputError
-        No split, one without rows on a side or with rows that are not there, or rows of a
-        cluster that a splitter wants to read and that do not fit in memory.
+        No split, one without rows on a side, with rows that are not there or with what
+        says no rows, or rows of a cluster that a splitter wants to read and that do not
+        fit in memory.
     """
     splitter = check_cv(cv, y, classifier=classifier)
     rows = _readable(X, splitter) if isinstance(X, Rows | Streamed) else X
@@ -109,12 +110,18 @@ def _readable(X: Rows | Streamed, splitter: Any) -> Any:
 
 
 def _row_numbers(rows: Any, n: int) -> NDArray[np.int64]:
-    rows = np.asarray(rows)
-    return (
-        np.flatnonzero(rows)
-        if rows.dtype == bool and len(rows) == n
-        else rows.astype(np.int64)
-    )
+    given = np.asarray(rows)
+    if given.dtype == object:  # whole numbers of a nullable column of pandas, say
+        given = np.asarray(given.tolist())
+    if given.ndim == 1 and given.dtype == bool and len(given) == n:
+        return np.flatnonzero(given)
+    if given.ndim != 1 or (given.dtype.kind not in "iu" and len(given)):
+        raise InputError(
+            "Splits must be pairs of row numbers (whole numbers in one dimension) or of "
+            f"masks with an entry for each of the {n} rows; `cv` gave {rows!r:.60} "
+            f"({type(rows).__name__} of {given.dtype}, shape {given.shape})."
+        )
+    return given.astype(np.int64)
 
 
 def _check_rows(number: int, split: Split, n: int) -> None:

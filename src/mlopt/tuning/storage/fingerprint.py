@@ -17,6 +17,8 @@ Fingerprint = Mapping[str, str | None]
 _MARK = " #"
 _LONGEST = 60
 """Letters of a value in a message; it is the names that count."""
+_LEADING = 20
+"""Letters shown in front of where two long values begin to differ."""
 _SHOWN = 3
 """Differences in a message, which is one line of a terminal or two."""
 
@@ -81,8 +83,13 @@ def _change(before: str | None, now: str | None) -> str:
     there, _, _ = (now or "").partition(_MARK)
     if was == there:
         return f"other content ({_short(there)})" if there else "other content"
-    return f"was {_short(was)}, is now {_short(there)}"
+    pairs = enumerate(zip(was, there, strict=False))
+    same = next((at for at, (a, b) in pairs if a != b), min(len(was), len(there)))
+    return f"was {_short(was, same)}, is now {_short(there, same)}"
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+def _short(text: str, same: int = 0) -> str:
+    """A part of a long text: where it goes on after the letters that are the same."""
+    begin = same - _LEADING if same + _LEADING > _LONGEST else 0
+    part = f"...{text[begin:]}" if begin else text
+    return part if len(part) <= _LONGEST else f"{part[: _LONGEST - 3]}..."

@@ -1,6 +1,7 @@
 """What scikit-learn's own fit costs, on rows in one place, where a formula tells it.
 
 Its lbfgs reads X twice a step: scores of all rows are written out between two products.
+LIBLINEAR goes through a list of what is stored in each row, several times a step.
 """
 
 from __future__ import annotations
@@ -17,6 +18,27 @@ _SOFTMAX = price("theirs.lbfgs.passes.softmax")
 _CALL, _STEP = price("theirs.lbfgs.call"), price("theirs.lbfgs.step")
 _LOSS, _PRODUCT = price("theirs.lbfgs.loss"), price("theirs.lbfgs.product")
 _READS, _STORED = price("theirs.lbfgs.reads"), price("theirs.lbfgs.stored")
+_NEWTON, _LISTED = price("theirs.liblinear.passes"), price("theirs.liblinear.listed")
+
+
+def svc_cost(estimator: Any, stats: Stats, passes: float | None = None) -> Cost | None:
+    """Of a `LinearSVC`, on one thread; None in the dual, whose epochs only a trial tells.
+
+    Parameters
+    ----------
+    estimator : LinearSVC
+    stats : Stats
+        Of all rows; ``outputs`` are classes where there are three or more.
+    passes : float, optional
+        Steps that it takes, where that is known.
+    """
+    dual = stats.rows < stats.columns if estimator.dual == "auto" else estimator.dual
+    kinds = (estimator.loss, estimator.penalty, estimator.multi_class)
+    if dual or kinds != ("squared_hinge", "l2", "ovr"):
+        return None
+    shape = shape_of_stats(stats)
+    steps = min(_NEWTON, estimator.max_iter) if passes is None else passes
+    return arithmetic(shape, steps * _LISTED * shape.nonzero * shape.columns)
 
 
 def logistic_cost(estimator: Any, stats: Stats, passes: float | None = None) -> Cost | None:
