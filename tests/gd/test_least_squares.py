@@ -261,3 +261,27 @@ def test_centred_rows_do_not_depend_on_each_other_for_a_small_penalty(layout: An
 
 def _unwanted(*_: Any, **__: Any) -> Any:
     raise AssertionError("a decomposition that the solution does not need")
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_steps_on_wide_rows_do_not_grow_as_the_penalty_fades(layout: Any) -> None:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(60, 900)) * (rng.random((60, 900)) < 0.1)
+    y = X @ rng.normal(size=900) + 3.0
+    alphas = [1e-4, 1e-2, 1.0]
+    ours = Ridge(alphas, solver="sparse_cg", tol=1e-8)
+    ours.fit(layout(X), np.column_stack([y, y, y]))
+    for coef, alpha in zip(ours.coef_, alphas, strict=True):
+        theirs = linear_model.Ridge(alpha, solver="svd").fit(X, y).coef_
+        np.testing.assert_allclose(coef, theirs, atol=1e-7 * np.abs(theirs).max())
+    assert ours.n_iter_.max() <= 60  # the rank, and rounding
+
+
+def test_wide_rows_whose_columns_have_many_scales_are_evened_out() -> None:
+    rng = np.random.default_rng(6)
+    few = rng.normal(size=(200, 5)) * [1.0, 10.0, 1e2, 1e3, 1e4]
+    X = np.hstack([rng.random((200, 600)) < 0.02, few])
+    y = X @ (rng.normal(size=605) / (1.0 + np.linalg.norm(X, axis=0)))
+    ours = Ridge(10.0, solver="sparse_cg", tol=1e-6).fit(sparse.csr_array(X), y)
+    assert ours.n_iter_.max() < 40  # 51 as they are
+    same(ours, linear_model.Ridge(10.0, solver="svd").fit(X, y), 1e-5)

@@ -133,3 +133,19 @@ def test_a_start_that_is_worse_than_zeros_is_left() -> None:
     for one in (model, alone):
         assert one.solve(Penalty(0.01), 1e-9, 1000)
     np.testing.assert_allclose(model.w, alone.w, atol=1e-4)
+
+
+def test_sparse_columns_are_multiplied_only_where_that_pays_for_newtons_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(1)
+    X = sp.random_array((800, 3200), density=0.004, rng=rng, format="csr")
+    y = X @ rng.normal(size=3200) + 0.1 * rng.normal(size=800)
+    monkeypatch.setattr("mlopt.gd.plans.column_products.gram", _unwanted)
+    ours = mlopt.Lasso(6e-4, max_iter=30_000).fit(X, y)
+    theirs = linear_model.Lasso(6e-4, max_iter=30_000, tol=1e-7).fit(X, y)
+    np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=1e-3 * y.std())
+
+
+def _unwanted(*_: Any) -> Any:
+    raise AssertionError("products of columns that no sweeps have paid for")

@@ -8,7 +8,8 @@ weighted means ``m`` of the features, the product with the centred matrix is
 Hestenes and Stiefel, "Methods of conjugate gradients for solving linear systems", 1952,
 with the diagonal of ``A`` as preconditioner where there is a penalty, unless a better one
 is given. Without a penalty there is none: started from zero, plain conjugate gradients
-never leave the row space of ``X`` and so end in the solution of least norm.
+never leave the row space of ``X`` and so end in the solution of least norm. Nor is there
+one where a row space with few dimensions is worth more than columns of one scale.
 
 Shapes: ``d`` features, ``T`` targets.
 """
@@ -91,7 +92,7 @@ class ConjugateGradients:
         sums = ColumnSums.of(rows, intercept) if sums is None else sums
         self._rows, self._alphas, self._tol = rows, alphas, tol
         self._by_coef = inverse is not None
-        self._inverse: Inverse = _Diagonal.of(sums, alphas) if inverse is None else inverse
+        self._inverse: Inverse = inverse or _Diagonal.of(sums, alphas, rows.n)
         self._dtype = rows.dtype if inverse is None else np.dtype(np.float64)
         self.mean, self._centre = sums.mean, sums.mean[: rows.d, None]
         self._right, self._passes = sums.cross, 1
@@ -234,16 +235,30 @@ def _matters(alphas: Array, sums: ColumnSums) -> NDArray[np.bool_]:
     return np.asarray(alphas > least)
 
 
+def _evens(alphas: Array, sums: ColumnSums, n: int) -> NDArray[np.bool_]:
+    """For which penalties the diagonal is expected to save steps.
+
+    It takes away what the mean column is larger than a usual one. With fewer rows than
+    columns it leads out of the row space, where a usual column is larger than the penalty
+    alone by its square.
+    """
+    squares = sums.squares[sums.squares > 0.0]
+    if n >= len(sums.squares) or not len(squares):
+        return np.ones(len(alphas), np.bool_)
+    usual, mean = np.median(squares) + alphas, squares.mean() + alphas
+    return np.asarray(usual * usual <= alphas * mean)
+
+
 class _Diagonal:
-    """The diagonal of the system (d, T) where there is a penalty, else ones."""
+    """The diagonal of the system (d, T) where there is a penalty and it pays, else ones."""
 
     def __init__(self, diagonal: Array) -> None:
         self._diagonal = diagonal
 
     @staticmethod
-    def of(sums: ColumnSums, alphas: Array) -> _Diagonal:
-        squares = sums.squares[:, None]
-        return _Diagonal(np.where(_matters(alphas, sums), squares + alphas, 1.0))
+    def of(sums: ColumnSums, alphas: Array, n: int) -> _Diagonal:
+        taken = _matters(alphas, sums) & _evens(alphas, sums, n)
+        return _Diagonal(np.where(taken, sums.squares[:, None] + alphas, 1.0))
 
     def __call__(self, residual: Array, targets: NDArray[np.intp]) -> Array:
         return np.asarray(residual / self._diagonal[:, targets])

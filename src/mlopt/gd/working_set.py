@@ -345,7 +345,7 @@ class WorkingSet:
         products = self._columns.products if once else Products(model.X, model.h)
         price, step = products.sweeps_worth(chosen), sweeps_worth_step(model.X, chosen)
         by_dual = step < np.inf and (self._creeps >= _PATIENCE or STEPS * step <= price)
-        price = min(price, STEPS * step, _SWEEPS)
+        price = min(price, STEPS * step)
         start = self.w, self._slopes
         told = by_dual and self._started  # which columns have a weight
         if price > (self.sweeps if once else self._round) and not told:

@@ -96,10 +96,9 @@ def _weighted(X: NDArray, chosen: Indices, root: Array) -> Array:
 def sweeps_worth(X: Any, chosen: Indices, new: int, known: int) -> float:
     """Sweeps over the chosen columns that take as long as products of the ``new`` ones.
 
-    Infinite where products of sparse columns take longer in a sweep than the columns, and
-    where those of dense ones are too many to hold. Between more columns than rows they
-    make a sweep longer, too, but sweeps that creep shorter: after as many as a round may
-    have, there are Newton's steps by them, whose factor is counted.
+    Infinite where those are too many to hold. Between more columns than rows, and between
+    sparse ones, they make a sweep longer, but sweeps that creep shorter: after as many as a
+    round may have, there are Newton's steps by them, whose factor is counted.
 
     Parameters
     ----------
@@ -119,9 +118,12 @@ def sweeps_worth(X: Any, chosen: Indices, new: int, known: int) -> float:
             return np.inf
         return max(float(pairs + k**3 / 3.0 / n) / (PRODUCTS * k), float(_CREEPING))
     stored = float(np.diff(X.indptr)[chosen].sum())
-    if k**2 > stored:
+    made = float((new + known) / max(k, 1) * stored / n / _SPARSE_PRODUCTS)
+    if k**2 <= stored:
+        return made
+    if k**2 > _PANEL:
         return np.inf
-    return float((new + known) / max(k, 1) * stored / n / _SPARSE_PRODUCTS)
+    return max(made + k**3 / 3.0 / (PRODUCTS * max(stored, 1.0)), float(_CREEPING))
 
 
 def sweeps_worth_step(X: Any, chosen: Indices) -> float:
