@@ -12,6 +12,7 @@ from sklearn.linear_model import Ridge
 
 from mlopt.gd import direct_training, linear_training, ridge_path, row_kinds
 from mlopt.gd.columns import Model
+from mlopt.gd.conjugate_gradients import ConjugateGradients
 from mlopt.gd.direct_training import (
     DirectLeastSquares,
     _as_outputs,
@@ -20,6 +21,7 @@ from mlopt.gd.direct_training import (
 )
 from mlopt.gd.normal_equations import moments
 from mlopt.gd.pricing import Shape
+from mlopt.gd.sizes import HALF
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 
@@ -211,11 +213,30 @@ def test_trainings_that_follow_each_other_share_gram_matrices_of_wide_rows() -> 
         np.testing.assert_allclose(coef[0], peer.coef_, rtol=1e-8, atol=1e-11)
 
 
+def test_a_tolerance_is_what_conjugate_gradients_stop_at() -> None:
+    rng = np.random.default_rng(9)
+    X = sp.random(500, 4000, 0.01, format="csr", rng=rng)
+    y, passes = rng.normal(size=500), []
+    exact = Ridge(0.01, solver="cholesky").fit(X.toarray(), y)
+    rows = Rows.of(X).attach(targets=y[:, None], weights=np.ones((500, 1)))
+    for tol in (1e-3, HALF):
+        training = DirectLeastSquares(rows, [Model("squared", 0.01 / 500)], 5, tol=tol)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(direct_training, "cheapest_of", lambda *_: "sparse_cg")
+            calls = counted(patch, ConjugateGradients, "_step")
+            training.advance(1)
+        coef, _ = training.coefficients(0)
+        off = np.linalg.norm(coef[0] - exact.coef_) / np.linalg.norm(exact.coef_)
+        assert off < tol
+        passes.append(len(calls))
+    assert 0 < passes[0] < 0.7 * passes[1]
+
+
 def test_penalties_cost_little_where_they_share_a_gram_matrix() -> None:
     here, seconds = Resources(), {}
     shape = Shape(20_000, 100, 1, 2_000_000, 8, False, 8)
     for models in (8, 64):
-        ways = direct_ways(shape, 5, models, here)
+        ways = direct_ways(shape, 5, models, HALF, here)
         assert cheapest_of(ways, here) == "cholesky"
         seconds[models] = ways["cholesky"].seconds(here)
     assert seconds[64] < 2 * seconds[8]
@@ -223,5 +244,5 @@ def test_penalties_cost_little_where_they_share_a_gram_matrix() -> None:
 
 def test_eigenvectors_for_many_penalties_are_cheaper_than_steps_for_each() -> None:
     here, shape = Resources(), Shape(6000, 2000, 1, 12_000_000, 8, False, 2)
-    chosen = [cheapest_of(direct_ways(shape, 1, n, here), here) for n in (1, 64)]
+    chosen = [cheapest_of(direct_ways(shape, 1, n, HALF, here), here) for n in (1, 64)]
     assert chosen == ["mixed_cholesky", "cholesky"]

@@ -24,7 +24,7 @@ from mlopt.costs import Cost
 from mlopt.gd.at_once import SolvedAtOnce
 from mlopt.gd.columns import Layout, Model
 from mlopt.gd.estimator_base import resources_of
-from mlopt.gd.least_squares_fit import SOLVERS, squares_problem
+from mlopt.gd.least_squares_fit import SOLVERS, exactly, squares_problem
 from mlopt.gd.normal_equations import Moments, Solution
 from mlopt.gd.passes import Floats
 from mlopt.gd.plans import mixed_cholesky
@@ -36,12 +36,11 @@ from mlopt.gd.plans.methods import BY_NAME
 from mlopt.gd.plans.mixed_cholesky import MIXED_CHOLESKY
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.sparse_cg import left_out
-from mlopt.gd.plans.stop import CoefficientError
 from mlopt.gd.pricing import Shape, shape_of
 from mlopt.gd.ridge_path import Sets, path_cost, sets_of, solve_path
 from mlopt.gd.row_products import gram_cost
 from mlopt.gd.sample import local_executor
-from mlopt.gd.sizes import LOST
+from mlopt.gd.sizes import HALF, LOST
 from mlopt.resources import Resources
 from mlopt.rows import Block, Rows
 
@@ -64,6 +63,8 @@ class DirectLeastSquares(SolvedAtOnce):
         to multiply.
     resources : Resources, optional
         Of the machine, where they are known.
+    tol : float
+        That conjugate gradients stop at; see `CoefficientError.gradient`.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class DirectLeastSquares(SolvedAtOnce):
         models: Sequence[Model],
         max_passes: int,
         *,
+        tol: float = HALF,
         kept: dict[str, Any] | None = None,
         parts: Mapping[str, Any] | None = None,
         resources: Resources | None = None,
@@ -79,7 +81,7 @@ class DirectLeastSquares(SolvedAtOnce):
         super().__init__(rows, models, max_passes)
         self._kept = {} if kept is None else kept
         self._parts = parts or {}
-        self._resources = resources
+        self._resources, self._tol = resources, tol
 
     def _solve_all(self) -> None:
         together: dict[tuple[int, bool], dict[int, list[int]]] = {}
@@ -101,7 +103,8 @@ class DirectLeastSquares(SolvedAtOnce):
     def _cheapest(self, sets: Mapping[int, Sequence[int]]) -> str:
         here = self._resources or resources_of(self.rows.executor)
         most = max(map(len, sets.values()))
-        return cheapest_of(direct_ways(shape_of(self.rows, 1), len(sets), most, here), here)
+        shape = shape_of(self.rows, 1)
+        return cheapest_of(direct_ways(shape, len(sets), most, self._tol, here), here)
 
     def _solve_paths(
         self, sets: Mapping[int, Sequence[int]], found: Sequence[Moments]
@@ -176,7 +179,7 @@ class DirectLeastSquares(SolvedAtOnce):
         rows = self.rows.compute_beside(_as_outputs, rowset, target, len(numbers))
         penalties = [self.models[number].l2 for number in numbers]
         problem = squares_problem(rows, penalties, intercept, positive=False)
-        stop = _exact(rows.n, rows.d)
+        stop = exactly(rows.n, rows.d, LOST, self._tol)
         chosen = choose(
             "least squares", solver, SOLVERS, problem, stop, resources=self._resources
         )
@@ -212,12 +215,9 @@ def _as_outputs(
     }
 
 
-def _exact(n: int, d: int) -> CoefficientError:
-    eps = float(np.finfo(np.float64).eps)
-    return CoefficientError(LOST, eps**0.5, max(n, d) * eps)
-
-
-def direct_ways(rows: Shape, sets: int, models: int, here: Resources) -> dict[str, Cost]:
+def direct_ways(
+    rows: Shape, sets: int, models: int, tol: float, here: Resources
+) -> dict[str, Cost]:
     """By solver what so many models on each of so many row sets take.
 
     Those of a set share its Gram matrix, of columns or of rows, and that of columns is
@@ -228,9 +228,12 @@ def direct_ways(rows: Shape, sets: int, models: int, here: Resources) -> dict[st
     rows : Shape
         With the columns of one model.
     sets, models : int
+    tol : float
+        Of conjugate gradients.
     here : Resources
     """
-    stop, left, found = _exact(rows.n, rows.d), left_out(rows.sparse), {}
+    stop, left = exactly(rows.n, rows.d, LOST, tol), left_out(rows.sparse)
+    found = {}
     for method in (BY_NAME[name] for name in SOLVERS if name not in left):
         columns = 1 if method.name in _PATHS else models
         outline = Outline("squared", replace(rows, columns=columns), l2=1.0, stop=stop)

@@ -67,8 +67,7 @@ class Regressor(LinearRegressor):
         asked, rows = self._settings(), problem.rows
         if self.positive:
             return "auto", GradientNorm(asked.accuracy), {}
-        near = _NEAR if rows.d >= rows.n else 1.0
-        exact = CoefficientError(asked.accuracy, near * self.tol, _cutoff(asked, rows))
+        exact = exactly(rows.n, rows.d, asked.accuracy, self.tol, asked.cutoff)
         return self.solver, exact, left_out(rows.sparse)
 
     def _methods(self) -> tuple[str, ...]:
@@ -97,6 +96,18 @@ class Regressor(LinearRegressor):
         )
 
 
+def exactly(
+    n: int, d: int, accuracy: float, tol: float, cutoff: float | None = None
+) -> CoefficientError:
+    """Coefficients of n rows and d columns, as near as scikit-learn's with a ``tol``.
+
+    A ``cutoff`` of None is whatever rounding allows.
+    """
+    near = _NEAR if d >= n else 1.0
+    smallest = max(n, d) * float(np.finfo(np.float64).eps) if cutoff is None else cutoff
+    return CoefficientError(accuracy, near * tol, smallest)
+
+
 def squares_problem(
     rows: Rows,
     penalties: Sequence[float] | NDArray[Any],
@@ -116,12 +127,6 @@ def outline_of_fit(estimator: Any, X: Any, y: Any) -> Outline:
         chosen: Chosen = clone(estimator)._prepare(X, y, None, where)[1]
     first = chosen.ranked[0]
     return replace(first.problem.outline, stop=first.stop)
-
-
-def _cutoff(asked: Settings, rows: Rows) -> float:
-    if asked.cutoff is not None:
-        return asked.cutoff
-    return max(rows.n, rows.d) * float(np.finfo(np.float64).eps)
 
 
 def _check_alphas(alpha: Any, outputs: int) -> NDArray[np.float64]:

@@ -19,11 +19,13 @@ from mlopt.gd import elastic_net, least_squares, logistic
 from mlopt.gd import svm as mlopt_svm
 from mlopt.gd.columns import Model
 from mlopt.gd.lockstep import Schedule
+from mlopt.gd.sizes import HALF
 from mlopt.identity import identified, is_valid
 from mlopt.pipeline.fits.models.objectives import (
     dense_only,
     logistic_differs,
     penalty_free,
+    solves_exactly,
     squares_differ,
     svc_differs,
 )
@@ -237,8 +239,10 @@ def _ridge(est: Any) -> LinearTask | str:
         return "without a penalty there may be no single minimum"
     if est.max_iter is not None:
         return "`max_iter` may end it before it has converged"
+    # Dense rows are solved to rounding, whatever the tolerance is.
+    tol = HALF if solves_exactly(est, sparse=True) else est.tol
     return LinearTask(
-        "squared", float(est.alpha), True, False, est.fit_intercept, est.tol,
+        "squared", float(est.alpha), True, False, est.fit_intercept, tol,
         SQUARES_PASSES, dense_only=dense_only(est),
     )  # fmt: skip
 

@@ -134,8 +134,9 @@ def training_of(
     if task.direct:
         here = problem.resources if isinstance(rows.executor, Threads) else None
         return DirectLeastSquares(
-            rows, models, limit, kept=view.kept, parts=view.parts, resources=here
-        )
+            rows, models, limit, kept=view.kept, parts=view.parts, resources=here,
+            tol=task.tol,
+        )  # fmt: skip
     if task.schedule is None:
         first = 1.0
         if task.loss == "squared_hinge":

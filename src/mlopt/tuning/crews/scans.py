@@ -238,7 +238,7 @@ def at_once_cost(
         part = replace(rows, n=n, nonzero=nonzero)
         found = paths_cost(loss, rows, part, sets, models, task.tol)
     else:
-        ways = direct_ways(rows, sets, models, Resources())
+        ways = direct_ways(rows, sets, models, task.tol, Resources())
         found = ways[cheapest_of(ways, Resources())]
     if task.by_columns or task.classifier or sets == 1:
         columns = models * sets * problem.outputs

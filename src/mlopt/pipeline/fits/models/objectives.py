@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from mlopt.gd.least_squares_fit import Regressor
+
 _SOFTMAX = ("deprecated", "auto", "multinomial")
 
 
@@ -51,3 +53,15 @@ def squares_differ(estimator: Any) -> str:
 def dense_only(estimator: Any) -> bool:
     """Whether scikit-learn's `Ridge` refuses sparse rows, be it with an intercept only."""
     return getattr(estimator, "solver", "") in _DENSE_ONLY
+
+
+_BY_STEPS = ("sparse_cg", "lsqr", "sag", "saga", "lbfgs")
+"""scikit-learn's solvers that stop at `tol`; its others are exact."""
+
+
+def solves_exactly(estimator: Any, sparse: bool) -> bool:
+    """Whether scikit-learn solves least squares by a factorization, to rounding."""
+    if isinstance(estimator, Regressor):
+        return False  # mlopt's own: as near as it is asked
+    solver = getattr(estimator, "solver", "auto")
+    return not sparse if solver == "auto" else solver not in _BY_STEPS

@@ -19,7 +19,11 @@ from mlopt.gd.plans.methods import BY_NAME
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.sparse_cg import left_out
 from mlopt.gd.plans.stop import CoefficientError
-from mlopt.pipeline.fits.models.objectives import dense_only, squares_differ
+from mlopt.pipeline.fits.models.objectives import (
+    dense_only,
+    solves_exactly,
+    squares_differ,
+)
 from mlopt.pipeline.fits.models.twin import Twin, same
 from mlopt.resources import Resources
 from mlopt.rows import Rows
@@ -28,8 +32,6 @@ from mlopt.stats import Stats
 _ITERATE = ("sparse_cg", "sketched_cg")
 _PENALISED = ("sketched_cg", "mixed_cholesky", "dual_cholesky")
 _REFINED = (*_ITERATE, "mixed_cholesky")
-_BY_STEPS = ("sparse_cg", "lsqr", "sag", "saga", "lbfgs")
-"""scikit-learn's solvers that stop at `tol`; its others are exact."""
 _EXACT, _EXACT32 = 1e-10, 1e-6
 """Relative error of coefficients up to which is solved what scikit-learn solves exactly: no
 more than rounding leaves of its normal equations at a condition of 1e6, in float64, and of
@@ -45,7 +47,7 @@ class Penalised(Twin):
 
     def twin(self, estimator: Any, rows: Rows) -> Any:
         given = same(estimator, "alpha", "fit_intercept", "max_iter", "tol")
-        if self.solver in _REFINED and _is_exact(estimator, rows.sparse):
+        if self.solver in _REFINED and solves_exactly(estimator, rows.sparse):
             given["tol"] = min(given["tol"], _exact(rows.dtype.itemsize))
         return least_squares.Ridge(solver=self.solver, **given)
 
@@ -66,7 +68,7 @@ class Penalised(Twin):
             return reason
         if stats.sparse and dense_only(estimator):
             return "its solver does not take sparse rows"
-        exact = _is_exact(estimator, stats.sparse)
+        exact = solves_exactly(estimator, stats.sparse)
         if not exact and getattr(estimator, "max_iter", None) is not None:
             return "`max_iter` may end it before it has converged"
         if exact and self.solver == "sparse_cg":
@@ -111,7 +113,7 @@ class Penalised(Twin):
         passes: float | None = None,
     ) -> Cost | str:
         outline, asked = squares_outline(stats, estimator), _asked(estimator)
-        if self.solver in _REFINED and _is_exact(estimator, stats.sparse):
+        if self.solver in _REFINED and solves_exactly(estimator, stats.sparse):
             exact = _exact(stats.itemsize)
             asked = CoefficientError(exact, min(asked.gradient, exact))
             outline = replace(outline, stop=asked)
@@ -168,14 +170,6 @@ class Signed(Penalised):
         # In some versions of scikit-learn the classes are a property of the binarizer.
         vars(fitted).update(_label_binarizer=binarizer, classes_=binarizer.classes_)
         return fitted
-
-
-def _is_exact(estimator: Any, sparse: bool) -> bool:
-    """Whether scikit-learn solves by a factorization, to rounding."""
-    if isinstance(estimator, Regressor):
-        return False  # mlopt's own: as near as it is asked
-    solver = getattr(estimator, "solver", "auto")
-    return not sparse if solver == "auto" else solver not in _BY_STEPS
 
 
 def _exact(itemsize: int) -> float:
