@@ -5,7 +5,8 @@ seconds and 60 passes at most, and its price for the passes that it took stands 
 median. A ratio below 1 says that the price is too low. Single passes over all rows, "pass"
 among the methods, are measured on shapes of their own: few values a row, many rows, blocks.
 So are "step"s of L-BFGS, passes over next to nothing: many weights, of one column or more.
-"theirs" are scikit-learn's own fits by lbfgs, of two classes and of five, to their end.
+"theirs" are scikit-learn's own fits by lbfgs and, in the primal, by LIBLINEAR, of two
+classes and of five, to their end.
 Foreseeing passes is another matter: `foresight.py`.
 
 With --fit methods run on one thread, and the processor time of the quickest run counts,
@@ -49,6 +50,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import least_squares
 from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
 
 import mlopt
 from mlopt.cluster import Threads, between_passes, single_threaded
@@ -64,7 +66,7 @@ from mlopt.gd.pricing import Shape, gradient_pass, shape_of
 from mlopt.gd.quasi_newton import QuasiNewton
 from mlopt.pipeline.calibration.fitting import MOST as FACTOR
 from mlopt.pipeline.calibration.fitting import RIDGE, robust
-from mlopt.pipeline.fits.models.theirs import logistic_cost as own_cost
+from mlopt.pipeline.fits.registry import own_cost
 from mlopt.prices import PRICES
 from mlopt.resources import Calibration
 from mlopt.rows import Rows
@@ -203,7 +205,7 @@ class Theirs:
     """A fit of scikit-learn's, its steps, and its seconds."""
 
     method: SimpleNamespace
-    estimator: LogisticRegression
+    estimator: LogisticRegression | LinearSVC
     stats: Stats
     passes: int
     resources: mlopt.Resources
@@ -222,25 +224,33 @@ def fitted_theirs(rng, n, d, density):
     for classes in (2, CLASSES):
         z = X @ rng.normal(size=(d, classes))
         y = np.argmax(z / z.std(axis=0) + rng.gumbel(size=z.shape), axis=1)
-        estimator, seconds = LogisticRegression(max_iter=MOST), []
-        with single_threaded():
-            for _ in range(REPEATS):
-                clock = time.process_time if FIT else time.perf_counter
-                start = clock()
-                estimator.fit(X, y)
-                seconds.append(clock() - start)
-        took, steps = sorted(seconds)[0 if FIT else REPEATS // 2], int(estimator.n_iter_[0])
-        kind = f"{THEIRS}, {'dense' if density == 1 else 'sparse'}, {classes} classes"
         stats = Stats.of(X, outputs=1 if classes == 2 else classes)
-        named = SimpleNamespace(name=kind)
-        one = Theirs(named, estimator, stats, steps, resources, took)
-        print(
-            f"{kind:34s} logistic      {n:6d} x {d:<5d} {density:5.3f} {steps:4d} passes "
-            f"{1e3 * took:9.2f} ms  price {1e3 * one.priced():9.2f} ms  "
-            f"{one.priced() / took:5.2f}",
-            flush=True,
-        )
-        yield one
+        for loss, estimator in (
+            ("logistic", LogisticRegression(max_iter=MOST)), ("squared_hinge", LinearSVC())
+        ):  # fmt: skip
+            if own_cost(estimator, stats) is None:
+                continue  # in the dual
+            seconds = []
+            with single_threaded():
+                for _ in range(REPEATS):
+                    clock = time.process_time if FIT else time.perf_counter
+                    start = clock()
+                    estimator.fit(X, y)
+                    seconds.append(clock() - start)
+            took = sorted(seconds)[0 if FIT else REPEATS // 2]
+            steps = int(np.max(estimator.n_iter_))
+            if loss == "squared_hinge" and steps == estimator.max_iter:
+                continue
+            kind = f"{THEIRS}, {'dense' if density == 1 else 'sparse'}, {classes} classes"
+            named = SimpleNamespace(name=f"{kind}, {loss}")
+            one = Theirs(named, estimator, stats, steps, resources, took)
+            print(
+                f"{kind:34s} {loss:13s} {n:6d} x {d:<5d} {density:5.3f} {steps:4d} passes "
+                f"{1e3 * took:9.2f} ms  price {1e3 * one.priced():9.2f} ms  "
+                f"{one.priced() / took:5.2f}",
+                flush=True,
+            )
+            yield one
 
 
 class Bindings:
@@ -411,9 +421,10 @@ def rows(rng, n, d, density):
         return rng.normal(size=(n, d)) + 0.7 * rng.normal(size=(n, 1))
     often = rng.pareto(1.0, d) + 0.05
     count = rng.poisson(max(density * d, 1.0), n)
-    columns = rng.choice(d, size=count.sum(), p=often / often.sum())
+    columns = rng.choice(d, size=count.sum(), p=often / often.sum()).astype(np.int32)
     values = np.abs(rng.normal(size=len(columns))) + 0.1
-    X = sp.csr_array((values, (np.repeat(np.arange(n), count), columns)), shape=(n, d))
+    places = np.repeat(np.arange(n, dtype=np.int32), count), columns
+    X = sp.csr_array((values, places), shape=(n, d))
     X.sum_duplicates()
     return X
 

@@ -18,7 +18,8 @@ _SOFTMAX = price("theirs.lbfgs.passes.softmax")
 _CALL, _STEP = price("theirs.lbfgs.call"), price("theirs.lbfgs.step")
 _LOSS, _PRODUCT = price("theirs.lbfgs.loss"), price("theirs.lbfgs.product")
 _READS, _STORED = price("theirs.lbfgs.reads"), price("theirs.lbfgs.stored")
-_NEWTON, _LISTED = price("theirs.liblinear.passes"), price("theirs.liblinear.listed")
+_NEWTON = price("theirs.liblinear.passes")
+_LISTED, _SPARSELY = price("theirs.liblinear.listed"), price("theirs.liblinear.stored")
 
 
 def svc_cost(estimator: Any, stats: Stats, passes: float | None = None) -> Cost | None:
@@ -38,7 +39,8 @@ def svc_cost(estimator: Any, stats: Stats, passes: float | None = None) -> Cost 
         return None
     shape = shape_of_stats(stats)
     steps = min(_NEWTON, estimator.max_iter) if passes is None else passes
-    return arithmetic(shape, steps * _LISTED * shape.nonzero * shape.columns)
+    each = _SPARSELY if shape.sparse else _LISTED
+    return arithmetic(shape, steps * each * shape.nonzero * shape.columns)
 
 
 def logistic_cost(estimator: Any, stats: Stats, passes: float | None = None) -> Cost | None:
