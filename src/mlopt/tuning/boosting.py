@@ -18,7 +18,9 @@ from mlopt.tuning.crews.growing import is_hist, members, stops_early
 _FEW = 100
 """Trees from which trying is worth the time."""
 _SHARE = 50
+"""Of so many trees one is grown on one thread and one on all, to see which is quicker."""
 _CLEARLY = 1.2
+"""How many times as long all threads must take: noise of a few trees is less."""
 
 
 def can_be_tried(model: Any, rows: int) -> bool:
