@@ -10,6 +10,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from sklearn.linear_model import Ridge
 
+import mlopt
 from mlopt.gd import direct_training, linear_training, ridge_path, row_kinds
 from mlopt.gd.columns import Model
 from mlopt.gd.conjugate_gradients import ConjugateGradients
@@ -18,10 +19,16 @@ from mlopt.gd.direct_training import (
     _as_outputs,
     cheapest_of,
     direct_ways,
+    squared_length,
 )
+from mlopt.gd.least_squares_fit import exactly
 from mlopt.gd.normal_equations import moments
-from mlopt.gd.pricing import Shape
+from mlopt.gd.plans.forecast import typical
+from mlopt.gd.plans.outline import Outline
+from mlopt.gd.plans.sparse_cg import SPARSE_CG
+from mlopt.gd.pricing import Shape, shape_of
 from mlopt.gd.sizes import HALF
+from mlopt.gd.spectrum import Spectrum
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 
@@ -236,7 +243,7 @@ def test_penalties_cost_little_where_they_share_a_gram_matrix() -> None:
     here, seconds = Resources(), {}
     shape = Shape(20_000, 100, 1, 2_000_000, 8, False, 8)
     for models in (8, 64):
-        ways = direct_ways(shape, 5, models, HALF, here)
+        ways = direct_ways(shape, 5, models, [1.0], 0.0, HALF, here)
         assert cheapest_of(ways, here) == "cholesky"
         seconds[models] = ways["cholesky"].seconds(here)
     assert seconds[64] < 2 * seconds[8]
@@ -244,5 +251,19 @@ def test_penalties_cost_little_where_they_share_a_gram_matrix() -> None:
 
 def test_eigenvectors_for_many_penalties_are_cheaper_than_steps_for_each() -> None:
     here, shape = Resources(), Shape(6000, 2000, 1, 12_000_000, 8, False, 2)
-    chosen = [cheapest_of(direct_ways(shape, 1, n, HALF, here), here) for n in (1, 64)]
+    given = [1.0], 0.0, HALF, here
+    chosen = [cheapest_of(direct_ways(shape, 1, n, *given), here) for n in (1, 64)]
     assert chosen == ["mixed_cholesky", "cholesky"]
+
+
+def test_steps_of_sparse_rows_are_foreseen_by_their_penalties() -> None:
+    """Within twice what they take, where a penalty tells how far eigenvalues are apart."""
+    rng = np.random.default_rng(3)
+    X = sp.random(1500, 1500, 0.02, format="csr", rng=rng)
+    y, shape = X @ rng.normal(size=1500), shape_of(Rows.of(X), 1)
+    seen = Spectrum.even(squared_length(X), *X.shape)
+    for alpha in (0.03, 1.0, 30.0):
+        took = int(mlopt.Ridge(alpha, solver="sparse_cg").fit(X, y).n_iter_[0])
+        stop = exactly(*X.shape, 1e-6, 1e-4)
+        outline = Outline("squared", shape, alpha / 1500, stop=stop, spectrum=seen)
+        assert took / 2 < typical(SPARSE_CG, outline, stop).expected < took * 2

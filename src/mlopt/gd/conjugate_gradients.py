@@ -95,8 +95,9 @@ class ConjugateGradients:
         self._inverse: Inverse = inverse or _Diagonal.of(sums, alphas, rows.n)
         self._dtype = rows.dtype if inverse is None else np.dtype(np.float64)
         self.mean, self._centre = sums.mean, sums.mean[: rows.d, None]
-        self._right, self._passes = sums.cross, 1
-        self.coef, self._residual = np.zeros_like(sums.cross), sums.cross.copy()
+        # By columns, as most of a step goes through them where rows are sparse.
+        self._right, self._passes = np.asfortranarray(sums.cross), 1
+        self.coef, self._residual = np.zeros_like(self._right), self._right.copy("F")
         everything = np.arange(len(alphas))
         self._direction = self._inverse(self._residual, everything)
         self._energy = np.sum(self._residual * self._direction, axis=0)
@@ -213,7 +214,7 @@ class ConjugateGradients:
         offset = -np.sum(self._centre * direction, axis=0)
         weights, offset = direction.astype(self._dtype), offset.astype(self._dtype)
         image: Array = self._rows.map_reduce(_block_product, operator.add, weights, offset)
-        return np.asarray(image[:-1] - self._centre * image[-1])
+        return np.asarray(image[:-1] - self._centre * image[-1], order="F")
 
 
 _STATE = (
@@ -258,7 +259,8 @@ class _Diagonal:
     @staticmethod
     def of(sums: ColumnSums, alphas: Array, n: int) -> _Diagonal:
         taken = _matters(alphas, sums) & _evens(alphas, sums, n)
-        return _Diagonal(np.where(taken, sums.squares[:, None] + alphas, 1.0))
+        diagonal = np.where(taken, sums.squares[:, None] + alphas, 1.0)
+        return _Diagonal(np.asfortranarray(diagonal))
 
     def __call__(self, residual: Array, targets: NDArray[np.intp]) -> Array:
         return np.asarray(residual / self._diagonal[:, targets])

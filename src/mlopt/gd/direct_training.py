@@ -41,6 +41,7 @@ from mlopt.gd.ridge_path import Sets, path_cost, sets_of, solve_path
 from mlopt.gd.row_products import gram_cost
 from mlopt.gd.sample import local_executor
 from mlopt.gd.sizes import HALF, LOST
+from mlopt.gd.spectrum import Spectrum
 from mlopt.resources import Resources
 from mlopt.rows import Block, Rows
 
@@ -102,9 +103,11 @@ class DirectLeastSquares(SolvedAtOnce):
 
     def _cheapest(self, sets: Mapping[int, Sequence[int]]) -> str:
         here = self._resources or resources_of(self.rows.executor)
-        most = max(map(len, sets.values()))
-        shape = shape_of(self.rows, 1)
-        return cheapest_of(direct_ways(shape, len(sets), most, self._tol, here), here)
+        most, shape = max(map(len, sets.values())), shape_of(self.rows, 1)
+        length = self.rows.first(_squared_length) if shape.sparse else 0.0
+        penalties = [self.models[number].l2 for own in sets.values() for number in own]
+        ways = direct_ways(shape, len(sets), most, penalties, length, self._tol, here)
+        return cheapest_of(ways, here)
 
     def _solve_paths(
         self, sets: Mapping[int, Sequence[int]], found: Sequence[Moments]
@@ -215,8 +218,23 @@ def _as_outputs(
     }
 
 
+def _squared_length(block: Block) -> float:
+    return squared_length(block.X)
+
+
+def squared_length(X: Any) -> float:
+    """The mean squared length of sparse rows (n, d)."""
+    return float(np.square(X.data, dtype=np.float64).sum() / max(1, X.shape[0]))
+
+
 def direct_ways(
-    rows: Shape, sets: int, models: int, tol: float, here: Resources
+    rows: Shape,
+    sets: int,
+    models: int,
+    penalties: Sequence[float],
+    length: float,
+    tol: float,
+    here: Resources,
 ) -> dict[str, Cost]:
     """By solver what so many models on each of so many row sets take.
 
@@ -228,19 +246,26 @@ def direct_ways(
     rows : Shape
         With the columns of one model.
     sets, models : int
+    penalties : sequence of float
+        Of the mean loss, of all models or of some like them.
+    length : float
+        The mean squared length of sparse rows; 0 where it is not known.
     tol : float
         Of conjugate gradients.
     here : Resources
     """
     stop, left = exactly(rows.n, rows.d, LOST, tol), left_out(rows.sparse)
-    found = {}
+    seen = Spectrum.even(length, rows.n, rows.d) if length else None
+    first, found = Outline("squared", rows, l2=1.0, stop=stop, spectrum=seen), {}
+    alike = [replace(first, l2=l2) for l2 in sorted(set(penalties))] if seen else [first]
     for method in (BY_NAME[name] for name in SOLVERS if name not in left):
         columns = 1 if method.name in _PATHS else models
-        outline = Outline("squared", replace(rows, columns=columns), l2=1.0, stop=stop)
+        outline = replace(first, shape=replace(rows, columns=columns))
         price = method.calibrated(outline, here)
         if isinstance(price, str):
             continue
-        cost = sets * price(typical(method, outline, stop).expected)
+        passes = np.mean([typical(method, one, stop).expected for one in alike])
+        cost = sets * price(float(passes))
         if method is CHOLESKY:
             path = sets * path_cost(rows.d, models)
             cost = gram_cost(replace(rows, columns=1), here) + path

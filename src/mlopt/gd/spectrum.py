@@ -68,6 +68,14 @@ class Spectrum:
         leading, rest = _split(values, rows.d, len(X))
         return Spectrum(leading, rest, rows.n, rows.d)
 
+    @staticmethod
+    def even(length: float, n: int, d: int) -> Spectrum:
+        """Of columns of one scale that have nothing in common, as sparse ones nearly have.
+
+        ``length`` is the mean squared length of a row.
+        """
+        return Spectrum(np.empty(0), length / d, n, d)
+
     def steps(self, alpha: float, gap: float, rank: int = 0) -> int:
         """Steps to a relative gap of the objective.
 

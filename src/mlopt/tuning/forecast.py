@@ -235,8 +235,10 @@ def _in_scans(
     task, splits, stats = tasks[0], len(problem.splits), known.stats
     if task.at_once:
         models, sets = max(1, round(trials)), splits // scans
-        all_models = scans * at_once_cost(problem, task, stats, models, sets)
-        return (1 / models) * all_models, at_once_cost(problem, task, stats, 1, 1)
+        seen = known.example
+        all_models = scans * at_once_cost(problem, tasks, stats, models, sets, seen)
+        one = at_once_cost(problem, tasks, stats, 1, 1, seen)
+        return (1 / models) * all_models, one
     plan, outputs = Scans.of(problem, tasks, stats, known.example), problem.outputs
     batched = plan.cost(stats, together * splits, outputs, scans)
     return (1 / together) * batched, plan.final(stats, outputs)

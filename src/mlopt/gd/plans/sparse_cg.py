@@ -48,6 +48,8 @@ def steps_to(shape: Shape, gradient: float) -> float:
 
 
 def _steps(outline: Outline, stop: CoefficientError) -> float:
+    if (seen := outline.spectrum) is not None:
+        return float(seen.steps(outline.l2, stop.gradient**2))  # a gap goes by the square
     return steps_to(outline.shape, stop.gradient)
 
 

@@ -12,9 +12,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from mlopt.costs import Cost
-from mlopt.gd.direct_training import cheapest_of, direct_ways
+from mlopt.gd.direct_training import cheapest_of, direct_ways, squared_length
 from mlopt.gd.l1_training import paths_cost
 from mlopt.gd.penalty_path import FEWEST
 from mlopt.gd.plans.forecast import Passes, typical
@@ -225,20 +226,29 @@ def _expected(
 
 
 def at_once_cost(
-    problem: Problem, task: LinearTask, stats: Stats, models: int, sets: int
+    problem: Problem,
+    tasks: Sequence[LinearTask],
+    stats: Stats,
+    models: int,
+    sets: int,
+    example: Any,
 ) -> Cost:
     """Of so many ``models`` that are solved at once on each of ``sets`` parts of the rows.
 
-    With the scores of all of them, where no Gram matrix tells these.
+    With the scores of all of them, where no Gram matrix tells these. ``tasks`` are some of
+    them, and ``example`` some rows as they see them, or None.
     """
-    rows = shape_of_stats(stats, problem.outputs)
+    task, rows = tasks[0], shape_of_stats(stats, problem.outputs)
     if task.by_columns:
         loss, share = _model(problem, task).loss, 1.0 if sets == 1 else 1.0 - 1.0 / sets
         n, nonzero = (max(1, round(share * all_of)) for all_of in (rows.n, rows.nonzero))
         part = replace(rows, n=n, nonzero=nonzero)
         found = paths_cost(loss, rows, part, sets, models, task.tol)
     else:
-        ways = direct_ways(rows, sets, models, task.tol, Resources())
+        penalties = [_model(problem, one).l2 for one in tasks]
+        length = squared_length(example) if issparse(example) else 0.0
+        given = penalties, length, task.tol, Resources()
+        ways = direct_ways(rows, sets, models, *given)
         found = ways[cheapest_of(ways, Resources())]
     if task.by_columns or task.classifier or sets == 1:
         columns = models * sets * problem.outputs
