@@ -59,7 +59,7 @@ class KMeans(ManyPasses):
         centres = estimator.n_clusters * starts_of(estimator)
         shape, share = shape_of_stats(stats), 1.0 / resources.workers
         near = 2.0 * _PRODUCT * shape.nonzero * centres
-        # Threads wait for each other where clusters are written down.
+        # What is done to each row beside products two threads hardly shorten.
         python = share * shape.n * (_ROW * starts_of(estimator) + _CENTRE * centres)
         reads = Cost(python=_CALL + python, memory=_READS * share * shape.nbytes)
         one = scan(shape, resources, 8.0 * centres * stats.columns) + reads
