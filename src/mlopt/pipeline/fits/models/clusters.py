@@ -77,7 +77,7 @@ class KMeans(ManyPasses):
         count, mean, squares = rows.map_reduce(column_moments, join)
         tol = estimator.tol * float(np.mean(squares / count))
         shift = np.zeros(rows.d) if rows.sparse else mean
-        starts = _first_centres(estimator, rows, weights) - shift
+        starts = _first_centres(estimator, rows, weights, shift)
         beside = rows.attach(weights=weights)
         best = _best(lloyd(beside, starts, shift, tol, estimator.max_iter))
         return _fitted(estimator, rows, best, best.centres + shift)
@@ -103,23 +103,25 @@ def starts_of(estimator: Any) -> int:
     return int(estimator.n_init)
 
 
-def _first_centres(estimator: Any, rows: Rows, weights: Any) -> Any:
-    """The centres of every start, (R, k, d)."""
+def _first_centres(estimator: Any, rows: Rows, weights: Any, shift: Any) -> Any:
+    """The centres of every start less ``shift``, (R, k, d)."""
     k = estimator.n_clusters
     if not isinstance(estimator.init, str):
         given = np.array(estimator.init, dtype=np.float64)
         if given.shape != (k, rows.d):
             raise InputError(f"`init` must have shape {(k, rows.d)}, got {given.shape}.")
-        return given[None]
+        return given[None] - shift
     random, starts = check_random_state(estimator.random_state), starts_of(estimator)
     if estimator.init == "random":
         shares = weights / weights.sum()
         drawn = [random.choice(rows.n, k, replace=False, p=shares) for _ in range(starts)]
-        return np.stack([_dense(rows.take(one)) for one in drawn])
+        return np.stack([_dense(rows.take(one)) for one in drawn]) - shift
     few = np.arange(rows.n)
     if rows.n > SAMPLE:
         few = np.sort(random.choice(rows.n, max(SAMPLE, k), replace=False))
     X, beside = rows.take(few), weights[few]
+    if not rows.sparse:  # distances of rows far from zero would have few digits
+        X = np.subtract(X, shift, dtype=X.dtype, casting="same_kind")
     found = [
         cluster.kmeans_plusplus(X, k, sample_weight=beside, random_state=random)[0]
         for _ in range(starts)
