@@ -6,7 +6,8 @@ median. A ratio below 1 says that the price is too low. Single passes over all r
 among the methods, are measured on shapes of their own: few values a row, many rows, blocks.
 So are "step"s of L-BFGS, passes over next to nothing: many weights, of one column or more.
 "theirs" are scikit-learn's own fits by lbfgs and, in the primal, by LIBLINEAR, of two
-classes and of five, to their end.
+classes and of five, to their end; of dense rows those that solve at once, and of k-means
+both, theirs and ours.
 Foreseeing passes is another matter: `foresight.py`.
 
 With --fit methods run on one thread, and the processor time of the quickest run counts,
@@ -49,7 +50,14 @@ warnings.filterwarnings("ignore")
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import least_squares
-from sklearn.linear_model import LogisticRegression
+from sklearn.cluster import KMeans
+from sklearn.decomposition import PCA
+from sklearn.linear_model import (
+    LinearRegression,
+    LogisticRegression,
+    Ridge,
+    RidgeClassifier,
+)
 from sklearn.svm import LinearSVC
 
 import mlopt
@@ -66,7 +74,7 @@ from mlopt.gd.pricing import Shape, gradient_pass, shape_of
 from mlopt.gd.quasi_newton import QuasiNewton
 from mlopt.pipeline.calibration.fitting import MOST as FACTOR
 from mlopt.pipeline.calibration.fitting import RIDGE, robust
-from mlopt.pipeline.fits.registry import own_cost
+from mlopt.pipeline.fits.registry import own_cost, ways_of
 from mlopt.prices import PRICES
 from mlopt.resources import Calibration
 from mlopt.rows import Rows
@@ -99,7 +107,7 @@ STEPS = (
 """Weights of a column, and columns."""
 STEP, FEWEST, STEPS_ROWS = "step", (20, 60), (2000, 10)
 """Passes before those that count and with them; rows, and values in each."""
-THEIRS, CLASSES = "theirs", 5
+THEIRS, CLASSES, CENTRES = "theirs", 5, (8, 30)
 VALUES = 8e6
 """Stored by a drawn problem at most."""
 TOLERANCE, L2, MOST, SECONDS, REPEATS, HOPELESS = 1e-4, 1e-4, 60, 2.0, 3, 20.0
@@ -202,20 +210,40 @@ def looked(rng, n, d, density):
 
 @dataclass(frozen=True)
 class Theirs:
-    """A fit of scikit-learn's, its steps, and its seconds."""
+    """A fit of a class of scikit-learn's, its steps, and its seconds."""
 
     method: SimpleNamespace
-    estimator: LogisticRegression | LinearSVC
+    estimator: Any
     stats: Stats
     passes: int
     resources: mlopt.Resources
     seconds: float
+    way: Any = None
+    """None: its own."""
 
     def priced(self) -> float:
         """Seconds by the list as it is now."""
-        cost = own_cost(self.estimator, self.stats, self.passes)
+        if self.way is None:
+            cost = own_cost(self.estimator, self.stats, self.passes)
+        else:
+            given = self.estimator, self.stats, self.resources, self.passes + 2
+            cost = self.way.cost(*given)
         assert cost is not None
         return cost.seconds(self.resources)
+
+
+def fits_of(classes):
+    """Estimators by what they minimise, each with the way that fits it."""
+    yield "logistic", LogisticRegression(max_iter=MOST), None
+    yield "squared_hinge", LinearSVC(), None
+    yield "signs", RidgeClassifier(), None
+    if classes > 2:
+        return
+    yield from (("cholesky", Ridge(), None), ("lstsq", LinearRegression(), None))
+    yield "components", PCA(), None
+    for centres in CENTRES:
+        model = KMeans(centres, max_iter=MOST, random_state=0)
+        yield from (("lloyd", model, None), ("our lloyd", model, ways_of(model)[0]))
 
 
 def fitted_theirs(rng, n, d, density):
@@ -225,25 +253,26 @@ def fitted_theirs(rng, n, d, density):
         z = X @ rng.normal(size=(d, classes))
         y = np.argmax(z / z.std(axis=0) + rng.gumbel(size=z.shape), axis=1)
         stats = Stats.of(X, outputs=1 if classes == 2 else classes)
-        for loss, estimator in (
-            ("logistic", LogisticRegression(max_iter=MOST)), ("squared_hinge", LinearSVC())
-        ):  # fmt: skip
+        for loss, estimator, way in fits_of(classes):
             if own_cost(estimator, stats) is None:
-                continue  # in the dual
-            seconds = []
-            with single_threaded():
+                continue  # in the dual, or by steps
+            seconds, found = [], estimator
+            with single_threaded(), closing(Threads(1)) as where, between_passes():
+                held = None if way is None else Rows.of(X, executor=where)
                 for _ in range(REPEATS):
                     clock = time.process_time if FIT else time.perf_counter
                     start = clock()
-                    estimator.fit(X, y)
+                    found = estimator.fit(X, y) if held is None else way.fit(
+                        estimator, held, None, None
+                    )  # fmt: skip
                     seconds.append(clock() - start)
             took = sorted(seconds)[0 if FIT else REPEATS // 2]
-            steps = int(np.max(estimator.n_iter_))
+            steps = int(np.max([getattr(found, "n_iter_", 1) or 1]))
             if loss == "squared_hinge" and steps == estimator.max_iter:
                 continue
             kind = f"{THEIRS}, {'dense' if density == 1 else 'sparse'}, {classes} classes"
             named = SimpleNamespace(name=f"{kind}, {loss}")
-            one = Theirs(named, estimator, stats, steps, resources, took)
+            one = Theirs(named, estimator, stats, steps, resources, took, way)
             print(
                 f"{kind:34s} {loss:13s} {n:6d} x {d:<5d} {density:5.3f} {steps:4d} passes "
                 f"{1e3 * took:9.2f} ms  price {1e3 * one.priced():9.2f} ms  "

@@ -173,6 +173,24 @@ def test_targets_and_weights_may_be_arrays_of_arrow(kind: str, n: int) -> None:
     np.testing.assert_allclose(fitted[-1].coef_, plain[-1].coef_, atol=1e-4)
 
 
+@pytest.mark.parametrize("n", [600, N])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        lambda y: pd.array(y, dtype="Int64"),
+        lambda y: pd.array(np.where(y, "yes", "no"), dtype="string"),
+        lambda y: pd.Categorical(np.where(y, "yes", "no")),
+        lambda y: pd.Index(np.where(y, "yes", "no")),
+    ],
+)
+def test_targets_may_be_arrays_of_pandas(kind: Any, n: int) -> None:
+    X, y = numbers(n)
+    pipe = make_pipeline(FunctionTransformer(np.tanh), LogisticRegression())
+    ours, theirs = mlopt.optimize(pipe).fit(X, kind(y)), clone(pipe).fit(X, kind(y))
+    np.testing.assert_array_equal(ours.classes_, theirs.classes_)
+    assert (ours.predict(X) == theirs.predict(X)).mean() > 0.999
+
+
 def test_targets_in_other_chunks_than_the_rows() -> None:
     X, y = numbers(1200)
     w = np.linspace(1, 2, 1200)

@@ -31,6 +31,7 @@ from mlopt.kernels.factors_sgd import LANES, visit
 from mlopt.kernels.gibbs import LANES as TOPICS
 from mlopt.kernels.gibbs import infer, list_topics, sweep
 from mlopt.kernels.grouping import first_repeat, grouped
+from mlopt.kernels.keyed import keyed_sums, nearest_centres
 from mlopt.kernels.linear import linear_pass, sparse_gram
 from mlopt.kernels.losses import LOGISTIC
 from mlopt.kernels.moments import moments
@@ -138,6 +139,11 @@ def _single_rows(kind: Kind) -> None:
     curved(X, np.ones(_N), np.ones(_D + 1))
 
 
+def _keyed(kind: Kind) -> None:
+    nearest_centres(_rows(kind), np.ones((1, _D), kind))
+    keyed_sums(_rows(kind), np.zeros(_N, np.int32), np.ones(_N), 1)
+
+
 def _moments(kind: Kind) -> None:
     for vectors in (np.ones((_N, 2)), np.ones((_N, 0))):
         moments(_rows(kind), np.zeros(_D), np.ones(_N), vectors)
@@ -211,6 +217,7 @@ _OF_NUMBERS: tuple[Callable[[Kind], None], ...] = (
     _gram,
     _single_rows,
     _moments,
+    _keyed,
 )
 
 

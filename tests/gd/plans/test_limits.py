@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from mlopt.cluster import Threads
+from mlopt.errors import InputError
 from mlopt.gd.estimator_base import resources_of
 from mlopt.gd.plans import SolverPlan, Task, plan, running
 from mlopt.gd.plans.fitting import Ranker
@@ -148,3 +149,25 @@ def test_without_a_gap_a_run_ends_at_its_own_worst_case() -> None:
     assert (result.converged, result.claim) == (False, "nothing")
     assert "the most that it was thought to take" in result.message
     assert solve([one], max_iter=30).n_iter == 30  # a limit that somebody set counts
+
+
+@pytest.mark.parametrize(
+    ("limits", "says"),
+    [
+        ({"max_iter": 0}, "`max_iter` must be positive, got 0"),
+        ({"max_iter": 1.5}, "`max_iter` must be a whole number, got 1.5"),
+        ({"max_iter": "5"}, "`max_iter` must be positive, got '5'"),
+        ({"time_limit": 0.0}, "`time_limit` must be positive, got 0.0"),
+        ({"time_limit": float("nan")}, "`time_limit` must be positive, got nan"),
+    ],
+)
+def test_limits_of_a_run_are_refused_as_those_of_its_plan(
+    limits: dict[str, Any], says: str
+) -> None:
+    X, y = data()
+    found = planned("lbfgs", 0.1)
+    for run in (found.run, found.chosen.run):
+        with pytest.raises(InputError, match=says):
+            run(**limits)
+    with pytest.raises(InputError, match=says):
+        plan(Task("squared"), X, y, **limits)

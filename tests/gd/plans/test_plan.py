@@ -372,7 +372,7 @@ def test_what_cannot_be_is_refused_before_running(
         ({"loss": "logistik"}, Y, "`loss` must be one of"),
         ({"loss": "logistic", "l2": -1.0}, Y, "`l2` must be finite and at least 0"),
         ({"loss": "huber", "delta": 0.0}, NUMBERS, "`delta` must be finite and positive"),
-        ({"loss": "logistic"}, np.zeros(3000), "at least two classes"),
+        ({"loss": "logistic"}, np.zeros(3000), r"at least two classes, got only 0\.0"),
         ({"loss": "logistic"}, np.arange(3000) % 3, "separates two classes"),
         ({"loss": "squared"}, NUMBERS[:-1], "one value for each of the 3000 rows"),
     ],

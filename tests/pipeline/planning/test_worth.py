@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 import sklearn.pipeline
 from scipy import sparse
-from sklearn.cluster import Birch
+from sklearn.cluster import Birch, KMeans
 from sklearn.compose import make_column_transformer
 from sklearn.decomposition import NMF, TruncatedSVD
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -40,6 +40,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import mlopt
 from mlopt.errors import InputError
 from mlopt.pipeline.planning.worth import worth
+from mlopt.prices import price
 from mlopt.resources import Resources
 
 N = 20_000
@@ -106,6 +107,22 @@ def test_a_last_step_of_one_pass_goes_through_its_values_once() -> None:
     steps = [("classify", GaussianNB())]
     found = [worth(steps, X[:n], np.arange(n) % 2, {}, Resources()) for n in (10**5, 10**7)]
     assert [one.planned for one in found if one] == [False, True]
+
+
+def test_iterations_of_k_means_are_part_of_what_is_foreseen() -> None:
+    X = np.broadcast_to(RNG.normal(size=50), (100_000, 50))
+    found = worth([("near", KMeans(8))], X, None, {}, Resources())
+    assert found is not None
+    assert not found.planned  # ours takes no less
+    assert (found.plainly or 0.0) > price("fit.brief")
+
+
+def test_many_rows_are_planned_where_singular_values_take_long() -> None:
+    X, y = np.broadcast_to(RNG.normal(size=500), (20_000, 500)), RNG.normal(size=20_000)
+    machine = Resources(python=2.6, gemm_f64=6e10, bandwidth=2e10)
+    found = worth([("linear", LinearRegression())], X, y, {}, machine)
+    assert found is not None
+    assert found.planned
 
 
 def test_a_step_of_one_way_in_the_middle_asks_for_a_plan() -> None:

@@ -12,8 +12,15 @@ import pytest
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.cluster import KMeans
+from sklearn.decomposition import PCA
 from sklearn.kernel_approximation import RBFSampler
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import (
+    LinearRegression,
+    LogisticRegression,
+    Ridge,
+    RidgeClassifier,
+)
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler
 from tests.clocks import Clock
 from tests.pipeline.graphs import scaled
@@ -214,6 +221,36 @@ def test_scikit_learns_own_fit_has_a_price_where_rows_are_in_one_place() -> None
     op, tries = wide(2_000, lazy=True)
     own = profile((op,), tries, BLOCKS, machine, 1e15).options[op.token][-1]
     assert own.reason == "not tried"
+
+
+@pytest.mark.parametrize(
+    "model", [Ridge(), RidgeClassifier(), LinearRegression(), PCA(2), KMeans(3)]
+)
+def test_what_scikit_learn_solves_at_once_or_by_lloyd_has_a_price(model: Any) -> None:
+    machine, y = Resources(workers=1, threads=2), Source("y", "labels")
+    sample, labels = np.random.default_rng(0).normal(size=(1024, 6)), np.arange(1024) % 2
+    for rows in (20_000, 2_000_000):
+        tries = [
+            Trial(Sample({X.token: sample[:n], y.token: labels[:n]}, rows))
+            for n in (512, 1024)
+        ]
+        op = Learn("model", model, X, None if isinstance(model, KMeans) else y)
+        own = profile((op,), tries, 1, machine, 1e15).options[op.token][-1]
+        assert own.way is None
+        assert own.seconds is not None
+        assert 2e-9 < own.seconds / rows < 2e-6
+        assert own.doubt == 1.0  # a sample says no more
+        assert op.token not in tries[0].values
+
+
+def test_lloyds_iterations_are_scikit_learns_where_rows_are_in_one_place() -> None:
+    machine = Resources(workers=1, threads=2)
+    op, tries = Learn("model", KMeans(8), X), trials(512, 1024, columns=40)
+    found = profile((op,), tries, BLOCKS, machine, 1e15).options[op.token]
+    own, ours = found[-1].seconds, found[0].seconds
+    assert own is not None
+    assert ours is not None
+    assert own < ours / 1.5
 
 
 def test_few_sparse_rows_tell_nothing_of_scikit_learns_steps() -> None:

@@ -22,7 +22,7 @@ from mlopt.gd.plans.fitting import Ranker, unfit
 from mlopt.gd.plans.forecast import Passes
 from mlopt.gd.plans.method import Method
 from mlopt.gd.plans.methods import BY_NAME, METHODS
-from mlopt.gd.plans.running import Alternative
+from mlopt.gd.plans.running import Alternative, check_limits
 from mlopt.gd.plans.samples import Samples
 from mlopt.gd.plans.solver_plan import SolverPlan
 from mlopt.gd.plans.speculation import speculate
@@ -83,7 +83,7 @@ def plan(
     """
     started = time.perf_counter()
     stop = RelativeGap(tolerance)
-    _check(time_limit, max_iter)
+    check_limits(time_limit, max_iter)
     executor = executor_for(client, n_jobs)
     problem = problem_of(task, X, y, executor, sample_weight)
     least = ROUNDINGS * float(np.finfo(problem.rows.dtype).eps)
@@ -166,12 +166,6 @@ def _wanted(methods: Sequence[str] | None, sharp: bool) -> list[Method]:
     if unknown:
         raise InputError(f"`methods` must be among {sorted(BY_NAME)}, got {unknown[0]!r}.")
     return [BY_NAME[name] for name in methods]
-
-
-def _check(time_limit: float | None, max_iter: int | None) -> None:
-    for name, value in (("time_limit", time_limit), ("max_iter", max_iter)):
-        if value is not None and not value > 0:
-            raise InputError(f"`{name}` must be positive, got {value!r}.")
 
 
 def _within(

@@ -6,12 +6,14 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import InitVar, dataclass, field, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.cluster import between_passes
+from mlopt.errors import InputError
 from mlopt.gd.linear_training import LinearTraining
 from mlopt.gd.plans.closed import LeastSquares
 from mlopt.gd.plans.forecast import Forecast, Passes, Stint
@@ -139,6 +141,17 @@ class Alternative(Attempt):
         return solve([self], time_limit=time_limit, max_iter=max_iter)
 
 
+def check_limits(time_limit: float | None, max_iter: int | None) -> None:
+    """Raise `InputError` unless these are seconds and passes, or None."""
+    for name, value in (("time_limit", time_limit), ("max_iter", max_iter)):
+        if value is None:
+            continue
+        if not isinstance(value, Real) or not value > 0:
+            raise InputError(f"`{name}` must be positive, got {value!r}.")
+        if name == "max_iter" and value % 1:
+            raise InputError(f"`max_iter` must be a whole number, got {value!r}.")
+
+
 def solve(
     alternatives: Sequence[Alternative],
     *,
@@ -146,6 +159,7 @@ def solve(
     max_iter: int | None = None,
 ) -> Result:
     """What `raced` comes to, of one model, to a gap."""
+    check_limits(time_limit, max_iter)
     return raced(alternatives, time_limit=time_limit, max_iter=max_iter).result()
 
 

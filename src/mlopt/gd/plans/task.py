@@ -347,7 +347,8 @@ def _encode(task: Task, labels: Array) -> tuple[Array, Array | None]:
         return np.where(labels == pair[1], 1.0, -1.0), pair
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
-        raise InputError(f"`y` must hold at least two classes, got only {classes[0]!r}.")
+        only = classes.tolist()[0]
+        raise InputError(f"`y` must hold at least two classes, got only {only!r}.")
     if task.loss == "multinomial":
         return codes.astype(np.float64), classes
     if len(classes) > 2:

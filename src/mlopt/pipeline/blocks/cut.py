@@ -308,7 +308,8 @@ def _edges(lengths: Sequence[int]) -> list[int]:
 def usable(data: Any, name: str = "X") -> Any:
     """What can be cut by rows: CSR for other sparse matrices, arrays for nested lists.
 
-    Tables of Arrow become data frames of pandas, arrays of Arrow those of NumPy.
+    Tables of Arrow become data frames of pandas, arrays of Arrow those of NumPy, and
+    pandas' own arrays its series.
     """
     check_unmasked(data, name)
     data = framed(data)
@@ -333,8 +334,13 @@ def usable(data: Any, name: str = "X") -> Any:
 def framed(data: Any) -> Any:
     """A table of Arrow as a data frame, its arrays as NumPy's; other data as they are.
 
-    Text in it is objects, with None for what is missing, as in a table.
+    Text in it is objects, with None for what is missing, as in a table. What pandas has
+    without rows to choose from, an array of its own or an index, is a series.
     """
+    if type(data).__module__.startswith("pandas") and not hasattr(data, "iloc"):
+        import pandas as pd
+
+        return pd.Series(data)
     if not (hasattr(data, "to_pandas") and type(data).__module__.startswith("pyarrow")):
         return data
     if not hasattr(data, "columns"):

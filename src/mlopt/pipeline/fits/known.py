@@ -32,9 +32,16 @@ from mlopt.gd.svm import LinearSVC
 from mlopt.pipeline.fits.base import Fit
 from mlopt.pipeline.fits.images.filters import DrawPatches
 from mlopt.pipeline.fits.models.table import MODELS
-from mlopt.pipeline.fits.models.theirs import logistic_cost, svc_cost
+from mlopt.pipeline.fits.models.theirs import (
+    kmeans_cost,
+    logistic_cost,
+    lstsq_cost,
+    pca_cost,
+    ridge_cost,
+    svc_cost,
+)
 from mlopt.pipeline.fits.numbers.table import FITS
-from mlopt.pipeline.fits.record import UNKNOWN, Record
+from mlopt.pipeline.fits.record import UNKNOWN, Own, Record
 from mlopt.pipeline.fits.text.table import TEXT
 from mlopt.pipeline.library import image, signal, text, util
 from mlopt.pipeline.library.column_pca import ColumnPCA
@@ -42,6 +49,7 @@ from mlopt.pipeline.library.fisher import FisherVector
 from mlopt.pipeline.library.mixture import GaussianMixture
 from mlopt.pipeline.library.pca import PCA
 from mlopt.pipeline.library.random_features import RandomFeatures
+from mlopt.prices import price
 from mlopt.topics.estimator import LatentDirichletAllocation
 
 _BLIND: tuple[type, ...] = (
@@ -114,7 +122,17 @@ _DRAWS: dict[type, Callable[[Any], Any]] = {
 }
 """When a class makes use of its `random_state`, where it does not always."""
 
-_OWN = {linear_model.LogisticRegression: logistic_cost, svm.LinearSVC: svc_cost}
+_DOUBT = price("theirs.lbfgs.doubt")
+
+_OWN = {
+    linear_model.LogisticRegression: Own(logistic_cost, _DOUBT),
+    svm.LinearSVC: Own(svc_cost, _DOUBT),
+    linear_model.Ridge: Own(ridge_cost),
+    linear_model.RidgeClassifier: Own(ridge_cost),
+    linear_model.LinearRegression: Own(lstsq_cost),
+    decomposition.PCA: Own(pca_cost),
+    cluster.KMeans: Own(kmeans_cost, threaded=True),
+}
 """What classes' own fits cost, where a formula tells it."""
 
 _WAYS: tuple[Fit, ...] = (*FITS, *TEXT, *MODELS, DrawPatches())

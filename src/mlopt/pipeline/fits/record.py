@@ -12,6 +12,26 @@ from mlopt.stats import Stats
 
 
 @dataclass(frozen=True)
+class Own:
+    """What a class's own ``fit`` costs.
+
+    Attributes
+    ----------
+    cost : callable
+        From an estimator, `Stats` of all rows, and passes where these are known, to its
+        `Cost`, on one thread, on rows in one place; None where only a trial can tell.
+    doubt : float
+        By which factor passes may be off until a sample tells of them; 1 where none does.
+    threaded : bool
+        Whether its work is shared by all threads.
+    """
+
+    cost: Callable[[Any, Stats, float | None], Cost | None]
+    doubt: float = 1.0
+    threaded: bool = False
+
+
+@dataclass(frozen=True)
 class Record:
     """The one record of a class or a function; see `mlopt.register`.
 
@@ -30,10 +50,8 @@ class Record:
         Whether ``fit`` looks at the targets.
     ways : tuple of Fit
         Of fitting it, besides its own ``fit`` on gathered rows.
-    own : callable or None
-        From an estimator, `Stats` of all rows, and passes where these are known, to the
-        `Cost`, on one thread, of its own ``fit`` on rows in one place, or to None. None
-        where only a trial can tell.
+    own : Own or None
+        What its own ``fit`` costs; None where only a trial can tell.
     by_author : bool
         Whether it was registered, and is no declaration of mlopt's.
     """
@@ -44,7 +62,7 @@ class Record:
     draws: Callable[[Any], Any] | None = None
     reads_y: bool = True
     ways: tuple[Fit, ...] = ()
-    own: Callable[[Any, Stats, float | None], Cost | None] | None = None
+    own: Own | None = None
     by_author: bool = False
 
 

@@ -10,7 +10,7 @@ from mlopt.costs import Cost
 from mlopt.identity import class_of
 from mlopt.pipeline.fits.base import Fit
 from mlopt.pipeline.fits.known import known
-from mlopt.pipeline.fits.record import UNKNOWN, Record
+from mlopt.pipeline.fits.record import UNKNOWN, Own, Record
 from mlopt.stats import Stats
 
 RECORDS: dict[Any, Record] = known()
@@ -47,5 +47,10 @@ def own_cost(estimator: Any, stats: Stats, passes: float | None = None) -> Cost 
 
     In so many passes, where they are known.
     """
-    own = record_of(class_of(estimator)).own
-    return None if own is None else own(estimator, stats, passes)
+    own = own_of(estimator)
+    return None if own is None else own.cost(estimator, stats, passes)
+
+
+def own_of(estimator: Any) -> Own | None:
+    """What is known of its own ``fit``."""
+    return record_of(class_of(estimator)).own

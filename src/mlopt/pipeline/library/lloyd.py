@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlopt.cluster import between_passes
+from mlopt.kernels.keyed import keyed_sums, nearest_centres
 from mlopt.pipeline.library.pca_randomized import centred_panels
 from mlopt.rows import Block, Rows
 
@@ -125,11 +126,8 @@ def _nearest(X: Any, centres: Array) -> NDArray[np.int32]:
     """The number of the nearest centre of every start, (R, n)."""
     R, k, d = centres.shape
     flat = centres.reshape(R * k, d).astype(X.dtype, copy=False)
-    distances = np.asarray(X @ flat.T)
-    distances *= -2
-    distances += np.einsum("ij,ij->i", flat, flat)
-    nearest = distances.reshape(-1, R, k).argmin(axis=2)
-    return np.ascontiguousarray(nearest.T, dtype=np.int32)
+    squares = np.einsum("ij,ij->i", flat, flat).reshape(R, k)
+    return nearest_centres(np.asarray(X @ flat.T), squares)
 
 
 def _sums(block: Block, centres: Array, shift: Array) -> Sums:
@@ -137,10 +135,13 @@ def _sums(block: Block, centres: Array, shift: Array) -> Sums:
     sums, totals = np.zeros((R, k, d)), np.zeros((R, k))
     for X, weights in _panels(block, shift):
         for number, labels in enumerate(_nearest(X, centres)):
-            picks = _picks(labels, weights, k)
-            part = picks @ X
-            sums[number] += part.toarray() if sp.issparse(part) else part
-            totals[number] += np.bincount(labels, weights, k)
+            if sp.issparse(X):
+                sums[number] += (_picks(labels, weights, k) @ X).toarray()
+                totals[number] += np.bincount(labels, weights, k)
+            else:
+                part, total = keyed_sums(X, labels, weights, k)
+                sums[number] += part
+                totals[number] += total
     return sums, totals
 
 

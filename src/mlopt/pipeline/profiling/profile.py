@@ -18,7 +18,7 @@ from mlopt.costs import Fit as Line
 from mlopt.errors import InputError
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.fits.base import Fit, ManyPasses, OnePass, PartialFit
-from mlopt.pipeline.fits.registry import own_cost, ways_of
+from mlopt.pipeline.fits.registry import own_cost, own_of, ways_of
 from mlopt.pipeline.graph.operators import Convert, Given, Learn, Operator, Source
 from mlopt.pipeline.graph.walking import Sinks, walk
 from mlopt.pipeline.profiling.shapes import grown, outputs_of, stats_of
@@ -33,7 +33,7 @@ _NOTHING = Line.of([1.0], [0.0])
 _MATTERS = price("profile.matters")
 _SPECULATE = price("profile.speculate")
 _TASK = price("profile.task")
-_SEEN, _OWN_DOUBT = price("speculation.doubt.one"), price("theirs.lbfgs.doubt")
+_SEEN = price("speculation.doubt.one")
 _GROWING = 0.3
 """Share of the time on the largest sample that grows with the rows, at least."""
 
@@ -305,11 +305,12 @@ def _own(op: Learn, stats: Stats, found: Profile) -> Option:
     """scikit-learn's own fit by its price, beside ways that have one: rows are here."""
     sources = (one for one in walk([op.x]) if isinstance(one, Source))
     here = found.resources.workers == 1 and not any(one.lazy for one in sources)
-    cost = own_cost(op.estimator, stats) if here else None
-    if cost is None:
+    own, cost = own_of(op.estimator), own_cost(op.estimator, stats)
+    if own is None or cost is None or not here:
         return Option(None, "scikit-learn", None, reason="not tried")
-    seconds = cost.seconds(found.resources)
-    return replace(_whole(seconds, stats, found), doubt=_OWN_DOUBT)
+    threads = found.resources.threads if own.threaded else 1
+    seconds = cost.seconds(found.resources, threads)
+    return replace(_whole(seconds, stats, found), doubt=own.doubt)
 
 
 def _one_pass(op: Learn, way: OnePass, found: Profile, trials: Trials) -> float:

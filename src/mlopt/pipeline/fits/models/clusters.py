@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -13,18 +14,21 @@ from sklearn.utils import check_random_state
 
 from mlopt.costs import Cost
 from mlopt.errors import InputError
-from mlopt.gd.pricing import scan, shape_of_stats
+from mlopt.gd.pricing import arithmetic, scan, shape_of_stats
 from mlopt.pipeline.fits.base import ManyPasses
-from mlopt.pipeline.fits.models.twin import nonzero, with_columns
+from mlopt.pipeline.fits.models.twin import with_columns
 from mlopt.pipeline.library.lloyd import Clusters, lloyd
 from mlopt.pipeline.library.moments import column_moments, join
+from mlopt.prices import price
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.stats import Stats
 
 SAMPLE = 100_000
 """Rows from which k-means++ draws; of fewer rows in all it takes all, as scikit-learn."""
-_ITERATIONS = 30
+_ITERATIONS = price("lloyd.passes")
+_CALL, _READS, _PRODUCT = price("lloyd.call"), price("lloyd.reads"), price("lloyd.product")
+_ROW, _CENTRE = price("lloyd.row"), price("lloyd.centre")
 
 
 class KMeans(ManyPasses):
@@ -43,7 +47,7 @@ class KMeans(ManyPasses):
         )
 
     def passes(self, estimator: Any, stats: Stats) -> float:
-        return float(min(_ITERATIONS, estimator.max_iter) + 2)
+        return iterations(estimator) + 2.0
 
     def cost(
         self,
@@ -52,11 +56,16 @@ class KMeans(ManyPasses):
         resources: Resources,
         passes: float | None = None,
     ) -> Cost | None:
-        centres = estimator.n_clusters * _starts(estimator)
-        shape = shape_of_stats(stats)
-        products = Cost(flops=6.0 * nonzero(stats) * centres / resources.workers)
-        one = scan(shape, resources, 8.0 * centres * stats.columns) | products
-        return (passes or self.passes(estimator, stats)) * one
+        centres = estimator.n_clusters * starts_of(estimator)
+        shape, share = shape_of_stats(stats), 1.0 / resources.workers
+        near = 2.0 * _PRODUCT * shape.nonzero * centres
+        # What is done to each row beside products two threads hardly shorten.
+        python = share * shape.n * (_ROW * starts_of(estimator) + _CENTRE * centres)
+        reads = Cost(python=_CALL + python, memory=_READS * share * shape.nbytes)
+        one = scan(shape, resources, 8.0 * centres * stats.columns) + reads
+        steps = self.passes(estimator, stats) if passes is None else passes
+        tried = candidates(estimator) * arithmetic(shape, near)
+        return steps * (one + arithmetic(shape, share * near)) + tried
 
     def fit(self, estimator: Any, rows: Rows, y: Any, weight: Any) -> Any:
         if rows.n < estimator.n_clusters:
@@ -68,13 +77,25 @@ class KMeans(ManyPasses):
         count, mean, squares = rows.map_reduce(column_moments, join)
         tol = estimator.tol * float(np.mean(squares / count))
         shift = np.zeros(rows.d) if rows.sparse else mean
-        starts = _first_centres(estimator, rows, weights) - shift
+        starts = _first_centres(estimator, rows, weights, shift)
         beside = rows.attach(weights=weights)
         best = _best(lloyd(beside, starts, shift, tol, estimator.max_iter))
         return _fitted(estimator, rows, best, best.centres + shift)
 
 
-def _starts(estimator: Any) -> int:
+def iterations(estimator: Any) -> float:
+    """That are to be expected of each start."""
+    return float(min(_ITERATIONS, estimator.max_iter))
+
+
+def candidates(estimator: Any) -> float:
+    """Rows to which distances of all are computed for each of the first centres."""
+    drawn = isinstance(estimator.init, str) and estimator.init == "k-means++"
+    return 2.0 + math.log(max(1, estimator.n_clusters)) if drawn else 0.0
+
+
+def starts_of(estimator: Any) -> int:
+    """How often it starts anew: all of ours share their passes."""
     if not isinstance(estimator.init, str):
         return 1
     if estimator.n_init == "auto":
@@ -82,23 +103,25 @@ def _starts(estimator: Any) -> int:
     return int(estimator.n_init)
 
 
-def _first_centres(estimator: Any, rows: Rows, weights: Any) -> Any:
-    """The centres of every start, (R, k, d)."""
+def _first_centres(estimator: Any, rows: Rows, weights: Any, shift: Any) -> Any:
+    """The centres of every start less ``shift``, (R, k, d)."""
     k = estimator.n_clusters
     if not isinstance(estimator.init, str):
         given = np.array(estimator.init, dtype=np.float64)
         if given.shape != (k, rows.d):
             raise InputError(f"`init` must have shape {(k, rows.d)}, got {given.shape}.")
-        return given[None]
-    random, starts = check_random_state(estimator.random_state), _starts(estimator)
+        return given[None] - shift
+    random, starts = check_random_state(estimator.random_state), starts_of(estimator)
     if estimator.init == "random":
         shares = weights / weights.sum()
         drawn = [random.choice(rows.n, k, replace=False, p=shares) for _ in range(starts)]
-        return np.stack([_dense(rows.take(one)) for one in drawn])
+        return np.stack([_dense(rows.take(one)) for one in drawn]) - shift
     few = np.arange(rows.n)
     if rows.n > SAMPLE:
         few = np.sort(random.choice(rows.n, max(SAMPLE, k), replace=False))
     X, beside = rows.take(few), weights[few]
+    if not rows.sparse:  # distances of rows far from zero would have few digits
+        X = np.subtract(X, shift, dtype=X.dtype, casting="same_kind")
     found = [
         cluster.kmeans_plusplus(X, k, sample_weight=beside, random_state=random)[0]
         for _ in range(starts)

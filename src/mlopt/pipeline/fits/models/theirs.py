@@ -1,15 +1,19 @@
 """What scikit-learn's own fit costs, on rows in one place, where a formula tells it.
 
 Its lbfgs reads X twice a step: scores of all rows are written out between two products.
-LIBLINEAR goes through a list of what is stored in each row, several times a step.
+LIBLINEAR goes through a list of what is stored in each row, several times a step. Least
+squares and components of dense rows are of one Gram matrix, beside copies and centring.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from sklearn.linear_model import RidgeClassifier
+
 from mlopt.costs import Cost
 from mlopt.gd.pricing import Shape, arithmetic, shape_of_stats
+from mlopt.pipeline.fits.models.clusters import candidates, iterations, starts_of
 from mlopt.prices import price
 from mlopt.stats import Stats
 
@@ -20,6 +24,15 @@ _LOSS, _PRODUCT = price("theirs.lbfgs.loss"), price("theirs.lbfgs.product")
 _READS, _STORED = price("theirs.lbfgs.reads"), price("theirs.lbfgs.stored")
 _NEWTON = price("theirs.liblinear.passes")
 _LISTED, _SPARSELY = price("theirs.liblinear.listed"), price("theirs.liblinear.stored")
+_DIRECT, _GRAM = price("theirs.direct.call"), price("theirs.gram")
+_CHOLESKY_READS, _SIGNS = price("theirs.cholesky.reads"), price("theirs.signs")
+_LSTSQ, _LSTSQ_READS = price("theirs.lstsq"), price("theirs.lstsq.reads")
+_EIGH, _PCA_READS = price("theirs.eigh"), price("theirs.pca.reads")
+_LLOYD_READS, _LLOYD_CENTRE = price("theirs.lloyd.reads"), price("theirs.lloyd.centre")
+_LLOYD, _LLOYD_CALL = price("theirs.lloyd.product"), price("theirs.lloyd.call")
+
+_WIDEST, _LONG = 1000, 10
+"""Columns at most, and rows for each, of which "auto" takes the covariances."""
 
 
 def svc_cost(estimator: Any, stats: Stats, passes: float | None = None) -> Cost | None:
@@ -73,3 +86,53 @@ def _step(shape: Shape) -> Cost:
         work = arithmetic(shape, _PRODUCT * 4.0 * shape.nonzero * columns)
         products = work | Cost(memory=_READS * shape.nbytes)
     return products + loss + beside
+
+
+def ridge_cost(estimator: Any, stats: Stats, passes: float | None = None) -> Cost | None:
+    """Of a `Ridge` or a `RidgeClassifier` of dense rows by Cholesky's decomposition."""
+    if stats.sparse or estimator.positive or estimator.solver not in ("auto", "cholesky"):
+        return None
+    shape = shape_of_stats(stats)
+    signs = _SIGNS * shape.n if isinstance(estimator, RidgeClassifier) else 0.0
+    fewer = min(shape.n, shape.d)
+    work = _GRAM * (fewer + 2.0 * shape.columns) * shape.nonzero + _GRAM * fewer**3
+    return _direct(shape, _CHOLESKY_READS, work) + Cost(python=signs)
+
+
+def lstsq_cost(estimator: Any, stats: Stats, passes: float | None = None) -> Cost | None:
+    """Of a `LinearRegression` of dense rows, by LAPACK's `gelsd`."""
+    if stats.sparse or estimator.positive:
+        return None
+    shape = shape_of_stats(stats)
+    fewer = min(shape.n, shape.d)
+    work = _LSTSQ * ((fewer + shape.columns) * shape.nonzero + fewer**3)
+    return _direct(shape, _LSTSQ_READS, work)
+
+
+def pca_cost(estimator: Any, stats: Stats, passes: float | None = None) -> Cost | None:
+    """Of a `PCA` of dense rows by their covariances, where these are what it takes."""
+    long = stats.columns <= _WIDEST and stats.rows >= _LONG * stats.columns
+    taken = ("covariance_eigh", "auto") if long else ("covariance_eigh",)
+    if stats.sparse or estimator.svd_solver not in taken or estimator.n_components == "mle":
+        return None
+    shape = shape_of_stats(stats)
+    work = _GRAM * shape.d * shape.nonzero + _EIGH * float(shape.d) ** 3
+    return _direct(shape, _PCA_READS, work)
+
+
+def _direct(shape: Shape, reads: float, operations: float) -> Cost:
+    """Rows copied and centred, and then products and a decomposition."""
+    return Cost(python=_DIRECT, memory=reads * shape.nbytes) + arithmetic(shape, operations)
+
+
+def kmeans_cost(estimator: Any, stats: Stats, passes: float | None = None) -> Cost | None:
+    """Of a `KMeans` of dense rows by Lloyd's iterations, of all its starts."""
+    if stats.sparse or estimator.algorithm != "lloyd" or callable(estimator.init):
+        return None
+    shape, centres = shape_of_stats(stats), estimator.n_clusters
+    products = 2.0 * _LLOYD * shape.nonzero * centres
+    near = arithmetic(shape, products + _LLOYD_CENTRE * shape.n * centres)
+    one = near + Cost(memory=_LLOYD_READS * shape.nbytes)
+    steps = iterations(estimator) if passes is None else passes
+    tried = candidates(estimator) * arithmetic(shape, products)
+    return starts_of(estimator) * (steps * one + tried + Cost(python=_LLOYD_CALL))
