@@ -177,7 +177,8 @@ def test_a_wrong_axis_is_found() -> None:
 
 
 def test_a_defect_of_clusters_is_found() -> None:
-    case = Case(Table("array", ("normal", "wide"), 4500, "two", 1), ("scale",), "clusters")
+    table = Table("dask array", ("normal", "wide"), 4500, "two", 1, (0.5,))
+    case = Case(table, ("scale",), "clusters")
 
     def wrong(rows: Any, starts: Any, *rest: Any) -> Any:
         return lloyd(rows, starts[:, ::-1], *rest)
