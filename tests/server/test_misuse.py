@@ -172,6 +172,21 @@ def test_sums_of_whole_numbers_are_right_whatever_steps_return(
 
 
 @pytest.mark.parametrize(("layout", "mode"), KINDS)
+@pytest.mark.parametrize("kinds", ["?", "b", "e", "lddd", "?dbe"])
+def test_steps_may_return_narrower_types_than_the_model(
+    layout: Any, mode: Any, kinds: str
+) -> None:
+    def step(block: Any, w: np.ndarray) -> np.ndarray:
+        kind = kinds[block % len(kinds)]
+        return np.full(2, 1 if kind == "?" else 100).astype(kind)
+
+    blocks = list(range(400))
+    made = Job(step, np.zeros(2), blocks, layout=layout, mode=mode, passes=2, members=3)
+    once = sum(1 if kinds[b % len(kinds)] == "?" else 100 for b in blocks)
+    assert made.run().model.tolist() == [2 * once] * 2
+
+
+@pytest.mark.parametrize(("layout", "mode"), KINDS)
 @pytest.mark.parametrize(
     ("start", "delta", "said"),
     [

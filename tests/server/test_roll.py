@@ -19,6 +19,14 @@ def test_the_task_that_is_there_has_those_that_come_and_ends_when_none_is_left()
     assert roll.begin({2: (0, 9)}, threading.Event())
 
 
+def test_what_the_task_has_already_stays_as_it_is() -> None:
+    roll, stop = Roll(), threading.Event()
+    roll.begin({0: (0, 9)}, stop)
+    roll.came()
+    assert not roll.begin({0: (0, 9), 1: (4, 9)}, threading.Event())
+    assert roll.came() == {1: (4, 9)}
+
+
 def test_a_task_that_was_told_to_end_takes_no_more_and_says_who_came_last() -> None:
     roll, stop = Roll(), threading.Event()
     roll.begin({0: (0, 9)}, stop)

@@ -212,6 +212,28 @@ def test_sums_are_exact_when_servers_retire(left: int) -> None:
             assert layout.host.restored == []
 
 
+@pytest.mark.parametrize("mode", ["lockstep", "bounded", "async"])
+def test_a_job_ends_whose_clock_went_back_with_a_server_that_was_killed(mode: Mode) -> None:
+    """Also where some strata had done all their steps by then, and the others wait."""
+    steps = itertools.count(1)
+
+    def step(block: int, w: np.ndarray) -> np.ndarray:
+        time.sleep(0.02 if block == 3 else 0.002)
+        if next(steps) in (10, 30):
+            mesh.lose(mesh.members[-1])
+        return np.ones_like(w)
+
+    with MeshHere(5) as mesh:
+        job = Program(Adds(step, True), [{"": np.zeros((40, 8))}], [[a] for a in range(4)])
+        with Servers(job, mesh, servers=1, mode=mode, staleness=3) as layout:
+            watch = threading.Timer(20, lambda: [mesh.lose(m) for m in mesh.members])
+            watch.start()
+            layout.advance(9)
+            watch.cancel()
+            np.testing.assert_array_equal(layout.clock(), 9)
+            assert layout.passes == 9
+
+
 def test_the_model_of_the_last_member_that_retires_is_as_it_was() -> None:
     with MeshHere(2) as mesh, Servers(program(2, set()), mesh) as layout:
         layout.advance(7)

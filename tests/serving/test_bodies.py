@@ -123,6 +123,7 @@ BAD: list[tuple[str, str | bytes, str]] = [
     (JSON, "", "no JSON"),
     (JSON, "[{", "no JSON"),
     (JSON, b"\xff\xfe", "no JSON"),
+    (JSON, b'[{"city": "\xff"}]', "no JSON"),
     (JSON, "[" * 100_000, "no JSON"),
     (JSON, "[1]", "list of objects"),
     (JSON, "3", "list of objects"),
@@ -136,6 +137,7 @@ BAD: list[tuple[str, str | bytes, str]] = [
     (JSON, json.dumps([ROW | {"age": 2**70}]), "64 bits"),
     (JSON, json.dumps([ROW]).replace("41", "NaN"), "no JSON"),
     (CSV, "", "must name the columns"),
+    (CSV, "age,city\r41,oslo\r", "must name the columns"),
     (CSV, ",".join(ROW), "rows below"),
     (CSV, f"{','.join(ROW)}\n", "rows below"),
     (CSV, "age,age\n1,2\n", "name of its own"),
@@ -146,6 +148,7 @@ BAD: list[tuple[str, str | bytes, str]] = [
     (ARROW, "", "no Arrow IPC"),
     (ARROW, b"\x00" * 100, "no Arrow IPC"),
     (ARROW, arrow(people(3))[:-200], "no Arrow IPC"),
+    (ARROW, arrow(people(3)).replace(b"city", b"ci\xffy"), "no Arrow IPC"),
     (ARROW, arrow(people(3).drop(columns="city")), "'city' is missing"),
 ]
 

@@ -81,7 +81,7 @@ def _of_objects(column: NDArray[Any], what: str) -> NDArray[Any]:
 
 
 def _a(what: str) -> str:
-    return f"{'An' if what[0] in 'aeiou' else 'A'} {what}"
+    return f"{'An' if what[0] in 'aeio' else 'A'} {what}"
 
 
 def _refuse(bad: NDArray[Any], column: NDArray[Any], what: str, must: str, do: str) -> None:

@@ -43,9 +43,11 @@ def read_given(content: bytes, separator: str, texts: Collection[str]) -> Any:
         first, _, rest = content.decode("utf-8-sig").partition("\n")
     except UnicodeDecodeError as error:
         raise InputError(f"The text must be UTF-8: {error}.") from None
-    names = [
-        name.strip() for row in csv.reader([first], delimiter=separator) for name in row
-    ]
+    try:
+        (row,) = csv.reader([first], delimiter=separator)
+    except csv.Error:  # a line within it, or a name that is too long for one
+        row = []
+    names = [name.strip() for name in row]
     if not names or "" in names or len(set(names)) < len(names):
         raise InputError(
             "The first line must name the columns, each by a name of its own; got "

@@ -93,7 +93,13 @@ def add_rows(arrays: Sequence[Array], deltas: Sequence[Array]) -> None:
         np.add.at(array, rows, value)
 
 
-CHANGES: Mapping[str, Change] = {"add": add, "add_rows": add_rows}
+def raise_to(arrays: Sequence[Array], deltas: Sequence[Array]) -> None:
+    """Have numbers be at least those that are given."""
+    for array, least in zip(arrays, deltas, strict=True):
+        np.maximum(array, least, out=array)
+
+
+CHANGES: Mapping[str, Change] = {"add": add, "add_rows": add_rows, "raise": raise_to}
 
 
 def _check_kinds(arrays: Sequence[Array], deltas: Sequence[Array]) -> None:

@@ -128,9 +128,11 @@ def check_delta(delta: Any, part: Part) -> None:
 
 
 def _like(delta: Any, array: Array) -> Array:
-    """Whole numbers as the model has them: those of several steps are added up."""
+    """In a type that holds what the model's does: those of several steps are added up."""
     found = np.asarray(delta)
-    return found.astype(array.dtype) if array.dtype.kind in "iu" else found
+    whole = array.dtype.kind in "iu"
+    kind = array.dtype if whole else np.result_type(found, array)
+    return found.astype(kind, copy=False)
 
 
 def _check_kind(found: Any, what: str) -> None:

@@ -30,7 +30,8 @@ class Roll:
 
     def begin(self, strata: Mapping[int, tuple[int, int]], stop: threading.Event) -> bool:
         """These are under way here from now on; gives whether the task that asks has the
-        steps of all. Else the one does that is here, so that there is one step at a time.
+        steps of all. Else the one does that is here, so that there is one step at a time;
+        what it has already stays as it is.
 
         Parameters
         ----------
@@ -40,12 +41,13 @@ class Roll:
             By which the task is told to end.
         """
         with self._news:
+            leads = self._leads is not None and not self._leads.is_set()
+            has = self._here if leads else set()
+            self._coming.update({a: strata[a] for a in strata.keys() - has})
             self._here.update(strata)
-            self._coming.update(strata)
-            if self._leads is not None and not self._leads.is_set():
-                return False
-            self._leads = stop
-            return True
+            if not leads:
+                self._leads = stop
+            return not leads
 
     def came(self) -> dict[int, tuple[int, int]]:
         """Those that began since this was asked last."""

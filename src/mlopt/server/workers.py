@@ -7,7 +7,7 @@ whoever does it again does so under that number: each block has it once.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import Any, Literal
@@ -18,6 +18,7 @@ from mlopt.cluster.mesh import Site
 from mlopt.cluster.pool import Pool
 from mlopt.errors import MloptError
 from mlopt.server.asking import BREATH
+from mlopt.server.blocks import Array
 from mlopt.server.program import CLOCK, part_name, state_name
 from mlopt.server.resident import Done, JobService
 from mlopt.server.store import Store, pool_of
@@ -89,7 +90,7 @@ def _finished(every: Mapping[int, _Stratum]) -> list[int]:
 
 
 def _may_go_on(
-    site: Site, one: _Stratum, every: Collection[int], behind: int, done: Done
+    site: Site, one: _Stratum, every: Mapping[int, _Stratum], behind: int, done: Done
 ) -> bool:
     """Wait until nobody is too far behind; gives whether that was so in the end.
 
@@ -101,6 +102,8 @@ def _may_go_on(
     try:
         while not (site.stop.is_set() or roll.grows or roll.asked(every)):
             clock = one.store.pull(tables=[CLOCK])[CLOCK]
+            for other in every.values():
+                other.remind(clock)
             if int(clock.min()) >= one.count - behind:
                 return True
             time.sleep(breath)
@@ -166,8 +169,15 @@ class _Stratum:
         if self.told == self.count:
             return
         self.store.flush()
+        # All of them, not those since: the clock may have gone back to a copy.
         clock = np.zeros(self.plan.strata, np.int64)
-        clock[self.number] = self.count - self.told
+        clock[self.number] = self.count
         (block,) = self.plan.tables.tables[CLOCK].blocks
-        self.store.update(block, [clock], sequence=self.count)
+        self.store.update(block, [clock], "raise", sequence=self.count)
         self.told = self.count
+
+    def remind(self, clock: Array) -> None:
+        """Tell others again of steps that went with a server that was lost."""
+        if clock[self.number] < self.told:
+            self.told = int(clock[self.number])
+            self.tell()

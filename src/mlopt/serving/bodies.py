@@ -118,7 +118,7 @@ def write_rows(columns: Columns, media: str, **beside: Any) -> bytes:
 def _of_json(content: bytes, model: ServedModel) -> Columns:
     try:
         given = msgspec.json.decode(content)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"The body is no JSON: {error}.") from None
     names = model.names
     if isinstance(given, dict):
@@ -158,10 +158,11 @@ def _of_arrow(content: bytes, model: ServedModel) -> Columns:
         with (pa.ipc.open_file if whole else pa.ipc.open_stream)(content) as stream:
             table = stream.read_all()
         table.validate(full=True)
-    except (pa.ArrowException, OSError) as error:
+        names = table.column_names
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InputError(f"The body is no Arrow IPC: {str(error)[:200]}.") from None
-    check_columns(model.names, table.column_names)
-    if len(set(table.column_names)) < len(table.column_names):
+    check_columns(model.names, names)
+    if len(set(names)) < len(names):
         raise InputError("Each column must have a name of its own.")
     return {name: table.column(name).to_pylist() for name in model.names}
 

@@ -122,7 +122,7 @@ class Servers(Layout):
             self.adapting = Adapting(self, mode, staleness, policy, observer)
 
     def advance(self, passes: int) -> None:
-        self.done = []
+        self.done, restored = [], len(self.host.restored)
         try:
             self._tasks = self._started(list(self.homes), passes)
             if self.adapting is not None:
@@ -135,8 +135,9 @@ class Servers(Layout):
                     self._share_out(passes)
                 if self.adapting is not None:
                     self.adapting.look(passes)
-                if not self._tasks:
-                    self._tasks = self._started(self._unfinished(passes), passes)
+                if not self._tasks or restored < len(self.host.restored):
+                    restored = len(self.host.restored)
+                    self._tasks += self._started(self._unfinished(passes), passes)
         except BaseException as error:
             self._halt(isinstance(error, Exception))
             raise
@@ -183,7 +184,8 @@ class Servers(Layout):
             self._tasks += self._started([stratum], passes)
 
     def _unfinished(self, passes: int) -> list[int]:
-        """Strata whose task was told to end by a member that goes, and was not lost yet."""
+        """Strata whose task was told to end by a member that goes, and was not lost yet;
+        and those that had ended and whose clock went back with a server's blocks."""
         wanted = (self.passes + passes) * len(self.program.parts)
         return [a for a, count in enumerate(self.clock()) if count < wanted]
 
