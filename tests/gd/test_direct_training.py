@@ -264,6 +264,6 @@ def test_steps_of_sparse_rows_are_foreseen_by_their_penalties() -> None:
     seen = Spectrum.even(squared_length(X), *X.shape)
     for alpha in (0.03, 1.0, 30.0):
         took = int(mlopt.Ridge(alpha, solver="sparse_cg").fit(X, y).n_iter_[0])
-        stop = exactly(*X.shape, 1e-6, 1e-4)
+        stop = exactly(1500, 1500, 1e-6, 1e-4)
         outline = Outline("squared", shape, alpha / 1500, stop=stop, spectrum=seen)
         assert took / 2 < typical(SPARSE_CG, outline, stop).expected < took * 2

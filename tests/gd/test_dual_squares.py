@@ -84,9 +84,12 @@ def test_many_penalties_share_one_eigendecomposition_of_the_rows(
     alpha = np.logspace(-2, 5, 12)
     calls: list[Any] = []
     eigh = scipy.linalg.eigh
-    monkeypatch.setattr(
-        scipy.linalg, "eigh", lambda *a, **k: calls.append(a) or eigh(*a, **k)
-    )
+
+    def counted(*args: Any, **how: Any) -> Any:
+        calls.append(args)
+        return eigh(*args, **how)
+
+    monkeypatch.setattr(scipy.linalg, "eigh", counted)
     ours = Ridge(alpha, solver="dual_cholesky").fit(layout(X), y, weights)
 
     assert [len(gram) for (gram,) in calls] == [len(X)]

@@ -226,7 +226,7 @@ def test_a_job_ends_whose_clock_went_back_with_a_server_that_was_killed(mode: Mo
     with MeshHere(5) as mesh:
         job = Program(Adds(step, True), [{"": np.zeros((40, 8))}], [[a] for a in range(4)])
         with Servers(job, mesh, servers=1, mode=mode, staleness=3) as layout:
-            watch = threading.Timer(20, lambda: [mesh.lose(m) for m in mesh.members])
+            watch = threading.Timer(20, lambda: [*map(mesh.lose, mesh.members)])
             watch.start()
             layout.advance(9)
             watch.cancel()

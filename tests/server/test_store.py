@@ -17,7 +17,9 @@ from tests.clusters import eventually
 
 from mlopt.cluster import Mesh, MeshDask, MeshHere, Site, local_cluster
 from mlopt.errors import ClusterError, InputError, TaskError
+from mlopt.server.asking import drive
 from mlopt.server.blocks import LARGEST, Keys
+from mlopt.server.client import Client
 from mlopt.server.host import Host
 from mlopt.server.ownership import Move
 from mlopt.server.service import ShardService
@@ -162,6 +164,39 @@ def total(host: Host) -> int:
 def test_updates_by_threads_are_done_once_while_blocks_move(mesh: Mesh) -> None:
     with Host(mesh, {"W": np.zeros((64, 16), np.int64)}) as host:
         assert moves_while_updated(mesh, host, 800, 100) >= 100
+
+
+def test_the_operation_of_a_thread_that_asks_while_another_does_is_not_lost() -> None:
+    class Between(Client):
+        other: Any = None
+
+        def _queued(self, block: int) -> object:
+            turn = super()._queued(block)
+            if self.other is None:
+                self.other = True
+                self.other = self.update(block, [np.ones(1)])
+            return turn
+
+    with MeshHere(1) as mesh, Host(mesh, {"w": np.array(0.0)}) as host:
+        client = Between(7, host.owners)
+        drive(client.update(0, [np.ones(1)]), mesh)
+        drive(client.other, mesh)
+        assert host.store.pull()["w"] == 2
+
+
+def test_who_is_interrupted_keeps_nobody_waiting(mesh: Mesh) -> None:
+    class Interrupted(MeshHere):
+        def ask(self, *args: Any, **given: Any) -> Any:
+            raise KeyboardInterrupt
+
+    with Host(mesh, {"w": np.ones(2)}) as host:
+        store = Store(mesh, host.tables, host.owners, patience=1)
+        store.peers = Interrupted(1)
+        try:
+            store.pull()
+        except KeyboardInterrupt:  # which holds all that was under way
+            store.peers = mesh
+            assert store.pull()["w"].tolist() == [1, 1]
 
 
 def loses_a_member(mesh: Mesh, host: Host, kill: Callable[[str], Any]) -> None:

@@ -153,6 +153,29 @@ def test_a_silent_connection_is_not_closed_while_a_request_waits_to_be_read(
     assert asyncio.run(play()) == [False, True]
 
 
+@pytest.mark.parametrize("http", [HttpToolsProtocol, H11Protocol])
+def test_a_connection_that_has_been_closed_needs_not_be_closed_for_its_silence(
+    http: type,
+) -> None:
+    async def play() -> None:
+        near, far = socket.socketpair()
+        with far:
+            made = type("Made", (Refusing, http), {})
+            config = uvicorn.Config(Mock(), lifespan="off", ws="none")
+            config.load()
+            given = {"config": config, "server_state": ServerState(), "app_state": {}}
+            protocol = made(lambda: b"refused", **given)
+            inner = Mock()
+            inner.is_closing.return_value = True
+            inner.get_extra_info.side_effect = {"socket": near}.get
+            protocol.connection_made(inner)
+            near.close()
+            protocol.timeout_keep_alive_handler()
+            assert not inner.close.called
+
+    asyncio.run(play())
+
+
 @pytest.mark.parametrize(
     "lines",
     [

@@ -123,7 +123,12 @@ def test_what_says_no_rows_is_refused_and_not_read_as_others(rows: Any) -> None:
 
 @pytest.mark.parametrize(
     "rows",
-    [[1, 2], pd.Series([1, 2], dtype="Int64"), pd.Index([1, 2]), np.uint8([1, 2])],
+    [
+        [1, 2],
+        pd.Series([1, 2], dtype="Int64"),
+        pd.Index([1, 2]),
+        np.array([1, 2], np.uint8),
+    ],
     ids=["list", "nullable", "index", "bytes"],
 )
 def test_row_numbers_come_in_any_sequence_of_whole_numbers(rows: Any) -> None:

@@ -111,6 +111,8 @@ def drive(
                 since = since if call is None else time.monotonic()
     except StopIteration as end:
         return end.value
+    finally:
+        asking.close()  # whoever is interrupted waits for its turn no more
 
 
 def _answer(peers: Peers, call: Call, into: Sequence[Array] | None) -> Answer:

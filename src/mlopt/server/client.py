@@ -49,9 +49,6 @@ class Client:
         what is.
         """
         turn = self._queued(block)
-        if sequence is None:
-            self._sequences[block] += 1
-            sequence = self._sequences[block]
         return self._in_turn(block, operation, arrays, turn, sequence)
 
     def get(self, block: int) -> Asking:
@@ -94,11 +91,14 @@ class Client:
         operation: str,
         arrays: Sequence[Array],
         turn: object,
-        sequence: int = 0,
+        sequence: int | None = 0,
     ) -> Asking:
-        while not self._may(block, turn):
-            yield None
         try:
+            while not self._may(block, turn):
+                yield None
+            if sequence is None:  # not before: of threads the one behind had the lower
+                self._sequences[block] += 1
+                sequence = self._sequences[block]
             return (yield from self._ask(block, operation, sequence, arrays))
         finally:
             self._turns[block].remove(turn)

@@ -181,7 +181,7 @@ class Refusing(asyncio.Protocol):
 
 
 def _readable(one: Any) -> bool:
-    if one is None:
+    if one is None or one.fileno() < 0:  # closed: a bad request ends its connection
         return False
     with selectors.DefaultSelector() as selector:
         selector.register(one.fileno(), selectors.EVENT_READ)

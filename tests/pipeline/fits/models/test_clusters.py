@@ -127,9 +127,7 @@ def test_a_start_made_by_a_function_and_batches_are_left_to_scikit_learn() -> No
 
 def test_rows_far_from_zero_are_started_as_by_scikit_learn() -> None:
     far = DENSE / 20 + 1e7  # whose squares leave no digits to distances
-    found, theirs = (
-        fit(KMeans(K, random_state=3), far)
-        for fit in (ours, lambda model, X: clone(model).fit(X))
-    )
+    found = ours(KMeans(K, random_state=3), far)
+    theirs = KMeans(K, random_state=3).fit(far)
     np.testing.assert_array_equal(found.labels_, theirs.labels_)
     np.testing.assert_allclose(found.cluster_centers_, theirs.cluster_centers_)
