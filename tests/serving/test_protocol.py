@@ -33,6 +33,14 @@ def test_head_and_body_are_one_write_and_none_is_lost_at_the_end() -> None:
     assert asyncio.run(play()) == [b"head body", b"last"]
 
 
+def protocol_of(base: type, app: Any, **settings: Any) -> Any:
+    """A protocol of uvicorn's that refuses as ours does."""
+    config = uvicorn.Config(app, lifespan="off", ws="none", **settings)
+    config.load()
+    given = {"config": config, "server_state": ServerState(), "app_state": {}}
+    return type("Made", (Refusing, base), {})(lambda: b"refused", **given)
+
+
 HEAD = b"POST /predict HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n"
 WHOLE = HEAD + b"\r\nbody"
 
@@ -63,16 +71,12 @@ def test_without_credit_a_request_is_refused_when_its_head_has_come(
         paths.append(scope["path"])
 
     base = {"h11": H11Protocol, "httptools": HttpToolsProtocol}[http]
-    made = type("Made", (Refusing, base), {})
 
     async def play() -> bytes:
         inner = Mock()
         inner.is_closing.return_value = False
         inner.get_extra_info.return_value = None
-        config = uvicorn.Config(app, lifespan="off", proxy_headers=False, ws="none")
-        config.load()
-        given = {"config": config, "server_state": ServerState(), "app_state": {}}
-        protocol = made(lambda: b"refused", **given)
+        protocol = protocol_of(base, app, proxy_headers=False)
         protocol.connection_made(inner)
         for chunk in chunks:
             protocol.data_received(chunk)
@@ -99,11 +103,7 @@ def test_a_connection_that_is_refused_now_and_then_is_kept_and_a_silent_one_is_c
     loop.call_later.side_effect = call_later
 
     async def play() -> None:
-        made = type("Made", (Refusing, H11Protocol), {})
-        config = uvicorn.Config(Mock(), lifespan="off", ws="none", timeout_keep_alive=5)
-        config.load()
-        given = {"config": config, "server_state": ServerState(), "app_state": {}}
-        protocol = made(lambda: b"refused", **given)
+        protocol = protocol_of(H11Protocol, Mock(), timeout_keep_alive=5)
         protocol.loop = loop
         inner = Mock()
         inner.is_closing.return_value = False
@@ -134,11 +134,7 @@ def test_a_silent_connection_is_not_closed_while_a_request_waits_to_be_read(
     async def play() -> list[bool]:
         near, far = socket.socketpair()
         with near, far:
-            made = type("Made", (Refusing, http), {})
-            config = uvicorn.Config(Mock(), lifespan="off", ws="none")
-            config.load()
-            given = {"config": config, "server_state": ServerState(), "app_state": {}}
-            protocol = made(lambda: b"refused", **given)
+            protocol = protocol_of(http, Mock())
             inner = Mock()
             inner.is_closing.return_value = False
             inner.get_extra_info.side_effect = {"socket": near}.get
@@ -160,11 +156,7 @@ def test_a_connection_that_has_been_closed_needs_not_be_closed_for_its_silence(
     async def play() -> None:
         near, far = socket.socketpair()
         with far:
-            made = type("Made", (Refusing, http), {})
-            config = uvicorn.Config(Mock(), lifespan="off", ws="none")
-            config.load()
-            given = {"config": config, "server_state": ServerState(), "app_state": {}}
-            protocol = made(lambda: b"refused", **given)
+            protocol = protocol_of(http, Mock())
             inner = Mock()
             inner.is_closing.return_value = True
             inner.get_extra_info.side_effect = {"socket": near}.get

@@ -92,7 +92,9 @@ class ConjugateGradients:
         sums = ColumnSums.of(rows, intercept) if sums is None else sums
         self._rows, self._alphas, self._tol = rows, alphas, tol
         self._by_coef = inverse is not None
-        self._inverse: Inverse = inverse or _Diagonal.of(sums, alphas, rows.n)
+        self._inverse: Inverse = (
+            _Diagonal.of(sums, alphas, rows.n) if inverse is None else inverse
+        )
         self._dtype = rows.dtype if inverse is None else np.dtype(np.float64)
         self.mean, self._centre = sums.mean, sums.mean[: rows.d, None]
         # By columns, as most of a step goes through them where rows are sparse.

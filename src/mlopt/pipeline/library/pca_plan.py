@@ -67,9 +67,13 @@ class Shape:
     def may_approximate(self) -> bool:
         """Whether "auto" may take the randomized solver: where scikit-learn's may."""
         n, d = self.rows.n, self.rows.d
-        tall = d <= 1000 and n >= 10 * d
         few = self.components < 0.8 * self.rank and not self.needs_all
-        return few and max(n, d) > 500 and not tall and not self.rows.sparse
+        return few and max(n, d) > 500 and not (is_tall(n, d) or self.rows.sparse)
+
+
+def is_tall(n: int, d: int) -> bool:
+    """Whether scikit-learn's "auto" takes the covariances of so many rows and columns."""
+    return d <= 1000 and n >= 10 * d
 
 
 def choose_solver(operator: str, wanted: str, shape: Shape, resources: Resources) -> Choice:

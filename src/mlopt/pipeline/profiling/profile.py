@@ -305,8 +305,9 @@ def _own(op: Learn, stats: Stats, found: Profile) -> Option:
     """scikit-learn's own fit by its price, beside ways that have one: rows are here."""
     sources = (one for one in walk([op.x]) if isinstance(one, Source))
     here = found.resources.workers == 1 and not any(one.lazy for one in sources)
-    own, cost = own_of(op.estimator), own_cost(op.estimator, stats)
-    if own is None or cost is None or not here:
+    own = own_of(op.estimator) if here else None
+    cost = None if own is None else own.cost(op.estimator, stats, None)
+    if own is None or cost is None:
         return Option(None, "scikit-learn", None, reason="not tried")
     threads = found.resources.threads if own.threaded else 1
     seconds = cost.seconds(found.resources, threads)

@@ -14,6 +14,7 @@ from sklearn.linear_model import RidgeClassifier
 from mlopt.costs import Cost
 from mlopt.gd.pricing import Shape, arithmetic, shape_of_stats
 from mlopt.pipeline.fits.models.clusters import candidates, iterations, starts_of
+from mlopt.pipeline.library.pca_plan import is_tall
 from mlopt.prices import price
 from mlopt.stats import Stats
 
@@ -31,21 +32,9 @@ _EIGH, _PCA_READS = price("theirs.eigh"), price("theirs.pca.reads")
 _LLOYD_READS, _LLOYD_CENTRE = price("theirs.lloyd.reads"), price("theirs.lloyd.centre")
 _LLOYD, _LLOYD_CALL = price("theirs.lloyd.product"), price("theirs.lloyd.call")
 
-_WIDEST, _LONG = 1000, 10
-"""Columns at most, and rows for each, of which "auto" takes the covariances."""
-
 
 def svc_cost(estimator: Any, stats: Stats, passes: float | None = None) -> Cost | None:
-    """Of a `LinearSVC`, on one thread; None in the dual, whose epochs only a trial tells.
-
-    Parameters
-    ----------
-    estimator : LinearSVC
-    stats : Stats
-        Of all rows; ``outputs`` are classes where there are three or more.
-    passes : float, optional
-        Steps that it takes, where that is known.
-    """
+    """Of a `LinearSVC`, as `logistic_cost`; None in the dual: only a trial tells epochs."""
     dual = stats.rows < stats.columns if estimator.dual == "auto" else estimator.dual
     kinds = (estimator.loss, estimator.penalty, estimator.multi_class)
     if dual or kinds != ("squared_hinge", "l2", "ovr"):
@@ -111,8 +100,8 @@ def lstsq_cost(estimator: Any, stats: Stats, passes: float | None = None) -> Cos
 
 def pca_cost(estimator: Any, stats: Stats, passes: float | None = None) -> Cost | None:
     """Of a `PCA` of dense rows by their covariances, where these are what it takes."""
-    long = stats.columns <= _WIDEST and stats.rows >= _LONG * stats.columns
-    taken = ("covariance_eigh", "auto") if long else ("covariance_eigh",)
+    tall = is_tall(stats.rows, stats.columns)
+    taken = ("covariance_eigh", "auto") if tall else ("covariance_eigh",)
     if stats.sparse or estimator.svd_solver not in taken or estimator.n_components == "mle":
         return None
     shape = shape_of_stats(stats)
