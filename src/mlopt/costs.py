@@ -32,7 +32,7 @@ WORK = (
     "flops", "flops32", "memory", "disk", "network", "tasks", "round_trips", "python",
     "fixed",
 )  # fmt: skip
-"""The components of the vector, in the order of the fields of `Cost`."""
+"""The components of the vector, in the order of the fields of `Cost`, which begin it."""
 _work: Callable[[Any], tuple[float, ...]] = attrgetter(*WORK)
 
 
@@ -87,7 +87,7 @@ class Cost:
 
     def __post_init__(self) -> None:
         work = _work(self)
-        if not all(amount >= 0 for amount in work):  # refuses NaN too
+        if not (min(work) >= 0 and sum(work) >= 0):  # a sum tells NaN, a least may not
             pairs = zip(WORK, work, strict=True)
             name, amount = next((n, a) for n, a in pairs if not a >= 0)
             raise InputError(f"`{name}` of a Cost must be at least 0, got {amount!r}.")
@@ -111,11 +111,8 @@ class Cost:
         if times == 0:
             return Cost()
         # A roofline, a sum and a maximum all scale, so a loop needs no node of its own.
-        scaled = {
-            name: times * amount for name, amount in zip(WORK, _work(self), strict=True)
-        }
-        parts = tuple(part * times for part in self.parts)
-        return Cost(**scaled, source=self.source, parts=parts, overlapped=self.overlapped)
+        scaled = [times * amount for amount in _work(self)]
+        return _cost(scaled, self.source, [p * times for p in self.parts], self.overlapped)
 
     __rmul__ = __mul__
 
@@ -140,7 +137,7 @@ class Cost:
         """
         if self.parts:
             choose: Callable[[Iterable[float]], float] = max if self.overlapped else sum
-            return choose(part.seconds(resources, threads) for part in self.parts)
+            return choose([part.seconds(resources, threads) for part in self.parts])
         compute = self.flops / resources.gemm_f64 + self.flops32 / resources.gemm_f32
         memory = self.memory / resources.memory_rate(threads)
         return (
@@ -179,13 +176,18 @@ class Cost:
 
 
 def _combine(costs: tuple[Cost, ...], *, overlapped: bool) -> Cost:
-    parts = tuple(part for cost in costs for part in _parts(cost, overlapped))
+    parts = tuple([part for cost in costs for part in _parts(cost, overlapped)])
     if len(parts) < 2:
         return parts[0] if parts else Cost()
     totals = map(sum, zip(*map(_work, parts), strict=True))
-    source = min((part.source for part in parts), key=STRENGTH.__getitem__)
-    amounts = dict(zip(WORK, totals, strict=True))
-    return Cost(**amounts, source=source, parts=parts, overlapped=overlapped)
+    source = min([part.source for part in parts], key=STRENGTH.__getitem__)
+    return _cost(totals, source, parts, overlapped)
+
+
+def _cost(work: Any, source: Source, parts: Iterable[Cost], overlapped: bool) -> Cost:
+    """Of numbers in the order of `WORK`: by place, which plans make thousands of times."""
+    rest: Any = source, tuple(parts), overlapped
+    return Cost(*work, *rest)
 
 
 def _parts(cost: Cost, overlapped: bool) -> tuple[Cost, ...]:
