@@ -64,14 +64,14 @@ class Look:
         """Look at a few hundred rows at most."""
         size = min(max(_VALUES * rows.n // max(rows.nonzero, 1), 1), _ROWS)
         X = rows.pick(sample_rows(rows.lengths, size, SEED)).astype(np.float64)
-        squares = np.asarray((X.multiply(X) if rows.sparse else X * X).mean(axis=0)).ravel()
+        squares = _sums(X, axis=0) / max(1, X.shape[0])
         length = float(squares.sum())
         if X.shape[0] < 2 or not 0.0 < length < np.inf:
             return Look(length, 1.0, 0.0, length, 0.0, 1.0, 0.0, 0.0, rare)
         roots = np.sqrt(squares)
         inverse = np.divide(1.0, roots, where=roots > 0, out=np.zeros_like(roots))
         with alone(briefly=True):  # threads of BLAS would wait for each other at each row
-            plain, scaled = _Gram.of(X), _Gram.of(X * inverse[None, :])
+            plain, scaled = _Gram.of(X), _Gram.of(_scaled(X, inverse))
             middle = plain.centred(X, left=rows.n > rows.d and not rows.sparse)
             return Look(
                 length, plain.alike, length * plain.least,
@@ -96,6 +96,8 @@ class _Gram:
         Of rows with each other, not of columns.
     lost : int
         How many of its eigenvalues count for nothing, which are 0.
+    singular : bool
+        Whether one that counts is 0.
     """
 
     products: Array
@@ -103,12 +105,13 @@ class _Gram:
     scale: float
     wide: bool
     lost: int = 0
+    singular: bool = False
 
     @staticmethod
     def of(X: Any) -> _Gram:
         """Of X (m, d), dense or sparse."""
         sparse, (m, d) = sp.issparse(X), X.shape
-        squares = np.asarray((X.multiply(X) if sparse else X * X).sum(axis=1)).ravel()
+        squares = _sums(X, axis=1)
         products = X @ X.T if m <= d else X.T @ X
         gram = np.asarray(products.toarray() if sparse else products)
         length = float(squares.mean())
@@ -124,7 +127,8 @@ class _Gram:
         else:
             mean = np.asarray(X.mean(axis=0)).ravel() / np.sqrt(self.scale)
             gram = gram - np.outer(mean, mean)
-        return replace(self, products=gram, lost=int(left and self.wide))
+        lost = int(left and self.wide)
+        return replace(self, products=gram, lost=lost, singular=self.wide > lost)
 
     @property
     def length(self) -> float:
@@ -141,9 +145,26 @@ class _Gram:
     @property
     def least(self) -> float:
         """The least eigenvalue."""
+        if self.singular:
+            return 0.0
         where = [self.lost, self.lost]
         one = eigvalsh(self.products, subset_by_index=where, check_finite=False)
         return float(one[0])
+
+
+def _sums(X: Any, axis: int) -> Array:
+    """Of squares, dense or CSR, along an axis."""
+    if not sp.issparse(X):
+        return np.asarray(np.square(X).sum(axis=axis))
+    own = X.indices if axis == 0 else np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    return np.asarray(np.bincount(own, np.square(X.data), minlength=X.shape[1 - axis]))
+
+
+def _scaled(X: Any, columns: Array) -> Any:
+    """``X`` with its columns multiplied, dense or CSR: SciPy would look for them as COO."""
+    if not sp.issparse(X):
+        return X * columns
+    return sp.csr_array((X.data * columns[X.indices], X.indices, X.indptr), X.shape)
 
 
 def rarest(counts: NDArray[Any]) -> float:
