@@ -17,11 +17,12 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.blas import daxpy
 
 from mlopt.costs import Cost
 from mlopt.gd.gap import strong_convexity_bound
@@ -166,22 +167,25 @@ class NewtonCG(OneModel):
         handle = rows.executor.put(p)
         moved, images = zip(*rows.map(_image, handle), strict=True)
         rows.executor.release(handle)
-        image = (reduce(operator.add, images) + self._l2 * p) * self._free
+        image = self._l2 * p
+        for one in images:
+            image += one
+        image *= self._free
         curvature = float(p @ image)
         if not curvature > 0.0:  # rounding, not mathematics
             self._move()
             return
         length = self._energy / curvature
-        self._step += length * p
+        self._step = daxpy(p, self._step, a=length)  # where it is
         self._moved += length * np.concatenate(moved)
-        self._residual -= length * image
+        self._residual = daxpy(image, self._residual, a=-length)
         left = float(np.linalg.norm(self._residual))
         if not left > self._enough():
             self._move()
             return
         scaled = self._residual / self._scale
         energy = float(self._residual @ scaled)
-        self._direction = scaled + energy / self._energy * p
+        self._direction = daxpy(p, scaled, a=energy / self._energy)
         self._energy = energy
 
     def _enough(self) -> float:
