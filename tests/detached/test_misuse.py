@@ -200,3 +200,14 @@ def test_a_resume_that_is_refused_leaves_the_reason_why_it_failed(
     with pytest.raises(InputError, match="All workers"):
         Job(made, None).resume()
     assert made.read() == before
+
+
+@pytest.mark.parametrize("kind", [Sweep, partial(Fit, family="linear")])
+def test_a_table_without_a_target_is_refused_before_it_is_sent(
+    kind: Any, tmp_path: Path
+) -> None:
+    table = tmp_path / "train.csv"
+    table.write_text("a,b\n1,2\n3,4\n")
+    work = kind(config=Config(data=Data(path=str(table))))
+    with pytest.raises(ConfigError, match=r"`target` must name the column of train.csv"):
+        work.check()

@@ -98,6 +98,7 @@ def test_a_type_that_nobody_reviewed_is_neither_written_nor_read(tmp_path: Path)
         ("model.skops", b"no archive", "not a model"),
         ("model.joblib", b"", "must be a .skops file"),
         ("none.skops", None, "cannot be read"),
+        ("none", None, "none cannot be read: No such file"),
     ],
 )
 def test_what_is_no_model_is_refused(

@@ -192,7 +192,9 @@ class Call(Work, frozen=True, kw_only=True, tag="call"):
 
     def check(self) -> None:
         if self.path is not None:
-            check_table(self.path, self.target)
+            from mlopt.sweep.loading import check_source
+
+            check_source(self.path, self.target)
 
     def run(self, place: Place) -> Outcome:
         from mlopt.cluster import pack, unpack
@@ -293,9 +295,10 @@ def _searched(
 
 
 def _check_config(config: Config, families: Iterable[str]) -> None:
+    from mlopt.sweep.loading import check_source
     from mlopt.sweep.registry import check_names
 
     check_names(families, config.families)
-    check_table(config.data.path, config.data.target)
+    check_source(config.data.path, config.data.target)
     if config.data.test is not None:
         check_table(config.data.test)

@@ -75,7 +75,7 @@ def read_table(
     return delimited.read(file, target)
 
 
-def check_table(path: str, target: str | None = None) -> None:
+def check_table(path: str, target: str | None = None) -> list[str] | None:
     """Refuse what `read_table` would, as far as the beginning of the file tells.
 
     Parameters
@@ -84,20 +84,29 @@ def check_table(path: str, target: str | None = None) -> None:
     target : str, optional
         Looked for in the header of a plain table; other formats are not opened for it.
 
+    Returns
+    -------
+    list of str or None
+        The columns of a plain table; None of another format.
+
     Raises
     ------
     InputError
     """
     if path.startswith(BUNDLED):
-        return
+        return None
     file = File.at(path)
-    if target is None or _is_parquet(file) or _is_numpy(file):
-        return
+    if _is_parquet(file) or _is_numpy(file):
+        return None
     from mlopt.readers import libsvm
     from mlopt.readers.layout import layout_of
 
-    if not libsvm.looks_like(file):
-        column(layout_of(file).names, target, path)
+    if libsvm.looks_like(file):
+        return None
+    names = list(layout_of(file).names)
+    if target is not None:
+        column(names, target, path)
+    return names
 
 
 def _is_parquet(file: File) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mlopt.errors import ConfigError, InputError
-from mlopt.readers import read_table
+from mlopt.readers import check_table, read_table
 from mlopt.readers.table import did_you_mean, listed
 from mlopt.rows.block import as_csr
 
@@ -60,12 +61,22 @@ def from_file(path: str, target: str | None, columns: int | None = None) -> Sour
     table = read_table(path, target=target, columns=columns)
     name = path if path.startswith("sklearn:") else Path(path).name
     if table.y is None:
-        raise ConfigError(
-            f"`target` must name the column of {name} to predict; it has "
-            f"{listed(table.names)}."
-        )
+        raise _no_target(name, table.names)
     y = pd.Series(table.y).rename(table.target or "target").reset_index(drop=True)
     return Source(name, as_features(table.X), y, table.remarks)
+
+
+def check_source(path: str, target: str | None) -> None:
+    """Refuse what `from_file` would, as far as the beginning of the file tells."""
+    names = check_table(path, target)
+    if names is not None and target is None:
+        raise _no_target(Path(path).name, names)
+
+
+def _no_target(name: str, names: Sequence[str]) -> ConfigError:
+    return ConfigError(
+        f"`target` must name the column of {name} to predict; it has {listed(names)}."
+    )
 
 
 def from_frame(frame: Any, target: str, name: str = "data") -> Source:

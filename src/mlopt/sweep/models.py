@@ -98,7 +98,8 @@ def load(path: Path | str) -> Any:
     import skops.io
 
     path = model_file(Path(path).expanduser())
-    if path.suffix != ".skops" and not zipfile.is_zipfile(path):  # whatever it is called
+    other = path.exists() and not zipfile.is_zipfile(path)
+    if path.suffix != ".skops" and other:  # whatever it is called
         raise InputError(
             f"A model must be a .skops file, got {path.name!r}. Files of joblib or pickle "
             "can run any code when loaded: do that in Python, if you trust them."
