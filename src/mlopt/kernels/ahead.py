@@ -20,6 +20,7 @@ from mlopt.kernels import (
     compiling,
     coordinates,
     dual,
+    dual_logistic,
     sgd,
     shrinkage,
     terms,
@@ -35,7 +36,14 @@ from mlopt.kernels.keyed import keyed_sums, nearest_centres
 from mlopt.kernels.linear import linear_pass, sparse_gram
 from mlopt.kernels.losses import LOGISTIC
 from mlopt.kernels.moments import moments
-from mlopt.kernels.one_row import combination, curved, products, sloped, squared_norms
+from mlopt.kernels.one_row import (
+    combination,
+    curved,
+    products,
+    seeded,
+    sloped,
+    squared_norms,
+)
 from mlopt.kernels.permutation import permutation
 from mlopt.kernels.pointwise import losses_and_slopes
 from mlopt.kernels.separable import separable
@@ -115,6 +123,14 @@ def _dual(kind: Kind) -> None:
         state = dual.DualState.start(_N, _D, 0)
         norms, codes, weights = squared_norms(X), _signs(own), np.ones(_N, own)
         dual.dual_epochs(X, norms, codes, weights, state, **costs, **rule)
+
+
+def _dual_logistic(kind: Kind) -> None:
+    X, sign, ones = _rows(kind), _signs(), np.ones(_N)
+    dual_logistic.dual_logistic_epoch(
+        X, squared_norms(X), sign, ones, bias=0.0, intercept=0.0, alpha=ones / 2,
+        margins=np.zeros(_N), w=np.zeros(_D + 1), order=np.arange(_N), random=seeded(0),
+    )  # fmt: skip
 
 
 def _coordinates(kind: Kind) -> None:
@@ -213,6 +229,7 @@ _OF_NUMBERS: tuple[Callable[[Kind], None], ...] = (
     _by_column,
     _shrinkage,
     _dual,
+    _dual_logistic,
     _images,
     _gram,
     _single_rows,

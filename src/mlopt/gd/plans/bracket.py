@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.sizes import ROUNDINGS
-from mlopt.kernels.one_row import combination, products
+from mlopt.kernels import one_row
 from mlopt.rows import Block, Rows
 
 Array = NDArray[Any]
@@ -70,9 +70,7 @@ class Bracket:
 
     def combination(self, v: Array) -> Array:
         """``X' v``: (d,)."""
-        return np.asarray(
-            self._rows.attach(slopes=v).map_reduce(_combination, operator.add)
-        )
+        return combination(self._rows, v)
 
     def narrow(self, w: Array, z: Array, alpha: Array) -> None:
         """Look from weights (d,), their margins ``X w`` (n,) and variables (n,)."""
@@ -93,13 +91,10 @@ class Bracket:
 
     def _dual(self, alpha: Array) -> float:
         """At the best multiple of what is feasible of the variables."""
-        alpha, positive = np.clip(alpha, 0.0, self.cost), self.sign > 0
-        sums = float(alpha[positive].sum()), float(alpha[~positive].sum())
-        if not min(sums) > 0.0:
-            return 0.0
-        up, down = (min(sums) / side for side in sums)
-        alpha = alpha * np.where(positive, up, down)
+        alpha = balanced(np.clip(alpha, 0.0, self.cost), self.sign)
         used, total = alpha > 0.0, float(alpha.sum())
+        if not total > 0.0:
+            return 0.0
         v = self.combination(alpha * self.sign)
         most, square = float((self.cost[used] / alpha[used]).min()), float(v @ v)
         times = min(most, total / square) if square > 0.0 else most
@@ -115,14 +110,28 @@ class Bracket:
         self.value, self.floor = float(state["value"]), float(state["floor"])
 
 
+def balanced(alpha: Array, sign: Array) -> Array:
+    """Variables (n,) of which those of the class with the larger sum are scaled down."""
+    positive = sign > 0
+    sums = float(alpha[positive].sum()), float(alpha[~positive].sum())
+    if not min(sums) > 0.0:
+        return np.zeros_like(alpha)
+    return alpha * np.where(positive, *(min(sums) / side for side in sums))
+
+
+def combination(rows: Rows, v: Array) -> Array:
+    """``X' v`` for variables (n,), in float64 whatever the rows are: (d,)."""
+    return np.asarray(rows.attach(slopes=v).map_reduce(_combination, operator.add))
+
+
 def margins(rows: Rows, w: Array) -> Array:
     """``X w`` for weights (d,), in float64 whatever the rows are: (n,)."""
     return np.concatenate(rows.map(_products, w))
 
 
 def _products(block: Block, w: Array) -> Array:
-    return products(block.X, w)
+    return one_row.products(block.X, w)
 
 
 def _combination(block: Block) -> Array:
-    return combination(block.X, block.extra["slopes"])
+    return one_row.combination(block.X, block.extra["slopes"])

@@ -59,11 +59,15 @@ def passes(shape: Shape) -> float:
 def cost(shape: Shape, resources: Resources, epochs: float) -> Cost:
     """Epochs of single steps: each problem on one thread, problems in parallel."""
     busy = min(resources.threads, shape.columns)
-    price = _STEP_SPARSE if shape.sparse else _STEP_DENSE
-    each = price * 4.0 * shape.nonzero + _STEP_ROW * shape.n
-    steps = epochs * each * shape.columns
+    steps = epochs * epoch_operations(shape) * shape.columns
     gathered = float(shape.nbytes) if resources.workers > 1 else 0.0
     return alone(steps, resources, busy) + Cost(network=gathered)
+
+
+def epoch_operations(shape: Shape) -> float:
+    """Operations in whose time every row is visited once, of one problem."""
+    price = _STEP_SPARSE if shape.sparse else _STEP_DENSE
+    return price * 4.0 * shape.nonzero + _STEP_ROW * shape.n
 
 
 @dataclass(frozen=True)
@@ -117,7 +121,7 @@ class DualCoordinateDescent:
         rows, first = problem.rows.in_one_block(must=True), problem.models[0]
         norms = np.concatenate(rows.map(_norms))
         self._rows = rows.attach(norms=norms)
-        self._problem, self._bias = problem, _constant(first)
+        self._problem, self._bias = problem, constant(first)
         self._bracket: Bracket | None = None
         if problem.outline.free_intercept:
             self._bias = float(np.sqrt(_NEAR * norms.mean())) or 1.0
@@ -259,7 +263,7 @@ def _norms(block: Block) -> Array:
     return squared_norms(block.X)
 
 
-def _constant(model: Model) -> float:
+def constant(model: Model) -> float:
     """The value of a constant feature whose weight is the intercept; 0 for none."""
     penalised = model.fit_intercept and model.intercept_l2 > 0
     return float(np.sqrt(model.l2 / model.intercept_l2)) if penalised else 0.0

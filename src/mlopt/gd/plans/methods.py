@@ -10,6 +10,7 @@ from mlopt.gd.plans.cholesky import CHOLESKY
 from mlopt.gd.plans.descents import descent
 from mlopt.gd.plans.dual_cholesky import DUAL_CHOLESKY
 from mlopt.gd.plans.dual_coordinate import DUAL_COORDINATE
+from mlopt.gd.plans.dual_logistic import DUAL_LOGISTIC
 from mlopt.gd.plans.dual_newton import DUAL_NEWTON
 from mlopt.gd.plans.interior_point import INTERIOR_POINT
 from mlopt.gd.plans.lbfgs import LBFGS
@@ -29,6 +30,7 @@ METHODS: tuple[Method, ...] = (
     DUAL_NEWTON,
     NEWTON_CG,
     DUAL_COORDINATE,
+    DUAL_LOGISTIC,
     INTERIOR_POINT,
     PRIMAL_COORDINATE,
     WORKING_SET,

@@ -1,0 +1,214 @@
+"""Dual coordinate descent of logistic regression, where rows have little in common.
+
+See `mlopt.kernels.dual_logistic`. Rows of many columns meet in few of them, so that an
+epoch over single variables leaves little to do: three to fifteen of them bring what takes
+Newton's method forty to a hundred passes.
+
+A free intercept is the multiplier of ``sum_i alpha_i y_i = 0``, and stays while an epoch
+lasts. After each one it goes to where that sum seems to vanish: by the secant through the
+last two epochs, and at first by the losses' curvature, which is too steep because weights
+make up for most of an intercept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import xlogy
+
+from mlopt.costs import Cost
+from mlopt.gd.gap import strong_convexity_bound
+from mlopt.gd.plans.bracket import balanced, combination, margins
+from mlopt.gd.plans.by_plane import OneByOne
+from mlopt.gd.plans.dual_coordinate import constant, epoch_operations
+from mlopt.gd.plans.gathered import EPOCH, gathered, gathering
+from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least, digits
+from mlopt.gd.plans.one_model import OneModel
+from mlopt.gd.plans.outline import Outline
+from mlopt.gd.plans.stop import GradientNorm, Minimum, RelativeGap
+from mlopt.gd.plans.task import Problem
+from mlopt.gd.pricing import alone, gradient_pass
+from mlopt.gd.sizes import ROUNDED, ROUNDINGS
+from mlopt.kernels.dual_logistic import dual_logistic_epoch, variables
+from mlopt.kernels.linear import hessian_weights
+from mlopt.kernels.losses import LOGISTIC
+from mlopt.kernels.one_row import seeded, squared_norms
+from mlopt.kernels.pointwise import losses_and_slopes
+from mlopt.prices import price
+from mlopt.resources import Resources
+
+Array = NDArray[Any]
+
+_ROUNDING = ROUNDINGS * float(np.finfo(np.float64).eps)
+_FLATTEST = price("dual-logistic.flattest")
+_EPOCHS, _DOUBT = price("dual-logistic.epochs"), price("dual-logistic.doubt")
+_ROW, _LOOKS = price("dual-logistic.row"), price("dual-logistic.looks")
+
+
+class DualLogistic(OneModel):
+    """A `mlopt.training.Training` of one logistic model, an epoch a pass.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of one column of weights, with a penalty.
+    stop : RelativeGap or GradientNorm
+        A gap is between the objective and the dual at variables that are feasible: those of
+        the class with the larger sum scaled down.
+    max_passes : int
+    """
+
+    def __init__(self, problem: Problem, stop: Minimum, max_passes: int) -> None:
+        self._problem, self._max_passes, self.passes = problem, max_passes, 0
+        self._gtol = stop.tol if isinstance(stop, GradientNorm) else None
+        self._tolerance = stop.tolerance if isinstance(stop, RelativeGap) else 0.0
+        rows, model = problem.rows, problem.model
+        self._y, shares = problem.targets_and_shares()
+        self._sign, self._costs = np.where(self._y > 0, 1.0, -1.0), shares / model.l2
+        self._X, self._bias = gathered(rows), constant(model)
+        self._norms = squared_norms(self._X)
+        self._free = problem.outline.free_intercept
+        self._b = self._odds() if self._free else 0.0
+        alpha = variables(self._sign, self._costs, self._norms, self._b)
+        self._alpha = balanced(alpha, self._sign) if self._free else alpha
+        with np.errstate(divide="ignore", invalid="ignore"):
+            best = np.log((self._costs - self._alpha) / self._alpha)
+        self._best = np.nan_to_num(best)  # rows without weight are not visited
+        signed = self._alpha * self._sign
+        self._w = np.append(combination(rows, signed), self._bias * signed.sum())
+        self._order, self._random = np.arange(rows.n), seeded(problem.seed)
+        # Of the intercept: where it was, the sum there, and how that falls.
+        self._last = np.full(3, np.nan)
+        self._weights, self._value, self._floor = np.zeros(rows.d + 1), np.inf, 0.0
+        self.gap, self._largest, self._stuck = np.inf, np.inf, False
+
+    def _odds(self) -> float:
+        """The intercept of zero weights."""
+        sums = [float(self._costs[self._sign == one].sum()) for one in (1.0, -1.0)]
+        return float(np.log(sums[0] / sums[1])) if min(sums) > 0.0 else 0.0
+
+    @property
+    def converged(self) -> bool:
+        """Whether it is at the tolerance; of gradients, or at all that rounding allows."""
+        if self._gtol is None:
+            return bool(self.gap <= self._tolerance)
+        return bool(self._largest <= self._gtol) or self._stuck
+
+    def quality(self) -> float:
+        """Minus the objective."""
+        return -self._value * self._problem.model.l2
+
+    def _pass(self) -> None:
+        moved = dual_logistic_epoch(
+            self._X, self._norms, self._sign, self._costs, bias=self._bias,
+            intercept=self._b, alpha=self._alpha, margins=self._best, w=self._w,
+            order=self._order, random=self._random,
+        )  # fmt: skip
+        off = float(self._alpha @ self._sign) if self._free else 0.0
+        self._stuck = max(moved, abs(off) / float(self._alpha.sum())) <= ROUNDED
+        self._look(off)
+
+    def _look(self, off: float) -> None:
+        w, b = self._w[:-1], self._b + self._bias * float(self._w[-1])
+        z = margins(self._problem.rows, w) + b
+        losses, slopes = losses_and_slopes("logistic", z, self._y)
+        value = 0.5 * float(self._w @ self._w) + float(self._costs @ losses)
+        if value < self._value or self._gtol is not None:
+            self._weights, self._value = np.append(w, b), value
+        if self._gtol is None:
+            self._floor = max(self._floor, self._dual())
+            left = max(self._value - self._floor, 0.0)
+        else:
+            left = self._gradient(slopes * self._costs)
+        self.gap = left / max(self._value, np.finfo(float).tiny) + _ROUNDING
+        if self._free and not self.converged:
+            self._move(off, z)
+
+    def _gradient(self, slopes: Array) -> float:
+        """Its largest component, and what it bounds the gap by."""
+        l2, down = self._problem.model.l2, float(slopes.sum())
+        found = self._w[:-1] + combination(self._problem.rows, slopes)
+        last = down if self._free else self._bias * down + float(self._w[-1])
+        self._largest = l2 * max(float(np.abs(found).max()), abs(last))
+        square = np.array([float(found @ found) + last**2])
+        return float(strong_convexity_bound(square, np.ones(1))[0])
+
+    def _dual(self) -> float:
+        alpha, w = self._alpha, self._w
+        if self._free:
+            alpha = balanced(alpha, self._sign)
+            w = combination(self._problem.rows, alpha * self._sign)
+        there = self._costs > 0.0
+        alpha, costs = alpha[there], self._costs[there]
+        entropy = xlogy(alpha, alpha / costs) + xlogy(costs - alpha, 1.0 - alpha / costs)
+        return -0.5 * float(w @ w) - float(entropy.sum())
+
+    def _move(self, off: float, z: Array) -> None:
+        """The intercept to where variables seem to balance, which are ``off`` by now."""
+        steepest = float(self._costs @ hessian_weights(LOGISTIC, z, self._y))
+        was, then, fall = self._last
+        if self._b != was and not np.isnan(was):
+            found = (then - off) / (self._b - was)
+            fall = found if found > 0.0 else fall
+        fall = steepest if np.isnan(fall) else fall
+        fall = min(max(fall, _FLATTEST * steepest), steepest)
+        self._last = np.array([self._b, off, fall])
+        if fall > 0.0:
+            self._b += off / fall
+
+    def state(self) -> dict[str, Any]:
+        """A checkpoint: plain arrays and numbers."""
+        return {name: np.copy(getattr(self, name)) for name in _STATE}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a checkpoint of the same problem."""
+        for name in _STATE:
+            found = np.copy(state[name])
+            setattr(self, name, found if found.ndim else found.item())
+
+
+_STATE = (
+    "passes", "gap", "_alpha", "_best", "_w", "_b", "_last", "_order", "_random",
+    "_weights", "_value", "_floor", "_largest", "_stuck",
+)  # fmt: skip
+
+
+def _cost(outline: Outline, resources: Resources, epochs: float) -> Cost:
+    """Epochs on one thread, and a look after each on all."""
+    shape = outline.shape
+    steps = epoch_operations(shape) + _ROW * shape.n
+    look = _LOOKS * gradient_pass(replace(shape, columns=1), resources)
+    each = alone(steps, resources) + EPOCH + look
+    return shape.columns * epochs * each
+
+
+def _price(outline: Outline, resources: Resources) -> Price | str:
+    if outline.l2 == 0:
+        return "there is no dual without a penalty: `l2` must be positive"
+    return gathering(_cost)(outline, resources)
+
+
+def _usual(outline: Outline, tolerance: float) -> tuple[float, float] | None:
+    if outline.look is None:
+        return None
+    return _EPOCHS * digits(tolerance), _DOUBT
+
+
+def _begin(problem: Problem, stop: Minimum, max_passes: int, start: Start) -> Solver:
+    def one(plane: Problem, start: Start) -> DualLogistic:
+        del start  # weights alone do not tell the dual variables
+        return DualLogistic(plane, stop, max_passes)
+
+    alone = problem.outputs == len(problem.models) == 1
+    return one(problem, None) if alone else OneByOne(problem, one, start)
+
+
+DUAL_LOGISTIC = Method(
+    "dual-logistic", frozenset({"logistic"}), lambda shape: _EPOCHS, _price, _begin,
+    stops=(RelativeGap, GradientNorm), least=at_least(2), doubt=_DOUBT, bounds=True,
+    usual=_usual,
+)  # fmt: skip

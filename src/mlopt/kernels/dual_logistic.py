@@ -1,0 +1,147 @@
+"""Dual coordinate descent for logistic regression: arrays in, arrays out.
+
+Yu, Huang, Lin, "Dual coordinate descent methods for logistic regression and maximum
+entropy models", Machine Learning 85, 2011. With the intercept ``b`` given, the primal is
+
+    min_w  1/2 ||w||^2 + sum_i cost_i log(1 + exp(-m_i)),  m_i = y_i (w.x_i + b)
+
+where the last entry of ``w`` belongs to a constant feature of value ``bias``. Its dual has
+one variable a row, ``0 <= alpha_i <= cost_i``, and ``w = sum_i alpha_i y_i x_i``. All
+others fixed, ``alpha_i`` is best where
+
+    alpha_i = cost_i / (1 + exp(m_i)),  m_i = m_i' + ||x_i||^2 (alpha_i - alpha_i')
+
+of which the margin ``m_i`` is the one unknown: its equation only grows with it, has no
+logarithm of what is nearly 0, and Newton's method solves it in a few steps, from the margin
+at which the variable would be best as it is. Between that and ``m_i'`` lies the solution.
+
+Shapes: ``n`` rows, ``d`` columns; rows as in `mlopt.kernels.one_row`. ``w`` is
+``(d + 1,)``; ``sign``, ``costs``, ``norms`` (squared, without the constant feature),
+``alpha`` and ``margins`` are ``(n,)``, all float64 whatever the dtype of ``X``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlopt.kernels.compiled import inlined, kernel, read_only
+from mlopt.kernels.one_row import add, dot, layout, shuffle
+
+Array = NDArray[Any]
+
+_NEAR = 1e-6
+"""Newton's steps are over where one is shorter, relative to the margin: it squares errors,
+so that the next one would change the last digits."""
+_STEPS = 60
+"""At most: as many halvings leave nothing of a bracket."""
+
+
+@inlined
+def _solved(margin: float, old: float, norm: float, cost: float, alpha: float) -> float:
+    """The margin at which a row's variable is best, from ``margin`` and ``old``."""
+    low, high = min(margin, old), max(margin, old)
+    m = old
+    for _ in range(_STEPS):
+        share = 1.0 / (1.0 + math.exp(m))
+        left = m - margin - norm * (cost * share - alpha)
+        if left > 0.0:
+            high = min(high, m)
+        else:
+            low = max(low, m)
+        to = m - left / (1.0 + norm * cost * share * (1.0 - share))
+        if not low <= to <= high:
+            to = 0.5 * (low + high)
+        step, m = abs(to - m), to
+        if step <= _NEAR * (1.0 + abs(m)):
+            break
+    return m
+
+
+@kernel
+def _epoch(
+    X: Array,
+    data: Array,
+    indices: Array,
+    indptr: Array,
+    norms: Array,
+    sign: Array,
+    costs: Array,
+    bias: float,
+    intercept: float,
+    alpha: Array,
+    margins: Array,
+    w: Array,
+    order: Array,
+    random: Array,
+) -> float:
+    d, most = w.shape[0] - 1, 0.0
+    shuffle(order, order.shape[0], random)
+    for i in order:
+        cost = costs[i]
+        if cost <= 0.0:  # its loss is free
+            continue
+        z = dot(X, data, indices, indptr, i, w) + bias * w[d] + intercept
+        margin, norm = sign[i] * z, norms[i] + bias * bias
+        most = max(most, abs(margin - margins[i]) / (1.0 + abs(margin)))
+        m = _solved(margin, margins[i], norm, cost, alpha[i])
+        best = cost / (1.0 + math.exp(m))
+        step = sign[i] * (best - alpha[i])
+        alpha[i], margins[i] = best, m
+        if step != 0.0:
+            add(X, data, indices, indptr, i, step, w)
+            w[d] += step * bias
+    return most
+
+
+def dual_logistic_epoch(
+    X: Any,
+    norms: Array,
+    sign: Array,
+    costs: Array,
+    *,
+    bias: float,
+    intercept: float,
+    alpha: Array,
+    margins: Array,
+    w: Array,
+    order: Array,
+    random: Array,
+) -> float:
+    """Each variable in turn at its best, in random order.
+
+    Parameters
+    ----------
+    X : ndarray or CSR array of shape (n, d)
+    norms, sign, costs : ndarray of shape (n,)
+    bias : float
+    intercept : float
+    alpha, margins : ndarray of shape (n,)
+        Variables, and the margins at which they would be best; changed in place.
+    w : ndarray of shape (d + 1,)
+        What the variables add up to; changed in place.
+    order : ndarray of shape (n,), int64
+        Of the rows; shuffled in place.
+    random : ndarray of shape (1,), int64
+        See `mlopt.kernels.one_row.seeded`.
+
+    Returns
+    -------
+    float
+        How far a margin was from where its variable was best, at most, relative to it.
+    """
+    given = map(read_only, (*layout(X), norms, sign, costs))
+    return float(
+        _epoch(*given, float(bias), float(intercept), alpha, margins, w, order, random)
+    )
+
+
+def variables(sign: Array, costs: Array, norms: Array, intercept: float) -> Array:
+    """To begin with, (n,): the best of rows that meet no other one, and no more than that
+    of zero weights."""
+    with np.errstate(divide="ignore", over="ignore"):
+        alone = np.where(norms > 0, 1.0 / norms, np.inf)
+        return np.minimum(costs / (1.0 + np.exp(sign * intercept)), alone)
