@@ -91,9 +91,18 @@ def squared_norms(X: Any) -> NDArray[np.float64]:
     if isinstance(X, np.ndarray):
         norms = np.einsum("ij,ij->i", X, X, dtype=np.float64)
     else:
-        rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-        norms = np.bincount(rows, X.data.astype(np.float64) ** 2, minlength=X.shape[0])
+        norms = np.empty(X.shape[0])
+        _squares(read_only(X.data), read_only(X.indptr.astype(np.int64, copy=False)), norms)
     return np.asarray(norms, np.float64)
+
+
+@kernel
+def _squares(data: Array, indptr: Array, out: Array) -> None:
+    for i in range(out.shape[0]):
+        total = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            total += np.float64(data[k]) * np.float64(data[k])
+        out[i] = total
 
 
 @kernel

@@ -6,8 +6,8 @@ Newton's method forty to a hundred passes.
 
 A free intercept is the multiplier of ``sum_i alpha_i y_i = 0``, and stays while an epoch
 lasts. After each one it goes to where that sum seems to vanish: by the secant through the
-last two epochs, and at first by the losses' curvature, which is too steep because weights
-make up for most of an intercept.
+last two epochs, and at first as if rows had nothing in common, each of which makes up for a
+part of the intercept by itself.
 """
 
 from __future__ import annotations
@@ -149,7 +149,8 @@ class DualLogistic(OneModel):
 
     def _move(self, off: float, z: Array) -> None:
         """The intercept to where variables seem to balance, which are ``off`` by now."""
-        steepest = float(self._costs @ hessian_weights(LOGISTIC, z, self._y))
+        curved = self._costs * hessian_weights(LOGISTIC, z, self._y)
+        steepest = float((curved / (1.0 + self._norms * curved)).sum())
         was, then, fall = self._last
         if self._b != was and not np.isnan(was):
             found = (then - off) / (self._b - was)
