@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import Sample
 from mlopt.gd.linear_model import LinearClassifier, beside, decide
+from mlopt.gd.plans.dual_logistic import DUAL_LOGISTIC
 from mlopt.gd.plans.running import Outcome
 from mlopt.gd.plans.stop import GradientNorm, Stop
 from mlopt.gd.plans.task import Problem, Task
@@ -27,7 +28,7 @@ Array = NDArray[Any]
 _SAME = "with two classes, lbfgs starts from the same Hessian"
 NAMED = ("newton-cholesky", "dual-newton", "lbfgs")
 """Those that users and pipelines may ask for, which are then not left for another."""
-SOLVERS = (*NAMED, "newton-cg")
+SOLVERS = (*NAMED, "newton-cg", DUAL_LOGISTIC.name)
 """Methods of the table that fit it without an L1 penalty."""
 _OURS = ("auto", *NAMED)
 _THEIRS = ("liblinear", "newton-cg", "sag", "saga")
@@ -183,7 +184,10 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
 
     def _asks(self, problem: Problem) -> tuple[str, Stop, Mapping[str, str]]:
         wanted = self._solver if self.solver == "auto" else self.solver
-        return wanted, GradientNorm(self.tol), _left_out(problem)
+        aside = _left_out(problem)
+        if self._start(problem) is not None:
+            aside[DUAL_LOGISTIC.name] = "it cannot start from the last coefficients"
+        return wanted, GradientNorm(self.tol), aside
 
     def _methods(self) -> tuple[str, ...]:
         return (WAY,) if self.l1_ratio else SOLVERS

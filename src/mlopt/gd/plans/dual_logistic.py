@@ -34,8 +34,6 @@ from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import alone, gradient_pass
 from mlopt.gd.sizes import ROUNDED, ROUNDINGS
 from mlopt.kernels.dual_logistic import dual_logistic_epoch, variables
-from mlopt.kernels.linear import hessian_weights
-from mlopt.kernels.losses import LOGISTIC
 from mlopt.kernels.one_row import seeded, squared_norms
 from mlopt.kernels.pointwise import losses_and_slopes
 from mlopt.prices import price
@@ -44,7 +42,7 @@ from mlopt.resources import Resources
 Array = NDArray[Any]
 
 _ROUNDING = ROUNDINGS * float(np.finfo(np.float64).eps)
-_FLATTEST = price("dual-logistic.flattest")
+_FLATTEST, _CAUTION = price("dual-logistic.flattest"), price("dual-logistic.caution")
 _EPOCHS, _DOUBT = price("dual-logistic.epochs"), price("dual-logistic.doubt")
 _ROW, _LOOKS = price("dual-logistic.row"), price("dual-logistic.looks")
 
@@ -82,7 +80,7 @@ class DualLogistic(OneModel):
         self._w = np.append(combination(rows, signed), self._bias * signed.sum())
         self._order, self._random = np.arange(rows.n), seeded(problem.seed)
         # Of the intercept: where it was, the sum there, and how that falls.
-        self._last = np.full(3, np.nan)
+        self._last, self._turns = np.full(3, np.nan), 0
         self._weights, self._value, self._floor = np.zeros(rows.d + 1), np.inf, 0.0
         self.gap, self._largest, self._stuck = np.inf, np.inf, False
 
@@ -126,7 +124,7 @@ class DualLogistic(OneModel):
             left = self._gradient(slopes * self._costs)
         self.gap = left / max(self._value, np.finfo(float).tiny) + _ROUNDING
         if self._free and not self.converged:
-            self._move(off, z)
+            self._move(off)
 
     def _gradient(self, slopes: Array) -> float:
         """Its largest component, and what it bounds the gap by."""
@@ -147,19 +145,28 @@ class DualLogistic(OneModel):
         entropy = xlogy(alpha, alpha / costs) + xlogy(costs - alpha, 1.0 - alpha / costs)
         return -0.5 * float(w @ w) - float(entropy.sum())
 
-    def _move(self, off: float, z: Array) -> None:
-        """The intercept to where variables seem to balance, which are ``off`` by now."""
-        curved = self._costs * hessian_weights(LOGISTIC, z, self._y)
-        steepest = float((curved / (1.0 + self._norms * curved)).sum())
+    def _move(self, off: float) -> None:
+        """The intercept to where variables seem to balance, which are ``off`` by now.
+
+        The more often that was too far, the shorter are steps: what other rows still make
+        of the last one looks as if the intercept had to follow (Kesten, Ann. Math. Stat.
+        29, 1958).
+        """
+        there = self._costs > 0.0
+        alpha, costs = self._alpha[there], self._costs[there]
+        curved = alpha * (1.0 - alpha / costs)
+        steepest = float((curved / (1.0 + self._norms[there] * curved)).sum())
         was, then, fall = self._last
-        if self._b != was and not np.isnan(was):
+        if np.isnan(was):
+            fall = steepest
+        elif self._b != was:
             found = (then - off) / (self._b - was)
             fall = found if found > 0.0 else fall
-        fall = steepest if np.isnan(fall) else fall
+            self._turns += off * then < 0.0
         fall = min(max(fall, _FLATTEST * steepest), steepest)
         self._last = np.array([self._b, off, fall])
         if fall > 0.0:
-            self._b += off / fall
+            self._b += off / (fall * (1.0 + _CAUTION * self._turns))
 
     def state(self) -> dict[str, Any]:
         """A checkpoint: plain arrays and numbers."""
@@ -173,7 +180,7 @@ class DualLogistic(OneModel):
 
 
 _STATE = (
-    "passes", "gap", "_alpha", "_best", "_w", "_b", "_last", "_order", "_random",
+    "passes", "gap", "_alpha", "_best", "_w", "_b", "_last", "_turns", "_order", "_random",
     "_weights", "_value", "_floor", "_largest", "_stuck",
 )  # fmt: skip
 
