@@ -23,7 +23,7 @@ from mlopt.pipeline.blocks.cut import (
     same_rows,
     usable,
 )
-from mlopt.pipeline.blocks.tables import count_rows
+from mlopt.pipeline.blocks.tables import count_rows, have_order
 from mlopt.pipeline.environment import Environment, repeatable
 from mlopt.pipeline.fits.registry import ways_of
 from mlopt.pipeline.graph.operators import Apply, Learn, Operator, Source
@@ -40,6 +40,7 @@ from mlopt.pipeline.profiling.trial import Trial
 from mlopt.pipeline.rules.base import Context, Draft
 from mlopt.pipeline.rules.choose_ways import ChooseWays
 from mlopt.pipeline.steps.hearing import unheard
+from mlopt.pipeline.tasks.functions import Unforeseen
 from mlopt.plan import format_bytes
 from mlopt.prices import price
 from mlopt.resources import Resources
@@ -119,6 +120,8 @@ def make_plan(
     are profiled all the same if the plan is to be ``priced``.
     """
     begin, room = time.perf_counter(), budget()
+    if not is_dask(problem.X) and not is_dask(problem.y) and not have_order(problem.y):
+        raise Unforeseen("y holds values of several types, which have no order.")
     here = isinstance(executor, Threads) and not environment.remembers
     known = _not_worth_it(problem, resources, room) if here and not without else None
     whole = known is not None
