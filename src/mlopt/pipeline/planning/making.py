@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -39,6 +37,7 @@ from mlopt.pipeline.profiling.shapes import stats_of_fit
 from mlopt.pipeline.profiling.trial import Trial
 from mlopt.pipeline.rules.base import Context, Draft
 from mlopt.pipeline.rules.choose_ways import ChooseWays
+from mlopt.pipeline.steps.generators import generators_as_they_were
 from mlopt.pipeline.steps.hearing import unheard
 from mlopt.pipeline.tasks.functions import Unforeseen
 from mlopt.plan import format_bytes
@@ -182,17 +181,6 @@ def _not_worth_it(
         return None
     found = worth(problem.steps, problem.X, problem.y, problem.params, resources())
     return None if found is None or found.planned or found.bytes > room else found
-
-
-@contextmanager
-def generators_as_they_were() -> Iterator[None]:
-    """What steps draw on samples is drawn again when they are fitted."""
-    numpy, plain = np.random.get_state(), random.getstate()  # noqa: NPY002  (steps draw from it)
-    try:
-        yield
-    finally:
-        np.random.set_state(numpy)  # noqa: NPY002  (steps draw from it)
-        random.setstate(plain)
 
 
 def _profiled(
