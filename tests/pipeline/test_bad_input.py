@@ -6,16 +6,23 @@ import threading
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDClassifier
 from sklearn.naive_bayes import GaussianNB
-from sklearn.pipeline import FeatureUnion
-from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, StandardScaler
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    OneHotEncoder,
+    StandardScaler,
+)
 from tests.pipeline.peers import SIZES, numbers, people
 
 import mlopt
@@ -267,3 +274,40 @@ def test_a_single_value_has_no_rows() -> None:
     pipe = mlopt.make_pipeline(StandardScaler(), Ridge())
     with pytest.raises(ValueError, match="X must have rows, got a single value"):
         pipe.fit(np.array(3.0), [1.0])
+
+
+@pytest.mark.parametrize("kind", [np.asarray, list, pd.Series, lambda x: x.astype(object)])
+@pytest.mark.parametrize("step", [StandardScaler(), SimpleImputer(), OneHotEncoder()])
+def test_numbers_without_columns_are_refused_in_the_words_of_scikit_learn(
+    step: Any, kind: Any
+) -> None:
+    X, y = numbers(3000)
+    with pytest.raises(ValueError, match=r"Expected .*(2D|2-dimensional)"):
+        mlopt.make_pipeline(step, LogisticRegression()).fit(kind(X[:, 0]), y)
+
+
+def test_a_step_may_make_columns_of_numbers_without() -> None:
+    X, y = numbers(3000)
+    steps = FunctionTransformer(lambda x: x.reshape(-1, 1)), StandardScaler(), Ridge()
+    found = mlopt.make_pipeline(*steps).fit(X[:, 0], y).predict(X[:, 0])
+    np.testing.assert_allclose(
+        found, make_pipeline(*steps).fit(X[:, 0], y).predict(X[:, 0])
+    )
+
+
+@pytest.mark.parametrize("odd", [None, "text"])
+@pytest.mark.parametrize(
+    "last", [LogisticRegression(), mlopt.LogisticRegression(), GaussianNB()]
+)
+def test_labels_without_an_order_are_refused_in_the_words_of_scikit_learn(
+    last: Any, odd: Any
+) -> None:
+    X, y = numbers(3000)
+    y = y.astype(object)
+    y[::3] = odd
+    said = []
+    for make in (mlopt.make_pipeline, make_pipeline):
+        with pytest.raises((TypeError, ValueError)) as refused:
+            make(StandardScaler(), last).fit(X, y)
+        said.append(str(refused.value))
+    assert said[0] == said[1]

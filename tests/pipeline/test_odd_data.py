@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 from sklearn.cluster import KMeans
+from sklearn.cross_decomposition import PLSRegression
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge
 from sklearn.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
@@ -285,3 +286,14 @@ def test_half_precision_is_computed_with_in_doubles(named: bool) -> None:
     assert found[-1].cluster_centers_.dtype == np.float64
     expected = make_pipeline(model).fit(X)
     assert np.mean(found.predict(X) == expected.predict(X)) > 0.99
+
+
+@pytest.mark.parametrize("n", [300, N])
+def test_a_last_step_may_give_scores_of_targets_beside_those_of_rows(n: int) -> None:
+    X, y = numbers(n)
+    steps = StandardScaler(), PLSRegression(2)
+    found = mlopt.make_pipeline(*steps).fit_transform(X, y)
+    want = make_pipeline(*steps).fit_transform(X, y)
+    assert type(found) is tuple
+    for one, other in zip(found, want, strict=True):
+        np.testing.assert_allclose(one, other)

@@ -340,3 +340,17 @@ def test_dense_and_sparse_rows_give_one_model(model: Any) -> None:
             found.best_estimator_.coef_, theirs.best_estimator_.coef_, atol=2e-3
         )
         np.testing.assert_array_equal(found.predict(rows[180:]), theirs.predict(rows[180:]))
+
+
+def test_samples_take_nothing_from_the_generator_that_trials_draw_from() -> None:
+    X, y = make_classification(1500, 12, n_informative=6, random_state=0)
+    forest, space = RandomForestClassifier(5), {"max_depth": [2, 3]}
+    np.random.seed(1)  # noqa: NPY002  (forests without a seed draw from it)
+    theirs = GridSearchCV(forest, space, cv=3).fit(X, y)
+    np.random.seed(1)  # noqa: NPY002
+    ours = mlopt.ModelSearchCV(
+        forest, space, cv=3, sampler="grid", bandit=None, random_state=None, n_jobs=1
+    ).fit(X, y)
+    for name in ("split0_test_score", "mean_test_score"):
+        np.testing.assert_array_equal(ours.cv_results_[name], theirs.cv_results_[name])
+    np.testing.assert_array_equal(ours.predict_proba(X), theirs.predict_proba(X))

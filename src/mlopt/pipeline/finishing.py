@@ -13,7 +13,7 @@ from mlopt.pipeline.environment import Environment
 from mlopt.pipeline.graph.operators import Given, Join, Learn, Operator, Outcome
 from mlopt.pipeline.graph.schedule import members
 from mlopt.pipeline.graph.walking import walk
-from mlopt.pipeline.planning.making import SMALL, Planned, generators_as_they_were
+from mlopt.pipeline.planning.making import SMALL, Planned
 from mlopt.pipeline.profiling.sampling import take_sample
 from mlopt.pipeline.profiling.trial import Trial
 from mlopt.pipeline.rules.base import Draft
@@ -21,6 +21,7 @@ from mlopt.pipeline.running.execute import Execution
 from mlopt.pipeline.running.layers import Layers
 from mlopt.pipeline.steps.assemble import Assembly
 from mlopt.pipeline.steps.copies import private_copy
+from mlopt.pipeline.steps.generators import generators_as_they_were
 from mlopt.pipeline.steps.hearing import unheard
 
 _FEW = 64

@@ -26,6 +26,7 @@ from mlopt.costs import Cost, Fit
 from mlopt.errors import ClusterError, TaskKilledError
 from mlopt.kernels.compiling import worked
 from mlopt.pipeline.by_split import Streamed
+from mlopt.pipeline.steps.generators import generators_as_they_were
 from mlopt.prices import count, price
 from mlopt.resources.queued import queued
 from mlopt.rows import Rows
@@ -245,7 +246,8 @@ def _side_by_side(
     judged = metrics if metrics.names_only and not problem.score_params else None
     cuts: dict[tuple[int, bool], Handle] = {}
     handles: list[Handle] = []
-    with warnings.catch_warnings():  # not in threads: filters are those of the process
+    # Not in threads: filters and generators are those of the process.
+    with warnings.catch_warnings(), generators_as_they_were():
         warnings.simplefilter("ignore")  # a sample may be too small for good results
         for parts, rows in jobs:
             size = (len(rows), parts.pairwise)

@@ -15,6 +15,9 @@ from sklearn.utils import _safe_indexing
 from mlopt.errors import InputError
 from mlopt.rows.block import as_csr
 
+_MIXED = ("mixed", "mixed-integer")
+"""What pandas calls objects of several types that are not all numbers."""
+
 
 def count_rows(block: Any) -> int:
     """How many rows a block has."""
@@ -31,6 +34,18 @@ def columns_of(block: Any) -> tuple[str, ...] | int:
     """The names of the columns of a frame, the number of any others."""
     names = getattr(block, "columns", None)
     return count_columns(block) if names is None else tuple(map(str, names))
+
+
+def have_order(values: Any) -> bool:
+    """Whether targets can be sorted: not text beside numbers, nor beside None."""
+    if values is None or str(getattr(values, "dtype", "object")) != "object":
+        return True
+    values = np.asarray(values)
+    if values.dtype != object or values.ndim != 1:
+        return True
+    import pandas as pd
+
+    return pd.api.types.infer_dtype(values, skipna=False) not in _MIXED
 
 
 def count_entries(*parts: Any) -> tuple[int, int]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,7 +21,7 @@ from mlopt.pipeline.blocks.cut import (
     same_rows,
     usable,
 )
-from mlopt.pipeline.blocks.tables import count_rows
+from mlopt.pipeline.blocks.tables import count_rows, have_order
 from mlopt.pipeline.environment import Environment, repeatable
 from mlopt.pipeline.fits.registry import ways_of
 from mlopt.pipeline.graph.operators import Apply, Learn, Operator, Source
@@ -39,7 +37,9 @@ from mlopt.pipeline.profiling.shapes import stats_of_fit
 from mlopt.pipeline.profiling.trial import Trial
 from mlopt.pipeline.rules.base import Context, Draft
 from mlopt.pipeline.rules.choose_ways import ChooseWays
+from mlopt.pipeline.steps.generators import generators_as_they_were
 from mlopt.pipeline.steps.hearing import unheard
+from mlopt.pipeline.tasks.functions import Unforeseen
 from mlopt.plan import format_bytes
 from mlopt.prices import price
 from mlopt.resources import Resources
@@ -119,6 +119,8 @@ def make_plan(
     are profiled all the same if the plan is to be ``priced``.
     """
     begin, room = time.perf_counter(), budget()
+    if not is_dask(problem.X) and not is_dask(problem.y) and not have_order(problem.y):
+        raise Unforeseen("y holds values of several types, which have no order.")
     here = isinstance(executor, Threads) and not environment.remembers
     known = _not_worth_it(problem, resources, room) if here and not without else None
     whole = known is not None
@@ -179,17 +181,6 @@ def _not_worth_it(
         return None
     found = worth(problem.steps, problem.X, problem.y, problem.params, resources())
     return None if found is None or found.planned or found.bytes > room else found
-
-
-@contextmanager
-def generators_as_they_were() -> Iterator[None]:
-    """What steps draw on samples is drawn again when they are fitted."""
-    numpy, plain = np.random.get_state(), random.getstate()  # noqa: NPY002  (steps draw from it)
-    try:
-        yield
-    finally:
-        np.random.set_state(numpy)  # noqa: NPY002  (steps draw from it)
-        random.setstate(plain)
 
 
 def _profiled(

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from numbers import Number
 from typing import Any, TypeVar
 
 import numpy as np
 
 from mlopt.cluster import Executor
+from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.blocks.cut import Blocks
-from mlopt.pipeline.blocks.tables import is_sparse
 from mlopt.pipeline.graph.operators import Join, Operator
 from mlopt.pipeline.graph.walking import walk
 from mlopt.pipeline.profiling.sampling import Sample, take_sample
@@ -100,6 +101,10 @@ class Samples:
             except Exception as error:
                 if self._drawn is None or isinstance(error, Unforeseen):
                     raise
+                if self._has_no_columns():
+                    raise Unforeseen(
+                        f"{error} That is so of rows without columns."
+                    ) from error
                 judged = self._judged_unions()
                 if (names_step(error) or self._one_class()) and self._enlarge():
                     continue
@@ -113,6 +118,18 @@ class Samples:
                         "those of all rows are dense, or the other way."
                     ) from error
                 raise
+
+    def _has_no_columns(self) -> bool:
+        """Whether rows in memory are single values and no documents: what steps for tables
+        say of them is for scikit-learn to tell."""
+        assert self._drawn is not None
+        token, rows = next(iter(self._drawn.rows.items()))
+        if self._sources[token].lazy or not tables.count_rows(rows):
+            return False
+        some = rows.iloc[:1] if hasattr(rows, "iloc") else rows[:1]
+        if tables.is_sparse(some) or np.ndim(some) != 1:
+            return False
+        return isinstance(np.asarray(some)[0], Number)
 
     def _one_class(self) -> bool:
         """Whether the targets of the sample are all alike, and there are other rows."""
@@ -131,7 +148,7 @@ class Samples:
         return any(
             isinstance(op, Join)
             and op.sparse_below <= 1.0
-            and any(is_sparse(values.get(part.token)) for part in op.parts)
+            and any(tables.is_sparse(values.get(part.token)) for part in op.parts)
             for op in walk(self._asked)
         )
 

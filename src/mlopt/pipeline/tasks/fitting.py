@@ -16,7 +16,7 @@ from mlopt.pipeline.blocks.panels import panels
 from mlopt.pipeline.fits.base import Fit, ManyPasses, OnePass, PartialFit
 from mlopt.pipeline.steps.copies import private_copy
 from mlopt.pipeline.steps.nested import classifies
-from mlopt.pipeline.tasks.functions import lent, naming
+from mlopt.pipeline.tasks.functions import Unforeseen, lent, naming
 from mlopt.rows import Rows
 
 
@@ -152,6 +152,8 @@ def _as_scikit_learn(job: Job, x: Any, y: Any, weight: Any, edges: tuple[int, ..
         output = fresh.fit_transform(x, y, **params)
     else:
         output = fresh.fit(x, y, **params).transform(x)
+    if isinstance(output, tuple):
+        raise Unforeseen(f"Step `{job.step}` gives a tuple from `fit_transform`, no rows.")
     got = tables.count_rows(output)
     if got != edges[-1]:
         raise InputError(
