@@ -68,14 +68,14 @@ STOPS = ("gap", "gradient")
 COMMON = ("lbfgs", "primal-coordinate-descent")
 NEWTON = ("newton-cholesky", "dual-newton")
 METHODS = {
-    "logistic": (*COMMON, *NEWTON, "newton-cg"),
+    "logistic": (*COMMON, *NEWTON, "newton-cg", "dual-logistic"),
     "squared_hinge": (*COMMON, *NEWTON, "newton-cg", "dual-coordinate-descent"),
     "squared": (*COMMON, "sparse_cg", "sketched_cg"),
 }
 DUAL = "dual-coordinate-descent"
 _SOLVERS = {name: {"solver": name} for name in ("lbfgs", *NEWTON)}
 METHODS_OF = {
-    "logistic": _SOLVERS | {"newton-cg": {}},
+    "logistic": _SOLVERS | {"newton-cg": {}, "dual-logistic": {}},
     "multinomial": _SOLVERS,
     "squared_hinge": {
         name: {"dual": name == DUAL} for name in ("lbfgs", *NEWTON, "newton-cg", DUAL)

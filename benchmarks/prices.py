@@ -90,7 +90,7 @@ SHAPES = (
 METHODS = (
     "lbfgs", "newton-cholesky", "newton-cg", "primal-coordinate-descent", "cholesky",
     "sparse_cg", "sketched_cg", "mixed_cholesky", "svd", "dual-coordinate-descent",
-    "interior-point", "pass", "step", "theirs",
+    "dual-logistic", "interior-point", "pass", "step", "theirs",
 )  # fmt: skip
 PASSES = (
     (500, 10, 1.0), (4000, 10, 1.0), (12_000, 10, 1.0), (150_000, 2, 1.0),

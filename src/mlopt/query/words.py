@@ -34,6 +34,7 @@ ALGORITHMS = (
     "dual-newton",
     "newton-cg",
     "dual-coordinate-descent",
+    "dual-logistic",
     "primal-coordinate-descent",
     "cholesky",
     "svd",

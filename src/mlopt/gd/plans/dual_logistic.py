@@ -45,6 +45,7 @@ _ROUNDING = ROUNDINGS * float(np.finfo(np.float64).eps)
 _FLATTEST, _CAUTION = price("dual-logistic.flattest"), price("dual-logistic.caution")
 _EPOCHS, _DOUBT = price("dual-logistic.epochs"), price("dual-logistic.doubt")
 _ROW, _LOOKS = price("dual-logistic.row"), price("dual-logistic.looks")
+_SETUP = price("dual-logistic.setup")
 
 
 class DualLogistic(OneModel):
@@ -191,7 +192,7 @@ def _cost(outline: Outline, resources: Resources, epochs: float) -> Cost:
     steps = epoch_operations(shape) + _ROW * shape.n
     look = _LOOKS * gradient_pass(replace(shape, columns=1), resources)
     each = alone(steps, resources) + EPOCH + look
-    return shape.columns * epochs * each
+    return shape.columns * (epochs + _SETUP) * each
 
 
 def _price(outline: Outline, resources: Resources) -> Price | str:
