@@ -33,6 +33,7 @@ from mlopt.rows import Rows
 from mlopt.rows.block import as_csr
 from mlopt.tuning.crews.chain import Parts, fit_step, params_of
 from mlopt.tuning.crews.fitting import Failed, cut_params, own_rows
+from mlopt.tuning.crews.own import own_params
 from mlopt.tuning.crews.plain import is_plain
 from mlopt.tuning.crews.problem import Labels, Problem, View
 from mlopt.tuning.crews.splits import Split
@@ -322,7 +323,8 @@ def transform(
     if isinstance(rows, Failed):
         return rows
     y = None if labels.y is None else _safe_indexing(labels.y, split.train)
-    params = cut_params(params_of(name, labels.fit_params), labels.n, split.train)
+    params = params_of(name, labels.fit_params)
+    params = own_params(cut_params(params, labels.n, split.train))
     with sklearn.config_context(**labels.config):
         try:
             train, test = own_rows(step, *rows)

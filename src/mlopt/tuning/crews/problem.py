@@ -22,6 +22,7 @@ from mlopt.pipeline.by_split import Streamed
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.tuning.crews.chain import Parts
+from mlopt.tuning.crews.own import own_params
 from mlopt.tuning.crews.scoring import Metrics
 from mlopt.tuning.crews.splits import Split, row_sets
 
@@ -214,7 +215,7 @@ class Problem:
         """A handle on `Labels`, sent once."""
         return self.executor.put(
             Labels(
-                self.y, self.n, self.sample_weight, dict(self.fit_params),
+                self.y, self.n, self.sample_weight, own_params(self.fit_params),
                 dict(self.score_params),
             )
         )  # fmt: skip
