@@ -157,7 +157,7 @@ def _notes(search: Any, problem: Problem, apart: Choice | None) -> tuple[str, ..
 
 
 def _where(problem: Problem, ways: Mapping[str, Sequence[Way]]) -> Iterator[str]:
-    """What happens to the rows of a Dask collection.
+    """What happens to the rows of a Dask collection, and to few rows beside workers.
 
     Raises
     ------
@@ -166,6 +166,9 @@ def _where(problem: Problem, ways: Mapping[str, Sequence[Way]]) -> Iterator[str]
     """
     if problem.told:
         yield problem.told
+    scans = (way.task and way.parts.steps for own in ways.values() for way in own)
+    if problem.near is not None and any(scans):
+        yield "scans of few rows behind preprocessing run in this process"
     if isinstance(problem.X, Rows):
         alone = (way.reason for own in ways.values() for way in own if way.task is None)
         if why := next(alone, None):

@@ -237,7 +237,11 @@ class Prefixes:
         stacked = [executor.submit(stack, handle) for handle in handles]
         views = []
         for number, (handle, split) in enumerate(zip(stacked, splits, strict=True)):
-            rows = Rows.held(handle, executor=executor)
+            if self.problem.near is None:
+                rows = Rows.held(handle, executor=executor)
+            else:
+                matrix = executor.result(handle)
+                rows = Rows.of(matrix, executor=self.problem.scanned(matrix))
             order = np.concatenate([split.train, split.test])
             views.append(View(rows, (number,), order, len(split.train)))
         for handle in self.unsettled:
