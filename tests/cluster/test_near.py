@@ -113,3 +113,26 @@ def test_trials_of_other_models_go_to_workers(client: distributed.Client) -> Non
         DecisionTreeClassifier(), {"max_depth": [1, 2]}, cv=2, sampler="grid"
     )
     assert "on the cluster" in str(search.fit(X, Y).plan_)
+
+
+class OfAnother(StandardScaler):
+    """A step that nobody has declared: it may take any time."""
+
+
+def test_behind_steps_of_unknown_work_scans_of_few_rows_ask_no_worker(
+    client: distributed.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = mlopt.ModelSearchCV(
+        make_pipeline(OfAnother(), LogisticRegression()), {"C": [0.1, 1.0, 10.0]}, cv=2,
+        sampler="grid",
+    )  # fmt: skip
+    line = "scans of few rows behind preprocessing run in this process"
+    with monkeypatch.context() as patch:
+        patch.setattr(Cluster, "reduce", None)  # a pass over rows
+        near = search.fit(X, Y)
+        assert line in str(near.plan_)
+        scores, coef = near.cv_results_["mean_test_score"], near.best_estimator_[-1].coef_
+    search.set_params(client=client).fit(X, Y)
+    assert line not in str(search.plan_)
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], scores)
+    np.testing.assert_allclose(search.best_estimator_[-1].coef_, coef, rtol=1e-3)

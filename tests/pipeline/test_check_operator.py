@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -202,3 +202,66 @@ def test_what_mlopt_declares_itself_holds(estimator: Any) -> None:
 def test_rows_and_targets_of_the_author_are_taken() -> None:
     X = sp.csr_array(np.abs(np.random.default_rng(0).normal(size=(30, 5))))
     mlopt.check_operator(SelectKBest(k=2), X, np.arange(30) % 2)
+
+
+class Codes(Shift):
+    """Numbers values as they come."""
+
+    def learnt(self, X: Any, y: Any) -> Any:
+        return {value: number for number, value in enumerate(dict.fromkeys(X.ravel()))}
+
+    def transform(self, X: Any) -> Any:
+        return np.vectorize(self.shift_.__getitem__)(X)
+
+
+def test_a_state_that_half_of_the_rows_teach_is_found() -> None:
+    mlopt.register(Codes, row_wise=True, stateless=True)
+    X = np.tile([[0], [1], [2], [3]], (10, 1))
+    with pytest.raises(
+        InputError, match="`Codes` is declared stateless, and is not: fitted"
+    ):
+        mlopt.check_operator(Codes(), X)
+    other = np.concatenate([X, X[::-1]])
+    with pytest.raises(InputError, match="fitted to the second half of the rows 3"):
+        mlopt.check_operator(Codes(), other)
+
+
+class Calls(Shift):
+    """Counts its calls."""
+
+    calls: ClassVar[list[int]] = []
+
+    def transform(self, X: Any) -> Any:
+        Calls.calls.append(len(X))
+        return X + self.shift_
+
+
+class ByFirst(Calls):
+    def transform(self, X: Any) -> Any:
+        return super().transform(X) + (X - X[0])
+
+
+def test_of_many_rows_some_are_tried_alone_and_all_in_small_blocks() -> None:
+    for kind in (Calls, ByFirst):
+        mlopt.register(kind, row_wise=True)
+    Calls.calls.clear()
+    X = np.arange(5000.0)[:, None]
+    mlopt.check_operator(Calls(), X)
+    assert len(Calls.calls) < 200
+    with pytest.raises(InputError, match="`ByFirst` is declared row-wise, and is not"):
+        mlopt.check_operator(ByFirst(), X)
+
+
+class OfText(Shift):
+    def learnt(self, X: Any, y: Any) -> Any:
+        raise TypeError("No text columns found.")
+
+
+def test_who_takes_no_numbers_is_asked_for_rows() -> None:
+    mlopt.register(OfText, row_wise=True)
+    with pytest.raises(
+        InputError, match=r"`OfText` is not fitted to .*Give `check_operator`"
+    ):
+        mlopt.check_operator(OfText)
+    with pytest.raises(TypeError, match=r"No text columns found\."):
+        mlopt.check_operator(OfText(), np.ones((5, 2)))

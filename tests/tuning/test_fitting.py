@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_classification
 from sklearn.ensemble import (
     GradientBoostingClassifier,
@@ -17,8 +20,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
+import mlopt
 from mlopt.tuning.crews.chain import Names
 from mlopt.tuning.crews.fitting import (
     Fold,
@@ -29,6 +35,7 @@ from mlopt.tuning.crews.fitting import (
     train_step,
 )
 from mlopt.tuning.crews.growing import grows, members
+from mlopt.tuning.crews.own import own_params
 from mlopt.tuning.crews.prefixes import cut_rows, transform
 from mlopt.tuning.crews.problem import Labels
 from mlopt.tuning.crews.scoring import metrics_of
@@ -174,3 +181,59 @@ def test_fit_parameters_are_cut_where_they_have_a_row_each() -> None:
     assert cut["rows"] == list(range(200))
     assert cut["eval_set"] is held_out
     assert (cut["flag"], cut["name"]) == (3, "x")
+
+
+class Counting(ClassifierMixin, BaseEstimator):
+    """Counts rounds in a callback that it is given, as boosting that stops early does."""
+
+    def __init__(self, rounds: int = 10) -> None:
+        self.rounds = rounds
+
+    def fit(self, X: Any, y: Any, callbacks: Any) -> Any:
+        (callback,) = callbacks
+        callback.seen = []
+        for number in range(self.rounds):
+            callback.seen.append(number)
+            time.sleep(0.001)  # another fit takes its turn
+        self.classes_, self.heard_ = np.unique(y), list(callback.seen)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        return np.full((len(X), 1), self.heard_ == list(range(self.rounds)))
+
+    def score(self, X: Any, y: Any) -> float:
+        return float(self.transform(X).all())
+
+
+@pytest.mark.parametrize("where", ["alone", "a step"])
+def test_fits_side_by_side_do_not_share_a_callback(where: str) -> None:
+    model: Any = Counting()
+    names = "rounds", "callbacks"
+    if where == "a step":
+        model = make_pipeline(Counting(), DecisionTreeClassifier(max_depth=1))
+        names = "counting__rounds", "counting__callbacks"
+    callback = SimpleNamespace(seen=None)
+    space = {names[0]: [20, 21, 22, 23]}
+    scoring = None if where == "alone" else _heard
+    search = mlopt.ModelSearchCV(model, space, sampler="grid", scoring=scoring, n_jobs=2)
+    search.fit(X, y, **{names[1]: [callback]})
+    np.testing.assert_array_equal(search.cv_results_["mean_test_score"], 1.0)
+    assert callback.seen == list(range(search.best_params_[names[0]]))  # of the final fit
+
+
+def _heard(model: Any, X: Any, y: Any) -> float:
+    return float(model[:-1].transform(X).all())
+
+
+def test_what_a_fit_may_change_is_copied_for_it_and_data_are_not() -> None:
+    rows, lock = np.ones(3), threading.Lock()
+    counter = SimpleNamespace(seen=[rows])
+    given = {"sets": [(rows, rows)], "calls": [counter, len], "lock": {"of": lock}}
+    copied = own_params(given)
+    assert copied["sets"] is given["sets"]
+    assert copied["lock"] is given["lock"]
+    mine, function = copied["calls"]
+    assert mine is not counter
+    assert function is len
+    mine.seen.append(1)
+    assert len(counter.seen) == 1

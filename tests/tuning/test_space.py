@@ -20,9 +20,10 @@ from optuna.distributions import (
 )
 from scipy import stats
 from sklearn.base import BaseEstimator
+from sklearn.datasets import make_classification
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import ParameterGrid
+from sklearn.model_selection import GridSearchCV, ParameterGrid
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -151,6 +152,31 @@ def test_an_ambiguous_name_lists_what_it_may_mean() -> None:
 def test_an_unknown_parameter_names_the_likely_one(name: str, meant: str) -> None:
     with pytest.raises(InputError, match=f"`{name}` in the space.*Did you mean `.*{meant}"):
         Space.of({name: [1]}, pipeline())
+
+
+class ByManyNames(LogisticRegression):
+    """Lists some of its parameters and takes others, too, as libraries of boosting do."""
+
+    def set_params(self, **params: Any) -> Any:
+        if "penalty_of" in params:
+            self.C = params.pop("penalty_of")
+        return super().set_params(**params)
+
+
+def test_a_name_that_an_estimator_takes_and_does_not_list_is_its_own() -> None:
+    X, y = make_classification(100, random_state=0)
+    for model, name in (
+        (ByManyNames(), "penalty_of"),
+        (make_pipeline(StandardScaler(), ByManyNames()), "bymanynames__penalty_of"),
+    ):
+        values = {name: [1e-4, 1.0]}
+        ours = mlopt.ModelSearchCV(model, values, sampler="grid", bandit=None).fit(X, y)
+        theirs = GridSearchCV(model, values).fit(X, y)
+        assert ours.best_params_ == theirs.best_params_
+        assert ours.best_score_ == theirs.best_score_
+    for name in ("penalty_off", "bymanynames__penalty_off", "penalty_of"):
+        with pytest.raises(InputError, match=f"`{name}` in the space must be a parameter"):
+            mlopt.ModelSearchCV(model, {name: [1.0]}).fit(X, y)
 
 
 def test_one_parameter_under_two_names_is_refused() -> None:

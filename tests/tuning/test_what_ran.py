@@ -220,3 +220,31 @@ def test_models_that_are_pruned_are_scored_as_often_as_said(ran: Recording) -> N
     family, calls = said(search)["LogisticRegression"], ran.calls()
     assert calls["fit", "column"] == family["fit"] == 36
     assert calls["score", "column"] == family["score"]
+
+
+class OfAnother(StandardScaler):
+    """A transformer that nobody has declared."""
+
+
+@pytest.mark.parametrize("model", [DecisionTreeClassifier(), LogisticRegression()])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_step_that_no_trials_share_is_said_to_be_fitted_for_each(
+    model: Any, first: bool
+) -> None:
+    steps = [OfAnother(), StandardScaler()]
+    search = mlopt.ModelSearchCV(
+        make_pipeline(*(steps if first else steps[::-1]), model),
+        {"max_depth": [1, 2, 3]} if hasattr(model, "max_depth") else {"C": [0.1, 1.0, 9.0]},
+        cv=4, sampler="grid", n_trials=None, bandit=None,
+    )  # fmt: skip
+    told = search.explain(X, Y).explain()
+    plan = search.fit(X, Y).plan_
+    prepared = next(one for one in plan.choices if one.step == "preprocessing")
+    assert prepared.ran == prepared.runs
+    assert prepared.ran["ofanother"] == 3 * 4
+    assert prepared.ran["standardscaler"] == (12 if first else 4)
+    for text in (told, plan.explain()):
+        own = "ofanother > standardscaler" if first else "ofanother"
+        assert f"fitted once a split for each trial: {own} (`OfAnother` is not d" in text
+        assert ("shared: standardscaler" in text) is not first
+        assert ("once a split, for each trial" in text) is first

@@ -23,7 +23,13 @@ from mlopt.cluster.mesh import Mesh, Service, Site
 from mlopt.cluster.mesh_here import MeshHere, mesh
 from mlopt.cluster.parcel import Parcel, pack, unpack, usable
 from mlopt.cluster.resident import Resident
-from mlopt.cluster.threads import Threads, computed, count_threads, executor
+from mlopt.cluster.threads import (
+    Threads,
+    computed,
+    count_threads,
+    executor,
+    threads_beside,
+)
 from mlopt.cluster.together import Member, Together, once
 from mlopt.cluster.wire import Header
 
@@ -63,6 +69,7 @@ __all__ = [
     "pack",
     "single_threaded",
     "tell",
+    "threads_beside",
     "tree_reduce",
     "unpack",
     "usable",

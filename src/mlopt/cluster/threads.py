@@ -390,6 +390,19 @@ def executor(
     return _active(n_jobs, rows) if "distributed" in sys.modules else Threads(n_jobs)
 
 
+def threads_beside(
+    where: Executor, client: Any, n_jobs: int | None, rows: Iterable[Any]
+) -> Threads | None:
+    """Threads of this process beside an active client, ``where``, for rows that are few.
+
+    None where the user gave the ``client``, and for who drives a detached job.
+    """
+    own = client is not None or _driver.get() is not None
+    if own or isinstance(where, Threads) or not are_near(rows):
+        return None
+    return Threads(n_jobs)
+
+
 @contextmanager
 def driving(client: Any) -> Iterator[None]:
     """In the block, and on this thread, ``client`` is the active one.

@@ -35,10 +35,11 @@ def to_run(
             looked = fits * (1 if own[0].task else rungs.fits(own[0].parts.final))
             runs = {"fit": looked} | ({} if search.bandit else {"score": fits})
             counted[number] = replace(counted[number], runs=runs)
-    if fitted := _distinct(ways):
-        shared = Choice(
-            PREPARING, " > ".join(fitted), "once a split, for all that share it"
-        )
+    if fitted := _distinct(ways, trials):
+        steps = " > ".join(fitted)
+        some = any(way.parts.shared for own in ways.values() for way in own)
+        readers = "for all that share it" if some else "for each trial"
+        shared = Choice(PREPARING, steps, f"once a split, {readers}")
         runs = {name: count * splits for name, count in fitted.items() if count}
         counted.insert(len(ways), replace(shared, runs=runs))
     fits = 1 + (splits if search.return_predictions else 0)
@@ -46,22 +47,36 @@ def to_run(
     return tuple(final)
 
 
-def _distinct(ways: Mapping[str, Sequence[Way]]) -> dict[str, int]:
+def _distinct(ways: Mapping[str, Sequence[Way]], trials: float | None) -> dict[str, float]:
     """How many steps of a name differ, by content and by what is before them.
 
-    0 where the configurations of one family differ: trials tell how many there are.
+    As many as there are ``trials`` of each family that share none. 0 where the
+    configurations of one family differ: trials tell how many there are.
     """
     found: dict[str, set[str]] = {}
     searched: set[str] = set()
+    alone: dict[str, float] = {}
     for family in ways.values():
         own: dict[str, set[str]] = {}
+        unshared = [set(way.parts.names[way.parts.shared :]) for way in family]
+        every = set.intersection(*unshared)
         for way in family:
             for name, token in zip(way.parts.names, way.parts.tokens[1:], strict=True):
                 own.setdefault(name, set()).add(token)
         for name, tokens in own.items():
-            found.setdefault(name, set()).update(tokens)
-        searched.update(name for name, tokens in own.items() if len(tokens) > 1)
-    return {name: 0 if name in searched else len(tokens) for name, tokens in found.items()}
+            kept = found.setdefault(name, set())
+            if name in every:
+                alone[name] = alone.get(name, 0) + (trials or 0)
+                continue
+            kept.update(tokens)
+            if len(tokens) > 1:
+                searched.add(name)
+        if trials is None:
+            searched |= every
+    return {
+        name: 0 if name in searched else len(tokens) + alone.get(name, 0)
+        for name, tokens in found.items()
+    }
 
 
 def with_ran(plan: Plan, ran: Mapping[str, Mapping[str, int]]) -> Plan:

@@ -15,7 +15,7 @@ from sklearn.utils.metadata_routing import _routing_enabled as routing_enabled
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import _make_indexable, _num_samples
 
-from mlopt.cluster import Executor, executor
+from mlopt.cluster import Executor, executor, threads_beside
 from mlopt.errors import InputError
 from mlopt.pipeline.blocks.cut import check_room, framed
 from mlopt.pipeline.by_split import GATHERED, Streamed
@@ -67,7 +67,7 @@ def problem_of(
     classifier = _one_kind(estimators)
     metrics = metrics_of(search.scoring, estimators[0], search.refit, search.error_score)
     y = _here(y, "y")
-    X, told = _features(X, y, executor, estimators)
+    given_X, (X, told) = X, _features(X, y, executor, estimators)
     n = X.n if isinstance(X, Rows | Streamed) else int(_num_samples(X))
     if y is not None and _num_samples(y) != n:
         raise InputError(
@@ -92,6 +92,7 @@ def problem_of(
         seed=search.random_state or 0,
         train_scores=search.return_train_score,
         told=told,
+        near=threads_beside(executor, search.client, search.n_jobs, (given_X, y)),
         routed=routing_enabled(),
     )
 

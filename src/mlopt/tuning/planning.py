@@ -11,11 +11,13 @@ from typing import Any
 from mlopt.costs import Cost
 from mlopt.kernels import compiling
 from mlopt.pipeline.by_split import Streamed
+from mlopt.pipeline.steps.repeating import RANDOM, doubt
 from mlopt.plan import Alternative, Choice, Estimate, Plan, format_bytes
 from mlopt.prices import price
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.tuning.counting import FINAL, to_run
+from mlopt.tuning.crews.chain import Parts
 from mlopt.tuning.crews.families import Way
 from mlopt.tuning.crews.growing import helpers
 from mlopt.tuning.crews.problem import Problem
@@ -155,7 +157,7 @@ def _notes(search: Any, problem: Problem, apart: Choice | None) -> tuple[str, ..
 
 
 def _where(problem: Problem, ways: Mapping[str, Sequence[Way]]) -> Iterator[str]:
-    """What happens to the rows of a Dask collection.
+    """What happens to the rows of a Dask collection, and to few rows beside workers.
 
     Raises
     ------
@@ -164,6 +166,9 @@ def _where(problem: Problem, ways: Mapping[str, Sequence[Way]]) -> Iterator[str]
     """
     if problem.told:
         yield problem.told
+    scans = (way.task and way.parts.steps for own in ways.values() for way in own)
+    if problem.near is not None and any(scans):
+        yield "scans of few rows behind preprocessing run in this process"
     if isinstance(problem.X, Rows):
         alone = (way.reason for own in ways.values() for way in own if way.task is None)
         if why := next(alone, None):
@@ -215,10 +220,7 @@ def _family(
             return None
         return expected.of_trials(problem, cost, trials, batched=batched)
 
-    notes = []
-    if parts.steps:
-        steps = " > ".join(parts.names)
-        notes.append(f"preprocessing, each step fitted once a split and shared: {steps}")
+    notes = [*_prepared(parts)]
     if trials is None and expected.chosen is not None:
         one = expected.chosen.seconds(problem.resources)
         notes.append(
@@ -248,6 +250,17 @@ def _family(
         expected.paced(seconds(expected.batched, batched=True)), rejected=others,
         notes=tuple(notes), children=(sizes,),
     )  # fmt: skip
+
+
+def _prepared(parts: Parts) -> Iterator[str]:
+    """Which steps trials share, and which each of them fits anew, and why."""
+    if shared := parts.names[: parts.shared]:
+        steps = " > ".join(shared)
+        yield f"preprocessing, each step fitted once a split and shared: {steps}"
+    if own := parts.names[parts.shared :]:
+        steps, why = " > ".join(own), doubt(parts.steps[parts.shared][1])
+        see = "" if why == RANDOM else "; see `mlopt.register`"
+        yield f"preprocessing, fitted once a split for each trial: {steps} ({why}{see})"
 
 
 def _source(expected: Forecast) -> str:

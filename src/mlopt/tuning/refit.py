@@ -69,7 +69,7 @@ def _batched(
     every = np.arange(problem.n)
     alone = replace(problem, splits=(Split(every, every),))
     if parts.steps:
-        rows = X if isinstance(X, Rows) else Rows.of(X, executor=problem.executor)
+        rows = X if isinstance(X, Rows) else Rows.of(X, executor=problem.scanned(X))
         view = View(rows, (0,))
     else:
         view = View(problem.whole.rows, (0,), parts=problem.whole.kept)

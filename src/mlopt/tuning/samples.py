@@ -34,6 +34,7 @@ from mlopt.stats import Stats
 from mlopt.tuning import apart
 from mlopt.tuning.crews.chain import Parts, fit_steps, params_of_final
 from mlopt.tuning.crews.fitting import cut_params
+from mlopt.tuning.crews.own import own_params
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.crews.scoring import Metrics
 
@@ -254,7 +255,8 @@ def _side_by_side(
             if size not in cuts:
                 cuts[size] = executor.put(_cut(problem, rows, pairwise=parts.pairwise))
             own = params_of_final(parts.path, problem.fit_params)
-            job = _Job(parts, cut_params(own, problem.n, rows), judged)
+            given = own_params(cut_params(own, problem.n, rows))
+            job = _Job(parts, given, judged)
             handles.append(executor.submit(_look, cuts[size], job))
         try:
             ended = set(executor.as_completed(handles, min(seconds, threading.TIMEOUT_MAX)))

@@ -240,6 +240,8 @@ class ModelSearchCV(OnDask):
                     raise
                 finally:
                     final.close()
+                    if problem.near is not None:
+                        problem.near.close()
                 if self.interrupted_ or interrupts.heard:
                     raise KeyboardInterrupt
         except KeyboardInterrupt as error:

@@ -28,6 +28,8 @@ from mlopt.stats import Stats
 _ROWS, _COLUMNS = 40, 4
 _CUTS = ((0, 1, 2, 17, _ROWS), (0, 20, _ROWS))
 """Edges of blocks: of a single row, and of many."""
+_ALONE, _PARTS = 64, 32
+"""Rows that are tried by themselves, and blocks that every row of more is in one of."""
 _APPLIES = ("transform", "predict_proba", "decision_function", "predict")
 
 
@@ -76,7 +78,7 @@ def check_operator(
     record, name = record_of(key), getattr(key, "__name__", repr(key))
     if record is UNKNOWN and not is_row_wise(estimator):
         raise InputError(f"Nothing is declared of `{name}`: see `mlopt.register`.")
-    random = np.random.default_rng(0)
+    random, drawn = np.random.default_rng(0), X is None
     X = random.normal(size=(_ROWS, _COLUMNS)) if X is None else X
     n = tables.count_rows(X)
     if y is None:
@@ -84,7 +86,10 @@ def check_operator(
         y = np.where(y > np.median(y), "b", "a") if is_classifier(estimator) else y
     if record.seeded_by is not None:
         estimator = private_copy(estimator).set_params(**{record.seeded_by: 0})
-    _Check(name, estimator, X, np.asarray(y), rtol).run()
+    check = _Check(name, estimator, X, np.asarray(y), rtol)
+    if drawn:
+        check.takes_drawn()
+    check.run()
 
 
 class _Check:
@@ -96,10 +101,30 @@ class _Check:
         self.cuts = [
             sorted({min(edge, self.n) for edge in (*cut[:-1], self.n)}) for cut in _CUTS
         ]
+        self.alone = range(self.n)
+        if self.n > _ALONE:
+            self.alone = np.random.default_rng(3).permutation(self.n)[:_ALONE].tolist()
+            self.cuts.append(np.linspace(0, self.n, _PARTS + 1).astype(int).tolist())
+
+    def takes_drawn(self) -> None:
+        """Raise where it cannot be fitted to numbers that nobody gave.
+
+        Raises
+        ------
+        InputError
+            That says to give rows.
+        """
+        try:
+            self.fitted(self.X, self.y)
+        except Exception as error:
+            raise InputError(
+                f"`{self.name}` is not fitted to {_ROWS} random rows of {_COLUMNS} "
+                f"numbers: {error!r}. Give `check_operator` rows and targets that it takes."
+            ) from error
 
     def run(self) -> None:
         """Every trait that is declared."""
-        X, y, half = self.X, self.y, self.n // 2
+        X, y = self.X, self.y
         fitted = self.fitted(X, y)
         whole = self.applied(fitted, X)
 
@@ -110,8 +135,7 @@ class _Check:
         if is_row_wise(self.estimator):
             self.row_wise(fitted, whole)
         if is_stateless(self.estimator):
-            some = tables.row_range(X, 0, half)
-            again("stateless", "fitted to the first half of the rows", some, y[:half])
+            self.stateless(whole)
         if ignores_targets(self.estimator):
             # Other values, too: a mean does not see a permutation.
             other = y[np.random.default_rng(1).integers(self.n, size=self.n)]
@@ -133,9 +157,25 @@ class _Check:
                 return getattr(model, method)(X)
         raise InputError(f"`{self.name}` has none of {', '.join(_APPLIES)}.")
 
+    def stateless(self, whole: Any) -> None:
+        """Fitted to some rows, against all: two lack what a half may have, as values."""
+        half = self.n // 2
+        sets = {"first half": (0, half), "second half": (half, self.n)}
+        sets["last two"] = self.n - 2, self.n
+        for which, (start, stop) in sets.items():
+            how = f"fitted to the {which} of the rows"
+            try:
+                some = self.fitted(
+                    tables.row_range(self.X, start, stop), self.y[start:stop]
+                )
+                found = self.applied(some, self.X)
+            except Exception as error:
+                raise self.refuted("stateless", f"{how} it raises {error!r}.") from error
+            self.same("stateless", whole, found, how)
+
     def row_wise(self, fitted: Any, whole: Any) -> None:
         """Single rows, and blocks, against all rows."""
-        for i in range(self.n):
+        for i in self.alone:
             alone = self.applied(fitted, tables.row_range(self.X, i, i + 1))
             here = tables.row_range(whole, i, i + 1)
             self.same("row-wise", here, alone, "by itself", first=i)

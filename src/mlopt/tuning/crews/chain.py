@@ -71,6 +71,15 @@ class Parts:
         return self.tokens[-1]
 
     @cached_property
+    def shared(self) -> int:
+        """How many of the first steps are fitted once for all that begin with them.
+
+        What may come out otherwise a second time is fitted for each, and all behind it.
+        """
+        doubtful = (n for n, (_, step) in enumerate(self.steps) if not repeats(step))
+        return next(doubtful, len(self.steps))
+
+    @cached_property
     def tokens(self) -> tuple[str, ...]:
         """The rows after none, one, two, ... steps, by content; "" for the data."""
         tokens = [""]

@@ -35,6 +35,7 @@ from mlopt.tuning.crews.growing import (
     members,
     members_at,
 )
+from mlopt.tuning.crews.own import own_params
 from mlopt.tuning.crews.problem import Labels
 from mlopt.tuning.crews.scoring import Metrics
 from mlopt.tuning.crews.splits import Split
@@ -126,7 +127,7 @@ def make_fold(
     own = params_of_final(names, labels.fit_params)
     return Fold(
         rows[0], y_train, rows[1], y_test, weight,
-        cut_params(own, n, split.train),
+        own_params(cut_params(own, n, split.train)),
         cut_params(labels.score_params, n, split.train),
         cut_params(labels.score_params, n, split.test),
         labels.config,

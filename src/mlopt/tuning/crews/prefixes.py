@@ -33,6 +33,7 @@ from mlopt.rows import Rows
 from mlopt.rows.block import as_csr
 from mlopt.tuning.crews.chain import Parts, fit_step, params_of
 from mlopt.tuning.crews.fitting import Failed, cut_params, own_rows
+from mlopt.tuning.crews.own import own_params
 from mlopt.tuning.crews.plain import is_plain
 from mlopt.tuning.crews.problem import Labels, Problem, View
 from mlopt.tuning.crews.splits import Split
@@ -236,7 +237,11 @@ class Prefixes:
         stacked = [executor.submit(stack, handle) for handle in handles]
         views = []
         for number, (handle, split) in enumerate(zip(stacked, splits, strict=True)):
-            rows = Rows.held(handle, executor=executor)
+            if self.problem.near is None:
+                rows = Rows.held(handle, executor=executor)
+            else:
+                matrix = executor.result(handle)
+                rows = Rows.of(matrix, executor=self.problem.scanned(matrix))
             order = np.concatenate([split.train, split.test])
             views.append(View(rows, (number,), order, len(split.train)))
         for handle in self.unsettled:
@@ -322,7 +327,8 @@ def transform(
     if isinstance(rows, Failed):
         return rows
     y = None if labels.y is None else _safe_indexing(labels.y, split.train)
-    params = cut_params(params_of(name, labels.fit_params), labels.n, split.train)
+    params = params_of(name, labels.fit_params)
+    params = own_params(cut_params(params, labels.n, split.train))
     with sklearn.config_context(**labels.config):
         try:
             train, test = own_rows(step, *rows)

@@ -15,13 +15,15 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples
 
-from mlopt.cluster import Executor, Handle
+from mlopt.cluster import Executor, Handle, Threads
+from mlopt.cluster.near import are_near
 from mlopt.gd.estimator_base import resources_of
 from mlopt.gd.plans.look import rarest
 from mlopt.pipeline.by_split import Streamed
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.tuning.crews.chain import Parts
+from mlopt.tuning.crews.own import own_params
 from mlopt.tuning.crews.scoring import Metrics
 from mlopt.tuning.crews.splits import Split, row_sets
 
@@ -61,6 +63,9 @@ class Problem:
     train_scores: bool = False
     told: str = ""
     """What happened to the data before anything else."""
+    near: Threads | None = None
+    """Where few rows behind steps that workers run are scanned: a pass would take less
+    than to ask a worker. None where rows stay where they were made."""
     routed: bool = False
     """Whether scikit-learn's metadata routing says who gets what."""
 
@@ -194,6 +199,11 @@ class Problem:
         """
         return self.X.collect() if isinstance(self.X, Rows | Streamed) else self.X
 
+    def scanned(self, matrix: Any) -> Executor:
+        """Where passes over a matrix behind steps run, if it is brought here."""
+        near = self.near is not None and are_near((matrix,))
+        return self.near if near and self.near is not None else self.executor
+
     @property
     def named(self) -> Any:
         """The same with the names of columns, where rows in blocks have some."""
@@ -214,7 +224,7 @@ class Problem:
         """A handle on `Labels`, sent once."""
         return self.executor.put(
             Labels(
-                self.y, self.n, self.sample_weight, dict(self.fit_params),
+                self.y, self.n, self.sample_weight, own_params(self.fit_params),
                 dict(self.score_params),
             )
         )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, Protocol, runtime_checkable
 
@@ -58,14 +58,26 @@ def resolve(space: Mapping[str, Any], estimator: Any, where: str = "") -> dict[s
 
 
 def _may_know(estimator: Any, name: str) -> bool:
-    """Whether ``set_params`` of an estimator may take a ``name`` it does not list."""
+    """Whether ``set_params`` of an estimator may take a ``name`` it does not list.
+
+    Boosting has other names for some of its parameters, and takes more than it lists.
+    """
     if estimator is None:
         return False
     params = estimator.get_params(deep=True)
-    path = name.rpartition("__")[0]
+    path, _, last = name.rpartition("__")
     owner = params.get(path) if path else estimator
-    minimal = hasattr(owner, "set_params") and not isinstance(owner, BaseEstimator)
-    return minimal and name not in params
+    if name in params or isinstance(owner, type) or not hasattr(owner, "set_params"):
+        return False
+    if not isinstance(owner, BaseEstimator):
+        return True
+    if type(owner).set_params is BaseEstimator.set_params or _ends(name, params):
+        return False
+    try:
+        clone(owner).set_params(**{last: None})
+    except Exception:
+        return False
+    return True
 
 
 def fixed_parameters(estimator: Any, varied: Collection[str]) -> dict[str, Any]:
@@ -114,7 +126,7 @@ def _known(space: Mapping[str, Any], estimator: Any) -> list[str]:
 def _full_name(given: str, known: list[str] | None, where: str) -> str:
     if known is None or given in known:
         return given
-    endings = [name for name in known if name.endswith(f"__{given}")]
+    endings = _ends(given, known)
     if len(endings) == 1:
         return endings[0]
     if endings:
@@ -126,6 +138,11 @@ def _full_name(given: str, known: list[str] | None, where: str) -> str:
         f"`{given}` in the space{where} must be a parameter of the estimator."
         f"{_hint(given, known)}"
     )
+
+
+def _ends(given: str, known: Iterable[str]) -> list[str]:
+    """Parameters of what is nested that end so."""
+    return [name for name in known if name.endswith(f"__{given}")]
 
 
 def _hint(given: str, known: list[str]) -> str:
