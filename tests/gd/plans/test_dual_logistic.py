@@ -173,4 +173,5 @@ def test_a_variable_is_best_when_it_was_visited(
     )  # fmt: skip
     margin = z + w[0] * X[0, 0]
     assert share[0] == pytest.approx(cost / (1 + np.exp(best[0])), rel=1e-9, abs=1e-300)
-    assert best[0] == pytest.approx(margin, rel=1e-6, abs=1e-6 * max(1.0, norm * cost * 1e-6))
+    near = 1e-6 * max(1.0, 1e-6 * norm * cost)
+    assert best[0] == pytest.approx(margin, rel=1e-6, abs=near)
