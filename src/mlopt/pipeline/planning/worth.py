@@ -196,8 +196,9 @@ class _Sum:
         Additions and multiplications of those that multiply rows with what they drew.
     models : float
         Seconds of those that have a price.
-    plain : list of (float, estimator, Stats)
-        Seconds of scikit-learn's own fits among these, and of what they are.
+    plain : list of (float, estimator, Stats, ways)
+        Seconds of scikit-learn's own fits among these, of what they are, and how else those
+        may be fitted.
     sparse : bool
         Whether a step may have given sparse rows.
     only : bool
@@ -213,7 +214,7 @@ class _Sum:
     cells: float = 0.0
     products: float = 0.0
     models: float = 0.0
-    plain: list[tuple[float, Any, Stats]] = field(default_factory=list)
+    plain: list[tuple[float, Any, Stats, Sequence[Any]]] = field(default_factory=list)
     sparse: bool = False
     only: bool = False
 
@@ -233,11 +234,11 @@ class _Sum:
         half, little = price("plan.saves"), price("plan.saves.cells")
         python = half * self.numbers + little * self.cells
         threads = Cost(python=python, flops=half * self.products)
-        own = sum(seconds for seconds, _, _ in self.plain)
+        own = sum(seconds for seconds, *_ in self.plain)
         found = threads.seconds(self.resources) + half * (self.models - own)
         if found + half * own <= planning:
             return found + half * own
-        each = (took - self._by_ways(step, stats) for took, step, stats in self.plain)
+        each = (took - self._by_ways(*rest) for took, *rest in self.plain)
         return found + half * sum(max(0.0, one) for one in each)
 
     def chain(self, steps: Sequence[tuple[str, Any]], x: Stats) -> Stats:
@@ -299,18 +300,17 @@ class _Sum:
             self.only = True  # a plan cannot have it otherwise
             return replace(stats, columns=columns, bytes=-1)
         if (own := own_cost(step, replace(stats, sparse=sparse, bytes=-1))) is None:
-            self.models += self._by_ways(step, stats)
+            self.models += self._by_ways(step, stats, ways)
         else:
-            self.plain.append((own.seconds(self.resources), step, stats))
+            self.plain.append((own.seconds(self.resources), step, stats, ways))
             self.models += self.plain[-1][0]
         return replace(stats, columns=min(columns, x.columns), bytes=-1)
 
-    def _by_ways(self, step: Any, stats: Stats) -> float:
+    def _by_ways(self, step: Any, stats: Stats, ways: Sequence[Any]) -> float:
         """Seconds of the quickest way, where nobody knows those of the step's own fit."""
-        machine, seconds = self.resources, []
-        for way in ways_of(step):
-            if way.refusal(step, stats):
-                continue
+        machine = self.resources
+        seconds: list[float] = []
+        for way in ways:
             cost = way.cost(step, stats, machine)
             if cost is None:
                 raise _Unknown
