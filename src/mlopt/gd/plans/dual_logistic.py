@@ -26,7 +26,7 @@ from mlopt.gd.plans.bracket import balanced, combination, margins
 from mlopt.gd.plans.by_plane import OneByOne
 from mlopt.gd.plans.dual_coordinate import constant, epoch_operations
 from mlopt.gd.plans.gathered import EPOCH, gathered, gathering
-from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least, digits
+from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least
 from mlopt.gd.plans.one_model import OneModel
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import GradientNorm, Minimum, RelativeGap
@@ -201,12 +201,6 @@ def _price(outline: Outline, resources: Resources) -> Price | str:
     return gathering(_cost)(outline, resources)
 
 
-def _usual(outline: Outline, tolerance: float) -> tuple[float, float] | None:
-    if outline.look is None:
-        return None
-    return _EPOCHS * digits(tolerance), _DOUBT
-
-
 def _begin(problem: Problem, stop: Minimum, max_passes: int, start: Start) -> Solver:
     def one(plane: Problem, start: Start) -> DualLogistic:
         del start  # weights alone do not tell the dual variables
@@ -219,5 +213,4 @@ def _begin(problem: Problem, stop: Minimum, max_passes: int, start: Start) -> So
 DUAL_LOGISTIC = Method(
     "dual-logistic", frozenset({"logistic"}), lambda shape: _EPOCHS, _price, _begin,
     stops=(RelativeGap, GradientNorm), least=at_least(2), doubt=_DOUBT, bounds=True,
-    usual=_usual,
 )  # fmt: skip
