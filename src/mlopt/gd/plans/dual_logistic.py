@@ -42,7 +42,7 @@ from mlopt.resources import Resources
 Array = NDArray[Any]
 
 _ROUNDING = ROUNDINGS * float(np.finfo(np.float64).eps)
-_FLATTEST, _CAUTION = price("dual-logistic.flattest"), price("dual-logistic.caution")
+_CHANGE, _CAUTION = price("dual-logistic.change"), price("dual-logistic.caution")
 _EPOCHS, _DOUBT = price("dual-logistic.epochs"), price("dual-logistic.doubt")
 _ROW, _LOOKS = price("dual-logistic.row"), price("dual-logistic.looks")
 _SETUP = price("dual-logistic.setup")
@@ -157,14 +157,16 @@ class DualLogistic(OneModel):
         alpha, costs = self._alpha[there], self._costs[there]
         curved = alpha * (1.0 - alpha / costs)
         steepest = float((curved / (1.0 + self._norms[there] * curved)).sum())
-        was, then, fall = self._last
+        was, then, before = self._last
+        fall = before
         if np.isnan(was):
             fall = steepest
         elif self._b != was:
             found = (then - off) / (self._b - was)
-            fall = found if found > 0.0 else fall
+            near = min(max(found, before / _CHANGE), before * _CHANGE)
+            fall = near if found > 0.0 else before
             self._turns += off * then < 0.0
-        fall = min(max(fall, _FLATTEST * steepest), steepest)
+        fall = min(fall, steepest)
         self._last = np.array([self._b, off, fall])
         if fall > 0.0:
             self._b += off / (fall * (1.0 + _CAUTION * self._turns))
