@@ -29,7 +29,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.kernels.compiled import inlined, kernel, read_only
-from mlopt.kernels.one_row import add, dot, layout, seeded, shuffle, squared_norms
+from mlopt.kernels.one_row import (
+    AHEAD,
+    add,
+    dot,
+    fetch,
+    layout,
+    seeded,
+    shuffle,
+    squared_norms,
+)
 
 __all__ = ["DualState", "dual_epochs", "squared_norms"]
 
@@ -121,7 +130,8 @@ def _epochs(
         least, greatest = 0.0, 0.0
         shuffle(order, count, random)
         for position in range(count):
-            i = order[position]
+            i, later = order[position], order[min(position + AHEAD, count - 1)]
+            fetch(X, data, indices, indptr, later)
             sign, cost = (1.0, costs[1]) if codes[i] == positive else (-1.0, costs[0])
             margin = dot(X, data, indices, indptr, i, w) + bias * w[d]
             norm, cost = norms[i] + bias * bias, cost * weights[i]

@@ -29,7 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.kernels.compiled import inlined, kernel, read_only
-from mlopt.kernels.one_row import add, dot, layout, shuffle
+from mlopt.kernels.one_row import AHEAD, add, dot, fetch, layout, shuffle
+from mlopt.kernels.simd import prefetch
 
 Array = NDArray[Any]
 
@@ -78,9 +79,16 @@ def _epoch(
     order: Array,
     random: Array,
 ) -> float:
-    d, most = w.shape[0] - 1, 0.0
-    shuffle(order, order.shape[0], random)
-    for i in order:
+    n, d, most = order.shape[0], w.shape[0] - 1, 0.0
+    shuffle(order, n, random)
+    for position in range(n):
+        i, later = order[position], order[min(position + AHEAD, n - 1)]
+        fetch(X, data, indices, indptr, later)
+        prefetch(norms, later)
+        prefetch(sign, later)
+        prefetch(costs, later)
+        prefetch(alpha, later)
+        prefetch(margins, later)
         cost = costs[i]
         if cost <= 0.0:  # its loss is free
             continue

@@ -13,10 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.kernels.compiled import inlined, kernel, read_only
+from mlopt.kernels.simd import prefetch
 
 Array = NDArray[Any]
 
 _MODULUS = 2**31 - 1
+AHEAD = 4
+"""Rows that are visited while memory answers; 2 and 8 take as long."""
+_LINE = 8
+"""Values of float64 that memory gives at once, in the processors of today."""
 
 
 @inlined
@@ -59,6 +64,18 @@ def add(
     else:
         for k in range(indptr[i], indptr[i + 1]):
             w[np.uint64(indices[k])] += step * data[k]
+
+
+@inlined
+def fetch(X: Array, data: Array, indices: Array, indptr: Array, i: int) -> None:
+    """Have row ``i`` on its way to the cache: rows in random order wait for memory."""
+    if X.shape[0] > 0:
+        for j in range(0, X.shape[1], _LINE):
+            prefetch(X, i * X.shape[1] + j)
+    else:
+        for k in range(indptr[i], indptr[i + 1], _LINE):
+            prefetch(data, k)
+            prefetch(indices, k)
 
 
 @inlined
