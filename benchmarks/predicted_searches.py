@@ -42,7 +42,7 @@ from sklearn.preprocessing import StandardScaler
 
 import mlopt
 from mlopt.tuning.crews import batching, scan
-from mlopt.tuning.crews.scans import Scans
+from mlopt.tuning.crews.scans import DUAL, LOCKSTEP, NEWTON, Scans
 from mlopt.tuning.crews.spaces import Space
 
 WITHIN, FEW = 2.0, 4
@@ -133,12 +133,12 @@ class Took:
 
     scans: Scans
     given: tuple
-    newton: bool
+    way: str
     seconds: float
 
     def priced(self):
         """Seconds by the list as it is now."""
-        cost = self.scans.ways(*self.given).get(self.newton)
+        cost = self.scans.ways(*self.given).get(self.way)
         return None if cost is None else cost.seconds(self.given[-1])
 
 
@@ -180,13 +180,15 @@ def drawn(seeds, problems):
 
 def both_ways(search, X, y):
     """Each scan of a search, one way and the other; the quickest of two runs."""
-    for newton in (False, True):
-        runs = [scans_of(search, X, y, newton) for _ in range(2)]
+    for way in (LOCKSTEP, NEWTON, DUAL):
+        if way == DUAL and (len(set(y)) > 2 or isinstance(search.estimator, svm.LinearSVC)):
+            continue  # of one logistic model alone
+        runs = [scans_of(search, X, y, way) for _ in range(2)]
         for one in zip(*runs, strict=True):
             yield min(one, key=lambda took: took.seconds)
 
 
-def scans_of(search, X, y, newton):
+def scans_of(search, X, y, way):
     """The scans of a search that goes this way."""
     found, priced, choose = [], [], scan.space_of
     ways, advance = Scans.ways, batching.BatchCrew._advance
@@ -198,12 +200,12 @@ def scans_of(search, X, y, newton):
     def forced(tasks, rows, problem):
         priced.clear()
         choose(tasks, rows, problem)
-        return Space(by_newton=newton)
+        return Space(way=way)
 
     def timed(*given):
         begin = time.process_time()
         outcome = advance(*given)
-        found.append(Took(*priced[0], newton, time.process_time() - begin))
+        found.append(Took(*priced[0], way, time.process_time() - begin))
         return outcome
 
     scan.space_of, Scans.ways, batching.BatchCrew._advance = forced, noted, timed

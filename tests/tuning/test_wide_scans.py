@@ -18,10 +18,13 @@ from mlopt.gd.newton_training import NewtonTraining
 from mlopt.gd.quasi_newton import QuasiNewton
 from mlopt.rows import Rows
 from mlopt.tuning.crews import scan
+from mlopt.tuning.crews.scans import DUAL, NEWTON
 from mlopt.tuning.crews.spaces import AS_THEY_ARE, Space, space_of
 
 Array = NDArray[Any]
-SPACES = [Space(narrow=True), Space(narrow=True, by_newton=True), Space(by_newton=True)]
+SPACES = [
+    Space(narrow=True), Space(narrow=True, way=NEWTON), Space(way=NEWTON), Space(way=DUAL),
+]  # fmt: skip
 GRID = {"C": [0.001, 0.01, 0.1]}
 ONES = [LogisticRegression(tol=1e-7, max_iter=1000), LinearSVC(tol=1e-6, max_iter=10**6)]
 
@@ -47,10 +50,15 @@ def chosen(monkeypatch: pytest.MonkeyPatch) -> list[Space]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("layout", "classes"), [(np.asarray, 2), (np.asarray, 3), (sparse.csr_matrix, 2)]
+    ("layout", "classes", "space", "one"),
+    [
+        (layout, classes, space, one)
+        for layout, classes in [(np.asarray, 2), (np.asarray, 3), (sparse.csr_matrix, 2)]
+        for space in SPACES
+        for one in ONES
+        if space.way != DUAL or (one is ONES[0] and classes == 2)  # logistic models alone
+    ],
 )
-@pytest.mark.parametrize("space", SPACES)
-@pytest.mark.parametrize("one", ONES)
 def test_every_space_gives_the_scores_of_a_grid_search(
     one: Any, space: Space, classes: int, layout: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,6 +92,23 @@ def test_rows_are_narrowed_where_columns_are_many_and_only_there(
     ModelSearchCV(LinearSVC(), GRID, cv=3).fit(X[:, :10], y)
     assert found
     assert not any(space.narrow for space in found)
+
+
+def test_sparse_rows_with_little_in_common_are_searched_in_their_duals(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found, rng = chosen(monkeypatch), np.random.default_rng(0)
+    X = sparse.random_array((3000, 30_000), density=0.003, rng=rng, format="csr")
+    y = (X @ rng.normal(size=30_000) + rng.normal(size=3000) > 0).astype(int)
+    grid = {"C": [0.01, 1.0, 100.0]}
+    one = LogisticRegression(tol=1e-7, max_iter=1000)
+    ours = ModelSearchCV(one, grid, cv=3, scoring="neg_log_loss").fit(X, y)
+    assert found
+    assert all(space.way == DUAL for space in found)
+    theirs = GridSearchCV(one, grid, cv=3, scoring="neg_log_loss").fit(X, y)
+    order = np.argsort(ours.cv_results_["param_C"].astype(float))
+    scores = ours.cv_results_["mean_test_score"][order]
+    np.testing.assert_allclose(scores, theirs.cv_results_["mean_test_score"], rtol=1e-4)
 
 
 def test_what_is_not_descended_to_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

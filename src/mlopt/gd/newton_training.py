@@ -1,7 +1,8 @@
-"""Many linear models by Newton's method, one after the other along their penalties."""
+"""Many linear models one after the other along their penalties: by Newton's method."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,7 +21,7 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
-class _Path:
+class Path:
     """Models that differ in nothing but the penalty, the strongest first.
 
     Parameters
@@ -50,8 +51,8 @@ def planes_of(model: Model, targets: Array) -> list[tuple[Model, Array]]:
     return [(alone, np.where(targets == code, 1.0, -1.0)) for code in codes]
 
 
-class NewtonTraining(SolvedAtOnce):
-    """Minima in the first pass; "logistic", "multinomial" and "squared_hinge".
+class AlongPenalties(SolvedAtOnce):
+    """Minima in the first pass, each path of penalties by itself.
 
     Parameters
     ----------
@@ -82,7 +83,36 @@ class NewtonTraining(SolvedAtOnce):
                 self._put(slice(first, first + len(coef)), coef, intercept)
                 self._converged[number] &= converged
 
-    def _along(self, path: _Path) -> list[tuple[Array, Array, bool]]:
+    @abstractmethod
+    def _along(self, path: Path) -> list[tuple[Array, Array, bool]]:
+        """Of each model of a path: weights, intercepts, and whether it is converged."""
+
+    def _paths(self) -> list[Path]:
+        extra = beside(self.rows)
+        return [
+            path
+            for numbers in self._alike(_kind, lambda model: model.l2)
+            for path in self._of(numbers, extra)
+        ]
+
+    def _of(self, numbers: Sequence[int], extra: Mapping[str, Array]) -> list[Path]:
+        first, dtype = self.models[numbers[0]], self.rows.dtype
+        weights = extra["weights"][:, [first.rowset]]
+        targets = extra["targets"][:, [first.target]]
+        planes = [planes_of(self.models[i], targets) for i in numbers]
+        return [
+            Path(
+                tuple(numbers), k, tuple(model for model, _ in alike),
+                self.rows.attach(targets=alike[0][1].astype(dtype), weights=weights),
+            )
+            for k, alike in enumerate(zip(*planes, strict=True))
+        ]  # fmt: skip
+
+
+class NewtonTraining(AlongPenalties):
+    """Those of "logistic", "multinomial" and "squared_hinge", with exact Hessians."""
+
+    def _along(self, path: Path) -> list[tuple[Array, Array, bool]]:
         ends: list[tuple[Array, Array, bool]] = []
         for model in path.models:
             start = ends[-1][:2] if ends else None
@@ -92,27 +122,6 @@ class NewtonTraining(SolvedAtOnce):
             one.advance(self.max_passes)
             ends.append((*one.coefficients(), bool(one.converged[0])))
         return ends
-
-    def _paths(self) -> list[_Path]:
-        extra = beside(self.rows)
-        return [
-            path
-            for numbers in self._alike(_kind, lambda model: model.l2)
-            for path in self._of(numbers, extra)
-        ]
-
-    def _of(self, numbers: Sequence[int], extra: Mapping[str, Array]) -> list[_Path]:
-        first, dtype = self.models[numbers[0]], self.rows.dtype
-        weights = extra["weights"][:, [first.rowset]]
-        targets = extra["targets"][:, [first.target]]
-        planes = [planes_of(self.models[i], targets) for i in numbers]
-        return [
-            _Path(
-                tuple(numbers), k, tuple(model for model, _ in alike),
-                self.rows.attach(targets=alike[0][1].astype(dtype), weights=weights),
-            )
-            for k, alike in enumerate(zip(*planes, strict=True))
-        ]  # fmt: skip
 
 
 def _kind(model: Model) -> Hashable:

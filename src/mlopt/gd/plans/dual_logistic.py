@@ -13,6 +13,7 @@ part of the intercept by itself.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from mlopt.costs import Cost
+from mlopt.gd.columns import Model
 from mlopt.gd.gap import strong_convexity_bound
 from mlopt.gd.plans.bracket import balanced, combination, margins
 from mlopt.gd.plans.by_plane import OneByOne
@@ -30,8 +32,8 @@ from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least
 from mlopt.gd.plans.one_model import OneModel
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import GradientNorm, Minimum, RelativeGap
-from mlopt.gd.plans.task import Problem
-from mlopt.gd.pricing import alone, gradient_pass
+from mlopt.gd.plans.task import Problem, Task
+from mlopt.gd.pricing import Shape, alone, gradient_work, scan
 from mlopt.gd.sizes import ROUNDED, ROUNDINGS
 from mlopt.kernels.dual_logistic import dual_logistic_epoch, variables
 from mlopt.kernels.one_row import seeded, squared_norms
@@ -62,7 +64,7 @@ class DualLogistic(OneModel):
     """
 
     def __init__(self, problem: Problem, stop: Minimum, max_passes: int) -> None:
-        self._problem, self._max_passes, self.passes = problem, max_passes, 0
+        self._problem, self._max_passes = problem, max_passes
         self._gtol = stop.tol if isinstance(stop, GradientNorm) else None
         self._tolerance = stop.tolerance if isinstance(stop, RelativeGap) else 0.0
         rows, model = problem.rows, problem.model
@@ -70,20 +72,35 @@ class DualLogistic(OneModel):
         self._sign, self._costs = np.where(self._y > 0, 1.0, -1.0), shares / model.l2
         self._X, self._bias = gathered(rows), constant(model)
         self._norms = squared_norms(self._X)
-        self._free = problem.outline.free_intercept
+        self._free = model.fit_intercept and not self._bias
         self._b = self._odds() if self._free else 0.0
         alpha = variables(self._sign, self._costs, self._norms, self._b)
         self._alpha = balanced(alpha, self._sign) if self._free else alpha
-        with np.errstate(divide="ignore", invalid="ignore"):
-            best = np.log((self._costs - self._alpha) / self._alpha)
-        self._best = np.nan_to_num(best)  # rows without weight are not visited
         signed = self._alpha * self._sign
         self._w = np.append(combination(rows, signed), self._bias * signed.sum())
         self._order, self._random = np.arange(rows.n), seeded(problem.seed)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Before the first epoch, where variables and weights are."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            best = np.log((self._costs - self._alpha) / self._alpha)
+        self._best = np.nan_to_num(best)  # rows without weight are not visited
         # Of the intercept: where it was, the sum there, and how that falls.
         self._last, self._turns = np.full(3, np.nan), 0
-        self._weights, self._value, self._floor = np.zeros(rows.d + 1), np.inf, 0.0
-        self.gap, self._largest, self._stuck = np.inf, np.inf, False
+        self._weights, self._value = np.zeros(self._problem.rows.d + 1), np.inf
+        self.passes, self._floor, self._stuck = 0, 0.0, False
+        self.gap, self._largest = np.inf, np.inf
+
+    def weaker(self, model: Model) -> DualLogistic:
+        """That of a model with a weaker penalty and all else alike, from where this is."""
+        other, problem = copy(self), self._problem
+        other._problem = replace(problem, task=Task.of(model), models=(model,))
+        other._costs = self._costs * (problem.model.l2 / model.l2)
+        for name in ("_alpha", "_w", "_order", "_random"):
+            setattr(other, name, np.copy(getattr(self, name)))
+        other._begin()
+        return other
 
     def _odds(self) -> float:
         """The intercept of zero weights."""
@@ -188,13 +205,19 @@ _STATE = (
 )  # fmt: skip
 
 
+def work_of(shape: Shape, epochs: float) -> tuple[float, Cost]:
+    """Of a model: operations of single steps on one thread, and looks after epochs."""
+    each = epoch_operations(shape) + _ROW * shape.n
+    look = _LOOKS * gradient_work(replace(shape, columns=1))
+    return (epochs + _SETUP) * each, (epochs + _SETUP) * (look + EPOCH)
+
+
 def _cost(outline: Outline, resources: Resources, epochs: float) -> Cost:
-    """Epochs on one thread, and a look after each on all."""
-    shape = outline.shape
-    steps = epoch_operations(shape) + _ROW * shape.n
-    look = _LOOKS * gradient_pass(replace(shape, columns=1), resources)
-    each = alone(steps, resources) + EPOCH + look
-    return shape.columns * (epochs + _SETUP) * each
+    shape, begun = outline.shape, epochs + _SETUP
+    read = scan(shape, resources, 8.0 * (shape.d + shape.n))
+    steps, looks = work_of(shape, epochs)
+    each = alone(steps, resources) + looks + begun * Cost(python=_LOOKS * read.python)
+    return shape.columns * each
 
 
 def _price(outline: Outline, resources: Resources) -> Price | str:

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from mlopt.cluster import Threads
 from mlopt.gd.direct_training import DirectLeastSquares
+from mlopt.gd.dual_training import DualTraining
 from mlopt.gd.estimator_base import resources_of
 from mlopt.gd.l1_training import L1Training
 from mlopt.gd.linear_training import LinearTraining
 from mlopt.gd.lockstep import LockstepSGD
 from mlopt.gd.lockstep_then_newton import LockstepThenNewton
-from mlopt.gd.newton_training import NewtonTraining
+from mlopt.gd.newton_training import AlongPenalties, NewtonTraining
 from mlopt.gd.passes import Sums, decision_values, first_gradient
 from mlopt.gd.plans.stop import GradientNorm
 from mlopt.gd.quasi_newton import QuasiNewton
@@ -25,10 +26,13 @@ from mlopt.tuning.crews import scoring
 from mlopt.tuning.crews.linear_task import LinearTask
 from mlopt.tuning.crews.many_scores import judge_of
 from mlopt.tuning.crews.problem import Problem, View
+from mlopt.tuning.crews.scans import DUAL, NEWTON
 from mlopt.tuning.crews.spaces import AS_THEY_ARE, Space, patience_with, space_of
 from mlopt.tuning.crews.trials import Trial
 
 FloatArray = NDArray[np.floating[Any]]
+_ALONE: Mapping[str, type[AlongPenalties]] = {NEWTON: NewtonTraining, DUAL: DualTraining}
+"""What trains model by model."""
 TRAIN = "train:"
 """Marks the scores on training rows where both travel in one table."""
 
@@ -144,8 +148,8 @@ def training_of(
         if task.loss == "squared_hinge":
             first = first_gradient(rows, models, Sums.of(rows))
         gtol = space.bound(view.rows, first * task.tol)
-        if space.by_newton:
-            return NewtonTraining(rows, models, gtol=gtol, max_iter=limit)
+        if space.way in _ALONE:
+            return _ALONE[space.way](rows, models, gtol=gtol, max_iter=limit)
         if not isinstance(rows.executor, Threads):
             return QuasiNewton(rows, models, gtol=gtol, max_passes=limit)
         return LockstepThenNewton(

@@ -1,7 +1,7 @@
 """What linear models take that train in shared scans: passes to expect, and their price.
 
-In lockstep, or each by Newton's method: whoever plans a search, chooses how a scan descends
-or ends one that drags on asks here.
+In lockstep, or each by Newton's method or in its dual: whoever plans a search, chooses how
+a scan descends or ends one that drags on asks here.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from mlopt.costs import Cost
 from mlopt.gd.direct_training import cheapest_of, direct_ways, squared_length
 from mlopt.gd.l1_training import paths_cost
 from mlopt.gd.penalty_path import FEWEST
+from mlopt.gd.plans.dual_logistic import DUAL_LOGISTIC, work_of
 from mlopt.gd.plans.forecast import Passes, typical
 from mlopt.gd.plans.lbfgs import LBFGS
 from mlopt.gd.plans.look import Look
@@ -41,6 +42,9 @@ _STEP, _EPOCH = price("batch.step"), price("sequential.epoch")
 _SCAN, _WEIGHT = price("batch.scan"), price("batch.weight")
 _NEAR, _LEVEL = price("batch.near"), price("batch.level")
 _NEWTON, _NEIGHBOUR = price("batch.newton"), price("batch.neighbour")
+_FOLLOWED = price("batch.neighbour.dual")
+LOCKSTEP, NEWTON, DUAL = "lockstep", "newton", "dual"
+"""How the models of a scan descend."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,8 @@ class Scans:
         Whether models start between solutions of others where there are many.
     newton : float
         Passes of a model by Newton's method, from zero; 0 where that does not train it.
+    dual : float
+        Epochs of a model in its dual, from zero; 0 where that does not train it.
     loss : str
     worst : float
         Passes that the slowest may take, where neighbours may save none: a way that is
@@ -70,6 +76,7 @@ class Scans:
     step: float = _STEP
     follows: bool = False
     newton: float = 0.0
+    dual: float = 0.0
     loss: str = ""
     worst: float = 0.0
 
@@ -108,7 +115,7 @@ class Scans:
     ) -> Scans:
         """Of models that are descended to by passes over rows of one shape."""
         limit = max(task.max_iter for task in tasks)
-        found = [_expected(LBFGS, problem, task, shape, look, stop) for task in tasks]
+        found = [_expected(LBFGS, task, problem, shape, look, stop) for task in tasks]
         # Its logarithm lies anywhere in the interval; the slowest is further up.
         mean = float(np.mean([min(limit, p.expected) for p in found]))
         slowest = max(found, key=lambda p: p.expected)
@@ -116,16 +123,19 @@ class Scans:
         most = min(limit, (slowest.expected * slowest.high) ** 0.5)
         # Kinks take thousands of steps where classes can be separated, which no look tells.
         worst = min(limit, slowest.most) if loss == KINKED else 0.0
-        newton = 0.0
-        if loss in LOSSES:
-            alone = replace(shape, columns=_columns(loss, shape))
-            found = [
-                _expected(NEWTON_CHOLESKY, problem, task, alone, look, stop)
-                for task in tasks
-            ]
-            newton = float(np.mean([min(limit, p.expected) for p in found]))
-        most = max(mean, most)
-        return cls(mean, most, follows=True, newton=newton, loss=loss, worst=worst)
+        alone = replace(shape, columns=_columns(loss, shape))
+
+        def taken(method: Method) -> float:
+            if loss not in method.losses:
+                return 0.0
+            given = problem, alone, look, stop
+            found = [_expected(method, task, *given) for task in tasks]
+            return float(np.mean([min(limit, p.expected) for p in found]))
+
+        return cls(
+            mean, max(mean, most), follows=True, newton=taken(NEWTON_CHOLESKY),
+            dual=taken(DUAL_LOGISTIC), loss=loss, worst=worst,
+        )  # fmt: skip
 
     def cost(self, stats: Stats, models: int, outputs: int, scans: int = 1) -> Cost:
         """Of so many ``models`` of ``outputs`` columns each, shared out among ``scans``."""
@@ -136,8 +146,8 @@ class Scans:
 
     def ways(
         self, shape: Shape, models: int, here: Resources, *, worst: bool = False
-    ) -> dict[bool, Cost]:
-        """Of one scan: whether it is by Newton's method, and what it costs then.
+    ) -> dict[str, Cost]:
+        """Of one scan: `LOCKSTEP`, and what else there is, and what it costs then.
 
         Parameters
         ----------
@@ -148,10 +158,15 @@ class Scans:
         worst : bool, default=False
             As if it took so long, by which a way is chosen.
         """
-        ways = {False: self.in_lockstep(shape, models, worst=worst)}
-        near = _NEIGHBOUR if models >= FEWEST else 1.0
-        one = self.by_newton(shape, here, self.newton * near)
-        return ways if one is None else ways | {True: models * one + Cost(python=_SCAN)}
+        ways = {LOCKSTEP: self.in_lockstep(shape, models, worst=worst)}
+        many = models >= FEWEST
+        one = self.by_newton(shape, here, self.newton * (_NEIGHBOUR if many else 1.0))
+        if one is not None:
+            ways[NEWTON] = models * one + Cost(python=_SCAN)
+        if self.dual:
+            one = dual_alone(shape, self.dual * (_FOLLOWED if many else 1.0))
+            ways[DUAL] = models * one + Cost(python=_SCAN)
+        return ways
 
     def in_lockstep(self, shape: Shape, models: int, *, worst: bool = False) -> Cost:
         """All models of a scan share every pass."""
@@ -178,6 +193,12 @@ def of_pass(shape: Shape, step: float = _STEP) -> Cost:
     """A pass in lockstep of so many columns of weights."""
     beside = shape.columns * (shape.d + 1) * _WEIGHT
     return gradient_pass(shape, Resources()) + Cost(python=step + beside)
+
+
+def dual_alone(shape: Shape, epochs: float) -> Cost:
+    """One model in its dual, in a scan: others descend on other threads."""
+    steps, looks = work_of(shape, epochs)
+    return Cost(flops=steps) + looks
 
 
 def newton_alone(loss: str, shape: Shape, here: Resources, passes: float) -> Cost | None:
@@ -215,8 +236,8 @@ def _model(problem: Problem, task: LinearTask) -> Any:
 
 def _expected(
     method: Method,
-    problem: Problem,
     task: LinearTask,
+    problem: Problem,
     shape: Shape,
     look: Callable[[], Look],
     stop: GradientNorm,

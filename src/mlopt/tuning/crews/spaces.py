@@ -27,7 +27,7 @@ from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.tuning.crews.linear_task import LinearTask
 from mlopt.tuning.crews.problem import Problem, View
-from mlopt.tuning.crews.scans import Scans, newton_alone, of_pass
+from mlopt.tuning.crews.scans import LOCKSTEP, Scans, newton_alone, of_pass
 
 _PASSES = price("newton.passes")
 
@@ -40,12 +40,12 @@ class Space:
     ----------
     narrow : bool, default=False
         In their own space; see `mlopt.gd.narrow`.
-    by_newton : bool, default=False
-        Model by model, with exact Hessians.
+    way : str, default="lockstep"
+        Or model by model: "newton", with exact Hessians, or "dual".
     """
 
     narrow: bool = False
-    by_newton: bool = False
+    way: str = LOCKSTEP
 
     def see(self, view: View) -> View:
         """The view in this space; scans of one precision share it."""
@@ -75,17 +75,17 @@ def space_of(tasks: Sequence[LinearTask], rows: Rows, problem: Problem) -> Space
     look, seen = cache(lambda: Look.of(rows, problem.rare)), _spread(tasks)
     scans = Scans.by_passes(problem, seen, shape, look, stop)
     ways = scans.ways(shape, models, here, worst=True)
-    costs = {Space(by_newton=newton): cost for newton, cost in ways.items()}
+    costs = {Space(way=way): cost for way, cost in ways.items()}
     if rows.n < rows.d and rows.n <= WIDEST:
         inside, square = replace(stop, tol=gradient_bound(rows, stop.tol)), square_of(shape)
         scans = Scans.by_passes(problem, seen, square, look, inside)
         ways = scans.ways(square, models, here, worst=True)
         before = with_products(shape, here)
-        costs |= {Space(True, newton): before + cost for newton, cost in ways.items()}
+        costs |= {Space(True, way): before + cost for way, cost in ways.items()}
 
     def seconds(space: Space) -> float:
         """On the threads that share its arithmetic: of a pass, or a model each."""
-        threads = here.threads if space.by_newton else _sharing(rows, here)
+        threads = _sharing(rows, here) if space.way == LOCKSTEP else here.threads
         return costs[space].seconds(here, threads)
 
     return min(costs, key=seconds)
