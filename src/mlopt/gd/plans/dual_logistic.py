@@ -125,7 +125,8 @@ class DualLogistic(OneModel):
             order=self._order, random=self._random,
         )  # fmt: skip
         off = float(self._alpha @ self._sign) if self._free else 0.0
-        self._stuck = max(moved, abs(off) / float(self._alpha.sum())) <= ROUNDED
+        even = abs(off) <= ROUNDED * float(self._alpha.sum())
+        self._stuck = even and moved <= ROUNDED
         self._look(off)
 
     def _look(self, off: float) -> None:
