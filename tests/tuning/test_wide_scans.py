@@ -111,6 +111,20 @@ def test_sparse_rows_with_little_in_common_are_searched_in_their_duals(
     np.testing.assert_allclose(scores, theirs.cv_results_["mean_test_score"], rtol=1e-4)
 
 
+def test_a_dual_that_a_limit_would_cut_off_is_not_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found, rng = chosen(monkeypatch), np.random.default_rng(0)
+    places = rng.integers(0, 2500, 40_000), np.arange(0, 40_001, 10)
+    X = sparse.csr_array((rng.lognormal(size=40_000), *places), shape=(4000, 2500))
+    X.sum_duplicates()
+    y = (X @ rng.normal(size=2500) > 0).astype(int)
+    one = LogisticRegression(max_iter=20)
+    ModelSearchCV(one, {"C": [1e4, 1e6]}, cv=3).fit(X, y)
+    assert found
+    assert all(space.way != DUAL for space in found)
+
+
 def test_what_is_not_descended_to_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     found = chosen(monkeypatch)
     X, y = wide(d=3000)

@@ -37,6 +37,8 @@ Array = NDArray[Any]
 _NEAR = 1e-6
 """Newton's steps are over where one is shorter, relative to the margin: it squares errors,
 so that the next one would change the last digits."""
+FAR = 700.0
+"""A margin of which the exponential still is a number."""
 _STEPS = 60
 """At most: as many halvings leave nothing of a bracket."""
 
@@ -47,7 +49,7 @@ def _solved(margin: float, old: float, norm: float, cost: float, alpha: float) -
     low, high = min(margin, old), max(margin, old)
     m = old
     for _ in range(_STEPS):
-        share = 1.0 / (1.0 + math.exp(m))
+        share = 1.0 / (1.0 + math.exp(min(m, FAR)))
         left = m - margin - norm * (cost * share - alpha)
         if left > 0.0:
             high = min(high, m)
@@ -96,7 +98,7 @@ def _epoch(
         margin, norm = sign[i] * z, norms[i] + bias * bias
         most = max(most, abs(margin - margins[i]) / (1.0 + abs(margin)))
         m = _solved(margin, margins[i], norm, cost, alpha[i])
-        best = cost / (1.0 + math.exp(m))
+        best = cost / (1.0 + math.exp(min(m, FAR)))
         step = sign[i] * (best - alpha[i])
         alpha[i], margins[i] = best, m
         if step != 0.0:

@@ -35,7 +35,7 @@ from mlopt.gd.plans.stop import GradientNorm, Minimum, RelativeGap
 from mlopt.gd.plans.task import Problem, Task
 from mlopt.gd.pricing import Shape, alone, gradient_work, scan
 from mlopt.gd.sizes import ROUNDED, ROUNDINGS
-from mlopt.kernels.dual_logistic import dual_logistic_epoch, variables
+from mlopt.kernels.dual_logistic import FAR, dual_logistic_epoch, variables
 from mlopt.kernels.one_row import seeded, squared_norms
 from mlopt.kernels.pointwise import losses_and_slopes
 from mlopt.prices import price
@@ -85,7 +85,8 @@ class DualLogistic(OneModel):
         """Before the first epoch, where variables and weights are."""
         with np.errstate(divide="ignore", invalid="ignore"):
             best = np.log((self._costs - self._alpha) / self._alpha)
-        self._best = np.nan_to_num(best)  # rows without weight are not visited
+        # Rows without weight are not visited; beyond these, shares are 0 and 1.
+        self._best = np.clip(np.nan_to_num(best), -FAR, FAR)
         # Of the intercept: where it was, the sum there, and how that falls.
         self._last, self._turns = np.full(3, np.nan), 0
         self._weights, self._value = np.zeros(self._problem.rows.d + 1), np.inf
@@ -146,11 +147,14 @@ class DualLogistic(OneModel):
             self._move(off)
 
     def _gradient(self, slopes: Array) -> float:
-        """Its largest component, and what it bounds the gap by."""
+        """Its largest component; gives what bounds the gap, where it does."""
         l2, down = self._problem.model.l2, float(slopes.sum())
         found = self._w[:-1] + combination(self._problem.rows, slopes)
         last = down if self._free else self._bias * down + float(self._w[-1])
-        self._largest = l2 * max(float(np.abs(found).max()), abs(last))
+        by_intercept = abs(last) / (self._bias or 1.0)
+        self._largest = l2 * max(float(np.abs(found).max()), by_intercept)
+        if self._free:
+            return np.inf  # nothing bends the objective along an intercept for certain
         square = np.array([float(found @ found) + last**2])
         return float(strong_convexity_bound(square, np.ones(1))[0])
 

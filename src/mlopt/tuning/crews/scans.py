@@ -130,6 +130,8 @@ class Scans:
                 return 0.0
             given = problem, alone, look, stop
             found = [_expected(method, task, *given) for task in tasks]
+            if method is DUAL_LOGISTIC and max(p.high for p in found) > limit:
+                return 0.0  # cheap, since it would be cut off: lockstep may converge
             return float(np.mean([min(limit, p.expected) for p in found]))
 
         return cls(
