@@ -62,8 +62,6 @@ class DirectLeastSquares(SolvedAtOnce):
     parts : mapping, optional
         What trainings on parts of these rows and targets have left, which may be no more
         to multiply.
-    resources : Resources, optional
-        Of the machine, where they are known.
     tol : float
         That conjugate gradients stop at; see `CoefficientError.gradient`.
     """
@@ -77,12 +75,11 @@ class DirectLeastSquares(SolvedAtOnce):
         tol: float = HALF,
         kept: dict[str, Any] | None = None,
         parts: Mapping[str, Any] | None = None,
-        resources: Resources | None = None,
     ) -> None:
         super().__init__(rows, models, max_passes)
         self._kept = {} if kept is None else kept
         self._parts = parts or {}
-        self._resources, self._tol = resources, tol
+        self._tol = tol
 
     def _solve_all(self) -> None:
         together: dict[tuple[int, bool], dict[int, list[int]]] = {}
@@ -102,7 +99,7 @@ class DirectLeastSquares(SolvedAtOnce):
                 self._solve(sets[rowset], rowset, target, intercept, solver)
 
     def _cheapest(self, sets: Mapping[int, Sequence[int]]) -> str:
-        here = self._resources or resources_of(self.rows.executor)
+        here = resources_of(self.rows.executor)
         most, shape = max(map(len, sets.values())), shape_of(self.rows, 1)
         length = self.rows.first(_squared_length) if shape.sparse else 0.0
         penalties = [self.models[number].l2 for own in sets.values() for number in own]
@@ -183,9 +180,7 @@ class DirectLeastSquares(SolvedAtOnce):
         penalties = [self.models[number].l2 for number in numbers]
         problem = squares_problem(rows, penalties, intercept, positive=False)
         stop = exactly(rows.n, rows.d, LOST, self._tol)
-        chosen = choose(
-            "least squares", solver, SOLVERS, problem, stop, resources=self._resources
-        )
+        chosen = choose("least squares", solver, SOLVERS, problem, stop)
         outcome = chosen.run()
         self._converged[list(numbers)] = outcome.converged
         self._take(numbers, outcome.coef.T, outcome.intercept)

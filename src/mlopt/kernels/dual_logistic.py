@@ -44,12 +44,18 @@ _STEPS = 60
 
 
 @inlined
+def _share(m: float) -> float:
+    """Of its cost, the variable that is best at a margin."""
+    return 1.0 / (1.0 + math.exp(min(m, FAR)))
+
+
+@inlined
 def _solved(margin: float, old: float, norm: float, cost: float, alpha: float) -> float:
     """The margin at which a row's variable is best, from ``margin`` and ``old``."""
     low, high = min(margin, old), max(margin, old)
     m = old
     for _ in range(_STEPS):
-        share = 1.0 / (1.0 + math.exp(min(m, FAR)))
+        share = _share(m)
         left = m - margin - norm * (cost * share - alpha)
         if left > 0.0:
             high = min(high, m)
@@ -98,7 +104,7 @@ def _epoch(
         margin, norm = sign[i] * z, norms[i] + bias * bias
         most = max(most, abs(margin - margins[i]) / (1.0 + abs(margin)))
         m = _solved(margin, margins[i], norm, cost, alpha[i])
-        best = cost / (1.0 + math.exp(min(m, FAR)))
+        best = cost * _share(m)
         step = sign[i] * (best - alpha[i])
         alpha[i], margins[i] = best, m
         if step != 0.0:

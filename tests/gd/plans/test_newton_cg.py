@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
-from tests.gd.laws import obeys_the_laws
+from tests.gd.laws import obeys_the_laws, stops_and_goes_on
 
 from mlopt.cluster import Threads
 from mlopt.gd.plans import Task, plan
@@ -149,17 +149,7 @@ def test_it_obeys_the_laws_of_a_training(loss: str, before: int) -> None:
 
 
 def test_it_stops_at_its_own_limit_and_goes_on_to_another_gap() -> None:
-    training = NewtonCG(problem(), RelativeGap(1e-12), 5)
-    training.advance(50)
-    assert (training.passes, training.done, training.converged) == (5, True, False)
-    training = NewtonCG(problem(), RelativeGap(1e-2), 1000)
-    training.advance(1000)
-    far = training.gap
-    training.ask(1e-9)
-    assert not training.done
-    training.advance(1000)
-    assert training.converged
-    assert training.gap <= 1e-9 < far
+    stops_and_goes_on(lambda *how: NewtonCG(problem(), *how), 1e-12, 5)
 
 
 def test_a_gradient_that_is_asked_for_is_reached_in_every_column() -> None:

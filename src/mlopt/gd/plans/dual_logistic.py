@@ -12,7 +12,6 @@ part of the intercept by itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -63,6 +62,11 @@ class DualLogistic(OneModel):
     max_passes : int
     """
 
+    _kept = (
+        "passes", "gap", "_alpha", "_best", "_w", "_b", "_last", "_turns", "_order",
+        "_random", "_weights", "_value", "_floor", "_largest", "_stuck",
+    )  # fmt: skip
+
     def __init__(self, problem: Problem, stop: Minimum, max_passes: int) -> None:
         self._problem, self._max_passes = problem, max_passes
         self._gtol = stop.tol if isinstance(stop, GradientNorm) else None
@@ -70,6 +74,7 @@ class DualLogistic(OneModel):
         rows, model = problem.rows, problem.model
         self._y, shares = problem.targets_and_shares()
         self._sign, self._costs = np.where(self._y > 0, 1.0, -1.0), shares / model.l2
+        self._there = self._costs > 0.0
         self._X, self._bias = gathered(rows), constant(model)
         self._norms = squared_norms(self._X)
         self._free = model.fit_intercept and not self._bias
@@ -163,8 +168,7 @@ class DualLogistic(OneModel):
         if self._free:
             alpha = balanced(alpha, self._sign)
             w = combination(self._problem.rows, alpha * self._sign)
-        there = self._costs > 0.0
-        alpha, costs = alpha[there], self._costs[there]
+        alpha, costs = alpha[self._there], self._costs[self._there]
         entropy = xlogy(alpha, alpha / costs) + xlogy(costs - alpha, 1.0 - alpha / costs)
         return -0.5 * float(w @ w) - float(entropy.sum())
 
@@ -175,10 +179,9 @@ class DualLogistic(OneModel):
         of the last one looks as if the intercept had to follow (Kesten, Ann. Math. Stat.
         29, 1958).
         """
-        there = self._costs > 0.0
-        alpha, costs = self._alpha[there], self._costs[there]
+        alpha, costs = self._alpha[self._there], self._costs[self._there]
         curved = alpha * (1.0 - alpha / costs)
-        steepest = float((curved / (1.0 + self._norms[there] * curved)).sum())
+        steepest = float((curved / (1.0 + self._norms[self._there] * curved)).sum())
         was, then, before = self._last
         fall = before
         if np.isnan(was):
@@ -192,22 +195,6 @@ class DualLogistic(OneModel):
         self._last = np.array([self._b, off, fall])
         if fall > 0.0:
             self._b += off / (fall * (1.0 + _CAUTION * self._turns))
-
-    def state(self) -> dict[str, Any]:
-        """A checkpoint: plain arrays and numbers."""
-        return {name: np.copy(getattr(self, name)) for name in _STATE}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a checkpoint of the same problem."""
-        for name in _STATE:
-            found = np.copy(state[name])
-            setattr(self, name, found if found.ndim else found.item())
-
-
-_STATE = (
-    "passes", "gap", "_alpha", "_best", "_w", "_b", "_last", "_turns", "_order", "_random",
-    "_weights", "_value", "_floor", "_largest", "_stuck",
-)  # fmt: skip
 
 
 def work_of(shape: Shape, epochs: float) -> tuple[float, Cost]:

@@ -62,6 +62,10 @@ class InteriorPoint(OneModel):
         Arrays (1, d) and (1,); default 0.
     """
 
+    _kept = (
+        "passes", "_w", "_z", "_alpha", "_s", "_u", "_least", "_idle", "_stuck",
+    )  # fmt: skip
+
     def __init__(
         self, problem: Problem, stop: RelativeGap, max_passes: int, start: Start = None
     ) -> None:
@@ -160,20 +164,12 @@ class InteriorPoint(OneModel):
 
     def state(self) -> dict[str, Any]:
         """A checkpoint: plain arrays and numbers."""
-        own = {name: np.copy(getattr(self, name)) for name in _STATE}
-        return own | {"bracket": self._bracket.state()}
+        return super().state() | {"bracket": self._bracket.state()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a checkpoint of the same problem."""
-        for name in _STATE:
-            found = np.copy(state[name])
-            setattr(self, name, found if found.ndim else found.item())
+        super().restore(state)
         self._bracket.restore(state["bracket"])
-
-
-_STATE = (
-    "passes", "_w", "_z", "_alpha", "_s", "_u", "_least", "_idle", "_stuck",
-)  # fmt: skip
 
 
 def _length(*pairs: tuple[Array, Array]) -> float:

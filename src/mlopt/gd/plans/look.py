@@ -12,6 +12,7 @@ from scipy.linalg import eigvalsh
 
 from mlopt.cluster import alone
 from mlopt.gd.sample import SEED
+from mlopt.kernels.one_row import squared_norms
 from mlopt.prices import count
 from mlopt.rows import Rows
 from mlopt.stats import sample_rows
@@ -64,7 +65,7 @@ class Look:
         """Look at a few hundred rows at most."""
         size = min(max(_VALUES * rows.n // max(rows.nonzero, 1), 1), _ROWS)
         X = rows.pick(sample_rows(rows.lengths, size, SEED)).astype(np.float64)
-        squares = _sums(X, axis=0) / max(1, X.shape[0])
+        squares = _by_column(X) / max(1, X.shape[0])
         length = float(squares.sum())
         if X.shape[0] < 2 or not 0.0 < length < np.inf:
             return Look(length, 1.0, 0.0, length, 0.0, 1.0, 0.0, 0.0, rare)
@@ -111,7 +112,7 @@ class _Gram:
     def of(X: Any) -> _Gram:
         """Of X (m, d), dense or sparse."""
         sparse, (m, d) = sp.issparse(X), X.shape
-        squares = _sums(X, axis=1)
+        squares = squared_norms(X)
         products = X @ X.T if m <= d else X.T @ X
         gram = np.asarray(products.toarray() if sparse else products)
         length = float(squares.mean())
@@ -152,12 +153,11 @@ class _Gram:
         return float(one[0])
 
 
-def _sums(X: Any, axis: int) -> Array:
-    """Of squares, dense or CSR, along an axis."""
+def _by_column(X: Any) -> Array:
+    """Sums of squares, dense or CSR."""
     if not sp.issparse(X):
-        return np.asarray(np.square(X).sum(axis=axis))
-    own = X.indices if axis == 0 else np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    return np.asarray(np.bincount(own, np.square(X.data), minlength=X.shape[1 - axis]))
+        return np.asarray(np.square(X).sum(axis=0))
+    return np.asarray(np.bincount(X.indices, np.square(X.data), minlength=X.shape[1]))
 
 
 def _scaled(X: Any, columns: Array) -> Any:

@@ -71,6 +71,12 @@ class NewtonCG(OneModel):
         Arrays (1, d) and (1,); default 0.
     """
 
+    _kept = (
+        "passes", "gap", "_weights", "_margins", "_gradient", "_scale", "_residual",
+        "_direction", "_step", "_moved", "_value", "_energy", "_promised", "_arrived",
+        "_stuck",
+    )  # fmt: skip
+
     def __init__(
         self, problem: Problem, stop: Minimum, max_passes: int, start: Start = None
     ) -> None:
@@ -209,23 +215,10 @@ class NewtonCG(OneModel):
             t *= 0.5
         self._stuck = True
 
-    def state(self) -> dict[str, Any]:
-        """A checkpoint: plain arrays and numbers."""
-        return {name: np.copy(getattr(self, name)) for name in _STATE}
-
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a checkpoint of the same problem."""
-        for name in _STATE:
-            found = np.copy(state[name])
-            setattr(self, name, found if found.ndim else found.item())
+        super().restore(state)
         vars(self).pop("_curved_rows", None)
-
-
-_STATE = (
-    "passes", "gap", "_weights", "_margins", "_gradient", "_scale", "_residual",
-    "_direction", "_step", "_moved", "_value", "_energy", "_promised", "_arrived",
-    "_stuck",
-)  # fmt: skip
 
 
 def _slopes(block: Block) -> Array:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
@@ -16,6 +18,8 @@ class OneModel(ABC):
     Weights are (d + 1,), the intercept's last.
     """
 
+    _kept: ClassVar[tuple[str, ...]]
+    """Attributes that make a checkpoint: arrays and numbers."""
     passes: int
     gap: float
     _tolerance: float
@@ -53,6 +57,16 @@ class OneModel(ABC):
                 return
             self._pass()
             self.passes += 1
+
+    def state(self) -> dict[str, Any]:
+        """A checkpoint: plain arrays and numbers."""
+        return {name: np.copy(getattr(self, name)) for name in self._kept}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a checkpoint of the same problem."""
+        for name in self._kept:
+            found = np.copy(state[name])
+            setattr(self, name, found if found.ndim else found.item())
 
     def coefficients(self, number: int = 0) -> tuple[Array, Array]:
         """Weights (1, d) and intercept (1,)."""

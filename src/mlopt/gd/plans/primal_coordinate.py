@@ -69,6 +69,11 @@ class PrimalCoordinate(OneModel):
         Arrays (1, d) and (1,).
     """
 
+    _kept = (
+        "passes", "_weights", "_margins", "_slopes", "_curvature", "_past",
+        "_past_margins", "_trifle", "_value", "gap", "_stuck",
+    )  # fmt: skip
+
     def __init__(
         self, problem: Problem, tolerance: float, max_passes: int, start: Start = None
     ) -> None:
@@ -155,30 +160,13 @@ class PrimalCoordinate(OneModel):
     def state(self) -> dict[str, Any]:
         """A checkpoint: plain arrays and numbers."""
         watched = self._watch.state() if "_watch" in self.__dict__ else None
-        found = {name: np.copy(getattr(self, name)) for name in _STATE}
-        return found | {"passes": self.passes, "stuck": self._stuck, "watch": watched}
+        return super().state() | {"watch": watched}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a checkpoint of the same problem."""
-        for name in _STATE:
-            found = np.copy(state[name])
-            setattr(self, name, found if found.ndim else float(found))
-        self.passes, self._stuck = int(state["passes"]), bool(state["stuck"])
+        super().restore(state)
         if state["watch"] is not None:
             self._watch.restore(state["watch"])
-
-
-_STATE = (
-    "_weights",
-    "_margins",
-    "_slopes",
-    "_curvature",
-    "_past",
-    "_past_margins",
-    "_trifle",
-    "_value",
-    "gap",
-)
 
 
 def _order(problem: Problem) -> NDArray[np.int64]:

@@ -201,8 +201,9 @@ class Problem:
 
     def scanned(self, matrix: Any) -> Executor:
         """Where passes over a matrix behind steps run, if it is brought here."""
-        near = self.near is not None and are_near((matrix,))
-        return self.near if near and self.near is not None else self.executor
+        if self.near is not None and are_near((matrix,)):
+            return self.near
+        return self.executor
 
     @property
     def named(self) -> Any:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from mlopt.cluster import Threads
 from mlopt.gd.direct_training import DirectLeastSquares
 from mlopt.gd.dual_training import DualTraining
-from mlopt.gd.estimator_base import resources_of
 from mlopt.gd.l1_training import L1Training
 from mlopt.gd.linear_training import LinearTraining
 from mlopt.gd.lockstep import LockstepSGD
@@ -137,12 +136,9 @@ def training_of(
         stop = GradientNorm(task.tol)
         return L1Training(rows, models, stop=stop, max_iter=limit, kept=kept)
     if task.direct:
-        ours = isinstance(rows.executor, Threads)
-        here = resources_of(rows.executor) if ours else None
         return DirectLeastSquares(
-            rows, models, limit, kept=view.kept, parts=view.parts, resources=here,
-            tol=task.tol,
-        )  # fmt: skip
+            rows, models, limit, kept=view.kept, parts=view.parts, tol=task.tol
+        )
     if task.schedule is None:
         first = 1.0
         if task.loss == "squared_hinge":
