@@ -64,9 +64,10 @@ class LogisticRegression(LinearClassifier, linear_model.LogisticRegression):
         "newton-cholesky": the Hessian of all classes together, from a sample where rows are
         many. "dual-newton": the same in as many unknowns as there are rows, at most as many
         as columns. "auto" takes the one with the least predicted time, or products with
-        the Hessian, which is then never made. With "liblinear",
-        "newton-cg", "sag", "saga", or parameters that mlopt has no solver for,
-        scikit-learn fits, in memory, and the plan says so.
+        the Hessian, which is then never made, or the variables of the dual one by one,
+        where rows have little in common. With "liblinear", "newton-cg", "sag", "saga", or
+        parameters that mlopt has no solver for, scikit-learn fits, in memory, and the plan
+        says so.
     penalty, dual, intercept_scaling
         As in scikit-learn, which fits where they are given.
     random_state : int, RandomState or None, default=None

@@ -173,10 +173,16 @@ def as_csr(matrix: Any) -> Any:
 
 
 def convert(matrix: Any, dtype: np.dtype) -> Any:
-    """C-contiguous, or CSR in canonical order, of ``dtype``; the same memory if it can."""
+    """C-contiguous, or CSR in canonical order, of ``dtype``; the same memory if it can.
+
+    Indices are no wider than they must be: kernels read them as often as values.
+    """
     if not sp.issparse(matrix):
         return np.ascontiguousarray(matrix, dtype=dtype)
     result = sp.csr_array(matrix, dtype=dtype)
+    index = sp.get_index_dtype(maxval=max(result.nnz, result.shape[1]))
+    result.indices = result.indices.astype(index, copy=False)
+    result.indptr = result.indptr.astype(index, copy=False)
     if result.has_canonical_format:
         return result
     # The arrays may be the caller's: put them in order in a copy.

@@ -294,7 +294,7 @@ class Rows:
         may = must or self.nbytes <= _SHARE * min(limit, self.executor.memory or limit)
         if not (here or may):
             return self
-        X = _adjacent(self.map(_features)) if here and not self.sparse else None
+        X = _together(self.map(_features)) if here else None
         if X is None:
             if not may:
                 return self
@@ -413,15 +413,32 @@ def _extra(block: Block) -> dict[str, Any]:
     return dict(block.extra)
 
 
+def _together(parts: Sequence[Any]) -> Any:
+    """The matrix that ``parts`` are consecutive rows of, if it lies so in memory."""
+    if not sp.issparse(parts[0]):
+        return _adjacent(parts)
+    data = _adjacent([part.data for part in parts])
+    indices = _adjacent([part.indices for part in parts])
+    if data is None or indices is None:
+        return None
+    ends = np.cumsum([0, *(part.nnz for part in parts)])
+    starts = [part.indptr[:-1] + end for part, end in zip(parts, ends[:-1], strict=True)]
+    whole = sp.csr_array((sum(part.shape[0] for part in parts), parts[0].shape[1]))
+    whole.data, whole.indices = data, indices
+    whole.indptr = np.append(np.concatenate(starts), ends[-1]).astype(indices.dtype)
+    whole.has_canonical_format = True
+    return whole
+
+
 def _adjacent(parts: Sequence[np.ndarray]) -> np.ndarray | None:
-    """The array that ``parts`` are consecutive rows of, if it lies so in memory."""
+    """The array that ``parts`` are consecutive pieces of, if it lies so in memory."""
     base = parts[0].base
     place = parts[0].ctypes.data
     for part in parts:
         if base is None or part.base is not base or part.ctypes.data != place:
             return None
         place += part.nbytes
-    shape = (sum(len(part) for part in parts), parts[0].shape[1])
+    shape = (sum(map(len, parts)), *parts[0].shape[1:])
     return np.lib.stride_tricks.as_strided(
         parts[0], shape, parts[0].strides, writeable=False
     )

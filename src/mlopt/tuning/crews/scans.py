@@ -200,7 +200,7 @@ def of_pass(shape: Shape, step: float = _STEP) -> Cost:
 def dual_alone(shape: Shape, epochs: float) -> Cost:
     """One model in its dual, in a scan: others descend on other threads."""
     steps, looks = work_of(shape, epochs)
-    return Cost(flops=steps) + looks
+    return shape.columns * (Cost(flops=steps) + looks)
 
 
 def newton_alone(loss: str, shape: Shape, here: Resources, passes: float) -> Cost | None:
