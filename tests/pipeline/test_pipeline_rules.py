@@ -6,7 +6,9 @@ from functools import cache
 from itertools import combinations
 from typing import Any
 
+import dask
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
@@ -21,6 +23,7 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 import mlopt
 from mlopt.pipeline.environment import environment
 from mlopt.pipeline.rules import RULES
+from mlopt.pipeline.rules.choose_ways import TIE, TRIFLE
 
 NAMES = [rule.name for rule in RULES]
 N = 6000
@@ -121,6 +124,26 @@ def test_the_plan_names_steps_choices_and_what_is_kept() -> None:
     assert plan.predicted is not None
     assert plan.predicted > 0
     assert "rejected:" in plan.explain()
+
+
+def test_no_way_that_is_rejected_is_shown_as_shorter_than_the_chosen_one() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"a": rng.normal(size=60_000), "kind": rng.integers(0, 30, 60_000)}
+    )
+    frame["kind"] = frame["kind"].astype(str).astype("category")
+    encode = make_column_transformer(
+        (StandardScaler(), ["a"]), (OneHotEncoder(handle_unknown="ignore"), ["kind"])
+    )
+    model = make_pipeline(encode, LogisticRegression())
+    with dask.config.set({"mlopt.plan": "always"}):
+        plan = mlopt.optimize(model).explain(frame, frame["a"] > 0)
+    found = [choice for _, choice in plan.walk() if choice.rejected]
+    assert len(found) >= 3
+    for choice in found:
+        assert choice.predicted is not None
+        shortest = min(o.seconds for o in choice.rejected if o.seconds is not None)
+        assert choice.predicted <= TIE * shortest + TRIFLE
 
 
 def test_after_the_run_the_plan_has_what_was_measured() -> None:

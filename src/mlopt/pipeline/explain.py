@@ -179,15 +179,16 @@ def _choice(
     """``own`` are those of the step of ``op``: they count with it."""
     profile = planned.profile
     rejected: tuple[Alternative, ...] = ()
-    chosen, predicted = "block by block", None
+    chosen = "block by block"
     if isinstance(op, Apply) and op.scope == "all":
         chosen = "on all rows at once"
-    if isinstance(op, Learn):
-        chosen, predicted, rejected = _way(op, profile, planned)
+    made: float | None = None
     if profile is not None:
         rows = [one for one in own if one.gives_rows]
         made = sum(profile.seconds(one) * counts.get(one.token, 0.0) for one in rows)
-        predicted = made + (predicted or 0.0)
+    predicted = made
+    if isinstance(op, Learn):
+        chosen, predicted, rejected = _way(op, made or 0.0, planned)
     notes = [text for token, text in planned.draft.notes if token == op.token]
     notes += _input_notes(op, profile, planned)
     notes += _doubt_notes(op, profile)
@@ -228,20 +229,26 @@ def _of_steps(ops: Sequence[Operator]) -> dict[int, list[Operator]]:
 
 
 def _way(
-    op: Learn, profile: Profile | None, planned: Planned
+    op: Learn, made: float, planned: Planned
 ) -> tuple[str, float | None, tuple[Alternative, ...]]:
+    """With the step's rows, ``made`` in any way; others by how much longer the run took."""
+    profile = planned.profile
     if op.token in planned.context.known:
-        return "learnt before: not fitted again", 0.0, ()
+        return "learnt before: not fitted again", made, ()
     name = op.way.name if op.way is not None else "scikit-learn"
-    options = profile.options.get(op.token, ()) if profile is not None else ()
-    predicted = next((o.seconds for o in options if o.way is op.way), None)
+    if profile is None:
+        return name, None, ()
+    options = profile.options.get(op.token, ())
     prices = dict(planned.draft.prices).get(op.token, [o.seconds for o in options])
+    both = [(o.seconds, p) for o, p in zip(options, prices, strict=True) if o.way is op.way]
+    alone, price = both[0] if both else (0.0, 0.0)
+    beside = made + (alone or 0.0) - (price or 0.0)
     rejected = tuple(
-        Alternative(option.name, seconds, _reason(option, seconds))
-        for option, seconds in zip(options, prices, strict=True)
-        if option.way is not op.way
+        Alternative(o.name, None if p is None else p + beside, _reason(o, p))
+        for o, p in zip(options, prices, strict=True)
+        if o.way is not op.way
     )
-    return name, predicted, rejected
+    return name, made + (alone or 0.0), rejected
 
 
 def _reason(option: Option, seconds: float | None) -> str:
