@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mlopt.errors import InputError
+from mlopt.pipeline.fits.registry import RECORDS
 from mlopt.resources.probe import memory_limit
 from mlopt.writing import finish_files
 
@@ -32,17 +33,14 @@ TRUSTED = frozenset(
         "mlopt.factors.estimator.MatrixFactorization",
         "mlopt.factors.sgd.Rule",
         "mlopt.gd.least_squares.LinearRegression",
-        "mlopt.gd.least_squares.Ridge",
-        "mlopt.gd.logistic.LogisticRegression",
-        "mlopt.gd.svm.LinearSVC",
-        "mlopt.pipeline.library.random_features.RandomFeatures",
+        "mlopt.pipeline.estimator.Pipeline",
+        "mlopt.pipeline.library.learning.feature_blocks.OwnColumns",
         "mlopt.plan.tree.Alternative",
         "mlopt.plan.tree.Choice",
         "mlopt.plan.tree.Plan",
         "mlopt.sweep.tabular.ReadColumns",
         "mlopt.sweep.tabular.ToFloat32",
         "mlopt.topics.documents.Documents",
-        "mlopt.topics.estimator.LatentDirichletAllocation",
         "numpy.dtype",
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
         "sklearn.metrics._dist_metrics.EuclideanDistance64",
@@ -56,7 +54,7 @@ TRUSTED = frozenset(
     }
 )
 """Types that models of sweeps, and other estimators of ours, consist of, beyond those that
-skops trusts by itself."""
+skops trusts by itself, and beyond the operators of ours on the table."""
 
 
 def dump_model(model: Any) -> bytes:
@@ -160,8 +158,15 @@ def model_file(path: Path) -> Path:
 
 
 def _check(wanted: list[str], what: str) -> None:
-    foreign = sorted(set(wanted) - TRUSTED)
+    foreign = sorted(set(wanted) - TRUSTED - _operators())
     if foreign:
         raise InputError(
             f"{what} must consist of reviewed types only; it has {', '.join(foreign[:5])}."
         )
+
+
+def _operators() -> set[str]:
+    """Names of all classes of ours that are on the one table of operators."""
+    classes = [one for one in RECORDS if isinstance(one, type)]
+    ours = [one for one in classes if one.__module__.startswith("mlopt.")]
+    return {f"{one.__module__}.{one.__qualname__}" for one in ours}
