@@ -18,7 +18,8 @@ from sklearn.compose import make_column_transformer
 from sklearn.decomposition import NMF, TruncatedSVD
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.feature_extraction.text import TfidfTransformer
-from sklearn.feature_selection import SelectKBest, chi2
+from sklearn.feature_selection import RFE, SelectKBest, chi2
+from sklearn.impute import KNNImputer
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
@@ -125,14 +126,15 @@ def test_many_rows_are_planned_where_singular_values_take_long() -> None:
     assert found.planned
 
 
-def test_a_step_of_one_way_in_the_middle_asks_for_a_plan() -> None:
+def test_columns_that_nobody_knows_ask_for_a_plan_where_one_could_save() -> None:
     X, y = RNG.normal(size=(5000, 6)), np.arange(5000) % 2
-    steps = [
-        ("near", KBinsDiscretizer()),
-        ("means", Birch()),
-        ("tree", DecisionTreeClassifier()),
-    ]
-    assert worth(steps, X, y, {}, Resources()) is None
+    before = [("near", KBinsDiscretizer()), ("means", Birch())]
+    assert (
+        worth([*before, ("logistic", LogisticRegression())], X, y, {}, Resources()) is None
+    )
+    found = worth([*before, ("tree", DecisionTreeClassifier())], X, y, {}, Resources())
+    assert found is not None
+    assert not found.planned
 
 
 @pytest.mark.parametrize("rows", [500, N])
@@ -322,8 +324,13 @@ def test_predictions_of_few_values_are_scikit_learns_own() -> None:
 
 @pytest.mark.parametrize(
     "step",
-    [PowerTransformer(), NMF(3, random_state=0, max_iter=2000)],
-    ids=["same", "some"],
+    [
+        PowerTransformer(),
+        NMF(3, random_state=0, max_iter=2000),
+        KNNImputer(),
+        RFE(LinearRegression(), n_features_to_select=2),
+    ],
+    ids=["same", "some", "filled", "fewer"],
 )
 def test_a_step_that_has_one_way_leaves_nothing_to_plan(step: Any) -> None:
     X = np.random.default_rng(0).uniform(1.0, 2.0, (3000, 5))

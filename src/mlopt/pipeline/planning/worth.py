@@ -16,6 +16,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.compose import ColumnTransformer
+from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import get_tags
 
 from mlopt.costs import Cost
@@ -203,6 +204,8 @@ class _Sum:
         Whether a step may have given sparse rows.
     only : bool
         Whether a step has one way alone, which takes nobody knows how long.
+    wider : bool
+        Whether such a step may have given any number of columns.
     """
 
     example: Any
@@ -217,6 +220,7 @@ class _Sum:
     plain: list[tuple[float, Any, Stats, Sequence[Any]]] = field(default_factory=list)
     sparse: bool = False
     only: bool = False
+    wider: bool = False
 
     @property
     def light(self) -> float:
@@ -264,6 +268,8 @@ class _Sum:
             self.numbers += price("step.number") * x.nonzeros
             return replace(x, dtype="float64", bytes=-1)
         if class_of(step) in LIGHT:
+            if self.wider:
+                raise _Unknown
             self.sparse |= any(hasattr(step, name) for name in _SPARSE)
             mixed = x.dtype == "mixed"
             if mixed:
@@ -296,9 +302,12 @@ class _Sum:
             return x
         kept = getattr(step, "n_components", None)
         columns = kept if isinstance(kept, int) else x.columns
-        if not ways and (columns == kept or isinstance(step, OneToOneFeatureMixin)):
-            self.only = True  # a plan cannot have it otherwise
+        if not ways:  # a plan cannot have it otherwise
+            self.only = True
+            self.wider |= not (columns == kept or _narrows(step))
             return replace(stats, columns=columns, bytes=-1)
+        if self.wider:
+            raise _Unknown  # how many columns a way would save on
         if (own := own_cost(step, replace(stats, sparse=sparse, bytes=-1))) is None:
             self.models += self._by_ways(step, stats, ways)
         else:
@@ -318,6 +327,12 @@ class _Sum:
         if not seconds:
             raise _Unknown
         return min(seconds)
+
+
+def _narrows(step: Any) -> bool:
+    """Whether it gives as many columns as it is given, or fewer; imputers two for one."""
+    kinds = OneToOneFeatureMixin, SelectorMixin
+    return isinstance(step, kinds) or hasattr(step, "add_indicator")
 
 
 def _stats(X: Any) -> Stats:
