@@ -72,6 +72,11 @@ def test_dense_and_sparse_forms_have_the_same_shape_and_density() -> None:
     assert dense.nonzeros == 50
 
 
+def test_numbers_that_share_a_place_fill_it_once() -> None:
+    places = np.zeros(8, int), np.arange(0, 9, 2)
+    assert Stats.of(sparse.csr_array((np.ones(8), *places), shape=(4, 1))).density == 1.0
+
+
 def test_bytes_of_a_shape_are_those_of_the_array() -> None:
     X = np.ones((300, 7), np.float32)
     assert Stats(300, 7, dtype="float32").bytes == Stats.of(X).bytes == X.nbytes

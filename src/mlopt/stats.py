@@ -200,12 +200,19 @@ def _as_block(data: Any) -> Any:
     return block
 
 
+def stored_share(X: Any) -> float:
+    """Places of a sparse matrix that hold something; some may hold several numbers."""
+    n, d = X.shape
+    return min(1.0, float(X.nnz / max(1, n * d)))
+
+
 def _density(blocks: Iterable[Any], rows: Sequence[Indices]) -> float:
     """Of the sampled rows; exact for sparse blocks, whose count is at hand."""
-    filled = seen = 0
+    filled, seen = 0.0, 0
     for block, taken in zip(blocks, rows, strict=True):
         if _is_sparse(block):
-            filled, seen = filled + block.nnz, seen + block.shape[0] * block.shape[1]
+            size = block.shape[0] * block.shape[1]
+            filled, seen = filled + stored_share(block) * size, seen + size
         elif isinstance(block, np.ndarray) and block.dtype != object:
             part = block[taken]
             filled, seen = filled + int(np.count_nonzero(part)), seen + part.size

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from mlopt.cluster import Threads
 from mlopt.gd import gap
+from mlopt.gd.joint_hessian import Factor
 from mlopt.gd.plans import Task
 from mlopt.gd.plans.newton_cholesky import Newton
 from mlopt.gd.plans.task import problem_of
@@ -83,3 +84,11 @@ def test_of_classes_that_compete_the_bound_tells_the_end(
         training.advance(300)
     assert training.converged.all()
     assert problem.objective(*training.coefficients(0)) <= least * (1 + 1e-4)
+
+
+def test_what_rounding_leaves_of_a_hessian_has_a_factor() -> None:
+    matrix = 1e-33 * np.array([[1.0, -1.5], [-1.5, 1.0]])
+    right = np.array([[1.0], [1.0]])
+    found = Factor.of(matrix).solve(right)
+    assert np.isfinite(found).all()
+    assert float((right * found).sum()) > 0  # which descends

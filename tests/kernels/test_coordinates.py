@@ -47,6 +47,26 @@ def test_epochs_descend_and_keep_the_margins(loss: str, layout: Any) -> None:
     assert np.abs(gradient).max() < 1e-7
 
 
+@pytest.mark.parametrize("l2", [0.0, L2])
+def test_epochs_descend_where_a_loss_is_straight(l2: float) -> None:
+    X, y, c = rows()
+    y = y + 1e4  # all rows are far from where Huber's loss bends
+    bound = np.append(c @ X**2 + l2, 1.0)
+    w, z, curvature = np.zeros(D + 1), np.zeros(N), bound.copy()
+    values, slopes = losses_and_slopes("huber", z, y, DELTA)
+    slopes, objectives = slopes * c, [float(c @ values)]
+    for _ in range(40):
+        coordinate_epoch(
+            np.ascontiguousarray(X.T), y, c, np.arange(D + 1), loss="huber", l2=l2,
+            delta=DELTA, trifle=0.0, bound=bound, z=z, slopes=slopes, w=w,
+            curvature=curvature,
+        )  # fmt: skip
+        values, _ = losses_and_slopes("huber", X @ w[:-1] + w[-1], y, DELTA)
+        objectives.append(float(c @ values) + 0.5 * l2 * float(w[:-1] @ w[:-1]))
+    assert np.diff(objectives).max() <= 1e-9 * objectives[0]
+    assert objectives[-1] < 1.0
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("layout", [np.ascontiguousarray, sparse.csr_array])
 def test_products_are_those_of_numpy(layout: Any, dtype: Any) -> None:

@@ -21,7 +21,7 @@ from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
 from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
@@ -454,3 +454,19 @@ def test_a_frame_with_text_goes_through_its_pipeline() -> None:
         search = grid(pipe, {"C": [0.1, 1.0, 10.0]}, cv=3).fit(frame, y)
 
     assert search.best_score_ > 0.9
+
+
+def test_places_that_hold_several_numbers_hold_their_sum() -> None:
+    rng, y = np.random.default_rng(0), np.arange(60) % 2
+    X = rng.normal(size=(60, 2)) + y[:, None]
+    parts = np.column_stack((0.25 * X, 0.5 * X, 0.25 * X))
+    places = np.tile([0, 1], 180), np.arange(0, 361, 6)
+    twice = sparse.csr_array((parts.ravel(), *places), shape=X.shape)
+    model = make_pipeline(MaxAbsScaler(), LogisticRegression())
+    scores = [
+        grid(one, {"C": [0.1, 10.0]}).fit(rows, y).cv_results_["mean_test_score"]
+        for one in (LogisticRegression(), model)
+        for rows in (X, twice)
+    ]
+    np.testing.assert_allclose(scores[::2], scores[1::2])
+    assert mlopt.optimize(model).fit(twice, y).score(X, y) == model.fit(X, y).score(X, y)

@@ -140,6 +140,11 @@ def _add_softmax(total: Array, X: Array, Z: Array, c: Array) -> None:
         total[own, own] += rooted.T @ rooted
 
 
+_LARGE = 10.0
+"""Times the rows of a matrix, a lift that any has a factor with: one that is left where
+probabilities are all but 1 is rounding, and off the diagonal as large as on it."""
+
+
 @dataclass(frozen=True)
 class Factor:
     """``L L'`` is a symmetric matrix, its rows and columns divided by ``scale``.
@@ -171,7 +176,7 @@ class Factor:
         inverse = (1.0 / scale).astype(matrix.dtype)
         cholesky = lapack.spotrf if matrix.dtype == np.float32 else lapack.dpotrf
         lift = (roundings or 4 * len(matrix)) * float(np.finfo(matrix.dtype).eps)
-        while lift < 1.0:
+        while lift < _LARGE * len(matrix):
             scaled = np.multiply(matrix, inverse, order="C")
             scaled *= inverse[:, None]
             np.einsum("ii->i", scaled)[:] = 1.0 + lift

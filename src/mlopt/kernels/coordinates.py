@@ -7,8 +7,11 @@ over the column and, where it steps, one loss for each value stored in it.
 
 ``H`` starts from an upper bound of the curvature, with which no step is too long (Chang,
 Hsieh, Lin, "Coordinate descent method for large-scale L2-loss linear SVM", JMLR 2008).
-From then on it is the curvature between the two ends of the last step. A step that leads
-beyond the minimum, to a slope not much smaller, is corrected at once.
+From then on it is the curvature between the two ends of the last step, but no less than a
+part of what it was: losses that are straight far from their minimum, as Huber's, tell of
+none, and steps only grow as long as slopes stay. A step that leads beyond the minimum, to a
+slope not much smaller, is shortened at once: to where the line through the slopes at its
+two ends is zero, which lies between these.
 
 Shapes: ``n`` rows, ``d`` columns. The matrix is given transposed, rows as in
 `mlopt.kernels.one_row`. ``z, slopes, y, c`` are (n,); ``w, curvature, bound`` (d + 1,),
@@ -39,6 +42,8 @@ Array = NDArray[Any]
 _TRIES = 8
 _SHORT = 0.5
 _FLATTEST = 1e-9
+_FLATTER = 0.1
+"""Of a curvature, the least that the next one may be."""
 
 
 @inlined
@@ -118,16 +123,19 @@ def _epoch(
         if fall <= trifle:
             continue
         fell += fall
-        for attempt in range(_TRIES):
-            step = -g / (H if attempt < 2 else bound[j])
+        first, moved = g, 0.0
+        for _ in range(_TRIES):
+            step = -g / H
+            moved += step
             w[j] += step
-            new = penalty * w[j] + _moved(
+            g = penalty * w[j] + _moved(
                 loss, X, data, indices, indptr, j, step, z, y, c, delta, slopes
             )
-            H = min(max((new - g) / step, _FLATTEST * bound[j] + penalty), bound[j])
-            beyond = new * g < 0.0 and abs(new) > _SHORT * abs(g)
-            g = new
-            if not beyond:
+            if moved == 0.0:  # there and back: only rounding is left
+                break
+            least = max(_FLATTEST * bound[j] + penalty, _FLATTER * H)
+            H = min(max((g - first) / moved, least), bound[j])
+            if g * first >= 0.0 or abs(g) <= _SHORT * abs(first):
                 break
         curvature[j] = H
     return fell

@@ -30,7 +30,7 @@ from mlopt.pipeline.steps.generators import generators_as_they_were
 from mlopt.prices import count, price
 from mlopt.resources.queued import queued
 from mlopt.rows import Rows
-from mlopt.stats import Stats
+from mlopt.stats import Stats, stored_share
 from mlopt.tuning import apart
 from mlopt.tuning.crews.chain import Parts, fit_steps, params_of_final
 from mlopt.tuning.crews.fitting import cut_params
@@ -348,6 +348,6 @@ def shape_of(X: Any) -> Stats:
         return Stats(_num_samples(X), 1)  # texts, images: what they hold is not known
     if sparse.issparse(X):
         n, d = X.shape
-        return Stats(n, d, density=X.nnz / max(1, n * d), dtype=str(X.dtype), sparse=True)
+        return Stats(n, d, density=stored_share(X), dtype=str(X.dtype), sparse=True)
     dtype = str(X.dtype) if isinstance(X, np.ndarray) and X.dtype.kind == "f" else "float64"
     return Stats(X.shape[0], X.shape[1], dtype=dtype)

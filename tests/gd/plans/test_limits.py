@@ -171,3 +171,16 @@ def test_limits_of_a_run_are_refused_as_those_of_its_plan(
             run(**limits)
     with pytest.raises(InputError, match=says):
         plan(Task("squared"), X, y, **limits)
+
+
+@pytest.mark.parametrize("name", ["dual-logistic", "lbfgs", "newton-cg"])
+def test_the_limit_that_nobody_set_is_told_as_one(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(running._MOST, "passes", 4)
+    X, y = data()
+    task = Task("logistic", l2=1e-5)
+    found = plan(task, X, y > 0, tolerance=1e-9, methods=[name]).alternatives[0].run()
+    assert found.n_iter == 4
+    assert not found.converged
+    assert "limit of 4 passes" in found.message

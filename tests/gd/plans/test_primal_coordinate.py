@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from mlopt.cluster import Threads
 from mlopt.costs import Cost
-from mlopt.gd.plans import gathered
+from mlopt.gd.plans import gathered, plan
 from mlopt.gd.plans.methods import BY_NAME
 from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import Problem, Task, problem_of
@@ -226,3 +226,14 @@ def test_more_epochs_cost_more(name: str) -> None:
 def test_row_weights_are_shares() -> None:
     _, shares = problem(Task("logistic")).targets_and_shares()
     assert shares.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("l2", [0.0, 1e-3])
+def test_numbers_that_are_far_from_zero_are_met_by_the_intercept(l2: float) -> None:
+    X, y, _ = data()
+    task, X = Task("huber", l2=l2), X[:200]
+    near, far = (
+        plan(task, X, y[:200] + by, tolerance=1e-6).run() for by in (0.0, 1e4)
+    )  # fmt: skip
+    assert far.objective == pytest.approx(near.objective, rel=1e-5)
+    np.testing.assert_allclose(far.coef, near.coef, atol=0.02)

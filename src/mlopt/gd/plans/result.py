@@ -139,9 +139,11 @@ def _message(race: Race, gap: float, claim: str) -> str:
             f"{name} stopped after {race.training.passes} {unit}, the most that it was "
             "thought to take: nothing tells how near the minimum it is"
         )
-    if race.reason in _MESSAGES:
-        limits = race.limits
-        return _MESSAGES[race.reason].format(passes=limits.passes, seconds=limits.seconds)
+    limits, reason = race.limits, race.reason
+    if limits.passes is not None and race.passes >= limits.passes:
+        reason = "passes"  # of a training, too, that knows the limit, and is done there
+    if reason in _MESSAGES:
+        return _MESSAGES[reason].format(passes=limits.passes, seconds=limits.seconds)
     if isinstance(race.training, Descent) and race.training.message:
         return f"{name} {race.training.message}"
     found = "" if race.proof is None else f": it may be {gap:.1g} above the minimum"

@@ -40,7 +40,7 @@ from mlopt.pipeline.steps.nested import (
 from mlopt.plan import format_seconds
 from mlopt.prices import price
 from mlopt.resources import Resources
-from mlopt.stats import Stats
+from mlopt.stats import Stats, stored_share
 
 LIGHT = numbers.LIGHT | text.LIGHT
 """Steps that go through their values once, and give no more than they are given."""
@@ -337,7 +337,7 @@ def _narrows(step: Any) -> bool:
 
 def _stats(X: Any) -> Stats:
     n, columns = tables.count_rows(X), tables.count_columns(X)
-    density = X.nnz / max(1, n * columns) if issparse(X) else 1.0
+    density = stored_share(X) if issparse(X) else 1.0
     mixed = hasattr(X, "iloc") or X.dtype.kind not in "fiub"
     dtype = "mixed" if mixed else "float64"
     return Stats(n, columns, density=density, dtype=dtype, sparse=issparse(X))

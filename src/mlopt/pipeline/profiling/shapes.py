@@ -12,7 +12,7 @@ from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.graph.operators import Learn
 from mlopt.pipeline.profiling.trial import Trial
 from mlopt.pipeline.steps.nested import classifies
-from mlopt.stats import Stats
+from mlopt.stats import Stats, stored_share
 
 
 def stats_of_fit(op: Learn, trial: Trial, rows: int, blocks: int) -> Stats:
@@ -38,11 +38,10 @@ def stats_of(value: Any, rows: int, blocks: int) -> Stats:
     """Of all ``rows``, if they are like these."""
     n, columns = max(1, tables.count_rows(value)), tables.count_columns(value)
     if tables.is_sparse(value):
-        density = value.nnz / max(1, n * columns)
         return Stats(
             rows,
             columns,
-            density=density,
+            density=stored_share(value),
             dtype=value.dtype.name,
             partitions=blocks,
             sparse=True,
