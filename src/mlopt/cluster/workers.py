@@ -37,6 +37,7 @@ from mlopt.cluster.parcel import Parcel, pack, unpack, usable
 from mlopt.cluster.pool import Pool
 from mlopt.cluster.turns import priority
 from mlopt.errors import ClusterError, InputError, TaskKilledError
+from mlopt.locking import open_in_forks
 from mlopt.resources import identity
 
 # More partials than these are combined eight at a time on the workers; the driver does the
@@ -53,7 +54,7 @@ _LAST_WORDS, _RESTART = 0.5, 20.0
 # anew in 2 to 4.
 _PATIENCE = 5.0
 
-_changing = threading.RLock()
+_changing = open_in_forks(threading.RLock())
 _heard: weakref.WeakKeyDictionary[Any, set[str]] = weakref.WeakKeyDictionary()
 
 
