@@ -56,6 +56,17 @@ def pool() -> Iterator[Threads]:
     threads.close()
 
 
+def added_up_by_others(numbers: list[int]) -> int:
+    where = executor(distributed.get_client())
+    return sum(where.map(int.__add__, numbers, 1)) + sum(where.map(abs, numbers))
+
+
+@pytest.mark.timeout(60)
+def test_tasks_leave_their_threads_to_what_they_submit(workers: Cluster) -> None:
+    tasks = workers.client.map(added_up_by_others, [[1, 2], [3, 4], [5, 6]], pure=False)
+    assert workers.client.gather(tasks) == [8, 16, 24]
+
+
 def once(flag: Path) -> bool:
     """Whether nobody was here before."""
     try:

@@ -21,6 +21,7 @@ from typing import Any, NoReturn, cast
 
 import dask
 import distributed
+from distributed.threadpoolexecutor import thread_state
 
 from mlopt.cluster.at_scheduler import DRIVERS
 from mlopt.cluster.executor import (
@@ -83,6 +84,8 @@ class Cluster(Executor):
             raise InputError(
                 "The client must be synchronous: make it with `Client(asynchronous=False)`."
             )
+        if getattr(thread_state, "proceed", False):
+            distributed.secede()  # a task: what it submits needs the thread that it holds
         self.client = client
         self.patience = patience
         self._forgiven = Forgiven()
