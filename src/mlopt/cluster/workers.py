@@ -185,7 +185,7 @@ class Cluster(Executor):
 
     def abandon(self, handles: Iterable[Handle]) -> None:
         unwanted = list(handles)
-        if not unwanted:
+        if not unwanted or self._closed:
             return
         # A cluster that is gone has nothing to give up on.
         with contextlib.suppress(OSError, TimeoutError, distributed.CancelledError):
@@ -245,7 +245,7 @@ class Cluster(Executor):
 
     @contextmanager
     def _sending(self, calls: int = 1) -> Iterator[None]:
-        if self.client.status in ("closed", "closing"):
+        if self._closed:
             raise self._lost("for good")
         _, step = layer_at_work()
         told: dict[str, Any] = {"mlopt": {"steps": [step]}} if step else {}
@@ -280,6 +280,8 @@ class Cluster(Executor):
         seen, paused, idle = time.monotonic(), Paused(), set[str]()
         revived = False
         while True:
+            if self._closed:  # it has no loop any more that could tell
+                raise self._lost("for good")
             look = max(0.0, min(self.patience / 12, end - time.monotonic()))
             try:
                 with self.client.as_current():  # which need not be the active one
@@ -315,8 +317,9 @@ class Cluster(Executor):
         if workers:
             raise ClusterError(
                 f"None of the {len(workers)} Dask workers has had any work for "
-                f"{self.patience:.0f} s, yet calls are waiting: the scheduler lost track "
-                "of a call when workers died. Look at the logs of the scheduler at "
+                f"{self.patience:.0f} s, yet calls are waiting: none may run them (what does "
+                "`dask.annotate` say of `workers` or `resources`?), or the scheduler lost "
+                "track of a call when workers died. Look at the logs of the scheduler at "
                 f"{self.client.scheduler.address}, and run again."
             )
         raise ClusterError(
@@ -335,6 +338,10 @@ class Cluster(Executor):
         """What the scheduler knows of the workers, by their addresses."""
         found: Mapping[str, Mapping[str, Any]] = identity(self.client)["workers"]
         return found
+
+    @property
+    def _closed(self) -> bool:
+        return self.client.status in ("closed", "closing")
 
     def _lost(self, how: str) -> ClusterError:
         return ClusterError(
