@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 _T = TypeVar("_T")
 _Change = TypeVar("_Change", bound=Callable[[], object])
@@ -27,11 +27,15 @@ def open_in_forks(lock: _T) -> _T:
     return lock
 
 
-class cached_property(functools.cached_property[_T]):
-    """That of Python 3.12: the one before holds a lock over the objects of all threads."""
+if TYPE_CHECKING:
+    from functools import cached_property as cached_property
+else:
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        if instance is None:
-            return self
-        value = instance.__dict__[self.attrname] = self.func(instance)
-        return value
+    class cached_property(functools.cached_property):
+        """That of Python 3.12: before, one lock is held for the objects of all threads."""
+
+        def __get__(self, instance, owner=None):
+            if instance is None:
+                return self
+            value = instance.__dict__[self.attrname] = self.func(instance)
+            return value

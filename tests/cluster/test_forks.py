@@ -112,7 +112,12 @@ class Slow:
 
 def test_a_property_of_one_object_is_computed_while_that_of_another_is() -> None:
     there, over = threading.Event(), threading.Event()
-    one, other = Slow(lambda: (there.set(), over.wait(10))), Slow(over.set)
+
+    def meet() -> None:
+        there.set()
+        over.wait(10)
+
+    one, other = Slow(meet), Slow(over.set)
     thread = threading.Thread(target=lambda: one.value)
     thread.start()
     there.wait()

@@ -248,7 +248,12 @@ class _Files:
 def _finally(owner: Any, end: Callable[..., None], *args: Any) -> Callable[[], object]:
     """As `weakref.finalize`; forks, whose files these are not, leave them."""
     here = os.getpid()
-    return weakref.finalize(owner, lambda: os.getpid() == here and end(*args))
+
+    def last() -> None:
+        if os.getpid() == here:
+            end(*args)
+
+    return weakref.finalize(owner, last)
 
 
 def _folder(root: Path) -> tuple[str, int]:

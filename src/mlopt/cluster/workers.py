@@ -97,7 +97,7 @@ class Cluster(Executor):
     def map(
         self, function: Callable[..., Any], items: Iterable[Any], *shared: Any
     ) -> list[Any]:
-        return self._gather(self._start(function, list(items), *shared))
+        return self.results(self._start(function, list(items), *shared))
 
     def reduce(
         self,
@@ -111,7 +111,7 @@ class Cluster(Executor):
             # Eight neighbours are a whole subtree: the order is that of one big tree.
             groups = [partials[i : i + _GROUP] for i in range(0, len(partials), _GROUP)]
             partials = self._start(functools.partial(tree_reduce, combine), groups)
-        values = self._gather(partials)
+        values = self.results(partials)
         with single_threaded():
             return tree_reduce(combine, values)
 
@@ -132,7 +132,7 @@ class Cluster(Executor):
                 self._submit(_name(function), code, item, state, *others)
                 for state in handles
             ]
-        return self._gather(handles)
+        return self.results(handles)
 
     def group(self, count: int, nbytes: int) -> int:
         # A task costs milliseconds: two for each slot keep all busy, more are a waste. But
@@ -178,7 +178,7 @@ class Cluster(Executor):
             waiting = [handle for handle in waiting if handle.status == "pending"]
 
     def result(self, handle: Handle) -> Any:
-        return self._gather([handle])[0]
+        return self.results([handle])[0]
 
     def release(self, handle: Handle) -> None:
         handle.release()
@@ -263,7 +263,8 @@ class Cluster(Executor):
         parcel = pack(value)
         return parcel if parcel.nbytes * calls <= _SMALL else self._put(parcel)
 
-    def _gather(self, handles: Sequence[Handle]) -> list[Any]:
+    def results(self, handles: Sequence[Handle]) -> list[Any]:
+        """As `result`, of several at once."""
         self._wait(handles, "ALL_COMPLETED")
         with _in_our_words():
             for handle in handles:
@@ -317,8 +318,8 @@ class Cluster(Executor):
         if workers:
             raise ClusterError(
                 f"None of the {len(workers)} Dask workers has had any work for "
-                f"{self.patience:.0f} s, yet calls are waiting: none may run them (what does "
-                "`dask.annotate` say of `workers` or `resources`?), or the scheduler lost "
+                f"{self.patience:.0f} s, yet calls are waiting: no worker may run them "
+                "(what does `dask.annotate` say of workers?), or the scheduler lost "
                 "track of a call when workers died. Look at the logs of the scheduler at "
                 f"{self.client.scheduler.address}, and run again."
             )
