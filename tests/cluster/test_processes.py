@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.preprocessing import PolynomialFeatures
+from tests.judges.stale import in_a_fork
 
 from mlopt.cluster import Threads, processes
 from mlopt.cluster.processes import Processes, are_left
@@ -295,6 +296,31 @@ def test_idle_processes_do_not_outlive_what_they_began_in(
         again = Processes(1)
         assert again.call(function, []) == function()
         again.close()
+
+
+def test_forks_leave_processes_and_files_to_their_parent() -> None:
+    def child() -> tuple[bool, list[int]]:
+        left = are_left(1)
+        other = Processes(1)
+        numbers = [other.call(number, []), os.getpid()]
+        other.close()
+        processes._left._idle.popitem()[0].close()
+        second._files.close()  # as where it ends by `sys.exit`
+        return left, numbers
+
+    first, second = Processes(1), Processes(1)
+    pid = first.call(number, [])
+    first.close()
+    try:
+        rows = held(np.ones(10))
+        kept = second._files.of(rows)
+        left, numbers = in_a_fork(child)
+        assert not left
+        assert pid not in numbers
+        assert Path(kept.path).exists()
+        assert second.call(numbers_of, [rows, 0]) == (pid, 10)
+    finally:
+        second.close()
 
 
 def test_threads_hand_calls_on_and_give_them_up(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+from contextlib import ExitStack
 
 import optuna
 import pytest
@@ -15,7 +16,7 @@ from sklearn.linear_model import Ridge
 from sklearn.svm import SVC
 
 from mlopt.errors import InputError, StudyError
-from mlopt.tuning.samplers.proposer import Proposer
+from mlopt.tuning.samplers.proposer import Proposer, quiet
 from mlopt.tuning.samplers.samplers import RandomPlan, sampler_of
 from mlopt.tuning.space.space import Space
 from mlopt.tuning.storage.records import Recorded, recorded
@@ -214,3 +215,13 @@ def test_a_sampler_to_come_names_the_way_out(name: str) -> None:
 def test_an_unknown_sampler_is_named_with_the_likely_one() -> None:
     with pytest.raises(InputError, match=r"got 'rando'. Did you mean 'random'\?"):
         sampler_of("rando")
+
+
+def test_optuna_is_quiet_while_any_thread_wants_it_and_as_before_afterwards() -> None:
+    before = optuna.logging.get_verbosity()
+    with ExitStack() as one, ExitStack() as other:
+        one.enter_context(quiet())
+        other.enter_context(quiet())
+        one.close()
+        assert optuna.logging.get_verbosity() == optuna.logging.WARNING
+    assert optuna.logging.get_verbosity() == before != optuna.logging.WARNING

@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 
 from mlopt.errors import InputError
+from mlopt.locking import cached_property
 
 
 @dataclass(frozen=True)

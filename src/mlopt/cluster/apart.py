@@ -19,12 +19,14 @@ import socket
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any, Self
 
 from mlopt.cluster.parcel import pack, unpack
 from mlopt.errors import MemberLostError, TaskError
+from mlopt.locking import in_forks
 
 LOOK = 0.1
 """Seconds between two looks whether a call is still wanted."""
@@ -86,6 +88,7 @@ class Apart:
         finally:
             for _, there in pairs:
                 there.close()
+        _started.add(self)
         try:
             self._answered(self._lines[0], said, _no)
         except BaseException:
@@ -165,6 +168,21 @@ class Apart:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+_started: weakref.WeakSet[Apart] = weakref.WeakSet()
+
+
+@in_forks
+def _disown() -> None:
+    """In a fork: what this process has started is the parent's, and ends with that."""
+    for one in [*_started]:
+        one._ended = True
+        one._process.returncode = 0  # nobody here waits for it, or ends it
+        for line in one._lines:
+            line.close()
+        assert one._process.stdin is not None
+        one._process.stdin.close()
 
 
 def main() -> None:

@@ -17,6 +17,8 @@ from typing import Any
 
 from threadpoolctl import OpenBLASController, ThreadpoolController
 
+from mlopt.locking import in_forks, open_in_forks
+
 _MODULES = tuple(suffix for suffix in EXTENSION_SUFFIXES if suffix.count(".") > 1)
 """How compiled modules of Python end, and libraries do not: `.cpython-311-....so`."""
 
@@ -126,8 +128,11 @@ class _Thread(threading.local):
 _thread = _Thread()
 _blas = _Blas()
 _search = _Search()
-LOOKING = _search.lock
+LOOKING = open_in_forks(_search.lock)
 """Held while libraries are looked for: who is disturbed then leaves a file open."""
+open_in_forks(_blas.lock)
+# A fork has the calling thread alone: limits of others would stay for good.
+in_forks(lambda: let_go({*_blas.users.values()} - {threading.get_ident()}))
 
 
 def inside_task() -> bool:

@@ -31,6 +31,7 @@ from mlopt.cluster.hands import Hands
 from mlopt.cluster.limits import single_threaded
 from mlopt.cluster.parcel import Parcel, pack, unpack
 from mlopt.errors import InputError, MemberLostError, TaskKilledError
+from mlopt.locking import in_forks, open_in_forks
 from mlopt.prices import price
 
 _SHARED = Path("/dev/shm")
@@ -165,6 +166,8 @@ class _Left:
 
 
 _left = _Left()
+open_in_forks(_left._changing)
+in_forks(_left._idle.clear)  # they are the parent's
 
 
 def are_left(count: int) -> bool:
@@ -201,7 +204,7 @@ class _Files:
             found = self._known.get(future)
             if found is None:
                 found = self._known[future] = self._written(value)
-                weakref.finalize(future, _unlink, found.path)
+                _finally(future, _unlink, found.path)
         return found
 
     def paths(self) -> frozenset[str]:
@@ -225,7 +228,7 @@ class _Files:
                 if root not in self._folders:
                     self._folders[root], held = _folder(root)
                     folder = self._folders[root]
-                    self._ends.append(weakref.finalize(self, _drop, folder, held))
+                    self._ends.append(_finally(self, _drop, folder, held))
             except OSError:  # not ours to write to
                 continue
             path = str(Path(self._folders[root]) / str(self._count))
@@ -240,6 +243,17 @@ class _Files:
                 raise InputError(f"{kind} cannot travel: {error}") from error
             return _File(path, self._folders[root])
         raise InputError("there is no room for a file of values")
+
+
+def _finally(owner: Any, end: Callable[..., None], *args: Any) -> Callable[[], object]:
+    """As `weakref.finalize`; forks, whose files these are not, leave them."""
+    here = os.getpid()
+
+    def last() -> None:
+        if os.getpid() == here:
+            end(*args)
+
+    return weakref.finalize(owner, last)
 
 
 def _folder(root: Path) -> tuple[str, int]:

@@ -423,8 +423,15 @@ def computed(delayed: Iterable[Any]) -> Sequence[Any]:
     is what any other task there has set last.
     """
     import dask
+    from dask.base import get_scheduler
 
-    found: Sequence[Any] = dask.compute(*delayed, scheduler=_driver.get())
+    client = _driver.get() or getattr(get_scheduler(), "__self__", None)
+    if hasattr(client, "scheduler_info"):  # which would wait for workers for ever
+        from mlopt.cluster.workers import Cluster
+
+        where = Cluster(client)
+        return where.results(where.load([*delayed]))
+    found: Sequence[Any] = dask.compute(*delayed)
     return found
 
 

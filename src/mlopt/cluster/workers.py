@@ -21,6 +21,7 @@ from typing import Any, NoReturn, cast
 
 import dask
 import distributed
+from distributed.threadpoolexecutor import thread_state
 
 from mlopt.cluster.at_scheduler import DRIVERS
 from mlopt.cluster.executor import (
@@ -37,6 +38,7 @@ from mlopt.cluster.parcel import Parcel, pack, unpack, usable
 from mlopt.cluster.pool import Pool
 from mlopt.cluster.turns import priority
 from mlopt.errors import ClusterError, InputError, TaskKilledError
+from mlopt.locking import open_in_forks
 from mlopt.resources import identity
 
 # More partials than these are combined eight at a time on the workers; the driver does the
@@ -53,7 +55,7 @@ _LAST_WORDS, _RESTART = 0.5, 20.0
 # anew in 2 to 4.
 _PATIENCE = 5.0
 
-_changing = threading.RLock()
+_changing = open_in_forks(threading.RLock())
 _heard: weakref.WeakKeyDictionary[Any, set[str]] = weakref.WeakKeyDictionary()
 
 
@@ -82,6 +84,8 @@ class Cluster(Executor):
             raise InputError(
                 "The client must be synchronous: make it with `Client(asynchronous=False)`."
             )
+        if getattr(thread_state, "proceed", False):
+            distributed.secede()  # a task: what it submits needs the thread that it holds
         self.client = client
         self.patience = patience
         self._forgiven = Forgiven()
@@ -93,7 +97,7 @@ class Cluster(Executor):
     def map(
         self, function: Callable[..., Any], items: Iterable[Any], *shared: Any
     ) -> list[Any]:
-        return self._gather(self._start(function, list(items), *shared))
+        return self.results(self._start(function, list(items), *shared))
 
     def reduce(
         self,
@@ -107,7 +111,7 @@ class Cluster(Executor):
             # Eight neighbours are a whole subtree: the order is that of one big tree.
             groups = [partials[i : i + _GROUP] for i in range(0, len(partials), _GROUP)]
             partials = self._start(functools.partial(tree_reduce, combine), groups)
-        values = self._gather(partials)
+        values = self.results(partials)
         with single_threaded():
             return tree_reduce(combine, values)
 
@@ -128,7 +132,7 @@ class Cluster(Executor):
                 self._submit(_name(function), code, item, state, *others)
                 for state in handles
             ]
-        return self._gather(handles)
+        return self.results(handles)
 
     def group(self, count: int, nbytes: int) -> int:
         # A task costs milliseconds: two for each slot keep all busy, more are a waste. But
@@ -174,14 +178,14 @@ class Cluster(Executor):
             waiting = [handle for handle in waiting if handle.status == "pending"]
 
     def result(self, handle: Handle) -> Any:
-        return self._gather([handle])[0]
+        return self.results([handle])[0]
 
     def release(self, handle: Handle) -> None:
         handle.release()
 
     def abandon(self, handles: Iterable[Handle]) -> None:
         unwanted = list(handles)
-        if not unwanted:
+        if not unwanted or self._closed:
             return
         # A cluster that is gone has nothing to give up on.
         with contextlib.suppress(OSError, TimeoutError, distributed.CancelledError):
@@ -241,7 +245,7 @@ class Cluster(Executor):
 
     @contextmanager
     def _sending(self, calls: int = 1) -> Iterator[None]:
-        if self.client.status in ("closed", "closing"):
+        if self._closed:
             raise self._lost("for good")
         _, step = layer_at_work()
         told: dict[str, Any] = {"mlopt": {"steps": [step]}} if step else {}
@@ -259,7 +263,8 @@ class Cluster(Executor):
         parcel = pack(value)
         return parcel if parcel.nbytes * calls <= _SMALL else self._put(parcel)
 
-    def _gather(self, handles: Sequence[Handle]) -> list[Any]:
+    def results(self, handles: Sequence[Handle]) -> list[Any]:
+        """As `result`, of several at once."""
         self._wait(handles, "ALL_COMPLETED")
         with _in_our_words():
             for handle in handles:
@@ -276,6 +281,8 @@ class Cluster(Executor):
         seen, paused, idle = time.monotonic(), Paused(), set[str]()
         revived = False
         while True:
+            if self._closed:  # it has no loop any more that could tell
+                raise self._lost("for good")
             look = max(0.0, min(self.patience / 12, end - time.monotonic()))
             try:
                 with self.client.as_current():  # which need not be the active one
@@ -311,8 +318,9 @@ class Cluster(Executor):
         if workers:
             raise ClusterError(
                 f"None of the {len(workers)} Dask workers has had any work for "
-                f"{self.patience:.0f} s, yet calls are waiting: the scheduler lost track "
-                "of a call when workers died. Look at the logs of the scheduler at "
+                f"{self.patience:.0f} s, yet calls are waiting: no worker may run them "
+                "(what does `dask.annotate` say of workers?), or the scheduler lost "
+                "track of a call when workers died. Look at the logs of the scheduler at "
                 f"{self.client.scheduler.address}, and run again."
             )
         raise ClusterError(
@@ -331,6 +339,10 @@ class Cluster(Executor):
         """What the scheduler knows of the workers, by their addresses."""
         found: Mapping[str, Mapping[str, Any]] = identity(self.client)["workers"]
         return found
+
+    @property
+    def _closed(self) -> bool:
+        return self.client.status in ("closed", "closing")
 
     def _lost(self, how: str) -> ClusterError:
         return ClusterError(

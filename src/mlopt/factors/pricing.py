@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from mlopt.factors.model import Factors, padded
 from mlopt.factors.rotating import program_of
 from mlopt.factors.sgd import Rule
 from mlopt.factors.shelves import Grid
+from mlopt.locking import cached_property
 from mlopt.prices import price
 from mlopt.server.layouts.pool import Pool
 from mlopt.server.layouts.pricing import Load, Priced, rotate, threads

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import narwhals as nw
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from mlopt.errors import InputError
 from mlopt.factors.ids import Ids
 from mlopt.kernels.grouping import first_repeat, grouped
+from mlopt.locking import cached_property
 from mlopt.rows.block import check_unmasked
 from mlopt.rows.frames import is_frame
 from mlopt.rows.source import collected

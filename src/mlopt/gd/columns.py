@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.errors import InputError
 from mlopt.kernels.losses import LOSSES
+from mlopt.locking import cached_property
 from mlopt.prices import count
 
 Indices = NDArray[np.int64]

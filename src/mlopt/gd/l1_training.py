@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,6 +33,7 @@ from mlopt.gd.ridge_path import sets_of
 from mlopt.gd.row_products import gram_cost
 from mlopt.gd.softmax_working_set import SoftmaxWorkingSet
 from mlopt.gd.working_set import WorkingSet
+from mlopt.locking import cached_property
 from mlopt.resources import Resources
 from mlopt.rows import Block, Rows
 

@@ -7,7 +7,6 @@ condition number squared, so `solve` says how many digits were lost.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import scipy.linalg
@@ -19,6 +18,7 @@ from mlopt.costs import Cost
 from mlopt.gd.panels import Layout, panel_gram
 from mlopt.gd.pricing import sparse_product_pays
 from mlopt.kernels.linear import add_sparse_gram, mirror
+from mlopt.locking import cached_property
 from mlopt.prices import price
 from mlopt.rows import Block, Rows
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,7 @@ from mlopt.gd.columns import Indices, Layout
 from mlopt.gd.curvature import Hessians
 from mlopt.gd.joint_hessian import Factor
 from mlopt.gd.passes import Floats
+from mlopt.locking import cached_property
 
 
 class Preconditioner(ABC):

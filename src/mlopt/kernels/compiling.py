@@ -6,6 +6,8 @@ import logging
 import threading
 import time
 
+from mlopt.locking import in_forks, open_in_forks
+
 log = logging.getLogger("mlopt")
 
 _NEWS = (
@@ -15,10 +17,11 @@ _NEWS = (
 _SHOWN = 0.1
 """Seconds of compilation below which nobody need know."""
 
-_lock = threading.Lock()
+_lock = open_in_forks(threading.Lock())
 _past: list[tuple[float, float]] = []
 _begun: list[float] = []
 _said = threading.Event()
+in_forks(_begun.clear)
 
 
 def silence() -> None:

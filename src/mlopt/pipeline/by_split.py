@@ -19,7 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from sklearn.base import clone
 from mlopt.cluster import Executor, Handle, Threads, Together
 from mlopt.errors import InputError
 from mlopt.gd.estimator_base import resources_of
+from mlopt.locking import cached_property
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.blocks.cut import Blocks, ask, check_room, cut
 from mlopt.pipeline.environment import environment

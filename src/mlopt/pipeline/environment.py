@@ -23,6 +23,7 @@ from dask.utils import parse_bytes
 from scipy.sparse import issparse
 
 from mlopt.caching import Disk
+from mlopt.locking import open_in_forks
 from mlopt.pipeline.blocks.tables import count_bytes
 from mlopt.pipeline.graph.operators import Apply, Learn, Operator
 from mlopt.pipeline.graph.walking import walk
@@ -200,4 +201,5 @@ def _write(kind: str, token: str, value: Any) -> None:
 
 
 environment = Environment()
+open_in_forks(environment._lock)
 """That of this process."""

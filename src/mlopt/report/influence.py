@@ -39,19 +39,17 @@ def importance(study: Any, rows: Sequence[TrialRow], family: str) -> dict[str, f
     """
     import optuna
 
+    from mlopt.tuning.samplers.proposer import quiet
+
     numbers = {r.number for r in rows if r.family == family and math.isfinite(r.score)}
     scores = {r.number: r.score for r in rows}
-    level = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    try:
+    with quiet():
         trials = [
             _complete(optuna, trial, scores[trial.number])
             for trial in study.get_trials(deepcopy=False)
             if trial.number in numbers
         ]
         return _shares(optuna, trials)
-    finally:
-        optuna.logging.set_verbosity(level)
 
 
 def _shares(optuna: Any, trials: Sequence[Any]) -> dict[str, float]:

@@ -21,10 +21,10 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from mlopt.locking import cached_property, in_forks, open_in_forks
 from mlopt.resources import cache
 
 SECONDS = "seconds"
@@ -178,7 +178,7 @@ class Seen:
     ratio: float
 
 
-_lock = threading.Lock()
+_lock = open_in_forks(threading.Lock())
 _waiting: list[Seen] = []
 _last: tuple[object, Experience] = (None, Experience())
 _written = -math.inf
@@ -229,8 +229,7 @@ def _end() -> None:
         _write()
 
 
-if hasattr(os, "register_at_fork"):  # what waits is the parent's to write
-    os.register_at_fork(after_in_child=_waiting.clear)
+in_forks(_waiting.clear)  # it is the parent's to write
 
 
 def forget() -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from mlopt.errors import InputError
+from mlopt.locking import open_in_forks
 from mlopt.resources import cache
 from mlopt.resources.calibration import Calibration
 from mlopt.resources.cluster_probe import cluster_counts, measure_cluster
@@ -17,7 +18,7 @@ from mlopt.resources.experience import experience, forget
 from mlopt.resources.measure import measure
 
 _known: dict[str, dict[str, float]] = {}
-_lock = threading.Lock()
+_lock = open_in_forks(threading.Lock())
 
 
 def probe(client: Any = None, *, refresh: bool = False) -> Resources:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache
 from threading import Semaphore
 from typing import Any
 
 import numpy as np
 
 from mlopt.cluster import Parcel, unpack
+from mlopt.locking import cached_property
 from mlopt.rows.block import Block, Narrow, widened
 
 Beside = Mapping[str, np.ndarray | Narrow] | Parcel

@@ -122,9 +122,11 @@ def collected(data: Any) -> Any:
     if not is_dask(data):
         return data
     finish, extra = data.__dask_postcompute__()
-    parts = data.to_delayed()
-    (chunks,) = computed([parts.tolist() if isinstance(parts, np.ndarray) else parts])
-    found = finish(chunks, *extra)
+    parts = np.asarray(data.to_delayed(), dtype=object)
+    chunks = np.empty(parts.size, dtype=object)
+    for number, chunk in enumerate(computed(parts.flat)):
+        chunks[number] = chunk
+    found = finish(chunks.reshape(parts.shape).tolist(), *extra)
     return frames.native_text(found) if hasattr(data, "divisions") else found
 
 

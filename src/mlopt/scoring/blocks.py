@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlopt.errors import TooLargeError
+from mlopt.locking import open_in_forks
 from mlopt.plan import format_bytes
 from mlopt.readers.alike import NotAlikeError
 from mlopt.readers.blocks import NUMBER, TEXT, read_blocks, read_matrices
@@ -16,7 +17,7 @@ from mlopt.sweep.loading import as_features
 from mlopt.sweep.predict import first_step, read_rows
 from mlopt.sweep.tabular import ReadColumns
 
-_READING = threading.Lock()
+_READING = open_in_forks(threading.Lock())
 """One file is read at a time: readers set the filter of warnings of the process."""
 
 

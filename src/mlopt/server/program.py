@@ -18,7 +18,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ import scipy.sparse as sp
 
 from mlopt.cluster import Executor
 from mlopt.errors import InputError
+from mlopt.locking import cached_property
 from mlopt.rows.block import Block, fixed, read_only
 from mlopt.server.blocks import Array, add_to
 from mlopt.server.tables import Table, Tables, is_wide

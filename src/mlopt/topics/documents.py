@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from mlopt.errors import InputError
 from mlopt.kernels.grouping import grouped
 from mlopt.kernels.permutation import permutation
+from mlopt.locking import cached_property
 from mlopt.resources.probe import memory_limit
 
 Array = NDArray[Any]

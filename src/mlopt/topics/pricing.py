@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from mlopt.kernels.gibbs import LANES
+from mlopt.locking import cached_property
 from mlopt.prices import price
 from mlopt.server.layouts.places import Places
 from mlopt.server.layouts.pool import Pool

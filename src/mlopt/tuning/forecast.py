@@ -6,11 +6,11 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from mlopt.costs import Cost
 from mlopt.gd.pricing import gradient_pass, shape_of_stats
 from mlopt.kernels.compiled import missing
+from mlopt.locking import cached_property
 from mlopt.pipeline.by_split import Streamed
 from mlopt.plan import Choice, format_seconds
 from mlopt.prices import price

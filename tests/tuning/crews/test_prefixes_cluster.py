@@ -86,7 +86,7 @@ def test_rows_never_come_to_the_driver(
     final: str, client: distributed.Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     largest = [0]
-    gather = Cluster._gather
+    gather = Cluster.results
 
     def watched(self: Cluster, handles: Any) -> list[Any]:
         values = gather(self, handles)
@@ -101,7 +101,7 @@ def test_rows_never_come_to_the_driver(
         largest[0] = max([largest[0], *(array.size for array in arrays)])
         return values
 
-    monkeypatch.setattr(Cluster, "_gather", watched)
+    monkeypatch.setattr(Cluster, "results", watched)
     run(final, tmp_path / "notes", client=client, refit=False)
 
     assert largest[0] < len(X)

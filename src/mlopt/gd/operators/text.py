@@ -6,7 +6,6 @@ within quotes.
 
 from __future__ import annotations
 
-import functools
 import io
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -20,6 +19,7 @@ from mlopt.errors import InputError
 from mlopt.gd.operators.interfaces import Batch, Context, Indices, Units
 from mlopt.gd.operators.sources import Source
 from mlopt.gd.parameters import check_count
+from mlopt.locking import cached_property
 from mlopt.readers.files import HEAD, File
 from mlopt.readers.layout import BLANKS, Layout, layout_of
 from mlopt.readers.table import column
@@ -255,7 +255,7 @@ class CsvSource(TextSource):
             chosen = [column(names, wanted, self.path) for wanted in columns]
         self._features = [names.index(name) for name in chosen]
 
-    @functools.cached_property
+    @cached_property
     def _layout(self) -> Layout:
         return layout_of(self.head)
 

@@ -6,7 +6,6 @@ Shapes: ``n`` rows, ``d`` columns.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from mlopt.gd.column_sums import FAR
 from mlopt.gd.plans.column_products import Products
 from mlopt.kernels.one_row import products
 from mlopt.kernels.shrinkage import column_moments
+from mlopt.locking import cached_property
 from mlopt.prices import count
 
 Array = NDArray[np.float64]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from mlopt.gd.columns import Model
 from mlopt.gd.newton_training import planes_of
 from mlopt.gd.plans.method import Solver, Start
 from mlopt.gd.plans.task import Problem
+from mlopt.locking import cached_property
 from mlopt.rows import Rows
 
 Array = NDArray[Any]

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,6 +31,7 @@ from mlopt.gd.pricing import Shape, alone, gradient_pass
 from mlopt.gd.sizes import ROUNDED
 from mlopt.kernels.dual import ANEW, DualState, dual_epochs, squared_norms
 from mlopt.kernels.pointwise import losses_and_slopes
+from mlopt.locking import cached_property
 from mlopt.prices import count, price
 from mlopt.resources import Resources
 from mlopt.rows import Block

@@ -6,7 +6,6 @@ See `mlopt.gd.narrow`.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -24,6 +23,7 @@ from mlopt.gd.plans.method import Method, Price, Solver, Start
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import GradientNorm, RelativeGap, Stop
 from mlopt.gd.plans.task import Problem
+from mlopt.locking import cached_property
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 
 from mlopt.cluster import Threads
 from mlopt.costs import Cost
@@ -26,6 +26,7 @@ from mlopt.gd.plans.running import Alternative, Attempt, Outcome, raced
 from mlopt.gd.plans.stop import CoefficientError, RelativeGap, Stop
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import handing
+from mlopt.locking import cached_property
 from mlopt.plan import Alternative as Rejected
 from mlopt.plan import Choice, decide
 from mlopt.prices import price

@@ -19,6 +19,7 @@ from mlopt.gd.plans.method import Method, digits
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import CoefficientError, RelativeGap, Stop, asked_of
 from mlopt.kernels.compiling import compiled
+from mlopt.locking import in_forks, open_in_forks
 from mlopt.prices import price
 from mlopt.resources.experience import (
     ANY,
@@ -210,9 +211,10 @@ def form_of(outline: Outline) -> str:
     return "sparse" if outline.shape.sparse else "dense"
 
 
-_lock = threading.Lock()
+_lock = open_in_forks(threading.Lock())
 _stints: weakref.WeakSet[Stint] = weakref.WeakSet()
 """At work now, in whatever thread."""
+in_forks(_stints.clear)
 
 
 @dataclass(eq=False)

@@ -17,7 +17,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -39,6 +38,7 @@ from mlopt.kernels.linear import hessian_weights
 from mlopt.kernels.losses import LOSSES as NUMBERS
 from mlopt.kernels.one_row import curved, sloped
 from mlopt.kernels.pointwise import losses_and_slopes
+from mlopt.locking import cached_property
 from mlopt.prices import price
 from mlopt.resources import Resources
 from mlopt.rows import Block, Rows

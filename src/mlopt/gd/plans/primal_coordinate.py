@@ -10,7 +10,6 @@ gradient, which slopes and columns give without a look at the losses, tells the 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -34,6 +33,7 @@ from mlopt.kernels.coordinates import column_slopes, coordinate_epoch
 from mlopt.kernels.one_row import products
 from mlopt.kernels.pointwise import losses_and_slopes
 from mlopt.kernels.shrinkage import column_moments
+from mlopt.locking import cached_property
 from mlopt.prices import price
 from mlopt.resources import Resources
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from mlopt import plan as plans
 from mlopt.gd.plans.fitting import Ranker
 from mlopt.gd.plans.result import Result
 from mlopt.gd.plans.running import Alternative, solve
 from mlopt.gd.plans.task import Task
+from mlopt.locking import cached_property
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from mlopt.gd.preconditioned_plan import samples
 from mlopt.gd.pricing import shape_of
 from mlopt.gd.spectrum import Spectrum
 from mlopt.kernels.losses import LOSSES
+from mlopt.locking import cached_property
 from mlopt.prices import count
 from mlopt.rows import Block, Rows
 from mlopt.rows.source import collected

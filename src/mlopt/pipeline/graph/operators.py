@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils._set_output import _get_output_config
 
 from mlopt.identity import is_known, join, token_of
+from mlopt.locking import cached_property
 from mlopt.pipeline.fits.base import Fit
 
 _PHYSICAL = {"physical": True}

@@ -8,9 +8,10 @@ priced together, as the engine runs them, each operator once a job and pass.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cache
 
 from mlopt.caching import Found, Graph, Kept, Node, choose, search
+from mlopt.locking import cached_property
 from mlopt.pipeline.graph.operators import Learn, Operator
 from mlopt.pipeline.graph.schedule import (
     Job,

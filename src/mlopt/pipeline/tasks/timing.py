@@ -13,6 +13,7 @@ from typing import Any
 
 from mlopt.cluster import Executor, single_threaded, tell
 from mlopt.kernels.compiling import worked
+from mlopt.locking import open_in_forks
 from mlopt.pipeline.blocks.tables import count_entries, count_rows
 from mlopt.pipeline.steps.hearing import heard_once, of_block
 
@@ -20,7 +21,7 @@ _TOPIC = "mlopt-seconds"
 """Under which workers log what ran: Dask keeps the last of it, for who asks later."""
 
 _clocks: list[Clock] = []
-_lock = threading.Lock()
+_lock = open_in_forks(threading.Lock())
 
 
 @dataclass(eq=False)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from dask.sizeof import sizeof
 
+from mlopt.locking import cached_property
 from mlopt.server.layouts.pool import Pool
 from mlopt.server.layouts.pricing import STEP, Load, Priced, layouts
 from mlopt.server.layouts.timing import timed

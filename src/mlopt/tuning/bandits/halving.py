@@ -16,10 +16,10 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from itertools import accumulate, count, takewhile
 from typing import ClassVar
 
+from mlopt.locking import cached_property
 from mlopt.passes import FINEST, Passes, exact, passes_text
 from mlopt.tuning.bandits.base import Bandit, Progress, Verdicts, latest, require, verdicts
 

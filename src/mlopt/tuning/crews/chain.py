@@ -17,7 +17,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from sklearn.base import clone
@@ -25,6 +24,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from mlopt.identity import join, token_of
+from mlopt.locking import cached_property
 from mlopt.pipeline import estimator as planned
 from mlopt.pipeline.steps.repeating import repeats
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from mlopt.cluster import Executor, Handle, Threads
 from mlopt.cluster.near import are_near
 from mlopt.gd.estimator_base import resources_of
 from mlopt.gd.plans.look import rarest
+from mlopt.locking import cached_property
 from mlopt.pipeline.by_split import Streamed
 from mlopt.resources import Resources
 from mlopt.rows import Rows

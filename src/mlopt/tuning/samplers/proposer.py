@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import math
+import threading
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -21,6 +22,7 @@ from optuna.samplers import BaseSampler, RandomSampler
 from optuna.trial import FrozenTrial, TrialState
 
 from mlopt.errors import StudyError
+from mlopt.locking import open_in_forks
 from mlopt.passes import Passes
 from mlopt.tuning.samplers.samplers import Point, sampler_of
 from mlopt.tuning.space.grid import at
@@ -347,12 +349,29 @@ class Proposer:
         return self.space.draw(draw)
 
 
+class _Quiet:
+    """Who wants quiet now: the first to come sets it, and the last to go ends it."""
+
+    def __init__(self) -> None:
+        self.lock = open_in_forks(threading.Lock())
+        self.users, self.before = 0, 0
+
+
+_quiet = _Quiet()
+
+
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Without Optuna's messages about every study it makes."""
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    """Without Optuna's messages about every study it makes, in whichever thread."""
+    with _quiet.lock:
+        if not _quiet.users:
+            _quiet.before = optuna.logging.get_verbosity()
+            optuna.logging.set_verbosity(optuna.logging.WARNING)
+        _quiet.users += 1
     try:
         yield
     finally:
-        optuna.logging.set_verbosity(before)
+        with _quiet.lock:
+            _quiet.users -= 1
+            if not _quiet.users:
+                optuna.logging.set_verbosity(_quiet.before)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from optuna.distributions import (
@@ -19,6 +18,7 @@ from optuna.distributions import (
 )
 
 from mlopt.errors import InputError
+from mlopt.locking import cached_property
 from mlopt.tuning.space.grid import Grid, count, grid
 from mlopt.tuning.space.names import Tunable, bare, fixed_parameters, resolve
 from mlopt.tuning.space.parameters import Parameter, parameter

@@ -17,7 +17,9 @@ from optuna.distributions import BaseDistribution, check_distribution_compatibil
 from optuna.storages import BaseStorage, InMemoryStorage
 from optuna.trial import FrozenTrial, TrialState
 
-_adding = Lock()
+from mlopt.locking import open_in_forks
+
+_adding = open_in_forks(Lock())
 _WAITING = (TrialState.WAITING,)
 
 

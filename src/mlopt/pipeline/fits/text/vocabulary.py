@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from mlopt.errors import InputError
 from mlopt.kernels.hashing import power_of_two
 from mlopt.kernels.terms import find_keys, recognise_grams
+from mlopt.locking import open_in_forks
 from mlopt.pipeline.fits.text.documents import Coded, breaks
 from mlopt.pipeline.fits.text.terms import (
     Counts,
@@ -220,7 +221,7 @@ def _made_for(estimator: Any) -> tuple[Any, ...]:
 
 
 _lookups: WeakKeyDictionary[Any, Lookup] = WeakKeyDictionary()
-_building = Lock()
+_building = open_in_forks(Lock())
 
 
 def lookup_of(fitted: Any) -> Lookup:
