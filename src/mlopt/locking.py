@@ -5,6 +5,7 @@ A fork has one thread: what others held there is never given back.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from collections.abc import Callable
@@ -34,8 +35,6 @@ else:
     class cached_property(functools.cached_property):
         """That of Python 3.12: before, one lock is held for the objects of all threads."""
 
-        def __get__(self, instance, owner=None):
-            if instance is None:
-                return self
-            value = instance.__dict__[self.attrname] = self.func(instance)
-            return value
+        def __init__(self, func):
+            super().__init__(func)
+            self.lock = contextlib.nullcontext()

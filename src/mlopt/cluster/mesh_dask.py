@@ -149,9 +149,9 @@ class MeshDask(Mesh):
             self._closed = True
             joined, self._joined = self._joined, {}
         self._news.put(None)
+        self._lines.close()  # before a member's last answer may come
         for one in joined.values():
             one.guard.end()  # for the member, that is the end
-        self._lines.close()
         if self._client.status == "running":
             with contextlib.suppress(OSError, TimeoutError, ValueError):
                 self._client.unsubscribe_topic(self._name)

@@ -140,11 +140,6 @@ def _add_softmax(total: Array, X: Array, Z: Array, c: Array) -> None:
         total[own, own] += rooted.T @ rooted
 
 
-_LARGE = 10.0
-"""Times the rows of a matrix, a lift that any has a factor with: one that is left where
-probabilities are all but 1 is rounding, and off the diagonal as large as on it."""
-
-
 @dataclass(frozen=True)
 class Factor:
     """``L L'`` is a symmetric matrix, its rows and columns divided by ``scale``.
@@ -176,7 +171,9 @@ class Factor:
         inverse = (1.0 / scale).astype(matrix.dtype)
         cholesky = lapack.spotrf if matrix.dtype == np.float32 else lapack.dpotrf
         lift = (roundings or 4 * len(matrix)) * float(np.finfo(matrix.dtype).eps)
-        while lift < _LARGE * len(matrix):
+        # Where probabilities are all but 1 a matrix is all rounding, off its diagonal as large
+        # as on it: lifted by the number of its rows it has a factor.
+        while lift < 10.0 * len(matrix):
             scaled = np.multiply(matrix, inverse, order="C")
             scaled *= inverse[:, None]
             np.einsum("ii->i", scaled)[:] = 1.0 + lift

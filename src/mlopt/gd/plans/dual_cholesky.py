@@ -67,7 +67,7 @@ def solve_dual(rows: Rows, alphas: Array, intercept: bool, accuracy: float) -> D
         mean, center = np.asarray(share @ X, np.float64), share @ targets
     root = np.sqrt(weights)
     gram = np.zeros((n + outputs, n + outputs))
-    apply = _Sparse(X, mean, root) if rows.sparse else _Dense(X, mean, root)
+    apply = _Sparse(X, mean, root) if rows.sparse else Dense(X, mean, root)
     gram[:n, :n] = apply.gram()
     gram[:n, n:] = root * (targets - center)
     if intercept:
@@ -79,16 +79,22 @@ def solve_dual(rows: Rows, alphas: Array, intercept: bool, accuracy: float) -> D
 
 
 @dataclass(frozen=True, eq=False)
-class _Dense:
-    """Centred rows times ``root`` (n, 1), some columns of them in float64 at a time."""
+class Dense:
+    """Rows less ``along`` times ``mean``, times ``root`` (n, 1); some columns of them in
+    float64 at a time.
+
+    ``along`` is a number, or one for each row, (n, 1); X an ndarray, or of CSC.
+    """
 
     X: Any
     mean: Array
-    root: Array
+    root: Any = 1.0
+    along: Any = 1.0
 
     def gram(self) -> Array:
         """Products of rows with each other, (n, n)."""
-        total = np.zeros((len(self.X), len(self.X)))
+        n = self.X.shape[0]
+        total = np.zeros((n, n))
         for columns in self._panels():
             part = self._part(columns)
             total += part @ part.T
@@ -104,7 +110,9 @@ class _Dense:
         return [slice(a, min(a + step, d)) for a in range(0, d, step)]
 
     def _part(self, columns: slice) -> Array:
-        return np.asarray(self.root * (self.X[:, columns] - self.mean[columns]))
+        part = self.X[:, columns]
+        part = part.toarray() if sp.issparse(part) else part
+        return np.asarray(self.root * (part - self.along * self.mean[columns]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,12 +134,8 @@ class _Sparse:
 
 
 def row_products(X: Any) -> Array:
-    """Products of rows (n, d) with each other, (n, n), in float64."""
-    if sp.issparse(X):
-        return sparse_gram(X.T.tocsr(), np.ones(X.shape[1]))
-    if X.dtype == np.float64:
-        return np.asarray(X @ X.T)
-    return _Dense(X, np.zeros(X.shape[1]), np.ones((X.shape[0], 1))).gram()
+    """Products of CSR rows (n, d) with each other, (n, n), in float64."""
+    return sparse_gram(X.T.tocsr(), np.ones(X.shape[1]))
 
 
 def by_rows(squares: Squares) -> Fit:

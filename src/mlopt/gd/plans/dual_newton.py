@@ -10,11 +10,10 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 from mlopt.costs import Cost
 from mlopt.gd.columns import Model
-from mlopt.gd.narrow import factor_of, gradient_bound, narrowed, square_of
+from mlopt.gd.narrow import Narrow, gradient_bound, square_of
 from mlopt.gd.plans import newton_cholesky as newton
 from mlopt.gd.plans import newton_costs
 from mlopt.gd.plans.by_plane import ByPlane
@@ -59,19 +58,13 @@ class DualNewton(ByPlane):
             self._tol = cast(RelativeGap, stop).tolerance
 
     @cached_property
-    def _rows(self) -> Rows:
-        return self._problem.rows.in_one_block(must=True)
-
-    @cached_property
-    def _factor(self) -> Array:
-        return factor_of(self._rows)
+    def _narrow(self) -> Narrow:
+        return Narrow.of(self._problem.rows)
 
     def _made(self) -> list[list[Any]]:
         start = self._start
         if start is not None:
-            coef, intercept = start
-            (z,) = self._rows.map(lambda block: block.X @ np.asarray(coef, np.float64).T)
-            start = solve_triangular(self._factor, z, lower=True).T, intercept
+            start = self._narrow.inside(np.asarray(start[0], np.float64)), start[1]
 
         def one(model: Model, rows: Rows, begun: Start) -> newton.Newton:
             return newton.Newton(
@@ -79,14 +72,13 @@ class DualNewton(ByPlane):
                 start=begun, certain=not self._near,
             )  # fmt: skip
 
-        return self._of_each(narrowed(self._rows, self._factor), start, one)
+        return self._of_each(self._narrow.rows(self._problem.rows), start, one)
 
     def coefficients(self, number: int = 0) -> tuple[NDArray[Any], NDArray[Any]]:
         """Weights (outputs, d) and intercepts (outputs,)."""
         found = [one.coefficients() for one in self._planes[number]]
         v, intercept = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        dual = solve_triangular(self._factor, v.T, lower=True, trans="T")
-        (coef,) = self._rows.map(lambda block: (block.X.T @ dual).T)
+        coef = self._narrow.outside(v)
         dtype = self._problem.rows.dtype
         return np.ascontiguousarray(coef, dtype), intercept.astype(dtype)
 
