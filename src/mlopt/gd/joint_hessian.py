@@ -171,8 +171,8 @@ class Factor:
         inverse = (1.0 / scale).astype(matrix.dtype)
         cholesky = lapack.spotrf if matrix.dtype == np.float32 else lapack.dpotrf
         lift = (roundings or 4 * len(matrix)) * float(np.finfo(matrix.dtype).eps)
-        # Where probabilities are all but 1 a matrix is all rounding, off its diagonal as large
-        # as on it: lifted by the number of its rows it has a factor.
+        # Where probabilities are all but 1 a matrix is all rounding, off its diagonal as
+        # large as on it: lifted by the number of its rows it has a factor.
         while lift < 10.0 * len(matrix):
             scaled = np.multiply(matrix, inverse, order="C")
             scaled *= inverse[:, None]
