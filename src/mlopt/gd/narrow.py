@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dpstrf
+from scipy.linalg.lapack import dpotrf, dpstrf
 
 from mlopt.gd.plans.dual_cholesky import Dense, row_products
 from mlopt.gd.pricing import Shape
@@ -35,7 +35,7 @@ _ROUNDED = float(np.finfo(np.float64).eps)
 """Of a row's product with itself, for each row: what rounding makes of one that depends on
 others (Higham, Accuracy and Stability of Numerical Algorithms, section 10.3.2)."""
 _LOST = 100.0
-"""Times as much that products of sparse rows may lose to their mean: a digit of margins."""
+"""Times as much that products may lose to their mean: a digit of margins."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,9 +75,10 @@ class Narrow:
 
     def rows(self, rows: Rows, dtype: Any = np.float64) -> Rows:
         """These, where ``rows`` can be in this process; nothing is beside them."""
-        beside = np.empty_like(self.factor)
-        beside[self.order] = self.lengths[:, None] * self.factor
-        inside = np.column_stack([self.along, beside]).astype(dtype, copy=False)
+        n, rank = self.factor.shape
+        inside = np.empty((n, rank + 1), dtype)
+        inside[:, 0] = self.along
+        inside[self.order, 1:] = self.lengths[:, None] * self.factor
         return Rows.of(inside, executor=local_executor(rows))
 
     def inside(self, coef: Array) -> Array:
@@ -101,18 +102,24 @@ class Narrow:
 
 
 def _factor(X: Any, mean: Array, along: Array) -> tuple[NDArray[np.intp], Array, Array]:
-    n, least, rounded = len(along), np.zeros(len(along)), _ROUNDED
-    if sp.issparse(X):
-        gram = row_products(X)
-        least, rounded = gram.diagonal() / _LOST, _LOST * _ROUNDED
-        gram -= np.outer(along, along)
-    if not sp.issparse(X) or least.sum() > gram.trace():
-        X = X.tocsc() if sp.issparse(X) else X
-        gram = Dense(X, mean, along=along[:, None]).gram()
+    n, gram = len(along), row_products(X)
+    least, rounded = gram.diagonal() / _LOST, _LOST * _ROUNDED
+    gram -= np.outer(along, along)
+    if least.sum() > gram.trace():
+        whole = X.tocsc() if sp.issparse(X) else X
+        gram = Dense(whole, mean, along=along[:, None]).gram()
         least, rounded = np.zeros(n), _ROUNDED
-    lengths = np.sqrt(np.maximum(gram.diagonal(), least))
+    lengths = np.sqrt(np.maximum(np.asarray_chkfinite(gram.diagonal()), least))
     lengths[lengths == 0.0] = 1.0
-    gram = np.asarray_chkfinite(gram / np.outer(lengths, lengths))
+    gram /= lengths
+    gram /= lengths[:, None]
+    # They add up to nothing, so that one of them depends on all others: often that is all.
+    order = np.roll(np.arange(n), -1 - int(np.argmax(lengths)))
+    first, last = order[:-1], order[-1]
+    found, failed = dpotrf(gram[np.ix_(first, first)].T, lower=1, clean=1, overwrite_a=1)
+    if not failed and found.diagonal().min(initial=1.0) ** 2 > n * rounded:
+        rest = solve_triangular(found, gram[first, last], lower=True)
+        return order, lengths[order], np.vstack([found, rest])
     found, order, rank, _ = dpstrf(gram, tol=n * rounded, lower=1, overwrite_a=1)
     order = order.astype(np.intp) - 1
     return order, lengths[order], np.tril(found)[:, :rank]

@@ -80,15 +80,15 @@ def solve_dual(rows: Rows, alphas: Array, intercept: bool, accuracy: float) -> D
 
 @dataclass(frozen=True, eq=False)
 class Dense:
-    """Rows less ``along`` times ``mean``, times ``root`` (n, 1); some columns of them in
-    float64 at a time.
+    """Rows less ``along`` times ``mean``, times ``root`` (n, 1) if any; some of their
+    columns in float64 at a time.
 
     ``along`` is a number, or one for each row, (n, 1); X an ndarray, or of CSC.
     """
 
     X: Any
     mean: Array
-    root: Any = 1.0
+    root: Array | None = None
     along: Any = 1.0
 
     def gram(self) -> Array:
@@ -112,7 +112,9 @@ class Dense:
     def _part(self, columns: slice) -> Array:
         part = self.X[:, columns]
         part = part.toarray() if sp.issparse(part) else part
-        return np.asarray(self.root * (part - self.along * self.mean[columns]))
+        less = np.multiply(self.along, self.mean[columns])
+        found: Array = np.subtract(part, less, out=less if less.ndim == 2 else None)
+        return found if self.root is None else np.multiply(found, self.root, out=found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,8 +136,14 @@ class _Sparse:
 
 
 def row_products(X: Any) -> Array:
-    """Products of CSR rows (n, d) with each other, (n, n), in float64."""
-    return sparse_gram(X.T.tocsr(), np.ones(X.shape[1]))
+    """Products of rows (n, d) with each other, (n, n), in float64."""
+    if sp.issparse(X):
+        return sparse_gram(X.T.tocsr(), np.ones(X.shape[1]))
+    return (
+        np.asarray(X @ X.T)
+        if X.dtype == np.float64
+        else Dense(X, np.zeros(X.shape[1])).gram()
+    )
 
 
 def by_rows(squares: Squares) -> Fit:
