@@ -89,3 +89,19 @@ def test_a_proven_gap_of_rows_in_single_precision_bounds_the_true_one(seed: int)
     reached, least = objective(found.coef), objective(best.coef)
     assert found.claim == "proven"
     assert reached - least <= found.gap * reached
+
+
+@pytest.mark.parametrize("far", [1e3, 1e6, 1e9])
+@pytest.mark.parametrize("method", ["lbfgs", "primal-coordinate-descent"])
+def test_an_estimated_gap_is_reached_where_targets_are_far_from_zero(
+    method: str, far: float
+) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 20))
+    y = X @ rng.normal(size=20) + rng.normal(size=80)
+    found = plan(Task("huber"), X, y + far, tolerance=1e-3, methods=[method]).run()
+    apart = np.abs(y + far - X @ found.coef - found.intercept)
+    value = float(np.minimum(0.5 * apart**2, apart - 0.5).mean())
+    near = value <= 0.394071 * 1.0011
+    assert near or found.claim == "nothing"
+    assert near or method == "lbfgs"

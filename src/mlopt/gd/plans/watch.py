@@ -24,6 +24,8 @@ from mlopt.gd.plans.energy import SampledEnergy
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.sizes import WIDEST
 
+Array = NDArray[Any]
+
 _FAR = 0.1
 """Of the objective: estimates of larger gaps need no digits."""
 _SURE = 2.0
@@ -73,7 +75,7 @@ class Watch:
                 "`problem` must have a smooth loss of one column of weights, got "
                 f"{problem.task.loss!r}."
             )
-        self._tolerance = tolerance
+        self._problem, self._tolerance = problem, tolerance
         free = problem.task.fit_intercept and not bounded
         self._convexity = np.array([0.0 if free else problem.task.l2])
         self._energy, self._zero = None if bounded else SampledEnergy(problem), np.inf
@@ -83,7 +85,7 @@ class Watch:
         self._values = np.full((VALUES, 1), np.nan)
         self._estimates = np.full((VALUES, 1), np.nan)
 
-    def gap(self, value: float, gradient: NDArray[Any], weights: NDArray[Any]) -> float:
+    def gap(self, value: float, gradient: Array, weights: Array) -> float:
         """Objective minus minimum, over the objective; call it at one step after another.
 
         Parameters
@@ -101,11 +103,28 @@ class Watch:
         estimate = 0.5 * self._energy.at(g, w, 2 * _FAR * size)
         left = min(self._raised(value, estimate), bound)
         if left <= self._tolerance * size:
-            left = min(left, _SURE * estimate)
+            left = max(min(left, _SURE * estimate), self._ahead(value, estimate, g, w))
         self._values = np.vstack([[[value]], self._values[:-1]])
         self._estimates = np.vstack([[[estimate]], self._estimates[:-1]])
         # Far away, where a loss is a straight line, its curvature tells nothing.
         return max(left, value - self._zero) / size
+
+    def _ahead(self, value: float, estimate: float, g: Array, w: Array) -> float:
+        """What steps bring that ``estimate`` leaves out, where a loss may be straight.
+
+        The step that it is of brings as much where that is a parabola, twice as much where
+        it is a line, and one of twice its length twice that again.
+        """
+        if self._problem.task.loss != "huber":
+            return 0.0
+        assert self._energy is not None
+        step, found = self._energy.solve(g), 0.0
+        while True:
+            at = w - step
+            fell = value - self._problem.objective(at[None, :-1], at[-1:])
+            if not fell > max(found, 1.5 * estimate):
+                return found
+            step, found = 2.0 * step, fell
 
     def _raised(self, value: float, estimate: float) -> float:
         now, then = np.array([value]), np.array([estimate])
