@@ -189,6 +189,21 @@ sys.stdin.read()
     assert not [*tmp_path.iterdir()]
 
 
+def test_no_folder_on_disk_is_looked_for_while_memory_has_room(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def none() -> str:
+        raise FileNotFoundError("No usable temporary directory found")
+
+    monkeypatch.setattr(processes, "_SHARED", tmp_path)
+    monkeypatch.setattr(tempfile, "gettempdir", none)
+    files, rows = processes._Files(), held(np.ones(10))
+    try:
+        assert Path(files.of(rows).path).is_relative_to(tmp_path)
+    finally:
+        files.close()
+
+
 def test_filters_of_warnings_hold_in_processes() -> None:
     beside = Processes(1)
     try:

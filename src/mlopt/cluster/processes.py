@@ -18,7 +18,7 @@ import tempfile
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
@@ -221,7 +221,7 @@ class _Files:
         import joblib
 
         self._count += 1
-        for root in (_SHARED, Path(tempfile.gettempdir())):
+        for root in _roots():
             if not root.is_dir():
                 continue
             try:
@@ -254,6 +254,12 @@ def _finally(owner: Any, end: Callable[..., None], *args: Any) -> Callable[[], o
             end(*args)
 
     return weakref.finalize(owner, last)
+
+
+def _roots() -> Iterator[Path]:
+    """Of folders for files; one on disk is looked for where memory has no room."""
+    yield _SHARED
+    yield Path(tempfile.gettempdir())
 
 
 def _folder(root: Path) -> tuple[str, int]:
