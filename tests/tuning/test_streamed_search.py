@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 import uuid
 from functools import partial
 from pathlib import Path
@@ -120,6 +121,26 @@ def test_a_dask_array_behind_a_scaler_is_searched_as_in_process(budget: Any) -> 
     with dask.config.set({"mlopt.memory-budget": budget}):
         there = search(estimator).fit(*lazy)
     same(there, search(estimator).fit(X, y))
+
+
+def slowly(part: pd.DataFrame) -> pd.DataFrame:
+    time.sleep(0.05)
+    return part
+
+
+def test_rows_that_take_long_to_make_are_made_as_often_as_models_read_them() -> None:
+    X, y = table()
+    lazy = dd.from_pandas(X, npartitions=BLOCKS).map_partitions(slowly, meta=X)
+    targets, found = dd.from_pandas(y, npartitions=BLOCKS), []
+    for model in (Ridge(), logistic()):
+        with dask.config.set({"mlopt.memory-budget": 0}):
+            plan = search(make_pipeline(columns(), model)).explain(lazy, targets)
+        (final,) = (c for c in plan.choices if c.step == "final fit")
+        assert plan.predicted is not None
+        assert final.predicted is not None
+        assert final.predicted > BLOCKS * 0.05
+        found.append(plan.predicted)
+    assert 2.0 * found[0] < found[1]
 
 
 REPEATED = [(np.r_[0:700, 0:50, 30], np.r_[700:N]), (np.r_[500:N], np.r_[0:500])]

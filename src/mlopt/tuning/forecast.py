@@ -174,7 +174,8 @@ def forecast(
         scan = gradient_pass(shape, here)
         sample = (TYPICAL_PASSES * scan).seconds(here) > WORTH
     others, fits = drawn if task is None else None, splits * n_models / families
-    known = _profile(problem, parts, others, fits, limit, sample=sample)
+    tasks = [one.task for one in ways if one.task is not None]
+    known = _profile(problem, parts, others, fits, limit, sample=sample, tasks=tasks)
     looked = time.perf_counter() - begin
     steps = tuple(f"{name}__" for name in parts.names)
     varies = any(name.startswith(steps) for name in searched)
@@ -199,13 +200,12 @@ def forecast(
         choice = replace(choice, chosen=models_in_words(size) + " a scan")
     if batch_size != "auto":
         size, choice = int(batch_size), replace(choice, chosen=f"{batch_size}, as asked")
-    tasks = [one.task for one in ways if one.task is not None]
     batched, final = _in_scans(
         problem, tasks, known, min(size, max(1, at_once)), splits if parts.steps else 1,
         max(1.0, n_models / families),
     )  # fmt: skip
     if known.prepare is not None and parts.steps:
-        batched = batched + prepares * known.prepare
+        batched, final = batched + prepares * known.prepare, final + known.prepare
     found = Forecast(
         alone, batched, choice, size, final=final, looked=looked, method=method,
         kernels=missing(*_kernels(task, known.stats)), sparse=known.stats.sparse,
@@ -263,11 +263,12 @@ def _profile(
     limit: float,
     *,
     sample: bool,
+    tasks: Sequence[LinearTask] = (),
 ) -> Profile:
     """By samples where rows are here or can be; else, what is known of their shape."""
     X = problem.X
     if isinstance(X, Streamed) and X.lazy:
-        return _streamed(problem, X, parts)
+        return _streamed(problem, X, parts, tasks)
     if isinstance(X, Rows):
         return Profile(shape_of(X))
     if not sample:
@@ -275,15 +276,18 @@ def _profile(
     return profiled(problem, parts, drawn, fits, limit)
 
 
-def _streamed(problem: Problem, X: Streamed, parts: Parts) -> Profile:
+def _streamed(
+    problem: Problem, X: Streamed, parts: Parts, tasks: Sequence[LinearTask]
+) -> Profile:
     """By a sample of the rows; they are made anew in each pass, unless they are kept."""
     try:
         chain = X.chain(parts.key, parts.steps)
     except Exception:  # a sample may lack what a fit needs: the search will tell
         return Profile(shape_of(X))
     seen = replace(shape_of(chain.example), rows=X.n, bytes=-1)
-    kept = keeps(problem, chain, len(problem.splits))
-    # To fit the steps, to look at what they give, and to train.
-    times = 2 + (0 if kept else TYPICAL_PASSES)
-    made = Cost(fixed=times * X.n * (X.row_seconds + chain.row_seconds), source="sampled")
+    times, threads = 3.0, problem.executor.threads  # to fit steps, to look, and to train
+    if tasks and not tasks[0].at_once and not keeps(problem, chain, len(problem.splits)):
+        times = 2.0 + Scans.of(problem, tasks, seen, chain.example).most
+    each = X.n * (X.row_seconds + chain.row_seconds) / threads
+    made = Cost(fixed=times * each, source="sampled")
     return Profile(seen, prepare=made, example=chain.example)
