@@ -114,7 +114,7 @@ class Scans:
         stop: GradientNorm,
     ) -> Scans:
         """Of models that are descended to by passes over rows of one shape."""
-        limit = max(task.max_iter for task in tasks)
+        tasks, limit = _spread(tasks), max(task.max_iter for task in tasks)
         found = [_expected(LBFGS, task, problem, shape, look, stop) for task in tasks]
         # Its logarithm lies anywhere in the interval; the slowest is further up.
         mean = float(np.mean([min(limit, p.expected) for p in found]))
@@ -218,6 +218,13 @@ def newton_alone(loss: str, shape: Shape, here: Resources, passes: float) -> Cos
     work = passes * gradient_work(alone) + float(renewals) * hessian
     one = work + Cost(python=passes * _NEWTON)
     return (shape.columns // columns) * one
+
+
+def _spread(tasks: Sequence[LinearTask]) -> list[LinearTask]:
+    """Five at most, from the one with the least penalty to the one with the largest."""
+    apart = sorted({task.strength: task for task in tasks}.items())
+    places = {round(quarter * (len(apart) - 1) / 4) for quarter in range(5)}
+    return [apart[place][1] for place in sorted(places)]
 
 
 def _first(loss: str, example: Any) -> float:

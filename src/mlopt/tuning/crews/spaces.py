@@ -71,13 +71,13 @@ def space_of(tasks: Sequence[LinearTask], rows: Rows, problem: Problem) -> Space
     here, models = resources_of(rows.executor), len(tasks)
     shape = shape_of(rows, problem.outputs)
     stop = GradientNorm(tasks[0].tol)
-    look, seen = cache(lambda: Look.of(rows, problem.rare)), _spread(tasks)
-    scans = Scans.by_passes(problem, seen, shape, look, stop)
+    look = cache(lambda: Look.of(rows, problem.rare))
+    scans = Scans.by_passes(problem, tasks, shape, look, stop)
     ways = scans.ways(shape, models, here, worst=True)
     costs = {Space(way=way): cost for way, cost in ways.items()}
     if rows.n < rows.d and rows.n <= WIDEST:
         inside, square = replace(stop, tol=gradient_bound(rows, stop.tol)), square_of(shape)
-        scans = Scans.by_passes(problem, seen, square, look, inside)
+        scans = Scans.by_passes(problem, tasks, square, look, inside)
         ways = scans.ways(square, models, here, worst=True)
         before = with_products(shape, here)
         costs |= {Space(True, way): before + cost for way, cost in ways.items()}
@@ -93,13 +93,6 @@ def space_of(tasks: Sequence[LinearTask], rows: Rows, problem: Problem) -> Space
 def _sharing(rows: Rows, here: Resources) -> int:
     """How many threads share a pass: a block each."""
     return min(here.threads, len(rows.lengths))
-
-
-def _spread(tasks: Sequence[LinearTask]) -> list[LinearTask]:
-    """One with the least penalty, one with the largest, and one in the middle."""
-    apart = sorted({task.strength: task for task in tasks}.items())
-    places = {0, len(apart) // 2, len(apart) - 1}
-    return [apart[place][1] for place in sorted(places)]
 
 
 def patience_with(rows: Rows) -> Patience:
