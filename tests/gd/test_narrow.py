@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mlopt import LinearSVC
-from mlopt.gd.narrow import Narrow
+from mlopt.gd.narrow import RowSpace
 from mlopt.rows import Rows
 
 N, D = 60, 400
@@ -46,7 +46,7 @@ def _rows(how: str) -> NDArray[np.float64]:
 )
 def test_each_row_keeps_its_products_to_its_own_rounding(how: str) -> None:
     X = _rows(how)
-    (block,) = Narrow.of(Rows.of(X)).rows(Rows.of(X)).map(lambda block: block.X)
+    (block,) = RowSpace.of(Rows.of(X)).rows(Rows.of(X)).map(lambda block: block.X)
     lengths = np.linalg.norm(X, axis=1)
     error = np.abs(block @ block.T - X @ X.T)
     assert np.all(error <= 1e-12 * np.outer(lengths, lengths) + 1e-24)
@@ -60,7 +60,7 @@ def test_rows_far_from_zero_have_the_margins_and_the_weights_of_their_own_space(
     X = rng.standard_normal((N, D))
     X[:, 7] += 1e6
     X = kind(X)
-    narrow = Narrow.of(Rows.of(X))
+    narrow = RowSpace.of(Rows.of(X))
     (block,) = narrow.rows(Rows.of(X)).map(lambda block: block.X)
     wide = rng.standard_normal((3, D))
     found = narrow.inside(wide)

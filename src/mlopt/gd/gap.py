@@ -17,6 +17,8 @@ directions that ``H`` never sees leave estimates ten times too small for many st
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -61,6 +63,12 @@ def _still_to_come(fell: Floats, ratio: Floats, largest: float) -> Floats:
     """What follows in a geometric series of which ``fell`` was the last term."""
     q = np.clip(ratio, 0.0, largest)
     return np.asarray(fell * q / (1.0 - q), np.float64)
+
+
+def curved(fell: Floats | float, estimate: Floats | float) -> Any:
+    """Whether a step brought what a parabola was estimated to, and not twice that, as where
+    a loss is a line; not where nobody knows."""
+    return fell <= 1.5 * estimate
 
 
 def strong_convexity_bound(squared_norm: Floats, curvature: Floats) -> Floats:

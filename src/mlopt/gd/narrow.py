@@ -39,7 +39,7 @@ _LOST = 100.0
 
 
 @dataclass(frozen=True, eq=False)
-class Narrow:
+class RowSpace:
     """Rows in their own space.
 
     Parameters
@@ -65,7 +65,7 @@ class Narrow:
     factor: Array
 
     @classmethod
-    def of(cls, rows: Rows) -> Narrow:
+    def of(cls, rows: Rows) -> RowSpace:
         """Of rows that come into one block of this process."""
         (X,) = rows.in_one_block(must=True).map(lambda block: block.X)
         mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()

@@ -331,7 +331,7 @@ class QuasiNewton(LinearTraining):
         Steps then bring twice what a parabola would have been estimated to.
         """
         huber = np.array([model.loss == "huber" for model in batch.plan.models])
-        curved = batch.values[0] - batch.value <= 1.5 * batch.estimates[0]
+        curved = gap.curved(batch.values[0] - batch.value, batch.estimates[0])
         return np.asarray(huber[batch.plan.unit_owner] & ~curved, bool)
 
     def _shrink(self, places: list[int]) -> None:

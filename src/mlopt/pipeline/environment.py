@@ -201,5 +201,5 @@ def _write(kind: str, token: str, value: Any) -> None:
 
 
 environment = Environment()
-open_in_forks(environment._lock)
 """That of this process."""
+open_in_forks(environment._lock)

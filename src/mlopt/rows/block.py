@@ -97,12 +97,17 @@ def row_slice(X: Any, start: int, stop: int) -> Any:
     if not sp.issparse(X):
         return X[start:stop]
     first, last = int(X.indptr[start]), int(X.indptr[stop])
-    part = sp.csr_array((stop - start, X.shape[1]), dtype=X.dtype)
+    ends = X.indptr[start : stop + 1] - X.indptr[start]
+    return csr_of(X.data[first:last], X.indices[first:last], ends, X.shape[1])
+
+
+def csr_of(data: Any, indices: Any, indptr: Any, columns: int) -> Any:
+    """Of these very arrays, which are in canonical order."""
+    found = sp.csr_array((len(indptr) - 1, columns), dtype=data.dtype)
     # Given to the constructor, views of less than half an array would be copied.
-    part.data, part.indices = X.data[first:last], X.indices[first:last]
-    part.indptr = X.indptr[start : stop + 1] - X.indptr[start]
-    part.has_canonical_format = True
-    return part
+    found.data, found.indices, found.indptr = data, indices, indptr
+    found.has_canonical_format = True
+    return found
 
 
 def beside(block: Block, arrays: Mapping[str, np.ndarray]) -> Block:

@@ -16,7 +16,7 @@ from mlopt.cluster import Executor, Handle, Parcel, Threads, Tree, pack, unpack
 from mlopt.cluster import executor as default_executor
 from mlopt.errors import InputError
 from mlopt.resources.probe import memory_limit
-from mlopt.rows.block import Block, beside, check_finite, narrowed, widened
+from mlopt.rows.block import Block, beside, check_finite, csr_of, narrowed, widened
 from mlopt.rows.lazy import Beside, LazyShelf
 from mlopt.rows.source import Shelf, Source, split, split_held
 
@@ -423,11 +423,8 @@ def _together(parts: Sequence[Any]) -> Any:
         return None
     ends = np.cumsum([0, *(part.nnz for part in parts)])
     starts = [part.indptr[:-1] + end for part, end in zip(parts, ends[:-1], strict=True)]
-    whole = sp.csr_array((sum(part.shape[0] for part in parts), parts[0].shape[1]))
-    whole.data, whole.indices = data, indices
-    whole.indptr = np.append(np.concatenate(starts), ends[-1]).astype(indices.dtype)
-    whole.has_canonical_format = True
-    return whole
+    indptr = np.append(np.concatenate(starts), ends[-1]).astype(indices.dtype)
+    return csr_of(data, indices, indptr, parts[0].shape[1])
 
 
 def _adjacent(parts: Sequence[np.ndarray]) -> np.ndarray | None:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from mlopt.errors import InputError
-from mlopt.pipeline.fits.registry import RECORDS
 from mlopt.resources.probe import memory_limit
 from mlopt.writing import finish_files
 
@@ -158,7 +157,9 @@ def model_file(path: Path) -> Path:
 
 
 def _check(wanted: list[str], what: str) -> None:
-    foreign = sorted(set(wanted) - TRUSTED - _operators())
+    foreign = sorted(set(wanted) - TRUSTED)
+    if foreign:  # the table takes a while to import
+        foreign = sorted({*foreign} - _operators())
     if foreign:
         raise InputError(
             f"{what} must consist of reviewed types only; it has {', '.join(foreign[:5])}."
@@ -167,6 +168,8 @@ def _check(wanted: list[str], what: str) -> None:
 
 def _operators() -> set[str]:
     """Names of all classes of ours that are on the one table of operators."""
+    from mlopt.pipeline.fits.registry import RECORDS
+
     classes = [one for one in RECORDS if isinstance(one, type)]
     ours = [one for one in classes if one.__module__.startswith("mlopt.")]
     return {f"{one.__module__}.{one.__qualname__}" for one in ours}

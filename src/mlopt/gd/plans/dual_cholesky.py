@@ -139,11 +139,9 @@ def row_products(X: Any) -> Array:
     """Products of rows (n, d) with each other, (n, n), in float64."""
     if sp.issparse(X):
         return sparse_gram(X.T.tocsr(), np.ones(X.shape[1]))
-    return (
-        np.asarray(X @ X.T)
-        if X.dtype == np.float64
-        else Dense(X, np.zeros(X.shape[1])).gram()
-    )
+    if X.dtype == np.float64:
+        return np.asarray(X @ X.T)
+    return Dense(X, np.zeros(X.shape[1])).gram()
 
 
 def by_rows(squares: Squares) -> Fit:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mlopt.costs import Cost
 from mlopt.gd.columns import Model
-from mlopt.gd.narrow import Narrow, gradient_bound, square_of
+from mlopt.gd.narrow import RowSpace, gradient_bound, square_of
 from mlopt.gd.plans import newton_cholesky as newton
 from mlopt.gd.plans import newton_costs
 from mlopt.gd.plans.by_plane import ByPlane
@@ -58,8 +58,8 @@ class DualNewton(ByPlane):
             self._tol = cast(RelativeGap, stop).tolerance
 
     @cached_property
-    def _narrow(self) -> Narrow:
-        return Narrow.of(self._problem.rows)
+    def _narrow(self) -> RowSpace:
+        return RowSpace.of(self._problem.rows)
 
     def _made(self) -> list[list[Any]]:
         start = self._start

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.errors import InputError
-from mlopt.gd.gap import VALUES, safeguarded, strong_convexity_bound
+from mlopt.gd.gap import VALUES, curved, safeguarded, strong_convexity_bound
 from mlopt.gd.plans.energy import SampledEnergy
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.sizes import WIDEST
@@ -122,7 +122,7 @@ class Watch:
         while True:
             at = w - step
             fell = value - self._problem.objective(at[None, :-1], at[-1:])
-            if not fell > max(found, 1.5 * estimate):
+            if curved(fell, estimate) or not fell > found:
                 return found
             step, found = 2.0 * step, fell
 

@@ -15,7 +15,7 @@ from mlopt.cluster import Threads
 from mlopt.gd.columns import Model
 from mlopt.gd.estimator_base import resources_of
 from mlopt.gd.lockstep_then_newton import Patience
-from mlopt.gd.narrow import Narrow, gradient_bound, square_of
+from mlopt.gd.narrow import RowSpace, gradient_bound, square_of
 from mlopt.gd.plans.dual_cholesky import with_products
 from mlopt.gd.plans.look import Look
 from mlopt.gd.plans.stop import GradientNorm
@@ -53,7 +53,7 @@ class Space:
             return view
         key = f"narrow {view.rows.dtype}"
         if key not in view.kept:
-            view.kept[key] = Narrow.of(view.rows).rows(view.rows, view.rows.dtype)
+            view.kept[key] = RowSpace.of(view.rows).rows(view.rows, view.rows.dtype)
         return replace(view, rows=view.kept[key])
 
     def bound(self, rows: Rows, largest: float) -> float:
