@@ -143,19 +143,27 @@ class LinearModel:
         """See `read`."""
         return None
 
-    def _prepare(
+    def _posed(
         self, X: Any, y: Any, sample_weight: Any, where: Executor
-    ) -> tuple[Sample, Chosen]:
-        """What `fit` trains on, and the solver that it chose."""
+    ) -> tuple[Sample, Problem]:
+        """What `fit` trains on, and the problem that it solves there."""
         numeric, size = isinstance(self, RegressorMixin), self._block_rows()
         sample = read(
             self, X, y, sample_weight, executor=where, numeric=numeric, block_rows=size
         )
-        problem = self._problem(sample)
+        return sample, self._problem(sample)
+
+    def _prepare(
+        self, X: Any, y: Any, sample_weight: Any, where: Executor
+    ) -> tuple[Sample, Chosen]:
+        """What `fit` trains on, and the solver that it chose."""
+        sample, problem = self._posed(X, y, sample_weight, where)
         wanted, stop, aside = self._asks(problem)
+        named = getattr(self, "solver", "auto") != "auto"
         return sample, choose(
-            str(self), wanted, self._methods(), problem, stop, aside, max_iter=self._limit
-        )
+            str(self), wanted, self._methods(), problem, stop, aside,
+            max_iter=self._limit, firm=named,
+        )  # fmt: skip
 
     @property
     def _limit(self) -> int:

@@ -198,6 +198,7 @@ def _choice(
         found = [took for one in own if (took := run.took(one)) is not None]
         measured = sum(found) if found else None
         ran = _often(own, run.ran)
+        notes += run.told.get(op.token, ())
     known = planned.context.known
     runs = _often(own, lambda one: counts.get(one.token, float(one.token not in known)))
     return Choice(

@@ -187,7 +187,7 @@ def test_iterations_on_a_sample_foretell_those_on_all_rows() -> None:
     taken = step.fit(X).n_iter_ + 3
 
     assert guess is not None
-    assert taken / 2 <= guess <= 2 * taken
+    assert taken / 2 <= guess[0] <= 2 * taken
     few, many = (
         way.cost(step, Stats(4000, 5), Resources(), passes) for passes in (10.0, 20.0)
     )

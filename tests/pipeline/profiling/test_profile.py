@@ -172,7 +172,8 @@ def test_an_iterative_fit_that_takes_long_is_tried_on_a_sample() -> None:
     typical = way.passes(op.estimator, Stats(2_000, 40))
     assert found[2_000].passes == typical
     seen = way.speculate(op.estimator, data[:512], labels[:512], Stats(20_000_000, 40))
-    assert found[20_000_000].passes == seen != typical
+    assert (found[20_000_000].passes, found[20_000_000].doubt) == seen
+    assert found[20_000_000].passes != typical
 
 
 def wide(rows: int, *, lazy: bool) -> tuple[Learn, list[Trial]]:
@@ -193,9 +194,9 @@ def test_where_one_way_is_left_a_sample_is_fitted_only_for_what_to_keep(
     op, tries = wide(20_000_000, lazy=True)
     fitted = []
 
-    def speculate(way: Logistic, *args: Any) -> float:
+    def speculate(way: Logistic, *args: Any) -> tuple[float, float]:
         fitted.append(way.name)
-        return 7.0
+        return 7.0, 2.0
 
     monkeypatch.setattr(Logistic, "speculate", speculate)
     machine = Resources(workers=1, threads=2)
@@ -205,6 +206,32 @@ def test_where_one_way_is_left_a_sample_is_fitted_only_for_what_to_keep(
     assert len(fitted) == samples
     # What nobody has seen may be further off.
     assert chosen.doubt == BY_NAME["lbfgs"].doubt if not samples else chosen.passes == 7.0
+
+
+def test_a_way_that_likely_ends_before_it_is_done_is_left_for_one_that_is_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(0)
+    data = rng.normal(size=(512, 40))
+    x, y = Source("X", "tall", lazy=True), Source("y", "labels")
+    rows = {x.token: data, y.token: (data[:, 0] > 0).astype(int)}
+
+    def speculate(way: Logistic, *args: Any) -> tuple[float, float]:
+        return (9.0 if way.name == "lbfgs" else 101.0), 1.5
+
+    monkeypatch.setattr(Logistic, "speculate", speculate)
+    for most in (100, 8):
+        op = Learn("model", LogisticRegression(max_iter=most), x, y)
+        tries = [Trial(Sample(rows, 20_000_000))]
+        options = profile((op,), tries, BLOCKS, Resources(workers=1, threads=2)).options
+        able = {o.name for o in options[op.token] if o.way and o.seconds is not None}
+        late = {o.name: o.reason for o in options[op.token] if "likely" in o.reason}
+        assert "lbfgs" in able
+        if most == 8:  # all of them
+            assert not late
+        else:
+            assert able == {"lbfgs"}
+            assert late["newton-cg"] == "likely more than 100 passes"
 
 
 def test_scikit_learns_own_fit_has_a_price_where_rows_are_in_one_place() -> None:

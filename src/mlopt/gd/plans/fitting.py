@@ -196,6 +196,8 @@ def choose(
     left_out: Mapping[str, str] | None = None,
     resources: Resources | None = None,
     max_iter: float = float("inf"),
+    *,
+    firm: bool = True,
 ) -> Chosen:
     """The method that is predicted to end first, or ``wanted`` unless that is "auto".
 
@@ -219,6 +221,8 @@ def choose(
     max_iter : float, default=inf
         Passes at most: "auto" takes what is expected to need more only where all do, or
         others take longer than it would.
+    firm : bool, default=True
+        Whether ``wanted`` is what the user names, which is not left for another.
 
     Raises
     ------
@@ -252,7 +256,7 @@ def choose(
         shown = first.within(max_iter + first.method.free)
         note = f"predicted for {shown.passes_in_words}"
         choice = replace(choice, predicted=shown.predicted_seconds, notes=(note,))
-    if wanted != "auto" or isinstance(stop, CoefficientError):
+    if (firm and wanted != "auto") or isinstance(stop, CoefficientError):
         # What the user names, or has a patience of its own, is not left for another.
         return Chosen(choice, (first,))
     return Chosen(choice, (first, *(one for one in found.values() if one is not first)))

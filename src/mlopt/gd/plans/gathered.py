@@ -50,7 +50,8 @@ def gathering(
     def of(outline: Outline, resources: Resources) -> Price | str:
         shape, half = outline.shape, memory_limit() // 2
         if outline.here:
-            return lambda passes: cost(outline, resources, passes)
+            copied = Cost(memory=2.0 * shape.nbytes * (shape.blocks > 1))
+            return lambda passes: cost(outline, resources, passes) + copied
         if shape.nbytes > half:
             return (
                 "its steps follow each other, so it needs all rows in one process: "

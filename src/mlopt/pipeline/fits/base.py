@@ -7,6 +7,7 @@ data frame, or a list of documents.
 from __future__ import annotations
 
 import copy
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from inspect import signature
@@ -14,11 +15,14 @@ from typing import Any, Literal
 
 from mlopt.costs import Cost
 from mlopt.errors import InputError
+from mlopt.prices import price
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.stats import Stats
 
 Layout = Literal["any", "dense", "sparse"]
+SEEN = price("speculation.doubt.one")
+"""By which factor passes may be off that a fit to a sample took."""
 
 
 class Fit(ABC):
@@ -68,6 +72,11 @@ class Fit(ABC):
         """By which factor `passes` may be off; 1 where they are counted."""
         del estimator
         return 1.0
+
+    def most(self, estimator: Any) -> float:
+        """Passes after which it ends wherever it is."""
+        del estimator
+        return math.inf
 
     def cost(
         self,
@@ -139,11 +148,14 @@ class ManyPasses(Fit):
     sampled: bool = False
     gathers: bool = False
 
-    def speculate(self, estimator: Any, X: Any, y: Any, stats: Stats) -> float | None:
-        """Passes until it ends on a sample of the rows; None where that tells nothing.
+    def speculate(
+        self, estimator: Any, X: Any, y: Any, stats: Stats
+    ) -> tuple[float, float] | None:
+        """Passes that a sample lets expect, and by which factor they may be off.
 
-        ML4all's speculation (section 5): such methods take about as many passes on few
-        rows as on all of them.
+        By what the sample looks like, or by a fit to it (ML4all, section 5: such methods
+        take about as many passes on few rows as on all of them). None where that tells
+        nothing.
 
         Parameters
         ----------

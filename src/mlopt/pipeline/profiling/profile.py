@@ -17,7 +17,7 @@ from mlopt.costs import Cost
 from mlopt.costs import Fit as Line
 from mlopt.errors import InputError
 from mlopt.pipeline.blocks import tables
-from mlopt.pipeline.fits.base import Fit, ManyPasses, OnePass, PartialFit
+from mlopt.pipeline.fits.base import SEEN, Fit, ManyPasses, OnePass, PartialFit
 from mlopt.pipeline.fits.registry import own_cost, own_of, ways_of
 from mlopt.pipeline.graph.operators import Convert, Given, Learn, Operator, Source
 from mlopt.pipeline.graph.walking import Sinks, walk
@@ -33,7 +33,6 @@ _NOTHING = Line.of([1.0], [0.0])
 _MATTERS = price("profile.matters")
 _SPECULATE = price("profile.speculate")
 _TASK = price("profile.task")
-_SEEN = price("speculation.doubt.one")
 _GROWING = 0.3
 """Share of the time on the largest sample that grows with the rows, at least."""
 
@@ -224,6 +223,7 @@ def _profile_learn(op: Learn, found: Profile, trials: Trials, *, last: bool) -> 
         options.append(_whole(line.at(found.rows), stats, found))
     if _is_long(op, options, stats, found):
         options = [_speculated(op, one, stats, found, trials[0]) for one in options]
+        options = _in_time(op, options)
     found.options[op.token] = tuple(options)
     found.measures[op.token] = Measure(Lines(line, _NOTHING), stats)
 
@@ -280,14 +280,33 @@ def _speculated(
         cost = own_cost(op.estimator, stats, passes)
         assert cost is not None
         seconds = cost.seconds(found.resources)
-        return replace(_whole(seconds, stats, found), doubt=_SEEN)
+        return replace(_whole(seconds, stats, found), doubt=SEEN)
     assert isinstance(option.way, ManyPasses)
     x, y = (None if i is None else trial.value(i) for i in (op.x, op.y))
     seen = option.way.speculate(op.estimator, x, y, stats)
     if seen is None:
         return option
-    priced = _priced(op, option.way, stats, found, seen)
-    return replace(option, seconds=priced, passes=seen, doubt=_SEEN)
+    passes, doubt = seen
+    priced = _priced(op, option.way, stats, found, passes)
+    return replace(option, seconds=priced, passes=passes, doubt=doubt)
+
+
+def _in_time(op: Learn, options: Sequence[Option]) -> list[Option]:
+    """Without ways that likely end before they are done, where others are done by then."""
+    able = [one for one in options if one.way is not None and one.seconds is not None]
+    late = {
+        one.name: most
+        for one in able
+        if one.way is not None and one.passes > (most := one.way.most(op.estimator))
+    }
+    if len(late) == len(able):
+        return list(options)
+    return [
+        replace(one, seconds=None, reason=f"likely more than {late[one.name]:g} passes")
+        if one.name in late
+        else one
+        for one in options
+    ]
 
 
 def _tried(op: Learn, trials: Trials, last: bool) -> Line:

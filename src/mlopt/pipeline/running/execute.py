@@ -19,6 +19,7 @@ from mlopt.pipeline.blocks.cut import Blocks
 from mlopt.pipeline.blocks.tables import stack
 from mlopt.pipeline.environment import Environment, repeatable
 from mlopt.pipeline.fits.base import ManyPasses
+from mlopt.pipeline.fits.telling import listening
 from mlopt.pipeline.graph.operators import Join, Learn, Operator, Outcome
 from mlopt.pipeline.graph.schedule import Job, below, must_stay, schedule, takes_memory
 from mlopt.pipeline.graph.walking import walk
@@ -47,6 +48,8 @@ class Execution:
         The rows that are kept, and what happened to them.
     reused : list of token
         Rows that an earlier run left.
+    told : dict of token to list of str
+        What fits of many passes have to say of how they went.
     """
 
     draft: Draft
@@ -57,6 +60,7 @@ class Execution:
     seconds: dict[str, float] = field(default_factory=dict)
     shelf: Shelf = field(init=False)
     reused: list[str] = field(default_factory=list)
+    told: dict[str, list[str]] = field(default_factory=dict)
     _held: dict[str, list[Any]] = field(default_factory=dict)
     _handles: dict[str, Any] = field(default_factory=dict)
     _same: set[str] = field(default_factory=set)
@@ -265,9 +269,10 @@ class Execution:
         kept = op.x.token in self._held or self._is_whole(op.x, layers)
         self._clock.share()
         begin = time.perf_counter()
-        with naming(op.step), calls_of(layers.named(op), op.step):
+        with naming(op.step), calls_of(layers.named(op), op.step), listening() as told:
             rows = rows_of(graph, keys, self.executor, kept=kept, flat=way.flattens)
             model = way.fit(op.estimator, rows, y, weight)
+        self.told[op.token] = told
         if rows.names is not None:
             model.feature_names_in_ = np.asarray(rows.names, dtype=object)
         # What re-makes the rows in its passes counts for the steps before.

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
+import math
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn import linear_model, svm
-from sklearn.exceptions import ConvergenceWarning
 
 from mlopt.costs import Cost
 from mlopt.gd import logistic
 from mlopt.gd import svm as mlopt_svm
 from mlopt.gd.plans.dual_coordinate import DUAL_COORDINATE
-from mlopt.gd.plans.dual_newton import DUAL_NEWTON
+from mlopt.gd.plans.dual_logistic import DUAL_LOGISTIC
 from mlopt.gd.plans.fitting import prices
+from mlopt.gd.plans.forecast import typical
 from mlopt.gd.plans.methods import BY_NAME
-from mlopt.gd.plans.newton_cholesky import NEWTON_CHOLESKY
 from mlopt.gd.plans.outline import Outline
 from mlopt.pipeline.fits.models.objectives import (
     logistic_differs,
@@ -29,7 +28,6 @@ from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.stats import Stats
 
-_OTHER_STEPS = (NEWTON_CHOLESKY.name, DUAL_NEWTON.name)
 _DUAL = DUAL_COORDINATE.name
 
 
@@ -74,16 +72,21 @@ class Classifier(Twin):
         outline = self.outline(estimator, stats)
         return prices([self.solver], outline, resources, passes)[self.solver]
 
-    def speculate(self, estimator: Any, X: Any, y: Any, stats: Stats) -> float | None:
-        # Newton's method has another Hessian on few rows, and takes other steps.
-        if self.solver in _OTHER_STEPS or y is None or len(np.unique(y)) < 2:
+    def speculate(
+        self, estimator: Any, X: Any, y: Any, stats: Stats
+    ) -> tuple[float, float] | None:
+        if y is None or len(np.unique(y)) < 2:
             return None
-        sample = Rows.of(X)
-        twin = self.learner(estimator, sample)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            twin.fit(sample, y)
-        return float(np.max(twin.n_iter_))
+        few = Rows.of(X)
+        learner = self.learner(estimator, few)
+        _, problem = learner._posed(few, y, None, few.executor)
+        outline = replace(self.outline(estimator, stats), look=problem.outline.look)
+        _, stop, _ = learner._asks(problem)
+        found = typical(BY_NAME[self.solver], outline, stop)
+        return found.expected, math.sqrt(found.high / found.low)
+
+    def most(self, estimator: Any) -> float:
+        return float(estimator.max_iter)
 
 
 class Logistic(Classifier):
@@ -110,6 +113,12 @@ class Logistic(Classifier):
 
     def differs(self, estimator: Any, stats: Stats) -> str:
         return logistic_differs(estimator)
+
+
+class LogisticInTheDual(Logistic):
+    """The same by the variables of the dual, one row at a time."""
+
+    gathers = True
 
 
 class SupportVectors(Classifier):
@@ -162,7 +171,8 @@ class InTheDual(SupportVectors):
 
 
 CLASSIFIERS = (
-    *map(Logistic, logistic.NAMED),
-    *map(SupportVectors, ("lbfgs", "newton-cholesky", "dual-newton")),
+    *(Logistic(name) for name in logistic.SOLVERS if name != DUAL_LOGISTIC.name),
+    LogisticInTheDual(DUAL_LOGISTIC.name),
+    *(SupportVectors(name) for name in mlopt_svm.SOLVERS if name != _DUAL),
     InTheDual(_DUAL),
 )

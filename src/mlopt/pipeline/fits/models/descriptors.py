@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 from mlopt.costs import Cost
-from mlopt.pipeline.fits.base import ManyPasses
+from mlopt.pipeline.fits.base import SEEN, ManyPasses
 from mlopt.pipeline.fits.models.twin import with_columns
 from mlopt.pipeline.library.column_pca import ColumnPCA
 from mlopt.pipeline.library.fisher import FisherVector
@@ -52,8 +52,10 @@ class Mixture(ManyPasses):
         one = Cost(flops=operations / resources.workers, memory=float(stats.bytes))
         return (passes or self.passes(estimator, stats)) * one
 
-    def speculate(self, estimator: Any, X: Any, y: Any, stats: Stats) -> float | None:
-        return float(clone(estimator).fit(X).n_iter_ + _BESIDE)
+    def speculate(
+        self, estimator: Any, X: Any, y: Any, stats: Stats
+    ) -> tuple[float, float] | None:
+        return float(clone(estimator).fit(X).n_iter_ + _BESIDE), SEEN
 
     def fit(self, estimator: Any, rows: Rows, y: Any, weight: Any) -> Any:
         return with_columns(clone(estimator).fit_rows(rows), rows)

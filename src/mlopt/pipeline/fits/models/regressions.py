@@ -19,6 +19,7 @@ from mlopt.gd.plans.methods import BY_NAME
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.sparse_cg import left_out
 from mlopt.gd.plans.stop import CoefficientError
+from mlopt.pipeline.fits.base import SEEN
 from mlopt.pipeline.fits.models.objectives import (
     dense_only,
     solves_exactly,
@@ -87,7 +88,9 @@ class Penalised(Twin):
     def doubt(self, estimator: Any) -> float:
         return BY_NAME["sparse_cg"].doubt if self.solver in _ITERATE else 1.0
 
-    def speculate(self, estimator: Any, X: Any, y: Any, stats: Stats) -> float | None:
+    def speculate(
+        self, estimator: Any, X: Any, y: Any, stats: Stats
+    ) -> tuple[float, float] | None:
         if self.solver != "sparse_cg" or y is None:
             return None
         sample, target = Rows.of(X), np.asarray(y)
@@ -103,7 +106,7 @@ class Penalised(Twin):
         twin.fit(sample, target.astype(sample.dtype))
         steps = float(np.max(twin.n_iter_))
         # Few rows have few directions: what is usual is the least to expect.
-        return max(steps, self.passes(estimator, stats))
+        return max(steps, self.passes(estimator, stats)), SEEN
 
     def priced(
         self,

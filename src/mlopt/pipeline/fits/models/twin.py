@@ -15,6 +15,7 @@ from sklearn.base import clone
 
 from mlopt.costs import Cost
 from mlopt.pipeline.fits.base import ManyPasses
+from mlopt.pipeline.fits.telling import tell
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.stats import Stats
@@ -66,6 +67,7 @@ class Twin(ManyPasses):
     def fit(self, estimator: Any, rows: Rows, y: Any, weight: Any) -> Any:
         learner = self.learner(estimator, rows)
         learner.fit(rows, y, **({} if weight is None else {"sample_weight": weight}))
+        tell(*learner.plan_.choices[0].notes[:1])
         if type(estimator) is self.ours:
             setattr(learner, self.asks, getattr(estimator, self.asks))
             return with_columns(learner, rows)

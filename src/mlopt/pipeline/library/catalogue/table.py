@@ -170,6 +170,9 @@ LEARNING = (
         {
             "lbfgs": "i (4 n d k + 460 n k), i passes",
             "newton-cholesky": "i (4 n d k + r d^2 k^2) on r rows of Hessians",
+            "dual-newton": "n^2 d + i n^3 / 3, of fewer rows than columns",
+            "newton-cg": "i (4 n d + 660 n), two classes",
+            "dual-logistic": "i (4 n d + 5700 n), i epochs, two classes",
         },
         "KeystoneML, Table I; ML4all, plans",
     ),
@@ -177,6 +180,9 @@ LEARNING = (
         LinearSVC, models.support_vectors,
         {
             "lbfgs": "i (4 n d k + 460 n k), i passes",
+            "newton-cholesky": "i (4 n d + r d^2) on r rows of Hessians, two classes",
+            "dual-newton": "n^2 d + i n^3 / 3, of fewer rows than columns",
+            "newton-cg": "i (4 n d + 660 n), i passes of each plane",
             "dual-coordinate-descent": "20 i n d k, i epochs",
         },
         "Hsieh et al., 2008",

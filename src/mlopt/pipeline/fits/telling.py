@@ -1,0 +1,26 @@
+"""What a fit has to say of its run, for the plan: it is not in the model, the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+_told: ContextVar[list[str] | None] = ContextVar("told", default=None)
+
+
+@contextmanager
+def listening() -> Iterator[list[str]]:
+    """What is told within the block."""
+    found: list[str] = []
+    before = _told.set(found)
+    try:
+        yield found
+    finally:
+        _told.reset(before)
+
+
+def tell(*notes: str) -> None:
+    """Whoever listens, in this thread."""
+    if (found := _told.get()) is not None:
+        found.extend(notes)
