@@ -90,11 +90,11 @@ def beyond(needed: float, resources: Resources, what: str) -> str | None:
     return f"needs {needed / 2**30:.3g} of {most / 2**30:.3g} GiB for {what}"
 
 
-def no_room(shape: Shape, resources: Resources) -> str | None:
-    """Why matrices of d x d do not fit, if they do not."""
+def no_room(size: int, resources: Resources) -> str | None:
+    """Why matrices of so many rows and columns do not fit, if they do not."""
     # One partial result a thread, and two on their way up the tree.
-    needed = 8.0 * bordered(shape) ** 2 * (resources.threads + 2)
-    return beyond(needed, resources, "matrices of d x d")
+    needed = 8.0 * size**2 * (resources.threads + 2)
+    return beyond(needed, resources, f"matrices of {size} x {size}")
 
 
 def block_rows(X: Any) -> int | None:

@@ -9,7 +9,7 @@ from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.squares import Fit, Squares
 from mlopt.gd.plans.svd import instead
 from mlopt.gd.plans.task import Problem
-from mlopt.gd.row_products import gram_cost, no_room
+from mlopt.gd.row_products import bordered, gram_cost, no_room
 from mlopt.prices import price
 from mlopt.resources import Resources
 
@@ -33,7 +33,7 @@ def by_cholesky(squares: Squares) -> Fit:
 def _cost(outline: Outline, resources: Resources, passes: float) -> Cost | str:
     del passes
     shape = outline.shape
-    if why := no_room(shape, resources):
+    if why := no_room(bordered(shape), resources):
         return why
     d = shape.d
     spectrum = 0.0 if outline.l2 else _EIGENVALUES * 4 / 3 * d**3

@@ -22,6 +22,7 @@ from mlopt.gd.plans.method import Method, Price, Solver, Start
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import GradientNorm, RelativeGap, Stop
 from mlopt.gd.plans.task import Problem
+from mlopt.gd.row_products import no_room
 from mlopt.locking import cached_property
 from mlopt.resources import Resources
 from mlopt.rows import Rows
@@ -89,8 +90,8 @@ def _price(outline: Outline, resources: Resources) -> Price | str:
         return why
     planes = 1 if outline.loss == "multinomial" else shape.columns
     square = replace(square_of(shape), columns=shape.columns // planes)
-    if (size := square.columns * (shape.n + 1)) > newton_costs.LARGEST:
-        return f"a Hessian of {size} x {size} is beyond {newton_costs.LARGEST}"
+    if why := no_room(square.columns * (shape.n + 1), resources):
+        return why
     before, here = with_products(shape, resources), replace(resources, workers=1)
 
     def of(passes: float) -> Cost:

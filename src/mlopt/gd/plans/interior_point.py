@@ -33,7 +33,8 @@ from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import RelativeGap
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import Shape, alone, gradient_pass
-from mlopt.gd.sizes import LOST, WIDEST
+from mlopt.gd.row_products import no_room
+from mlopt.gd.sizes import LOST
 from mlopt.kernels.linear import weighted_gram
 from mlopt.prices import price
 from mlopt.resources import Resources
@@ -202,8 +203,8 @@ def _price(outline: Outline, resources: Resources) -> Price | str:
         return "it is for a free intercept: without, each row's variable is free by itself"
     if outline.l2 == 0:
         return "there is no dual without a penalty: `l2` must be positive"
-    if shape.d + 1 > WIDEST:
-        return f"a Hessian of {shape.d + 1} x {shape.d + 1} is beyond {WIDEST}"
+    if why := no_room(shape.d + 1, resources):
+        return why
     each = newton_costs.hessian_work(shape, resources, shape.n, outline.loss)
     each += newton_costs.factor_work(shape, resources) + Cost(python=_STEP)
     each += _PRODUCTS * gradient_pass(shape, resources) + alone(_ROW * shape.n, resources)

@@ -13,13 +13,11 @@ from mlopt.gd.pricing import (
     solving,
     weighted_gram,
 )
+from mlopt.gd.row_products import beyond, no_room
 from mlopt.gd.sample import KINKED, hessian_rows, start_rows
-from mlopt.gd.sizes import WIDEST
 from mlopt.prices import price
 from mlopt.resources import Resources
 
-LARGEST = WIDEST
-"""Beyond so many rows a Hessian is not worth its memory and its factor."""
 _PASSES = price("newton.passes")
 _PASSES_WITH_START = price("newton.passes.start")
 _PASSES_OF_SAMPLED = price("newton.passes.sampled")
@@ -63,7 +61,8 @@ def hessian_work(shape: Shape, resources: Resources, rows: int, loss: str) -> Co
     products += _ROW * rows * shape.columns  # margins again, and their curvatures
     sums = _SUMS * 8.0 * size**2 * math.ceil(shape.blocks * rows / shape.n)
     made = Cost(flops=products / resources.workers)
-    return made + Cost(memory=sums / resources.workers)
+    sent = 8.0 * size**2 * resources.workers if resources.workers > 1 else 0.0
+    return made + Cost(memory=sums / resources.workers) + Cost(network=sent)
 
 
 def factor_work(shape: Shape, resources: Resources) -> Cost:
@@ -74,14 +73,14 @@ def factor_work(shape: Shape, resources: Resources) -> Cost:
 def cost(shape: Shape, resources: Resources, passes: float, loss: str = "") -> Cost | str:
     """So many passes, or why it cannot be used."""
     size = shape.columns * (shape.d + 1)
-    if size > LARGEST:
-        return f"a Hessian of {size} x {size} is beyond {LARGEST}"
+    if why := no_room(size, resources):
+        return why
     rows = rows_of_hessian(shape, loss)
-    # Drawn rows are held twice while they are joined; all rows are where they are.
-    needed = 2.0 * rows * shape.d * shape.itemsize if rows < shape.n else 0.0
-    most = resources.memory / resources.workers / 4
-    if needed > most:
-        return f"needs {needed / 2**30:.3g} of {most / 2**30:.3g} GiB for a sample"
+    # Drawn rows are held twice while they are joined, and may take half of what others
+    # may; all rows are where they are.
+    needed = 4.0 * rows * shape.d * shape.itemsize if rows < shape.n else 0.0
+    if why := beyond(needed, resources, "a sample"):
+        return why
     renewals = passes if rows == shape.n else math.ceil(math.log2(max(passes, 2)))
     hessian = hessian_work(shape, resources, rows, loss) + Cost(python=_BESIDE)
     factor = factor_work(shape, resources)

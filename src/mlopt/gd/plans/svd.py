@@ -32,7 +32,7 @@ def instead(squares: Squares, why: str) -> Fit:
 def _cost(outline: Outline, resources: Resources, passes: float) -> Cost | str:
     del passes
     shape = outline.shape
-    if shape.n >= shape.d and (why := no_room(shape, resources)):
+    if shape.n >= shape.d and (why := no_room(bordered(shape), resources)):
         return why
     m = bordered(shape)
     last = Cost(flops=_SVD * 4.0 * min(shape.n, m) ** 2 * m)

@@ -1,4 +1,4 @@
-"""What a fit has to say of its run, for the plan: it is not in the model, the user's own."""
+"""What fits have to say of their runs, for plans: models are the user's own."""
 
 from __future__ import annotations
 
