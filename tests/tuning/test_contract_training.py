@@ -155,7 +155,10 @@ LINEAR: dict[str, tuple[Any, dict[str, Any], dict[str, Any], str]] = {
         LinearSVC(class_weight={0: 1, 1: 2, 2: 0.5}), {}, {}, "the weight of a class",
     ),
     "a class of no weight": (
-        LogisticRegression(class_weight={0: 0.0}), {}, {}, "no weight",
+        LogisticRegression(class_weight={0: 0.0}), {}, {}, "no positive weight",
+    ),
+    "a class of negative weight": (
+        LogisticRegression(class_weight={0: -1.0}), {}, {}, "no positive weight",
     ),
     "rows of no weight": (
         LogisticRegression(), {}, {"sample_weight": np.where(y == 1, 0.0, 1.0)},

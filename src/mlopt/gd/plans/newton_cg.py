@@ -33,6 +33,7 @@ from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import GradientNorm, Minimum, RelativeGap
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.pricing import handing, scan
+from mlopt.gd.sample import KINKED
 from mlopt.gd.sizes import LOST, ROUNDINGS, SUFFICIENT
 from mlopt.kernels.linear import hessian_weights
 from mlopt.kernels.losses import LOSSES as NUMBERS
@@ -52,7 +53,7 @@ _PASSES, _DOUBT = price("newton-cg.passes"), price("sequential.doubt")
 _VALUE = (price("newton-cg.value.dense"), price("newton-cg.value.sparse"))
 _ROW, _STEP = price("newton-cg.row"), price("newton-cg.step")
 _LEFT, _ENOUGH = price("newton-cg.left"), price("newton-cg.enough")
-_POWER = price("newton-cg.power")
+_POWER, _CURVED = price("newton-cg.power"), price("newton.curved")
 _ROUNDING = ROUNDINGS * float(np.finfo(np.float64).eps)
 
 
@@ -233,7 +234,8 @@ def _price(outline: Outline, resources: Resources) -> Price | str:
     shape = outline.shape
     if outline.l2 == 0:
         return "nothing bounds its gap without a penalty: `l2` must be positive"
-    products = _VALUE[shape.sparse] * shape.nonzero + _ROW * shape.n
+    curved = _CURVED if outline.loss == KINKED else 1.0  # others are not multiplied
+    products = curved * _VALUE[shape.sparse] * shape.nonzero + _ROW * shape.n
     python = _STEP + handing(shape.blocks, resources)
     read = replace(scan(shape, resources, 8.0 * (shape.d + shape.n)), python=python)
     each = read | Cost(flops=products / resources.workers)

@@ -77,8 +77,8 @@ def _in_a_scan(problem: Problem, parts: Parts, form: LinearTask) -> Way:
     given = form.class_weight
     if given == "balanced" and problem.sample_weight is not None:
         return Way(parts, None, "balanced classes count the weights of rows")
-    if isinstance(given, dict) and not all(given.values()):
-        return Way(parts, None, "a class has no weight")
+    if isinstance(given, dict) and not all(weight > 0 for weight in given.values()):
+        return Way(parts, None, "a class has no positive weight")
     if given is not None and form.one_against_rest and problem.outputs > 1:
         return Way(parts, None, "the weight of a class does not count for the other models")
     if not parts.steps:
