@@ -158,7 +158,7 @@ LINEAR: dict[str, tuple[Any, dict[str, Any], dict[str, Any], str]] = {
         LogisticRegression(class_weight={0: 0.0}), {}, {}, "no positive weight",
     ),
     "a class of negative weight": (
-        LogisticRegression(class_weight={0: -1.0}), {}, {}, "no positive weight",
+        LinearSVC(class_weight={0: -1.0}), {}, {}, "no positive weight",
     ),
     "rows of no weight": (
         LogisticRegression(), {}, {"sample_weight": np.where(y == 1, 0.0, 1.0)},
