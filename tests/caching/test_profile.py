@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlopt.caching import Measured, Node, Profile, extrapolated
+from mlopt.caching import Measured, Profile
 from mlopt.errors import InputError
 
 amounts = st.floats(0, 1e6)
@@ -47,19 +45,6 @@ def test_what_is_predicted_is_never_negative_nor_shrinks(
     small, large = profile.at(1), profile.at(10**6)
     assert 0 <= small.seconds <= large.seconds
     assert 0 <= small.bytes <= large.bytes
-
-
-def test_nodes_get_their_sizes_and_one_not_measured_stays() -> None:
-    nodes = (Node("source", 0, 7, always=True), Node("sift", 0, math.inf, inputs=(0,)))
-    measured = [[], [Measured(512, 1, 100), Measured(1024, 2, 200)]]
-    source, sift = extrapolated(nodes, measured, 5120)
-    assert source == nodes[0]
-    assert sift == Node("sift", 10, 1000, inputs=(0,))
-
-
-def test_measurements_must_match_nodes() -> None:
-    with pytest.raises(InputError, match="0 for 1 nodes"):
-        extrapolated((Node("a", 1, 1),), [], 10)
 
 
 def test_a_measurement_that_cannot_be_is_refused() -> None:
