@@ -18,7 +18,7 @@ from tests.clusters import eventually
 from mlopt.cluster import Mesh, MeshDask, MeshHere, Site, local_cluster
 from mlopt.errors import ClusterError, InputError, TaskError
 from mlopt.server.asking import drive
-from mlopt.server.blocks import LARGEST, Keys
+from mlopt.server.blocks import LARGEST
 from mlopt.server.client import Client
 from mlopt.server.host import Host
 from mlopt.server.ownership import Move
@@ -36,18 +36,14 @@ def mesh() -> Iterator[Mesh]:
         yield here
 
 
-@pytest.mark.parametrize("hashed", [False, True])
-def test_a_model_is_read_as_it_was_written(mesh: Mesh, hashed: bool) -> None:
+def test_a_model_is_read_as_it_was_written(mesh: Mesh) -> None:
     W = np.arange(4000.0).reshape(1000, 4)
     pair = {"P": W.copy(), "q": np.arange(1000)}
     first = {"W": W, "b": np.arange(1000), "n": np.array(7), "pair": pair}
-    with Host(mesh, first, hashed=hashed) as host:
-        keys = np.array([999, 0, 500, 500])
-        np.testing.assert_array_equal(host.store.rows("W", keys), W[keys])
-        host.store.add_rows("W", keys, np.ones((4, 4)))
+    with Host(mesh, first) as host:
         host.store.push(
             {
-                "W": np.zeros((1000, 4)),
+                "W": np.full((1000, 4), 2.0),
                 "b": np.ones(1000, int),
                 "n": np.array(2),
                 "pair": {"P": np.ones((1000, 4)), "q": np.zeros(1000, int)},
@@ -57,25 +53,9 @@ def test_a_model_is_read_as_it_was_written(mesh: Mesh, hashed: bool) -> None:
         assert all(host.owners.of(member) for member in mesh.members)
     np.testing.assert_array_equal(found["pair"]["P"], W + 1)
     np.testing.assert_array_equal(found["pair"]["q"], np.arange(1000))
-    np.add.at(W, keys, 1)
-    np.testing.assert_array_equal(found["W"], W)
+    np.testing.assert_array_equal(found["W"], W + 2)
     np.testing.assert_array_equal(found["b"], np.arange(1, 1001))
     assert found["n"] == 9
-
-
-@pytest.mark.parametrize("count", [1, 2, 7, 1000])
-def test_keys_have_one_place_each_and_neighbours_may_be_apart(count: int) -> None:
-    for hashed in (False, True):
-        keys = Keys.of(count, 1, least=5, hashed=hashed)
-        found = np.concatenate([keys.keys(block) for block in range(keys.blocks)])
-        np.testing.assert_array_equal(np.sort(found), np.arange(count))
-        blocks, rows = keys.places(found)
-        assert all(
-            keys.keys(b)[r] == k for k, b, r in zip(found, blocks, rows, strict=True)
-        )
-    if count >= 1000:
-        near = Keys.of(count, 1, least=5, hashed=True).places(np.arange(50))[0]
-        assert len(set(near.tolist())) == 5
 
 
 def test_blocks_have_at_most_2_megabytes() -> None:
@@ -96,16 +76,12 @@ def test_blocks_have_at_most_2_megabytes() -> None:
         Tables.of({"W": {"a": cut, "b": cut}})
 
 
-def test_rows_larger_than_a_block_cannot_be_asked_for_one_by_one(mesh: Mesh) -> None:
+def test_rows_larger_than_a_block_are_cut(mesh: Mesh) -> None:
     wide = np.arange(600_000.0).reshape(2, -1)
     with Host(mesh, {"W": wide}) as host:
         np.testing.assert_array_equal(host.store.pull()["W"], wide)
         host.store.push({"W": wide})
         np.testing.assert_array_equal(host.store.pull()["W"], 2 * wide)
-        with pytest.raises(InputError, match="larger than a block"):
-            host.store.rows("W", np.array([0]))
-        with pytest.raises(InputError, match="larger than a block"):
-            host.store.add_rows("W", np.array([0]), wide[:1])
 
 
 def pushes(site: Site, tables: Tables, count: int, seed: int) -> tuple[int, int]:

@@ -3,7 +3,7 @@
 ::
 
     keys      0 1 2 3 4 5 6 7 8 9      rows of a table
-    places    0 1 2 3 | 4 5 6 7 | 8 9  in order, or scattered by a hash
+    places    0 1 2 3 | 4 5 6 7 | 8 9  in order
     blocks       5         6       7   of at most 2 MB, numbered through all tables
 
 A block has exactly one owner at a time; its version counts them. Which operation each
@@ -35,9 +35,6 @@ Changes come in any order and are added up before they are sent: they must commu
 LARGEST = 2 << 20
 """Bytes of a block, at most: a copy of one takes less than a millisecond, and that long its
 lock is held. Arrays that are sent without a lock arrive torn."""
-
-_GOLDEN = (math.sqrt(5) - 1) / 2
-"""The golden section: multiples of it are spread the most evenly (Knuth, volume 3, 6.4)."""
 
 
 def add(arrays: Sequence[Array], deltas: Sequence[Array]) -> None:
@@ -74,32 +71,13 @@ def add_to(array: Array, delta: Array) -> None:
     array[...] = total
 
 
-def add_rows(arrays: Sequence[Array], deltas: Sequence[Array]) -> None:
-    """Add deltas to some rows: the first of ``deltas`` are the rows, maybe some twice."""
-    rows, *values = deltas
-    wanted = [(len(rows), *array.shape[1:]) for array in arrays]
-    if rows.ndim != 1 or wanted != [value.shape for value in values]:
-        raise InputError(
-            f"Deltas of rows must have the shapes {wanted}, got "
-            f"{[value.shape for value in values]}."
-        )
-    if len(rows) and not (rows.min() >= 0 and rows.max() < len(arrays[0])):
-        raise InputError(
-            f"Rows of a block must be in 0 ... {len(arrays[0]) - 1}, got "
-            f"{rows.min()} ... {rows.max()}."
-        )
-    _check_kinds(arrays, values)
-    for array, value in zip(arrays, values, strict=True):
-        np.add.at(array, rows, value)
-
-
 def raise_to(arrays: Sequence[Array], deltas: Sequence[Array]) -> None:
     """Have numbers be at least those that are given."""
     for array, least in zip(arrays, deltas, strict=True):
         np.maximum(array, least, out=array)
 
 
-CHANGES: Mapping[str, Change] = {"add": add, "add_rows": add_rows, "raise": raise_to}
+CHANGES: Mapping[str, Change] = {"add": add, "raise": raise_to}
 
 
 def _check_kinds(arrays: Sequence[Array], deltas: Sequence[Array]) -> None:
@@ -202,17 +180,13 @@ class Keys:
         Below 2^31.
     rows : int
         Of a block.
-    hashed : bool
-        Whether neighbours go to different blocks, so that keys that are in use together
-        are not all one owner's.
     """
 
     count: int
     rows: int
-    hashed: bool = False
 
     @staticmethod
-    def of(count: int, row_bytes: int, least: int = 1, hashed: bool = False) -> Keys:
+    def of(count: int, row_bytes: int, least: int = 1) -> Keys:
         """As few blocks as may be, and as many as ``least`` if there are so many rows.
 
         Raises
@@ -229,42 +203,9 @@ class Keys:
             )
         fit = LARGEST // max(1, row_bytes)
         rows = max(1, min(fit, math.ceil(count / max(1, least))))
-        return Keys(count, rows, hashed and rows < count)
+        return Keys(count, rows)
 
     @property
     def blocks(self) -> int:
         """How many there are."""
         return math.ceil(self.count / self.rows)
-
-    def places(self, keys: Array) -> tuple[Array, Array]:
-        """Of each key: the block, from 0, and the row within.
-
-        Raises
-        ------
-        InputError
-            There is no such key.
-        """
-        keys = np.asarray(keys, np.int64)
-        if len(keys) and not (keys.min() >= 0 and keys.max() < self.count):
-            raise InputError(
-                f"Keys must be in 0 ... {self.count - 1}, got {keys.min()} ... "
-                f"{keys.max()}."
-            )
-        places = keys * self._stride % self.count if self.hashed else keys
-        return places // self.rows, places % self.rows
-
-    def keys(self, block: int) -> Array:
-        """Those of a block, row by row."""
-        low = block * self.rows
-        places = np.arange(low, min(low + self.rows, self.count))
-        if not self.hashed:
-            return places
-        return places * pow(self._stride, -1, self.count) % self.count
-
-    @property
-    def _stride(self) -> int:
-        # A bijection, and no table: neighbours are a golden section of all places apart.
-        stride = max(1, round(self.count * _GOLDEN))
-        while math.gcd(stride, self.count) != 1:
-            stride += 1
-        return stride

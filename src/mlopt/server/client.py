@@ -55,10 +55,6 @@ class Client:
         """A block's arrays, with all that this client has been asked to do to it."""
         return self._in_turn(block, "get", [], self._queued(block))
 
-    def rows(self, block: int, rows: Array) -> Asking:
-        """Some rows of a block's arrays, as `get`."""
-        return self._in_turn(block, "rows", [rows], self._queued(block))
-
     def copy(self, block: int, changes: int = -1) -> Asking:
         """All that a block is, unless it is as it was after so many changes."""
         return (yield from self._ask(block, "copy", changes, []))

@@ -41,8 +41,6 @@ class Host:
         First owners of all blocks, instead.
     tables : Tables, optional
         How the model is cut.
-    hashed : bool
-        See `Keys`.
     every : float, optional
         Seconds between copies of what has changed; None for no copies but the first.
     mends : bool
@@ -68,7 +66,6 @@ class Host:
         servers: Sequence[str] | None = None,
         owners: Mapping[int, str] | None = None,
         tables: Tables | None = None,
-        hashed: bool = False,
         every: float | None = EVERY,
         mends: bool = True,
         make: Callable[..., ShardService] = ShardService,
@@ -80,7 +77,7 @@ class Host:
         if not set(members) <= set(mesh.members):
             raise InputError(f"`servers` must be of {mesh.members}, got {members}.")
         self.mesh, self.mends = mesh, mends
-        self.tables = tables or Tables.of(model, len(members), hashed)
+        self.tables = tables or Tables.of(model, len(members))
         self.owners, self.restored = Owners(), list[int]()
         self.error: ClusterError | None = None
         self.store = Store(mesh, self.tables, self.owners)

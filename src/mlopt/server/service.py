@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from mlopt.cluster.mesh import Service, Site
 from mlopt.cluster.wire import Answer, Header
 from mlopt.errors import MemberLostError
 from mlopt.server.asking import drive
-from mlopt.server.blocks import Array, Block, Change
+from mlopt.server.blocks import Array, Block
 from mlopt.server.ownership import Owner
 from mlopt.server.room import Room
 from mlopt.server.shard import MOVED, Shard
@@ -24,12 +24,10 @@ class ShardService(Service):
     Parameters
     ----------
     site : Site
-    changes : mapping of str to callable, optional
-        As of `Shard`.
     """
 
-    def __init__(self, site: Site, changes: Mapping[str, Change] | None = None) -> None:
-        self.site, self.shard = site, Shard(site.member, changes)
+    def __init__(self, site: Site) -> None:
+        self.site, self.shard = site, Shard(site.member)
         self.room = Room(site.spare)
 
     def answer(self, operation: str, header: Header, arrays: Sequence[Array]) -> Answer:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mlopt.cluster.wire import Answer, Header
@@ -42,8 +42,6 @@ class Shard:
     Parameters
     ----------
     member : str
-    changes : mapping of str to callable
-        Operations that change blocks, by names, beside `blocks.CHANGES`.
 
     Attributes
     ----------
@@ -51,16 +49,15 @@ class Shard:
         Of all blocks, as this member has heard.
     """
 
-    def __init__(self, member: str, changes: Mapping[str, Change] | None = None) -> None:
+    def __init__(self, member: str) -> None:
         self.member, self.owners = member, Owners()
-        self._changes = {**CHANGES, **(changes or {})}
         self._blocks: dict[int, Block] = {}
         # Blocks that are ours and not here yet: by which version, and who has them.
         self._arriving: dict[int, Owner] = {}
         self._leaving: dict[int, Block] = {}
         self._news, self._ended = threading.Condition(), False
         self._answers: dict[str, Callable[[Header, Sequence[Array]], Answer | None]] = {
-            "get": self._get, "rows": self._rows, "copy": self._copy, "left": self._left,
+            "get": self._get, "copy": self._copy, "left": self._left,
             "put": self._put, "own": self._own, "data": self._data, "owners": self._hear,
             "holdings": self._holdings,
         }  # fmt: skip
@@ -71,11 +68,9 @@ class Shard:
         """Answer what was asked; None while the block is on its way: ask again then."""
         if (found := self._answers.get(operation)) is not None:
             return found(header, arrays)
-        if (change := self._changes.get(operation)) is not None:
+        if (change := CHANGES.get(operation)) is not None:
             return self._update(change, header, arrays)
-        raise ClusterError(
-            f"A shard knows no `{operation}`: give it with the store's `changes`."
-        )
+        raise ClusterError(f"A shard knows no `{operation}`.")
 
     def wait(self, number: int, seconds: float) -> None:
         """Until a block that is on its way has come, or gone elsewhere, or `end`."""
@@ -183,15 +178,6 @@ class Shard:
             with block.lock:
                 if not block.gone:
                     return Header(header.block, block.version), block.copies()
-        return block
-
-    def _rows(self, header: Header, arrays: Sequence[Array]) -> Answer | None:
-        (rows,) = arrays
-        while isinstance(block := self.block(header.block), Block):
-            with block.lock:
-                if not block.gone:
-                    said = Header(header.block, block.version)
-                    return said, [array[rows] for array in block.arrays]
         return block
 
     def _copy(self, header: Header, arrays: Sequence[Array]) -> Answer | None:

@@ -174,11 +174,8 @@ class Store:
 
         def pull(block: int) -> None:
             table = blocks[block]
-            if table.keys.hashed:
-                self.tables.put(model, block, self._get(block, None))
-            else:
-                rows = table.rows(block)
-                self._get(block, [one[rows] for one in table.in_rows(model[table.name])])
+            rows = table.rows(block)
+            self._get(block, [one[rows] for one in table.in_rows(model[table.name])])
 
         self._by_members(blocks, pull)
         return model
@@ -195,24 +192,6 @@ class Store:
         for block, arrays in self.tables.cut(delta):
             if any(array.any() for array in arrays):
                 self.push_block(block, arrays, sequence)
-
-    def rows(self, name: str, keys: Array) -> Array:
-        """Rows of one of the model's arrays, in the order of ``keys``."""
-        table = self.tables.tables[name]
-        table.check_rows()
-        self._settled(table.blocks)
-        shape, dtype = table.kinds[""]
-        out = np.empty((len(keys), *shape[1:]), dtype)
-        for block, mine, rows in table.spread(keys):
-            (out[mine],) = self._drive(self.client.rows(block, rows))
-        return out
-
-    def add_rows(self, name: str, keys: Array, deltas: Array) -> None:
-        """Add to rows of one of the model's arrays; to those that come twice, twice."""
-        table = self.tables.tables[name]
-        table.check_rows()
-        for block, mine, rows in table.spread(keys):
-            self.update(block, [rows, deltas[mine]], "add_rows")
 
     # --- owners
 

@@ -46,21 +46,10 @@ class Table:
         """The numbers of its blocks."""
         return range(self.first, self.first + self.keys.blocks)
 
-    def rows(self, block: int) -> Any:
-        """Which rows of the arrays a block has: what indexes them."""
-        at = block - self.first
-        if self.keys.hashed:
-            return self.keys.keys(at)
-        low = at * self.keys.rows
+    def rows(self, block: int) -> slice:
+        """Which rows of the arrays a block has."""
+        low = (block - self.first) * self.keys.rows
         return slice(low, min(low + self.keys.rows, self.keys.count))
-
-    def spread(self, keys: Array) -> Iterator[tuple[int, Array, Array]]:
-        """The blocks that have these rows: which of ``keys``, and their rows within."""
-        blocks, rows = self.keys.places(keys)
-        order = np.argsort(blocks, kind="stable")
-        found, starts = np.unique(blocks[order], return_index=True)
-        for at, mine in zip(found.tolist(), np.split(order, starts[1:]), strict=True):
-            yield self.first + at, mine, rows[mine]
 
     def empty(self) -> Any:
         """Room for it."""
@@ -82,19 +71,6 @@ class Table:
     def flat(self) -> bool:
         """Whether blocks cut its rows, each of which is larger than one."""
         return any(_count(shape) != self.keys.count for shape, _ in self.kinds.values())
-
-    def check_rows(self) -> None:
-        """Raise unless rows can be asked for: each is in one block.
-
-        Raises
-        ------
-        InputError
-        """
-        if self.flat:
-            raise InputError(
-                f"Rows of `{self.name}` are larger than a block, {LARGEST >> 20} MB, and "
-                "can be had by `pull` only: make each several rows."
-            )
 
     def check(self, delta: Any) -> None:
         """Raise unless a delta is like it.
@@ -126,7 +102,7 @@ class Tables:
     tables: Mapping[str, Table]
 
     @staticmethod
-    def of(model: Model, least: int = 1, hashed: bool = False) -> Tables:
+    def of(model: Model, least: int = 1) -> Tables:
         """Cut a model into blocks.
 
         Parameters
@@ -136,8 +112,6 @@ class Tables:
         least : int
             Blocks of a table at least, if it has so many rows: so many members can have
             one each.
-        hashed : bool
-            See `Keys`.
 
         Raises
         ------
@@ -167,7 +141,7 @@ class Tables:
             nbytes = sum(array.nbytes for array in arrays.values())
             if len(arrays) == 1 and is_wide(*arrays.values()):
                 count = nbytes // next(iter(arrays.values())).itemsize
-            keys = Keys.of(count, nbytes // count, least, hashed)
+            keys = Keys.of(count, nbytes // count, least)
             kinds = {one: (array.shape, array.dtype) for one, array in arrays.items()}
             tables[name] = Table(name, first, keys, kinds)
             first += keys.blocks
