@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mlopt.errors import InputError
-from mlopt.readers.table import Table, did_you_mean, table_of
+from mlopt.errors import InputError, did_you_mean
+from mlopt.readers.table import Table, table_of
 
 NAMES = ("iris", "digits", "wine", "breast_cancer", "diabetes")
 
