@@ -37,7 +37,6 @@ class Profile:
     Parameters
     ----------
     seconds, bytes : Fit
-        With the samples, their residuals and ``relative_error``.
     """
 
     seconds: Fit
@@ -60,8 +59,3 @@ class Profile:
     def at(self, rows: int) -> Measured:
         """One execution on ``rows`` rows, as predicted."""
         return Measured(rows, self.seconds.at(rows), self.bytes.at(rows))
-
-    @property
-    def relative_error(self) -> float:
-        """The larger relative error of both lines at the samples."""
-        return max(self.seconds.relative_error, self.bytes.relative_error)

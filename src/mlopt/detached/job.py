@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from mlopt import errors
 from mlopt.cluster import detached, pack, unpack
 from mlopt.cluster.connect import reached
-from mlopt.detached.fetching import copied
 from mlopt.detached.kinds import Call, Query, Sweep, Train
 from mlopt.detached.records import (
     CANCELLED,
@@ -35,6 +34,7 @@ from mlopt.detached.records import (
 from mlopt.detached.sending import check, new_key, send
 from mlopt.detached.work import GIVEN, RETURNED, Work, check_storage, has_its_data
 from mlopt.errors import ClusterError, InputError, MloptError
+from mlopt.writing import copied
 
 LOOK = 0.5
 """Seconds between two looks at a job that somebody waits for."""
