@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mlopt.errors import InputError
 from mlopt.factors.als import ALSTraining
@@ -18,8 +16,6 @@ from mlopt.factors.sgd import Rule, SGDTraining
 from mlopt.factors.shelves import Grid
 from mlopt.kernels.permutation import permutation
 from mlopt.server.layouts.places import Places
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
