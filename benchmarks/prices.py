@@ -75,6 +75,7 @@ from mlopt.gd.quasi_newton import QuasiNewton
 from mlopt.pipeline.calibration.fitting import MOST as FACTOR
 from mlopt.pipeline.calibration.fitting import RIDGE, robust
 from mlopt.pipeline.fits.registry import own_cost, ways_of
+from mlopt.pipeline.profiling.shapes import stats_of
 from mlopt.prices import PRICES
 from mlopt.resources import Calibration
 from mlopt.rows import Rows
@@ -252,7 +253,7 @@ def fitted_theirs(rng, n, d, density):
     for classes in (2, CLASSES):
         z = X @ rng.normal(size=(d, classes))
         y = np.argmax(z / z.std(axis=0) + rng.gumbel(size=z.shape), axis=1)
-        stats = Stats.of(X, outputs=1 if classes == 2 else classes)
+        stats = replace(stats_of(X, n, 1), outputs=1 if classes == 2 else classes)
         for loss, estimator, way in fits_of(classes):
             if own_cost(estimator, stats) is None:
                 continue  # in the dual, or by steps

@@ -1,7 +1,7 @@
 """Matrix factorization on one worker process and on two, whose blocks of items go round.
 
 Ratings are generated: users at random, popular items, eight factors and noise. Rounds of
-some passes on one worker, on two, and on one thread of this process without any messages
+some passes on one worker, on two, and on one thread of this process
 follow each other. Printed are medians over rounds, a pass: wall seconds, processor seconds
 of the worker that had the most (what a machine with a core for each would need at least),
 and of both; then how often parts were waited for, and whether all three have the same
@@ -16,17 +16,15 @@ import argparse
 import os
 import statistics
 import time
-from contextlib import closing
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
 import numpy as np
 
-from mlopt.cluster import MeshDask, Threads, local_cluster
+from mlopt.cluster import MeshDask, MeshHere, local_cluster
 from mlopt.factors.model import Factors, drawn
 from mlopt.factors.ratings import ratings_of
-from mlopt.factors.rotating import RotatingTraining
 from mlopt.factors.sgd import Rule, SGDTraining
 from mlopt.server.layouts.rotate import Rotate
 
@@ -71,14 +69,15 @@ def main() -> None:
         local_cluster(2) as client,
         MeshDask(client) as first,
         MeshDask(client) as second,
-        closing(Threads(1)) as executor,
+        MeshHere(1) as alone_here,
     ):
 
         def seconds():
             return list(client.run(time.process_time).values())
 
-        here = SGDTraining(ratings, start, RULE, seed=0, passes=0, executor=executor)
-        two = RotatingTraining(ratings, start, RULE, seed=0, passes=0, mesh=second)
+        common = {"seed": 0, "passes": 0}
+        here = SGDTraining(ratings, start, RULE, **common, mesh=alone_here, threads=1)
+        two = SGDTraining(ratings, start, RULE, **common, mesh=second)
         one = Rotate(two.layout.program, first, members=1)
         ways = {
             "one thread here": (here.advance, lambda: [time.process_time()]),
@@ -99,6 +98,7 @@ def main() -> None:
         alone = np.concatenate([part["Q"] for part in parts])
         one.close()
         two.close()
+        here.close()
     print("seconds a pass         wall    CPU, busiest    CPU, all")
     medians = {}
     for name, rounds in found.items():

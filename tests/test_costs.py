@@ -187,7 +187,6 @@ def test_a_line_is_recovered(sizes: list[int], a: float, b: float) -> None:
     fit = Fit.of(sizes, [a * n + b for n in sizes])
     for n in (*sizes, 10**7):
         assert fit.at(n) == pytest.approx(a * n + b, rel=1e-6, abs=1e-6)
-    assert max(map(abs, fit.residuals)) <= 1e-6 * (1 + a * max(sizes) + b)
 
 
 @given(sizes, st.data())
@@ -203,15 +202,14 @@ def test_the_line_is_the_best_that_is_not_negative(
     assert fit.b >= 0
     scaled = np.array(sizes) / max(sizes)
     _, norm = nnls(np.column_stack([scaled, np.ones(len(sizes))]), np.array(values))
-    assert np.linalg.norm(fit.residuals) <= norm * (1 + 1e-6) + 1e-6
+    residuals = np.array(values) - [fit.at(n) for n in sizes]
+    assert np.linalg.norm(residuals) <= norm * (1 + 1e-6) + 1e-6
 
 
 def test_a_falling_line_is_clamped_to_its_mean_and_a_late_one_to_the_origin() -> None:
     assert (Fit.of([1, 3], [4, 2]).a, Fit.of([1, 3], [4, 2]).b) == (0, 3)
     late = Fit.of([1, 2], [0, 10])
     assert (late.a, late.b) == (4, 0)
-    assert late.residuals == (-4, 2)
-    assert late.relative_error == 1
 
 
 def test_one_size_grows_in_proportion() -> None:

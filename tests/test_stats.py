@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
 from mlopt.errors import InputError
+from mlopt.pipeline.profiling.shapes import stats_of
 from mlopt.stats import Stats, sample_block, sample_rows, sample_shares
 
 lengths = st.lists(st.integers(0, 500), min_size=1, max_size=12)
@@ -65,7 +64,7 @@ def test_another_seed_and_another_block_draw_other_rows() -> None:
 
 def test_dense_and_sparse_forms_have_the_same_shape_and_density() -> None:
     X = np.diag(np.arange(1.0, 51.0))
-    dense, csr = Stats.of(X), Stats.of(sparse.csr_array(X))
+    dense, csr = (stats_of(one, 50, 1) for one in (X, sparse.csr_array(X)))
     assert (dense.rows, dense.columns) == (csr.rows, csr.columns) == (50, 50)
     assert dense.density == csr.density == 0.02
     assert (dense.sparse, csr.sparse) == (False, True)
@@ -74,51 +73,20 @@ def test_dense_and_sparse_forms_have_the_same_shape_and_density() -> None:
 
 def test_numbers_that_share_a_place_fill_it_once() -> None:
     places = np.zeros(8, int), np.arange(0, 9, 2)
-    assert Stats.of(sparse.csr_array((np.ones(8), *places), shape=(4, 1))).density == 1.0
+    X = sparse.csr_array((np.ones(8), *places), shape=(4, 1))
+    assert stats_of(X, 4, 1).density == 1.0
 
 
 def test_bytes_of_a_shape_are_those_of_the_array() -> None:
     X = np.ones((300, 7), np.float32)
-    assert Stats(300, 7, dtype="float32").bytes == Stats.of(X).bytes == X.nbytes
+    assert Stats(300, 7, dtype="float32").bytes == stats_of(X, 300, 1).bytes == X.nbytes
     random = sparse.random_array((400, 90), density=0.1, format="csr", rng=1)
-    assert Stats(400, 90, density=0.1, sparse=True).bytes == Stats.of(random).bytes
+    parts = random.data, random.indices, random.indptr
+    expected = sum(part.nbytes for part in parts)
+    assert Stats(400, 90, density=0.1, sparse=True).bytes == expected
 
 
-def test_blocks_are_described_as_one() -> None:
-    X = np.tile([[0.0, 1.0]], (90, 1))
-    whole, blocks = Stats.of(X), Stats.of([X[:10], X[10:]])
-    assert (blocks.rows, blocks.columns, blocks.density) == (90, 2, 0.5)
-    assert blocks.bytes == whole.bytes
-    assert blocks.partitions == 2
-
-
-def test_density_of_large_data_comes_from_a_sample() -> None:
-    X = np.random.default_rng(0).random((20_000, 5)) < 0.3
-    assert Stats.of(X, size=2000).density == pytest.approx(0.3, abs=0.03)
-    assert Stats.of(X, size=2000) == Stats.of(X, size=2000)
-
-
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-def test_frames_are_described_by_their_columns(frame: type) -> None:
-    mixed = Stats.of(frame({"age": [1.0, 2.0, 3.0], "city": ["a", "b", "c"]}))
-    assert (mixed.rows, mixed.columns, mixed.dtype) == (3, 2, "mixed")
-    assert mixed.itemsize == 8
-    assert Stats.of(frame({"age": [1.0, 2.0]})).dtype == "float64"
-
-
-def test_a_nested_list_is_one_block() -> None:
-    assert Stats.of([[1, 2, 3], [4, 5, 6]]).partitions == 1
-
-
-def test_data_of_no_rows_has_statistics() -> None:
-    assert Stats.of(np.empty((0, 3))).rows == 0
-
-
-def test_data_that_is_no_table_is_refused() -> None:
-    with pytest.raises(InputError, match="two dimensions"):
-        Stats.of(np.ones(3))
-    with pytest.raises(InputError, match="same columns"):
-        Stats.of([np.ones((2, 3)), np.ones((2, 4))])
+def test_shapes_that_cannot_be_are_refused() -> None:
     with pytest.raises(InputError, match="at least"):
         Stats(-1, 2)
     with pytest.raises(InputError, match="`density`"):

@@ -205,8 +205,6 @@ class Fit:
     ----------
     a, b : float
         Growth per unit of size, and what is paid at any size.
-    sizes, values : tuple of float
-        What was sampled.
 
     References
     ----------
@@ -215,8 +213,6 @@ class Fit:
 
     a: float
     b: float
-    sizes: tuple[float, ...] = ()
-    values: tuple[float, ...] = ()
 
     @classmethod
     def of(cls, sizes: Sequence[float], values: Sequence[float]) -> Fit:
@@ -241,22 +237,11 @@ class Fit:
                 "`sizes` must be positive and `values` at least 0, all finite; got "
                 f"{sizes} and {values}."
             )
-        return cls(*_nonnegative_line(sizes, values), sizes, values)
+        return cls(*_nonnegative_line(sizes, values))
 
     def at(self, n: float) -> float:
         """The value that the line predicts at size ``n``."""
         return self.a * n + self.b
-
-    @property
-    def residuals(self) -> tuple[float, ...]:
-        """Sampled value minus the line's, one for each sample."""
-        return tuple(v - self.at(n) for n, v in zip(self.sizes, self.values, strict=True))
-
-    @property
-    def relative_error(self) -> float:
-        """Largest residual as a fraction of its value; 0 for a line that fits exactly."""
-        pairs = zip(self.residuals, self.values, strict=True)
-        return max((abs(r) / v if v else float(r != 0) for r, v in pairs), default=0.0)
 
 
 def _nonnegative_line(n: tuple[float, ...], v: tuple[float, ...]) -> tuple[float, float]:

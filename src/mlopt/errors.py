@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 _PASSWORD = re.compile(r"""([a-z][\w+.-]*://[^/\s:@'"?]*):\S+@""", re.IGNORECASE)
 _SECRET = re.compile(
@@ -13,6 +15,17 @@ _SECRET = re.compile(
 def masked(text: str) -> str:
     """``text`` without the passwords of the addresses in it, for all that is shown."""
     return _SECRET.sub(r"\1***", _PASSWORD.sub(r"\1:***@", text))
+
+
+def did_you_mean(wanted: str, names: Iterable[str]) -> str:
+    """A sentence that proposes the closest name, or nothing."""
+    lower = {name.lower(): name for name in reversed([*names])}
+    close = get_close_matches(wanted.lower(), lower, n=3)
+    if not close:
+        return ""
+    # "SDG" is as close to "svd" as to "SGD", whose letters it has.
+    same = [name for name in close if sorted(name) == sorted(wanted.lower())]
+    return f" Did you mean `{lower[[*same, *close][0]]}`?"
 
 
 class MloptError(Exception):

@@ -5,8 +5,8 @@ Shapes: data has n rows and d columns, in blocks of whole rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -84,39 +84,6 @@ class Stats:
         """Entries that are not zero, in all."""
         return self.density * self.rows * self.columns
 
-    @classmethod
-    def of(cls, data: Any, *, outputs: int = 1, size: int = 1000, seed: int = 0) -> Stats:
-        """Statistics of ``data``.
-
-        Parameters
-        ----------
-        data : array-like of shape (n, d), sparse matrix, data frame, or list of such blocks
-            In memory. Only a list or tuple whose first item is itself an array, a sparse
-            matrix or a frame counts as blocks.
-        outputs : int, default=1
-        size : int, default=1000
-            Rows looked at for the density of dense data.
-        seed : int, default=0
-
-        Raises
-        ------
-        InputError
-            If the data is not two-dimensional, or blocks differ in columns.
-        """
-        blocks = [_as_block(block) for block in (data if _is_blocks(data) else [data])]
-        columns = {block.shape[1] for block in blocks}
-        if len(columns) != 1:
-            raise InputError(f"Blocks must have the same columns, got {sorted(columns)}.")
-        lengths = [int(block.shape[0]) for block in blocks]
-        shape = cls(sum(lengths), columns.pop(), outputs, partitions=len(blocks))
-        return replace(
-            shape,
-            density=_density(blocks, sample_rows(lengths, size, seed)),
-            dtype=_common_dtype(blocks),
-            bytes=sum(_nbytes(block) for block in blocks),
-            sparse=all(_is_sparse(block) for block in blocks),
-        )
-
 
 def sample_shares(lengths: Sequence[int], size: int) -> list[int]:
     """Rows that each block gives to a sample of ``size``: each within 1 of its fair share.
@@ -167,75 +134,7 @@ def sample_rows(lengths: Sequence[int], size: int, seed: int) -> list[Indices]:
     return [sample_block(length, share, seed, block) for block, (length, share) in pairs]
 
 
-def _is_sparse(block: Any) -> bool:
-    from scipy.sparse import issparse
-
-    return bool(issparse(block))
-
-
-def _is_frame(block: Any) -> bool:
-    import narwhals
-
-    return narwhals.dependencies.is_into_dataframe(block)
-
-
-def _is_blocks(data: Any) -> bool:
-    if not isinstance(data, list | tuple) or not data:
-        return False
-    first = data[0]
-    arrays = isinstance(first, np.ndarray) and first.ndim == 2
-    return arrays or _is_sparse(first) or _is_frame(first)
-
-
-def _as_block(data: Any) -> Any:
-    if _is_sparse(data):
-        return data.tocsr()
-    if _is_frame(data):
-        import narwhals
-
-        return narwhals.from_native(data, eager_only=True)
-    block = np.asarray(data)
-    if block.ndim != 2:
-        raise InputError(f"Data must have two dimensions, got shape {block.shape}.")
-    return block
-
-
 def stored_share(X: Any) -> float:
     """Places of a sparse matrix that hold something; some may hold several numbers."""
     n, d = X.shape
     return min(1.0, float(X.nnz / max(1, n * d)))
-
-
-def _density(blocks: Iterable[Any], rows: Sequence[Indices]) -> float:
-    """Of the sampled rows; exact for sparse blocks, whose count is at hand."""
-    filled, seen = 0.0, 0
-    for block, taken in zip(blocks, rows, strict=True):
-        if _is_sparse(block):
-            size = block.shape[0] * block.shape[1]
-            filled, seen = filled + stored_share(block) * size, seen + size
-        elif isinstance(block, np.ndarray) and block.dtype != object:
-            part = block[taken]
-            filled, seen = filled + int(np.count_nonzero(part)), seen + part.size
-        else:  # names and categories are neither zero nor not
-            size = len(taken) * block.shape[1]
-            filled, seen = filled + size, seen + size
-    return filled / seen if seen else 1.0
-
-
-def _common_dtype(blocks: Iterable[Any]) -> str:
-    names = {name for block in blocks for name in _dtypes(block)}
-    return names.pop() if len(names) == 1 else "mixed"
-
-
-def _dtypes(block: Any) -> set[str]:
-    if isinstance(block, np.ndarray) or _is_sparse(block):
-        return {block.dtype.name}
-    return {str(dtype).lower() for dtype in block.schema.dtypes()}
-
-
-def _nbytes(block: Any) -> int:
-    if _is_sparse(block):
-        return int(block.data.nbytes + block.indices.nbytes + block.indptr.nbytes)
-    if isinstance(block, np.ndarray):
-        return int(block.nbytes)
-    return int(block.estimated_size())

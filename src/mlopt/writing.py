@@ -14,6 +14,7 @@ import errno
 import fcntl
 import os
 import re
+import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -179,6 +180,25 @@ def check_free(places: Iterable[Path]) -> None:
     for place in places:
         if os.path.lexists(place):
             raise InputError(f"`{place}` is there already: name another place, or move it.")
+
+
+def copied(found: Path, place: Path) -> Path:
+    """Copy a file, or a folder, to a place, or into a folder that is there.
+
+    Raises
+    ------
+    InputError
+        Something that is there would be replaced.
+    """
+    if not found.is_dir():
+        target = place / found.name if place.is_dir() else place
+        check_free([target])
+        return Path(shutil.copyfile(found, target))
+    finish_files(found)
+    files = (one for one in found.rglob("*") if not one.is_dir())
+    check_free([] if place.is_dir() else [place])
+    check_free(place / one.relative_to(found) for one in files)
+    return Path(shutil.copytree(found, place, dirs_exist_ok=True))
 
 
 def check_writable(folder: Path, what: str = "output") -> None:

@@ -1,14 +1,12 @@
-"""Lines through two samples: exact on lines, never negative, with their errors."""
+"""Lines through two samples: exact on lines, never negative."""
 
 from __future__ import annotations
-
-import math
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlopt.caching import Measured, Node, Profile, extrapolated
+from mlopt.caching import Measured, Profile
 from mlopt.errors import InputError
 
 amounts = st.floats(0, 1e6)
@@ -19,24 +17,12 @@ def test_two_sizes_give_the_line_through_them() -> None:
     full = profile.at(1_000_000)
     assert full.seconds == pytest.approx(0.5 + 1_000_000 / 512)
     assert full.bytes == pytest.approx(8e6)
-    assert profile.relative_error == pytest.approx(0, abs=1e-12)
 
 
 def test_seconds_and_bytes_have_lines_of_their_own() -> None:
     profile = Profile.of([Measured(512, 3.0, 512.0), Measured(1024, 3.0, 1024.0)])
     assert (profile.seconds.a, profile.seconds.b) == (0, 3)
     assert (profile.bytes.a, profile.bytes.b) == (1, 0)
-
-
-def test_noise_shows_as_a_relative_error() -> None:
-    samples = [
-        Measured(512, 1.0, 512),
-        Measured(1024, 2.0, 1024),
-        Measured(1024, 2.2, 1024),
-    ]
-    profile = Profile.of(samples)
-    assert 0.04 < profile.relative_error < 0.06
-    assert len(profile.seconds.residuals) == 3
 
 
 @given(amounts, amounts, amounts, amounts)
@@ -47,19 +33,6 @@ def test_what_is_predicted_is_never_negative_nor_shrinks(
     small, large = profile.at(1), profile.at(10**6)
     assert 0 <= small.seconds <= large.seconds
     assert 0 <= small.bytes <= large.bytes
-
-
-def test_nodes_get_their_sizes_and_one_not_measured_stays() -> None:
-    nodes = (Node("source", 0, 7, always=True), Node("sift", 0, math.inf, inputs=(0,)))
-    measured = [[], [Measured(512, 1, 100), Measured(1024, 2, 200)]]
-    source, sift = extrapolated(nodes, measured, 5120)
-    assert source == nodes[0]
-    assert sift == Node("sift", 10, 1000, inputs=(0,))
-
-
-def test_measurements_must_match_nodes() -> None:
-    with pytest.raises(InputError, match="0 for 1 nodes"):
-        extrapolated((Node("a", 1, 1),), [], 10)
 
 
 def test_a_measurement_that_cannot_be_is_refused() -> None:

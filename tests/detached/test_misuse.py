@@ -194,7 +194,7 @@ def test_a_resume_that_is_refused_leaves_the_reason_why_it_failed(
     def refuse(client: Any, folder: Folder, key: str) -> None:
         raise InputError("All workers must be able to run the job")
 
-    monkeypatch.setattr(jobs, "check", refuse)
+    monkeypatch.setattr(jobs, "_check", refuse)
     monkeypatch.setattr(jobs, "reached", lambda scheduler: nullcontext(None))
     before = made.read()
     with pytest.raises(InputError, match="All workers"):

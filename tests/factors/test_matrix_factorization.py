@@ -19,7 +19,7 @@ from sklearn.utils import estimator_checks
 
 import mlopt.factors.estimator
 from mlopt import MatrixFactorization
-from mlopt.cluster import Threads
+from mlopt.cluster import MeshHere, Threads
 from mlopt.errors import InputError
 from mlopt.factors.als import ALSTraining
 from mlopt.factors.model import Factors
@@ -248,10 +248,9 @@ def test_trainings_keep_the_laws(solver: str) -> None:
 
     def made() -> Any:
         start = Factors(P, Q, *zeros, 3.5)
-        common: dict[str, Any] = {"passes": 0, "executor": Threads(1)}
         if solver == "sgd":
-            return SGDTraining(ratings, start, rule, seed=0, **common)
-        return ALSTraining(ratings, start, rule, **common)
+            return SGDTraining(ratings, start, rule, seed=0, passes=0, mesh=MeshHere(1))
+        return ALSTraining(ratings, start, rule, passes=0, executor=Threads(1))
 
     whole, parts, resumed = made(), made(), made()
     assert isinstance(parts, Training)

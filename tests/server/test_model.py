@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlopt.resources import Resources
 from mlopt.server.model import (
     MODES,
     Kind,
@@ -18,7 +17,6 @@ from mlopt.server.model import (
     Pulls,
     Work,
     balance,
-    batch_cost,
     parts,
     seconds,
 )
@@ -83,21 +81,6 @@ def test_the_papers_optima_follow_from_its_ratios() -> None:
     # Cruise, table I: 23 + 9 for NMF, 27 + 5 for MLR, 18 + 14 for LDA of 32 machines.
     for ratio, workers in ((0.153, 23), (0.034, 27), (0.605, 18)):
         assert round(balance(32, 1.0, ratio, Work(1.0, mode="lockstep"))) == workers
-
-
-@given(data=st.data(), way=st.sampled_from(WAYS))
-def test_a_cost_says_the_same_as_the_formula(
-    data: st.DataObject, way: tuple[Mode, Pulls]
-) -> None:
-    counts = st.lists(st.integers(0, 4), min_size=2, max_size=2)
-    kinds = [Kind(1.0, LINK), Kind(data.draw(st.floats(0.1, 5)), 3 * LINK)]
-    workers, servers = data.draw(counts.filter(any)), data.draw(counts.filter(any))
-    work = Work(0.3 * LINK, 10, 0.001, 0.02, way[0], way[1], noise=0.1)
-    cost = batch_cost(kinds, workers, servers, work)
-    if way[0] == "prefetch" and all(workers):
-        return  # the mean of maxima is no maximum of means
-    expected = float(seconds(kinds, workers, servers, work))
-    assert 10 * cost.seconds(Resources()) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from mlopt.streaming.arity import BARRIER
-from mlopt.streaming.credits import Allowance, Taken
+from mlopt.streaming.credits import BARRIER, Allowance, Taken
 from mlopt.streaming.flow import Flow, least_feeds
 
 STEPS = 5000

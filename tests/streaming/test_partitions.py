@@ -1,4 +1,4 @@
-"""Arities stay exact through partitions and aggregates; partitions join to the whole."""
+"""Partitions of requests join to what each gives alone."""
 
 from __future__ import annotations
 
@@ -10,56 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlopt.errors import InputError
-from mlopt.streaming.arity import (
-    BARRIER,
-    Arity,
-    aggregated,
-    check_partition,
-    count,
-    cut,
-    place,
-)
-from mlopt.streaming.credits import Allowance, Ledger, Taken
+from mlopt.streaming.credits import BARRIER, Allowance, Ledger, Taken
 from mlopt.streaming.flow import Flow, least_feeds
+from mlopt.streaming.phases import check_partition
 
 small = st.integers(1, 5)
 
 
-def cut_list(feeds: Any, size: int) -> Any:
-    if feeds and isinstance(feeds[0], list):
-        return [cut_list(part, size) for part in feeds]
-    return [feeds[at : at + size] for at in range(0, len(feeds), size)]
-
-
-def aggregated_list(feeds: Any, size: int) -> Any:
-    if feeds and isinstance(feeds[0], list):
-        return [aggregated_list(part, size) for part in feeds]
-    return [tuple(feeds[at : at + size]) for at in range(0, len(feeds), size)]
-
-
-def length(feeds: Any) -> int:
-    nested = bool(feeds) and isinstance(feeds[0], list)
-    return sum(map(length, feeds)) if nested else len(feeds)
-
-
-@given(st.integers(0, 60), st.lists(small, max_size=2), st.lists(small, max_size=3))
-def test_arities_are_those_of_lists_that_are_cut_and_aggregated(
-    feeds: int, cuts: list[int], sizes: list[int]
-) -> None:
-    arity: Arity = feeds
-    listed: Any = list(range(feeds))
-    for size in cuts:
-        arity, listed = cut(arity, size), cut_list(listed, size)
-    for size in sizes:
-        arity, listed = aggregated(arity, size), aggregated_list(listed, size)
-        assert count(arity) == length(listed)
-    if cuts:
-        before = [length(listed[:k]) for k in range(len(listed))]
-        assert [place(arity, k) for k in range(len(listed))] == before
-
-
-def test_an_aggregate_within_partitions_does_not_divide_the_whole() -> None:
-    assert count(aggregated(cut(10, 3), 2)) == 7
+def groups_of(feeds: int, size: int, inner: int) -> list[int]:
+    """Of each partition of ``size`` feeds: how many aggregates of ``inner`` it holds."""
+    parts = [min(size, feeds - at) for at in range(0, feeds, size)]
+    return [-(-part // inner) for part in parts]
 
 
 class World:
@@ -81,7 +42,7 @@ class World:
         self.random.shuffle(self.waiting)
         for request, arity in enumerate(arities):
             self.cutting.end(request, arity)
-            self.join.end(request, aggregated(cut(arity, size), inner))
+            self.join.end(request, sum(groups_of(arity, size, inner)))
         self.results: dict[int, list[Any]] = {}
 
     def step(self) -> bool:
@@ -115,9 +76,9 @@ class World:
         while whole := local.whole_result():
             local.close(whole.batch)
             request, partition = whole.batch
-            parts = aggregated(cut(self.arities[request], self.size), self.inner)
+            before = groups_of(self.arities[request], self.size, self.inner)[:partition]
             for k, result in enumerate(whole.feed):
-                self.join.put(request, place(parts, partition) + k, result)
+                self.join.put(request, sum(before) + k, result)
         while joined := self.join.take():
             self.results[joined.batch] = joined.feed
             self.allowance.close(joined.batch)
@@ -143,8 +104,11 @@ def run(arities: list[int], size: int, inner: int, seed: int) -> dict[int, list[
 
 
 def alone(request: int, arity: int, size: int, inner: int) -> list[Any]:
-    parts = cut_list([(request, k) for k in range(arity)], size)
-    return [group for part in parts for group in aggregated_list(part, inner)]
+    feeds = [(request, k) for k in range(arity)]
+    parts = [feeds[at : at + size] for at in range(0, arity, size)]
+    return [
+        tuple(part[at : at + inner]) for part in parts for at in range(0, len(part), inner)
+    ]
 
 
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=4), small, small, st.integers(0))
@@ -157,10 +121,10 @@ def test_partitions_of_many_requests_join_to_what_each_gives_alone(
 
 
 def test_the_arity_of_the_paper_never_balances(monkeypatch: pytest.MonkeyPatch) -> None:
-    def divided(arity: Arity, size: int) -> Arity:
-        return -(-count(arity) // size)
+    def divided(feeds: int, size: int, inner: int) -> list[int]:
+        return [-(-feeds // inner)]
 
-    monkeypatch.setitem(run.__globals__, "aggregated", divided)
+    monkeypatch.setitem(run.__globals__, "groups_of", divided)
     with pytest.raises((AssertionError, InputError)):
         run([10], 3, 2, 0)
 

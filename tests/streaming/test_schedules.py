@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.streaming.schedules import Case, Run
 
-from mlopt.streaming.arity import BARRIER
-from mlopt.streaming.credits import Allowance, Ledger, Taken
+from mlopt.streaming.credits import BARRIER, Allowance, Ledger, Taken
 from mlopt.streaming.flow import Flow
 
 SCHEDULES = 10_000 if "MLOPT_JUDGE_EXAMPLES" in os.environ else 300

@@ -30,7 +30,7 @@ from mlopt.errors import (
     TooLargeError,
 )
 from mlopt.streaming import phases, places
-from mlopt.streaming.arity import BARRIER
+from mlopt.streaming.credits import BARRIER
 from mlopt.streaming.phases import border, in_one_place, least_partition, partition_of, unit
 from mlopt.streaming.spread import Spread
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mlopt import Plan, Stream
 from mlopt.errors import TooLargeError
 from mlopt.prices import price
-from mlopt.streaming.arity import BARRIER
+from mlopt.streaming.credits import BARRIER
 from mlopt.streaming.tune import Room, Timed, tune
 
 SOURCE = Timed("requests", 1e-6, 1e-6)

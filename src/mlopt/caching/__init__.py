@@ -8,16 +8,16 @@
     strategies   which outputs to keep within a budget; `choose` takes the best
     searching    the same where only a run as a whole can be priced
     lru          the same run simulated, with eviction
-    memory, disk where the kept outputs are
+    memory       the kept outputs of a run
+    disk         what is to outlive the process
 """
 
 from mlopt.caching.choosing import choose
-from mlopt.caching.counts import Statistics
 from mlopt.caching.disk import Disk
 from mlopt.caching.graph import Graph, Node
 from mlopt.caching.lru import Simulated, simulate
-from mlopt.caching.memory import Keeper
-from mlopt.caching.profile import Measured, Profile, extrapolated
+from mlopt.caching.memory import Keeper, Statistics
+from mlopt.caching.profile import Measured, Profile
 from mlopt.caching.recurrences import executions, requests, run_seconds, savings
 from mlopt.caching.searching import Found, Price, search
 from mlopt.caching.strategies import STRATEGIES, Kept, Strategy, contenders
@@ -39,7 +39,6 @@ __all__ = [
     "choose",
     "contenders",
     "executions",
-    "extrapolated",
     "requests",
     "run_seconds",
     "savings",

@@ -7,11 +7,9 @@ time and memory linearly, each by its own line ``a * n + b`` with ``a, b >= 0``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from mlopt.caching.graph import Node
 from mlopt.costs import Fit
-from mlopt.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,6 @@ class Profile:
     Parameters
     ----------
     seconds, bytes : Fit
-        With the samples, their residuals and ``relative_error``.
     """
 
     seconds: Fit
@@ -62,35 +59,3 @@ class Profile:
     def at(self, rows: int) -> Measured:
         """One execution on ``rows`` rows, as predicted."""
         return Measured(rows, self.seconds.at(rows), self.bytes.at(rows))
-
-    @property
-    def relative_error(self) -> float:
-        """The larger relative error of both lines at the samples."""
-        return max(self.seconds.relative_error, self.bytes.relative_error)
-
-
-def extrapolated(
-    nodes: Sequence[Node], measured: Sequence[Sequence[Measured]], rows: int
-) -> tuple[Node, ...]:
-    """The nodes with seconds and bytes as predicted for ``rows`` rows.
-
-    A node without measurements stays as it is.
-
-    Raises
-    ------
-    InputError
-        When there are not as many lists of measurements as nodes.
-    """
-    if len(nodes) != len(measured):
-        raise InputError(
-            f"`measured` must have one list for each node, got {len(measured)} for "
-            f"{len(nodes)} nodes."
-        )
-    return tuple(
-        _sized(node, Profile.of(samples).at(rows)) if samples else node
-        for node, samples in zip(nodes, measured, strict=True)
-    )
-
-
-def _sized(node: Node, size: Measured) -> Node:
-    return replace(node, seconds=size.seconds, bytes=size.bytes)

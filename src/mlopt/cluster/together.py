@@ -19,8 +19,6 @@ from collections.abc import (
     Callable,
     Generator,
     Hashable,
-    Iterable,
-    Iterator,
     Mapping,
     Sequence,
 )
@@ -29,8 +27,7 @@ from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from typing import Any
 
-from mlopt.cluster.executor import Executor, Handle
-from mlopt.cluster.memory import Memory
+from mlopt.cluster.executor import Executor
 from mlopt.cluster.pool import Pool
 from mlopt.errors import ClusterError
 
@@ -63,13 +60,14 @@ class Together:
 
     def __init__(self, executor: Executor, count: int) -> None:
         self.executor = executor
-        self.members = tuple(Member(self, executor) for _ in range(count))
+        # Each is an `Executor`, which it does not inherit from.
+        self.members: tuple[Any, ...] = tuple(Member(self, executor) for _ in range(count))
         self._changing = threading.Condition()
         self._running: set[Member] = set()
         self._calls: dict[Member, _Call] = {}
         self._over = threading.Event()
 
-    def run(self, jobs: Mapping[Member, Callable[[], Any]]) -> list[Any]:
+    def run(self, jobs: Mapping[Any, Callable[[], Any]]) -> list[Any]:
         """What the jobs return, each on a thread of its own, with a member of its own.
 
         Of several errors the first in the jobs' order is raised.
@@ -119,12 +117,14 @@ class Together:
             self._changing.notify_all()
 
 
-class Member(Executor):
-    """An executor for one of several algorithms: its `reduce` waits for theirs."""
+class Member:
+    """An executor for one of several algorithms: its `reduce` waits for theirs.
+
+    In all else it is the executor that it is given.
+    """
 
     def __init__(self, together: Together, executor: Executor) -> None:
         self.together, self._executor = together, executor
-        self.threads, self.memory = executor.threads, executor.memory
 
     def reduce(
         self,
@@ -133,64 +133,14 @@ class Member(Executor):
         items: Sequence[Any],
         *shared: Any,
     ) -> Any:
+        """As of `Executor`."""
         return self.together.meet(self, _Call(function, combine, items, shared))
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._executor, name)  # such as its client
+        return getattr(self._executor, name)
 
-    def map(
-        self, function: Callable[..., Any], items: Iterable[Any], *shared: Any
-    ) -> list[Any]:
-        return self._executor.map(function, items, *shared)
 
-    def fold(
-        self,
-        function: Callable[..., Any],
-        items: Sequence[Any],
-        states: Sequence[Any],
-        *shared: Any,
-    ) -> list[Any]:
-        return self._executor.fold(function, items, states, *shared)
-
-    def group(self, count: int, nbytes: int) -> int:
-        return self._executor.group(count, nbytes)
-
-    def put(self, value: Any) -> Handle:
-        return self._executor.put(value)
-
-    def submit(self, function: Callable[..., Any], *args: Any) -> Handle:
-        return self._executor.submit(function, *args)
-
-    def load(self, delayed: Sequence[Any]) -> list[Handle]:
-        return self._executor.load(delayed)
-
-    def run_graph(
-        self, graph: Any, keys: Sequence[Any], by_itself: Any = None
-    ) -> list[Handle]:
-        return self._executor.run_graph(graph, keys, by_itself)
-
-    def as_completed(
-        self, handles: Iterable[Handle], timeout: float | None = None
-    ) -> Iterator[Handle]:
-        return self._executor.as_completed(handles, timeout)
-
-    def result(self, handle: Handle) -> Any:
-        return self._executor.result(handle)
-
-    def release(self, handle: Handle) -> None:
-        self._executor.release(handle)
-
-    def abandon(self, handles: Iterable[Handle]) -> None:
-        self._executor.abandon(handles)
-
-    def memories(self, load: Callable[[], None]) -> Sequence[Memory]:
-        return self._executor.memories(load)
-
-    def listen(self, topic: str, told: Callable[[Any], None]) -> None:
-        self._executor.listen(topic, told)
-
-    def close(self) -> None:
-        self._executor.close()
+Executor.register(Member)
 
 
 @dataclass(eq=False)

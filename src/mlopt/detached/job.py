@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import shutil
 import time
 import uuid
+from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +16,9 @@ from msgspec.structs import replace
 
 from mlopt import errors
 from mlopt.cluster import detached, pack, unpack
+from mlopt.cluster.at_scheduler import DRIVERS
 from mlopt.cluster.connect import reached
-from mlopt.detached.fetching import copied
+from mlopt.detached import driver
 from mlopt.detached.kinds import Call, Query, Sweep, Train
 from mlopt.detached.records import (
     CANCELLED,
@@ -32,9 +35,9 @@ from mlopt.detached.records import (
     now,
     storage_of,
 )
-from mlopt.detached.sending import check, new_key, send
 from mlopt.detached.work import GIVEN, RETURNED, Work, check_storage, has_its_data
 from mlopt.errors import ClusterError, InputError, MloptError
+from mlopt.writing import copied
 
 LOOK = 0.5
 """Seconds between two looks at a job that somebody waits for."""
@@ -176,15 +179,15 @@ class Job:
                     f"{self.name} is {status}: only a job that is lost or failed can be "
                     "resumed."
                 )
-            before, key = self.record, new_key(self.name)
+            before, key = self.record, _new_key(self.name)
             self.folder.change(
                 lambda record: replace(
                     record, status=WAITING, key=key, failed=None, ended=None
                 )
             )
             try:
-                check(client, self.folder, key)
-                send(client, self.folder, key)
+                _check(client, self.folder, key)
+                _send(client, self.folder, key)
             except BaseException:
                 self.folder.change(lambda now: before if now.key == key else None)
                 raise
@@ -295,7 +298,7 @@ def submit(
     if isinstance(work, Sweep):
         check_storage(work.config.search.storage)
     name = name or f"{work.title}-{uuid.uuid4().hex[:6]}"
-    key = new_key(name)
+    key = _new_key(name)
     with reached(scheduler) as client:
         folder = make(
             storage_of(storage), Record(name=name, work=work, key=key, created=now())
@@ -303,8 +306,8 @@ def submit(
         try:
             if given is not None:
                 folder.kept().write(GIVEN, pack(given))
-            check(client, folder, key)
-            send(client, folder, key)
+            _check(client, folder, key)
+            _send(client, folder, key)
         except BaseException:
             shutil.rmtree(folder.path, ignore_errors=True)
             raise
@@ -391,3 +394,35 @@ def _created(folder: Folder) -> float | None:
     with suppress(InputError):
         return folder.read().created
     return None
+
+
+def _check(client: Any, folder: Folder, key: str) -> None:
+    """Refuse a job that a worker could not run: all of them may be asked to."""
+    version = importlib.metadata.version("mlopt")
+    try:
+        found: Mapping[str, str] = detached.ask_workers(
+            client, driver.check, str(folder.path), key, version
+        )
+    except Exception as error:
+        raise InputError(
+            f"All workers must have mlopt {version}, and the scheduler too; asked for it, "
+            f"they said: {error!r}."
+        ) from error
+    refused = {worker: why for worker, why in found.items() if why}
+    if refused:
+        worker, why = next(iter(refused.items()))
+        raise InputError(
+            f"All workers must be able to run the job, and {len(refused)} of {len(found)} "
+            f"cannot: {worker} says: {why}"
+        )
+
+
+def _send(client: Any, folder: Folder, key: str) -> None:
+    """Have a worker drive it."""
+    detached.remember(client, folder.name, str(folder.path))
+    detached.detach(client, key, driver.drive, str(folder.path), key)
+
+
+def _new_key(name: str) -> str:
+    """Of a task that drives the job of this name."""
+    return f"{DRIVERS}{name}-{uuid.uuid4().hex[:8]}"

@@ -30,8 +30,7 @@ from filelock import FileLock
 from mlopt.caching.disk import Disk
 from mlopt.detached.kinds import AnyWork
 from mlopt.detached.work import Outcome
-from mlopt.errors import InputError, masked
-from mlopt.readers.table import did_you_mean
+from mlopt.errors import InputError, did_you_mean, masked
 from mlopt.writing import check_writable, finish_files, write_file
 
 RECORD, KEPT = "job.json", "kept"

@@ -19,6 +19,7 @@ from mlopt import events
 from mlopt.caching.disk import Disk
 from mlopt.errors import ConfigError, InputError, masked
 from mlopt.readers import BUNDLED
+from mlopt.settings import stem_of
 
 GIVEN, RETURNED, STATE = "given", "returned", "state"
 """What a job from Python keeps: its arguments, what its call returned, how far it was."""
@@ -151,8 +152,7 @@ def made(folder: Path) -> Path:
 
 def stem(path: str) -> str:
     """The name of a file as a name of a job may begin."""
-    name = path.partition(BUNDLED)[2] or Path(path).name.partition(".")[0]
-    return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-_") or "data"
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", stem_of(path)).strip("-_") or "data"
 
 
 def named(paths: Sequence[str]) -> tuple[str, ...]:

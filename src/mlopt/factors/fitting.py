@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mlopt.errors import InputError
 from mlopt.factors.als import ALSTraining
@@ -14,13 +12,10 @@ from mlopt.factors.ids import Ids
 from mlopt.factors.model import Factors, drawn, faint
 from mlopt.factors.pricing import Passes, as_least_squares
 from mlopt.factors.ratings import Ratings
-from mlopt.factors.rotating import RotatingTraining
 from mlopt.factors.sgd import Rule, SGDTraining
 from mlopt.factors.shelves import Grid
 from mlopt.kernels.permutation import permutation
 from mlopt.server.layouts.places import Places
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -91,7 +86,7 @@ def train(
 
 def training_of(
     ratings: Ratings, start: Factors, passes: int, settings: Settings, places: Places
-) -> SGDTraining | ALSTraining | RotatingTraining:
+) -> SGDTraining | ALSTraining:
     """The training of a solver, where it takes the least."""
     if settings.solver != "sgd":
         places.choose("least squares of each side in turn", as_least_squares)
@@ -103,12 +98,10 @@ def training_of(
     looks = 0 if settings.patience is None else left
     todo = Passes(grid, start, settings.rule, settings.seed, left, looks)
     chosen = places.choose(str(todo), todo.prices)
-    given = ratings, start, settings.rule
-    where: dict[str, Any] = {"seed": settings.seed, "passes": passes, "grid": grid}
-    if chosen.layout == "rotate":
-        where["threads"] = None if chosen.apart else places.pool.here
-        return RotatingTraining(*given, **where, mesh=places.mesh)
-    return SGDTraining(*given, **where, executor=places.threads)
+    return SGDTraining(
+        ratings, start, settings.rule, seed=settings.seed, passes=passes, grid=grid,
+        mesh=places.mesh, threads=None if chosen.apart else places.pool.here,
+    )  # fmt: skip
 
 
 def _with_patience(

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlopt.factors.model import Factors, padded
-from mlopt.factors.rotating import program_of
-from mlopt.factors.sgd import Rule
+from mlopt.factors.sgd import Rule, program_of
 from mlopt.factors.shelves import Grid
 from mlopt.locking import cached_property
 from mlopt.prices import price

@@ -1,21 +1,26 @@
-"""Stochastic gradient descent over shelves, as a `mlopt.training.Training`."""
+"""Stochastic gradient descent: strata of users stay, blocks of items go round.
+
+In this process the only member has all of them, and its threads the strata.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mlopt.cluster import Executor
+from mlopt.cluster import Mesh
 from mlopt.errors import InputError
 from mlopt.factors.model import Factors, padded
 from mlopt.factors.ratings import Ratings
-from mlopt.factors.shelves import Grid
+from mlopt.factors.shelves import Grid, Shelf
 from mlopt.kernels.factors_sgd import visit
+from mlopt.server.layouts.rotate import Rotate
+from mlopt.server.program import Part, Program, Step
 from mlopt.server.strata import Turns
 
 Array = NDArray[Any]
@@ -39,8 +44,27 @@ class Rule:
     nonnegative: bool
 
 
+@dataclass(frozen=True)
+class Visits(Step):
+    """A step for each rating of a shelf."""
+
+    rule: Rule
+    mean: float
+
+    def visit(self, cell: Shelf, part: Part, state: Part, passes: int) -> float:
+        return visit(
+            cell,
+            (state["P"], part["Q"]),
+            (state["b"], part["c"]),
+            mean=self.mean, rate=self.rule.rate * self.rule.decay**passes,
+            penalty=self.rule.penalty, biased=self.rule.biased,
+            nonnegative=self.rule.nonnegative,
+        )  # fmt: skip
+
+
 class SGDTraining:
-    """Passes over all ratings, to the bit the same on any number of threads.
+    """A `mlopt.training.Training`: passes over all ratings, to the bit the same on any
+    number of threads and members.
 
     Parameters
     ----------
@@ -51,8 +75,10 @@ class SGDTraining:
         Of the order of ratings and rounds.
     passes : int
         That ``start`` has behind it.
-    executor : Executor
-        Of this process: its threads change the factors in place.
+    mesh : Mesh
+        Given a service.
+    threads : int, optional
+        Of each member. Default: its cores.
     grid : Grid, optional
         Of these ratings and this seed.
     """
@@ -65,19 +91,20 @@ class SGDTraining:
         *,
         seed: int,
         passes: int,
-        executor: Executor,
+        mesh: Mesh,
+        threads: int | None = None,
         grid: Grid | None = None,
     ) -> None:
-        self.rule, self.turns, self.executor = rule, Turns(seed), executor
+        self.rule, self.done = rule, False
         self.n, self.k, self.mean = len(ratings.values), start.P.shape[1], start.mean
-        self.grid = grid or Grid.of(ratings, seed)
-        self.passes, self.done, self._error = passes, False, math.nan
-        self._take(start)
+        self.grid, self.seed, self.mesh = grid or Grid.of(ratings, seed), seed, mesh
+        self.threads, self._error = threads, math.nan
+        self.layout = self._laid_out(start, passes)
 
-    def _take(self, start: Factors) -> None:
-        users, items = self.grid.users, self.grid.items
-        self.P, self.Q = users.arranged(padded(start.P)), items.arranged(padded(start.Q))
-        self.b, self.c = users.arranged(start.b), items.arranged(start.c)
+    @property
+    def passes(self) -> int:
+        """Passes over the ratings so far."""
+        return self.layout.passes
 
     def advance(self, passes: int) -> None:
         """Train for so many more passes.
@@ -86,43 +113,37 @@ class SGDTraining:
         ------
         InputError
             When factors grow without bounds.
+        ClusterError
+            When no member is left.
         """
-        side = self.grid.side
-        for _ in range(passes):
-            rate, error = self.rule.rate * self.rule.decay**self.passes, 0.0
-            for turn in self.turns(side, self.passes):
-                cells = [(a, (a + turn) % side, rate) for a in range(side)]
-                error += sum(self.executor.map(self._visit, cells))
-            self.passes += 1
-            self._error = math.sqrt(error / self.n) if error < math.inf else math.inf
-            if not math.isfinite(self._error) or not np.isfinite(self.P).all():
-                raise InputError(
-                    f"Factors must stay finite, but grew without bounds in pass "
-                    f"{self.passes}: lower `learning_rate`, which is {self.rule.rate:g}, "
-                    "or scale the ratings down."
-                )
-
-    def _visit(self, cell: tuple[int, int, float]) -> float:
-        stratum, block, rate = cell
-        own = slice(*self.grid.users.edges[stratum : stratum + 2])
-        theirs = slice(*self.grid.items.edges[block : block + 2])
-        return visit(
-            self.grid.shelves[stratum][block],
-            (self.P[own], self.Q[theirs]),
-            (self.b[own], self.c[theirs]),
-            mean=self.mean, rate=rate, penalty=self.rule.penalty,
-            biased=self.rule.biased, nonnegative=self.rule.nonnegative,
-        )  # fmt: skip
+        if passes <= 0:
+            return
+        self.layout.advance(passes)  # all at once: a task takes Dask milliseconds
+        loss = self.layout.loss
+        self._error = math.sqrt(loss / self.n) if loss < math.inf else math.inf
+        if not math.isfinite(self._error):
+            self._refuse()
 
     def quality(self) -> float:
         """The negative root of the mean squared error of the last pass, on its way."""
         return -self._error
 
     def factors(self) -> Factors:
-        """Copies, users and items by their numbers."""
-        users, items, k = self.grid.users.place, self.grid.items.place, self.k
-        P, Q = self.P[users][:, :k].copy(), self.Q[items][:, :k].copy()
-        return Factors(P, Q, self.b[users], self.c[items], self.mean)
+        """Copies, users and items by their numbers.
+
+        Raises
+        ------
+        InputError
+            When they have grown without bounds.
+        """
+        parts, states = self.layout.model()
+        users, items = self.grid.users.place, self.grid.items.place
+        P, b = _joined(states, "P", "b")
+        Q, c = _joined(parts, "Q", "c")
+        if not np.isfinite(P).all():
+            self._refuse()
+        P, Q = P[users][:, : self.k].copy(), Q[items][:, : self.k].copy()
+        return Factors(P, Q, b[users], c[items], self.mean)
 
     def state(self) -> dict[str, Any]:
         """Factors, biases and passes."""
@@ -134,6 +155,43 @@ class SGDTraining:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a `state`."""
+        self.layout.close()
         P, Q, b, c = (state[name] for name in ("P", "Q", "b", "c"))
-        self._take(Factors(P, Q, b, c, self.mean))
-        self.passes, self._error = state["passes"], state["error"]
+        start = Factors(P, Q, b, c, self.mean)
+        self.layout = self._laid_out(start, state["passes"])
+        self._error = state["error"]
+
+    def close(self) -> None:
+        """Let go of the members."""
+        self.layout.close()
+
+    def _laid_out(self, start: Factors, passes: int) -> Rotate:
+        program = program_of(self.grid, start, self.rule, self.seed)
+        return Rotate(program, self.mesh, passes=passes, threads=self.threads)
+
+    def _refuse(self) -> NoReturn:
+        raise InputError(
+            f"Factors must stay finite, but grew without bounds by pass {self.passes}: "
+            f"lower `learning_rate`, which is {self.rule.rate:g}, or scale the ratings "
+            "down."
+        )
+
+
+def program_of(grid: Grid, start: Factors, rule: Rule, seed: int) -> Program:
+    """What is to be done: strata of users, blocks of items, shelves for both."""
+    users, items = grid.users, grid.items
+    P, b = users.arranged(padded(start.P)), users.arranged(start.b)
+    Q, c = items.arranged(padded(start.Q)), items.arranged(start.c)
+    theirs = [slice(*items.edges[at : at + 2]) for at in range(grid.side)]
+    own = [slice(*users.edges[at : at + 2]) for at in range(grid.side)]
+    return Program(
+        Visits(rule, start.mean),
+        [{"Q": Q[rows], "c": c[rows]} for rows in theirs],
+        grid.shelves,
+        [{"P": P[rows], "b": b[rows]} for rows in own],
+        Turns(seed),
+    )
+
+
+def _joined(parts: Sequence[Part], *names: str) -> tuple[Array, ...]:
+    return tuple(np.concatenate([part[name] for part in parts]) for name in names)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from mlopt.errors import did_you_mean
 from mlopt.query import ast
 from mlopt.query.files import Functions, check_parser
 from mlopt.query.request import Function, Request
-from mlopt.query.text import Text, suggestion
+from mlopt.query.text import Text
 from mlopt.query.words import DEFAULT_EPSILON, TASKS
 
 
@@ -62,7 +63,7 @@ def _function(
 ) -> Function:
     if call.name in functions:
         return Function(call.name, functions[call.name])
-    near = suggestion(call.name, [*built_in, *functions])
+    near = did_you_mean(call.name, [*built_in, *functions])
     own = f" Those given: {', '.join(functions)}." if functions else ""
     raise text.error(
         call.span,

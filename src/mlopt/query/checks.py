@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from pathlib import Path
 
+from mlopt.errors import did_you_mean
 from mlopt.query import ast, fitting
 from mlopt.query.asking import request_of
 from mlopt.query.files import Functions, check_parser
 from mlopt.query.store import check_replaceable
-from mlopt.query.text import Text, suggestion
+from mlopt.query.text import Text
 from mlopt.writing import check_file
 
 
@@ -86,7 +87,7 @@ def _check_name(name: ast.Name, text: Text, known: Mapping[str, bool]) -> None:
     raise text.error(
         name.span,
         f"expected the name of a model, but `{name.value}` {what}."
-        f"{suggestion(name.value, models)}{has}",
+        f"{did_you_mean(name.value, models)}{has}",
     )
 
 
@@ -99,5 +100,5 @@ def _check_model(
     raise text.error(
         path.span,
         f"expected a file that PERSIST wrote, or the name of a model, but `{path.value}` "
-        f"is neither.{suggestion(path.value, models)}",
+        f"is neither.{did_you_mean(path.value, models)}",
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from mlopt.errors import QuerySyntaxError
+from mlopt.errors import QuerySyntaxError, did_you_mean
 from mlopt.query import ast
 from mlopt.query.lexer import Token, tokenize
-from mlopt.query.text import Span, Text, suggestion
+from mlopt.query.text import Span, Text
 from mlopt.query.words import RESERVED
 
 _NAME = re.compile(r"[^\W\d]\w*")
@@ -102,5 +102,5 @@ class Cursor:
 
     def unexpected(self, wanted: str, near: Iterable[str] = ()) -> QuerySyntaxError:
         """An error that says what was expected; ``near`` are spellings to propose."""
-        hint = suggestion(self.token.value, near) if self.token.kind == "word" else ""
+        hint = did_you_mean(self.token.value, near) if self.token.kind == "word" else ""
         return self.error(f"expected {wanted}, found {self.token}.{hint}")

@@ -15,12 +15,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mlopt.errors import InputError, InputWarning
+from mlopt.errors import InputError, InputWarning, did_you_mean
 from mlopt.query import ast
 from mlopt.query.files import Library, Sheet, picked, taken
 from mlopt.query.format import format_source
 from mlopt.query.model import Features
-from mlopt.readers.table import did_you_mean, listed
+from mlopt.readers.table import listed
 
 Array = NDArray[Any]
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from mlopt.errors import InputError, QuerySyntaxError
+from mlopt.errors import InputError, QuerySyntaxError, did_you_mean
 from mlopt.query import ast
 from mlopt.query.format import format_source
-from mlopt.query.text import Text, suggestion
+from mlopt.query.text import Text
 from mlopt.query.words import PARSERS
 from mlopt.readers import BUNDLED, Table, delimited, libsvm, read_table
 from mlopt.readers.binary import read_npz, read_parquet
@@ -107,7 +107,7 @@ def check_parser(parser: ast.Name, text: Text, functions: Functions) -> None:
     known = [*PARSERS, *functions]
     raise text.error(
         parser.span,
-        f"expected a parser, found `{parser.value}`.{suggestion(parser.value, known)} "
+        f"expected a parser, found `{parser.value}`.{did_you_mean(parser.value, known)} "
         f"Parsers: {', '.join(PARSERS)}, or one of yours, given from Python as "
         f'`mlopt.run(text, functions={{"{parser.value}": f}})`.',
     )

@@ -7,10 +7,11 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from mlopt.errors import did_you_mean
 from mlopt.query import ast
 from mlopt.query.cursor import Cursor
 from mlopt.query.durations import looks_like_part, parse_duration
-from mlopt.query.text import Span, alternatives, suggestion
+from mlopt.query.text import Span, alternatives
 from mlopt.query.words import ALGORITHMS, HAVING, RESERVED, SAMPLERS, USING
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
@@ -101,7 +102,7 @@ def _algorithm(cursor: Cursor, item: str) -> ast.Name:
     token = cursor.token
     known = {name.lower(): name for name in ALGORITHMS}
     if token.kind != "word" or token.value.lower() not in known:
-        hint = suggestion(token.value, ALGORITHMS) if token.kind == "word" else ""
+        hint = did_you_mean(token.value, ALGORITHMS) if token.kind == "word" else ""
         raise cursor.error(
             f"expected an algorithm, found {token}.{hint} Algorithms: "
             f"{', '.join(ALGORITHMS)}."

@@ -18,11 +18,12 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from mlopt.errors import did_you_mean
 from mlopt.query import ast
 from mlopt.query.cursor import Cursor
 from mlopt.query.format import looks_like_columns
 from mlopt.query.items import having, using
-from mlopt.query.text import Span, Text, suggestion
+from mlopt.query.text import Span, Text
 from mlopt.query.words import RESERVED, TASKS
 
 _STARTS = ("RUN", "PREDICT", "PERSIST")
@@ -126,7 +127,7 @@ def _task(cursor: Cursor) -> ast.Name | ast.Call:
         return ast.Call(name.value, span=token.span.to(cursor.last))
     if name.value.lower() not in TASKS:
         raise cursor.error(
-            f"expected a task, found {token}.{suggestion(token.value, TASKS)} Tasks: "
+            f"expected a task, found {token}.{did_you_mean(token.value, TASKS)} Tasks: "
             f"{', '.join(TASKS)}. A gradient function of your own is written with "
             f"parentheses: `{token.value}()`.",
             token.span,

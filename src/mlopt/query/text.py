@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from mlopt.errors import QuerySyntaxError
 
@@ -61,17 +60,6 @@ def alternatives(words: Iterable[str]) -> str:
     """``a, b or c``."""
     *most, last = words
     return f"{', '.join(most)} or {last}" if most else last
-
-
-def suggestion(wanted: str, known: Iterable[str]) -> str:
-    """A sentence with the nearest spelling, or nothing."""
-    lower = {word.lower(): word for word in known}
-    close = get_close_matches(wanted.lower(), lower, n=3)
-    if not close:
-        return ""
-    # "SDG" is as close to "svd" as to "SGD", whose letters it has.
-    same = [word for word in close if sorted(word) == sorted(wanted.lower())]
-    return f" Did you mean `{lower[[*same, *close][0]]}`?"
 
 
 def _window(source: str, start: int, length: int) -> tuple[str, int]:

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mlopt.errors import InputError, did_you_mean
 from mlopt.readers.documents import read_jsonl
 from mlopt.readers.files import File
 from mlopt.readers.idx import read_idx, read_idx_pair
 from mlopt.readers.pictures import read_images
 from mlopt.readers.sounds import read_sounds, read_wav
-from mlopt.readers.table import Table, column
+from mlopt.readers.table import Table, column, table_of
 
 __all__ = [
     "Table",
@@ -26,6 +27,8 @@ __all__ = [
 ]
 
 BUNDLED = "sklearn:"
+_NAMES = ("iris", "digits", "wine", "breast_cancer", "diabetes")
+"""The data sets that come with scikit-learn."""
 
 
 def read_table(
@@ -56,9 +59,7 @@ def read_table(
     """
     name = str(path)
     if name.startswith(BUNDLED):
-        from mlopt.readers.bundled import read_bundled
-
-        return read_bundled(name.removeprefix(BUNDLED), target)
+        return _read_bundled(name.removeprefix(BUNDLED), target)
     file = File.at(name)
     if _is_parquet(file):
         from mlopt.readers.binary import read_parquet
@@ -107,6 +108,19 @@ def check_table(path: str, target: str | None = None) -> list[str] | None:
     if target is not None:
         column(names, target, path)
     return names
+
+
+def _read_bundled(name: str, target: str | int | None) -> Table:
+    """One of `_NAMES`; the target is its own unless another column is named."""
+    if name not in _NAMES:
+        raise InputError(
+            f"`sklearn:{name}` names no data set.{did_you_mean(name, _NAMES)} Those here: "
+            f"{', '.join(_NAMES)}."
+        )
+    from sklearn import datasets
+
+    frame = getattr(datasets, f"load_{name}")(as_frame=True).frame
+    return table_of(frame, "target" if target is None else target, f"sklearn:{name}")
 
 
 def _is_parquet(file: File) -> bool:

@@ -26,21 +26,28 @@ def read_parquet(file: File, target: str | int | None) -> Table:
 
     with file.opened() as stream:
         try:
-            groups = pq.ParquetFile(stream).metadata
-            sizes = [
-                groups.row_group(i).total_byte_size for i in range(groups.num_row_groups)
-            ]
-            file.check_size(sum(sizes))
+            file.check_size(group_bytes(pq.ParquetFile(stream).metadata))
             frame = pd.read_parquet(stream)
         except pa.ArrowException as error:
             raise InputError(
                 f"`{file.path}` begins like Parquet but cannot be read: {error}."
             ) from error
+    return table_of(as_of_text(frame), target, file.path)
+
+
+def as_of_text(frame: Any) -> Any:
+    """A frame of Parquet with names, and gaps, as those of other formats have them."""
     frame.columns = frame.columns.map(str)
     # Below pandas 3 text has None where that of other formats has NaN.
     objects = frame.columns[(frame.dtypes == np.dtype(object)).to_numpy()]
     frame[objects] = frame[objects].where(frame[objects].notna(), np.nan)
-    return table_of(frame, target, file.path)
+    return frame
+
+
+def group_bytes(metadata: Any) -> int:
+    """What the groups of rows of a Parquet file unpack to."""
+    groups = range(metadata.num_row_groups)
+    return sum(metadata.row_group(number).total_byte_size for number in groups)
 
 
 def read_npz(file: File, target: str | int | None) -> Table:

@@ -16,9 +16,9 @@ import numpy as np
 
 from mlopt.errors import InputError
 from mlopt.readers import delimited, libsvm, members
-from mlopt.readers.alike import NotAlikeError
+from mlopt.readers.binary import as_of_text, group_bytes
 from mlopt.readers.documents import records
-from mlopt.readers.files import File
+from mlopt.readers.files import File, NotAlikeError
 from mlopt.readers.layout import UNNAMED, layout_of
 from mlopt.readers.notation import numbers_of
 
@@ -178,18 +178,11 @@ def _of_parquet(file: File, block_bytes: int) -> Iterator[Any]:
     with file.streamed() as stream:
         try:
             source = pq.ParquetFile(stream)
-            groups = [
-                source.metadata.row_group(number).total_byte_size
-                for number in range(source.metadata.num_row_groups)
-            ]
-            rows = source.metadata.num_rows
-            each = max(1, int(block_bytes * rows / max(1, sum(groups))))
-            for batch in source.iter_batches(each):
-                frame = batch.to_pandas().reset_index(drop=True)
-                frame.columns = frame.columns.map(str)
-                objects = frame.columns[(frame.dtypes == np.dtype(object)).to_numpy()]
-                frame[objects] = frame[objects].where(frame[objects].notna(), np.nan)
-                yield frame
+            rows, whole = source.metadata.num_rows, group_bytes(source.metadata)
+            for batch in source.iter_batches(
+                max(1, int(block_bytes * rows / max(1, whole)))
+            ):
+                yield as_of_text(batch.to_pandas().reset_index(drop=True))
         except pa.ArrowException as error:
             raise InputError(
                 f"`{file.path}` begins like Parquet but cannot be read: {error}."

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from mlopt.errors import InputError
+from mlopt.errors import InputError, did_you_mean
 from mlopt.readers.files import File
 from mlopt.readers.lazily import block_edges
-from mlopt.readers.table import did_you_mean, listed
+from mlopt.readers.table import listed
 
 
 def read_jsonl(

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from mlopt.errors import InputError
-from mlopt.readers.table import did_you_mean
+from mlopt.errors import InputError, did_you_mean
 from mlopt.resources.probe import memory_limit
 
 # Enough for some rows of a table with 100,000 columns.
@@ -27,6 +26,10 @@ _SHARE = 4
 _COLUMN_BYTES = 256
 
 _BROKEN = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+
+
+class NotAlikeError(InputError):
+    """A file whose blocks would not be read as the whole is."""
 
 
 @dataclass(frozen=True)

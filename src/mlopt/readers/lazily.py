@@ -15,9 +15,14 @@ def in_blocks(
     read: Callable[[int, int], np.ndarray],
     shape: tuple[int, ...],
     dtype: Any,
-    block_rows: int,
+    block_rows: int | None,
 ) -> Any:
-    """A dask array of ``shape``; ``read(start, stop)`` gives the rows of a block."""
+    """A dask array of ``shape``; ``read(start, stop)`` gives the rows of a block.
+
+    All rows at once where ``block_rows`` is None.
+    """
+    if block_rows is None:
+        return read(0, shape[0])
     import dask
     import dask.array as da
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from mlopt.errors import InputError
-from mlopt.readers.alike import NotAlikeError
-from mlopt.readers.files import File
+from mlopt.readers.files import File, NotAlikeError
 from mlopt.readers.table import Table
 
 _LINE = re.compile(rb"\s*[-+.\deE]+(\s+\d+:[-+.\deEnaif]+)*\s*(#.*)?")

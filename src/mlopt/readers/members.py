@@ -15,9 +15,8 @@ from typing import IO, Any
 import numpy as np
 
 from mlopt.errors import InputError
-from mlopt.readers.alike import NotAlikeError
 from mlopt.readers.binary import check_names, features_of, header_of
-from mlopt.readers.files import File
+from mlopt.readers.files import File, NotAlikeError
 
 
 @dataclass

@@ -50,8 +50,6 @@ def read_images(
     first = _pixels(files[0], channels)
     shape = (len(files), *first.shape)
     read = partial(_stacked, files, first.shape)
-    if block_rows is None:
-        return read(0, len(files)), labels
     return in_blocks(read, shape, np.dtype(np.uint8), block_rows), labels
 
 

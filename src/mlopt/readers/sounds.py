@@ -79,8 +79,6 @@ def read_sounds(
     if length < 1:
         raise InputError(f"`seconds` must be one sample at least, got {seconds!r}.")
     read = partial(_stacked, files, rate, length)
-    if block_rows is None:
-        return read(0, len(files)), labels
     shape = (len(files), length)
     return in_blocks(read, shape, np.dtype(np.float32), block_rows), labels
 

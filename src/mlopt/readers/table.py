@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
-from mlopt.errors import InputError
+from mlopt.errors import InputError, did_you_mean
 
 
 @dataclass(frozen=True)
@@ -75,13 +74,6 @@ def column(names: Sequence[str], wanted: str | int, path: str) -> str:
             f"The target must be a column of `{path}`, but there is none named `{wanted}`."
             f"{did_you_mean(str(wanted), names)} Columns: {listed(names)}."
         ) from None
-
-
-def did_you_mean(wanted: str, names: Sequence[str]) -> str:
-    """A sentence that proposes the closest name, or nothing."""
-    lower = {name.lower(): name for name in reversed(names)}
-    close = get_close_matches(wanted.lower(), lower, n=1)
-    return f" Did you mean `{lower[close[0]]}`?" if close else ""
 
 
 def listed(names: Sequence[str]) -> str:

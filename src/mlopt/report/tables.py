@@ -51,9 +51,7 @@ def trials_table(rows: Sequence[TrialRow], most: int = 20) -> str:
         "<tr><th class=n>rank<th class=n>trial<th>family<th class=n>score<th>state"
         "<th class=n>passes<th class=n>time<th>parameters</tr>"
     )
-    return (
-        f"<div class=wide><table><thead>{head}</thead><tbody>{body}</tbody></table></div>"
-    )
+    return _wide(head, body)
 
 
 def _trial(place: int, row: TrialRow) -> str:
@@ -80,9 +78,7 @@ def families_table(rows: Sequence[TrialRow]) -> str:
         "<th class=n>pruned<th class=n>failed<th class=n>unfinished"
         "<th class=n>training time</tr>"
     )
-    return (
-        f"<div class=wide><table><thead>{head}</thead><tbody>{body}</tbody></table></div>"
-    )
+    return _wide(head, body)
 
 
 def _family(number: int, family: str, own: Sequence[TrialRow]) -> str:
@@ -125,8 +121,13 @@ def failures_table(rows: Sequence[TrialRow], most: int = 10) -> str:
     )
     head = "<tr><th class=n>trial<th>configuration<th>reason</tr>"
     more = f"<p class=note>{len(failed) - most} more failed.</p>" * (len(failed) > most)
-    table = f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
-    return f"<h3>Trials that failed</h3><div class=wide>{table}</div>{more}"
+    return f"<h3>Trials that failed</h3>{_wide(head, body)}{more}"
+
+
+def _wide(head: str, body: str) -> str:
+    return (
+        f"<div class=wide><table><thead>{head}</thead><tbody>{body}</tbody></table></div>"
+    )
 
 
 def _pairs(values: Mapping[str, str]) -> str:

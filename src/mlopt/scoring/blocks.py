@@ -10,8 +10,8 @@ from typing import Any
 from mlopt.errors import TooLargeError
 from mlopt.locking import open_in_forks
 from mlopt.plan import format_bytes
-from mlopt.readers.alike import NotAlikeError
 from mlopt.readers.blocks import NUMBER, TEXT, read_blocks, read_matrices
+from mlopt.readers.files import NotAlikeError
 from mlopt.scoring.files import Job, size_of
 from mlopt.sweep.loading import as_features
 from mlopt.sweep.predict import first_step, read_rows

@@ -32,7 +32,7 @@ from mlopt.events import FileDone, Observer, ignore
 from mlopt.identity import token_of
 from mlopt.interrupts import Interrupts
 from mlopt.plan import Plan
-from mlopt.readers.alike import NotAlikeError
+from mlopt.readers.files import NotAlikeError
 from mlopt.resources.probe import memory_limit
 from mlopt.scoring.blocks import Block
 from mlopt.scoring.files import (

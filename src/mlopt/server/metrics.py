@@ -60,9 +60,7 @@ class Metrics:
         self._known: dict[str, float] = {}
         self._links: dict[str, float] = {}
 
-    def batch(
-        self, worker: str, compute: float, pull: float = 0.0, size: float = 1.0
-    ) -> None:
+    def batch(self, worker: str, compute: float, pull: float = 0.0) -> None:
         """A worker did a mini-batch.
 
         Parameters
@@ -70,13 +68,11 @@ class Metrics:
         worker : str
         compute, pull : float
             Seconds.
-        size : float, default=1
-            Of the mini-batch, 1 being the usual one.
         """
         self._counts[worker] = self._counts.get(worker, 0) + 1
         if self._counts[worker] > SKIPPED:
             kept = self._batches.setdefault(worker, deque(maxlen=WINDOW))
-            kept.append((compute / size, pull))
+            kept.append((compute, pull))
 
     def served(self, server: str, pushes: int, applying: float) -> None:
         """A server applied pushes since it reported last, in ``applying`` seconds."""
@@ -116,11 +112,6 @@ class Metrics:
         if not errors or not all(map(math.isfinite, errors)):
             return ALIKE * max(1.0, float(slowest(len(errors))))
         return (2 + float(slowest(len(errors)))) * statistics.fmean(errors)
-
-    def pulls(self, workers: Collection[str]) -> float:
-        """Seconds that pulls took, on average."""
-        seen = [pull for m in workers for _, pull in self._batches.get(m, ())]
-        return statistics.fmean(seen) if seen else 0.0
 
     def kinds(self, cores: Mapping[str, int]) -> dict[str, Kind]:
         """What each member would give; of all members, or of none if nothing is known.

@@ -30,7 +30,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from mlopt.costs import Cost
 from mlopt.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -234,23 +233,6 @@ def seconds(kinds: ArrayLike, workers: ArrayLike, servers: ArrayLike, work: Work
     [100.3, 75.6]
     """
     return work.batches * parts(kinds, workers, servers, work).seconds
-
-
-def batch_cost(
-    kinds: ArrayLike, workers: ArrayLike, servers: ArrayLike, work: Work
-) -> Cost:
-    """One mini-batch of one configuration in the algebra of `Cost`; see the top.
-
-    Law: ``cost.seconds(any) * work.batches == seconds(...)``.
-    """
-    found = parts(kinds, workers, servers, work)
-    if not np.isfinite(found.seconds):
-        raise InputError("A configuration must have workers and servers.")
-    compute, worker = float(found.compute), float(found.worker)
-    one = Cost(fixed=compute) + Cost(fixed=max(0.0, worker - compute))
-    if work.mode == "prefetch":
-        one = Cost(fixed=compute) | Cost(fixed=worker)
-    return (one + Cost(fixed=float(found.queue))) | Cost(fixed=float(found.serve))
 
 
 def balance(n: int, compute: float, pull: float, work: Work) -> float:

@@ -15,7 +15,6 @@ import numpy as np
 from mlopt.errors import InputError
 from mlopt.server.blocks import LARGEST, Array, Keys
 
-Group = Mapping[str, Array]
 Model = Mapping[str, Any]
 """Of arrays, or of groups."""
 

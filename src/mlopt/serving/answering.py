@@ -26,8 +26,7 @@ from mlopt.cluster.apart import Apart
 from mlopt.errors import InputWarning, MemberLostError
 from mlopt.serving.bodies import Rows, frame_of
 from mlopt.serving.model import ServedModel, load_served
-from mlopt.sweep.cells import unreadable
-from mlopt.sweep.predict import predictions
+from mlopt.sweep.predict import predictions, unreadable_cells
 
 Piece = tuple[Rows, int]
 """Rows of a request, and the number of the first of them, from 0."""
@@ -189,19 +188,13 @@ class _Model:
             found = predictions(self.model.estimator, frame, proba=proba)
         columns = {str(name): found[name].tolist() for name in found}
         ends = np.cumsum([rows.length for rows, _ in pieces])
-        strange = bool(self._remarks(frame))
+        strange = bool(unreadable_cells(self.model.estimator, frame))
         given = []
         for (rows, begin), last in zip(pieces, ends.tolist(), strict=True):
             first = last - rows.length
-            said = self._remarks(frame.iloc[first:last]) if strange else []
+            rows_here = frame.iloc[first:last]
+            said = unreadable_cells(self.model.estimator, rows_here) if strange else []
             if begin:
                 said = [f"counted from row {begin + 1:,}: {remark}" for remark in said]
             given.append(({n: values[first:last] for n, values in columns.items()}, said))
         return given
-
-    def _remarks(self, frame: Any) -> list[str]:
-        """Which cells the model takes as missing, since it cannot read them."""
-        reads = self.model.reads
-        if reads is None:
-            return []
-        return unreadable(frame, reads.numbers, reads.dates or {}, reads.decimals or {})

@@ -20,7 +20,7 @@ from sklearn.pipeline import Pipeline
 from mlopt.errors import InputError
 from mlopt.sweep.models import load, model_file
 from mlopt.sweep.outputs import RESULT, plain
-from mlopt.sweep.predict import predictions
+from mlopt.sweep.predict import first_step, predictions
 from mlopt.sweep.tabular import ReadColumns
 
 Kind = Literal["number", "category", "date", "value"]
@@ -112,7 +112,7 @@ def load_served(path: Path) -> ServedModel:
     file = model_file(path)
     stamp = stamp_of(path)
     estimator = load(file)
-    first = estimator.steps[0][1] if isinstance(estimator, Pipeline) else estimator
+    first = first_step(estimator)
     names = getattr(first, "feature_names_in_", None)
     if names is None:
         raise InputError(

@@ -24,7 +24,9 @@ from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 from mlopt.errors import InputError
-from mlopt.streaming.arity import Arity, aggregated, count
+
+BARRIER = 1 << 62
+"""An aggregate size that no batch reaches: all of its feeds together."""
 
 
 class Taken(NamedTuple):
@@ -214,15 +216,14 @@ class Ledger:
         one.pending[index] = feed
         return self._assemble(one)
 
-    def end(self, batch: Hashable, arity: Arity) -> Arity:
+    def end(self, batch: Hashable, feeds: int) -> int:
         """A batch has so many feeds and no more, those to come included.
 
         Returns
         -------
-        int or Parts
+        int
             How many the gate gives of it in all.
         """
-        feeds = count(arity)
         one = self.batches.get(batch) or self._begin(batch)
         if one.got > feeds:
             raise InputError(f"A batch of {feeds} feeds got {one.got}.")
@@ -230,7 +231,7 @@ class Ledger:
         if self.size is not None:
             self._assemble(one)
         self._forget_if_done(one)
-        return arity if self.size is None else aggregated(arity, self.size)
+        return feeds if self.size is None else -(-feeds // self.size)
 
     def take(self) -> Taken | None:
         """What goes on next, or None while nothing may."""

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from mlopt.plan import Alternative, Choice, Plan, format_bytes, format_seconds
 from mlopt.prices import price
-from mlopt.streaming.arity import BARRIER
+from mlopt.streaming.credits import BARRIER
 from mlopt.streaming.running import SOURCE, Running
 from mlopt.streaming.spread import Spread
 from mlopt.streaming.stage import Measured, Stage

@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from mlopt.streaming.arity import BARRIER, Arity
-from mlopt.streaming.credits import Allowance, Ledger, Taken
+from mlopt.streaming.credits import BARRIER, Allowance, Ledger, Taken
 
 
 class Flow:
@@ -71,9 +70,9 @@ class Flow:
         # The turn that has found the end counts as one; what it held is free.
         self.ingress.end(turn.batch, turn.number + 1)
         self.ingress.back(turn.batch, 1)
-        arity: Arity = turn.number
+        feeds = turn.number
         for ledger in self._path:
-            arity = ledger.end(turn.batch, arity)
+            feeds = ledger.end(turn.batch, feeds)
         return turn.number == 0
 
     def take(self, stage: int) -> Taken | None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Any
 
 from mlopt.errors import StreamClosedError
-from mlopt.streaming.arity import Arity
 from mlopt.streaming.credits import Ledger, Taken
 
 
@@ -44,24 +43,6 @@ class Gate:
         self._waiting = 0
         self._closed = False
         self._tell = tell
-
-    def put(self, batch: Hashable, index: int, feed: Any) -> None:
-        """See `Ledger.put`; never waits, as credits bound what is under way."""
-        with self.lock:
-            if self.ledger.put(batch, index, feed):
-                self.wake()
-
-    def end(self, batch: Hashable, arity: Arity) -> Arity:
-        """See `Ledger.end`."""
-        with self.lock:
-            given = self.ledger.end(batch, arity)
-            self.wake()
-            return given
-
-    def cancel(self, batch: Hashable) -> int:
-        """Forget a batch; gives how many of its feeds waited here."""
-        with self.lock:
-            return self.ledger.drop(batch)
 
     def take(self) -> Taken:
         """What goes on next; waits for it. Stages are served in the order of their calls.

@@ -21,7 +21,7 @@ import math
 from collections.abc import Sequence
 
 from mlopt.errors import InputError
-from mlopt.streaming.arity import BARRIER, check_partition
+from mlopt.streaming.credits import BARRIER
 
 SPARED = 0.02
 """Share of a partition's seconds of work that may go to moving it: less than measured times
@@ -62,6 +62,34 @@ def least_partition(sizes: Sequence[int | None], cores: int, wanted: int | None)
         raise InputError(f"A partition must have at least 1 feed, got {wanted}.")
     check_partition(wanted, *(one for one in sizes[: border(sizes)] if one is not None))
     return wanted
+
+
+def check_partition(partition: int, *sizes: int) -> None:
+    """Refuse partitions whose aggregates are not those of the whole batch.
+
+    (Whitlock et al., section 3.5, divide the arity of a batch by the size of an aggregate,
+    which is right where partitions hold whole ones, and there only.)
+
+    Parameters
+    ----------
+    partition : int
+        Feeds in one.
+    *sizes : int
+        Of the aggregate dequeues within, in order.
+
+    Raises
+    ------
+    InputError
+    """
+    left = partition
+    for size in sizes:
+        if left % size:
+            raise InputError(
+                f"A partition must hold whole aggregates: {size} do not divide {left} "
+                f"feeds of a partition of {partition}, so that others would be together "
+                f"than in the whole request. Take partitions of a multiple of {size}."
+            )
+        left //= size
 
 
 def partition_of(least: int, each: int, work: float, moving: float, most: float) -> int:

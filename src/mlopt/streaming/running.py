@@ -19,8 +19,7 @@ from mlopt.errors import (
 from mlopt.events import Event, GateWaited, Observer, RequestDone
 from mlopt.plan import format_bytes
 from mlopt.streaming.answer import Answer, Request
-from mlopt.streaming.arity import BARRIER
-from mlopt.streaming.credits import Allowance, Taken
+from mlopt.streaming.credits import BARRIER, Allowance, Taken
 from mlopt.streaming.deadlines import Deadlines
 from mlopt.streaming.flow import Flow, least_feeds
 from mlopt.streaming.gate import Gate

@@ -24,7 +24,7 @@ from mlopt.errors import ClusterError, InputError, MemberLostError, StreamClosed
 from mlopt.events import Observer
 from mlopt.prices import price
 from mlopt.streaming.answer import Feeds
-from mlopt.streaming.arity import BARRIER
+from mlopt.streaming.credits import BARRIER
 from mlopt.streaming.phases import (
     border,
     in_one_place,

@@ -15,7 +15,7 @@ from mlopt.errors import InputError, StreamClosedError
 from mlopt.events import Observer, ignore
 from mlopt.plan import Plan
 from mlopt.streaming.answer import Answer, Feeds, check_request
-from mlopt.streaming.arity import BARRIER
+from mlopt.streaming.credits import BARRIER
 from mlopt.streaming.explain import plan_of
 from mlopt.streaming.running import Running
 from mlopt.streaming.spread import Spread

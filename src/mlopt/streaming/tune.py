@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from mlopt.errors import TooLargeError
 from mlopt.plan import format_bytes
 from mlopt.prices import price
-from mlopt.streaming.arity import BARRIER
+from mlopt.streaming.credits import BARRIER
 from mlopt.streaming.flow import least_feeds
 
 THREADS = 32

@@ -91,7 +91,7 @@ def linear(case: Case) -> Built:
         model, space = LogisticRegression(), {"model__C": log_float(1e-4, 1e4)}
     else:
         model, space = Ridge(), {"model__alpha": log_float(1e-4, 1e6)}
-    return Pipeline([*_linear_steps(case), ("model", model)]), space
+    return Pipeline([*linear_steps(case), ("model", model)]), space
 
 
 def random_features(case: Case) -> Built:
@@ -113,7 +113,7 @@ def hist_gradient_boosting(case: Case) -> Built:
     """Gradient boosting on histograms, with categories as such."""
     from sklearn import ensemble
 
-    steps, coded = _tree_steps(case, FEW_LEVELS)
+    steps, coded = tree_steps(case, FEW_LEVELS)
     kind = (
         ensemble.HistGradientBoostingClassifier
         if case.classifies
@@ -165,7 +165,7 @@ def extra_trees(case: Case) -> Built:
 
 
 def _forest(case: Case, kind: Callable[..., Any]) -> Built:
-    steps, _ = _tree_steps(case, SPELLED_OUT)
+    steps, _ = tree_steps(case, SPELLED_OUT)
     leaf = 1 if case.rows < 20_000 else 2
     share: float | str = "sqrt" if case.classifies else 0.5
     shares = [0.1, 0.15, 0.25, 0.35, 0.5, *([0.8] if case.rows < MANY_ROWS else [])]
@@ -184,7 +184,7 @@ def _forest(case: Case, kind: Callable[..., Any]) -> Built:
     return Pipeline([*steps, ("model", model)]), space
 
 
-def _linear_steps(case: Case) -> list[tuple[str, Any]]:
+def linear_steps(case: Case) -> list[tuple[str, Any]]:
     if case.roles is None:
         from sklearn.preprocessing import MaxAbsScaler
 
@@ -193,7 +193,7 @@ def _linear_steps(case: Case) -> list[tuple[str, Any]]:
     return for_linear(case.roles, case.target.kind, case.rows, case.seed)
 
 
-def _tree_steps(case: Case, spelled_out: int) -> tuple[list[tuple[str, Any]], list[int]]:
+def tree_steps(case: Case, spelled_out: int) -> tuple[list[tuple[str, Any]], list[int]]:
     if case.roles is None:
         return [], []
     return for_trees(case.roles, case.target.kind, case.seed, spelled_out=spelled_out)

@@ -13,9 +13,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mlopt.errors import ConfigError, InputError
+from mlopt.errors import ConfigError, InputError, did_you_mean
 from mlopt.readers import check_table, read_table
-from mlopt.readers.table import did_you_mean, listed
+from mlopt.readers.table import listed
 from mlopt.rows.block import as_csr
 
 

@@ -14,9 +14,9 @@ from scipy import sparse
 from sklearn.metrics import get_scorer_names
 from sklearn.model_selection import train_test_split
 
-from mlopt.errors import ConfigError, InputError
+from mlopt.errors import ConfigError, InputError, did_you_mean
 from mlopt.identity import token_of
-from mlopt.readers.table import did_you_mean, listed
+from mlopt.readers.table import listed
 from mlopt.sweep.cells import giveaways, notations, row_list, unreadable
 from mlopt.sweep.config import Config
 from mlopt.sweep.families import Built, Case
@@ -156,8 +156,6 @@ def check_scoring(name: str | None) -> None:
     ------
     ConfigError
     """
-    from sklearn.metrics import get_scorer_names
-
     if name is not None and name not in get_scorer_names():
         raise ConfigError(
             f"`scoring` must be one of scikit-learn's scorers; got {name!r}."

@@ -14,11 +14,10 @@ from optuna.distributions import BaseDistribution, FloatDistribution, IntDistrib
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.pipeline import Pipeline
 
-from mlopt.errors import ConfigError
-from mlopt.readers.table import did_you_mean
+from mlopt.errors import ConfigError, did_you_mean
 from mlopt.sweep.config import Family
-from mlopt.sweep.families import DEFAULTS, SPARSE, Built, Case
-from mlopt.sweep.tabular import SPELLED_OUT, for_linear, for_trees
+from mlopt.sweep.families import DEFAULTS, SPARSE, Built, Case, linear_steps, tree_steps
+from mlopt.sweep.tabular import SPELLED_OUT
 
 LINEAR = "scaled and one-hot"
 TREES = "codes"
@@ -140,14 +139,10 @@ def _from_registry(case: Case, name: str, estimator: str) -> Pipeline:
             f"`families.{name}.estimator`: {estimator} is not for {case.target.task}, "
             f"which {case.target.name!r} asks for."
         )
-    if case.roles is None:
-        steps: list[tuple[str, Any]] = []
-    elif encoding == LINEAR:
-        steps = for_linear(case.roles, case.target.kind, case.rows, case.seed)
-    else:
-        steps, _ = for_trees(
-            case.roles, case.target.kind, case.seed, spelled_out=SPELLED_OUT
-        )
+    steps: list[tuple[str, Any]] = []
+    if case.roles is not None:
+        trees = encoding == TREES
+        steps = tree_steps(case, SPELLED_OUT)[0] if trees else linear_steps(case)
     return Pipeline([*steps, ("model", model)])
 
 

@@ -9,8 +9,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
-from mlopt.errors import ConfigError, masked
-from mlopt.readers.table import did_you_mean
+from mlopt.errors import ConfigError, did_you_mean, masked
 
 T = TypeVar("T", bound=msgspec.Struct)
 

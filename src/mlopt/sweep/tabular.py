@@ -28,8 +28,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from mlopt.errors import InputError, InputWarning, MissingColumnError
-from mlopt.readers.table import did_you_mean
+from mlopt.errors import InputError, InputWarning, MissingColumnError, did_you_mean
 from mlopt.rows.block import as_csr
 from mlopt.rows.source import is_dask
 from mlopt.sweep.cells import numbers_of

@@ -15,19 +15,16 @@ models", JMLR 10, 2009.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mlopt.cluster import Executor, Mesh
+from mlopt.cluster import Executor
 from mlopt.kernels.gibbs import sweep
 from mlopt.prices import count
 from mlopt.topics.counting import Priors, is_sparse, likelihood, lists, padded_table, table
 from mlopt.topics.documents import Documents
-
-if TYPE_CHECKING:
-    from mlopt.topics.rotating import RotatingGibbs
 
 Array = NDArray[Any]
 
@@ -64,26 +61,6 @@ def likely_topics(documents: Documents, shares: Array, seed: int) -> Array:
         edges = upto[:, word]
         out[own] = np.searchsorted(edges[:-1], drawn[own] * edges[-1], side="right")
     return out
-
-
-def training_of(
-    documents: Documents,
-    topics: Array,
-    number: int,
-    priors: Priors,
-    sampler: str,
-    seed: int,
-    passes: int,
-    place: Executor | Mesh,
-) -> GibbsTraining | RotatingGibbs:
-    """With a mesh on its members, else in this process."""
-    given = documents, topics, number, priors
-    if isinstance(place, Mesh):
-        # Pipelines know the estimator, and nobody else should pay for servers.
-        from mlopt.topics.rotating import RotatingGibbs
-
-        return RotatingGibbs(*given, sampler=sampler, seed=seed, passes=passes, mesh=place)
-    return GibbsTraining(*given, sampler=sampler, seed=seed, passes=passes, executor=place)
 
 
 class GibbsTraining:

@@ -46,7 +46,7 @@ class Shelf:
     def __init__(self, budget: float, executor: Executor, modest: str = "") -> None:
         self.executor, self.modest = executor, modest
         self.here = isinstance(executor, Threads)
-        self._keeper = Keeper(budget, sizeof=_size)
+        self._keeper = Keeper(budget)
         self._blocks: dict[str, set[int]] = {}
 
     @property
@@ -66,7 +66,8 @@ class Shelf:
         beside = f"{token}."
         self._keeper.keep(
             _slot(token, number),
-            _Block(value, size),
+            value,
+            size,
             spare=lambda slot: token == self.modest or slot.startswith(beside),
         )
 
@@ -78,7 +79,7 @@ class Shelf:
     def blocks(self, token: str) -> list[Any]:
         """Those of an operator that are held in this process, in order."""
         held = sorted(self.held(token)) if self.here else []
-        return [self._keeper.take(_slot(token, number)).value for number in held]
+        return [self._keeper.take(_slot(token, number)) for number in held]
 
     def tokens(self) -> tuple[str, ...]:
         """Operators of which blocks were held."""
@@ -87,7 +88,7 @@ class Shelf:
     def fetch(self, token: str, number: int, make: Callable[[], Any]) -> Any:
         """The block, made and kept if it is not held."""
         try:
-            return self._keeper.take(_slot(token, number)).value
+            return self._keeper.take(_slot(token, number))
         except KeyError:
             value = make()
         self.keep(token, number, value, tables.count_bytes(value))
@@ -118,7 +119,7 @@ class Shelf:
         for number, key in enumerate(keys):
             if not self.here:
                 if number in held:
-                    graph[key] = self._keeper.take(_slot(token, number)).value
+                    graph[key] = self._keeper.take(_slot(token, number))
                 continue
             made = ("made", key)
             graph[made] = _moved(graph[key], made)
@@ -126,16 +127,6 @@ class Shelf:
                 graph[key] = Task(key, _Fetch(self, token, number, graph, made))
             else:
                 graph[key] = Task(key, _Keep(self, token, number), TaskRef(made))
-
-
-@dataclass(frozen=True, eq=False)
-class _Block:
-    value: Any
-    size: int
-
-
-def _size(block: _Block) -> int:
-    return block.size
 
 
 def _slot(token: str, number: int) -> str:

@@ -10,14 +10,8 @@ import numpy as np
 
 from mlopt.cluster import single_threaded
 from mlopt.prices import price
+from mlopt.resources.queued import queued
 from mlopt.server.program import Part, Program, Step
-
-try:
-    import resource
-except ImportError:  # not a POSIX system
-    _TELLS = False
-else:
-    _TELLS = hasattr(resource, "RUSAGE_THREAD")
 
 _ENOUGH = price("layout.timed")
 MOST = 5
@@ -63,24 +57,17 @@ def _timed(
         for at in range(MOST):
             cell, part = pairs[at % len(pairs)]
             own, kept = _copied(part), _copied(state)
-            before = _clocks()
+            began = _clock()
             step.visit(cell, own, kept, passes)
-            found.append(_taken(before, _clocks()))
+            found.append(_clock() - began)
             if sum(found[1:]) > _ENOUGH:
                 break
     return min(found)
 
 
-def _clocks() -> tuple[float, float, int]:
-    """Of this thread: seconds by the clock, of the processor, and how often it waited."""
-    waited = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw if _TELLS else 1
-    return time.perf_counter(), time.thread_time(), waited
-
-
-def _taken(before: tuple[float, float, int], after: tuple[float, float, int]) -> float:
-    """Processor seconds, for others may have had the core; by the clock if it waited."""
-    wall, own, waited = (b - a for a, b in zip(before, after, strict=True))
-    return wall if waited else min(wall, own)
+def _clock() -> float:
+    """Seconds that stand still while others have the core."""
+    return time.perf_counter() - queued()
 
 
 def _copied(part: Part) -> Part:
