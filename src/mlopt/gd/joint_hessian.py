@@ -14,6 +14,7 @@ classification", Optim. Methods Softw. 17, 2002).
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -60,6 +61,12 @@ def joint_hessian(
     return hessian.reshape(total.shape[1], total.shape[1])
 
 
+def curved_rows(sample: Rows, weights: NDArray[Any], model: Model) -> int:
+    """How many of them have a curvature at one column of weights (d + 1, 1)."""
+    place = sample.executor.put((weights, model))
+    return int(sample.map_reduce(_block_curved, operator.add, place))
+
+
 def _completed(mean: Array, weights: NDArray[Any], model: Model, lacking: Array) -> Array:
     rows, K = weights.shape
     hessian = mean.reshape(K, rows, K, rows)
@@ -102,6 +109,12 @@ def _block_hessian(block: Block, place: tuple[NDArray[Any], Model]) -> Array:
             add_gram(rooted, total[:-1])
         total[-1, 0] += c.sum()
     return total
+
+
+def _block_curved(block: Block, place: tuple[NDArray[Any], Model]) -> int:
+    weights, model = place
+    z = decision(block.X, weights[:-1], weights[-1])[:, 0]
+    return int(np.count_nonzero(_curvatures(block, slice(None), z, model)))
 
 
 def _with_ones(X: Any) -> Array:

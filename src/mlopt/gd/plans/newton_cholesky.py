@@ -9,7 +9,8 @@
                  lowered again as soon as its minimum is near
     many rows    each step    L-BFGS corrects the last first guess
                               pass
-                 at steps 1, 2, 4, 8 ...    Hessian of a sample, factor
+                 at steps 1, 2, 4, 8 ...    Hessian of a sample, factor; of all rows from
+                                            now on, once no more of them are curved
 
 Byrd, Chin, Neveitt, Nocedal, "On the use of stochastic Hessian information in optimization
 methods for machine learning", SIAM J. Optim. 21, 2011. Hintermueller, Ito, Kunisch, "The
@@ -33,9 +34,9 @@ from numpy.typing import NDArray
 
 from mlopt.cluster import single_threaded
 from mlopt.gd import gap
-from mlopt.gd.batch import Batch
+from mlopt.gd.batch import Batch, Pairs
 from mlopt.gd.columns import Model, layout
-from mlopt.gd.joint_hessian import Inverse, inverse_of, joint_hessian
+from mlopt.gd.joint_hessian import Inverse, curved_rows, inverse_of, joint_hessian
 from mlopt.gd.passes import Evaluation, Floats, Sums, evaluate
 from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least, priced
 from mlopt.gd.plans.newton_costs import cost, passes
@@ -126,10 +127,14 @@ class Newton:
         self._idle = 0
         # Whether the penalty may be raised yet, by how many times it is, and where that or
         # a step that was too long has led; the objective after such a step.
-        self._may_raise = self._exact and model.loss == KINKED and model.l2 > 0
+        self._may_raise = self._exact and self._kinked
         self._times, self._leapt = 1.0, np.inf
         self._raised: Batch | None = None
         self._trace = 0.0
+
+    @property
+    def _kinked(self) -> bool:
+        return self._model.loss == KINKED and self._model.l2 > 0
 
     @property
     def passes(self) -> int:
@@ -281,12 +286,22 @@ class Newton:
 
     def _look(self, weights: Floats, model: Model) -> None:
         """Make the first guess from the Hessian at ``weights``."""
+        if self._kinked and not self._exact:
+            curved = curved_rows(self._sample, weights, model) / self._sample.n
+            if curved * self._rows.n <= self._sample.n:
+                self._see_all()
         hessian = joint_hessian(self._sample, weights, model, self._lacking)
         self._trace = max(self._trace, float(np.trace(hessian)))
         # Factors are small: a second thread of BLAS would mostly wait.
         with single_threaded():
             self._inverse = inverse_of(hessian)
         self._seen = weights
+
+    def _see_all(self) -> None:
+        """Hessians of all rows from now on, with nothing to correct."""
+        self._sample, self._lacking = self._rows, np.zeros(self._rows.d)
+        self._exact = self._may_raise = True
+        self._batch.pairs = Pairs(0)
 
     def coefficients(self, number: int = 0) -> tuple[Floats, Floats]:
         """Weights (outputs, d) and intercepts (outputs,)."""
@@ -298,6 +313,7 @@ class Newton:
         """A checkpoint: plain arrays and numbers."""
         return {
             "passes": self._passes,
+            "exact": self._exact,
             "due": self._due,
             "idle": self._idle,
             "seen": self._seen.copy(),
@@ -313,6 +329,8 @@ class Newton:
         """Go on from a checkpoint of the same model on the same rows."""
         self._passes, self._due = int(state["passes"]), int(state["due"])
         self._idle = int(state["idle"])
+        if state["exact"] and not self._exact:
+            self._see_all()
         memory = self._batch.pairs.size
         self._batch = Batch.restored(state["batch"], self._plan, memory)
         self._may_raise, self._times = bool(state["may_raise"]), float(state["times"])

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import sklearn
 from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.linear_model import Ridge
 from sklearn.utils import check_array
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
@@ -20,12 +22,17 @@ from mlopt.gd.estimator_base import resources_of
 from mlopt.gd.plans.look import rarest
 from mlopt.locking import cached_property
 from mlopt.pipeline.by_split import Streamed
+from mlopt.prices import count, price
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.tuning.crews.chain import Parts
 from mlopt.tuning.crews.own import own_params
 from mlopt.tuning.crews.scoring import Metrics
 from mlopt.tuning.crews.splits import Split, row_sets
+
+_ROWS, _LEAST, _SHARE = count("apart.rows"), count("apart.least"), price("apart.share")
+_ROUNDED = 1e-8
+"""Of the mean squares of scaled columns: a penalty, should they depend on each other."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,6 +172,25 @@ class Problem:
     def rare(self) -> float:
         """The share of the rarest class; 0.5 for regression."""
         return rarest(np.bincount(self.codes)) if self.classifier else 0.5
+
+    @cached_property
+    def apart(self) -> bool:
+        """Whether planes may separate a class from the rest, as far as some rows tell."""
+        X = self.X
+        if isinstance(X, Rows | Streamed) or self.not_columns or not self.classifier:
+            return True
+        X = self.matrix
+        size = min(self.n, _ROWS)
+        if size < _LEAST * X.shape[1]:
+            return True
+        rows = np.random.default_rng(self.seed).permutation(self.n)[:size]
+        few = (X[rows].toarray() if issparse(X) else X[rows]).astype(np.float64)
+        planes = np.arange(self.outputs) if self.outputs > 1 else np.ones(1)
+        own = self.codes[rows, None] == planes
+        with np.errstate(all="ignore"):
+            few = np.nan_to_num((few - few.mean(axis=0)) / few.std(axis=0))
+        sides = Ridge(_ROUNDED * size).fit(few, own).predict(few).reshape(own.shape)
+        return bool(((sides > 0.5) != own).mean(axis=0).min() < _SHARE)
 
     @cached_property
     def outputs(self) -> int:

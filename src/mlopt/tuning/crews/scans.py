@@ -121,8 +121,8 @@ class Scans:
         slowest = max(found, key=lambda p: p.expected)
         loss = _model(problem, tasks[0]).loss
         most = min(limit, (slowest.expected * slowest.high) ** 0.5)
-        # Kinks take thousands of steps where classes can be separated, which no look tells.
-        worst = min(limit, slowest.most) if loss == KINKED else 0.0
+        # Kinks take thousands of steps where classes can be separated.
+        worst = min(limit, slowest.most) if loss == KINKED and problem.apart else 0.0
         alone = replace(shape, columns=_columns(loss, shape))
 
         def taken(method: Method) -> float:
