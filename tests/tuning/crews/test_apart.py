@@ -15,9 +15,9 @@ from mlopt import ModelSearchCV
 from mlopt.gd.columns import Model
 from mlopt.gd.plans.newton_cholesky import Newton
 from mlopt.rows import Rows
-from mlopt.tuning.crews import scan
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.crews.scans import LOCKSTEP
+from mlopt.tuning.crews.spaces import space_of
 
 GRID = {"C": np.logspace(-3, 3, 16).tolist()}
 
@@ -25,14 +25,13 @@ GRID = {"C": np.logspace(-3, 3, 16).tolist()}
 def searched(X: Any, y: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[Problem, str]:
     """The problem of a search over `LinearSVC`, and how its models descend."""
     found: list[tuple[Problem, str]] = []
-    choose = scan.space_of
 
     def noted(tasks: Any, rows: Rows, problem: Problem) -> Any:
-        space = choose(tasks, rows, problem)
+        space = space_of(tasks, rows, problem)
         found.append((problem, space.way))
         return space
 
-    monkeypatch.setattr(scan, "space_of", noted)
+    monkeypatch.setattr("mlopt.tuning.crews.scan.space_of", noted)
     search = ModelSearchCV(LinearSVC(), GRID, sampler="grid", bandit=None, n_trials=None)
     search.fit(X, y)
     return found[0]
@@ -53,7 +52,8 @@ def test_classes_that_overlap_are_descended_to_in_lockstep(
 def test_classes_that_a_plane_separates_may_take_any_number_of_passes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    problem, way = searched(*load_wine(return_X_y=True), monkeypatch)
+    X, y = load_wine(return_X_y=True)
+    problem, way = searched(X, y, monkeypatch)
     assert problem.apart
     assert way != LOCKSTEP
 
