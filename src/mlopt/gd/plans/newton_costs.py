@@ -48,6 +48,16 @@ def passes(shape: Shape) -> float:
     return _PASSES_WITH_START if rows_of_start(shape) else _PASSES
 
 
+def renewals(shape: Shape, passes: float, loss: str) -> float:
+    """Hessians in so many passes: one in each, or of a sample after 1, 2, 4, 8 of them.
+
+    Of a squared hinge all rows count once few of them are curved: in each pass.
+    """
+    if rows_of_hessian(shape, loss) == shape.n or loss == KINKED:
+        return passes
+    return math.ceil(math.log2(max(passes, 2)))
+
+
 def hessian_work(shape: Shape, resources: Resources, rows: int, loss: str) -> Cost:
     """Arithmetic and memory traffic of a Hessian of so many rows, whoever calls for it."""
     curved = math.ceil(_CURVED * rows) if loss == KINKED else rows
@@ -81,7 +91,6 @@ def cost(shape: Shape, resources: Resources, passes: float, loss: str = "") -> C
     needed = 4.0 * rows * shape.d * shape.itemsize if rows < shape.n else 0.0
     if why := beyond(needed, resources, "a sample"):
         return why
-    renewals = passes if rows == shape.n else math.ceil(math.log2(max(passes, 2)))
     hessian = hessian_work(shape, resources, rows, loss) + Cost(python=_BESIDE)
     factor = factor_work(shape, resources)
     each = gradient_pass(shape, resources) + solving(size) + Cost(python=_STEP)
@@ -89,4 +98,5 @@ def cost(shape: Shape, resources: Resources, passes: float, loss: str = "") -> C
     # The rows of a start are few, its calls are not.
     calls = Cost(python=(1.0 - share) * (_STEP + _BESIDE)) if share else Cost()
     start = _START_PASSES * (share * (each + hessian) + calls)
-    return start + passes * each + renewals * (hessian + factor)
+    made = renewals(shape, passes, loss) * (hessian + factor)
+    return start + passes * each + made

@@ -25,7 +25,12 @@ from mlopt.gd.plans.look import Look
 from mlopt.gd.plans.method import Method
 from mlopt.gd.plans.newton_cholesky import LOSSES, NEWTON_CHOLESKY
 from mlopt.gd.plans.newton_costs import cost as newton_cost
-from mlopt.gd.plans.newton_costs import factor_work, hessian_work, rows_of_hessian
+from mlopt.gd.plans.newton_costs import (
+    factor_work,
+    hessian_work,
+    renewals,
+    rows_of_hessian,
+)
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import GradientNorm
 from mlopt.gd.pricing import Shape, gradient_pass, gradient_work, shape_of_stats
@@ -213,9 +218,8 @@ def newton_alone(loss: str, shape: Shape, here: Resources, passes: float) -> Cos
     if loss not in LOSSES or isinstance(newton_cost(alone, thread, passes, loss), str):
         return None
     rows = rows_of_hessian(alone, loss)
-    renewals = passes if rows == shape.n else np.log2(max(passes, 2.0))
     hessian = hessian_work(alone, thread, rows, loss) + factor_work(alone, thread)
-    work = passes * gradient_work(alone) + float(renewals) * hessian
+    work = passes * gradient_work(alone) + renewals(alone, passes, loss) * hessian
     one = work + Cost(python=passes * _NEWTON)
     return (shape.columns // columns) * one
 
