@@ -224,17 +224,16 @@ def fitted(options):
     for name, search, X, y in drawn(options.drawn, options.problems):
         own = [one for one in both_ways(search, X, y) if one.priced() is not None]
         seen += own
-        for newton in (False, True):
-            both = [(o.priced(), o.seconds) for o in own if o.newton == newton]
+        for way in (LOCKSTEP, NEWTON, DUAL):
+            both = [(one.priced(), one.seconds) for one in own if one.way == way]
             if both:
                 predicted, took = np.sum(both, axis=0)
-                way = "newton" if newton else "lockstep"
                 print(
                     f"{name:44}{way:9} {predicted:8.3f} s, took {took:8.3f} s", flush=True
                 )
     prices.SCRIPT, prices.PREFIX = "predicted_searches.py", "batch."
     prices.UNITS |= {"passes", "share"}
-    prices.print_fitted(seen, lambda one: "newton" if one.newton else "lockstep")
+    prices.print_fitted(seen, lambda one: one.way)
 
 
 def on_drawn(options):
