@@ -36,7 +36,7 @@ from mlopt.pipeline.profiling.settling import settle
 from mlopt.pipeline.profiling.shapes import stats_of_fit
 from mlopt.pipeline.profiling.trial import Trial
 from mlopt.pipeline.rules.base import Context, Draft
-from mlopt.pipeline.rules.choose_ways import ChooseWays
+from mlopt.pipeline.rules.choose_ways import choose_ways
 from mlopt.pipeline.steps.generators import generators_as_they_were
 from mlopt.pipeline.steps.hearing import unheard
 from mlopt.pipeline.tasks.functions import Unforeseen
@@ -340,7 +340,7 @@ def graph_behind(
                 gathers = isinstance(op, Learn) and op.way is None
                 return first[op.token] if gathers else op
 
-            sinks = ChooseWays().rewrite(Draft(sinks), context).sinks
+            sinks = choose_ways(Draft(sinks), context).sinks
             sinks = rebuild(sinks, by_blocks)
         built.models.update(_renewed(built.models, sinks))
         return sinks, built, samples.large
