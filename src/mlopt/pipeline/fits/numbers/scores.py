@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 
 from mlopt.errors import InputError
 from mlopt.gd.column_sums import ColumnSums, block_sums
-from mlopt.pipeline.fits.numbers.classes import added, placed
+from mlopt.pipeline.fits.numbers.classes import united
 from mlopt.pipeline.fits.numbers.spread import column_range, column_spread, together
 from mlopt.pipeline.library.moments import Moments
 from mlopt.rows import Block
@@ -57,14 +57,9 @@ class Variation:
         return Variation(classes, (rows[:, :1], means, squares), *column_range(X))
 
     def __add__(self, other: Variation) -> Variation:
-        classes = np.union1d(self.classes, other.classes)
-        each = together(self._among(classes), other._among(classes))
+        classes, a, b = united(self.classes, self.each, other.classes, other.each)
         low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
-        return Variation(classes, each, low, high)
-
-    def _among(self, classes: Any) -> Moments:
-        rows, means, squares = (placed(classes, self.classes, part) for part in self.each)
-        return rows, means, squares
+        return Variation(classes, together(a, b), low, high)
 
     def scores(self) -> tuple[Any, Any]:
         """F values of one-way analyses of variance, and p values; constant columns: NaN."""
@@ -149,12 +144,9 @@ class Frequencies:
         return Frequencies(classes, np.bincount(codes).astype(np.float64), dense)
 
     def __add__(self, other: Frequencies) -> Frequencies:
-        classes = np.union1d(self.classes, other.classes)
-        rows, sums = (
-            added(classes, (self.classes, mine), (other.classes, theirs))
-            for mine, theirs in ((self.rows, other.rows), (self.sums, other.sums))
-        )
-        return Frequencies(classes, rows, sums)
+        ours, theirs = (self.rows, self.sums), (other.rows, other.sums)
+        classes, a, b = united(self.classes, ours, other.classes, theirs)
+        return Frequencies(classes, a[0] + b[0], a[1] + b[1])
 
     def scores(self) -> tuple[Any, Any]:
         """Pearson's chi-squared statistics, and their p values."""
