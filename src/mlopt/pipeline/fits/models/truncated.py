@@ -12,8 +12,7 @@ from sklearn.utils import check_random_state
 from mlopt.costs import Cost
 from mlopt.errors import InputError
 from mlopt.gd.pricing import shape_of_stats
-from mlopt.pipeline.fits.base import ManyPasses
-from mlopt.pipeline.fits.models.twin import with_columns
+from mlopt.pipeline.fits.models.twin import Priced, with_columns
 from mlopt.pipeline.library import pca_plan
 from mlopt.pipeline.library.truncated_svd import by_lanczos, by_sketch
 from mlopt.resources import Resources
@@ -21,7 +20,7 @@ from mlopt.rows import Rows
 from mlopt.stats import Stats
 
 
-class Truncated(ManyPasses):
+class Truncated(Priced):
     """`TruncatedSVD`, by the algorithm that it asks for.
 
     Parameters
@@ -34,24 +33,21 @@ class Truncated(ManyPasses):
     def __init__(self, algorithm: str) -> None:
         self.name = algorithm
 
-    def refuses(self, estimator: Any, stats: Stats) -> str:
-        if estimator.algorithm != self.name:
-            return f"algorithm={estimator.algorithm!r} was asked for"
-        cost = self._priced(estimator, stats, Resources())
-        return cost if isinstance(cost, str) else ""
+    def unlike(self, estimator: Any, stats: Stats) -> str:
+        asked = estimator.algorithm
+        return "" if asked == self.name else f"algorithm={asked!r} was asked for"
 
     def passes(self, estimator: Any, stats: Stats) -> float:
         return pca_plan.passes_over_rows(self.name, _shape(estimator, stats))
 
-    def cost(
+    def priced(
         self,
         estimator: Any,
         stats: Stats,
         resources: Resources,
         passes: float | None = None,
-    ) -> Cost | None:
-        cost = self._priced(estimator, stats, resources)
-        return None if isinstance(cost, str) else cost
+    ) -> Cost | str:
+        return pca_plan.solver_cost(self.name, _shape(estimator, stats), resources)
 
     def fit(self, estimator: Any, rows: Rows, y: Any, weight: Any) -> Any:
         k, random = estimator.n_components, check_random_state(estimator.random_state)
@@ -71,10 +67,6 @@ class Truncated(ManyPasses):
         fitted.explained_variance_ = found.variances.astype(rows.dtype)
         fitted.explained_variance_ratio_ = ratios.astype(rows.dtype)
         return fitted
-
-    def _priced(self, estimator: Any, stats: Stats, resources: Resources) -> Cost | str:
-        shape = _shape(estimator, stats)
-        return pca_plan.solver_cost(self.name, shape, resources)
 
 
 def _shape(estimator: Any, stats: Stats) -> pca_plan.Shape:
