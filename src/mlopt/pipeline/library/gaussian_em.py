@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.cluster import between_passes
-from mlopt.pipeline.library.pca_randomized import centred_panels
+from mlopt.pipeline.library.pca_leading import centred_panels
 from mlopt.rows import Block, Rows
 
 Array = NDArray[Any]

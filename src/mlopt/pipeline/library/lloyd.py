@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from mlopt.cluster import between_passes
 from mlopt.kernels.keyed import keyed_sums, nearest_centres
-from mlopt.pipeline.library.pca_randomized import centred_panels
+from mlopt.pipeline.library.pca_leading import centred_panels
 from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]

@@ -26,8 +26,8 @@ from mlopt.gd.estimator_base import (
     plan_before,
 )
 from mlopt.pipeline.library.pca_fit import NAMES, WAYS, fit_pca, prepare
+from mlopt.pipeline.library.pca_leading import centred_panels
 from mlopt.pipeline.library.pca_plan import Shape
-from mlopt.pipeline.library.pca_randomized import centred_panels
 from mlopt.plan import Plan
 from mlopt.rows.source import is_dask
 

@@ -15,7 +15,7 @@ from mlopt.gd import pricing
 from mlopt.gd.pricing import arithmetic, scan
 from mlopt.gd.row_products import gram_cost, qr_flops, triangle_cost
 from mlopt.pipeline.library.choosing import Options, calibrated, choose
-from mlopt.pipeline.library.pca_lanczos import krylov
+from mlopt.pipeline.library.pca_leading import krylov
 from mlopt.plan import Alternative, Choice, format_bytes
 from mlopt.prices import price
 from mlopt.resources import Resources

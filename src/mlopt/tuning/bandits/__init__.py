@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from mlopt.errors import InputError, did_you_mean
 from mlopt.tuning.bandits.action_elimination import ActionElimination
-from mlopt.tuning.bandits.base import Bandit, Progress, Verdicts
+from mlopt.tuning.bandits.base import Bandit, NoPruning, Progress, Verdicts
 from mlopt.tuning.bandits.halving import Hyperband, SuccessiveHalving
-from mlopt.tuning.bandits.no_pruning import NoPruning
 
 __all__ = [
     "BANDITS",

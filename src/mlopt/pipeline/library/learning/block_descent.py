@@ -110,6 +110,11 @@ class BlockDescent:
         self._after: Callable[[], Rows] | None = None
 
     @property
+    def dtype(self) -> Any:
+        """Of the rows."""
+        return self._rows.dtype
+
+    @property
     def intercept(self) -> Array:
         """The intercepts (k,): the plane goes through the means."""
         return np.asarray(self._start - self.means @ self.coef)

@@ -29,7 +29,7 @@ from mlopt.pipeline.library.learning.block_fit import (
 )
 from mlopt.pipeline.library.learning.by_scores import _Classifies, _Regresses
 from mlopt.pipeline.library.learning.feature_blocks import Features, column_blocks, scores
-from mlopt.plan import Plan
+from mlopt.plan import Choice, Plan
 from mlopt.resources import Resources
 from mlopt.stats import Stats
 
@@ -90,15 +90,20 @@ class BlockModel(BaseEstimator):
         with closing(executor()) as where:
             ready = prepare(self, X, y, sample_weight, self._targets, where)
             descent = descent_of(self, ready)
-            begun = time.perf_counter()
-            descent.advance(self.n_iter)
-            swept = time.perf_counter() - begun
-        self.features_, self.n_iter_ = ready.features, self.n_iter
-        dtype = ready.sample.rows.dtype
-        self.coef_ = descent.coef.T.astype(dtype)
-        self.intercept_ = descent.intercept.astype(dtype)
-        plan, total = plan_of(self, ready.choice), time.perf_counter() - started
-        self.plan_ = plan.with_measured({ready.choice.step: swept}, total=total)
+            self._sweep(descent, ready.features, ready.choice, started)
+
+    def _sweep(
+        self, descent: Any, features: Features, choice: Choice, started: float
+    ) -> None:
+        """Sweep, and learn what comes of it; ``started`` is when the fit was."""
+        begun = time.perf_counter()
+        descent.advance(self.n_iter)
+        swept = time.perf_counter() - begun
+        self.features_, self.n_iter_ = features, self.n_iter
+        self.coef_ = descent.coef.T.astype(descent.dtype)
+        self.intercept_ = descent.intercept.astype(descent.dtype)
+        total = time.perf_counter() - started
+        self.plan_ = plan_of(self, choice).with_measured({choice.step: swept}, total=total)
 
     def _scores(self, X: Any, function: Any) -> Any:
         """``function`` of the scores (n, k) of rows."""

@@ -99,6 +99,11 @@ class PerClassDescent:
         self._rows = rows.compute_beside(_residual, self._start)
 
     @property
+    def dtype(self) -> Any:
+        """Of the rows."""
+        return self._rows.dtype
+
+    @property
     def intercept(self) -> Array:
         """The intercepts (K,)."""
         return np.asarray(self._start - np.einsum("kd,dk->k", self.means, self.coef))
