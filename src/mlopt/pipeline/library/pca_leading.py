@@ -27,6 +27,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from mlopt.cluster import between_passes
 from mlopt.gd.tsqr import stack
+from mlopt.pipeline.library.moments import added
 from mlopt.rows import Block, Rows
 
 Array = NDArray[Any]
@@ -69,16 +70,12 @@ def leading_from(
 
 def squared(rows: Rows, basis: Array, mean: Array) -> Array:
     """``Xc.T @ (Xc @ basis)``, shape (d, l), float64: one pass."""
-    product, sums = rows.map_reduce(_product, _add, basis, mean)
+    product, sums = rows.map_reduce(_product, added, basis, mean)
     return np.asarray(product - np.outer(mean, sums))
 
 
 def _orthonormal(matrix: Array) -> Array:
     return np.asarray(np.linalg.qr(matrix)[0])
-
-
-def _add(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
-    return a[0] + b[0], a[1] + b[1]
 
 
 def _product(block: Block, basis: Array, mean: Array) -> tuple[Array, Array]:

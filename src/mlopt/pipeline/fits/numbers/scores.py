@@ -22,7 +22,7 @@ from mlopt.errors import InputError
 from mlopt.gd.column_sums import ColumnSums, block_sums
 from mlopt.pipeline.fits.numbers.classes import united
 from mlopt.pipeline.fits.numbers.spread import column_range, column_spread, together
-from mlopt.pipeline.library.moments import Moments
+from mlopt.pipeline.library.moments import Moments, Summed
 from mlopt.rows import Block
 
 Array = NDArray[np.float64]
@@ -76,7 +76,7 @@ class Variation:
 
 
 @dataclass(frozen=True)
-class Correlation:
+class Correlation(Summed):
     """`f_regression`: sums of columns with the target, and of the target with itself."""
 
     rows: int
@@ -91,10 +91,6 @@ class Correlation:
         X = check_array(X, accept_sparse="csr", dtype=np.float64)
         features, target = block_sums(Block(X, beside)), block_sums(Block(y, beside))
         return Correlation(len(y), features, target)
-
-    def __add__(self, other: Correlation) -> Correlation:
-        features, target = self.features + other.features, self.target + other.target
-        return Correlation(self.rows + other.rows, features, target)
 
     def scores(self) -> tuple[Any, Any]:
         """F values of least squares with one column, and p values; finite, as by default.
