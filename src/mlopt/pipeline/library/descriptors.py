@@ -108,8 +108,11 @@ def sample_rows(rows: Rows, most: Any, random_state: Any) -> Array:
     most = check_count("n_samples", most)
     if rows.sparse:
         raise InputError("Descriptors must be dense: convert them with `toarray()`.")
-    numbers = np.arange(rows.n)
-    if rows.n > most:
-        drawn = check_random_state(random_state).choice(rows.n, most, replace=False)
-        numbers = np.sort(drawn)
-    return np.asarray(rows.take(numbers))
+    return np.asarray(rows.take(some_of(rows.n, most, check_random_state(random_state))))
+
+
+def some_of(n: int, most: int, random: np.random.RandomState) -> NDArray[np.intp]:
+    """Numbers of so many of ``n`` rows, drawn without repeats, in order; or all."""
+    if n <= most:
+        return np.arange(n)
+    return np.sort(random.choice(n, most, replace=False))

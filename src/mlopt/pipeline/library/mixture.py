@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mlopt.errors import InputError
 from mlopt.gd.parameters import check_count, check_positive
-from mlopt.pipeline.library.descriptors import _OfDescriptors, as_rows
+from mlopt.pipeline.library.descriptors import _OfDescriptors, as_rows, some_of
 from mlopt.pipeline.library.gaussian_em import Mixture, fit_mixture, posteriors
 from mlopt.pipeline.library.moments import column_moments, join
 from mlopt.rows import Rows
@@ -140,10 +140,8 @@ class GaussianMixture(ClassNamePrefixFeaturesOutMixin, _OfDescriptors):
                     f"`means_init` must have shape {(k, rows.d)}, got {given.shape}."
                 )
             return given
-        random, few = check_random_state(self.random_state), np.arange(rows.n)
-        if rows.n > SAMPLE:
-            few = np.sort(random.choice(rows.n, max(SAMPLE, k), replace=False))
-        X = rows.take(few).astype(np.float64)
+        random = check_random_state(self.random_state)
+        X = rows.take(some_of(rows.n, max(SAMPLE, k), random)).astype(np.float64)
         return np.asarray(kmeans_plusplus(X, k, random_state=random)[0])
 
     @property
