@@ -34,7 +34,7 @@ from mlopt.gd.least_squares import Ridge
 from mlopt.pipeline.calibration import components, convolution, linear
 from mlopt.pipeline.calibration.cases import Case
 from mlopt.pipeline.calibration.running import warm_up
-from mlopt.pipeline.library.pca import PCA
+from mlopt.pipeline.library.pca import PCA, shape_of_fit
 from mlopt.resources import Calibration, Resources
 
 TIE, GAP, VARIANCE = 1.3, 1e-6, 0.01
@@ -175,7 +175,7 @@ def run_pca(machine, quick, limit):
             X, before = components.problem(n, d), (n, d)
         models = {}
         case = components.case(PCA(k, random_state=0), X, machine, models)
-        free = components.may_approximate(PCA(k), X)
+        free = shape_of_fit(PCA(k), X).may_approximate
         by_name = () if free else NAMES_ONLY["PCA", "exact"]
         cell = Cell(f"{n} rows, {k} components", d, *picks(case, machine), by_name=by_name)
         run(case, cell, machine, limit)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 
 _PASSWORD = re.compile(r"""([a-z][\w+.-]*://[^/\s:@'"?]*):\S+@""", re.IGNORECASE)
@@ -17,9 +17,11 @@ def masked(text: str) -> str:
     return _SECRET.sub(r"\1***", _PASSWORD.sub(r"\1:***@", text))
 
 
-def did_you_mean(wanted: str, names: Iterable[str]) -> str:
-    """A sentence that proposes the closest name, or nothing."""
-    lower = {name.lower(): name for name in reversed([*names])}
+def did_you_mean(
+    wanted: str, names: Iterable[str], part: Callable[[str], str] = str
+) -> str:
+    """A sentence that proposes the name whose ``part`` is closest, or nothing."""
+    lower = {part(name).lower(): name for name in reversed([*names])}
     close = get_close_matches(wanted.lower(), lower, n=3)
     if not close:
         return ""

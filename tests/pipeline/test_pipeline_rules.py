@@ -22,10 +22,10 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
 import mlopt
 from mlopt.pipeline.environment import environment
-from mlopt.pipeline.rules import RULES
+from mlopt.pipeline.planning.optimizer import RULES
 from mlopt.pipeline.rules.choose_ways import TIE, TRIFLE
 
-NAMES = [rule.name for rule in RULES]
+NAMES = list(RULES)
 N = 6000
 """Rows enough for several blocks, and so for a profile."""
 

@@ -263,7 +263,7 @@ def test_a_bandit_given_takes_the_size_of_the_search() -> None:
 
 
 def test_an_unknown_bandit_is_named_with_the_likely_one() -> None:
-    with pytest.raises(InputError, match=r"got 'hyper-band'. Did you mean 'hyperband'\?"):
+    with pytest.raises(InputError, match=r"got 'hyper-band'. Did you mean `hyperband`\?"):
         bandit_of("hyper-band")
 
 

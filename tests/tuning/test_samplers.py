@@ -213,7 +213,7 @@ def test_a_sampler_to_come_names_the_way_out(name: str) -> None:
 
 
 def test_an_unknown_sampler_is_named_with_the_likely_one() -> None:
-    with pytest.raises(InputError, match=r"got 'rando'. Did you mean 'random'\?"):
+    with pytest.raises(InputError, match=r"got 'rando'. Did you mean `random`\?"):
         sampler_of("rando")
 
 

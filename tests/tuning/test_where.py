@@ -27,7 +27,8 @@ from sklearn.svm import SVC
 import mlopt
 from mlopt.cluster import processes
 from mlopt.costs import Cost
-from mlopt.tuning import apart, samples, where
+from mlopt.tuning import samples, where
+from mlopt.tuning.crews import plain
 from mlopt.tuning.crews.plain import is_plain
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.forecast import Forecast
@@ -96,7 +97,7 @@ def crowded(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         return [None if one is None else one.times(factor) for one in looks], lost
 
     monkeypatch.setattr(samples, "_side_by_side", slower)
-    monkeypatch.setattr(apart, "price", lambda name: 0.0)
+    monkeypatch.setattr(plain, "price", lambda name: 0.0)
     yield
     for hands in [*processes._left._idle]:
         processes._left._end(hands)

@@ -114,6 +114,10 @@ class Keeper:
         with self._lock:
             return token in self._values
 
+    def __len__(self) -> int:
+        """How many are held."""
+        return len(self._values)
+
     @property
     def statistics(self) -> Statistics:
         """What happened so far."""

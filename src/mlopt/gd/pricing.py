@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from mlopt.costs import Cost
 from mlopt.gd.sizes import CACHE
@@ -163,7 +164,14 @@ def solving(size: int, columns: int = 1) -> Cost:
     return Cost(memory=_FACTOR * 8.0 * columns * size**2)
 
 
-def arithmetic(shape: Shape, operations: float) -> Cost:
+class _Values(Protocol):
+    """Rows, or images, whose values have so many bytes."""
+
+    @property
+    def itemsize(self) -> int: ...
+
+
+def arithmetic(shape: _Values, operations: float) -> Cost:
     """So many operations in the precision of the rows."""
     if shape.itemsize == 4:
         return Cost(flops32=operations)

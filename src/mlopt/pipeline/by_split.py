@@ -41,8 +41,8 @@ from mlopt.pipeline.planning.build import Builder
 from mlopt.pipeline.planning.making import Planned, Problem, bind, graph_behind
 from mlopt.pipeline.profiling.samples import Samples
 from mlopt.pipeline.rules.base import Context, Draft
-from mlopt.pipeline.rules.fuse_rows import FuseRows
-from mlopt.pipeline.rules.share_work import ShareWork
+from mlopt.pipeline.rules.fuse_rows import fuse_rows
+from mlopt.pipeline.rules.share_work import share_work
 from mlopt.pipeline.running.execute import Execution
 from mlopt.pipeline.running.layers import Layers
 from mlopt.pipeline.running.rows_of import rows_of
@@ -234,7 +234,7 @@ class Streamed:
             applied = [op.token for op in walk(sinks) if op.gives_rows]
             seconds = sum(trial.seconds.get(token, 0.0) for token in applied) / trial.rows
             bytes_ = _row_bytes(example)
-            (sink,) = ShareWork().rewrite(Draft(sinks), _NOTHING).sinks
+            (sink,) = share_work(Draft(sinks), _NOTHING).sinks
             self._chains[key] = Chain(sink, built, bytes_, example, seconds)
         return self._chains[key]
 
@@ -284,7 +284,7 @@ class Streamed:
     def _behind(self, sinks: Sinks, kept: bool) -> list[Rows]:
         """One pass fits a step of all sinks."""
         layers = self._learnt(sinks)
-        fused = FuseRows().rewrite(Draft(sinks), _NOTHING).sinks
+        fused = fuse_rows(Draft(sinks), _NOTHING).sinks
         keys = [layers.rows(sink) for sink in fused]
         graph = dict(layers.graph())
         if kept or len(fused) == 1 or isinstance(self.executor, Threads):

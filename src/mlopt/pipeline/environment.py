@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import pickle
 import threading
-from collections import OrderedDict
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
@@ -22,44 +21,11 @@ from dask.sizeof import sizeof
 from dask.utils import parse_bytes
 from scipy.sparse import issparse
 
-from mlopt.caching import Disk
+from mlopt.caching import Disk, Keeper
 from mlopt.locking import open_in_forks
 from mlopt.pipeline.blocks.tables import count_bytes
 from mlopt.pipeline.graph.operators import Apply, Learn, Operator
 from mlopt.pipeline.graph.walking import walk
-
-
-class Memory:
-    """Values by token within a budget; the one used longest ago is forgotten first."""
-
-    def __init__(self) -> None:
-        self._values: OrderedDict[str, tuple[Any, int]] = OrderedDict()
-
-    def get(self, token: str) -> Any:
-        """The value, or None."""
-        if token not in self._values:
-            return None
-        self._values.move_to_end(token)
-        return self._values[token][0]
-
-    def put(self, token: str, value: Any, size: int, budget: float) -> None:
-        """Remember a value, unless it alone is larger than the budget."""
-        if size > budget:
-            return
-        self._values[token] = (value, size)
-        self._values.move_to_end(token)
-        while sum(size for _, size in self._values.values()) > budget:
-            self._values.popitem(last=False)
-
-    def clear(self) -> None:
-        """Forget everything."""
-        self._values.clear()
-
-    def __contains__(self, token: str) -> bool:
-        return token in self._values
-
-    def __len__(self) -> int:
-        return len(self._values)
 
 
 class Environment:
@@ -79,13 +45,13 @@ class Environment:
     def __init__(self, budget: int | None = None) -> None:
         self._budget = budget
         self.hits = 0
-        self._models, self._rows = Memory(), Memory()
+        self.clear()
         self._lock = threading.Lock()
 
     def get(self, token: str) -> Any:
         """The model, or None."""
         with self._lock:
-            model = self._models.get(token) if self.budget else None
+            model = _held(self._models, token, self.budget)
             if model is None:
                 model = _read("model", token)
             self.hits += model is not None
@@ -94,20 +60,21 @@ class Environment:
     def put(self, token: str, model: Any) -> None:
         """Remember a model, unless it alone is larger than the budget."""
         with self._lock:
-            self._models.put(token, model, model_bytes(model), self.budget)
+            self._models.budget = self.budget
+            self._models.keep(token, model, model_bytes(model))
             _write("model", token, model)
 
     def get_rows(self, token: str) -> Any:
         """The blocks of an operator's rows, or None."""
         with self._lock:
-            found = self._rows.get(token) if _bytes("mlopt.reuse-rows") else None
+            found = _held(self._rows, token, _bytes("mlopt.reuse-rows"))
             return _read("rows", token) if found is None else found
 
     def put_rows(self, token: str, blocks: list[Any]) -> None:
         """Remember rows, if there is room for all of them."""
         with self._lock:
-            size = sum(map(count_bytes, blocks))
-            self._rows.put(token, blocks, size, _bytes("mlopt.reuse-rows"))
+            self._rows.budget = _bytes("mlopt.reuse-rows")
+            self._rows.keep(token, blocks, sum(map(count_bytes, blocks)))
             _write("rows", token, blocks)
 
     @property
@@ -133,9 +100,7 @@ class Environment:
 
     def clear(self) -> None:
         """Forget everything in memory."""
-        with self._lock:
-            self._models.clear()
-            self._rows.clear()
+        self._models, self._rows = Keeper(0), Keeper(0)
 
     def __contains__(self, token: str) -> bool:
         with self._lock:
@@ -168,6 +133,10 @@ def model_bytes(model: Any) -> int:
         model_bytes(value) if hasattr(value, "get_params") else sizeof(value)
         for value in vars(model).values()
     )  # fmt: skip
+
+
+def _held(keeper: Keeper, token: str, budget: int) -> Any:
+    return keeper.take(token) if budget and token in keeper else None
 
 
 def _bytes(setting: str) -> int:

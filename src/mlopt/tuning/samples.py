@@ -31,10 +31,10 @@ from mlopt.prices import count, price
 from mlopt.resources.queued import queued
 from mlopt.rows import Rows
 from mlopt.stats import Stats, stored_share
-from mlopt.tuning import apart
 from mlopt.tuning.crews.chain import Parts, fit_steps, params_of_final
 from mlopt.tuning.crews.fitting import cut_params
 from mlopt.tuning.crews.own import own_params
+from mlopt.tuning.crews.plain import may_pay
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.crews.scoring import Metrics
 
@@ -146,7 +146,7 @@ def profiled(
     # Where it may pay to be apart, the first once more on all other threads: how much
     # longer it takes so is what they take from one another.
     longest = min(limit, fits * first.seconds * len(train) / sizes[0])
-    crowd = problem.executor.threads - 1 if apart.may_pay(problem, typical, longest) else 0
+    crowd = problem.executor.threads - 1 if may_pay(problem, typical, longest) else 0
     jobs = [(typical, rows[: sizes[1]])] + crowd * [(typical, rows[: sizes[0]])]
     (second, *crowded), _ = _side_by_side(problem, jobs, WAITS * limit)
     if second is None:

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mlopt.plan import Alternative, Choice
-from mlopt.tuning.apart import begin, may_pay
 from mlopt.tuning.crews.families import Way
+from mlopt.tuning.crews.plain import begin, may_pay
 from mlopt.tuning.crews.problem import Problem
 from mlopt.tuning.forecast import DOUBT, Forecast
 

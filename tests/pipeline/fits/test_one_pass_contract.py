@@ -27,7 +27,8 @@ from tests.pipeline.fits.same import (
 
 from mlopt.errors import InputError
 from mlopt.pipeline.fits.base import OnePass
-from mlopt.pipeline.fits.numbers.table import FITS, NUMERIC
+from mlopt.pipeline.fits.numbers.table import FITS
+from mlopt.pipeline.fits.registry import ways_of
 from mlopt.stats import Stats
 
 cases = pytest.mark.parametrize(
@@ -38,14 +39,14 @@ orders = st.lists(st.integers(0, 5), max_size=6)
 
 
 def way_of(estimator: Any) -> OnePass:
-    (way,) = NUMERIC[type(estimator)]
+    (way,) = ways_of(estimator)
     assert isinstance(way, OnePass)
     return way
 
 
 def test_every_kind_of_the_table_has_cases() -> None:
-    assert {type(estimator) for _, estimator, _ in CASES} == set(NUMERIC)
-    assert {kind for way in FITS for kind in way.kinds} == set(NUMERIC)
+    kinds = {kind for way in FITS for kind in way.kinds}
+    assert {type(estimator) for _, estimator, _ in CASES} == kinds
 
 
 @cases

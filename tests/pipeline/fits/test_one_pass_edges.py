@@ -39,7 +39,7 @@ from tests.pipeline.fits.same import (
 import mlopt
 from mlopt.errors import InputError
 from mlopt.pipeline.fits.base import OnePass
-from mlopt.pipeline.fits.numbers.table import NUMERIC
+from mlopt.pipeline.fits.registry import ways_of
 from mlopt.stats import Stats
 
 GOOD = np.arange(24.0).reshape(8, 3) % 5
@@ -48,7 +48,7 @@ Place = pytest.mark.parametrize("row", [0, 4, 7])
 
 
 def fitted(estimator: Any, data: Data, cuts: tuple[int, ...] = (3, 5)) -> Any:
-    (way,) = NUMERIC[type(estimator)]
+    (way,) = ways_of(estimator)
     assert isinstance(way, OnePass)
     return finished(way, estimator, merged(way, parts(way, estimator, data, cuts)))
 
@@ -140,7 +140,7 @@ def test_weights_are_refused_where_scikit_learn_takes_none() -> None:
     ],
 )
 def test_what_cannot_be_merged_is_refused_with_a_reason(estimator: Any, why: str) -> None:
-    (way,) = NUMERIC[type(estimator)]
+    (way,) = ways_of(estimator)
     assert why in way.refuses(estimator, Stats(8, 3))
 
 
@@ -214,7 +214,7 @@ def test_a_class_that_weighs_nothing_is_a_class(estimator: Any) -> None:
 
 def test_pandas_categories_that_differ_between_blocks_are_united() -> None:
     words = [["x", "y", "x"], ["z", "x"], ["y", None, "y"]]
-    way, given = NUMERIC[OneHotEncoder][0], OneHotEncoder()
+    way, given = ways_of(OneHotEncoder())[0], OneHotEncoder()
     assert isinstance(way, OnePass)
     blocks = [pd.DataFrame({"word": pd.Categorical(some)}) for some in words]
     found = merged(way, [way.part(given, block, None, None) for block in blocks])

@@ -16,7 +16,7 @@ from tests.pipeline.fits.same import merged, parts
 from mlopt.pipeline.fits.base import OnePass
 from mlopt.pipeline.fits.numbers import quantiles
 from mlopt.pipeline.fits.numbers.quantiles import Sketch
-from mlopt.pipeline.fits.numbers.table import NUMERIC
+from mlopt.pipeline.fits.registry import ways_of
 
 Array = NDArray[Any]
 
@@ -75,7 +75,7 @@ def test_bins_of_many_rows_hold_nearly_equal_counts(
     n = 20_000
     given = KBinsDiscretizer(5, encode="ordinal", quantile_method=method, subsample=None)
     data = Data(shuffled(n).astype(float))
-    (way,) = NUMERIC[KBinsDiscretizer]
+    (way,) = ways_of(KBinsDiscretizer())
     assert isinstance(way, OnePass)
     ours = way.finish(given, merged(way, parts(way, given, data, range(900, n, 900))))
     assert repr(ours.get_params()) == repr(given.get_params())

@@ -10,7 +10,7 @@ import pytest
 from mlopt.costs import Cost
 from mlopt.errors import InputError
 from mlopt.gd import pricing
-from mlopt.pipeline.library.pca_lanczos import leading_exact
+from mlopt.pipeline.library.pca_leading import leading_exact
 from mlopt.pipeline.library.pca_plan import (
     Shape,
     choose_solver,

@@ -199,7 +199,7 @@ def test_where_one_way_is_left_a_sample_is_fitted_only_for_what_to_keep(
         return 7.0, 2.0
 
     monkeypatch.setattr(Logistic, "speculate", speculate)
-    machine = Resources(workers=1, threads=2)
+    machine = Resources(workers=1, threads=2, memory=2**30)
     options = profile((op,), tries, BLOCKS, machine, room).options[op.token]
     (chosen,) = (one for one in options if one.seconds is not None)
     assert chosen.name == "lbfgs"

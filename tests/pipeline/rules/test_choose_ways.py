@@ -13,9 +13,8 @@ from mlopt.pipeline.fits.registry import ways_of
 from mlopt.pipeline.graph.operators import Learn
 from mlopt.pipeline.planning.optimizer import is_same
 from mlopt.pipeline.profiling.profile import Option, Profile
-from mlopt.pipeline.rules import Context
-from mlopt.pipeline.rules.base import Draft
-from mlopt.pipeline.rules.choose_ways import ChooseWays
+from mlopt.pipeline.rules.base import Context, Draft
+from mlopt.pipeline.rules.choose_ways import choose_ways
 from mlopt.resources import Resources
 
 OP = Learn("last", Ridge(), DATA)
@@ -26,7 +25,7 @@ def chosen(own: float | None, ours: float | None) -> Any:
     costs = Profile(100, 1, 1, Resources(workers=1, threads=1))
     ways = Option(WAY, WAY.name, ours, reason="no"), Option(None, "own", own, reason="no")
     costs.options[OP.token] = ways
-    draft = ChooseWays().rewrite(Draft((OP,)), Context(costs, 0))
+    draft = choose_ways(Draft((OP,)), Context(costs, 0))
     assert is_same(Draft((OP,)), draft)
     (last,) = draft.sinks
     assert isinstance(last, Learn)
@@ -54,4 +53,4 @@ def test_where_no_way_is_left_the_step_and_the_reasons_are_named() -> None:
 
 def test_without_a_profile_nothing_changes() -> None:
     draft = Draft((OP,))
-    assert ChooseWays().rewrite(draft, Context(None, 0)) is draft
+    assert choose_ways(draft, Context(None, 0)) is draft

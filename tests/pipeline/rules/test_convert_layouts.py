@@ -19,10 +19,9 @@ from mlopt.pipeline.graph.operators import Convert, Learn
 from mlopt.pipeline.planning.optimizer import is_same
 from mlopt.pipeline.profiling.profile import Measure
 from mlopt.pipeline.profiling.profile import Profile as Costs
-from mlopt.pipeline.rules import Context
-from mlopt.pipeline.rules.base import Draft
-from mlopt.pipeline.rules.convert_layouts import ConvertLayouts
-from mlopt.pipeline.rules.fuse_rows import FuseRows
+from mlopt.pipeline.rules.base import Context, Draft
+from mlopt.pipeline.rules.convert_layouts import convert_layouts
+from mlopt.pipeline.rules.fuse_rows import fuse_rows
 from mlopt.resources import Resources
 from mlopt.stats import Stats
 
@@ -37,7 +36,7 @@ def converted(op: Learn, *, sparse: bool) -> Draft:
     lines = Profile.of([Measured(100, 0.0, 0.0)])
     costs = Costs(100, 1, 1, Resources(workers=1, threads=1))
     costs.measures[DATA.token] = Measure(lines, stats)
-    return ConvertLayouts().rewrite(Draft((op,)), Context(costs, 0))
+    return convert_layouts(Draft((op,)), Context(costs, 0))
 
 
 def test_a_way_that_needs_dense_rows_gets_them() -> None:
@@ -48,7 +47,7 @@ def test_a_way_that_needs_dense_rows_gets_them() -> None:
     assert isinstance(last.x, Convert)
     assert last.x.layout == "dense"
     assert is_same(Draft((op,)), draft)
-    fused = FuseRows().rewrite(draft, Context(None, 0))
+    fused = fuse_rows(draft, Context(None, 0))
     assert is_same(draft, fused)
 
 

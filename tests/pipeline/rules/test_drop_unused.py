@@ -18,15 +18,14 @@ import mlopt
 from mlopt.pipeline.graph.operators import Convert, Learn
 from mlopt.pipeline.graph.walking import show
 from mlopt.pipeline.planning.optimizer import is_same
-from mlopt.pipeline.rules import Context
-from mlopt.pipeline.rules.base import Draft
-from mlopt.pipeline.rules.drop_unused import DropUnused
+from mlopt.pipeline.rules.base import Context, Draft
+from mlopt.pipeline.rules.drop_unused import drop_unused
 
 CONTEXT = Context(None, 0)
 
 
 def dropped(*sinks: Any) -> Draft:
-    return DropUnused().rewrite(Draft(sinks), CONTEXT)
+    return drop_unused(Draft(sinks), CONTEXT)
 
 
 def test_a_union_of_one_part_is_that_part() -> None:
@@ -60,14 +59,14 @@ def test_a_conversion_of_a_conversion_is_one() -> None:
 )
 def test_a_union_that_does_something_stays(root: Any) -> None:
     draft = Draft((root,))
-    assert DropUnused().rewrite(draft, CONTEXT) is draft
+    assert drop_unused(draft, CONTEXT) is draft
 
 
 @given(graphs())
 def test_the_meaning_stays_and_a_second_time_changes_nothing(root: Any) -> None:
     draft = dropped(root)
     assert is_same(Draft((root,)), draft)
-    assert DropUnused().rewrite(draft, CONTEXT) is draft
+    assert drop_unused(draft, CONTEXT) is draft
 
 
 @pytest.mark.parametrize("n", [200, 6000])

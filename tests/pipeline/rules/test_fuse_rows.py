@@ -11,9 +11,8 @@ from tests.pipeline.rules.test_share_work import graphs, shared
 
 from mlopt.pipeline.graph.operators import Apply, Fused, Given, Learn
 from mlopt.pipeline.graph.walking import show, walk
-from mlopt.pipeline.rules import Context
-from mlopt.pipeline.rules.base import Draft
-from mlopt.pipeline.rules.fuse_rows import FuseRows
+from mlopt.pipeline.rules.base import Context, Draft
+from mlopt.pipeline.rules.fuse_rows import fuse_rows
 
 CONTEXT = Context(None, 0)
 
@@ -23,7 +22,7 @@ def fitted(step: Any, x: Any) -> Any:
 
 
 def fused(*sinks: Any, kept: frozenset[str] = frozenset()) -> Any:
-    return FuseRows().rewrite(Draft(sinks, kept), CONTEXT)
+    return fuse_rows(Draft(sinks, kept), CONTEXT)
 
 
 def test_a_chain_becomes_one_operator() -> None:
@@ -65,7 +64,7 @@ def test_branches_that_meet_again_are_one_task() -> None:
 def test_single_steps_stay_as_they_are() -> None:
     draft = Draft((fitted("a", DATA),))
 
-    assert FuseRows().rewrite(draft, CONTEXT) is draft
+    assert fuse_rows(draft, CONTEXT) is draft
 
 
 def test_steps_that_look_at_all_rows_stay_alone() -> None:
@@ -78,7 +77,7 @@ def test_steps_that_look_at_all_rows_stay_alone() -> None:
 @given(graphs())
 def test_the_meaning_stays_and_every_operator_still_has_its_inputs(root: Any) -> None:
     before = shared(root)
-    after = FuseRows().rewrite(before, CONTEXT)
+    after = fuse_rows(before, CONTEXT)
 
     assert after.sinks[0].token == root.token
     inside = {op.token for op in walk(before.sinks)}

@@ -20,7 +20,7 @@ from mlopt.pipeline.graph.walking import walk
 from mlopt.pipeline.profiling.profile import Measure, Profile
 from mlopt.pipeline.rules.base import Context, Draft
 from mlopt.pipeline.rules.engine import Engine, Run
-from mlopt.pipeline.rules.keep_results import KEEPERS, KeepResults
+from mlopt.pipeline.rules.keep_results import KEEPERS, keep_results
 from mlopt.resources import Resources
 from mlopt.stats import Stats
 
@@ -57,7 +57,7 @@ def context(
 
 
 def kept(sink: Operator, *args: Any, **kwargs: Any) -> set[str]:
-    draft = KeepResults().rewrite(Draft((sink,)), context((sink,), *args, **kwargs))
+    draft = keep_results(Draft((sink,)), context((sink,), *args, **kwargs))
     steps = {op.token: op.step for op in walk((sink,)) if op.gives_rows}
     return {steps[token] for token in draft.kept}
 
@@ -106,7 +106,7 @@ def test_no_other_way_of_choosing_runs_faster(keep: str) -> None:
     for budget in range(0, 1_500_000, 100_000):
         found = context((sink,), budget, SIZES, keep)
         run, ops = priced(sink, found)
-        draft = KeepResults().rewrite(Draft((sink,)), found)
+        draft = keep_results(Draft((sink,)), found)
         other = run.price(
             frozenset(v for v, op in enumerate(ops) if op.token in draft.kept)
         )
@@ -117,7 +117,7 @@ def test_no_other_way_of_choosing_runs_faster(keep: str) -> None:
 def test_what_has_room_in_part_is_kept_in_part() -> None:
     sink = classified(after("a", LAZY))
     found = context((sink,), 50_000, {"X": 9e6, "a": 1e5})
-    draft = KeepResults().rewrite(Draft((sink,)), found)
+    draft = keep_results(Draft((sink,)), found)
     assert draft.partly is not None
     assert draft.partly[1] == pytest.approx(0.4)
 
@@ -126,7 +126,7 @@ def test_rows_that_are_there_from_before_are_kept_for_nothing() -> None:
     sink = classified(DIAMOND)
     found = context((sink,), 10**6, SIZES)
     found = replace(found, there=frozenset({A.token}))
-    draft = KeepResults().rewrite(Draft((sink,)), found)
+    draft = keep_results(Draft((sink,)), found)
     assert A.token in draft.kept
 
 
@@ -144,13 +144,13 @@ def test_random_rows_are_always_kept_and_refused_by_name_where_they_do_not_fit()
 
 
 def test_without_a_profile_everything_is_kept_that_fits() -> None:
-    draft = KeepResults().rewrite(Draft((classified(DIAMOND),)), Context(None, 77))
+    draft = keep_results(Draft((classified(DIAMOND),)), Context(None, 77))
     assert draft.budget == 77
     assert DIAMOND.token in draft.kept
 
 
 def test_where_one_graph_makes_all_rows_once_none_are_kept() -> None:
     context = Context(None, 77, at_once=True)
-    draft = KeepResults().rewrite(Draft((classified(DIAMOND),)), context)
+    draft = keep_results(Draft((classified(DIAMOND),)), context)
     assert draft.at_once
     assert draft.kept == frozenset()

@@ -11,15 +11,14 @@ from tests.pipeline.graphs import DATA, OTHER, ranged, scaled, text, union
 
 from mlopt.pipeline.graph.operators import Operator
 from mlopt.pipeline.graph.walking import show, walk
-from mlopt.pipeline.rules import Context
-from mlopt.pipeline.rules.base import Draft
-from mlopt.pipeline.rules.share_work import ShareWork
+from mlopt.pipeline.rules.base import Context, Draft
+from mlopt.pipeline.rules.share_work import share_work
 
 CONTEXT = Context(None, 0)
 
 
 def shared(*sinks: Operator) -> Draft:
-    return ShareWork().rewrite(Draft(sinks), CONTEXT)
+    return share_work(Draft(sinks), CONTEXT)
 
 
 def test_a_repeated_fit_is_done_once() -> None:
@@ -45,7 +44,7 @@ def test_whole_branches_that_are_equal_become_one() -> None:
 def test_what_differs_stays_apart(other: Any) -> None:
     draft = Draft((union(scaled("a", DATA), other),))
 
-    assert ShareWork().rewrite(draft, CONTEXT) is draft
+    assert share_work(draft, CONTEXT) is draft
 
 
 def test_a_note_says_which_steps_share() -> None:
@@ -76,4 +75,4 @@ def test_tokens_are_unique_afterwards_and_the_meaning_stays(root: Any) -> None:
 def test_a_second_application_changes_nothing(root: Any) -> None:
     draft = shared(root)
 
-    assert ShareWork().rewrite(draft, CONTEXT) is draft
+    assert share_work(draft, CONTEXT) is draft

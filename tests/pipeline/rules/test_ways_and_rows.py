@@ -21,10 +21,10 @@ from mlopt.pipeline.graph.walking import walk
 from mlopt.pipeline.planning.optimizer import is_same
 from mlopt.pipeline.profiling.profile import Measure, Option, Profile
 from mlopt.pipeline.rules.base import Context, Draft
-from mlopt.pipeline.rules.choose_ways import ChooseWays, WaySearch, possible
-from mlopt.pipeline.rules.convert_layouts import ConvertLayouts
+from mlopt.pipeline.rules.choose_ways import WaySearch, choose_ways, possible
+from mlopt.pipeline.rules.convert_layouts import convert_layouts
 from mlopt.pipeline.rules.engine import MARGIN, Engine
-from mlopt.pipeline.rules.keep_results import KeepResults
+from mlopt.pipeline.rules.keep_results import keep_results
 from mlopt.resources import Resources
 from mlopt.stats import Stats
 
@@ -93,8 +93,8 @@ def planned(budget: int, *ways: tuple[Fit | None, float, float]) -> Draft:
     offered(found, LAST, *ways)
     context = Context(found, budget, passes=found.passes)
     draft = Draft((LAST,))
-    for rule in (ChooseWays(), ConvertLayouts(), KeepResults()):
-        draft = rule.rewrite(draft, context)
+    for rule in (choose_ways, convert_layouts, keep_results):
+        draft = rule(draft, context)
         assert is_same(Draft((LAST,)), draft)
     return draft
 
@@ -128,7 +128,7 @@ def test_rows_that_are_kept_in_part_count_in_part() -> None:
     chosen = {}
     for budget in (4_000_000, 8_100_000):
         context = Context(found, budget, passes=found.passes)
-        chosen[budget] = way_of(ChooseWays().rewrite(Draft((LAST,)), context))
+        chosen[budget] = way_of(choose_ways(Draft((LAST,)), context))
     assert chosen == {4_000_000: SLOW, 8_100_000: QUICK}
 
 
@@ -158,7 +158,7 @@ def test_what_a_conversion_takes_counts_for_the_way_that_needs_it(
     found = replace(found, resources=replace(found.resources, bandwidth=1e6 / factor))
     offered(found, LAST, (dense, 1.0, 10.0), (any_, 2.0, 10.0))
     context = Context(found, 0, passes=found.passes)
-    assert way_of(ChooseWays().rewrite(Draft((LAST,)), context)).name == expected
+    assert way_of(choose_ways(Draft((LAST,)), context)).name == expected
 
 
 _times = st.sampled_from([0.0, 0.1, 1.0, 3.0])
@@ -233,7 +233,7 @@ def test_ways_that_take_nothing_are_not_left_out_where_there_are_many() -> None:
     for op in models:
         offered(found, op, (None, 1.0, 1.0), (Once(), 0.0, 1.0))
     context = Context(found, 16 * ROWS, passes=found.passes)
-    draft = ChooseWays().rewrite(Draft((last,)), context)
+    draft = choose_ways(Draft((last,)), context)
     chosen = [op.way for op in walk(draft.sinks) if isinstance(op, Learn)]
     assert [type(way) for way in chosen] == [Once] * len(models)
 
@@ -259,7 +259,7 @@ def test_many_models_take_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Timetable, "follow", counted)
     context = Context(found, 10**5, passes=found.passes)
-    draft = ChooseWays().rewrite(Draft((last,)), replace(context, budget=45))
+    draft = choose_ways(Draft((last,)), replace(context, budget=45))
     assert len(runs) < 6000
     assert is_same(Draft((last,)), draft)
     engine = Engine((last,), replace(context, budget=45), found)

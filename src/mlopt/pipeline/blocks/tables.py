@@ -59,7 +59,7 @@ def count_entries(*parts: Any) -> tuple[int, int]:
 def count_bytes(block: Any) -> int:
     """Bytes in memory, text included."""
     if sp.issparse(block):
-        block = as_csr(block)
+        block = block if block.format == "csc" else as_csr(block)
         return int(sum(part.nbytes for part in (block.data, block.indices, block.indptr)))
     if isinstance(block, np.ndarray) and not block.dtype.hasobject:
         return int(block.nbytes)

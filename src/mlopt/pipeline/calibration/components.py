@@ -60,8 +60,3 @@ def case(
     n, d = X.shape
     label = f"{n} x {d}, {estimator.n_components} components"
     return Case(OPERATOR, label, solver_costs(shape, plain), solve, choose)
-
-
-def may_approximate(estimator: PCA, X: NDArray[np.float64]) -> bool:
-    """Whether the estimator may take the randomized solver by itself."""
-    return shape_of_fit(estimator, X).may_approximate

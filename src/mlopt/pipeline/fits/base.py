@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from inspect import signature
 from typing import Any, Literal
 
@@ -217,12 +216,3 @@ class PartialFit(Fit):
         beside = {name: v for name, v in beside.items() if v is not None and name in known}
         fresh.partial_fit(X, y, **beside)
         return fresh
-
-
-def by_kind(ways: Sequence[Fit]) -> dict[type, tuple[Fit, ...]]:
-    """The ways of fitting each class, in the order given."""
-    table: dict[type, tuple[Fit, ...]] = {}
-    for way in ways:
-        for kind in way.kinds:
-            table[kind] = (*table.get(kind, ()), way)
-    return table

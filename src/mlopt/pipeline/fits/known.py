@@ -30,7 +30,6 @@ from mlopt.gd.least_squares import Ridge
 from mlopt.gd.logistic import LogisticRegression
 from mlopt.gd.svm import LinearSVC
 from mlopt.pipeline.fits.base import Fit
-from mlopt.pipeline.fits.images.filters import DrawPatches
 from mlopt.pipeline.fits.models.table import MODELS
 from mlopt.pipeline.fits.models.theirs import (
     kmeans_cost,
@@ -135,7 +134,7 @@ _OWN = {
 }
 """What classes' own fits cost, where a formula tells it."""
 
-_WAYS: tuple[Fit, ...] = (*FITS, *TEXT, *MODELS, DrawPatches())
+_WAYS: tuple[Fit, ...] = (*FITS, *TEXT, *MODELS)
 
 
 def known() -> dict[Any, Record]:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mlopt.pipeline.library.descriptors import as_descriptors, as_rows, sample_rows
+from mlopt.pipeline.library.descriptors import _OfDescriptors, as_descriptors, sample_rows
 from mlopt.pipeline.library.pca import PCA
 from mlopt.rows import Rows
 
 Array = NDArray[Any]
 
 
-class ColumnPCA(TransformerMixin, BaseEstimator):
+class ColumnPCA(_OfDescriptors):
     """`PCA` learnt from some descriptors of all images, applied to each descriptor.
 
     (KeystoneML stores descriptors as columns of a matrix for each image; here they are
@@ -56,19 +55,7 @@ class ColumnPCA(TransformerMixin, BaseEstimator):
         self.solver = solver
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> ColumnPCA:
-        """Learn from descriptors (n, m, d), or from rows (n, d) of them.
-
-        Raises
-        ------
-        InputError
-            As `PCA.fit`.
-        """
-        del y
-        return self.fit_rows(Rows.of(as_rows(self, X, reset=True)[0]))
-
-    def fit_rows(self, rows: Rows) -> ColumnPCA:
-        """`fit`, on blocks of descriptors as rows (n m, d)."""
+    def fit_rows(self, rows: Rows) -> Self:
         few = sample_rows(rows, self.n_samples, self.random_state)
         names = "n_components", "whiten", "random_state"
         given = {name: getattr(self, name) for name in names}
@@ -88,9 +75,3 @@ class ColumnPCA(TransformerMixin, BaseEstimator):
         found = as_descriptors(self, X, reset=False)
         n, m, d = found.shape
         return np.asarray(self.pca_.transform(found.reshape(n * m, d)).reshape(n, m, -1))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.three_d_array = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags

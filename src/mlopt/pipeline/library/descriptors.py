@@ -6,10 +6,12 @@ they are of, or from a sample of these rows.
 
 from __future__ import annotations
 
-from typing import Any
+from abc import abstractmethod
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
@@ -19,6 +21,31 @@ from mlopt.rows import Rows
 
 Array = NDArray[Any]
 FLOATS = (np.float64, np.float32)
+
+
+class _OfDescriptors(TransformerMixin, BaseEstimator):
+    """A transformer that learns from the descriptors of all images as rows."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from descriptors (n, m, d), or from rows (n, d).
+
+        Raises
+        ------
+        InputError
+            When there are too few rows, or a parameter is out of range.
+        """
+        del y
+        return self.fit_rows(Rows.of(as_rows(self, X, reset=True)[0]))
+
+    @abstractmethod
+    def fit_rows(self, rows: Rows) -> Self:
+        """`fit`, on blocks of rows (n m, d) that are finite."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
 
 
 def as_rows(estimator: Any, X: Any, *, reset: bool) -> tuple[Array, tuple[int, ...]]:
@@ -81,8 +108,11 @@ def sample_rows(rows: Rows, most: Any, random_state: Any) -> Array:
     most = check_count("n_samples", most)
     if rows.sparse:
         raise InputError("Descriptors must be dense: convert them with `toarray()`.")
-    numbers = np.arange(rows.n)
-    if rows.n > most:
-        drawn = check_random_state(random_state).choice(rows.n, most, replace=False)
-        numbers = np.sort(drawn)
-    return np.asarray(rows.take(numbers))
+    return np.asarray(rows.take(some_of(rows.n, most, check_random_state(random_state))))
+
+
+def some_of(n: int, most: int, random: np.random.RandomState) -> NDArray[np.intp]:
+    """Numbers of so many of ``n`` rows, drawn without repeats, in order; or all."""
+    if n <= most:
+        return np.arange(n)
+    return np.sort(random.choice(n, most, replace=False))

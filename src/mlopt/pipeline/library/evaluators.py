@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.errors import InputError
+from mlopt.pipeline.library.moments import Summed
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class BinaryMetrics:
+class BinaryMetrics(Summed):
     """Counts of right and wrong answers to a question.
 
     Attributes
@@ -38,11 +39,6 @@ class BinaryMetrics:
         _check_lengths(p, a)
         both = [(p & a).sum(), (p & ~a).sum(), (~p & ~a).sum(), (~p & a).sum()]
         return cls(*map(float, both))
-
-    def __add__(self, other: BinaryMetrics) -> BinaryMetrics:
-        return BinaryMetrics(
-            self.tp + other.tp, self.fp + other.fp, self.tn + other.tn, self.fn + other.fn
-        )
 
     @property
     def accuracy(self) -> float:

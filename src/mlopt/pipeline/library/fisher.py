@@ -16,16 +16,17 @@ classification", ECCV 2010. Their signed root and length of 1 are `SignedHelling
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mlopt.costs import Cost
 from mlopt.gd.parameters import check_choice
-from mlopt.pipeline.library.descriptors import as_descriptors, as_rows, sample_rows
+from mlopt.gd.pricing import arithmetic
+from mlopt.pipeline.library.descriptors import _OfDescriptors, as_descriptors, sample_rows
 from mlopt.pipeline.library.gaussian_em import Mixture, posteriors
 from mlopt.pipeline.library.mixture import GaussianMixture, centred
 from mlopt.prices import price
@@ -72,10 +73,8 @@ def costs(sizes: Sizes, resources: Resources) -> dict[str, Cost]:
     rows = sizes.images * sizes.descriptors
     products = 8.0 * rows * sizes.columns * sizes.components
     operations = _SKINNY * products + _EXPONENTIAL * rows * sizes.components
-    single = sizes.itemsize == 4
-    work = Cost(flops32=operations) if single else Cost(flops=operations)
     results = sizes.images * sizes.columns * sizes.components
-    work += Cost(memory=_RESULTS * sizes.itemsize * results)
+    work = arithmetic(sizes, operations) + Cost(memory=_RESULTS * sizes.itemsize * results)
     values = rows * (sizes.columns + sizes.components)
     return {
         "images": work + Cost(fixed=_CALL * sizes.images),
@@ -83,7 +82,7 @@ def costs(sizes: Sizes, resources: Resources) -> dict[str, Cost]:
     }
 
 
-class FisherVector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class FisherVector(ClassNamePrefixFeaturesOutMixin, _OfDescriptors):
     """One row an image, from its descriptors and a mixture of the descriptors of all.
 
     Parameters
@@ -126,19 +125,7 @@ class FisherVector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.min_variance = min_variance
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> FisherVector:
-        """Learn the mixture from descriptors (n, m, d), or from rows (n, d) of them.
-
-        Raises
-        ------
-        InputError
-            When there are fewer descriptors than components, or a parameter is wrong.
-        """
-        del y
-        return self.fit_rows(Rows.of(as_rows(self, X, reset=True)[0]))
-
-    def fit_rows(self, rows: Rows) -> FisherVector:
-        """`fit`, on blocks of descriptors as rows (n m, d)."""
+    def fit_rows(self, rows: Rows) -> Self:
         check_choice("solver", self.solver, ["auto", *_WAYS])
         few = sample_rows(rows, self.n_samples, self.random_state)
         names = "n_components", "tol", "max_iter", "min_variance", "random_state"
@@ -173,12 +160,6 @@ class FisherVector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     @property
     def _n_features_out(self) -> int:
         return int(2 * self.mixture_.means_.size)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.three_d_array = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 def _each(X: Array, mixture: Mixture) -> Moments:

@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.cluster import between_passes
-from mlopt.pipeline.library.pca_randomized import centred_panels
+from mlopt.pipeline.library.moments import Summed
+from mlopt.pipeline.library.pca_leading import centred_panels
 from mlopt.rows import Block, Rows
 
 Array = NDArray[Any]
@@ -51,7 +52,7 @@ class Mixture:
 
 
 @dataclass(frozen=True)
-class Sums:
+class Sums(Summed):
     """What EM needs of rows: added up over blocks.
 
     Attributes
@@ -68,14 +69,6 @@ class Sums:
     first: Array
     second: Array
     likelihood: float
-
-    def __add__(self, other: Sums) -> Sums:
-        return Sums(
-            self.counts + other.counts,
-            self.first + other.first,
-            self.second + other.second,
-            self.likelihood + other.likelihood,
-        )
 
 
 @dataclass(frozen=True)

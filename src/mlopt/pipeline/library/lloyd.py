@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from mlopt.cluster import between_passes
 from mlopt.kernels.keyed import keyed_sums, nearest_centres
-from mlopt.pipeline.library.pca_randomized import centred_panels
+from mlopt.pipeline.library.moments import added
+from mlopt.pipeline.library.pca_leading import centred_panels
 from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]
@@ -82,7 +83,7 @@ def lloyd(
     with between_passes():
         while moving := [i for i, state in enumerate(states) if not state.done]:
             centres = np.stack([states[i].centres for i in moving])
-            sums, weights = rows.map_reduce(_sums, _add, centres, shift)
+            sums, weights = rows.map_reduce(_sums, added, centres, shift)
             if not weights.all():
                 _relocate(rows, centres, shift, sums, weights)
             for number, one, weight in zip(moving, sums, weights, strict=True):
@@ -149,10 +150,6 @@ def _picks(labels: NDArray[np.int32], weights: Array, k: int) -> Any:
     """A matrix (k, n) with the weight of each row at its cluster."""
     places = labels, np.arange(len(labels))
     return sp.coo_array((weights, places), shape=(k, len(labels))).tocsr()
-
-
-def _add(a: Sums, b: Sums) -> Sums:
-    return a[0] + b[0], a[1] + b[1]
 
 
 def _assigned(block: Block, centres: Array, shift: Array) -> tuple[Any, Array]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.cluster import kmeans_plusplus
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mlopt.errors import InputError
 from mlopt.gd.parameters import check_count, check_positive
-from mlopt.pipeline.library.descriptors import as_rows
+from mlopt.pipeline.library.descriptors import _OfDescriptors, as_rows, some_of
 from mlopt.pipeline.library.gaussian_em import Mixture, fit_mixture, posteriors
 from mlopt.pipeline.library.moments import column_moments, join
 from mlopt.rows import Rows
@@ -24,7 +24,7 @@ SAMPLE = 100_000
 """Rows from which k-means++ draws; of fewer rows in all it takes all."""
 
 
-class GaussianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class GaussianMixture(ClassNamePrefixFeaturesOutMixin, _OfDescriptors):
     """Rows as draws from k Gaussians with diagonal covariances; `transform` tells of which.
 
     The model is that of `sklearn.mixture.GaussianMixture` with ``covariance_type="diag"``,
@@ -82,20 +82,7 @@ class GaussianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.means_init = means_init
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> GaussianMixture:
-        """Find the mixture of rows (n, d), or of all descriptors (n, m, d).
-
-        Raises
-        ------
-        InputError
-            When there are fewer rows than components, or a parameter is out of range.
-        """
-        del y
-        found, _ = as_rows(self, X, reset=True)
-        return self.fit_rows(Rows.of(found))
-
-    def fit_rows(self, rows: Rows) -> GaussianMixture:
-        """`fit`, on blocks of rows (n, d) that are finite."""
+    def fit_rows(self, rows: Rows) -> Self:
         k, most = (check_count(n, getattr(self, n)) for n in ("n_components", "max_iter"))
         tol, share, least = (
             check_positive(name, getattr(self, name), zero=True)
@@ -153,21 +140,13 @@ class GaussianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
                     f"`means_init` must have shape {(k, rows.d)}, got {given.shape}."
                 )
             return given
-        random, few = check_random_state(self.random_state), np.arange(rows.n)
-        if rows.n > SAMPLE:
-            few = np.sort(random.choice(rows.n, max(SAMPLE, k), replace=False))
-        X = rows.take(few).astype(np.float64)
+        random = check_random_state(self.random_state)
+        X = rows.take(some_of(rows.n, max(SAMPLE, k), random)).astype(np.float64)
         return np.asarray(kmeans_plusplus(X, k, random_state=random)[0])
 
     @property
     def _n_features_out(self) -> int:
         return len(self.weights_)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.three_d_array = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 def centred(X: Array, fitted: GaussianMixture) -> tuple[Array, Mixture]:

@@ -1,13 +1,28 @@
-"""Means and sums of squares about them, joined block by block without losing digits."""
+"""Sums over rows added up block by block; means and squares, without losing digits."""
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from mlopt.rows import Block
+
+
+class Summed:
+    """A dataclass of sums over some rows: those of two parts are added field by field."""
+
+    def __add__(self: Any, other: Any) -> Any:
+        names = [field.name for field in fields(self)]
+        return type(self)(*(getattr(self, n) + getattr(other, n) for n in names))
+
+
+def added(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The same of tuples of sums."""
+    return tuple(one + other for one, other in zip(a, b, strict=True))
+
 
 Moments = tuple[Any, Any, Any]
 """Count, mean, and sum of squares about the mean: of all entries, or (d,) of columns."""

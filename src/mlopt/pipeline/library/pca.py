@@ -25,9 +25,9 @@ from mlopt.gd.estimator_base import (
     check_parameters,
     plan_before,
 )
-from mlopt.pipeline.library.pca_fit import NAMES, WAYS, Settings, fit_pca, prepare
+from mlopt.pipeline.library.pca_fit import NAMES, WAYS, fit_pca, prepare
+from mlopt.pipeline.library.pca_leading import centred_panels
 from mlopt.pipeline.library.pca_plan import Shape
-from mlopt.pipeline.library.pca_randomized import centred_panels
 from mlopt.plan import Plan
 from mlopt.rows.source import is_dask
 
@@ -152,7 +152,7 @@ class PCA(decomposition.PCA):
         if why := self._not_ours():
             fit_as_scikit_learn(self, decomposition.PCA, why, X)
         else:
-            fit_pca(self, X, self._settings())
+            fit_pca(self, X)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
@@ -171,7 +171,7 @@ class PCA(decomposition.PCA):
         if why := self._not_ours():
             return plan_as_scikit_learn(self, why)
         with closing(executor(rows=(X,))) as where:
-            choice = prepare(clone(self), X, self._settings(), where)[-1]
+            choice = prepare(clone(self), X, where)[-1]
         return plan_before(choice)
 
     def transform(self, X: Any) -> Any:
@@ -266,15 +266,6 @@ class PCA(decomposition.PCA):
         """Names of the ways to find components; see `WAYS`."""
         return tuple(NAMES)
 
-    def _settings(self) -> Settings:
-        return Settings(
-            n_components=self.n_components,
-            solver=WAYS.get(self.svd_solver, "auto"),
-            iterated_power=self.iterated_power,
-            n_oversamples=self.n_oversamples,
-            random_state=self.random_state,
-        )
-
 
 def project(X: Any, mean: Array, loadings: Array) -> Array:
     """``(X - mean) @ loadings`` for dense or CSR rows, in float32 if X is."""
@@ -301,4 +292,4 @@ def reconstruct(X: Array, mean: Array, directions: Array) -> Array:
 def shape_of_fit(estimator: PCA, X: Any) -> Shape:
     """What the costs of ``estimator.fit(X)`` depend on; finds no component."""
     with closing(executor(rows=(X,))) as where:
-        return prepare(clone(estimator), X, estimator._settings(), where)[1]
+        return prepare(clone(estimator), X, where)[1]

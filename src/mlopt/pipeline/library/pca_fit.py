@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -35,31 +35,18 @@ WAYS = {
 NAMES = {way: name for name, way in WAYS.items()}
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What `PCA` asks of its fit: its parameters, unchecked."""
-
-    n_components: Any
-    solver: str
-    iterated_power: Any
-    n_oversamples: Any
-    random_state: Any
-
-
-def fit_pca(estimator: Any, X: Any, settings: Settings) -> None:
+def fit_pca(estimator: Any, X: Any) -> None:
     """Read the data, choose a solver, run it and set the estimator's attributes."""
     started = time.perf_counter()
     with closing(executor(rows=(X,))) as where:
-        rows, shape, choice = prepare(estimator, X, settings, where)
-        task = Task(rows, shape, check_random_state(settings.random_state))
+        rows, shape, choice = prepare(estimator, X, where)
+        task = Task(rows, shape, check_random_state(estimator.random_state))
         found = SOLVERS[choice.chosen](task)
-    _learn(estimator, found, rows, settings.n_components)
+    _learn(estimator, found, rows, estimator.n_components)
     estimator.plan_ = plan_after(replace(choice, notes=found.notes), started)
 
 
-def prepare(
-    estimator: Any, X: Any, settings: Settings, where: Executor
-) -> tuple[Rows, Shape, Choice]:
+def prepare(estimator: Any, X: Any, where: Executor) -> tuple[Rows, Shape, Choice]:
     """The rows, their shape and the choice of a solver; finds no component yet.
 
     Raises
@@ -68,9 +55,10 @@ def prepare(
         When X or a parameter cannot work, or no solver has the memory it needs.
     """
     rows = _read(estimator, X, where)
-    shape = _shape(rows, settings)
+    shape = _shape(rows, estimator)
+    wanted = WAYS.get(estimator.svd_solver, "auto")
     resources = resources_of(rows.executor)
-    return rows, shape, choose_solver(str(estimator), settings.solver, shape, resources)
+    return rows, shape, choose_solver(str(estimator), wanted, shape, resources)
 
 
 def _read(estimator: Any, X: Any, where: Executor) -> Rows:
@@ -92,14 +80,14 @@ def _read(estimator: Any, X: Any, where: Executor) -> Rows:
     return rows
 
 
-def _shape(rows: Rows, settings: Settings) -> Shape:
-    components = _components(settings.n_components, min(rows.n, rows.d))
+def _shape(rows: Rows, estimator: Any) -> Shape:
+    components = _components(estimator.n_components, min(rows.n, rows.d))
     return Shape(
         rows=shape_of(rows, 0),
         components=components,
-        needs_all=not isinstance(settings.n_components, Integral),
-        oversamples=check_count("n_oversamples", settings.n_oversamples),
-        iterations=_iterations(settings.iterated_power, components, rows),
+        needs_all=not isinstance(estimator.n_components, Integral),
+        oversamples=check_count("n_oversamples", estimator.n_oversamples),
+        iterations=_iterations(estimator.iterated_power, components, rows),
     )
 
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from mlopt.costs import Cost
 from mlopt.errors import InputError
 from mlopt.gd import pricing
-from mlopt.gd.pricing import scan
+from mlopt.gd.pricing import arithmetic, scan
 from mlopt.gd.row_products import gram_cost, qr_flops, triangle_cost
 from mlopt.pipeline.library.choosing import Options, calibrated, choose
-from mlopt.pipeline.library.pca_lanczos import krylov
+from mlopt.pipeline.library.pca_leading import krylov
 from mlopt.plan import Alternative, Choice, format_bytes
 from mlopt.prices import price
 from mlopt.resources import Resources
@@ -171,7 +171,7 @@ def _full_svd(shape: Shape, resources: Resources) -> Cost:
         tasks=float(rows.blocks) if remote else 0.0,
         round_trips=1.0 if remote else 0.0,
     )
-    return gather + _flops(svd_flops(rows.n, rows.d), rows.itemsize)
+    return gather + arithmetic(rows, svd_flops(rows.n, rows.d))
 
 
 def _covariance(shape: Shape, resources: Resources) -> Cost:
@@ -202,7 +202,7 @@ def _squared(shape: Shape, resources: Resources, width: int) -> Cost:
     """One pass for ``Xc.T @ (Xc @ Q)``, Q of ``width`` columns."""
     rows, share = shape.rows, 1.0 / resources.workers
     price = _SPARSE if rows.sparse else _NARROW
-    products = _flops(price * 4.0 * share * rows.nonzero * width, rows.itemsize)
+    products = arithmetic(rows, price * 4.0 * share * rows.nonzero * width)
     sums = Cost(memory=3 * 8.0 * share * rows.blocks * rows.d * width)
     return (scan(rows, resources, 8.0 * rows.d * width) | products) + sums
 
@@ -220,10 +220,6 @@ def svd_flops(n: int, d: int) -> float:
 def eigenvector_flops(d: int, k: int) -> float:
     """The same for ``k`` leading eigenvectors of a symmetric matrix (d, d)."""
     return (2.0 + 6.0 * k / d + 2000.0 / d) * d**3
-
-
-def _flops(count: float, itemsize: int) -> Cost:
-    return Cost(flops32=count) if itemsize == 4 else Cost(flops=count)
 
 
 _COSTS = {

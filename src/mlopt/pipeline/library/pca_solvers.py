@@ -15,9 +15,8 @@ from sklearn.utils.extmath import svd_flip
 
 from mlopt.gd import normal_equations, tsqr
 from mlopt.pipeline.library.moments import column_moments, join
-from mlopt.pipeline.library.pca_lanczos import leading_exact
+from mlopt.pipeline.library.pca_leading import leading, leading_exact
 from mlopt.pipeline.library.pca_plan import Shape
-from mlopt.pipeline.library.pca_randomized import leading
 from mlopt.rows import Rows
 
 Array = NDArray[np.float64]

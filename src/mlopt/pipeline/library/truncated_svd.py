@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from sklearn.utils.extmath import svd_flip
 
 from mlopt.pipeline.library.moments import Moments, column_moments, join
-from mlopt.pipeline.library.pca_lanczos import leading_exact
-from mlopt.pipeline.library.pca_randomized import leading_from
+from mlopt.pipeline.library.pca_leading import leading_exact, leading_from
 from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]

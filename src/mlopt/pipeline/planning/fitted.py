@@ -19,9 +19,7 @@ from mlopt.pipeline.graph.walking import walk
 from mlopt.pipeline.planning.build import Builder, Example
 from mlopt.pipeline.planning.making import Planned
 from mlopt.pipeline.planning.optimizer import optimize
-from mlopt.pipeline.rules import Context
-from mlopt.pipeline.rules.base import Draft
-from mlopt.pipeline.rules.keep_results import KeepResults
+from mlopt.pipeline.rules.base import Context, Draft
 from mlopt.pipeline.steps.by_rows import gives_lists, goes_by_rows
 from mlopt.pipeline.steps.nested import does_nothing, frames_of, is_pipeline, is_simple
 
@@ -134,7 +132,7 @@ def plan_fitted(
     sinks = (built.outcome(steps, method, X),)
     context = Context(None, 0)
     # All rows are read once: there is nothing to keep.
-    draft, log = optimize(Draft(sinks), context, without={*without, KeepResults.name})
+    draft, log = optimize(Draft(sinks), context, without={*without, "keep_results"})
     took = time.perf_counter() - begin
     sources = {} if blocks is None else {X.token: blocks}
     return Planned(draft, built, sources, None, log, context, took)

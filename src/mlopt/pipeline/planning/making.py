@@ -21,10 +21,10 @@ from mlopt.pipeline.blocks.cut import (
     same_rows,
     usable,
 )
-from mlopt.pipeline.blocks.tables import count_rows, have_order
+from mlopt.pipeline.blocks.tables import count_rows, have_order, is_sparse
 from mlopt.pipeline.environment import Environment, repeatable
 from mlopt.pipeline.fits.registry import ways_of
-from mlopt.pipeline.graph.operators import Apply, Learn, Operator, Source
+from mlopt.pipeline.graph.operators import Apply, Join, Learn, Operator, Source
 from mlopt.pipeline.graph.schedule import in_turn, takes_memory
 from mlopt.pipeline.graph.walking import Sinks, rebuild, walk
 from mlopt.pipeline.planning.build import Builder
@@ -32,11 +32,10 @@ from mlopt.pipeline.planning.optimizer import Applied, optimize
 from mlopt.pipeline.planning.worth import Worth, always, worth
 from mlopt.pipeline.profiling.profile import Profile, profile
 from mlopt.pipeline.profiling.samples import Samples
-from mlopt.pipeline.profiling.settling import settle
 from mlopt.pipeline.profiling.shapes import stats_of_fit
 from mlopt.pipeline.profiling.trial import Trial
 from mlopt.pipeline.rules.base import Context, Draft
-from mlopt.pipeline.rules.choose_ways import ChooseWays
+from mlopt.pipeline.rules.choose_ways import choose_ways
 from mlopt.pipeline.steps.generators import generators_as_they_were
 from mlopt.pipeline.steps.hearing import unheard
 from mlopt.pipeline.tasks.functions import Unforeseen
@@ -206,7 +205,7 @@ def _profiled(
     built = Builder(y, example, weight, problem.params, whole=one, rows=rows, chosen=chosen)
     sinks = _build(problem, built, X)
     if not one:
-        sinks = settle(sinks, samples.large, problem.layouts)
+        sinks = _settled(sinks, samples.large, problem.layouts)
         sinks = _first_ways(sinks, samples.large, samples.blocks)
         built.models.update(_renewed(built.models, sinks))
     if not priced:
@@ -328,7 +327,7 @@ def graph_behind(
     def made() -> tuple[Sinks, Builder, Trial]:
         built = Builder(sources[1], samples.example, sources[2], problem.params)
         trial = samples.large
-        sinks = settle(_build(problem, built, sources[0]), trial, problem.layouts)
+        sinks = _settled(_build(problem, built, sources[0]), trial, problem.layouts)
         sinks = _first_ways(sinks, trial, samples.blocks)
         learns = [op for op in walk(sinks) if isinstance(op, Learn)]
         if any(op.way and len(ways_of(op.estimator)) > 1 for op in learns):
@@ -340,13 +339,34 @@ def graph_behind(
                 gathers = isinstance(op, Learn) and op.way is None
                 return first[op.token] if gathers else op
 
-            sinks = ChooseWays().rewrite(Draft(sinks), context).sinks
+            sinks = choose_ways(Draft(sinks), context).sinks
             sinks = rebuild(sinks, by_blocks)
         built.models.update(_renewed(built.models, sinks))
         return sinks, built, samples.large
 
     with generators_as_they_were(), unheard():
         return samples.enough_for(made)
+
+
+def _settled(sinks: Sinks, trial: Trial, known: Mapping[str, str]) -> Sinks:
+    """Unions come out dense or sparse as scikit-learn would have it, in every block.
+
+    That is by the density of all rows where it is ``known``, by the path of a union, and
+    else by that of a sample: whoever runs the plan must see whether that holds
+    (`mlopt.pipeline.finishing.misjudged`).
+    """
+
+    def look(op: Operator) -> Operator:
+        if not isinstance(op, Join) or op.layout != "auto":
+            return op
+        if op.step in known:
+            return replace(op, layout=known[op.step])
+        value = trial.value(op)
+        if not any(is_sparse(trial.value(part)) for part in op.parts):
+            return op
+        return replace(op, layout="sparse" if is_sparse(value) else "dense")
+
+    return rebuild(sinks, look)
 
 
 def _build(problem: Problem, built: Builder, X: Operator) -> Sinks:

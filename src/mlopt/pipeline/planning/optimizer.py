@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +12,23 @@ import dask
 from mlopt.errors import InputError
 from mlopt.pipeline.graph.operators import Operator
 from mlopt.pipeline.graph.walking import show, walk
-from mlopt.pipeline.rules import RULES, Context, Rule
-from mlopt.pipeline.rules.base import Draft
+from mlopt.pipeline.rules.base import Context, Draft, Rule
+from mlopt.pipeline.rules.choose_ways import choose_ways
+from mlopt.pipeline.rules.convert_layouts import convert_layouts
+from mlopt.pipeline.rules.drop_unused import drop_unused
+from mlopt.pipeline.rules.fuse_rows import fuse_rows
+from mlopt.pipeline.rules.keep_results import keep_results
+from mlopt.pipeline.rules.share_work import share_work
+
+RULES: dict[str, Rule] = {
+    "drop_unused": drop_unused,
+    "share_work": share_work,
+    "choose_ways": choose_ways,
+    "convert_layouts": convert_layouts,
+    "keep_results": keep_results,
+    "fuse_rows": fuse_rows,
+}
+"""By name, as in ``optimize={"without": [name]}``, in the order in which they run."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +58,7 @@ class Applied:
 def optimize(
     draft: Draft,
     context: Context,
-    rules: Sequence[Rule] = RULES,
+    rules: Mapping[str, Rule] = RULES,
     *,
     without: Collection[str] = (),
 ) -> tuple[Draft, tuple[Applied, ...]]:
@@ -53,22 +68,22 @@ def optimize(
     with `mlopt.strict` in `dask.config` that raises an AssertionError.
     """
     log = []
-    for rule in rules:
-        if rule.name in without:
+    for name, rule in rules.items():
+        if name in without:
             continue
         begin = time.perf_counter()
-        new = rule.rewrite(draft, context)
+        new = rule(draft, context)
         took = time.perf_counter() - begin
         broken = not is_same(draft, new)
         if broken and dask.config.get("mlopt.strict", False):
-            raise AssertionError(f"Rule `{rule.name}` changed what the pipeline computes.")
+            raise AssertionError(f"Rule `{name}` changed what the pipeline computes.")
         new = draft if broken else new
-        log.append(Applied(rule.name, took, draft, new, broken))
+        log.append(Applied(name, took, draft, new, broken))
         draft = new
     return draft, tuple(log)
 
 
-def left_out(optimize: Any, rules: Sequence[Rule] = RULES) -> frozenset[str]:
+def left_out(optimize: Any) -> frozenset[str]:
     """Names of the rules not to run, from the argument ``optimize`` of a pipeline.
 
     Parameters
@@ -81,9 +96,8 @@ def left_out(optimize: Any, rules: Sequence[Rule] = RULES) -> frozenset[str]:
     InputError
         For anything else, or a name that no rule has.
     """
-    known = {rule.name for rule in rules}
     if isinstance(optimize, bool):
-        return frozenset() if optimize else frozenset(known)
+        return frozenset() if optimize else frozenset(RULES)
     names = optimize.get("without") if isinstance(optimize, dict) else optimize
     if isinstance(names, str):
         names = [names]
@@ -94,9 +108,8 @@ def left_out(optimize: Any, rules: Sequence[Rule] = RULES) -> frozenset[str]:
             '`optimize` must be True, False, or {"without": names of rules}, got '
             f"{optimize!r}."
         )
-    if unknown := sorted(set(names) - known):
-        listed = ", ".join(rule.name for rule in rules)
-        raise InputError(f"`optimize` names no rule: {unknown}. Rules: {listed}.")
+    if unknown := sorted(set(names) - set(RULES)):
+        raise InputError(f"`optimize` names no rule: {unknown}. Rules: {', '.join(RULES)}.")
     return frozenset(names)
 
 

@@ -36,6 +36,7 @@ from mlopt.pipeline.steps.nested import (
     is_pipeline,
     is_simple,
     is_union,
+    parts_of,
 )
 from mlopt.plan import format_seconds
 from mlopt.prices import price
@@ -169,16 +170,10 @@ def _leaves(step: Any) -> Iterator[Any]:
     """The steps of a fitted one that do something to rows."""
     if does_nothing(step) or isinstance(step, str):
         return
-    if is_pipeline(step):
-        inner = [one for _, one in step.steps]
-    elif is_union(step):
-        inner = [one for _, one in step.transformer_list]
-    elif class_of(step) is ColumnTransformer:
-        inner = [one for _, one, _ in step.transformers_]
-    else:
+    if (parts := parts_of(step, fitted=True)) is None:
         yield step
         return
-    for one in inner:
+    for _, one in parts:
         yield from _leaves(one)
 
 

@@ -50,7 +50,6 @@ def take_sample(
     sources: Mapping[str, Blocks],
     executor: Executor,
     size: int,
-    seed: int = 0,
     *,
     everywhere: bool = False,
 ) -> Sample:
@@ -67,13 +66,13 @@ def take_sample(
         picked = _spread(count, _FIRST)
     # For each block the rows taken, and how many it has.
     begin = time.perf_counter()
-    parts = _asked(sources, executor, counted, picked, size, seed)
+    parts = _asked(sources, executor, counted, picked, size)
     took = time.perf_counter() - begin
     if len(picked) < count and took < _SECONDS:
         more = min(_MOST, int(len(picked) * _SECONDS / max(took, 1e-3)))
         if more > len(picked):
             picked = _spread(count, more)
-            parts = _asked(sources, executor, counted, picked, size, seed)
+            parts = _asked(sources, executor, counted, picked, size)
     lengths = [length for _, length in next(iter(parts.values()))]
     total = sum(counted) if counted else round(sum(lengths) / len(lengths) * count)
     rows = {
@@ -95,7 +94,6 @@ def _asked(
     counted: tuple[int, ...] | None,
     picked: list[int],
     size: int,
-    seed: int,
 ) -> dict[str, list[tuple[Any, int]]]:
     """By source, for each block that is picked: its share of the rows, and its length."""
     if counted is None:
@@ -103,13 +101,13 @@ def _asked(
     else:
         shares = sample_shares([counted[number] for number in picked], size)
     pairs = zip(picked, shares, strict=True)
-    wanted = {number: (share, seed, number) for number, share in pairs}
+    wanted = {number: (share, number) for number, share in pairs}
     return {
         token: ask(blocks, executor, "sample", _take, wanted)
         for token, blocks in sources.items()
     }
 
 
-def _take(block: Any, share: int, seed: int, number: int) -> tuple[Any, int]:
+def _take(block: Any, share: int, number: int) -> tuple[Any, int]:
     n = tables.count_rows(block)
-    return tables.take_rows(block, sample_block(n, share, seed, number)), n
+    return tables.take_rows(block, sample_block(n, share, 0, number)), n

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
 from mlopt.caching import Found
@@ -35,34 +35,31 @@ ROUNDS = 4
 """Turns at most of ways for what is kept, and what to keep for these ways."""
 
 
-@dataclass(frozen=True)
-class ChooseWays:
-    """Without a profile, and without this rule, the first way in the table is taken."""
+def choose_ways(draft: Draft, context: Context) -> Draft:
+    """Every `Learn` with its way, and what the others would have taken.
 
-    name: str = "choose_ways"
+    Without a profile, and without this rule, the first way in the table is taken.
+    """
+    profile = context.profile
+    if profile is None:
+        return draft
+    options = {
+        op.token: possible(op, profile.options[op.token], profile, context.budget)
+        for op in walk(draft.sinks)
+        if isinstance(op, Learn) and op.token in profile.options.keys() - context.known
+    }
+    if not options:
+        return draft
+    search = WaySearch(Engine(draft.sinks, context, profile, options), options, context)
+    chosen = search.chosen()
 
-    def rewrite(self, draft: Draft, context: Context) -> Draft:
-        """Every `Learn` with its way, and what the others would have taken."""
-        profile = context.profile
-        if profile is None:
-            return draft
-        options = {
-            op.token: possible(op, profile.options[op.token], profile, context.budget)
-            for op in walk(draft.sinks)
-            if isinstance(op, Learn) and op.token in profile.options.keys() - context.known
-        }
-        if not options:
-            return draft
-        search = WaySearch(Engine(draft.sinks, context, profile, options), options, context)
-        chosen = search.chosen()
+    def choose(op: Operator) -> Operator:
+        if not isinstance(op, Learn) or op.token not in chosen:
+            return op
+        way = chosen[op.token].way
+        return op if op.way is way else replace(op, way=way)
 
-        def choose(op: Operator) -> Operator:
-            if not isinstance(op, Learn) or op.token not in chosen:
-                return op
-            way = chosen[op.token].way
-            return op if op.way is way else replace(op, way=way)
-
-        return replace(draft.rebuilt(choose), prices=search.prices(chosen))
+    return replace(draft.rebuilt(choose), prices=search.prices(chosen))
 
 
 def possible(

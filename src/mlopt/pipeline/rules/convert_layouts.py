@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mlopt.pipeline.graph.operators import Convert, Learn
 from mlopt.pipeline.profiling.profile import Profile
 from mlopt.pipeline.rules.base import Context, Draft
 
 
-@dataclass(frozen=True)
-class ConvertLayouts:
-    """Only ways that say what they need get a conversion."""
-
-    name: str = "convert_layouts"
-
-    def rewrite(self, draft: Draft, context: Context) -> Draft:
-        """Conversions in front of the models that need them."""
-        profile = context.profile
-        if profile is None:
-            return draft
-        return draft.rebuilt(
-            lambda op: suited(op, profile) if isinstance(op, Learn) else op
-        )
+def convert_layouts(draft: Draft, context: Context) -> Draft:
+    """Conversions in front of the models whose ways say what they need."""
+    profile = context.profile
+    if profile is None:
+        return draft
+    return draft.rebuilt(lambda op: suited(op, profile) if isinstance(op, Learn) else op)
 
 
 def suited(op: Learn, profile: Profile) -> Learn:

@@ -8,22 +8,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mlopt.pipeline.graph.operators import Convert, Join, Operator
 from mlopt.pipeline.rules.base import Context, Draft
 
 
-@dataclass(frozen=True)
-class DropUnused:
-    """Branches that lead nowhere are not reached from the sinks; the rest goes here."""
+def drop_unused(draft: Draft, context: Context) -> Draft:
+    """Leave out joins of one part and conversions of conversions.
 
-    name: str = "drop_unused"
-
-    def rewrite(self, draft: Draft, context: Context) -> Draft:
-        """Leave out joins of one part and conversions of conversions."""
-        del context
-        return draft.rebuilt(_without)
+    Branches that lead nowhere are not reached from the sinks.
+    """
+    del context
+    return draft.rebuilt(_without)
 
 
 def _without(op: Operator) -> Operator:

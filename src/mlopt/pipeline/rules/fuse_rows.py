@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mlopt.pipeline.graph.operators import Apply, Convert, Fused, Join, Operator, Select
 from mlopt.pipeline.graph.schedule import must_stay
@@ -18,22 +18,19 @@ from mlopt.pipeline.graph.walking import Sinks, readers, walk
 from mlopt.pipeline.rules.base import Context, Draft
 
 
-@dataclass(frozen=True)
-class FuseRows:
-    """What is kept, or read from several places, is the end of a task."""
+def fuse_rows(draft: Draft, context: Context) -> Draft:
+    """Regions of row-wise operators, each as one.
 
-    name: str = "fuse_rows"
-
-    def rewrite(self, draft: Draft, context: Context) -> Draft:
-        """Regions of row-wise operators, each as one."""
-        del context
-        ends, members = regions(draft.sinks, draft.kept), dict[int, list[Operator]]()
-        for op in walk(draft.sinks):
-            if id(op) in ends:
-                members.setdefault(ends[id(op)], []).append(op)
-        if all(len(inside) == 1 for inside in members.values()):
-            return draft
-        return replace(draft, sinks=_fused(draft.sinks, members))
+    What is kept, or read from several places, is the end of a task.
+    """
+    del context
+    ends, members = regions(draft.sinks, draft.kept), dict[int, list[Operator]]()
+    for op in walk(draft.sinks):
+        if id(op) in ends:
+            members.setdefault(ends[id(op)], []).append(op)
+    if all(len(inside) == 1 for inside in members.values()):
+        return draft
+    return replace(draft, sinks=_fused(draft.sinks, members))
 
 
 def _fused(sinks: Sinks, members: dict[int, list[Operator]]) -> Sinks:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from mlopt.caching import STRATEGIES, Found
@@ -21,41 +21,35 @@ KEEPERS = ("best", *STRATEGIES)
 of those that KeystoneML compares."""
 
 
-@dataclass(frozen=True)
-class KeepResults:
-    """Without a profile one graph makes all rows once, so that there is nothing to keep.
+def keep_results(draft: Draft, context: Context) -> Draft:
+    """The draft with the set of operators whose rows are kept.
 
-    Where that cannot be, everything is kept that fits: the data are small.
+    Without a profile one graph makes all rows once, so that there is nothing to keep. Where
+    that cannot be, everything is kept that fits: the data are small.
+
+    Raises
+    ------
+    InputError
+        When rows that cannot be made again do not fit, or the budget is not 0 and yet
+        smaller than a block of one column.
     """
-
-    name: str = "keep_results"
-
-    def rewrite(self, draft: Draft, context: Context) -> Draft:
-        """The draft with the set of operators whose rows are kept.
-
-        Raises
-        ------
-        InputError
-            When rows that cannot be made again do not fit, or the budget is not 0 and yet
-            smaller than a block of one column.
-        """
-        budget, draft = float(context.budget), _with_those_there(draft, context)
-        if context.profile is None and context.at_once:
-            return _changed(draft, at_once=True, budget=budget)
-        if context.profile is None:
-            kept = frozenset(op.token for op in walk(draft.sinks) if op.gives_rows)
-            return _changed(draft, kept=kept, budget=budget)
-        engine = Engine(draft.sinks, context, context.profile)
-        _check_budget(engine.ops, context.profile, budget)
-        found = _chosen(engine, context)
-        stay = {op.token for op in engine.ops if must_stay(op)}
-        chosen = {engine.ops[v].token for v in found.kept.nodes}
-        partly = None
-        if found.partly is not None:
-            partly = (engine.ops[found.partly].token, found.share)
-            chosen.add(partly[0])
-        kept = draft.kept | chosen | stay
-        return _changed(draft, kept=kept, budget=budget, partly=partly)
+    budget, draft = float(context.budget), _with_those_there(draft, context)
+    if context.profile is None and context.at_once:
+        return _changed(draft, at_once=True, budget=budget)
+    if context.profile is None:
+        kept = frozenset(op.token for op in walk(draft.sinks) if op.gives_rows)
+        return _changed(draft, kept=kept, budget=budget)
+    engine = Engine(draft.sinks, context, context.profile)
+    _check_budget(engine.ops, context.profile, budget)
+    found = _chosen(engine, context)
+    stay = {op.token for op in engine.ops if must_stay(op)}
+    chosen = {engine.ops[v].token for v in found.kept.nodes}
+    partly = None
+    if found.partly is not None:
+        partly = (engine.ops[found.partly].token, found.share)
+        chosen.add(partly[0])
+    kept = draft.kept | chosen | stay
+    return _changed(draft, kept=kept, budget=budget, partly=partly)
 
 
 def _changed(draft: Draft, **changes: Any) -> Draft:

@@ -10,33 +10,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mlopt.pipeline.graph.operators import Operator
 from mlopt.pipeline.rules.base import Context, Draft
 
 
-@dataclass(frozen=True)
-class ShareWork:
-    """Inputs come first, so one walk reaches the fixed point."""
+def share_work(draft: Draft, context: Context) -> Draft:
+    """One node for each token: inputs come first, so one walk reaches the fixed point."""
+    del context
+    first: dict[str, Operator] = {}
+    merged: list[Operator] = []
 
-    name: str = "share_work"
+    def one(op: Operator) -> Operator:
+        known = first.setdefault(op.token, op)
+        if known is not op:
+            merged.append(op)
+        return known
 
-    def rewrite(self, draft: Draft, context: Context) -> Draft:
-        """One node for each token."""
-        del context
-        first: dict[str, Operator] = {}
-        merged: list[Operator] = []
-
-        def one(op: Operator) -> Operator:
-            known = first.setdefault(op.token, op)
-            if known is not op:
-                merged.append(op)
-            return known
-
-        draft = draft.rebuilt(one)
-        for op in merged:
-            kept = first[op.token].step
-            if op.step != kept:
-                draft = draft.note(op, f"shared by {kept} and {op.step}")
-        return draft
+    draft = draft.rebuilt(one)
+    for op in merged:
+        kept = first[op.token].step
+        if op.step != kept:
+            draft = draft.note(op, f"shared by {kept} and {op.step}")
+    return draft

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 
 from mlopt.identity import class_of, is_known
 from mlopt.pipeline.fits.registry import declared
 from mlopt.pipeline.steps.copies import is_estimator
 from mlopt.pipeline.steps.kinds import is_row_wise
-from mlopt.pipeline.steps.nested import does_nothing, is_pipeline, is_union
+from mlopt.pipeline.steps.nested import does_nothing, is_pipeline, parts_of
 
 _BY_CHANCE = ("stratified", "uniform")
 """Strategies of `DummyClassifier` that draw once for all rows."""
@@ -27,10 +26,8 @@ def goes_by_rows(step: Any, method: str = "transform") -> bool:
         return all(map(goes_by_rows, before)) and goes_by_rows(last, method)
     if method != "transform":
         return _predicts_by_rows(step)
-    if is_union(step):
-        return all(goes_by_rows(inner) for _, inner in step.transformer_list)
-    if class_of(step) is ColumnTransformer:
-        return all(goes_by_rows(inner) for _, inner, _ in step.transformers_)
+    if (parts := parts_of(step, fitted=True)) is not None:
+        return all(goes_by_rows(inner) for _, inner in parts)
     if isinstance(step, FrozenEstimator):
         return goes_by_rows(step.estimator)
     return is_row_wise(step)

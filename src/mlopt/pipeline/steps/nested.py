@@ -34,6 +34,24 @@ def is_simple(pipeline: Any) -> bool:
     return pipeline.memory is None and not getattr(pipeline, "transform_input", None)
 
 
+def parts_of(step: Any, *, fitted: bool = False) -> list[tuple[str, Any]] | None:
+    """The steps within a pipeline, a union or columns, by name; None of any other step.
+
+    Of columns that are ``fitted`` those that were fitted.
+    """
+    if is_pipeline(step):
+        return list(step.steps)
+    if is_union(step):
+        return list(step.transformer_list)
+    if class_of(step) is not ColumnTransformer:
+        return None
+    if fitted:
+        return [(name, one) for name, one, _ in step.transformers_]
+    return [(name, one) for name, one, _ in step.transformers] + [
+        ("remainder", step.remainder)
+    ]
+
+
 def gives_frames(step: Any, given: bool) -> bool:
     """Whether what a step gives, and all that is joined within it, are surely frames.
 
@@ -52,11 +70,8 @@ def gives_frames(step: Any, given: bool) -> bool:
         return gives_frames(inner[-1], given) if inner else given
     if frames_of(step) == "default":
         return False
-    if is_union(step):
-        return all(gives_frames(one, given) for _, one in step.transformer_list)
-    if class_of(step) is ColumnTransformer:
-        parts = [*(one for _, one, _ in step.transformers), step.remainder]
-        return all(gives_frames(one, given) for one in parts)
+    if (parts := parts_of(step)) is not None:
+        return all(gives_frames(one, given) for _, one in parts)
     # What a function makes is wrapped only if it is told how to name it.
     return hasattr(step, "set_output") and hasattr(step, "get_feature_names_out")
 

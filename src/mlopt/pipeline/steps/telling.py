@@ -11,7 +11,7 @@ from mlopt.cluster.parcel import pack
 from mlopt.errors import InputError
 from mlopt.identity import class_of
 from mlopt.pipeline.blocks import tables
-from mlopt.pipeline.steps.nested import is_pipeline, is_union
+from mlopt.pipeline.steps.nested import is_pipeline, parts_of
 from mlopt.pipeline.steps.repeating import doubt, is_random
 
 Steps = Sequence[tuple[str, Any]]
@@ -81,12 +81,7 @@ def _leaves(steps: Steps, around: str = "") -> Iterator[tuple[str, Any]]:
         path = f"{around}{name}"
         if step is None or isinstance(step, str):
             continue
-        if is_pipeline(step):
-            yield from _leaves(step.steps, f"{path}/")
-        elif is_union(step):
-            yield from _leaves(step.transformer_list, f"{path}/")
-        elif class_of(step) is ColumnTransformer:
-            parts = [(part, inner) for part, inner, _ in step.transformers]
-            yield from _leaves([*parts, ("remainder", step.remainder)], f"{path}/")
-        else:
+        if (parts := parts_of(step)) is None:
             yield path, step
+        else:
+            yield from _leaves(parts, f"{path}/")

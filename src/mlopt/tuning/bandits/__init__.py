@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
-from mlopt.errors import InputError
+from mlopt.errors import InputError, did_you_mean
 from mlopt.tuning.bandits.action_elimination import ActionElimination
-from mlopt.tuning.bandits.base import Bandit, Progress, Verdicts
+from mlopt.tuning.bandits.base import Bandit, NoPruning, Progress, Verdicts
 from mlopt.tuning.bandits.halving import Hyperband, SuccessiveHalving
-from mlopt.tuning.bandits.no_pruning import NoPruning
 
 __all__ = [
     "BANDITS",
@@ -58,10 +55,8 @@ def bandit_of(
         return bandit.bind(max_passes, n_trials, perfect)
     name = NoPruning.name if bandit is None else bandit
     if name not in BANDITS:
-        close = get_close_matches(str(name), BANDITS, n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
         raise InputError(
             f"`bandit` must be one of {sorted(BANDITS)}, None or a Bandit, "
-            f"got {bandit!r}.{hint}"
+            f"got {bandit!r}.{did_you_mean(str(name), BANDITS)}"
         )
     return BANDITS[name](max_passes=max_passes, n_trials=n_trials, perfect=perfect)

@@ -1,4 +1,5 @@
-"""What every bandit is: a rule that says who goes on training, from the history alone.
+"""What every bandit is: a rule that says who goes on training, from the history alone;
+and the one that lets everybody.
 
 Conventions: a trial's ``passes`` count scans over its rows; scores are higher-is-better;
 every active trial is trained to its ``next_stop`` before `Bandit.allocate` is called.
@@ -182,3 +183,34 @@ def require(name: str, value: object, holds: bool, what: str) -> None:
     """Refuse a parameter that is not ``what`` it must be."""
     if not holds:
         raise InputError(f"`{name}` must be {what}, got {value!r}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoPruning(Bandit):
+    """Every trial is trained to the end.
+
+    Parameters
+    ----------
+    every : int, optional
+        Passes between two looks, for learning curves; by default only the end is seen.
+    """
+
+    name: ClassVar[str] = "none"
+
+    every: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require("every", self.every, self.every is None or self.every >= 1, "at least 1")
+
+    def survival(self, looks: int) -> float:
+        del looks
+        return 1.0
+
+    def next_stop(self, progress: Progress) -> int:
+        every = self.every or self.max_passes
+        return next_multiple(int(progress.passes), every, every, self.max_passes)
+
+    def allocate(self, active: Sequence[Progress], history: Sequence[Progress]) -> Verdicts:
+        del history
+        return verdicts(active, self.max_passes, {})

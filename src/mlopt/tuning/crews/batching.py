@@ -27,6 +27,7 @@ from mlopt.kernels.compiling import compiled, worked
 from mlopt.passes import Passes
 from mlopt.pipeline.by_split import Streamed
 from mlopt.tuning.crews.families import Views
+from mlopt.tuning.crews.linear_task import LinearTask
 from mlopt.tuning.crews.prefixes import Prefixes
 from mlopt.tuning.crews.problem import Problem, View
 from mlopt.tuning.crews.scan import TRAIN, Owner, Scan, scan_scores
@@ -106,22 +107,23 @@ class BatchCrew:
         return self.prefixes.views(self.views.split(scan.owners[0].trial))
 
     def _open(self, trials: Sequence[Trial]) -> None:
-        groups: dict[Hashable, list[Trial]] = {}
+        groups: dict[Hashable, list[tuple[Trial, LinearTask]]] = {}
         for trial in trials:
             task = self.views.task(trial)
             assert task is not None
-            groups.setdefault((self.views.split(trial).key, task.shared), []).append(trial)
+            key = self.views.split(trial).key, task.shared
+            groups.setdefault(key, []).append((trial, task))
         for members in groups.values():
             for start in range(0, len(members), self.max_trials):
                 self._open_scans(members[start : start + self.max_trials])
 
-    def _open_scans(self, trials: Sequence[Trial]) -> None:
-        parts = self.views.split(trials[0])
+    def _open_scans(self, trials: Sequence[tuple[Trial, LinearTask]]) -> None:
+        parts = self.views.split(trials[0][0])
         for part, splits in enumerate(self.prefixes.layout(parts)):
             owners = [
-                Owner(trial, self.views.batched(trial), column, split)
+                Owner(trial, task, column, split)
                 for column, split in enumerate(splits)
-                for trial in trials
+                for trial, task in trials
             ]
             self.scans.append(Scan(parts.key, part, owners, self.max_passes))
 

@@ -231,13 +231,6 @@ class Views:
         """Whether a trial trains as columns of a scan."""
         return self.task(trial) is not None
 
-    def batched(self, trial: Trial) -> LinearTask:
-        """The batched form of a trial that has one."""
-        task = self.task(trial)
-        if task is None:
-            raise TypeError(f"Trial {trial.number} has no batched form.")
-        return task
-
     def together(self, orders: Iterable[TrainRequest]) -> list[TrainRequest]:
         """The orders with those side by side that share preprocessing, the more the nearer.
 

@@ -1,10 +1,15 @@
-"""Estimators that may be fitted in any process."""
+"""Fits that may run in processes of their own, and what these cost to begin with."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+
+from mlopt.cluster.processes import are_left
+from mlopt.prices import price
+from mlopt.tuning.crews.chain import Parts
+from mlopt.tuning.crews.problem import Problem
 
 _VALUES = ("builtins", "numpy", "pandas", "scipy")
 """Whose objects are values, where they are no functions."""
@@ -33,3 +38,21 @@ def _is_plain(thing: Any, met: set[int]) -> bool:
         held = getattr(thing, "__dict__", {})
         return not held.get("verbose") and _is_plain(held, met)
     return home in _VALUES and not callable(thing)
+
+
+def may_pay(problem: Problem, parts: Parts, seconds: float) -> bool:
+    """Whether fits of ``seconds`` in all might be quicker in processes of their own.
+
+    Scorers of the user's own are called here: they may keep what they see.
+    """
+    threads = problem.executor.threads
+    if not problem.executor.apart_at_most() or not problem.metrics.names_only:
+        return False
+    if not all(map(is_plain, (*(step for _, step in parts.steps), parts.final))):
+        return False
+    return seconds / threads > begin(threads)
+
+
+def begin(count: int) -> float:
+    """Seconds until so many processes are there."""
+    return 0.0 if are_left(count) else price("processes.begin")

@@ -364,15 +364,4 @@ def count_bytes(rows: tuple[Any, Any] | Failed) -> int:
     """Bytes of training and test rows."""
     if isinstance(rows, Failed):
         return 0
-    return sum(_bytes(part) for part in rows if not isinstance(part, Failed))
-
-
-def _bytes(X: Any) -> int:
-    if sparse.issparse(X):
-        rows = X if X.format in ("csr", "csc") else X.tocsr()
-        return int(rows.data.nbytes + rows.indices.nbytes + rows.indptr.nbytes)
-    if isinstance(X, np.ndarray):
-        return int(X.nbytes)
-    import dask.sizeof
-
-    return int(dask.sizeof.sizeof(X))
+    return sum(tables.count_bytes(part) for part in rows if not isinstance(part, Failed))

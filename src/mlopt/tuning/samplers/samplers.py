@@ -15,7 +15,6 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
 from itertools import zip_longest
 from typing import Any
@@ -25,7 +24,7 @@ import optuna
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 
-from mlopt.errors import InputError
+from mlopt.errors import InputError, did_you_mean
 from mlopt.tuning.space.grid import at
 from mlopt.tuning.space.space import Space
 
@@ -192,9 +191,7 @@ def sampler_of(sampler: str | BaseSampler) -> Sampler:
             f"`sampler` {sampler!r} is not built in yet. Use one of {sorted(SAMPLERS)}, or "
             "pass an optuna sampler, e.g. optuna.samplers.GPSampler(seed=0)."
         )
-    close = get_close_matches(str(sampler), SAMPLERS, n=1)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
     raise InputError(
         f"`sampler` must be one of {sorted(SAMPLERS)} or an optuna sampler, "
-        f"got {sampler!r}.{hint}"
+        f"got {sampler!r}.{did_you_mean(str(sampler), SAMPLERS)}"
     )

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from difflib import get_close_matches
 from typing import Any, Protocol, runtime_checkable
 
 from sklearn.base import BaseEstimator, clone
 
-from mlopt.errors import InputError
+from mlopt.errors import InputError, did_you_mean
 
 # They change where and how loudly it runs, not what comes out.
 WITHOUT_EFFECT = ("n_jobs", "verbose", "memory")
@@ -147,9 +146,8 @@ def _ends(given: str, known: Iterable[str]) -> list[str]:
 
 def _hint(given: str, known: list[str]) -> str:
     """The parameter that was probably meant, in whole or by its last part."""
-    written = {name.lower(): name for name in reversed(known)}
-    ends = {name.rpartition("__")[2].lower(): name for name in reversed(known)}
-    for names in (written, ends):
-        for close in get_close_matches(given.lower(), names, n=1):
-            return f" Did you mean `{names[close]}`?"
-    return f" Its parameters are: {', '.join(known)}."
+    return (
+        did_you_mean(given, known)
+        or did_you_mean(given, known, lambda name: name.rpartition("__")[2])
+        or f" Its parameters are: {', '.join(known)}."
+    )

@@ -42,10 +42,11 @@ class Memory(InMemoryStorage):
         """A trial in training, or a copy of the one given; its id."""
         self.get_study_name_from_id(study_id)  # raises where there is none
         given = copy.deepcopy(template_trial)
+        trial = self._create_running_trial() if given is None else given
         with _adding:
-            number = len(self._trials)
-            self._trials.append(_begun(number) if given is None else _as(number, given))
-        if self._trials[number].state == TrialState.WAITING:
+            number = trial.number = trial._trial_id = len(self._trials)
+            self._trials.append(trial)
+        if trial.state == TrialState.WAITING:
             self._waiting.add(number)
         return number
 
@@ -126,21 +127,3 @@ class Memory(InMemoryStorage):
     get_trial_id_from_study_id_trial_number = (
         BaseStorage.get_trial_id_from_study_id_trial_number
     )
-
-
-def _begun(number: int) -> FrozenTrial:
-    return FrozenTrial(
-        number=number, state=TrialState.RUNNING, value=None, params={}, distributions={},
-        datetime_start=datetime.now(), datetime_complete=None, user_attrs={},
-        system_attrs={}, intermediate_values={}, trial_id=number,
-    )  # fmt: skip
-
-
-def _as(number: int, given: FrozenTrial) -> FrozenTrial:
-    return FrozenTrial(
-        number=number, state=given.state, value=None, values=given.values,
-        params=given.params, distributions=given.distributions,
-        datetime_start=given.datetime_start, datetime_complete=given.datetime_complete,
-        user_attrs=given.user_attrs, system_attrs=given.system_attrs,
-        intermediate_values=given.intermediate_values, trial_id=number,
-    )  # fmt: skip

@@ -17,15 +17,15 @@ from mlopt.errors import InputError
 from mlopt.gd.pricing import arithmetic, scan, shape_of_stats
 from mlopt.pipeline.fits.base import ManyPasses
 from mlopt.pipeline.fits.models.twin import with_columns
+from mlopt.pipeline.library.descriptors import some_of
 from mlopt.pipeline.library.lloyd import Clusters, lloyd
+from mlopt.pipeline.library.mixture import SAMPLE
 from mlopt.pipeline.library.moments import column_moments, join
 from mlopt.prices import price
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.stats import Stats
 
-SAMPLE = 100_000
-"""Rows from which k-means++ draws; of fewer rows in all it takes all, as scikit-learn."""
 _ITERATIONS = price("lloyd.passes")
 _CALL, _READS, _PRODUCT = price("lloyd.call"), price("lloyd.reads"), price("lloyd.product")
 _ROW, _CENTRE = price("lloyd.row"), price("lloyd.centre")
@@ -116,9 +116,7 @@ def _first_centres(estimator: Any, rows: Rows, weights: Any, shift: Any) -> Any:
         shares = weights / weights.sum()
         drawn = [random.choice(rows.n, k, replace=False, p=shares) for _ in range(starts)]
         return np.stack([_dense(rows.take(one)) for one in drawn]) - shift
-    few = np.arange(rows.n)
-    if rows.n > SAMPLE:
-        few = np.sort(random.choice(rows.n, max(SAMPLE, k), replace=False))
+    few = some_of(rows.n, max(SAMPLE, k), random)
     X, beside = rows.take(few), weights[few]
     if not rows.sparse:  # distances of rows far from zero would have few digits
         X = np.subtract(X, shift, dtype=X.dtype, casting="same_kind")

@@ -1,4 +1,4 @@
-"""`PCA`, scikit-learn's and mlopt's, by mlopt's solvers."""
+"""`PCA`, scikit-learn's and mlopt's, and `TruncatedSVD`, by mlopt's solvers."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ from typing import Any
 
 import numpy as np
 from sklearn import decomposition
+from sklearn.base import clone
+from sklearn.utils import check_random_state
 
 from mlopt.costs import Cost
+from mlopt.errors import InputError
 from mlopt.gd.pricing import shape_of_stats
-from mlopt.pipeline.fits.models.twin import Twin, same
+from mlopt.pipeline.fits.models.twin import Priced, Twin, same, with_columns
 from mlopt.pipeline.library import pca_plan
 from mlopt.pipeline.library.pca import PCA
 from mlopt.pipeline.library.pca_fit import NAMES
 from mlopt.pipeline.library.pca_plan import passes_over_rows
+from mlopt.pipeline.library.truncated_svd import by_lanczos, by_sketch
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.stats import Stats
@@ -94,6 +98,69 @@ def _shape(stats: Stats, estimator: Any) -> pca_plan.Shape | str:
     )
 
 
-COMPONENTS = tuple(
-    map(Principal, ("covariance-eigh", "randomized", "tsqr", "arpack", "full-svd"))
+class Truncated(Priced):
+    """`TruncatedSVD`, by the algorithm that it asks for.
+
+    Parameters
+    ----------
+    algorithm : {"randomized", "arpack"}
+    """
+
+    kinds = (decomposition.TruncatedSVD,)
+
+    def __init__(self, algorithm: str) -> None:
+        self.name = algorithm
+
+    def unlike(self, estimator: Any, stats: Stats) -> str:
+        asked = estimator.algorithm
+        return "" if asked == self.name else f"algorithm={asked!r} was asked for"
+
+    def passes(self, estimator: Any, stats: Stats) -> float:
+        return passes_over_rows(self.name, _shape_truncated(estimator, stats))
+
+    def priced(
+        self,
+        estimator: Any,
+        stats: Stats,
+        resources: Resources,
+        passes: float | None = None,
+    ) -> Cost | str:
+        return pca_plan.solver_cost(
+            self.name, _shape_truncated(estimator, stats), resources
+        )
+
+    def fit(self, estimator: Any, rows: Rows, y: Any, weight: Any) -> Any:
+        k, random = estimator.n_components, check_random_state(estimator.random_state)
+        if k > rows.d:
+            raise InputError(
+                f"`n_components` must be at most the {rows.d} features, got {k}."
+            )
+        if self.name == "randomized":
+            sketch = k + estimator.n_oversamples
+            found = by_sketch(rows, k, sketch, estimator.n_iter, random)
+        else:
+            found = by_lanczos(rows, k, random)
+        fitted = with_columns(clone(estimator), rows)
+        ratios = found.variances / np.float64(found.total)  # 0/0 as in scikit-learn
+        fitted.components_ = found.components.astype(rows.dtype)
+        fitted.singular_values_ = found.singular.astype(rows.dtype)
+        fitted.explained_variance_ = found.variances.astype(rows.dtype)
+        fitted.explained_variance_ratio_ = ratios.astype(rows.dtype)
+        return fitted
+
+
+def _shape_truncated(estimator: Any, stats: Stats) -> pca_plan.Shape:
+    rank = min(stats.rows, stats.columns)
+    return pca_plan.Shape(
+        rows=shape_of_stats(stats),
+        components=min(int(estimator.n_components), rank),
+        needs_all=False,
+        oversamples=int(estimator.n_oversamples),
+        iterations=int(estimator.n_iter),
+    )
+
+
+COMPONENTS = (
+    *map(Principal, ("covariance-eigh", "randomized", "tsqr", "arpack", "full-svd")),
+    *map(Truncated, ("randomized", "arpack")),
 )

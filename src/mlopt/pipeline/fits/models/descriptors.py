@@ -1,4 +1,4 @@
-"""Estimators of descriptors, on blocks of images: every descriptor is a row."""
+"""Estimators of descriptors, every one a row, and filters, on blocks of images."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import numpy as np
 from sklearn.base import clone
 
 from mlopt.costs import Cost
-from mlopt.pipeline.fits.base import SEEN, ManyPasses
+from mlopt.pipeline.fits.base import SEEN, ManyPasses, OnePass
 from mlopt.pipeline.fits.models.twin import with_columns
 from mlopt.pipeline.library.column_pca import ColumnPCA
 from mlopt.pipeline.library.fisher import FisherVector
+from mlopt.pipeline.library.image.drawn import Drawn
+from mlopt.pipeline.library.image.learned import LearnedConvolver
 from mlopt.pipeline.library.mixture import GaussianMixture
 from mlopt.prices import count, price
 from mlopt.resources import Resources
@@ -95,6 +97,23 @@ class Sampled(ManyPasses):
         return clone(estimator).fit_rows(rows)
 
 
+class DrawPatches(OnePass):
+    """`LearnedConvolver`: patches of each block, those of the smallest numbers kept."""
+
+    name = "patches by block"
+    kinds = (LearnedConvolver,)
+
+    def part(self, estimator: Any, X: Any, y: Any, weight: Any) -> tuple[Drawn, int]:
+        return estimator.draw(X), estimator.most_images
+
+    def merge(self, left: tuple[Drawn, int], right: tuple[Drawn, int]) -> Any:
+        drawn, most = left
+        return drawn.merge(right[0], most), most
+
+    def finish(self, estimator: Any, statistics: tuple[Drawn, int]) -> Any:
+        return clone(estimator).finish(statistics[0])
+
+
 def _columns(stats: Stats) -> float:
     """Of a descriptor; ``stats`` count descriptors of an image where there are images."""
     each = _values(stats) / max(1, stats.rows * stats.columns)
@@ -107,4 +126,4 @@ def _values(stats: Stats) -> float:
     return stats.bytes / size
 
 
-DESCRIPTORS = (Mixture(), Sampled())
+DESCRIPTORS = (Mixture(), Sampled(), DrawPatches())

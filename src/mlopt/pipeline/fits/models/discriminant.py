@@ -23,7 +23,7 @@ from mlopt.errors import InputError
 from mlopt.gd.pricing import shape_of_stats
 from mlopt.gd.row_products import gram_cost
 from mlopt.pipeline.fits.numbers.blockwise import Blockwise, Columns
-from mlopt.pipeline.fits.numbers.classes import placed
+from mlopt.pipeline.fits.numbers.classes import united
 from mlopt.pipeline.fits.numbers.spread import together
 from mlopt.resources import Resources
 from mlopt.stats import Stats
@@ -109,8 +109,8 @@ class MergedScatter(Blockwise):
         return Scatter(columns, dtype, classes, count, mean, within)
 
     def join(self, left: Scatter, right: Scatter) -> Scatter:
-        classes = np.union1d(left.classes, right.classes)
-        (n, a), (m, b) = _placed(left, classes), _placed(right, classes)
+        ours, theirs = (left.count, left.mean), (right.count, right.mean)
+        classes, (n, a), (m, b) = united(left.classes, ours, right.classes, theirs)
         count, mean, _ = together((n, a, np.zeros_like(a)), (m, b, np.zeros_like(b)))
         # Chan, Golub, LeVeque, 1979: what lies between two means of one class.
         apart = np.sqrt(n * m / np.maximum(n + m, 1.0)) * (a - b)
@@ -138,10 +138,6 @@ class MergedScatter(Blockwise):
             model.coef_ = model.coef_[1:] - model.coef_[:1]
             model.intercept_ = model.intercept_[1:] - model.intercept_[:1]
         return model
-
-
-def _placed(one: Scatter, classes: Any) -> tuple[Array, Array]:
-    return placed(classes, one.classes, one.count), placed(classes, one.classes, one.mean)
 
 
 def _checked(model: Any, statistics: Scatter) -> None:

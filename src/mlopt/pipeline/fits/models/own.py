@@ -16,7 +16,7 @@ from mlopt.gd.pricing import shape_of_stats
 from mlopt.gd.svm import LinearSVC
 from mlopt.gd.working_set import WAY
 from mlopt.pipeline.fits.base import ManyPasses
-from mlopt.pipeline.fits.models.twin import with_columns
+from mlopt.pipeline.fits.models.twin import Priced, with_columns
 from mlopt.pipeline.library.learning import (
     BlockLeastSquares,
     BlockLeastSquaresClassifier,
@@ -64,34 +64,27 @@ class ByBlocks(Own):
         return found
 
 
-class WorkingSets(Own):
+class WorkingSets(Own, Priced):
     """Penalties with kinks, by working sets of columns: its ``fit`` gathers the rows."""
 
     name = WAY
     gathers = True
     kinds = (ElasticNet, Lasso, LogisticRegression, LinearSVC, Ridge)
 
-    def refuses(self, estimator: Any, stats: Stats) -> str:
+    def unlike(self, estimator: Any, stats: Stats) -> str:
         if why := estimator._not_ours():
             return f"scikit-learn fits it: {why}"
         if getattr(estimator, "warm_start", False):
             return "it starts where it was"
-        if estimator._methods() != (WAY,):
-            return "the penalty has no kinks"
-        found = self._priced(estimator, stats, Resources())
-        return found if isinstance(found, str) else ""
+        return "" if estimator._methods() == (WAY,) else "the penalty has no kinks"
 
-    def cost(
+    def priced(
         self,
         estimator: Any,
         stats: Stats,
         resources: Resources,
         passes: float | None = None,
-    ) -> Cost | None:
-        found = self._priced(estimator, stats, resources)
-        return None if isinstance(found, str) else found
-
-    def _priced(self, estimator: Any, stats: Stats, resources: Resources) -> Cost | str:
+    ) -> Cost | str:
         loss = "squared"
         if isinstance(estimator, LinearSVC):
             loss = "squared_hinge"

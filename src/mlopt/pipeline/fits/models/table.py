@@ -10,13 +10,11 @@ from mlopt.pipeline.fits.models.descriptors import DESCRIPTORS
 from mlopt.pipeline.fits.models.discriminant import DISCRIMINANT
 from mlopt.pipeline.fits.models.own import OWN
 from mlopt.pipeline.fits.models.regressions import REGRESSIONS
-from mlopt.pipeline.fits.models.truncated import TRUNCATED
 
 MODELS: tuple[Fit, ...] = (
     *CLASSIFIERS,
     *REGRESSIONS,
     *COMPONENTS,
-    *TRUNCATED,
     *CLUSTERS,
     *DESCRIPTORS,
     *DISCRIMINANT,

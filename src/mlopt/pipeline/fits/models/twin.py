@@ -21,7 +21,41 @@ from mlopt.rows import Rows
 from mlopt.stats import Stats
 
 
-class Twin(ManyPasses):
+class Priced(ManyPasses):
+    """A way whose price also tells where it cannot be taken."""
+
+    def refuses(self, estimator: Any, stats: Stats) -> str:
+        if reason := self.unlike(estimator, stats):
+            return reason
+        cost = self.priced(estimator, stats, Resources())
+        return cost if isinstance(cost, str) else ""
+
+    def cost(
+        self,
+        estimator: Any,
+        stats: Stats,
+        resources: Resources,
+        passes: float | None = None,
+    ) -> Cost | None:
+        cost = self.priced(estimator, stats, resources, passes)
+        return None if isinstance(cost, str) else cost
+
+    @abstractmethod
+    def unlike(self, estimator: Any, stats: Stats) -> str:
+        """Why it would not learn what the estimator does; "" when it would."""
+
+    @abstractmethod
+    def priced(
+        self,
+        estimator: Any,
+        stats: Stats,
+        resources: Resources,
+        passes: float | None = None,
+    ) -> Cost | str:
+        """What it costs, or why it cannot be used."""
+
+
+class Twin(Priced):
     """One solver of the estimator's own objective.
 
     Parameters
@@ -46,23 +80,9 @@ class Twin(ManyPasses):
     def __init__(self, solver: str) -> None:
         self.name = self.solver = solver
 
-    def refuses(self, estimator: Any, stats: Stats) -> str:
+    def unlike(self, estimator: Any, stats: Stats) -> str:
         is_ours = type(estimator) is self.ours
-        differs = self.suits_not if is_ours else self.differs
-        if reason := differs(estimator, stats):
-            return reason
-        cost = self.priced(estimator, stats, Resources())
-        return cost if isinstance(cost, str) else ""
-
-    def cost(
-        self,
-        estimator: Any,
-        stats: Stats,
-        resources: Resources,
-        passes: float | None = None,
-    ) -> Cost | None:
-        cost = self.priced(estimator, stats, resources, passes)
-        return None if isinstance(cost, str) else cost
+        return (self.suits_not if is_ours else self.differs)(estimator, stats)
 
     def fit(self, estimator: Any, rows: Rows, y: Any, weight: Any) -> Any:
         learner = self.learner(estimator, rows)
@@ -105,16 +125,6 @@ class Twin(ManyPasses):
     @abstractmethod
     def differs(self, estimator: Any, stats: Stats) -> str:
         """Why mlopt's estimator would not minimise the same; "" when it does."""
-
-    @abstractmethod
-    def priced(
-        self,
-        estimator: Any,
-        stats: Stats,
-        resources: Resources,
-        passes: float | None = None,
-    ) -> Cost | str:
-        """What the solver costs, or why it cannot be used."""
 
 
 def copied(source: Any, target: Any, names: tuple[str, ...]) -> Any:

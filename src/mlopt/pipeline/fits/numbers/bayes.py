@@ -18,7 +18,7 @@ from sklearn.utils.validation import validate_data
 
 from mlopt.errors import InputError
 from mlopt.pipeline.fits.numbers.blockwise import Blockwise, Columns, as_before, filled
-from mlopt.pipeline.fits.numbers.classes import added, placed
+from mlopt.pipeline.fits.numbers.classes import united
 from mlopt.pipeline.fits.numbers.spread import column_spread, together
 from mlopt.pipeline.library.moments import Moments
 
@@ -68,13 +68,12 @@ class MergedGaussians(Blockwise):
         return Gaussians(columns, model.theta_.dtype, model.classes_, each, every)
 
     def join(self, left: Gaussians, right: Gaussians) -> Gaussians:
-        classes = np.union1d(left.classes, right.classes)
-        each = together(_of_all(left, classes), _of_all(right, classes))
+        classes, a, b = united(left.classes, left.each, right.classes, right.each)
         return Gaussians(
             left.columns,
             np.promote_types(left.dtype, right.dtype),
             classes,
-            each,
+            together(a, b),
             together(left.every, right.every),
         )
 
@@ -111,11 +110,6 @@ def _check_weights(count: Any) -> None:
     """Of all rows, as scikit-learn has it of those that it is given."""
     if not np.any(count):
         raise InputError("Sample weights must contain at least one non-zero number.")
-
-
-def _of_all(one: Gaussians, classes: Any) -> Moments:
-    count, mean, squares = (placed(classes, one.classes, part) for part in one.each)
-    return count, mean, squares
 
 
 @dataclass(frozen=True)
@@ -155,13 +149,9 @@ class MergedCounts(Blockwise):
         return ClassCounts(columns, model.classes_, rows, values)
 
     def join(self, left: ClassCounts, right: ClassCounts) -> ClassCounts:
-        classes = np.union1d(left.classes, right.classes)
-        return ClassCounts(
-            left.columns,
-            classes,
-            added(classes, (left.classes, left.rows), (right.classes, right.rows)),
-            added(classes, (left.classes, left.values), (right.classes, right.values)),
-        )
+        ours, theirs = (left.rows, left.values), (right.rows, right.values)
+        classes, a, b = united(left.classes, ours, right.classes, theirs)
+        return ClassCounts(left.columns, classes, a[0] + b[0], a[1] + b[1])
 
     def fitted(self, model: Any, statistics: ClassCounts) -> Any:
         _check_weights(statistics.rows)

@@ -1,10 +1,8 @@
-"""Statistics of classes, where a block may lack some of them.
-
-The classes of two blocks together are the union of theirs, in order.
-"""
+"""Statistics of classes, where a block may lack some of them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,27 +11,30 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 
-def placed(classes: Any, own: Any, values: Array) -> Array:
-    """Rows of ``values``, one for each of ``own``, at their places among ``classes``.
+def united(a: Any, left: Sequence[Array], b: Any, right: Sequence[Array]) -> Any:
+    """Tables of two blocks with rows for the classes of both.
 
     Parameters
     ----------
-    classes : ndarray of shape (k,)
-        In order.
-    own : ndarray of shape (j,)
-        Some of them, in order.
-    values : ndarray of shape (j, ...)
+    a, b : ndarray of shape (j,)
+        The classes of the blocks, in order.
+    left, right : sequence of ndarray of shape (j, ...)
+        A row for each of them.
 
     Returns
     -------
-    ndarray of shape (k, ...)
-        Zeros for classes that are not among ``own``.
+    (ndarray of shape (k,), tuple of ndarray of shape (k, ...), the same)
+        All classes, in order, and the tables; zeros for classes that a block lacks.
     """
-    found = np.zeros((len(classes), *values.shape[1:]))
-    found[np.searchsorted(classes, own)] = values
-    return found
+    classes = np.union1d(a, b)
 
+    def placed(own: Any, values: Array) -> Array:
+        found = np.zeros((len(classes), *values.shape[1:]))
+        found[np.searchsorted(classes, own)] = values
+        return found
 
-def added(classes: Any, left: tuple[Any, Array], right: tuple[Any, Array]) -> Array:
-    """The sum of two tables, each with the classes of its rows."""
-    return placed(classes, *left) + placed(classes, *right)
+    return (
+        classes,
+        tuple(placed(a, values) for values in left),
+        tuple(placed(b, values) for values in right),
+    )

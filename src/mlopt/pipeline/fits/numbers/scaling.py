@@ -117,12 +117,22 @@ class Extremes:
     found: Any
 
 
-class MergedExtremes(Blockwise):
+class _ByExtremes(Blockwise):
+    """What scikit-learn fits to the rows that were found is what it fits to all."""
+
+    panels = True
+
+    def fitted(self, model: Any, statistics: Extremes) -> Any:
+        model.fit(statistics.columns.block(statistics.found))
+        model.n_samples_seen_ = statistics.rows
+        return model
+
+
+class MergedExtremes(_ByExtremes):
     """`MinMaxScaler`, exactly; NaN included."""
 
     name = "merged extremes"
     kinds = (MinMaxScaler,)
-    panels = True
 
     def learn(self, model: Any, X: Any, y: Any, weight: Any) -> Extremes:
         columns = Columns.of(model, X)
@@ -135,16 +145,12 @@ class MergedExtremes(Blockwise):
         high = np.fmax(left.found[1], right.found[1])
         return _joined(left, right, np.stack((low, high)))
 
-    def fitted(self, model: Any, statistics: Extremes) -> Any:
-        return _fit_to(model, statistics)
 
-
-class MergedMagnitudes(Blockwise):
+class MergedMagnitudes(_ByExtremes):
     """`MaxAbsScaler`, exactly; NaN and sparse rows included."""
 
     name = "merged magnitudes"
     kinds = (MaxAbsScaler,)
-    panels = True
 
     def learn(self, model: Any, X: Any, y: Any, weight: Any) -> Extremes:
         columns = Columns.of(model, X)
@@ -165,18 +171,9 @@ class MergedMagnitudes(Blockwise):
     def join(self, left: Extremes, right: Extremes) -> Extremes:
         return _joined(left, right, np.fmax(left.found, right.found))
 
-    def fitted(self, model: Any, statistics: Extremes) -> Any:
-        return _fit_to(model, statistics)
-
 
 def _joined(left: Extremes, right: Extremes, found: Any) -> Extremes:
     return Extremes(left.columns, left.rows + right.rows, found)
-
-
-def _fit_to(model: Any, seen: Extremes) -> Any:
-    model.fit(seen.columns.block(seen.found))
-    model.n_samples_seen_ = seen.rows
-    return model
 
 
 SCALING = (MergedMoments(), MergedExtremes(), MergedMagnitudes())

@@ -20,9 +20,9 @@ from sklearn.utils.validation import check_array, column_or_1d
 
 from mlopt.errors import InputError
 from mlopt.gd.column_sums import ColumnSums, block_sums
-from mlopt.pipeline.fits.numbers.classes import added, placed
+from mlopt.pipeline.fits.numbers.classes import united
 from mlopt.pipeline.fits.numbers.spread import column_range, column_spread, together
-from mlopt.pipeline.library.moments import Moments
+from mlopt.pipeline.library.moments import Moments, Summed
 from mlopt.rows import Block
 
 Array = NDArray[np.float64]
@@ -57,14 +57,9 @@ class Variation:
         return Variation(classes, (rows[:, :1], means, squares), *column_range(X))
 
     def __add__(self, other: Variation) -> Variation:
-        classes = np.union1d(self.classes, other.classes)
-        each = together(self._among(classes), other._among(classes))
+        classes, a, b = united(self.classes, self.each, other.classes, other.each)
         low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
-        return Variation(classes, each, low, high)
-
-    def _among(self, classes: Any) -> Moments:
-        rows, means, squares = (placed(classes, self.classes, part) for part in self.each)
-        return rows, means, squares
+        return Variation(classes, together(a, b), low, high)
 
     def scores(self) -> tuple[Any, Any]:
         """F values of one-way analyses of variance, and p values; constant columns: NaN."""
@@ -81,7 +76,7 @@ class Variation:
 
 
 @dataclass(frozen=True)
-class Correlation:
+class Correlation(Summed):
     """`f_regression`: sums of columns with the target, and of the target with itself."""
 
     rows: int
@@ -96,10 +91,6 @@ class Correlation:
         X = check_array(X, accept_sparse="csr", dtype=np.float64)
         features, target = block_sums(Block(X, beside)), block_sums(Block(y, beside))
         return Correlation(len(y), features, target)
-
-    def __add__(self, other: Correlation) -> Correlation:
-        features, target = self.features + other.features, self.target + other.target
-        return Correlation(self.rows + other.rows, features, target)
 
     def scores(self) -> tuple[Any, Any]:
         """F values of least squares with one column, and p values; finite, as by default.
@@ -149,12 +140,9 @@ class Frequencies:
         return Frequencies(classes, np.bincount(codes).astype(np.float64), dense)
 
     def __add__(self, other: Frequencies) -> Frequencies:
-        classes = np.union1d(self.classes, other.classes)
-        rows, sums = (
-            added(classes, (self.classes, mine), (other.classes, theirs))
-            for mine, theirs in ((self.rows, other.rows), (self.sums, other.sums))
-        )
-        return Frequencies(classes, rows, sums)
+        ours, theirs = (self.rows, self.sums), (other.rows, other.sums)
+        classes, a, b = united(self.classes, ours, other.classes, theirs)
+        return Frequencies(classes, a[0] + b[0], a[1] + b[1])
 
     def scores(self) -> tuple[Any, Any]:
         """Pearson's chi-squared statistics, and their p values."""

@@ -24,19 +24,18 @@ def together(a: Moments, b: Moments) -> Moments:
         return join(_usable(a, b[1]), _usable(b, a[1]))
 
 
-def column_spread(X: Any, weight: Any = None) -> Moments:
+def column_spread(X: Any) -> Moments:
     """The moments of each column in float64; NaN does not count.
 
     Parameters
     ----------
     X : ndarray or sparse matrix of shape (n, d)
         Of floats.
-    weight : ndarray of shape (n,), optional
     """
     # scikit-learn warns of columns that are missing everywhere; in one block that is
     # nothing to warn of.
     with np.errstate(invalid="ignore", divide="ignore"):
-        return scaled_spread(StandardScaler(with_mean=False).fit(X, None, weight))
+        return scaled_spread(StandardScaler(with_mean=False).fit(X))
 
 
 def column_range(X: Any) -> tuple[Any, Any]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
-
-from mlopt.pipeline.fits.base import OnePass, by_kind
+from mlopt.pipeline.fits.base import OnePass
 from mlopt.pipeline.fits.numbers.bayes import BAYES
 from mlopt.pipeline.fits.numbers.discretizing import DISCRETIZING
 from mlopt.pipeline.fits.numbers.drawing import DRAWING
@@ -30,6 +28,3 @@ LIGHT = frozenset(
     for kind in way.kinds
 )
 """Classes that go through their values once, and give no more than they are given."""
-
-NUMERIC = MappingProxyType(by_kind(FITS))
-"""The one-pass fits of each class of scikit-learn."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlopt.costs import Cost
+from mlopt.gd.pricing import arithmetic
 from mlopt.resources import Resources
 from mlopt.stats import Stats
 
@@ -74,9 +75,7 @@ def per_value(
         del resources
         count = float(stats.rows * stats.columns)
         moved = stats.bytes * (1.0 + written)
-        if stats.itemsize == 4:
-            return Cost(flops32=operations * count, memory=moved)
-        return Cost(flops=operations * count, memory=moved)
+        return arithmetic(stats, operations * count) | Cost(memory=moved)
 
     formula = f"{operations:g} n d" if operations else "memory"
     return Entry(

@@ -16,12 +16,12 @@ from mlopt.gd.least_squares_fit import SOLVERS
 from mlopt.gd.plans.fitting import prices
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import CoefficientError
-from mlopt.gd.pricing import shape_of_stats
+from mlopt.gd.pricing import arithmetic, shape_of_stats
 from mlopt.gd.working_set import WAY
 from mlopt.pipeline.library import fisher, pca_plan
 from mlopt.pipeline.library.image import convolution_plan
 from mlopt.pipeline.library.learning import block_cost, feature_blocks
-from mlopt.pipeline.library.learning.kernel_cost import kernel_costs
+from mlopt.pipeline.library.learning.kernel_ridge import kernel_costs
 from mlopt.resources import Resources
 from mlopt.stats import Stats
 
@@ -102,9 +102,7 @@ def random_features(stats: Stats, resources: Resources) -> Options:
     n, k = stats.rows, stats.outputs
     flops = 2.0 * n * stats.columns * k + 40.0 * n * k
     moved = stats.bytes + 2.0 * n * k * stats.itemsize
-    if stats.itemsize == 4:
-        return {"rows": Cost(flops32=flops, memory=moved)}
-    return {"rows": Cost(flops=flops, memory=moved)}
+    return {"rows": arithmetic(stats, flops) | Cost(memory=moved)}
 
 
 def mixture(stats: Stats, resources: Resources) -> Options:

@@ -17,6 +17,7 @@ import math
 from dataclasses import dataclass
 
 from mlopt.costs import Cost
+from mlopt.gd.pricing import arithmetic
 from mlopt.pipeline.library.choosing import Options, calibrated
 from mlopt.prices import price
 from mlopt.resources import Resources
@@ -92,7 +93,7 @@ def _separable(sizes: Sizes) -> Cost:
     rows = sizes.height * sizes.wide
     # Four taps go at once, and a sweep takes as long as two more.
     taps = 4 * math.ceil(sizes.k / 4) + 2
-    work = _flops(_SEPARABLE * 2.0 * pairs * taps * (rows + sizes.positions), sizes)
+    work = arithmetic(sizes, _SEPARABLE * 2.0 * pairs * taps * (rows + sizes.positions))
     turned = Cost(memory=3 * sizes.written)
     return work + turned + Cost(fixed=_STEP * sizes.images * sizes.filters)
 
@@ -106,7 +107,7 @@ def _matrix(sizes: Sizes) -> Cost:
     work = 2.0 * places * sizes.k * (depth + 12) * max(sizes.filters, 8)
     return (
         Cost(memory=strips)
-        + _flops(_MATRIX * work, sizes)
+        + arithmetic(sizes, _MATRIX * work)
         + Cost(memory=sizes.written, fixed=_CALL * calls)
     )
 
@@ -118,13 +119,7 @@ def _fft(sizes: Sizes) -> Cost:
     # A filter's rows are few, so about half of its transform is left.
     transforms = sizes.images * (sizes.channels + sizes.filters) + 0.6 * bank
     products = 4.0 * sizes.images * bank * pixels
-    work = _flops(_FFT * transforms * once + _PRODUCT * products, sizes)
+    work = arithmetic(sizes, _FFT * transforms * once + _PRODUCT * products)
     # Whole planes are transformed back, and what is valid of them is turned.
     turned = Cost(memory=3.0 * sizes.images * sizes.filters * pixels * sizes.itemsize)
     return work + turned + Cost(fixed=_STEP * (sizes.images + 1) * sizes.filters)
-
-
-def _flops(operations: float, sizes: Sizes) -> Cost:
-    if sizes.itemsize == 4:
-        return Cost(flops32=operations)
-    return Cost(flops=operations)

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 
 from mlopt.costs import Cost
-from mlopt.gd.pricing import Shape, scan
+from mlopt.gd.pricing import Shape, arithmetic, scan
 from mlopt.pipeline.library.choosing import choose
 from mlopt.pipeline.library.learning.block_descent import Keeping
 from mlopt.pipeline.library.learning.feature_blocks import PANEL_BYTES
@@ -119,8 +119,8 @@ def _sweep(work: Work, keeping: Keeping, resources: Resources, *, grams: bool) -
     rows, share = work.rows, 1.0 / resources.workers
     size, D = min(work.size, work.features), work.features
     values = share * rows.n * D
-    made = _flops(values * work.per_value, rows.itemsize)
-    products = _flops(2 * values * 2.0 * rows.columns * _NARROW, rows.itemsize)
+    made = arithmetic(rows, values * work.per_value)
+    products = arithmetic(rows, 2 * values * 2.0 * rows.columns * _NARROW)
     moved = Cost(memory=_TRAVELS * values * rows.itemsize)
     reading = work.blocks * 2 * scan(rows, resources, rows.itemsize * float(size**2))
     total = made + products + moved + reading
@@ -131,14 +131,10 @@ def _sweep(work: Work, keeping: Keeping, resources: Resources, *, grams: bool) -
 
 def _factoring(work: Work, resources: Resources, size: int) -> Cost:
     rows, D, share = work.rows, work.features, 1.0 / resources.workers
-    product = _flops(_SYMMETRIC * share * rows.n * float(D) * size, rows.itemsize)
+    product = arithmetic(rows, _SYMMETRIC * share * rows.n * float(D) * size)
     sums = Cost(memory=4.0 * rows.itemsize * share * rows.blocks * float(D) * size)
     # Factors are made here, on one thread: a cost is what all threads share.
     alone = _CHOLESKY * resources.threads
-    factor = _flops(alone * D * float(size) ** 2 / 3, rows.itemsize)
+    factor = arithmetic(rows, alone * D * float(size) ** 2 / 3)
     scaled = Cost(memory=8.0 * rows.itemsize * D * size)
     return product + sums + factor + scaled
-
-
-def _flops(count: float, itemsize: int) -> Cost:
-    return Cost(flops32=count) if itemsize == 4 else Cost(flops=count)

@@ -38,6 +38,7 @@ from mlopt.pipeline.library.learning.feature_blocks import (
     keep_features,
     panels,
 )
+from mlopt.pipeline.library.moments import Summed
 from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]
@@ -110,6 +111,11 @@ class BlockDescent:
         self._after: Callable[[], Rows] | None = None
 
     @property
+    def dtype(self) -> Any:
+        """Of the rows."""
+        return self._rows.dtype
+
+    @property
     def intercept(self) -> Array:
         """The intercepts (k,): the plane goes through the means."""
         return np.asarray(self._start - self.means @ self.coef)
@@ -158,7 +164,7 @@ class BlockDescent:
 
 
 @dataclass(frozen=True)
-class _Normal:
+class _Normal(Summed):
     """Sums over rows of shifted features z and residuals r, with weights s.
 
     Attributes
@@ -175,14 +181,6 @@ class _Normal:
     cross: Array
     sums: Array
     residual: Array
-
-    def __add__(self, other: _Normal) -> _Normal:
-        return _Normal(
-            self.gram + other.gram,
-            self.cross + other.cross,
-            self.sums + other.sums,
-            self.residual + other.residual,
-        )
 
     def centred_gram(self, offset: Array, weight: float) -> NDArray[Any]:
         """The Gram matrix about means that are ``offset`` from zero."""

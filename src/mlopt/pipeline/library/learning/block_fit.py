@@ -1,10 +1,8 @@
-"""From the arguments of block least squares to its coefficients: read, plan, sweep."""
+"""From the arguments of block least squares to its sweeps: read, plan, prepare."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_regressor
 
-from mlopt.cluster import Executor, executor
+from mlopt.cluster import Executor
 from mlopt.errors import InputError
 from mlopt.gd.estimator_base import Sample, read, resources_of
 from mlopt.gd.parameters import check_count, check_positive
@@ -56,37 +54,6 @@ class Prepared:
     alphas: NDArray[np.float64]
     keeping: Keeping
     choice: Choice
-
-
-@dataclass(frozen=True)
-class Found:
-    """Coefficients (D, k), intercepts (k,), and what they were found with."""
-
-    coef: Array
-    intercept: Array
-    features: Features
-    plan: Plan
-    dtype: Any
-
-
-def fit_blocks(estimator: Any, X: Any, y: Any, weight: Any, targets: Targets) -> Found:
-    """Plan, sweep ``estimator.n_iter`` times, and say what it took."""
-    started = time.perf_counter()
-    with closing(executor()) as where:
-        ready = prepare(estimator, X, y, weight, targets, where)
-        descent = _descent(estimator, ready)
-        begun = time.perf_counter()
-        descent.advance(estimator.n_iter)
-        swept = time.perf_counter() - begun
-    plan = plan_of(estimator, ready.choice)
-    total = time.perf_counter() - started
-    return Found(
-        descent.coef,
-        descent.intercept,
-        ready.features,
-        plan.with_measured({ready.choice.step: swept}, total=total),
-        ready.sample.rows.dtype,
-    )
 
 
 def prepare(
@@ -148,7 +115,8 @@ def work_to_come(estimator: Any, stats: Stats) -> Work | None:
     return Work(shape, count(shape.d), estimator.block_size, per_value, estimator.n_iter)
 
 
-def _descent(estimator: Any, ready: Prepared) -> BlockDescent:
+def descent_of(estimator: Any, ready: Prepared) -> BlockDescent:
+    """Of a fit that has not begun to sweep."""
     rows, weights = ready.sample.rows, ready.sample.weights
     mean = None
     if estimator.fit_intercept:

@@ -5,6 +5,7 @@ KeystoneML's `BlockLeastSquaresEstimator`, with what generates its features insi
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
@@ -21,15 +22,14 @@ from mlopt.pipeline.budget import budget_bytes
 from mlopt.pipeline.library.choosing import least
 from mlopt.pipeline.library.learning.block_cost import costs
 from mlopt.pipeline.library.learning.block_fit import (
-    Found,
-    fit_blocks,
+    descent_of,
     plan_of,
     prepare,
     work_to_come,
 )
 from mlopt.pipeline.library.learning.by_scores import _Classifies, _Regresses
 from mlopt.pipeline.library.learning.feature_blocks import Features, column_blocks, scores
-from mlopt.plan import Plan
+from mlopt.plan import Choice, Plan
 from mlopt.resources import Resources
 from mlopt.stats import Stats
 
@@ -85,12 +85,25 @@ class BlockModel(BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Found:
-        found = fit_blocks(self, X, y, sample_weight, self._targets)
-        self.features_, self.plan_, self.n_iter_ = found.features, found.plan, self.n_iter
-        self.coef_ = found.coef.T.astype(found.dtype)
-        self.intercept_ = found.intercept.astype(found.dtype)
-        return found
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
+        started = time.perf_counter()
+        with closing(executor()) as where:
+            ready = prepare(self, X, y, sample_weight, self._targets, where)
+            descent = descent_of(self, ready)
+            self._sweep(descent, ready.features, ready.choice, started)
+
+    def _sweep(
+        self, descent: Any, features: Features, choice: Choice, started: float
+    ) -> None:
+        """Sweep, and learn what comes of it; ``started`` is when the fit was."""
+        begun = time.perf_counter()
+        descent.advance(self.n_iter)
+        swept = time.perf_counter() - begun
+        self.features_, self.n_iter_ = features, self.n_iter
+        self.coef_ = descent.coef.T.astype(descent.dtype)
+        self.intercept_ = descent.intercept.astype(descent.dtype)
+        total = time.perf_counter() - started
+        self.plan_ = plan_of(self, choice).with_measured({choice.step: swept}, total=total)
 
     def _scores(self, X: Any, function: Any) -> Any:
         """``function`` of the scores (n, k) of rows."""

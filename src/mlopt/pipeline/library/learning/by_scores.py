@@ -18,8 +18,7 @@ from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mlopt.gd.estimator_base import Sample, score
-from mlopt.gd.linear_model import winners
-from mlopt.pipeline.library.learning.labels import indicators
+from mlopt.gd.linear_model import encode, winners
 
 Array = NDArray[Any]
 
@@ -88,5 +87,12 @@ class _Classifies(ClassifierMixin):
         return self._scores(X, self._of_two if two else np.asarray)
 
     def _targets(self, sample: Sample) -> Array:
-        self.classes_, signs = indicators(self, sample)
-        return signs
+        self.classes_, codes = encode(self, sample.y, sample.weights)
+        return signs(codes, len(self.classes_))
+
+
+def signs(codes: NDArray[np.intp], count: int) -> NDArray[np.float64]:
+    """1 where a row is of a class and -1 elsewhere; for two classes those of the second."""
+    if count == 2:
+        return np.where(codes == 1, 1.0, -1.0)[:, None]
+    return np.where(codes[:, None] == np.arange(count), 1.0, -1.0)

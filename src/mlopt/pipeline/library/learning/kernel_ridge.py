@@ -19,18 +19,21 @@ from mlopt.cluster import Executor, executor
 from mlopt.costs import Cost
 from mlopt.gd.estimator_base import Sample, apply, read, resources_of
 from mlopt.gd.parameters import check_count, check_positive
-from mlopt.gd.pricing import Shape, shape_of, shape_of_stats
+from mlopt.gd.pricing import Shape, arithmetic, shape_of, shape_of_stats
 from mlopt.pipeline.budget import budget_bytes
 from mlopt.pipeline.library.choosing import choose, least
 from mlopt.pipeline.library.learning.by_scores import _Classifies, _Regresses
 from mlopt.pipeline.library.learning.feature_blocks import block_rows
 from mlopt.pipeline.library.learning.kernel_blocks import KernelDescent, kernel_scores
-from mlopt.pipeline.library.learning.kernel_cost import KEPT, kernel_costs
 from mlopt.plan import Choice, Plan, format_bytes
+from mlopt.prices import price
 from mlopt.resources import Resources
 from mlopt.stats import Stats
 
 Array = NDArray[Any]
+KEPT, MADE = "keep the kernel", "make columns anew"
+
+_EXPONENTIAL = price("kernel.exponential")
 
 
 class _Kernel(BaseEstimator):
@@ -245,6 +248,35 @@ class KernelRidgeClassifier(_Classifies, _Kernel):
         """
         self._fit(X, y)
         return self
+
+
+def kernel_costs(
+    rows: Shape, size: int, passes: int, resources: Resources
+) -> dict[str, Cost]:
+    """Of all sweeps, with the kernel kept and with its columns made anew.
+
+    Parameters
+    ----------
+    rows : Shape
+        X, with k outputs.
+    size : int
+        Columns of a block.
+    passes : int
+        Sweeps.
+    resources : Resources
+    """
+    n, share = float(rows.n), 1.0 / resources.workers
+    size = min(size, rows.n)
+    stored = rows.nonzero / n
+    made = arithmetic(rows, share * n * n * (2.0 * stored + _EXPONENTIAL))
+    # Factors are made here, on one thread: a cost is what all threads share.
+    factors = Cost(flops=resources.threads * 2.0 * n * float(size) ** 2 / 3)
+    used = arithmetic(rows, share * 12.0 * n * n * rows.columns)
+    used += Cost(memory=3.0 * share * n * n * rows.itemsize)
+    return {
+        KEPT: made + factors + passes * used,
+        MADE: passes * (made + factors + used),
+    }
 
 
 def _options(

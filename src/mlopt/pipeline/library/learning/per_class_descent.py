@@ -31,6 +31,7 @@ from mlopt.pipeline.library.learning.feature_blocks import (
     first_mean,
     panels,
 )
+from mlopt.pipeline.library.moments import Summed
 from mlopt.rows import Block, Rows
 
 Array = NDArray[np.float64]
@@ -99,6 +100,11 @@ class PerClassDescent:
         self._rows = rows.compute_beside(_residual, self._start)
 
     @property
+    def dtype(self) -> Any:
+        """Of the rows."""
+        return self._rows.dtype
+
+    @property
     def intercept(self) -> Array:
         """The intercepts (K,)."""
         return np.asarray(self._start - np.einsum("kd,dk->k", self.means, self.coef))
@@ -141,21 +147,13 @@ class PerClassDescent:
 
 
 @dataclass(frozen=True)
-class _Sums:
+class _Sums(Summed):
     """Sums over the rows of each class: of z z' (K, b, b), z r' (K, b, K), z and r."""
 
     gram: NDArray[Any]
     cross: Array
     features: Array
     residual: Array
-
-    def __add__(self, other: _Sums) -> _Sums:
-        return _Sums(
-            self.gram + other.gram,
-            self.cross + other.cross,
-            self.features + other.features,
-            self.residual + other.residual,
-        )
 
 
 def _residual(block: Block, start: Array) -> dict[str, NDArray[Any]]:

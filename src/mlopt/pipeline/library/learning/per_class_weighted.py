@@ -133,15 +133,7 @@ class PerClassWeightedLeastSquares(_Classifies, BlockModel):
                 Mixture(float(self.mixture_weight), np.bincount(codes)),
                 bool(self.fit_intercept),
             )
-            begun = time.perf_counter()
-            descent.advance(self.n_iter)
-            swept = time.perf_counter() - begun
-        self.features_, self.n_iter_ = features, self.n_iter
-        self.coef_ = descent.coef.T.astype(rows.dtype)
-        self.intercept_ = descent.intercept.astype(rows.dtype)
-        total = time.perf_counter() - started
-        plan = plan_of(self, choice)
-        self.plan_ = plan.with_measured({choice.step: swept}, total=total)
+            self._sweep(descent, features, choice, started)
         return self
 
     def explain(self, X: Any, y: Any, sample_weight: None = None) -> Plan:

@@ -1,4 +1,4 @@
-"""The leading singular vectors by a random sketch and power iterations, pass by pass.
+"""The leading singular vectors, pass by pass: by a random sketch, or by Lanczos.
 
     Q = orth(random (d, l));  Q = orth(Xc.T (Xc Q)), again and again;  Xc Q = U S W.T
 
@@ -8,6 +8,10 @@ travel. The singular values come from a QR of Xc Q, which squares nothing.
 
 Halko, Martinsson, Tropp, "Finding structure with randomness", SIAM Review 53, 2011,
 algorithms 4.4 and 5.1, on the side of the columns: rows stay where they are.
+
+ARPACK asks for ``Xc.T (Xc v)`` until the vectors have converged, one a pass, so it is exact
+also where variances decay too slowly for a random sketch: Lehoucq, Sorensen, Yang, "ARPACK
+Users' Guide", SIAM, 1998.
 """
 
 from __future__ import annotations
@@ -19,9 +23,11 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator, eigsh
 
 from mlopt.cluster import between_passes
 from mlopt.gd.tsqr import stack
+from mlopt.pipeline.library.moments import added
 from mlopt.rows import Block, Rows
 
 Array = NDArray[Any]
@@ -64,16 +70,12 @@ def leading_from(
 
 def squared(rows: Rows, basis: Array, mean: Array) -> Array:
     """``Xc.T @ (Xc @ basis)``, shape (d, l), float64: one pass."""
-    product, sums = rows.map_reduce(_product, _add, basis, mean)
+    product, sums = rows.map_reduce(_product, added, basis, mean)
     return np.asarray(product - np.outer(mean, sums))
 
 
 def _orthonormal(matrix: Array) -> Array:
     return np.asarray(np.linalg.qr(matrix)[0])
-
-
-def _add(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
-    return a[0] + b[0], a[1] + b[1]
 
 
 def _product(block: Block, basis: Array, mean: Array) -> tuple[Array, Array]:
@@ -119,3 +121,39 @@ def centred_panels(X: Array, mean: Array) -> Iterator[Array]:
         panel = buffer[: len(part)]
         np.subtract(part, mean, out=panel, casting="same_kind")
         yield panel
+
+
+def leading_exact(
+    rows: Rows, mean: Array, components: int, random: np.random.RandomState
+) -> tuple[Array, Array, int]:
+    """Singular values (k,), largest first, singular vectors (k, d) of Xc, and passes.
+
+    Parameters
+    ----------
+    rows : Rows
+        Not all of them equal.
+    mean : ndarray of shape (d,)
+    components : int
+        Fewer than ``min(n, d)``.
+    random : RandomState
+        Gives the first vector; the result hardly depends on it.
+    """
+    passes = 0
+
+    def product(vector: Array) -> Array:
+        nonlocal passes
+        passes += 1
+        return squared(rows, vector.reshape(-1, 1), mean)[:, 0]
+
+    gram = LinearOperator((rows.d, rows.d), matvec=product, dtype=np.float64)
+    start = random.uniform(-1.0, 1.0, rows.d)
+    kept = krylov(components, rows.d)
+    with between_passes():
+        values, vectors = eigsh(gram, components, ncv=kept, v0=start)
+    order = np.argsort(values)[::-1]
+    return np.sqrt(np.maximum(values[order], 0.0)), vectors.T[order], passes
+
+
+def krylov(components: int, d: int) -> int:
+    """Vectors that ARPACK keeps: scipy's rule."""
+    return min(d, max(2 * components + 1, 20))

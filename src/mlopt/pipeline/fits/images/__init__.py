@@ -1,1 +1,0 @@
-"""Ways of fitting operators on images."""
