@@ -234,6 +234,13 @@ def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
         assert "Usage" in capsys.readouterr().out
 
 
+def test_what_submit_shares_with_predict_is_explained(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run("submit", "--help") == DONE
+    assert capsys.readouterr().out.count("As of `mlopt predict`.") == 2
+
+
 def test_the_default_folder_is_named_after_the_data() -> None:
     assert stem_of("a/b/adult.data.gz") == "adult"
     assert stem_of("sklearn:iris") == "iris"
