@@ -204,6 +204,21 @@ def test_a_failure_that_is_not_the_users_is_status_one(
     assert capsys.readouterr().err == "mlopt: no workers for 60 s\n"
 
 
+@pytest.mark.parametrize(
+    "error", [MemoryError(), RuntimeError("can't start new thread"), ImportError("lib.so")]
+)
+def test_a_process_that_may_have_no_more_says_which_limits_to_look_at(
+    error: Exception, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> int:
+        raise error
+
+    assert status_of(fail) == FAILED
+    said = capsys.readouterr().err
+    assert said.startswith("mlopt: ")
+    assert said.endswith("`ulimit -v` and `ulimit -u`?\n")
+
+
 def test_resources_are_shown(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,6 +247,13 @@ def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
     for command in ("sweep", "fit", "predict", "serve", "explain", "run", "resources"):
         assert run(command, "--help") == DONE
         assert "Usage" in capsys.readouterr().out
+
+
+def test_what_submit_shares_with_predict_is_explained(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run("submit", "--help") == DONE
+    assert capsys.readouterr().out.count("As of `mlopt predict`.") == 2
 
 
 def test_the_default_folder_is_named_after_the_data() -> None:

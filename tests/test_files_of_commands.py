@@ -4,7 +4,9 @@ what a sweep wrote is found by its folder."""
 from __future__ import annotations
 
 import json
+import os
 import stat
+import subprocess
 import sys
 from pathlib import Path
 
@@ -223,3 +225,35 @@ def test_columns_are_dropped_and_the_task_set_on_the_command_line(
     said = capsys.readouterr().out
     assert "dropped city: on request" in said
     assert "regression of age" in said
+
+
+@pytest.mark.slow
+def test_what_is_printed_is_utf_8_as_files_are_whatever_the_terminal_has(
+    model: Path, tmp_path: Path
+) -> None:
+    people = pd.read_csv("people.csv").replace(
+        {"rome": "Łódź", "yes": "Köln", "no": "Łódź"}
+    )
+    people.to_csv("people.csv", index=False)
+    environment = os.environ | {"PYTHONIOENCODING": "latin-1"}
+
+    def printed(*arguments: str) -> bytes:
+        command = [sys.executable, "-m", "mlopt", *arguments]
+        return subprocess.run(
+            command, env=environment, capture_output=True, check=True
+        ).stdout
+
+    fitted = printed("fit", "people.csv", "--target", "buys", "--output", str(model))
+    assert "├─" in fitted.decode()
+    shown = printed("predict", str(model), "people.csv", "--proba")
+    printed("predict", str(model), "people.csv", "--proba", "--output", "out.csv")
+    assert shown == Path("out.csv").read_bytes()
+    assert "probability_Łódź" in shown.decode()
+
+
+@pytest.mark.slow
+def test_a_closed_stdout_loses_what_is_said_and_nothing_else(tmp_path: Path) -> None:
+    command = "mlopt fit people.csv --target buys --output model.skops >&- 2>&-"
+    command = command.replace("mlopt", f"'{sys.executable}' -m mlopt", 1)
+    assert subprocess.run(command, shell=True).returncode == DONE
+    assert Path("model.skops").is_file()

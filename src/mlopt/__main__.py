@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+from io import TextIOWrapper
 
 from mlopt.interrupts import Interrupts
 
@@ -18,6 +19,7 @@ def main() -> None:
     # A polite kill is Ctrl-C from afar: results are kept, workers end.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.unraisablehook = _tell
+    _open_streams()
     try:
         with Interrupts() as interrupts:
             with interrupts.patient(LOADING):
@@ -29,6 +31,15 @@ def main() -> None:
 
         status = statuses.interrupted()
     _leave(status)
+
+
+def _open_streams() -> None:
+    """What is printed is UTF-8, as files are; where nobody listens it goes nowhere."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
 
 
 def _tell(dropped: sys.UnraisableHookArgs) -> None:

@@ -336,7 +336,9 @@ def submit(
         Folder, or file, for the results. [default: one in the storage]
     family
         Fit one model of this family, as `mlopt fit`.
-    proba, memory
+    proba
+        As of `mlopt predict`.
+    memory
         As of `mlopt predict`.
     """
     from mlopt.detached.commands import submitted, work_of

@@ -33,7 +33,10 @@ def status_of(run: Callable[[], Any]) -> int:
         return interrupted()
     except (MloptError, OSError) as error:
         return _complain(error, FAILED)
-    except (MemoryError, ImportError) as error:  # a library may not fit, either
+    except (MemoryError, ImportError, RuntimeError) as error:
+        # Neither a library nor the stack of a thread may fit; other errors are mistakes.
+        if isinstance(error, RuntimeError) and "start new thread" not in str(error):
+            raise
         hint = "Is there enough memory, also by `ulimit -v` and `ulimit -u`?"
         return _complain(RuntimeError(f"{str(error) or 'out of memory'}. {hint}"), FAILED)
 

@@ -311,3 +311,33 @@ def test_labels_without_an_order_are_refused_in_the_words_of_scikit_learn(
             make(StandardScaler(), last).fit(X, y)
         said.append(str(refused.value))
     assert said[0] == said[1]
+
+
+class Costly(ValueError):
+    """An error that knows more than its words."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"failed with {code}")
+        self.code = code
+
+
+@pytest.mark.parametrize(
+    "error", [Costly(3), StopIteration("no more"), FileNotFoundError(2, "gone", "x.csv")]
+)
+@pytest.mark.parametrize("rows", [100, 5000])
+def test_the_error_of_a_step_is_the_one_that_it_raised_and_names_the_step(
+    error: Exception, rows: int
+) -> None:
+    class Fails(TransformerMixin, BaseEstimator):
+        def fit(self, X: Any, y: Any = None) -> Fails:
+            raise error
+
+        def transform(self, X: Any) -> Any:
+            return X
+
+    X, y = np.ones((rows, 2)), np.arange(rows) % 2
+    with pytest.raises(type(error)) as caught:
+        mlopt.make_pipeline(Fails(), LogisticRegression()).fit(X, y)
+    assert caught.value is error
+    told = [str(error), *getattr(error, "__notes__", ())]
+    assert [one.partition(":")[0] for one in told if "Step" in one] == ["Step `fails`"]

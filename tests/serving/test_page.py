@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -68,3 +71,18 @@ def test_the_script_asks_for_what_the_service_answers(model_path: Path) -> None:
         }]).json()  # fmt: skip
         assert {"prediction", "model", "probability_yes"} <= set(answer)
     service.close()
+
+
+def test_the_page_is_read_as_utf_8_whatever_the_locale() -> None:
+    code = """
+import sys
+assert sys.stdout.encoding != "utf-8", "the locale is not what it should be"
+from mlopt.serving.page import SCRIPT
+print(ascii(SCRIPT))
+"""
+    environment = os.environ | {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}
+    environment = {k: v for k, v in environment.items() if k != "PYTHONIOENCODING"}
+    command = [sys.executable, "-X", "utf8=0", "-c", code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == ascii(SCRIPT)

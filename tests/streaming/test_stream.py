@@ -23,6 +23,7 @@ from mlopt.errors import (
     TooLargeError,
 )
 from mlopt.events import Event, GateWaited, RequestDone
+from mlopt.streaming import running
 
 
 @pytest.fixture(autouse=True)
@@ -273,6 +274,37 @@ def test_draining_has_a_time_limit() -> None:
         stream.close(timeout=0.01)
     with pytest.raises(StreamClosedError):
         answer.result(0)
+
+
+@pytest.mark.parametrize("within", ["run", "with"])
+def test_ctrl_c_is_heard_though_a_stage_does_not_come_back(
+    within: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "PATIENCE", 0.05)
+    began, gate = threading.Event(), threading.Event()
+
+    def stuck(feed: int) -> bool:
+        began.set()
+        return gate.wait(20)
+
+    def asks() -> Iterator[list[int]]:
+        yield [1]
+        began.wait(20)
+        raise KeyboardInterrupt
+
+    def interrupted(stream: Stream) -> None:
+        if within == "run":
+            list(stream.run(asks()))
+        with stream:
+            for request in asks():
+                stream.submit(request)
+
+    try:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            interrupted(Stream(threads=1).map(stuck, name="stuck"))
+    finally:
+        gate.set()
+    assert "The stages stuck did not come back" in caught.value.__notes__[0]
 
 
 def test_events_say_how_long_gates_and_requests_waited() -> None:

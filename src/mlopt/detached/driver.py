@@ -52,7 +52,7 @@ def drive(where: Any, path: str, key: str) -> None:
     record = folder.change(begun)
     if record is None:
         return
-    with folder.log(record.attempt).open("w") as stream:
+    with folder.log(record.attempt).open("w", encoding="utf-8") as stream:
         tell = Lines(stream, quiet=())
         if record.attempt > 1:
             if folder.got_ahead(record.attempt - 1):

@@ -52,14 +52,14 @@ class Price:
     what: str
 
 
-_TEXT = files(__name__).joinpath("prices.csv").read_text()
+_TEXT = files(__name__).joinpath("prices.csv").read_text("utf-8")
 PRICES = {
     name: Price(name, float(value), *rest)
     for name, value, *rest in list(csv.reader(_TEXT.splitlines()))[1:]
 }
 """Every price by name."""
 _PASSES = files(__name__).joinpath("passes")
-SCALES = _PASSES.joinpath("scales.csv").read_text()
+SCALES = _PASSES.joinpath("scales.csv").read_text("utf-8")
 """What `mlopt.gd.plans.expected` reads: of a method and a loss, how alike problems are that
 tell of each other."""
 VERSION = hashlib.sha256((_TEXT + SCALES).encode()).hexdigest()[:16]
@@ -69,7 +69,7 @@ VERSION = hashlib.sha256((_TEXT + SCALES).encode()).hexdigest()[:16]
 def passes_of(loss: str, stop: str) -> str | None:
     """The lines of the file of problems of a loss and a kind of stop, if there is one."""
     file = _PASSES.joinpath(f"{loss}.{stop}.csv")
-    return file.read_text() if file.is_file() else None
+    return file.read_text("utf-8") if file.is_file() else None
 
 
 def price(name: str) -> float:

@@ -41,7 +41,7 @@ def identity(threads: int) -> dict[str, str]:
 @cache
 def _processor() -> str:
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
         return next(line.split(":", 1)[1].strip() for line in lines if "model name" in line)
     except (OSError, StopIteration):
         return platform.processor() or platform.machine()
@@ -67,7 +67,7 @@ def path(key: Mapping[str, str], kind: str = "resources") -> Path:
 def load(key: Mapping[str, str], max_age: float = WEEK) -> dict[str, float] | None:
     """The rates stored for ``key``, or None: absent, damaged, or too old."""
     try:
-        record = json.loads(path(key).read_text())
+        record = json.loads(path(key).read_text("utf-8"))
         fresh = record["probe"] == PROBE and 0 <= time.time() - record["time"] < max_age
         rates = {name: float(record["rates"][name]) for name in record["rates"]}
     except (OSError, RuntimeError, ValueError, KeyError, TypeError, AttributeError):
@@ -96,7 +96,7 @@ def load_calibration(key: Mapping[str, str]) -> Calibration:
     one thread.
     """
     try:
-        record = json.loads(path(of_one_thread(key), "calibration").read_text())
+        record = json.loads(path(of_one_thread(key), "calibration").read_text("utf-8"))
         if record["formulas"] != FORMULAS:
             return Calibration()
         return Calibration.from_dict(record["factors"])
@@ -122,7 +122,7 @@ def write(target: Path, record: Mapping[str, Any]) -> bool:
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".resources-")
         try:
-            with os.fdopen(handle, "w") as file:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
                 json.dump(record, file, indent=1)
             Path(temporary).replace(target)
         except OSError:

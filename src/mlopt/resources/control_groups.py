@@ -20,7 +20,8 @@ def group_limits(process: Path = Path("/proc/self")) -> list[int]:
     """
     try:
         files = _files(
-            (process / "cgroup").read_text(), (process / "mountinfo").read_text()
+            (process / "cgroup").read_text("utf-8"),
+            (process / "mountinfo").read_text("utf-8"),
         )
     except OSError:  # not Linux, or hidden
         return []
@@ -73,6 +74,6 @@ def _upwards(group: PurePosixPath, root: PurePosixPath, mount: Path) -> Iterator
 
 def _read(file: Path) -> int | None:
     try:
-        return int(file.read_text())
+        return int(file.read_text("utf-8"))
     except (OSError, ValueError):  # absent, as in the root, or the word "max"
         return None

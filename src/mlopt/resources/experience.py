@@ -263,7 +263,7 @@ def _read(file: Path) -> Experience:
 def _load(file: Path) -> Experience:
     """Nothing where the file is damaged, or of another price list."""
     try:
-        record = json.loads(file.read_text())
+        record = json.loads(file.read_text("utf-8"))
         if record["formulas"] != cache.FORMULAS:
             return Experience()
         return Experience.from_dict(record["methods"])

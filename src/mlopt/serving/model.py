@@ -194,6 +194,6 @@ def _card(estimator: Any) -> dict[str, Any]:
 def _results(file: Path) -> dict[str, Any]:
     """What the sweep that wrote the model said of it."""
     with suppress(OSError, ValueError):
-        found = json.loads((file.parent / RESULT).read_text())
+        found = json.loads((file.parent / RESULT).read_text("utf-8"))
         return {name: found[name] for name in RESULTS if found.get(name) is not None}
     return {}

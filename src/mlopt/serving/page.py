@@ -32,7 +32,7 @@ input:focus, select:focus, button:focus {
 #login { max-width: 26em; }
 """
 
-SCRIPT = resources.files(__package__).joinpath("page.js").read_text()
+SCRIPT = resources.files(__package__).joinpath("page.js").read_text("utf-8")
 
 
 def _tile(name: str, place: str, note: str) -> str:

@@ -103,7 +103,7 @@ def read_token(file: Path | None) -> str:
     if file is None:
         return os.environ.get(TOKEN, "").strip()
     try:
-        token = file.read_text().strip()
+        token = file.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"The token file {file} cannot be read: {error}.") from None
     if not token or not token.isascii() or not token.isprintable():

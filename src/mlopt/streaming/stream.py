@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 
 from mlopt.cluster.mesh_here import mesh
 from mlopt.cluster.threads import count_threads
-from mlopt.errors import InputError, StreamClosedError
+from mlopt.errors import DeadlineError, InputError, StreamClosedError
 from mlopt.events import Observer, ignore
 from mlopt.plan import Plan
 from mlopt.streaming.answer import Answer, Feeds, check_request
@@ -269,7 +269,7 @@ class Stream:
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        self.close(drain=kind is None)
+        _end(lambda: self.close(drain=error is None), error)
 
     def _answers(
         self, requests: Iterator[Any], ordered: bool, give: bool, deadline: float | None
@@ -307,8 +307,10 @@ class Stream:
                 del answer, error
             if failed:
                 raise ExceptionGroup(f"{len(failed)} requests failed", failed)
-        finally:
-            self._end_run(running, asked)
+        except BaseException as error:
+            _end(lambda: self._end_run(running, asked), error)
+            raise
+        self._end_run(running, asked)
 
     def _end_run(self, running: Running, asked: Iterable[Answer]) -> None:
         """Cancel what nobody waits for; the last run of a stream ends it."""
@@ -386,3 +388,13 @@ def _bytes(memory: int | str | None) -> int | None:
     if found < 1:
         raise InputError(f"`memory` must be bytes, as 2**30 or '1GiB', got {memory!r}.")
     return found
+
+
+def _end(close: Callable[[], None], error: BaseException | None) -> None:
+    """Close; a stage that does not come back is a note to the error that came before."""
+    try:
+        close()
+    except DeadlineError as late:
+        if error is None:
+            raise
+        error.add_note(str(late))

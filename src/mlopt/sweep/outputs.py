@@ -82,7 +82,7 @@ def check_folder(folder: Path, inputs: Iterable[Any]) -> None:
 def replaces(result: SweepResult, folder: Path) -> str:
     """A sentence on what `write` would replace in ``folder`` of another study."""
     try:
-        before = json.loads((folder / RESULT).read_text())
+        before = json.loads((folder / RESULT).read_text("utf-8"))
         if before["study"] == result.search.study_name:
             return ""
         return (

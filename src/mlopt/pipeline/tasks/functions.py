@@ -122,20 +122,20 @@ there is one, would reach inner parts that nobody asked about."""
 
 @contextmanager
 def naming(step: str, settings: Mapping[str, Any] = _OF_A_FIT) -> Iterator[None]:
-    """Errors of the block below name the step; their type stays."""
+    """Errors of the block below name the step, and are the same objects."""
     try:
         with config_context(**settings):
             yield
     except Exception as error:
-        if f"`{step}`" in str(error) or str(error).startswith("Step `"):
+        if f"`{step}`" in str(error) or names_step(error):
             raise
-        text = f"Step `{step}`: {error}"
-        try:
-            named = type(error)(text)
-        except Exception:
+        text, given = f"Step `{step}`: {error}", error.args
+        if len(given) == 1 and isinstance(given[0], str):
+            error.args = (text,)
+        if f"`{step}`" not in str(error):  # it says something else than what it was given
+            error.args = given
             error.add_note(text)
-            raise error from None
-        raise named from error
+        raise
 
 
 def names_step(error: Exception) -> bool:
