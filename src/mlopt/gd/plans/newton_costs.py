@@ -99,4 +99,5 @@ def cost(shape: Shape, resources: Resources, passes: float, loss: str = "") -> C
     calls = Cost(python=(1.0 - share) * (_STEP + _BESIDE)) if share else Cost()
     start = _START_PASSES * (share * (each + hessian) + calls)
     made = renewals(shape, passes, loss) * (hessian + factor)
-    return start + passes * each + made
+    drawn = gradient_pass(shape, resources) if rows < shape.n else Cost()  # moments
+    return drawn + start + passes * each + made

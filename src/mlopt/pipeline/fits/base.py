@@ -57,6 +57,11 @@ class Fit(ABC):
             return "it takes no weights of rows"
         return self.refuses(estimator, stats) if stats.columns else "there is no column"
 
+    def beyond(self, estimator: Any, stats: Stats, resources: Resources) -> str:
+        """Why ``resources`` do not suffice; "" where they do, as far as a formula tells."""
+        del estimator, stats, resources
+        return ""
+
     def weighs(self, estimator: Any) -> bool:
         """Whether rows may have weights."""
         del estimator

@@ -230,7 +230,8 @@ def _profile_learn(op: Learn, found: Profile, trials: Trials, *, last: bool) -> 
 
 def _option(op: Learn, way: Fit, stats: Stats, found: Profile, trials: Trials) -> Option:
     weighted = op.weight is not None
-    if reason := way.refusal(op.estimator, stats, weighted=weighted):
+    reason = way.refusal(op.estimator, stats, weighted=weighted)
+    if reason := reason or way.beyond(op.estimator, stats, found.resources):
         return Option(way, way.name, None, reason=reason)
     passes = way.passes(op.estimator, stats)
     seconds = _priced(op, way, stats, found, passes)

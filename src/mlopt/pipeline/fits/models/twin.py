@@ -25,9 +25,11 @@ class Priced(ManyPasses):
     """A way whose price also tells where it cannot be taken."""
 
     def refuses(self, estimator: Any, stats: Stats) -> str:
-        if reason := self.unlike(estimator, stats):
-            return reason
-        cost = self.priced(estimator, stats, Resources())
+        reason = self.unlike(estimator, stats)
+        return reason or self.beyond(estimator, stats, Resources())
+
+    def beyond(self, estimator: Any, stats: Stats, resources: Resources) -> str:
+        cost = self.priced(estimator, stats, resources)
         return cost if isinstance(cost, str) else ""
 
     def cost(
