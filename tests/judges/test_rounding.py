@@ -170,7 +170,7 @@ def test_a_wrong_axis_is_found() -> None:
 
     judge(case)
     with (
-        mock.patch("mlopt.pipeline.fits.models.truncated.by_lanczos", wrong),
+        mock.patch("mlopt.pipeline.fits.models.components.by_lanczos", wrong),
         pytest.raises(Difference, match="components_"),
     ):
         judge(case)
