@@ -15,7 +15,7 @@ from typing import Any
 
 from optuna.distributions import BaseDistribution, check_distribution_compatibility
 from optuna.storages import BaseStorage, InMemoryStorage
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from mlopt.locking import open_in_forks
 
@@ -41,12 +41,11 @@ class Memory(InMemoryStorage):
     ) -> int:
         """A trial in training, or a copy of the one given; its id."""
         self.get_study_name_from_id(study_id)  # raises where there is none
-        given = copy.deepcopy(template_trial)
-        trial = self._create_running_trial() if given is None else given
+        given = copy.deepcopy(template_trial) or create_trial(state=TrialState.RUNNING)
         with _adding:
-            number = trial.number = trial._trial_id = len(self._trials)
-            self._trials.append(trial)
-        if trial.state == TrialState.WAITING:
+            number = len(self._trials)
+            self._trials.append(_numbered(number, given))
+        if given.state == TrialState.WAITING:
             self._waiting.add(number)
         return number
 
@@ -127,3 +126,13 @@ class Memory(InMemoryStorage):
     get_trial_id_from_study_id_trial_number = (
         BaseStorage.get_trial_id_from_study_id_trial_number
     )
+
+
+def _numbered(number: int, given: FrozenTrial) -> FrozenTrial:
+    return FrozenTrial(
+        number=number, state=given.state, value=None, values=given.values,
+        params=given.params, distributions=given.distributions,
+        datetime_start=given.datetime_start, datetime_complete=given.datetime_complete,
+        user_attrs=given.user_attrs, system_attrs=given.system_attrs,
+        intermediate_values=given.intermediate_values, trial_id=number,
+    )  # fmt: skip
