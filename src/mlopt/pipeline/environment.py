@@ -45,8 +45,8 @@ class Environment:
     def __init__(self, budget: int | None = None) -> None:
         self._budget = budget
         self.hits = 0
-        self.clear()
         self._lock = threading.Lock()
+        self.clear()
 
     def get(self, token: str) -> Any:
         """The model, or None."""
@@ -100,7 +100,8 @@ class Environment:
 
     def clear(self) -> None:
         """Forget everything in memory."""
-        self._models, self._rows = Keeper(0), Keeper(0)
+        with self._lock:
+            self._models, self._rows = Keeper(0), Keeper(0)
 
     def __contains__(self, token: str) -> bool:
         with self._lock:
