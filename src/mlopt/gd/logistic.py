@@ -27,7 +27,7 @@ Array = NDArray[Any]
 
 _SAME = "with two classes, lbfgs starts from the same Hessian"
 NAMED = ("newton-cholesky", "dual-newton", "lbfgs")
-"""Those that users and pipelines may ask for, which are then not left for another."""
+"""Those that users may ask for, which are then not left for another."""
 SOLVERS = (*NAMED, "newton-cg", DUAL_LOGISTIC.name)
 """Methods of the table that fit it without an L1 penalty."""
 _OURS = ("auto", *NAMED)

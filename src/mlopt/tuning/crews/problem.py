@@ -173,6 +173,10 @@ class Problem:
         """The share of the rarest class; 0.5 for regression."""
         return rarest(np.bincount(self.codes)) if self.classifier else 0.5
 
+    def some(self, size: int) -> NDArray[np.int64]:
+        """Numbers of so many rows, or of all, in the order of a draw by the seed."""
+        return np.random.default_rng(self.seed).permutation(self.n)[:size]
+
     @cached_property
     def apart(self) -> bool:
         """Whether planes may separate a class from the rest, as far as some rows tell."""
@@ -183,7 +187,7 @@ class Problem:
         size = min(self.n, _ROWS)
         if size < _LEAST * X.shape[1]:
             return True
-        rows = np.random.default_rng(self.seed).permutation(self.n)[:size]
+        rows = self.some(size)
         few = (X[rows].toarray() if issparse(X) else X[rows]).astype(np.float64)
         planes = np.arange(self.outputs) if self.outputs > 1 else np.ones(1)
         own = self.codes[rows, None] == planes
