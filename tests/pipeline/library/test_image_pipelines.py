@@ -17,6 +17,7 @@ import mlopt
 from mlopt.errors import InputError
 from mlopt.pipeline.environment import environment
 from mlopt.pipeline.fits.base import ManyPasses
+from mlopt.pipeline.fits.few import Few
 from mlopt.pipeline.fits.models.descriptors import DESCRIPTORS
 from mlopt.pipeline.fits.registry import ways_of
 from mlopt.pipeline.library.column_pca import ColumnPCA
@@ -183,7 +184,7 @@ def test_iterations_on_a_sample_foretell_those_on_all_rows() -> None:
     step = GaussianMixture(3, random_state=0)
     (way,) = ways_of(step)
     assert isinstance(way, ManyPasses)
-    guess = way.speculate(step, X[:400], None, Stats(4000, X.shape[1]))
+    guess = way.speculate(step, Few(X[:400], None), Stats(4000, X.shape[1]))
     taken = step.fit(X).n_iter_ + 3
 
     assert guess is not None

@@ -28,6 +28,7 @@ from tests.pipeline.graphs import scaled
 from mlopt.caching import Measured
 from mlopt.gd.plans.methods import BY_NAME
 from mlopt.pipeline.fits.base import ManyPasses, OnePass
+from mlopt.pipeline.fits.few import Few
 from mlopt.pipeline.fits.models.classifiers import Logistic
 from mlopt.pipeline.fits.models.theirs import logistic_cost
 from mlopt.pipeline.graph.operators import Apply, Given, Learn, Operator, Source
@@ -171,7 +172,8 @@ def test_an_iterative_fit_that_takes_long_is_tried_on_a_sample() -> None:
     assert isinstance(way, ManyPasses)
     typical = way.passes(op.estimator, Stats(2_000, 40))
     assert found[2_000].passes == typical
-    seen = way.speculate(op.estimator, data[:512], labels[:512], Stats(20_000_000, 40))
+    few = Few(data[:512], labels[:512])
+    seen = way.speculate(op.estimator, few, Stats(20_000_000, 40))
     assert (found[20_000_000].passes, found[20_000_000].doubt) == seen
     assert found[20_000_000].passes != typical
 

@@ -223,6 +223,11 @@ class Problem:
         )  # fmt: skip
 
     @cached_property
+    def rare(self) -> float:
+        """The share of the rarest class of the first target; 0.5 in regression."""
+        return _rare(self.task, self.rows)
+
+    @cached_property
     def _spectrum(self) -> Spectrum | None:
         """Of rows too wide for a sample's Gram matrix: a run on one would tell little, too.
 
@@ -267,10 +272,13 @@ class Problem:
 
 
 def _look(task: Task, rows: Rows) -> Look:
-    """With the share of the rarest class of the first target."""
+    return Look.of(rows, _rare(task, rows))
+
+
+def _rare(task: Task, rows: Rows) -> float:
     if not task.classifies:
-        return Look.of(rows)
-    return Look.of(rows, rarest(rows.map_reduce(_block_counts, _add_counts)))
+        return 0.5
+    return rarest(rows.map_reduce(_block_counts, _add_counts))
 
 
 def _block_counts(block: Block) -> Array:

@@ -10,7 +10,7 @@ import copy
 import math
 from abc import ABC, abstractmethod
 from inspect import signature
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from mlopt.costs import Cost
 from mlopt.errors import InputError
@@ -18,6 +18,9 @@ from mlopt.prices import price
 from mlopt.resources import Resources
 from mlopt.rows import Rows
 from mlopt.stats import Stats
+
+if TYPE_CHECKING:
+    from mlopt.pipeline.fits.few import Few
 
 Layout = Literal["any", "dense", "sparse"]
 SEEN = price("speculation.doubt.one")
@@ -153,7 +156,7 @@ class ManyPasses(Fit):
     gathers: bool = False
 
     def speculate(
-        self, estimator: Any, X: Any, y: Any, stats: Stats
+        self, estimator: Any, few: Few, stats: Stats
     ) -> tuple[float, float] | None:
         """Passes that a sample lets expect, and by which factor they may be off.
 
@@ -164,11 +167,12 @@ class ManyPasses(Fit):
         Parameters
         ----------
         estimator : BaseEstimator, not fitted
-        X, y : the sample
+        few : Few
+            The sample.
         stats : Stats
             Of all rows.
         """
-        del estimator, X, y, stats
+        del estimator, few, stats
         return None
 
     @abstractmethod

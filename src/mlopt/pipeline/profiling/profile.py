@@ -18,6 +18,7 @@ from mlopt.costs import Fit as Line
 from mlopt.errors import InputError
 from mlopt.pipeline.blocks import tables
 from mlopt.pipeline.fits.base import SEEN, Fit, ManyPasses, OnePass, PartialFit
+from mlopt.pipeline.fits.few import Few
 from mlopt.pipeline.fits.registry import own_cost, own_of, ways_of
 from mlopt.pipeline.graph.operators import Convert, Given, Learn, Operator, Source
 from mlopt.pipeline.graph.walking import Sinks, walk
@@ -222,7 +223,9 @@ def _profile_learn(op: Learn, found: Profile, trials: Trials, *, last: bool) -> 
         line = _tried(op, trials, last)
         options.append(_whole(line.at(found.rows), stats, found))
     if _is_long(op, options, stats, found):
-        options = [_speculated(op, one, stats, found, trials[0]) for one in options]
+        x, y = (None if i is None else trials[0].value(i) for i in (op.x, op.y))
+        few = Few(x, y)
+        options = [_speculated(op, one, stats, found, trials[0], few) for one in options]
         options = _in_time(op, options)
     found.options[op.token] = tuple(options)
     found.measures[op.token] = Measure(Lines(line, _NOTHING), stats)
@@ -266,7 +269,7 @@ def _is_long(op: Learn, options: Sequence[Option], stats: Stats, found: Profile)
 
 
 def _speculated(
-    op: Learn, option: Option, stats: Stats, found: Profile, trial: Trial
+    op: Learn, option: Option, stats: Stats, found: Profile, trial: Trial, few: Few
 ) -> Option:
     """The same with passes as on a sample, where that tells something of them.
 
@@ -283,8 +286,7 @@ def _speculated(
         seconds = cost.seconds(found.resources)
         return replace(_whole(seconds, stats, found), doubt=SEEN)
     assert isinstance(option.way, ManyPasses)
-    x, y = (None if i is None else trial.value(i) for i in (op.x, op.y))
-    seen = option.way.speculate(op.estimator, x, y, stats)
+    seen = option.way.speculate(op.estimator, few, stats)
     if seen is None:
         return option
     passes, doubt = seen
@@ -294,12 +296,12 @@ def _speculated(
 
 def _in_time(op: Learn, options: Sequence[Option]) -> list[Option]:
     """Without ways that likely end before they are done, where others are done by then."""
-    able = [one for one in options if one.way is not None and one.seconds is not None]
-    late = {
-        one.name: most
-        for one in able
-        if one.way is not None and one.passes > (most := one.way.most(op.estimator))
-    }
+    able = [
+        (one, one.way.most(op.estimator))
+        for one in options
+        if one.way is not None and one.seconds is not None
+    ]
+    late = {one.name: most for one, most in able if one.passes > most}
     if len(late) == len(able):
         return list(options)
     return [

@@ -22,6 +22,7 @@ from tests.pipeline.fits.models.twin_cases import Case, cases
 from tests.pipeline.fits.same import learnt
 
 from mlopt.cluster import Threads
+from mlopt.pipeline.fits.few import Few
 from mlopt.pipeline.fits.models.table import MODELS
 from mlopt.pipeline.fits.models.twin import Twin
 from mlopt.pipeline.fits.telling import listening
@@ -141,7 +142,7 @@ def test_passes_on_a_sample_foretell_those_on_all_rows() -> None:
         for estimator in (LogisticRegression(), Ridge(), RidgeClassifier()):
             if not isinstance(way, Twin) or type(estimator) not in way.kinds:
                 continue
-            guess = way.speculate(estimator, X[:600], y[:600], Stats(*X.shape))
+            guess = way.speculate(estimator, Few(X[:600], y[:600]), Stats(*X.shape))
             priced = way.priced(estimator, Stats(*X.shape), Resources())
             if guess is None or isinstance(priced, str):
                 continue

@@ -18,6 +18,7 @@ from mlopt.gd.plans.fitting import prices
 from mlopt.gd.plans.forecast import typical
 from mlopt.gd.plans.methods import BY_NAME
 from mlopt.gd.plans.outline import Outline
+from mlopt.pipeline.fits.few import Few
 from mlopt.pipeline.fits.models.objectives import (
     logistic_differs,
     penalty_free,
@@ -73,14 +74,14 @@ class Classifier(Twin):
         return prices([self.solver], outline, resources, passes)[self.solver]
 
     def speculate(
-        self, estimator: Any, X: Any, y: Any, stats: Stats
+        self, estimator: Any, few: Few, stats: Stats
     ) -> tuple[float, float] | None:
-        if y is None or len(np.unique(y)) < 2:
+        if few.y is None or len(np.unique(few.y)) < 2:
             return None
-        few = Rows.of(X)
-        learner = self.learner(estimator, few)
-        _, problem = learner._posed(few, y, None, few.executor)
-        outline = replace(self.outline(estimator, stats), look=problem.outline.look)
+        learner = self.learner(estimator, few.rows)
+        _, problem = learner._posed(few.rows, few.y, None, few.rows.executor)
+        look = replace(few.look, rare=problem.rare)
+        outline = replace(self.outline(estimator, stats), look=lambda: look)
         _, stop, _ = learner._asks(problem)
         found = typical(BY_NAME[self.solver], outline, stop)
         return found.expected, math.sqrt(found.high / found.low)

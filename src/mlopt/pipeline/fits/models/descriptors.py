@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 from mlopt.costs import Cost
 from mlopt.pipeline.fits.base import SEEN, ManyPasses, OnePass
+from mlopt.pipeline.fits.few import Few
 from mlopt.pipeline.fits.models.twin import with_columns
 from mlopt.pipeline.library.column_pca import ColumnPCA
 from mlopt.pipeline.library.fisher import FisherVector
@@ -55,9 +56,9 @@ class Mixture(ManyPasses):
         return (passes or self.passes(estimator, stats)) * one
 
     def speculate(
-        self, estimator: Any, X: Any, y: Any, stats: Stats
+        self, estimator: Any, few: Few, stats: Stats
     ) -> tuple[float, float] | None:
-        return float(clone(estimator).fit(X).n_iter_ + _BESIDE), SEEN
+        return float(clone(estimator).fit(few.X).n_iter_ + _BESIDE), SEEN
 
     def fit(self, estimator: Any, rows: Rows, y: Any, weight: Any) -> Any:
         return with_columns(clone(estimator).fit_rows(rows), rows)

@@ -20,6 +20,7 @@ from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.sparse_cg import left_out
 from mlopt.gd.plans.stop import CoefficientError
 from mlopt.pipeline.fits.base import SEEN
+from mlopt.pipeline.fits.few import Few
 from mlopt.pipeline.fits.models.objectives import (
     dense_only,
     solves_exactly,
@@ -89,11 +90,11 @@ class Penalised(Twin):
         return BY_NAME["sparse_cg"].doubt if self.solver in _ITERATE else 1.0
 
     def speculate(
-        self, estimator: Any, X: Any, y: Any, stats: Stats
+        self, estimator: Any, few: Few, stats: Stats
     ) -> tuple[float, float] | None:
-        if self.solver != "sparse_cg" or y is None:
+        if self.solver != "sparse_cg" or few.y is None:
             return None
-        sample, target = Rows.of(X), np.asarray(y)
+        sample, target = few.rows, np.asarray(few.y)
         target = target[:, 0] if target.ndim == 2 else target
         if target.dtype.kind not in "fiu":
             target = target == target[0]
