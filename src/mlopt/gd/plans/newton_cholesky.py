@@ -26,19 +26,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mlopt.cluster import single_threaded
+from mlopt.costs import Cost
 from mlopt.gd import gap
 from mlopt.gd.batch import Batch, Pairs
 from mlopt.gd.columns import Model, layout
 from mlopt.gd.joint_hessian import Inverse, curved_rows, inverse_of, joint_hessian
 from mlopt.gd.passes import Evaluation, Floats, Sums, evaluate
-from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least, priced
+from mlopt.gd.plans.method import Method, Solver, Start, at_least, priced
 from mlopt.gd.plans.newton_costs import cost, passes
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import GradientNorm, RelativeGap, Stop
@@ -356,10 +356,10 @@ def _lost(batch: Batch) -> NDArray[np.bool_]:
     return np.asarray((batch.estimate <= level) & (batch.refusals > 2))
 
 
-def _price(outline: Outline, resources: Resources) -> Price | str:
+def _cost(outline: Outline, resources: Resources, passes: float) -> Cost | str:
     if outline.shape.columns > 1 and outline.loss != "multinomial":
         return "its Hessian is that of one column of weights, or of a softmax"
-    return priced(partial(cost, loss=outline.loss))(outline, resources)
+    return cost(outline.shape, resources, passes, outline.loss)
 
 
 def _begin(problem: Problem, stop: Stop, max_passes: int, start: Start) -> Solver:
@@ -379,7 +379,7 @@ def _small(problem: Problem) -> bool:
 
 
 NEWTON_CHOLESKY = Method(
-    "newton-cholesky", LOSSES, passes, _price, _begin,
+    "newton-cholesky", LOSSES, passes, priced(_cost), _begin,
     stops=(RelativeGap, GradientNorm), continues=True, sudden=True, small=_small,
     least=at_least(3), free=1,
 )  # fmt: skip
