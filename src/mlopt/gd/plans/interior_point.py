@@ -27,7 +27,7 @@ from mlopt.gd.gap import SPARE
 from mlopt.gd.passes import pieces
 from mlopt.gd.plans import newton_costs
 from mlopt.gd.plans.bracket import Bracket
-from mlopt.gd.plans.method import Method, Price, Solver, Start, at_least
+from mlopt.gd.plans.method import Method, Price, Start, at_least
 from mlopt.gd.plans.one_model import OneModel
 from mlopt.gd.plans.outline import Outline
 from mlopt.gd.plans.stop import RelativeGap
@@ -211,11 +211,7 @@ def _price(outline: Outline, resources: Resources) -> Price | str:
     return lambda passes: passes * each
 
 
-def _begin(problem: Problem, stop: RelativeGap, max_passes: int, start: Start) -> Solver:
-    return InteriorPoint(problem, stop, max_passes, start)
-
-
 INTERIOR_POINT = Method(
-    "interior-point", frozenset({"hinge"}), _passes, _price, _begin, bounds=True,
+    "interior-point", frozenset({"hinge"}), _passes, _price, InteriorPoint, bounds=True,
     continues=True, sudden=True, least=at_least(1), foreseen=_foreseen,
 )  # fmt: skip

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,7 @@ from mlopt.gd.passes import Evaluation, Floats, Sums, evaluate
 from mlopt.gd.plans.method import Method, Solver, Start, at_least, priced
 from mlopt.gd.plans.newton_costs import cost, passes
 from mlopt.gd.plans.outline import Outline
-from mlopt.gd.plans.stop import GradientNorm, RelativeGap, Stop
+from mlopt.gd.plans.stop import GradientNorm, Minimum, RelativeGap, tolerances
 from mlopt.gd.plans.task import Problem
 from mlopt.gd.sample import KINKED, draw, hessian_rows, lacking_squares, start_rows
 from mlopt.prices import count, price
@@ -362,13 +362,11 @@ def _cost(outline: Outline, resources: Resources, passes: float) -> Cost | str:
     return cost(outline.shape, resources, passes, outline.loss)
 
 
-def _begin(problem: Problem, stop: Stop, max_passes: int, start: Start) -> Solver:
-    near = isinstance(stop, GradientNorm)
+def _begin(problem: Problem, stop: Minimum, max_passes: int, start: Start) -> Solver:
+    gtol, tol = tolerances(stop)
     return Newton(
-        problem.rows, problem.model,
-        gtol=cast(GradientNorm, stop).tol if near else 0.0,
-        tol=0.0 if near else cast(RelativeGap, stop).tolerance,
-        max_passes=max_passes, start=start, certain=not near,
+        problem.rows, problem.model, gtol=gtol, tol=tol, max_passes=max_passes,
+        start=start, certain=tol > 0,
     )  # fmt: skip
 
 

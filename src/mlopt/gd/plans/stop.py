@@ -100,6 +100,13 @@ Stop = Minimum | CoefficientError
 AnyStop = TypeVar("AnyStop", bound=Stop)
 
 
+def tolerances(stop: Minimum) -> tuple[float, float]:
+    """Of the gradient, and of the gap: 0 for what is not asked for."""
+    if isinstance(stop, GradientNorm):
+        return stop.tol, 0.0
+    return 0.0, stop.tolerance
+
+
 def asked_of(stop: AnyStop, *, dual: bool) -> AnyStop | GradientNorm:
     """The criterion in numbers that a method holds against its own."""
     if dual or not isinstance(stop, GradientNorm):
