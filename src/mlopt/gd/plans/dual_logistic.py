@@ -159,8 +159,7 @@ class DualLogistic(OneModel):
         self._largest = l2 * max(float(np.abs(found).max()), by_intercept)
         if self._free:
             return np.inf  # nothing bends the objective along an intercept for certain
-        square = np.array([float(found @ found) + last**2])
-        return float(strong_convexity_bound(square, np.ones(1))[0])
+        return float(strong_convexity_bound(float(found @ found) + last**2, 1.0))
 
     def _dual(self) -> float:
         alpha, w = self._alpha, self._w

@@ -139,7 +139,7 @@ class NewtonCG(OneModel):
         self._gradient = (sums[0] + self._l2 * w) * self._free
         self._value = loss + 0.5 * float(self._l2 @ (w * w))
         size = float(np.linalg.norm(self._gradient))
-        bound = strong_convexity_bound(np.array([size**2]), self._l2[:1])[0]
+        bound = strong_convexity_bound(size**2, self._l2[0])
         self.gap = float(bound / max(self._value, np.finfo(np.float64).tiny))
         # Where objectives do not tell points apart, gradients still shrink.
         fell = self._value < value * (1 - _ROUNDING) or size < 0.5 * before

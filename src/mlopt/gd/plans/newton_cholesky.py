@@ -180,8 +180,7 @@ class Newton:
         size = max(abs(float(batch.value[0])), np.finfo(np.float64).tiny)
         if self._bounded:
             g = batch.gradient.astype(np.float64)
-            squares, l2 = np.array([np.sum(g * g)]), np.array([self._model.l2])
-            bound = float(gap.strong_convexity_bound(squares, l2)[0])
+            bound = float(gap.strong_convexity_bound(np.sum(g * g), self._model.l2))
             return np.inf if np.isinf(batch.value[0]) else bound / size
         left = gap.safeguarded(batch.value, batch.estimate, batch.values, batch.estimates)
         return float(left[0] / size)
@@ -345,9 +344,9 @@ class Newton:
 
 def _is_near(batch: Batch) -> bool:
     """Whether the gap is less than the objective, or rounding hides it."""
-    squares = np.array([np.square(batch.gradient).sum()], np.float64)
-    bound = gap.strong_convexity_bound(squares, np.array([batch.plan.models[0].l2]))
-    return bool(bound[0] <= batch.value[0] or _lost(batch)[0])
+    squares = float(np.square(batch.gradient).sum())
+    bound = gap.strong_convexity_bound(squares, batch.plan.models[0].l2)
+    return bool(bound <= batch.value[0] or _lost(batch)[0])
 
 
 def _lost(batch: Batch) -> NDArray[np.bool_]:
